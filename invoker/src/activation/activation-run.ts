@@ -23,9 +23,8 @@ import { endActivation, momentOf, refuse } from './activation-end.js';
 import type { Ended, Found, Load, Moment } from './activation-end.js';
 import { activationRecord } from './activation-record.js';
 import { developerError, initResponse, runResponse, whiskError } from './activation-response.js';
-import { containerWanted } from './container-wanted.js';
+import { containerWanted, callLimits, deadlineMs, runLimits, initRequest, runRequest } from './container-requests.js';
 import type { InvokerContext } from './invoker-context.js';
-import { callLimits, deadlineMs, runLimits, initRequest, runRequest } from './requests.js';
 
 /** Containers that may turn a run away as shutting down before the activation fails. */
 const maxTries = 3;

@@ -12,7 +12,7 @@ import { DesiredState } from './desired-state.js';
 import { clientEnvs, DeviceAccess } from './device-access.js';
 import { FaultHistory, uncordoned } from './device-faults.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
-import { EndedWorkloads } from './ended-workloads.js';
+import { EndedWorkloads, NodeRow, Spending } from './cluster-reports.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import { Geometry } from './geometry.js';
 import { GpuContainers } from './gpu-containers.js';
@@ -21,10 +21,8 @@ import { Healer } from './healer.js';
 import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
 import { DeviceLedger, Inventory } from './inventory.js';
-import { NodeRow } from './node-row.js';
 import { placementProblem, occupancyOf } from './placement-check.js';
 import { ContextSizes, Sampler } from './sampler.js';
-import { Spending } from './spending.js';
 
 /** The pool, which owns the containers, as the agent uses it. */
 export interface ContainerOwner {

@@ -8,7 +8,7 @@ import { ProvisioningError } from '../containers/container-factory.js';
 import type { RuntimeCatalog, RuntimeLaunch, RunJob } from '../containers/runtime-launch.js';
 import { SharedWork } from '../host/concurrency.js';
 import { removeAbandoned } from '../host/partial-folders.js';
-import { findOnPath, ProgramError } from '../host/run-program.js';
+import { findOnPath, ProgramError } from '../host/programs.js';
 import { findPython, minorOf, findGo, findJdk } from './find-toolchains.js';
 import type { Python, Go, Jdk } from './find-toolchains.js';
 import { GoPackages, goMinor, goLaunch } from './go-runtime.js';
@@ -18,11 +18,18 @@ import { canHaveGson, javaLaunch, prepareJava, withJavaPair } from './java-runti
 import { hasNative, nativeLaunch, nativeVersion } from './native-runtime.js';
 import type { NativeCompilers } from './native-runtime.js';
 import { nodeLaunch, withNodePair, fetchNodeRelease } from './node-runtime.js';
-import { commandLaunch, executableKind, executableLaunch, imageOfKind, isExecutableKind } from './proxy-runtime.js';
+import {
+  commandLaunch,
+  executableKind,
+  executableLaunch,
+  imageOfKind,
+  isExecutableKind,
+  findInterpreter,
+  interpreterLaunch,
+} from './proxy-runtime.js';
 import { hasPythonPairs, pythonLaunch, pythonPairLaunch } from './python-runtime.js';
 import { RequirementsCache } from './requirements-cache.js';
-import { findInterpreter, interpreterLaunch } from './script-runtime.js';
-import type { Interpreter } from './script-runtime.js';
+import type { Interpreter } from './proxy-runtime.js';
 
 const MiB = 1024 * 1024;
 const failureKeptMs = 30_000;

@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { bindsFor, isWithin } from '../containers/runtime-launch.js';
 import type { Bind } from '../containers/runtime-launch.js';
-import { ProgramError, runProgram, findOnPath } from '../host/run-program.js';
+import { ProgramError, runProgram, findOnPath } from '../host/programs.js';
 
 /** A Python interpreter of the machine. */
 export interface Python {

@@ -5,7 +5,7 @@ import AdmZip from 'adm-zip';
 import { ProvisioningError } from '../containers/container-factory.js';
 import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
 import { fillFolder, isThere } from '../host/partial-folders.js';
-import { runInBackground, ProgramError, runProgram } from '../host/run-program.js';
+import { runInBackground, ProgramError, runProgram } from '../host/programs.js';
 import type { Go } from './find-toolchains.js';
 import { buildLaunch, loopLaunch } from './proxy-runtime.js';
 

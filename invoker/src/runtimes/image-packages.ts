@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { copyFile, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fillFolder, isThere } from '../host/partial-folders.js';
-import { ProgramError, runProgram } from '../host/run-program.js';
+import { ProgramError, runProgram } from '../host/programs.js';
 import type { Python } from './find-toolchains.js';
 import { findNpm } from './node-runtime.js';
 

@@ -5,7 +5,7 @@ import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, withOwnPair } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { fillFolder, isThere, partialPrefix } from '../host/partial-folders.js';
-import { findOnPath, ProgramError, runProgram } from '../host/run-program.js';
+import { findOnPath, ProgramError, runProgram } from '../host/programs.js';
 import type { Jdk } from './find-toolchains.js';
 
 const compileTimeoutMs = 60_000;

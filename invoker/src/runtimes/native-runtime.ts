@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { bindsFor } from '../containers/runtime-launch.js';
 import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
-import { nativePrewarmerPath, proxyPath } from '../host/native-build.js';
+import { nativePrewarmerPath, proxyPath } from '../host/programs.js';
 import { buildLaunch } from './proxy-runtime.js';
 
 /** The version of the C interface of functions (docs/mscontainer.md). */

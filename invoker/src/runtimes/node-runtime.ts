@@ -5,9 +5,8 @@ import { dirname, join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, withOwnPair } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
-import { builtPath } from '../host/native-build.js';
+import { builtPath, ProgramError, runProgram } from '../host/programs.js';
 import { isThere, partialPrefix } from '../host/partial-folders.js';
-import { ProgramError, runProgram } from '../host/run-program.js';
 
 /** The package that guest code unpacks archives with. */
 export const zipLibrary = dirname(createRequire(import.meta.url).resolve('adm-zip/package.json'));

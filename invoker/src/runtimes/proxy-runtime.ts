@@ -1,10 +1,11 @@
 // Runtimes that are started by the proxy in Node.js (executables, action loops, builds), and those that speak HTTP themselves.
 import { access } from 'node:fs/promises';
-import { join, isAbsolute } from 'node:path';
+import { join, isAbsolute, basename } from 'node:path';
 import type { RuntimeEntry } from '@gpuwhisk/common/runtimes';
 import { bindsFor } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { zipLibrary } from './node-runtime.js';
+import { findOnPath, ProgramError, runProgram } from '../host/programs.js';
 
 /** The image whose actions are executables. */
 export const executableKind = 'blackbox:openwhisk/dockerskeleton';
@@ -76,4 +77,50 @@ export async function commandLaunch({ command, binds, env }: RuntimeEntry): Prom
     if (found) named.push(word);
   }
   return { command: words, binds: bindsFor([...named, ...(binds ?? [])]), env: env ?? {}, protocol: 'http' };
+}
+
+/** An interpreter of the machine whose actions are run by a launcher of ours that speaks the action loop. */
+export interface Interpreter {
+  family: 'ruby' | 'php';
+  program: string;
+  /** Such as `3.1`. */
+  version: string;
+}
+
+const askTimeoutMs = 10_000;
+const languages = {
+  ruby: { oldest: 2.7, ask: ['-e', 'print RUBY_VERSION'], source: 'main__.rb', launcher: 'launcher.rb' },
+  php: { oldest: 8, ask: ['-r', 'echo PHP_VERSION;'], source: 'main__.php', launcher: 'launcher.php' },
+} as const;
+
+/** The interpreter on PATH, if it is new enough. Asks it only where its file's name does not say its version. */
+export async function findInterpreter(family: Interpreter['family'], path: string): Promise<Interpreter | undefined> {
+  const { oldest, ask } = languages[family];
+  for (const program of await findOnPath(family, path)) {
+    const version = /(\d+\.\d+)$/.exec(basename(program))?.[1] ?? (await askVersion(program, ask, path));
+    if (version !== undefined && Number(version) >= oldest) return { family, program, version };
+  }
+  return undefined;
+}
+
+async function askVersion(program: string, ask: readonly string[], path: string): Promise<string | undefined> {
+  try {
+    const text = await runProgram(program, ask, { timeoutMs: askTimeoutMs, env: { PATH: path } });
+    return /^(\d+\.\d+)/.exec(text)?.[1];
+  } catch (error) {
+    if (error instanceof ProgramError) return undefined;
+    throw error;
+  }
+}
+
+/** How to start the proxy (in Node.js `node`) with the language's launcher. */
+export function interpreterLaunch(runtimesDir: string, node: string, found: Interpreter): RuntimeLaunch {
+  const { source, launcher } = languages[found.family];
+  const folder = join(runtimesDir, found.family);
+  return loopLaunch(runtimesDir, node, {
+    kind: `${found.family}:${found.version}`,
+    sourceFile: source,
+    command: [found.program, join(folder, launcher)],
+    needs: [found.program, folder],
+  });
 }

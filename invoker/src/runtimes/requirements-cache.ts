@@ -7,7 +7,7 @@ import { bindsFor, JobLimitError } from '../containers/runtime-launch.js';
 import type { RunJob, SandboxJob, Bind } from '../containers/runtime-launch.js';
 import { SharedWork, bounded } from '../host/concurrency.js';
 import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
-import { ProgramError, runProgram } from '../host/run-program.js';
+import { ProgramError, runProgram } from '../host/programs.js';
 import { pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
 

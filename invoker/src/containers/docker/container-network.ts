@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { findTool, runTool } from '../../host/run-program.js';
+import { findTool, runTool } from '../../host/programs.js';
 import type { EgressPolicy } from '../sandbox/egress.js';
 import { listFirewalls, raiseFirewall, removeFirewall } from '../sandbox/firewall.js';
 import { claim } from '../sandbox/network.js';

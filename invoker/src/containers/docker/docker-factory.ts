@@ -1,29 +1,63 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, realpath, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemRandom } from '@gpuwhisk/common/system/random';
+import type { GpuGrant, Container, ContainerFactory, ContainerSpec, Match, StartReport } from '../container-factory.js';
+import type { GpuAccess, Build } from '../runtime-launch.js';
+import type { EgressPolicy } from '../sandbox/egress.js';
+import type { EngineTimeouts, ImageFacts } from './engine.js';
+import type { ImageCatalog } from './images.js';
 import { bounded, TooMuchWaits } from '../../host/concurrency.js';
 import { buildMemoryMiB, isNativeSource } from '../../runtimes/native-runtime.js';
 import { BuildCache } from '../build-cache.js';
 import { ProvisioningError, bareSpec, matchSpecs } from '../container-factory.js';
-import type { Container, ContainerFactory, ContainerSpec, Match, StartReport } from '../container-factory.js';
-import { MsContainers } from '../mscontainer/ms-containers.js';
+import { MsContainers } from '../mscontainer/mscontainer-factory.js';
 import type { ContainerBody } from '../protocol/connected-container.js';
-import type { Build, GpuAccess } from '../runtime-launch.js';
 import { defaultEgress, nameServers } from '../sandbox/egress.js';
-import type { Holder, SharedNamespace } from '../sandbox/holder.js';
+import type { Holder, SharedNamespace } from '../sandbox/launcher.js';
 import { openContainerNetwork } from './container-network.js';
 import type { ContainerNetwork } from './container-network.js';
 import { createRequest } from './create-request.js';
-import { startContainer } from './docker-container.js';
-import { startDockerHolder } from './docker-holder.js';
+import { startContainer, startDockerHolder } from './docker-container.js';
 import { openRuntimeSocket, maxSocketPathBytes } from './docker-streams.js';
 import type { RuntimeSocket } from './docker-streams.js';
 import { EngineError } from './engine-client.js';
 import { Engine, defaultTimeouts, Removals } from './engine.js';
-import type { ImageFacts } from './engine.js';
-import type { DockerFactoryOptions } from './factory-options.js';
 import { commandOf, labels, speaksFrames, Images } from './images.js';
+
+/** Dependencies and settings of the Docker factory. */
+export interface DockerFactoryOptions {
+  catalog: ImageCatalog;
+  clock: Clock;
+  /** Path of the engine's Unix socket; the engine runs on this host. */
+  socketPath: string;
+  /** The platform's data folder, at the same path on the engine's host; sockets lie in `docker` below it. */
+  dataDir: string;
+  /** Of the invoker; begins the names of its containers, as OpenWhisk's do. */
+  instance: number;
+  /** A network of the operator's that containers are in; absent: one of this platform's own, in which none reaches another. */
+  network?: string | undefined;
+  /** Folders, besides /tmp, that images write to, by the beginning of the image's name: they are memory, and empty at first. */
+  writable?: Readonly<Record<string, readonly string[]>>;
+  /** Name servers of containers; none: the engine's. */
+  dns?: readonly string[];
+  /** Where functions may connect to, in a network of the platform's own; rules of namespaces do not hold here. */
+  egress?: EgressPolicy;
+  /** Memory of the pool, which processors are shared by. */
+  poolMemoryMiB: number;
+  /** Environment of every runtime, such as `__OW_API_HOST`. */
+  runtimeEnv?: Readonly<Record<string, string>>;
+  /**
+   * Listens on an address of the host that containers reach, and resolves with the port. Called once, by start(), and
+   * only where the network has such an address.
+   */
+  serveContainers?: (address: string) => Promise<number>;
+  /** What a container needs for its GPU; absent: none gets one. Rejects with ProvisioningError. */
+  gpuAccess?: (grant: GpuGrant) => Promise<GpuAccess>;
+  timeouts?: Partial<EngineTimeouts>;
+  logger?: { info(message: string): void; warn(message: string): void };
+}
 
 /** Containers that are made at once, as OpenWhisk's docker runs. */
 const maxStarting = 10;

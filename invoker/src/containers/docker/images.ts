@@ -9,7 +9,6 @@ import { imageOfKind } from '../../runtimes/proxy-runtime.js';
 import { ProvisioningError } from '../container-factory.js';
 import { EngineError } from './engine-client.js';
 import type { Engine, ImageFacts } from './engine.js';
-import type { ImageCatalog } from './factory-options.js';
 
 /** Images that are fetched at once. */
 const maxPulls = 3;
@@ -121,6 +120,15 @@ export function commandOf(facts: ImageFacts, label: string): string[] | undefine
   }
   const isCommand = Array.isArray(words) && words.length > 0 && words.every((word) => typeof word === 'string');
   return isCommand ? (words as string[]) : undefined;
+}
+
+/** Which image a kind is. */
+export interface ImageCatalog {
+  supports(kind: string): boolean;
+  /** The image's name with its tag; undefined if there is no such kind. */
+  imageOf(kind: string): string | undefined;
+  /** Whether the image is taken as the engine has it, and fetched only if it lacks it. */
+  isLocal(image: string): boolean;
 }
 
 /** The runtimes that images of a manifest are. */

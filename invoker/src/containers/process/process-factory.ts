@@ -2,21 +2,31 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { systemRandom } from '@gpuwhisk/common/system/random';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { launcherPath } from '../../host/native-build.js';
-import { ToolTimeoutError } from '../../host/run-program.js';
+import { systemRandom } from '@gpuwhisk/common/system/random';
+import type { Container, ContainerFactory, ContainerSpec, GpuGrant, Match, StartReport } from '../container-factory.js';
+import type { RuntimeCatalog, RuntimeLaunch, GpuAccess, BuildStep, SandboxJob } from '../runtime-launch.js';
+import type { Cgroups } from '../sandbox/cgroups.js';
+import type { EgressPolicy } from '../sandbox/egress.js';
+import type { Holder, SharedNamespace, SandboxProcess, Parked } from '../sandbox/launcher.js';
+import { launcherPath, ToolTimeoutError } from '../../host/programs.js';
 import { BuildCache } from '../build-cache.js';
 import { IsolationError, ProvisioningError, bareSpec, matchSpecs } from '../container-factory.js';
-import type { Container, ContainerSpec, Match, StartReport } from '../container-factory.js';
 import type { ConnectedContainer } from '../protocol/connected-container.js';
 import { LogCollector } from '../protocol/log-collector.js';
 import { launchWithGpu } from '../runtime-launch.js';
-import type { BuildStep, RuntimeLaunch, SandboxJob } from '../runtime-launch.js';
 import { detectCgroups } from '../sandbox/cgroups.js';
 import { defaultEgress, nameServers } from '../sandbox/egress.js';
-import { startHolder } from '../sandbox/holder.js';
-import type { Holder } from '../sandbox/holder.js';
+import {
+  startHolder,
+  sendSpec,
+  startBare,
+  LauncherPool,
+  Slots,
+  removeFolder,
+  removeLeftovers,
+} from '../sandbox/launcher.js';
 import { prepareHostView } from '../sandbox/host-view.js';
 import type { HostView } from '../sandbox/host-view.js';
 import {
@@ -27,18 +37,67 @@ import {
   probe,
   probeIsolation,
   probeSlot,
+  runtimeEnv,
+  sandboxWords,
+  unsandboxed,
 } from '../sandbox/isolation.js';
-import type { Frame, Isolation } from '../sandbox/isolation.js';
-import { sendSpec, startBare, LauncherPool, Slots, removeFolder, removeLeftovers } from '../sandbox/launcher.js';
-import type { SandboxProcess, Parked } from '../sandbox/launcher.js';
+import type { Frame, Isolation, SandboxPlan } from '../sandbox/isolation.js';
 import { defaultNetworkRange, maxSlots, openNetwork, Tenancy } from '../sandbox/network.js';
 import type { ActionNetwork } from '../sandbox/network.js';
 import { observeProcessState } from '../sandbox/process-state.js';
 import { hostJobs, runSandboxJob } from '../sandbox/sandbox-job.js';
-import { runtimeEnv, sandboxWords, unsandboxed } from '../sandbox/sandbox-spec.js';
-import type { SandboxPlan } from '../sandbox/sandbox-spec.js';
-import type { LaunchOptions, ProcessContainerFactory, ProcessFactoryOptions } from './factory-options.js';
 import { connectRuntime, createProcessContainer } from './process-container.js';
+
+/** Dependencies and settings of the process factory. */
+export interface ProcessFactoryOptions {
+  catalog: RuntimeCatalog;
+  clock: Clock;
+  /** The platform's data folder; sandboxes lie in `sandboxes` below it. */
+  dataDir: string;
+  /** Whether sandboxes may reach the network. */
+  actionNetwork: boolean;
+  /** Environment of every runtime, such as `__OW_API_HOST`. */
+  runtimeEnv?: Readonly<Record<string, string>>;
+  /** Processes of a sandbox, threads included. Default 1024, as OpenWhisk's `--pids-limit`. */
+  pidsLimit?: number;
+  /**
+   * Listens on an address of the host that only sandboxes and the host itself are let through to, and resolves with
+   * the port. Called once, by start(), and only where sandboxes have a network.
+   */
+  serveSandboxes?: (address: string) => Promise<number>;
+  /** Where functions may connect to; default: defaultEgress. */
+  egress?: EgressPolicy;
+  /** Which of nft and iptables may set the rules; default: both, the first that is there. */
+  firewallTools?: readonly string[];
+  /** IPv4 range that sandboxes' addresses are taken from. */
+  networkRange?: string;
+  /** Path of the sandbox launcher; default: the one that native/build.mjs builds. */
+  launcherPath?: string;
+  /** Default: those that the host lets us have. */
+  cgroups?: Cgroups;
+  /** What a container needs for its GPU; absent: none gets one. Rejects with ProvisioningError. */
+  gpuAccess?: (grant: GpuGrant) => Promise<GpuAccess>;
+  random?: Random;
+}
+
+/** What a container is besides its spec. */
+interface LaunchOptions {
+  shared?: SharedNamespace;
+  /** As create's. */
+  ahead?: boolean;
+}
+
+/** A factory of containers that are processes of this machine. */
+export interface ProcessContainerFactory extends ContainerFactory {
+  /** As create, of a launch of the caller's. */
+  launchContainer(spec: ContainerSpec, launch: RuntimeLaunch, options?: LaunchOptions): Promise<Container>;
+  /** Keeps a PID namespace that containers can share. Rejects with an Error that says why there is none. After start(). */
+  hold(): Promise<Holder>;
+  /** Where sandboxes reach what `serveSandboxes` serves, as `address:port`; undefined if they cannot. After start(). */
+  readonly sandboxService: string | undefined;
+  /** As Firewall.denyNodes; does nothing where sandboxes have no network. After start(). */
+  denyNodes(addresses: readonly string[]): Promise<void>;
+}
 
 const MiB = 1024 * 1024;
 const defaultPidsLimit = 1024;

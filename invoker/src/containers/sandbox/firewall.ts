@@ -1,6 +1,6 @@
 // Firewall rules of sandboxes, by nft or by iptables. Both tools get the same rules.
 import { access } from 'node:fs/promises';
-import { findTool, readTool, runTool } from '../../host/run-program.js';
+import { findTool, readTool, runTool } from '../../host/programs.js';
 import { deniedByDefault, ofFamily, otherFlowsPerConnection } from './egress.js';
 import type { EgressPolicy } from './egress.js';
 

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { runTool } from '../../host/run-program.js';
+import { runTool } from '../../host/programs.js';
 import type { Call, CallOutcome } from '../container-factory.js';
 import type { EgressPolicy } from './egress.js';
 import { listFirewalls, raiseFirewall, removeFirewall } from './firewall.js';

@@ -4,7 +4,7 @@ import { lstat, readdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { ProgramError, lastLineOf, runTool, findTool, runProgram } from '../../host/run-program.js';
+import { ProgramError, lastLineOf, runTool, findTool, runProgram } from '../../host/programs.js';
 import { JobLimitError } from '../runtime-launch.js';
 import type { RunJob, SandboxJob } from '../runtime-launch.js';
 import { bindWords } from './host-view.js';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Slice } from '@gpuwhisk/common/gpu';
-import { builtPath } from '../../host/native-build.js';
+import { builtPath } from '../../host/programs.js';
 import type { DeviceEvent, DeviceSample, SliceProfile } from './gpu-driver.js';
 
 /** A loaded library as the addon holds it. */

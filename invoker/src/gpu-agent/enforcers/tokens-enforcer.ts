@@ -1,7 +1,6 @@
 import type { Device, Share } from '@gpuwhisk/common/gpu';
 import { ShareError, type ShareClient, type ShareEnforcer } from './share-enforcer.js';
-import { tokenLibraryPath } from './tokens/token-addon.js';
-import { TokenServer, type TokenClient, type TokenServerOptions } from './tokens/token-server.js';
+import { tokenLibraryPath, TokenServer, type TokenClient, type TokenServerOptions } from './tokens/token-server.js';
 
 export interface TokensEnforcerOptions extends TokenServerOptions {
   /** MPS, which holds processes to their class; tokens then move the share below it. Without it tokens are all there is. */

@@ -1,8 +1,7 @@
 // The thread that decides: once a period it is woken, and writes the next period's budgets.
 import { parentPort, workerData } from 'node:worker_threads';
 import { TokenMachine } from '@gpuwhisk/gpu/tokens/token-machine';
-import { loadTokenAddon } from './token-addon.js';
-import { boardOver, decidedWord } from './token-server.js';
+import { loadTokenAddon, boardOver, decidedWord } from './token-server.js';
 
 const { memory, places, addonPath } = workerData as { memory: SharedArrayBuffer; places: number; addonPath: string };
 const addon = loadTokenAddon(addonPath);

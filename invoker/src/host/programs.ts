@@ -3,6 +3,7 @@ import { execFile, spawn } from 'node:child_process';
 import { access, constants, realpath, stat } from 'node:fs/promises';
 import { getPriority, setPriority, constants as osConstants } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /** A program of the host failed, could not be started, or ran out of its time; `lastLine` is what it said last. */
 export class ProgramError extends Error {
@@ -205,3 +206,19 @@ export async function findOnPath(name: string, path: string): Promise<string[]> 
   }
   return [...found];
 }
+
+/** The path of a file that native/build.mjs builds. The file is absent without a compiler, or on another processor. */
+export const builtPath = (name: string): string =>
+  fileURLToPath(new URL(`../../../native/build/${name}`, import.meta.url));
+
+/** The program of the native pre-warmer. */
+export const nativePrewarmerPath = builtPath('prewarmer');
+
+/** The resident code that a Python pre-warmer's interpreter loads. */
+export const residentLibrary = builtPath('resident.so');
+
+/** The proxy that serves one pre-warmer as a runtime of the framed protocol: `proxy KIND PREWARMER [ARGUMENT]...`. */
+export const proxyPath = builtPath('proxy');
+
+/** The sandbox launcher. */
+export const launcherPath = builtPath('sandbox');

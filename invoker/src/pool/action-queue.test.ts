@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { BacklogProbe } from './backlog-probe.js';
+import { BacklogProbe } from './action-queue.js';
 
 /** How many containers the probe finds best, where `n` of them end `perMs(n)` runs a millisecond of `runMs` each. */
 function containersFound(perMs: (containers: number) => number, runMs: number): number {
