@@ -15,15 +15,15 @@ interface NodeRowParts {
   logger: Logger;
 }
 
-/** What changes in quick succession is told together, so many ms after the first. */
+/** Delay of a write after the first change, ms; changes in between are written together. */
 const soonMs = 20;
 
-/** A node's row in the GPU table: `read` says what is to be in it. */
+/** A node's row in the GPU table; `read` returns its present contents. */
 export class NodeRow {
   private version = 0;
   private timer: Timer | undefined;
   private closed = false;
-  /** Monotonic ms at which the last write that succeeded began. */
+  /** Monotonic ms at which the last successful write began. */
   private writtenMs = -Infinity;
 
   constructor(
@@ -31,12 +31,12 @@ export class NodeRow {
     private readonly read: () => Omit<NodeStatus, 'invoker' | 'version' | 'at'>,
   ) {}
 
-  /** Whether the row has expired: the cluster's state was not reached for the row's time to live. */
+  /** Whether the row has expired, because the cluster's state was out of reach for the row's time to live. */
   get isOutOfDate(): boolean {
     return this.parts.clock.monotonicMs() - this.writtenMs >= gpuRowTtlMs;
   }
 
-  /** Something has changed. */
+  /** Writes the row within `soonMs`, after a change. */
   writeSoon(): void {
     if (this.closed || this.timer !== undefined) return;
     this.timer = this.parts.clock.setBackgroundTimer(soonMs, () => {
@@ -45,8 +45,7 @@ export class NodeRow {
     });
   }
 
-  /** Never rejects. */
-  async write(): Promise<void> {
+  /** Never rejects. */ async write(): Promise<void> {
     if (this.closed) return;
     const { invoker, state, clock, logger } = this.parts;
     const row: NodeStatus = { invoker, version: ++this.version, at: clock.now(), ...this.read() };
@@ -59,7 +58,7 @@ export class NodeRow {
     }
   }
 
-  /** Removes the row; it is written no more. */
+  /** Removes the row and stops further writes. */
   async close(): Promise<void> {
     this.closed = true;
     this.timer?.cancel();
@@ -67,12 +66,15 @@ export class NodeRow {
   }
 }
 
-/** Counts each namespace's use of this node's GPUs, share times time, and tells the cluster. Samples are not charged. */
+/**
+ * Counts each namespace's use of this node's GPUs (share × time) and adds it to the cluster's counters. Samples are not
+ * charged.
+ */
 export class Spending {
   private readonly counters: WindowCounters;
-  /** By busy container, monotonic ms up to which it is counted. */
+  /** By busy container, monotonic ms up to which its use is counted. */
   private readonly countedMs = new Map<string, number>();
-  /** By namespace, ms of a whole GPU that the cluster is not told of yet. */
+  /** By namespace, use in ms of a whole GPU that the cluster's counters lack. */
   private readonly due = new Map<string, number>();
 
   constructor(
@@ -82,12 +84,12 @@ export class Spending {
     this.counters = gpuSpendingCounters(state);
   }
 
-  /** A container has something to run; to be called again for more at once, or later. */
+  /** Called at the start of each run in a container. */
   began(container: string): void {
     if (!this.countedMs.has(container)) this.countedMs.set(container, this.clock.monotonicMs());
   }
 
-  /** Counts what a container has had until now. */
+  /** Counts a container's use until now. */
   count(one: GpuContainer): void {
     const { container, grant, share, users, lastUser } = one;
     const sinceMs = this.countedMs.get(container.id);
@@ -100,13 +102,13 @@ export class Spending {
     this.due.set(lastUser.namespace, (this.due.get(lastUser.namespace) ?? 0) + spentMs);
   }
 
-  /** Counts what a container had that has ended, in the middle of a run or not. */
+  /** Counts the rest of an ended container's use, also if the container ended during a run. */
   left(one: GpuContainer): void {
     this.count(one);
     this.countedMs.delete(one.container.id);
   }
 
-  /** Tells the cluster; what it cannot be told is told the next time. */
+  /** Adds the use to the cluster's counters; use that cannot be added is kept for the next call. */
   async tell(containers: readonly GpuContainer[]): Promise<void> {
     const living = new Set(containers.map(({ container }) => container.id));
     for (const id of this.countedMs.keys()) if (!living.has(id)) this.countedMs.delete(id);
@@ -116,13 +118,13 @@ export class Spending {
       try {
         await this.counters.add(namespace, Math.round(ms));
       } catch {
-        this.due.set(namespace, ms + (this.due.get(namespace) ?? 0)); // The state is away: its owner says so.
+        this.due.set(namespace, ms + (this.due.get(namespace) ?? 0)); // The cluster's state is out of reach, which its client logs.
       }
     }
   }
 }
 
-/** What looking for workloads that have ended takes. */
+/** Dependencies of EndedWorkloads. */
 interface EndedWorkloadsParts {
   invoker: string;
   state: ClusterState;
@@ -131,21 +133,23 @@ interface EndedWorkloadsParts {
   logger: Logger;
 }
 
-/** Looks from one to the next at the workloads. */
+/** Looks at the devices per check of the workloads. */
 const every = 5;
-/** Who started one tells its process at once; after so long it never will, ms. */
+/**
+ * Time after which a registration without a process counts as ended, ms; `wsk gpu workload run` adds the process at once.
+ */
 const untoldForMs = 60_000;
 
 /**
- * Finds workloads of this node that were started with `wsk gpu workload run` and have ended without a word, as when that
- * was killed, and says so in their table: the keeper of the registrations removes them then.
+ * Finds workloads of this node that `wsk gpu workload run` started and that ended without deregistration, as when the
+ * command was killed. Marks them as ended in the table of workloads; the keeper of the registrations removes them then.
  */
 export class EndedWorkloads {
   private looks = 0;
 
   constructor(private readonly parts: EndedWorkloadsParts) {}
 
-  /** To be called at every look at the devices. Never rejects. */
+  /** Called at every look at the devices. Never rejects. */
   async look(): Promise<void> {
     if (++this.looks % every !== 0) return;
     const { state, invoker, logger } = this.parts;
@@ -154,9 +158,9 @@ export class EndedWorkloads {
         const workload = row as unknown as Workload;
         const isOurs = workload.invoker === invoker && workload.origin === 'started';
         if (!isOurs || !(await this.hasEnded(workload))) continue;
-        // Said again until it is forgotten.
+        // The mark is written again at each check until the registration is removed, but logged once.
         if (workload.ended !== true) {
-          logger.info({ workload: id, name: workload.name, pid: workload.pid }, 'a workload has ended without a word');
+          logger.info({ workload: id, name: workload.name, pid: workload.pid }, 'a workload has ended without deregistration');
         }
         await state.setRow(workloadTable, id, { ...workload, ended: true } as unknown as JsonValue);
       }
@@ -169,7 +173,7 @@ export class EndedWorkloads {
     const { processes, clock } = this.parts;
     if (pid === undefined) return clock.now() - since > untoldForMs;
     const start = await processes.startOf(pid);
-    // Its number may be another process's by now.
+    // Another process may have the id by now.
     return start === undefined || (processStart !== undefined && start !== processStart);
   }
 }

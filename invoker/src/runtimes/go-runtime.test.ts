@@ -21,7 +21,7 @@ const guest = fileURLToPath(new URL('../../../runtimes/go', import.meta.url));
 let folder: string;
 let packages: GoPackages;
 
-/** A toolchain whose `go` is this script; `$runs` is a file where it may say something. */
+/** A toolchain whose `go` is this script; `$runs` is a file for the script's notes. */
 function toolchain(script: string): void {
   const go = join(folder, 'go', 'bin', 'go');
   mkdirSync(join(folder, 'go', 'bin'), { recursive: true });

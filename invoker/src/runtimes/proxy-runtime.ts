@@ -1,4 +1,5 @@
-// Runtimes that are started by the proxy in Node.js (executables, action loops, builds), and those that speak HTTP themselves.
+// Runtimes that are started by the proxy in Node.js (executables, action loops, builds), and those that speak HTTP
+// themselves.
 import { access } from 'node:fs/promises';
 import { join, isAbsolute, basename } from 'node:path';
 import type { RuntimeEntry } from '@gpuwhisk/common/runtimes';
@@ -13,7 +14,7 @@ export const executableKind = 'blackbox:openwhisk/dockerskeleton';
 const imagePrefix = 'blackbox:';
 const executableImage = /^(docker\.io\/)?openwhisk\/dockerskeleton(:[^/]*)?$/;
 
-/** What runs actions of an image. */
+/** The kind of an image's actions. */
 export function kindOfImage(image: string): string {
   return `${imagePrefix}${image}`;
 }
@@ -23,18 +24,18 @@ export function imageOfKind(kind: string): string | undefined {
   return kind.startsWith(imagePrefix) ? kind.slice(imagePrefix.length) : undefined;
 }
 
-/** Whether its actions are executables, whatever the tag. */
+/** Whether the kind's actions are executables, for any tag of the image. */
 export function isExecutableKind(kind: string): boolean {
   return executableImage.test(imageOfKind(kind) ?? '');
 }
 
-/** How to start the proxy (in Node.js `program`) that runs an action's executable once per run. */
+/** The launch of the proxy (in Node.js `program`) that runs an action's executable once per run. */
 export function executableLaunch(runtimesDir: string, program: string): RuntimeLaunch {
   return proxyLaunch(runtimesDir, program, [executableKind, 'executable']);
 }
 
 /**
- * How to start the proxy for a program that speaks the action loop: `command`, or the action's own `exec` if it is
+ * The launch of the proxy for a program that speaks the action loop: `command`, or the action's own `exec` if `command` is
  * empty. Source that is no archive goes into `sourceFile`.
  */
 export function loopLaunch(
@@ -45,7 +46,7 @@ export function loopLaunch(
   return buildLaunch(runtimesDir, program, { ...loop, style: 'loop' });
 }
 
-/** How to start the proxy for a build, in the style of that name (runtimes/proxy/main.cjs). */
+/** The launch of the proxy for a build, in a named style of runtimes/proxy/main.cjs. */
 export function buildLaunch(
   runtimesDir: string,
   program: string,
@@ -65,7 +66,10 @@ function proxyLaunch(runtimesDir: string, program: string, words: readonly strin
   };
 }
 
-/** How to start a server of `/init` and `/run` that the manifest gives as a command. It sees the files that its words name. */
+/**
+ * The launch of a server of `/init` and `/run` that the manifest gives as a command. The server sees the files named in the
+ * command.
+ */
 export async function commandLaunch({ command, binds, env }: RuntimeEntry): Promise<RuntimeLaunch> {
   const words = command ?? [];
   const named: string[] = [];
@@ -79,7 +83,7 @@ export async function commandLaunch({ command, binds, env }: RuntimeEntry): Prom
   return { command: words, binds: bindsFor([...named, ...(binds ?? [])]), env: env ?? {}, protocol: 'http' };
 }
 
-/** An interpreter of the machine whose actions are run by a launcher of ours that speaks the action loop. */
+/** An interpreter of the machine; the platform's launcher runs its actions and speaks the action loop. */
 export interface Interpreter {
   family: 'ruby' | 'php';
   program: string;
@@ -93,7 +97,7 @@ const languages = {
   php: { oldest: 8, ask: ['-r', 'echo PHP_VERSION;'], source: 'main__.php', launcher: 'launcher.php' },
 } as const;
 
-/** The interpreter on PATH, if it is new enough. Asks it only where its file's name does not say its version. */
+/** The interpreter on PATH, if it is new enough. The interpreter is run only if its file name lacks the version. */
 export async function findInterpreter(family: Interpreter['family'], path: string): Promise<Interpreter | undefined> {
   const { oldest, ask } = languages[family];
   for (const program of await findOnPath(family, path)) {
@@ -113,7 +117,7 @@ async function askVersion(program: string, ask: readonly string[], path: string)
   }
 }
 
-/** How to start the proxy (in Node.js `node`) with the language's launcher. */
+/** The launch of the proxy (in Node.js `node`) with the language's launcher. */
 export function interpreterLaunch(runtimesDir: string, node: string, found: Interpreter): RuntimeLaunch {
   const { source, launcher } = languages[found.family];
   const folder = join(runtimesDir, found.family);

@@ -8,7 +8,7 @@ import type { Holder, SharedNamespace } from '../sandbox/launcher.js';
 
 /** Dependencies of the mscontainer factory. */
 interface MsContainerFactoryOptions {
-  /** Makes every container; it is started and closed with this factory. */
+  /** The factory that makes every container; started and closed with this factory. */
   processes: ProcessContainerFactory;
   catalog: RuntimeCatalog;
   logger?: { info(message: string): void; warn(message: string): void };
@@ -16,8 +16,8 @@ interface MsContainerFactoryOptions {
 }
 
 /**
- * A factory whose prewarmed containers are pairs that functions are injected into. Several pairs share the PID namespace
- * of an MSContainer where the host is fit for it, else each has its own. A container that an activation waits for is a plain
+ * A factory whose prewarmed containers are pairs that functions are injected into. Several pairs share the PID namespace of
+ * an MSContainer if the host allows this, else each has its own. A container that an activation waits for is a plain
  * process, which starts fastest, unless functions of its kind run in pairs only.
  */
 export function createMsContainerFactory(options: MsContainerFactoryOptions): ContainerFactory {
@@ -29,7 +29,7 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
     catalog.launch(spec.kind, spec.requirements, spec.memoryMiB);
 
   const startPair = (spec: ContainerSpec, launch: RuntimeLaunch, ahead: boolean): Promise<Container> =>
-    sharing && spec.gpu === undefined // What serves a GPU may have one user for all, who could signal each other.
+    sharing && spec.gpu === undefined // Containers with a GPU may all run as one user and could signal each other.
       ? msContainers.add((shared) => processes.launchContainer(spec, launch, { shared, ahead }))
       : processes.launchContainer(spec, launch, { ahead });
 
@@ -77,7 +77,7 @@ export const maxPairs = 16;
 class MsContainer {
   readonly shared: SharedNamespace;
   private readonly pairs = new Map<string, Container>();
-  /** Places that are taken for pairs yet to be made. */
+  /** Places reserved for pairs that are being made. */
   private reserved = 0;
   private isAlive = true;
 
@@ -89,7 +89,7 @@ class MsContainer {
     void holder.exited.then(() => (this.isAlive = false));
   }
 
-  /** Whether its holder lives: without it there are no processes in the namespace, and none can be started. */
+  /** Whether the holder lives: the namespace has no processes without its holder, and none can be started. */
   get alive(): boolean {
     return this.isAlive;
   }
@@ -99,7 +99,7 @@ class MsContainer {
     return this.holder.exited;
   }
 
-  /** Takes a place for a pair, which `add` fills; false if there is none. */
+  /** Reserves a place for a pair, which `add` fills; false if all places are taken. */
   reserve(): boolean {
     if (!this.isAlive || this.pairs.size + this.reserved >= maxPairs) return false;
     this.reserved++;
@@ -110,7 +110,7 @@ class MsContainer {
     return this.pairs.size + this.reserved === 0;
   }
 
-  /** Makes a pair in a reserved place by `make`, and calls `left` once that has ended or could not be made. */
+  /** Makes a pair in a reserved place by `make`; calls `left` once the pair has ended or could not be made. */
   async add(make: (shared: SharedNamespace) => Promise<Container>, left: () => void): Promise<Container> {
     let pair: Container;
     try {
@@ -129,14 +129,14 @@ class MsContainer {
     return pair;
   }
 
-  /** Ends the holder, and what is left in the namespace with it. */
+  /** Ends the holder, and with it all processes in the namespace. */
   end(): Promise<void> {
     this.isAlive = false;
     return this.holder.end();
   }
 }
 
-/** The MSContainers of one platform: as many as its pairs need, and one empty at most. */
+/** The MSContainers of one platform: as many as its pairs need, and at most one empty one. */
 export class MsContainers {
   private readonly all = new Set<MsContainer>();
   private opening: Promise<MsContainer> | undefined;
@@ -148,12 +148,12 @@ export class MsContainers {
     private readonly random: Random,
   ) {}
 
-  /** Opens the first one. Rejects with an Error that says why there can be none. */
+  /** Opens the first MSContainer. Rejects with an Error that says why MSContainers are not possible. */
   async start(): Promise<void> {
     await this.open();
   }
 
-  /** Makes a pair by `make` where there is room; once more elsewhere if that MSContainer ended meanwhile. */
+  /** Makes a pair by `make` in an MSContainer with a free place; retries once if that MSContainer ended meanwhile. */
   async add(make: (shared: SharedNamespace) => Promise<Container>): Promise<Container> {
     const first = await this.reserve();
     try {
@@ -165,14 +165,14 @@ export class MsContainers {
     return second.add(make, () => this.trim());
   }
 
-  /** Ends them all, with their pairs. */
+  /** Ends all MSContainers with their pairs. */
   async close(): Promise<void> {
     this.closed = true;
     await this.opening?.catch(() => undefined);
     await Promise.all([...this.endings, ...[...this.all].map((one) => one.end())]);
   }
 
-  /** One with a place taken in it. */
+  /** An MSContainer with a place reserved. */
   private async reserve(): Promise<MsContainer> {
     for (;;) {
       if (this.closed) throw new ProvisioningError('The container factory was closed.');
@@ -196,7 +196,7 @@ export class MsContainers {
     return made;
   }
 
-  /** Ends empty ones but one. */
+  /** Ends all empty MSContainers but one. */
   private trim(): void {
     if (this.closed) return;
     const empty = [...this.all].filter((one) => one.alive && one.isEmpty);

@@ -15,7 +15,7 @@ export function noEnforcer(): ShareEnforcer {
       binds: [],
     }),
     confirm: async () => undefined,
-    adjust: () => refuse('none can be moved'),
+    adjust: () => refuse('no share can be changed'),
     clients: async () => [],
     terminate: () => refuse('to take a device from a process, end the process'),
     check: async () => undefined,

@@ -1,4 +1,4 @@
-// The thread that decides: once a period it is woken, and writes the next period's budgets.
+// The deciding thread: wakes once a period and writes the budgets of the next period.
 import { parentPort, workerData } from 'node:worker_threads';
 import { TokenMachine } from '@gpuwhisk/gpu/tokens/token-machine';
 import { loadTokenAddon, boardOver, decidedWord } from './token-server.js';
