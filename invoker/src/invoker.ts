@@ -222,7 +222,7 @@ export class Invoker {
       await giveBack(this.context, { activation: message, refused });
       end();
     } catch (error) {
-      this.context.logger.error({ error: String(error) }, 'an activation could not be given back');
+      this.context.logger.error({ error: String(error) }, 'an activation could not be returned to its controller');
       this.recordWhiskError(message, action, refused, () => end(true));
     }
   }

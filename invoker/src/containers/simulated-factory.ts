@@ -52,7 +52,8 @@ export function createSimulatedFactory(options: SimulatedFactoryOptions): Simula
     const born = generation;
     await sleep(options.clock, shortestMs + (longestMs - shortestMs) * randomFraction(options.random));
     if (!open || born !== generation) throw new ProvisioningError('The container factory was closed.');
-    if (randomFraction(options.random) < (options.failing ?? 0)) throw new ProvisioningError('It did not start.');
+    if (randomFraction(options.random) < (options.failing ?? 0))
+      throw new ProvisioningError('The container did not start.');
     const id = `simulated-${++made}`;
     const container = new SimulatedContainer(id, spec, canUnload, options, () => containers.delete(id));
     containers.set(id, container);

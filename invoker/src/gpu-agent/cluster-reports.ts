@@ -160,7 +160,10 @@ export class EndedWorkloads {
         if (!isOurs || !(await this.hasEnded(workload))) continue;
         // The mark is written again at each check until the registration is removed, but logged once.
         if (workload.ended !== true) {
-          logger.info({ workload: id, name: workload.name, pid: workload.pid }, 'a workload has ended without deregistration');
+          logger.info(
+            { workload: id, name: workload.name, pid: workload.pid },
+            'a workload has ended without deregistration',
+          );
         }
         await state.setRow(workloadTable, id, { ...workload, ended: true } as unknown as JsonValue);
       }

@@ -42,7 +42,7 @@ export class DeviceAccess {
     const devices = grant.devices.map((uuid) => this.usable(uuid));
     const [first] = devices;
     const problem = first === undefined ? 'it has none' : gangConflict(this.parts.gpuContainers, grant, first.mode);
-    if (problem !== undefined) throw unusable(`The GPUs cannot be had: ${problem}`);
+    if (problem !== undefined) throw unusable(`The GPUs are not available: ${problem}`);
     const own = await this.settingsFor(devices, grant);
     // Called after the settings, which may have started another daemon for these devices.
     await this.parts.ceilings.starts(grant).catch((error: Error) => {

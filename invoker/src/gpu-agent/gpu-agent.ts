@@ -283,7 +283,7 @@ export class GpuAgent implements GpuRuns {
     try {
       await this.readDevices();
     } catch (error) {
-      this.options.logger.error({ error: String(error) }, 'the GPUs could not be read again');
+      this.options.logger.error({ error: String(error) }, 'the GPUs could not be listed again');
     }
     this.row.writeSoon();
   }

@@ -87,11 +87,11 @@ export class Healer {
     const id = slice ?? device.uuid;
     const nowMs = clock.now();
     const recent = (this.restarts.get(id) ?? []).filter((at) => nowMs - at < restartsWithinMs);
-    const trouble = `what enforces its shares fails again and again`;
+    const trouble = 'the enforcer of its shares fails repeatedly';
     if (recent.length >= maxRestarts) return inventory.setTrouble(device.uuid, trouble, true);
     inventory.setTrouble(device.uuid, trouble, false);
     this.restarts.set(id, [...recent, nowMs]);
-    logger.warn({ device: device.uuid, slice, problem }, 'what enforces the shares of a GPU is started again');
+    logger.warn({ device: device.uuid, slice, problem }, 'the enforcer of shares of a GPU is started again');
     const had = gpuContainers.on(device.uuid).filter(({ grant }) => grant.slice === slice);
     try {
       await inventory.reopen(place);

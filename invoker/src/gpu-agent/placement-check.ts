@@ -37,7 +37,8 @@ interface PlacementView {
 export function placementProblem(placement: Placement, view: PlacementView): string | undefined {
   const { devices, slice, epoch, reclaim = [] } = placement;
   if (epoch < view.epoch) return `it was decided in epoch ${epoch}, and ${view.epoch} has begun`;
-  if (view.isCutOff) return 'its node does not reach the state of the cluster, and may not know who decides';
+  if (view.isCutOff)
+    return 'its node does not reach the state of the cluster, and may not know the deciding controller';
   const found = devices.map((uuid) => view.devices.find((one) => one.uuid === uuid));
   const [first, ...more] = found;
   if (devices.length === 0 || first === undefined) return `there is no device ${devices[0] ?? ''}`;
@@ -47,7 +48,7 @@ export function placementProblem(placement: Placement, view: PlacementView): str
     return 'several devices have to be alike, and shared alike';
   }
   const busy = reclaim.find((container) => view.isBusy(container));
-  if (busy !== undefined) return `container ${busy}, which was to make room, runs something again`;
+  if (busy !== undefined) return `container ${busy}, which was to be reclaimed, is busy again`;
   for (const device of found) {
     const problem = device === undefined ? 'a device is not there' : deviceProblem(device, placement, view);
     if (problem !== undefined) return problem;

@@ -214,7 +214,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
       if (member.initialized && !this.closing) this.join(queue, member);
       else this.unassigned.removals.remove(container);
       this.eviction.trim(queue);
-      if (problem === undefined && member.gone) return 'its namespace keeps as many idle instances as it may';
+      if (problem === undefined && member.gone) return 'its namespace has its maximum of idle instances';
       return problem;
     } catch (error) {
       if (ready === undefined) this.unassigned.memory.release(spec);

@@ -54,7 +54,7 @@ async function openNamed({ engine, serve }: ContainerNetworkOptions, name: strin
   let service: string | undefined;
   if (facts?.driver !== 'null') {
     notes.push(
-      `Containers are in network '${name}' (docker.network): whether they reach each other and this host is left to its settings.`,
+      `Containers are in network '${name}' (docker.network): the network's settings decide whether they reach each other and this host.`,
     );
     service = await serveAt(facts?.gateway, name, serve, notes);
   } else if (serve) notes.push(`Functions do not reach the platform's API: network '${name}' has no gateway.`);
@@ -96,7 +96,7 @@ async function openOwn(options: ContainerNetworkOptions): Promise<ContainerNetwo
     protection = await protect(options, { name: rules, bridge, facts, served: service });
   } catch (error) {
     weaknesses.push(
-      `Containers reach each other, this host and what it reaches as the Docker engine lets them: ${(error as Error).message}.`,
+      `Only the Docker engine's rules bound what containers reach on the network: ${(error as Error).message}.`,
     );
   }
   return {
@@ -126,7 +126,7 @@ async function ensureNetwork(engine: Engine, name: string, bridge: string, platf
     Options: { 'com.docker.network.bridge.name': bridge, 'com.docker.network.bridge.enable_icc': 'false' },
   });
   const made = await engine.network(name);
-  if (!made) throw new Error(`The Docker engine made the network '${name}' and does not have it.`);
+  if (!made) throw new Error(`The Docker engine made the network '${name}' but does not list the network.`);
   return made;
 }
 

@@ -208,7 +208,7 @@ async function tailOf({ engine, engineId }: MadeContainer): Promise<string> {
   try {
     return textOfMultiplexed(await engine.tail(engineId, toldLines)).trim();
   } catch (error) {
-    return `What it printed cannot be read: ${(error as Error).message}`;
+    return `The output of the container cannot be read: ${(error as Error).message}`;
   }
 }
 
@@ -367,7 +367,7 @@ export async function startDockerHolder({ engine, name, image, labels, remove }:
     stream.resume();
     await engine.start(engineId);
     const state = await engine.inspect(engineId);
-    if (!state?.running) throw new Error(`Its holder ended at once with status ${state?.exitCode ?? 'unknown'}`);
+    if (!state?.running) throw new Error(`The holder ended at once with status ${state?.exitCode ?? 'unknown'}`);
     const end = async (): Promise<void> => {
       await remove(engineId);
       stream.destroy();

@@ -80,7 +80,7 @@ export class Engine {
   /** Makes a container; resolves with its id. */
   async create(name: string, body: object): Promise<string> {
     const made = await this.call<{ Id: string }>({ method: 'POST', path: '/containers/create', query: { name }, body });
-    if (made === undefined) throw new EngineError('The engine made a container and did not say which.', 500);
+    if (made === undefined) throw new EngineError('The engine made a container without naming it.', 500);
     return made.Id;
   }
 

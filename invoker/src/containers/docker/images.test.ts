@@ -64,7 +64,7 @@ describe('images', () => {
     expect(await images.ready('x:1')).toMatchObject({ id: 'id of x:1' });
     for (const image of ['x', 'x:2']) {
       await expect(images.ready(image)).rejects.toMatchObject({
-        message: `The image '${image}' cannot be had: manifest unknown.`,
+        message: `The image '${image}' cannot be fetched: manifest unknown.`,
         told: `Failed to pull container image '${image}'.`,
         byAction: true,
       });

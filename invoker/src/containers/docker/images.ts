@@ -50,7 +50,7 @@ export class Images {
     const facts = refusal === undefined || !name.endsWith(':latest') ? await this.find(name) : undefined;
     if (facts) return facts;
     throw new ProvisioningError(
-      `The image '${image}' cannot be had: ${refusal ?? 'its registry gave another one'}.`,
+      `The image '${image}' cannot be fetched: ${refusal ?? 'its registry gave another one'}.`,
       `Failed to pull container image '${image}'.`,
       true,
     );
@@ -164,7 +164,7 @@ export async function readImageCatalog(file: string, localImages: readonly strin
   const kinds = commands.map(({ kind }) => kind).join(', ');
   return {
     manifest,
-    notes: kinds === '' ? [] : [`Kinds that are commands of the host, which containers do not have: ${kinds}.`],
+    notes: kinds === '' ? [] : [`Kinds without an image, as they are commands of the host: ${kinds}.`],
     supports: (kind) => images.has(kind) || imageOfKind(kind) !== undefined,
     imageOf: (kind) => images.get(kind) ?? imageOfKind(kind),
     isLocal: (image) => local.has(image) || localImages.some((prefix) => image.startsWith(prefix)),

@@ -297,7 +297,7 @@ class ProcessFactory implements ProcessContainerFactory {
       });
     } catch (error) {
       if (error instanceof ToolTimeoutError) {
-        throw new IsolationError(`The network of functions cannot be made ready: ${error.message}. Start again.`);
+        throw new IsolationError(`The network of functions cannot be opened: ${error.message}. Start again.`);
       }
       const reason = (error as Error).message.replace(/^error\nnet\n/, '').split('\n')[0];
       lacks.push(`${noNetwork}: ${reason}.`);

@@ -158,7 +158,7 @@ export class ConnectedContainer implements Container {
     if (outcome.type !== 'ok' || this.stateCheck === undefined) return outcome;
     const found = await this.stateCheck.differences();
     if (found.length === 0) return outcome;
-    const error = `The action left what is seen from outside: ${found.join(', ')}.`;
+    const error = `The action changed the state of the process: ${found.join(', ')}.`;
     return { type: 'error', error, body: JSON.stringify({ error }) };
   }
 

@@ -120,7 +120,7 @@ function weaken(isolation: Isolation, measure: string): Weakened | undefined {
       return lose('Functions have no network of their own', { namespaces: fewer('net') });
     case 'cgroup':
       if (isolation.cgroups === noCgroups) break;
-      return lose('Control groups are not to be had', { cgroups: noCgroups });
+      return lose('Control groups are not available', { cgroups: noCgroups });
     case 'filter':
       return lose('System calls of functions are not filtered', { filter: false });
     case 'namespaces':
@@ -207,7 +207,7 @@ export async function probe(
     ({ reason } = trial);
   }
   throw new IsolationError(
-    `What isolation this host allows cannot be told: of ${trialTimeoutsMs.length} trials of a sandbox none ended (${reason}). Start again when the machine is less busy.`,
+    `The isolation that this host allows cannot be determined: none of ${trialTimeoutsMs.length} trials of a sandbox ended (${reason}). Start again when the machine is less busy.`,
   );
 }
 

@@ -76,7 +76,7 @@ export async function startDaemon(folder: string, { control, visible }: MpsDaemo
   await mkdir(pipe, { recursive: true });
   await mkdir(log, { recursive: true });
   await control.start(visible);
-  if (!(await control.answers())) throw new ShareError(`MPS for ${visible} was started and does not answer.`);
+  if (!(await control.answers())) throw new ShareError(`MPS for ${visible} was started but does not answer.`);
 }
 
 /** Host pids of a daemon's clients, each with its server. Rejects with ShareError. */
@@ -259,9 +259,7 @@ export async function readMpsNotes(folder: string): Promise<MpsNotes> {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
   }
-  throw new ShareError(
-    `${path} is not what was written there: set the compute modes of the GPUs by hand, and remove it.`,
-  );
+  throw new ShareError(`${path} is damaged: set the compute modes of the GPUs by hand, and remove the file.`);
 }
 
 /** Writes notes; resolves when they are on the disk. Rejects with ShareError. */

@@ -78,10 +78,12 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
     async confirm({ pid, device, slice }) {
       const daemon = daemons.find(device, slice);
       if ((await clientsOf(daemon)).some((client) => client.pid === pid)) return;
-      throw new ShareError(`Process ${pid} is no client of MPS on ${daemon.visible}: it may have all of the device`);
+      throw new ShareError(
+        `Process ${pid} is no client of MPS on ${daemon.visible}: the process may use the whole device`,
+      );
     },
     adjust: async () => {
-      throw new ShareError('MPS cannot change the share of a process that runs.');
+      throw new ShareError('MPS cannot change the share of a running process.');
     },
     async clients(device, slice) {
       const pids = new Set((await clientsOf(daemons.find(device, slice))).map(({ pid }) => pid));

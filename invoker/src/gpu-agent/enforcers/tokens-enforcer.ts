@@ -34,7 +34,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
     const server = await serverFor(device, slice);
     const client = server.clientOf(pid);
     if (client === undefined || client.ticket.device !== device || client.ticket.slice !== slice) {
-      throw new ShareError(`Process ${pid} has no tokens for ${slice ?? device}: nothing counts what it launches.`);
+      throw new ShareError(`Process ${pid} has no tokens for ${slice ?? device}: its launches are not counted.`);
     }
     return [server, client];
   };
@@ -98,7 +98,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
     },
     async gangSettings(devices, share) {
       if (under === undefined) {
-        throw new ShareError('Kernel tokens are of one device: without MPS nothing holds a process of several.');
+        throw new ShareError('Kernel tokens apply to one device: a process on several devices needs MPS.');
       }
       for (const { uuid } of devices) await serverFor(uuid);
       const settings = await under.gangSettings(devices, share);

@@ -52,7 +52,8 @@ export interface StandIn {
 
 /** Starts the daemon of simulated GPUs, and restarts it if it ends. Rejects with StandInError. */
 export async function startStandIn(options: StandInOptions): Promise<StandIn> {
-  if (!hasStandIn()) throw new StandInError('There are no simulated GPUs: no C++ compiler was there to build them.');
+  if (!hasStandIn())
+    throw new StandInError('There are no simulated GPUs: they were not built, for lack of a C++ compiler.');
   const socket = await socketIn(options.folder);
   const daemon = new Daemon({ ...options, socket });
   await daemon.start();

@@ -200,11 +200,11 @@ export class TokenServer {
     const { budget, soloRate, cycles, cycleBatch, cycleMs } = this.board.columns;
     return {
       ...this.native.place(place),
-      budget: budget[place]!,
-      soloRate: soloRate[place]!,
-      cycles: cycles[place]!,
-      cycleBatch: cycleBatch[place]!,
-      cycleMs: cycleMs[place]!,
+      budget: valueAt(budget, place),
+      soloRate: valueAt(soloRate, place),
+      cycles: valueAt(cycles, place),
+      cycleBatch: valueAt(cycleBatch, place),
+      cycleMs: valueAt(cycleMs, place),
     };
   }
 
@@ -215,7 +215,7 @@ export class TokenServer {
   /** The server's problem; undefined if there is none. */
   problem(): string | undefined {
     if (this.closing !== undefined) return 'The server of kernel tokens is closed.';
-    if (this.workerProblem !== undefined) return `Kernel tokens are not moved any more: ${this.workerProblem}`;
+    if (this.workerProblem !== undefined) return `Kernel tokens are no longer issued: ${this.workerProblem}`;
     // Clients count this themselves and may lie: their counts matter only if the server was silent.
     const { silences } = this.native.figures();
     const wasSilent = silences !== this.silences;
@@ -295,16 +295,17 @@ export class TokenServer {
   private firstBudget({ place }: TokenClient): number {
     const { epoch, gpu, request, limit, maxTokens } = this.board.columns;
     const isAlone = !gpu.some((other, i) => i !== place && epoch[i] !== 0 && other === gpu[place]);
-    if (maxTokens[place] === 0 || (isAlone && limit[place]! >= 1)) return Infinity;
-    return Math.max(1, maxTokens[place]! * request[place]!);
+    if (maxTokens[place] === 0 || (isAlone && valueAt(limit, place) >= 1)) return Infinity;
+    return Math.max(1, valueAt(maxTokens, place) * valueAt(request, place));
   }
 
   private writeTerms({ place, ticket }: TokenClient): void {
     const { gpu, request, limit, maxTokens, violation } = this.board.columns;
     const { share } = ticket;
     gpu[place] = this.numberOf(ticket.slice ?? ticket.device);
-    limit[place] = Math.min(1, share.smLimit);
-    request[place] = Math.min(limit[place]!, share.smRequest);
+    const smLimit = Math.min(1, share.smLimit);
+    limit[place] = smLimit;
+    request[place] = Math.min(smLimit, share.smRequest);
     maxTokens[place] = share.tokens?.maxTokens ?? 0;
     violation[place] = share.tokens?.violation ?? 0;
   }
@@ -323,6 +324,12 @@ export class TokenServer {
   private say(line: string): void {
     this.options.say?.(line);
   }
+}
+
+/** The value of a column at a place of the board. */
+function valueAt(column: Float64Array, place: number): number {
+  // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- every column has an element for each place
+  return column[place]!;
 }
 
 /** A UUID `GPU-…` or `MIG-…` as the driver's 16 bytes. */

@@ -5,7 +5,7 @@ import { loadTokenAddon, boardOver, decidedWord } from './token-server.js';
 
 const { memory, places, addonPath } = workerData as { memory: SharedArrayBuffer; places: number; addonPath: string };
 const addon = loadTokenAddon(addonPath);
-if (addon === undefined) throw new Error('The addon of kernel tokens is gone.');
+if (addon === undefined) throw new Error('The addon of kernel tokens cannot be loaded.');
 const { words, columns } = boardOver(places, memory);
 const machine = new TokenMachine(columns);
 parentPort?.postMessage('ready');
