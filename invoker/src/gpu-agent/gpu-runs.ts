@@ -1,4 +1,4 @@
-// What activations and the container factory report to the GPU agent.
+// Reports of activations and of the container factory to the GPU agent.
 import type { GpuIsolation, Placement } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';

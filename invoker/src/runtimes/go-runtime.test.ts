@@ -88,7 +88,7 @@ test('are given up when the platform stops, with all that was started', async ()
 
 test('that cannot be compiled say why, and are tried again', async () => {
   toolchain('echo "prime.go:4: no space left on device" >&2\nexit 1');
-  const error = 'Go could not be made ready: prime.go:4: no space left on device';
+  const error = 'Go could not be prepared: prime.go:4: no space left on device';
   await expect(packages.prebuild()).rejects.toThrow(error);
   await expect(packages.ready()).rejects.toThrow(error);
   expect(made()).toEqual([]);

@@ -138,7 +138,7 @@ export class GoPackages {
       await fillFolder(folder, (partial) => this.compile(partial));
     } catch (error) {
       if (!(error instanceof ProgramError)) throw error;
-      throw new ProvisioningError(`Go could not be made ready: ${error.lastLine}`);
+      throw new ProvisioningError(`Go could not be prepared: ${error.lastLine}`);
     }
     return folder;
   }

@@ -166,7 +166,7 @@ async function claimBlock({ range }: NetworkOptions, seed: number, taken: readon
 
 /** Opens the network. Rejects with the reason if the host forbids or lacks a part of it. */
 export async function openNetwork(options: NetworkOptions): Promise<ActionNetwork> {
-  if (process.getuid?.() !== 0) throw new Error('it needs root');
+  if (process.getuid?.() !== 0) throw new Error('the network of sandboxes needs root');
   const seed = Number.parseInt(options.hash.slice(0, 8), 16);
   const hash = options.hash.slice(0, hashDigits);
   const linkPrefix = `gw${hash}`;

@@ -109,7 +109,7 @@ async function chainBelow(first: number): Promise<number[]> {
   for (let pid = first; ;) {
     const [child, ...others] = await childrenOf(pid);
     if (child === undefined) return chain;
-    if (others.length > 0 || chain.length > maxDepth) throw new Error(`process ${first} has several below it`);
+    if (others.length > 0 || chain.length > maxDepth) throw new Error(`process ${first} has several children`);
     chain.push(child);
     pid = child;
   }

@@ -326,10 +326,11 @@ export class TokenServer {
   }
 }
 
-/** The value of a column at a place of the board. */
+/** The value of a column at a place of the board. Throws RangeError if there is no such place. */
 function valueAt(column: Float64Array, place: number): number {
-  // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- every column has an element for each place
-  return column[place]!;
+  const value = column[place];
+  if (value === undefined) throw new RangeError(`The board has no place ${place}.`);
+  return value;
 }
 
 /** A UUID `GPU-…` or `MIG-…` as the driver's 16 bytes. */
