@@ -25,6 +25,7 @@ import {
   imageOfKind,
   isExecutableKind,
   findInterpreter,
+  interpreterFamilies,
   interpreterLaunch,
 } from './proxy-runtime.js';
 import { hasPythonPairs, pythonLaunch, pythonPairLaunch } from './python-runtime.js';
@@ -34,7 +35,7 @@ import type { Interpreter } from './proxy-runtime.js';
 const MiB = 1024 * 1024;
 const failureKeptMs = 30_000;
 const defaultMemoryMiB = 256;
-const knownFamilies = ['nodejs', 'python', 'java', 'go', 'ruby', 'php', 'native'];
+const knownFamilies = ['nodejs', 'python', 'java', 'go', 'native', ...interpreterFamilies] as readonly string[];
 
 /** Settings of createRuntimeCatalog. */
 interface RuntimeCatalogOptions {
@@ -70,12 +71,11 @@ interface Toolchains {
 
 async function findToolchains(releasesDir: string, env: NodeJS.ProcessEnv): Promise<Toolchains> {
   const path = env.PATH ?? '';
-  const [python, foundJdk, go, ruby, php, [c], [cpp]] = await Promise.all([
+  const [python, foundJdk, go, found, [c], [cpp]] = await Promise.all([
     findPython(join(releasesDir, 'python.json'), env),
     findJdk(path),
     findGo(path),
-    findInterpreter('ruby', path),
-    findInterpreter('php', path),
+    Promise.all(interpreterFamilies.map((family) => findInterpreter(family, path))),
     findOnPath('cc', path),
     findOnPath('c++', path),
   ]);
@@ -85,12 +85,11 @@ async function findToolchains(releasesDir: string, env: NodeJS.ProcessEnv): Prom
     ...(foundJdk ? [] : ['java (no JDK 17 or newer)']),
     ...(foundJdk && !jdk ? ['java (neither gson, package libgoogle-gson-java, nor Maven)'] : []),
     ...(go ? [] : ['go']),
-    ...(ruby ? [] : ['ruby']),
-    ...(php ? [] : ['php']),
+    ...interpreterFamilies.filter((_, at) => found[at] === undefined),
     ...(hasNative() ? [] : ['native (the proxy was not built)']),
   ];
   const compilers = c === undefined ? undefined : { c, ...(cpp !== undefined && { cpp }) };
-  return { python, jdk, go, interpreters: [ruby, php].filter((each) => each !== undefined), compilers, missing };
+  return { python, jdk, go, interpreters: found.filter((each) => each !== undefined), compilers, missing };
 }
 
 async function readManifest(file: string): Promise<RuntimeManifest> {

@@ -83,19 +83,24 @@ export async function commandLaunch({ command, binds, env }: RuntimeEntry): Prom
   return { command: words, binds: bindsFor([...named, ...(binds ?? [])]), env: env ?? {}, protocol: 'http' };
 }
 
+/** The languages with an interpreter: how its version is found, and its guest in the language's folder of `runtimes`. */
+const languages = {
+  ruby: { oldest: 2.7, ask: ['-e', 'print RUBY_VERSION'], source: 'main__.rb', launcher: 'launcher.rb' },
+  php: { oldest: 8, ask: ['-r', 'echo PHP_VERSION;'], source: 'main__.php', launcher: 'launcher.php' },
+} as const;
+
+/** The families of these languages. */
+export const interpreterFamilies = Object.keys(languages) as (keyof typeof languages)[];
+
 /** An interpreter of the machine; the platform's launcher runs its actions and speaks the action loop. */
 export interface Interpreter {
-  family: 'ruby' | 'php';
+  family: keyof typeof languages;
   program: string;
   /** Such as `3.1`. */
   version: string;
 }
 
 const askTimeoutMs = 10_000;
-const languages = {
-  ruby: { oldest: 2.7, ask: ['-e', 'print RUBY_VERSION'], source: 'main__.rb', launcher: 'launcher.rb' },
-  php: { oldest: 8, ask: ['-r', 'echo PHP_VERSION;'], source: 'main__.php', launcher: 'launcher.php' },
-} as const;
 
 /** The interpreter on PATH, if it is new enough. The interpreter is run only if its file name lacks the version. */
 export async function findInterpreter(family: Interpreter['family'], path: string): Promise<Interpreter | undefined> {
