@@ -10,8 +10,7 @@ import { ActionResolver } from './actions/action-resolver.js';
 import { identityChanges } from './api/admin.js';
 import { createRouter, isApiPath, refuseUnrouted, createRoutes } from './api/routes.js';
 import type { CallState } from './api/routes.js';
-import type { ApiContext } from './api/api-context.js';
-import type { ControllerDependencies } from './api/dependencies.js';
+import type { ApiContext, ControllerDependencies } from './api/api-context.js';
 import { fromSandbox, isForSandboxes } from './http/route.js';
 import type { Route } from './http/route.js';
 import { Throttles } from './entitlement/throttles.js';
@@ -30,29 +29,32 @@ import { createManagementHandler } from './gateway/management-handler.js';
 import { vanityUrl } from './web/web-request.js';
 import { createWebCaller, createWebHandler } from './web/web-handler.js';
 
-export type { ControllerDependencies } from './api/dependencies.js';
+export type { ControllerDependencies } from './api/api-context.js';
 
 /** The REST API. */
 export interface Controller {
-  /** Answers one HTTP request; never throws. What an invoker passes on for a function is answered as by `handleSandboxes`. */
+  /**
+   * Answers one HTTP request; never throws. A request that an invoker forwards for a function is handled as by
+   * `handleSandboxes`.
+   */
   handle(request: IncomingMessage, response: ServerResponse): void;
-  /** Answers one HTTP request of a function; never throws. Operators' routes are not found there, with any key. */
+  /** Answers one HTTP request of a function; never throws. Operators' routes are not served, whatever the key. */
   handleSandboxes(request: IncomingMessage, response: ServerResponse): void;
-  /** Answers one HTTP request to the API gateway, which listens apart; never throws. */
+  /** Answers one HTTP request to the API gateway, which has its own port; never throws. */
   handleGateway(request: IncomingMessage, response: ServerResponse): void;
-  /** The callers' identities; `cached` answers at once. */
+  /** The callers' identities; `cached` does not wait. */
   readonly identities: Identities;
-  /** The actions without their code; `cached` answers at once. */
+  /** The actions without their code; `cached` does not wait. */
   readonly actions: ActionCache;
   /** Finds actions by name. */
   readonly resolver: ActionResolver;
-  /** Sequences and compositions: opened before requests are handled, closed when no more come. */
+  /** Sequences and compositions. Open before the first request; close after the last one. */
   readonly composing: Pick<ComposingInvoker, 'open' | 'close'>;
-  /** Every route, as the API documents describe it. */
+  /** All routes, also for the API documents. */
   readonly routes: readonly Route[];
 }
 
-/** Creates the REST API on its dependencies; it holds no resources of its own. */
+/** Creates the REST API; it owns no resources. */
 export function createController(dependencies: ControllerDependencies): Controller {
   const { store, clock, random, logger, config, state } = dependencies;
   const { vanityDomain } = config;
@@ -92,10 +94,10 @@ export function createController(dependencies: ControllerDependencies): Controll
     triggerWriter,
     ruleWriter: new RuleWriter(store, triggerWriter),
   };
-  // Another controller's operator may change who calls.
+  // An operator at another controller may change identities.
   state
     .subscribe(identityChanges, () => identities.forget())
-    .catch((error: unknown) => logger.error({ err: error }, 'changes of identities will be seen late'));
+    .catch((error: unknown) => logger.error({ err: error }, 'changes of identities will take effect late'));
   const routes = createRoutes(context);
   const serve = (served: readonly Route[], authentication: Authentication) =>
     createApp(dependencies, createRouter(served, authentication), authentication);
@@ -139,7 +141,7 @@ export function createController(dependencies: ControllerDependencies): Controll
   };
 }
 
-/** Answers what is not answered before the router is asked. */
+/** Answers the requests that no faster handler has answered. */
 function createApp(
   { clock, random, logger }: ControllerDependencies,
   router: Router<CallState>,
@@ -170,13 +172,13 @@ function createApp(
     }
     logAnswered(logger, response, transactionId, clock.monotonicMs() - startedMs);
   });
-  // Koa reports connections that broke while an answer was written.
+  // Koa reports connections that broke during an answer.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'a connection failed'));
   const handle = app.callback();
   return (request, response) => void handle(request, response);
 }
 
-/** The path that is asked for. Throws ApiError (400) where the request's target is a URL that cannot be read. */
+/** The path of a request. Throws ApiError (400) for a malformed URL as target. */
 function pathOf(ctx: Koa.Context): string {
   try {
     return ctx.path;
@@ -185,7 +187,7 @@ function pathOf(ctx: Koa.Context): string {
   }
 }
 
-/** Refuses requests that no route would answer. Throws ApiError (406, 414). */
+/** Refuses requests before routing. Throws ApiError (406, 414). */
 function checkRequest(request: IncomingMessage, answersJson: boolean): void {
   if ((request.url?.length ?? 0) > maxUriLength) throw uriTooLong(maxUriLength);
   if (answersJson && !acceptsJson(request.headers.accept)) throw notAcceptable('application/json');

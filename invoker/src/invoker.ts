@@ -52,26 +52,26 @@ export interface InvokerDependencies {
   warmGpuContainers?: number | undefined;
   /** Which records are stored. */
   recordLevels: RecordLevels;
-  /** How many may wait for the store; absent: the writer's own bounds. */
+  /** Bounds on records that wait for the store; absent: the writer's defaults. */
   recordBounds?: Partial<RecordWriterOptions>;
-  /** Namespaces whose activations are not run; absent: all are. */
+  /** Namespaces whose activations are refused; absent: none. */
   blacklist?: { has(namespace: string): boolean };
-  /** Activations taken from the bus whose records are not yet durable, at most. */
+  /** Largest number of activations that were taken from the bus and whose records are not yet durable. */
   maxInFlight: number;
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
-  /** The kind that a stored `<family>:default` means here; absent: none. */
+  /** The kind that a stored `<family>:default` means on this invoker; absent: none. */
   defaultKind?: (kind: string) => string | undefined;
-  /** Of this node's GPUs; absent: there are none. */
+  /** The agent of this node's GPUs; absent on nodes without GPUs. */
   gpu?: InvokerGpus;
-  /** False while the cluster may have given this invoker up: no run begins then. Absent: one may always. */
+  /** Whether runs may begin: false while the cluster may count this invoker as lost. Absent: always. */
   mayBegin?: () => boolean;
 }
 
-/** What an invoker asks of the agent of its GPUs. */
+/** The GPU agent as the invoker uses it. */
 export type InvokerGpus = GpuRuns & Pick<GpuAgent, 'ledger' | 'attach' | 'admit'>;
 
-/** How often, and how long after each other, ms, it is looked for room for an activation that is to be placed again. */
+/** Attempts to return an activation to a full topic for a new placement, and the interval between two, ms. */
 const maxRoomLooks = 6000;
 const roomLookMs = 100;
 
@@ -139,7 +139,7 @@ export class Invoker {
     void this.pool.prewarm();
   }
 
-  /** Containers that are ready for an action yet to come. */
+  /** Containers that are ready for a future action. */
   prewarmers(): Prewarmer[] {
     const invoker = `invoker${this.dependencies.instance}`;
     return this.pool.prewarmed().map(({ id: container, pid, msContainer, sinceMs: since, spec }) => {
@@ -153,7 +153,10 @@ export class Invoker {
     return { ...this.pool.snapshot(), pending: this.feed.pending };
   }
 
-  /** Takes no more messages, waits up to `drainMs` for those in hand, then ends every container and stores what is recorded. */
+  /**
+   * Takes no more messages, waits up to `drainMs` for the present ones, then ends every container and stores pending
+   * records.
+   */
   async close(drainMs: number): Promise<void> {
     this.closing = true;
     const { clock } = this.dependencies;
@@ -204,29 +207,29 @@ export class Invoker {
     else run.launched(refusal);
   }
 
-  /** Why an activation does not get the GPU that it was placed on; undefined if it does, or needs none. */
+  /** Why an activation is refused the GPU of its placement; undefined if it is admitted or needs none. */
   private gpuRefusal(message: ActivationMessage): string | undefined {
     if (message.gpu === undefined) return undefined;
     const { gpu } = this.dependencies;
     return gpu === undefined ? 'this invoker has no GPU' : gpu.admit(message.gpu, gpuUserOf(message));
   }
 
-  /** Gives an activation back whose placement the agent refused. */
+  /** Returns an activation whose placement the agent refused to its controller. */
   private async giveBack(message: ActivationMessage, action: RunnableAction, refused: string): Promise<void> {
-    // It may come again before the log has synced.
+    // The activation may be delivered again before the log has synced.
     const end = this.feed.letGo(message.activationId);
     try {
       await giveBack(this.context, { activation: message, refused });
       end();
     } catch (error) {
-      this.context.logger.error({ error: String(error) }, 'an activation could not be given back');
+      this.context.logger.error({ error: String(error) }, 'an activation could not be returned to its controller');
       this.recordWhiskError(message, action, refused, () => end(true));
     }
   }
 
   /**
-   * Has the scheduler decide again about an activation with a GPU that an earlier process of this invoker left behind.
-   * After a crash the scheduler may have the activation too, and only one of the two may decide about it.
+   * Returns an activation with a GPU that an earlier process of this invoker left to the scheduler, which decides again.
+   * After a crash the scheduler may have the activation, too, and only one of the two may decide about it.
    */
   private async placeAgain(message: ActivationMessage, done: () => void): Promise<void> {
     try {
@@ -240,12 +243,12 @@ export class Invoker {
       return;
     }
     const latest = this.feed.latest(message.activationId);
-    // It may have been placed and sent meanwhile; earlier processes may have left several messages.
+    // The scheduler may have sent a new placement meanwhile, and earlier processes may have left several messages.
     if (latest === undefined) this.feed.letGo(message.activationId)();
     else this.accept(latest, done);
   }
 
-  /** False if the topic is full, unless that is the `last` time that it matters. */
+  /** Returns an activation to its controller; false if the topic is full. At the `last` attempt a full topic is an error. */
   private async isGivenBack(message: ActivationMessage, last: boolean): Promise<boolean> {
     try {
       await giveBack(this.context, { activation: message, restarted: true });
@@ -256,9 +259,11 @@ export class Invoker {
     }
   }
 
-  /** Decides about a message that an earlier process may have taken: it was recorded, started, or neither. */
+  /**
+   * Handles a message that an earlier process may have taken, by whether its activation was recorded, started, or neither.
+   */
   private async recover(message: ActivationMessage, done: () => void): Promise<void> {
-    // Its instance would have ended with the earlier process; the controller launches another one if it wants one.
+    // An instance of the earlier process has ended with it; the controller launches another one if needed.
     if (message.launch !== undefined) {
       done();
       return;

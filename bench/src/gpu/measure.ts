@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Share } from '@gpuwhisk/common/gpu';
-import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
-import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
+import { tokenLibraryPath, TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import type { Measurement } from '../bench.js';
 import { WorkerError } from './gpu-worker.js';
 import type { Activity, GpuMachine } from './machine.js';

@@ -18,7 +18,7 @@ import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../htt
 import { acceptGiven } from '../entities/stored-entity.js';
 import { checkNotDeprecated } from '../http/invocation.js';
 
-/** The body of an action's PUT: what it names. Absent parts are kept, or have defaults in a new action. */
+/** The body of an action's PUT. An absent field keeps its stored value, or has its default in a new action. */
 export interface ActionPut {
   exec?: Exec;
   parameters?: Parameter[];
@@ -33,8 +33,8 @@ export interface ActionPut {
 type PutBounds = Pick<LimitBounds, 'maxParametersBytes'> & { maxCodeBytes: number };
 
 /**
- * Reads a PUT body. As in OpenWhisk, what can be large is read and measured first, then the rest is read.
- * Unknown fields are ignored. Throws ApiError (400, 413).
+ * Reads a PUT body. As in OpenWhisk, large fields are read and measured before the others. Unknown fields are ignored.
+ * Throws ApiError (400, 413).
  */
 export function readActionPut(body: JsonValue, manifest: RuntimeManifest, bounds: PutBounds): ActionPut {
   return readFields(() => {
@@ -69,7 +69,7 @@ export interface MergeContext {
   bounds: LimitBounds;
   /** Bounds of actions with annotation `gpu`. */
   gpuBounds: LimitBounds;
-  /** The cluster's GPUs, as far as they are known. */
+  /** The GPUs of all nodes with a current row. */
   gpuNodes: readonly NodeStatus[];
   defaultLimits: ActionLimits;
   /** Parameters of the action's package. */
@@ -103,7 +103,7 @@ export function makeAction(namespace: string, name: string, put: ActionPut, cont
   });
 }
 
-/** A stored action with what a PUT changes. Throws ApiError (400). */
+/** The stored action with the changes of a PUT. Throws ApiError (400). */
 export function updateAction(stored: WhiskAction, put: ActionPut, context: MergeContext): WhiskAction {
   checkInstances(put, context);
   const exec = put.exec ?? stored.exec;
@@ -122,7 +122,10 @@ export function updateAction(stored: WhiskAction, put: ActionPut, context: Merge
   });
 }
 
-/** A sequence's parameters are the platform's own: given ones are dropped, and they go with the sequence. */
+/**
+ * The parameters after a PUT. A sequence's parameters are derived from its components: given ones are dropped, and derived
+ * ones are removed when the action is no longer a sequence.
+ */
 function mergedParameters(stored: WhiskAction, put: ActionPut, context: MergeContext): Parameter[] {
   const given = givenParameters(put, stored.parameters, context);
   if (put.exec !== undefined && isSequence(put.exec)) return sequenceParameters(put.exec);
@@ -138,7 +141,7 @@ function givenParameters(
   return parameters && acceptGiven(parameters, { stored, inherited });
 }
 
-/** The parameters by which OpenWhisk's clients know a sequence. */
+/** The parameters by which OpenWhisk's clients recognise a sequence. */
 function sequenceParameters({ components }: SequenceExec): Parameter[] {
   return [{ key: '_actions', value: components }];
 }
@@ -152,7 +155,7 @@ function checkInstances(put: ActionPut, context: MergeContext): void {
   if (problem !== undefined) throw notAllowed(problem);
 }
 
-/** Checks what depends on kind, annotations and limits together. Throws ApiError (400). */
+/** Checks the rules that combine kind, annotations and limits. Throws ApiError (400). */
 function checked(put: ActionPut, context: MergeContext, action: WhiskAction): WhiskAction {
   const { annotations, exec } = action;
   const requirements = parameterValue(annotations, 'requirements');
@@ -165,16 +168,17 @@ function checked(put: ActionPut, context: MergeContext, action: WhiskAction): Wh
   } catch (error) {
     throw notAllowed((error as Error).message);
   }
-  // An action that loses its GPU keeps no limits that only those with one may have.
+  // Without annotation `gpu` the stored limits, too, must keep to the bounds of CPU actions.
   const limits = put.delAnnotations?.includes('gpu') === true ? action.limits : (put.limits ?? {});
   const problem = limitsProblem(limits, gpu === undefined ? context.bounds : context.gpuBounds);
   if (problem !== undefined) throw notAllowed(problem);
   return action;
 }
 
-/** Throws Error with what is wrong with annotation `gpu`. */
+/** Throws an Error that describes the fault if annotation `gpu` is invalid. */
 function checkGpu(value: JsonValue, { gpuNodes }: MergeContext): void {
   const annotation = readGpuAnnotation(value);
   const problem = gpuNodes.length === 0 ? undefined : capacityProblem(gpuNodes, annotation);
-  if (problem !== undefined) throw new GpuAnnotationError(`Annotation 'gpu' asks for more than there is: ${problem}.`);
+  if (problem !== undefined)
+    throw new GpuAnnotationError(`Annotation 'gpu' asks for more than the cluster has: ${problem}.`);
 }

@@ -20,25 +20,25 @@ import type { MergeContext, ActionPut } from './action-put.js';
 /** OpenWhisk's entity cache forgets after five minutes; the bound on entries is ours. */
 const cacheBounds = { maxAgeMs: 5 * 60_000, maxEntries: 10_000 };
 
-/** An action of the store, its code where it lies. Throws ApiError (404, 409, 500). */
+/** An action of the store with a reference to its code. Throws ApiError (404, 409, 500). */
 export function readStoredAction(store: ArtifactStore, namespace: string, name: string): Promise<WhiskAction> {
   return readStoredEntity(store, `${namespace}/${name}`, readAction);
 }
 
-/** The actions that were invoked or written lately, without their code. */
+/** Cache of recently invoked or written actions, without their code. */
 export class ActionCache {
   private readonly cache: BoundedCache<WhiskAction>;
 
   constructor(
     private readonly store: ArtifactStore,
     clock: Clock,
-    /** Told of the id of what was changed here. */
+    /** Called with the id of each entity that this controller has changed. */
     private readonly onChange: (id: string) => void = () => undefined,
   ) {
     this.cache = new BoundedCache(clock, cacheBounds);
   }
 
-  /** The action without its code, if it is remembered. `namespace` is `ns` or `ns/pkg`. */
+  /** The action without its code, or undefined if the cache lacks it. `namespace` is `ns` or `ns/pkg`. */
   cached(namespace: string, name: string): WhiskAction | undefined {
     return this.cache.get(`${namespace}/${name}`);
   }
@@ -50,34 +50,34 @@ export class ActionCache {
     );
   }
 
-  /** Remembers an action that was just written. */
+  /** Caches an action that was just written. */
   written(action: WhiskAction): void {
     const id = actionId(action);
     this.cache.set(id, withoutCode(action));
     this.onChange(id);
   }
 
-  /** Forgets an action that was or may have been changed. */
+  /** Removes from the cache an action that was or may have been changed. */
   drop(namespace: string, name: string): void {
     const id = `${namespace}/${name}`;
     this.cache.drop(id);
     this.onChange(id);
   }
 
-  /** Forgets the action of an id that was changed elsewhere. */
+  /** Removes from the cache the action that another controller has changed. */
   changedElsewhere(id: string): void {
     this.cache.drop(id);
   }
 }
 
-/** Reads of an action whose code is replaced meanwhile, at most. */
+/** Most attempts to read an action whose code is replaced during the read. */
 const maxReads = 3;
 
 /** Reads actions with their code, writes and deletes them. */
 export class ActionWriter {
   /**
-   * One write of an action at a time: two at once could each remove the other's new code, as the store's revisions
-   * guard the document only.
+   * Serialises the writes of one action. Two at once could each remove the other's new code, as revisions guard documents
+   * only.
    */
   private readonly writes = new KeyQueue();
 
@@ -88,7 +88,7 @@ export class ActionWriter {
     private readonly lock: LockParameters,
   ) {}
 
-  /** The action as stored, its code where it lies. Throws ApiError (404, 409, 500). */
+  /** The stored action with a reference to its code. Throws ApiError (404, 409, 500). */
   read(namespace: string, name: string): Promise<WhiskAction> {
     return readStoredAction(this.store, namespace, name);
   }
@@ -100,13 +100,13 @@ export class ActionWriter {
       try {
         return await withCode(this.store, action);
       } catch (error) {
-        // The action was overwritten between its document and its code.
+        // The action was overwritten between the reads of its document and of its code.
         if (!(error instanceof NoDocumentError) || reads >= maxReads) throw error;
       }
     }
   }
 
-  /** Creates or, where `overwrite`, updates an action; resolves with it and its code. Throws ApiError. */
+  /** Creates an action, or updates it if `overwrite` is set. Resolves with the action and its code. Throws ApiError. */
   put(
     namespace: string,
     name: string,
@@ -121,12 +121,12 @@ export class ActionWriter {
         stored === undefined ? makeAction(namespace, name, put, context) : updateAction(stored, put, context);
       const written = await this.write(action, put.exec, context.manifest);
       const complete = put.exec === undefined ? await withCode(this.store, written) : { ...written, exec: put.exec };
-      // The caller gets back what it gave, not what is stored of it.
+      // The answer has the parameters as the caller gave them, not as they are stored.
       return { ...complete, parameters: action.parameters };
     });
   }
 
-  /** Deletes an action; resolves with it and its code (none if it was lost). Throws ApiError. */
+  /** Deletes an action; resolves with the action and its code (no code if the attachment was lost). Throws ApiError. */
   delete(namespace: string, name: string): Promise<WhiskAction> {
     return this.writes.run(`${namespace}/${name}`, async () => {
       const action = await this.read(namespace, name);
@@ -156,7 +156,7 @@ export class ActionWriter {
     }
   }
 
-  /** Stores an action; new code takes the place of the old in the same write. */
+  /** Stores an action; new code replaces the old code in the same write. */
   private async write(action: WhiskAction, newExec: Exec | undefined, manifest: RuntimeManifest): Promise<WhiskAction> {
     const code = newExec === undefined ? undefined : this.codeToStore(newExec, manifest);
     const attachments = newExec === undefined ? undefined : code?.attachment === undefined ? [] : [code.attachment];
@@ -176,7 +176,7 @@ export class ActionWriter {
     return written;
   }
 
-  /** How code is stored beside or in the document; undefined where it is a plain field. */
+  /** How the store keeps the code, beside or in the document; undefined for code that is a plain field. */
   private codeToStore(exec: Exec, manifest: RuntimeManifest): StoredCode | undefined {
     if (isSequence(exec) || typeof exec.code !== 'string') return undefined;
     const attached = exec.kind === 'blackbox' || resolveKind(manifest, exec.kind)?.attached !== undefined;

@@ -1,4 +1,4 @@
-// The databases as operators see them: rows of views, and documents as they are stored.
+// The databases for operators: rows of views, and documents as stored.
 import { malformedPath, malformedQuery, malformedContent, tooLarge } from '@gpuwhisk/common/errors';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type {
@@ -11,7 +11,7 @@ import type {
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { refuseConflict } from './subjects.js';
 
-/** OpenWhisk's design documents and their views, as our views are named; the last is our own. */
+/** OpenWhisk's design documents and views, mapped to our names of views; the last entry is our own. */
 const views: Record<DatabaseName, Readonly<Record<string, ViewName>>> = {
   subjects: {
     'subjects.v2.0.0/identities': 'identities',
@@ -31,25 +31,25 @@ const views: Record<DatabaseName, Readonly<Record<string, ViewName>>> = {
   gpu: { 'gpu.v1/apis': 'apis' },
 };
 
-/** One of the databases. Throws ApiError (400). */
+/** The database of this name. Throws ApiError (400). */
 export function databaseNamed(name: string): DatabaseName {
   if (Object.hasOwn(views, name)) return name as DatabaseName;
-  throw malformedPath(`There is no database '${name}'; there are ${Object.keys(views).join(', ')}.`);
+  throw malformedPath(`There is no database '${name}'; the databases are ${Object.keys(views).join(', ')}.`);
 }
 
-/** A view by `design/view`, as CouchDB names it. Throws ApiError (400). */
+/** The view of a `design/view` name, as CouchDB writes it. Throws ApiError (400). */
 function viewNamed(database: DatabaseName, name: string): ViewName {
   const view = Object.hasOwn(views[database], name) ? views[database][name] : undefined;
   if (view !== undefined) return view;
   const known = Object.keys(views[database]).join(', ');
-  throw malformedQuery('view', `There is no view '${name}' of ${database}; there are ${known}.`);
+  throw malformedQuery('view', `There is no view '${name}' of ${database}; its views are ${known}.`);
 }
 
-/** Which rows of a database are wanted. */
+/** Selects rows of a database. */
 interface RowQuery {
   /** `design/view`; absent: all documents by id. */
   view: string | undefined;
-  /** Of documents by id: those behind this one. */
+  /** Lists only documents with an id greater than this one. */
   after: string | undefined;
   skip: number;
   limit: number;
@@ -74,23 +74,23 @@ export async function readRows(store: ArtifactStore, database: DatabaseName, que
   });
 }
 
-/** A document as it was sent. */
+/** A document as an operator has sent it. */
 interface RawDocument {
   document: StoredDocument;
-  /** Undefined: those that it has stay. */
+  /** Undefined: the document keeps its attachments. */
   attachment: NamedAttachment | undefined;
 }
 
 /**
- * A document from a request's body, with its attachment as CouchDB writes it inline:
- * `"_attachments": {"<name>": {"content_type", "data": "<base64>"}}`. Throws ApiError (400, 413).
+ * Reads a document from a request's body. An attachment is inline, as in CouchDB: `"_attachments": {"<name>":
+ * {"content_type", "data": "<base64>"}}`. Throws ApiError (400, 413).
  */
 export function readRawDocument(body: JsonValue, id: string | undefined, maxAttachmentBytes: number): RawDocument {
   if (!isJsonObject(body)) throw malformedContent('JSON object expected');
   const { _attachments: attachments, ...fields } = body;
   const { _id: ownId = id, _rev: revision } = fields;
   if (typeof ownId !== 'string' || ownId === '') throw malformedContent("'_id' must be a string");
-  if (id !== undefined && ownId !== id) throw malformedContent("'_id' must be the one of the path");
+  if (id !== undefined && ownId !== id) throw malformedContent("'_id' must equal the id in the path");
   if (revision !== undefined && typeof revision !== 'string') throw malformedContent("'_rev' must be a string");
   const attachment = attachments === undefined ? undefined : readAttachment(attachments);
   if (attachment !== undefined && attachment.bytes.length > maxAttachmentBytes) {
@@ -112,8 +112,8 @@ function readAttachment(value: JsonValue): NamedAttachment {
 }
 
 /**
- * Stores a document as it is, with its attachment in place of those that it had. Resolves with the new revision.
- * Throws ApiError (409).
+ * Stores a document unchanged; a given attachment replaces all stored ones. Resolves with the new revision. Throws ApiError
+ * (409).
  */
 export function storeRawDocument(
   store: ArtifactStore,

@@ -18,8 +18,8 @@ import {
   readBody,
   readPutBody,
   wantsExtraLogging,
+  booleanParameter,
 } from '../http/request.js';
-import { booleanParameter } from '../http/query.js';
 import { listEntities, listRows } from './collections.js';
 import type { ApiContext } from './api-context.js';
 import { boundsOf, gpuBoundsOf, maxPayloadBytesOf } from '../entitlement/limits.js';
@@ -62,19 +62,19 @@ function actionNameOf(call: IdentifiedCall): ActionName {
   return { namespace, packageName: entityNameOf(call, 'packageName'), name };
 }
 
-/** Where an action is written. */
+/** The place of an action that the caller may write. */
 interface WritableAction {
   /** `ns` or `ns/pkg`. */
   namespace: string;
   name: string;
   /** Parameters of its package. */
   inherited: readonly Parameter[];
-  /** Writes it while its package, if it has one, stays there. */
+  /** Does `work`, during which the package of the action is not deleted. */
   write<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
 /**
- * The place of an action that the caller may write: in its own namespace, and in a package that is there and no
+ * The place of an action that the caller may write: in the caller's namespace, and in an existing package that is no
  * binding. Throws ApiError (400, 403, 404, 409, 500).
  */
 async function writableAction(context: Context, call: IdentifiedCall): Promise<WritableAction> {
@@ -93,14 +93,14 @@ async function writableAction(context: Context, call: IdentifiedCall): Promise<W
 async function putAction(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { config, clock } = context;
   const { namespace, name, inherited, write } = await writableAction(context, call);
-  // Code and both lists of parameters at their largest.
+  // Code and both lists of parameters at their maximum sizes.
   const maxBodyBytes = config.limits.maxCodeBytes + 2 * config.limits.maxParametersBytes;
   const body = await readPutBody(call.request, maxBodyBytes);
   const manifest = context.manifest();
   const bounds = boundsOf(context, call.identity);
   const put = readActionPut(body, manifest, { ...bounds, maxCodeBytes: config.limits.maxCodeBytes });
   const overwrite = booleanParameter(call.query, 'overwrite', false);
-  // Whether a stored action needs a GPU, and may have more, is seen when it is updated.
+  // Before an update the stored annotations, which may ask for a GPU, are not known.
   const mayNeedGpu = overwrite || (put.annotations ?? []).some(({ key }) => key === 'gpu');
   const gpuBounds = gpuBoundsOf(context, call.identity);
   const problem = limitsProblem(put.limits ?? {}, mayNeedGpu ? gpuBounds : bounds);
@@ -186,7 +186,7 @@ async function invokeAction(context: Context, call: IdentifiedCall): Promise<Ans
   return invocationAnswer(outcome, options.result);
 }
 
-/** Actions: their life and their invocation. */
+/** Routes to manage and invoke actions. */
 export function actionRoutes(context: Context): Route[] {
   const path = `${apiRoot}/namespaces/{namespace}/actions`;
   const shared = { access: 'identified', tag: 'Actions' } as const;

@@ -14,7 +14,7 @@ import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, ViewQuery } from '@gpuwhisk/common/store/artifact-store';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { booleanParameter, listRange, timeParameter, afterAll } from '../http/query.js';
+import { booleanParameter, listRange, timeParameter, afterAll } from '../http/request.js';
 import type { ApiContext } from './api-context.js';
 import {
   activationFilters,
@@ -30,7 +30,7 @@ type Context = Pick<ApiContext, 'clock' | 'store'>;
 
 const collection = 'activations';
 const idLength = 32;
-/** A blocking answer may be ahead of its record by 50 ms: one that is not there is looked for again after this. */
+/** A blocking answer may precede its record by 50 ms, so a missing record is looked up again after this delay. */
 const recordLagMs = 60;
 
 /** Query parameter `name`: `action` or `package/action`; undefined for none. Throws ApiError (400). */
@@ -67,7 +67,7 @@ async function listActivations(store: ArtifactStore, call: IdentifiedCall): Prom
   }
   const rows = await store.query('activations', { ...range, descending: true, skip, limit, includeDocs: docs });
   if (!docs) return jsonAnswer(rows.map((row) => row.value));
-  // A record that was removed meanwhile has no document any more.
+  // The document of a row is undefined if its record was removed after the view was read.
   return jsonAnswer(rows.flatMap((row) => (row.doc === undefined ? [] : [activationToApi(readActivation(row.doc))])));
 }
 
@@ -93,7 +93,7 @@ async function readRecord({ store, clock }: Context, call: IdentifiedCall): Prom
   }
 }
 
-/** Records of what ran. */
+/** Routes to list and read activations and their records. */
 export function activationRoutes(context: Context): Route[] {
   const path = `${apiRoot}/namespaces/{namespace}/activations`;
   const tag = 'Activations';

@@ -8,8 +8,7 @@ import { databaseNamed, readRows, readRawDocument, storeRawDocument } from '../a
 import { refuseConflict } from '../admin/subjects.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/request.js';
-import { booleanParameter, parseInt32 } from '../http/query.js';
+import { readPutBody, booleanParameter, parseInt32 } from '../http/request.js';
 import { identityChanges } from './admin.js';
 import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters, queryParameters } from './descriptions.js';
@@ -18,10 +17,10 @@ import type { Call, IdentifiedCall, Route } from '../http/route.js';
 
 type Context = Pick<ApiContext, 'actions' | 'config' | 'identities' | 'logRing' | 'packages' | 'state' | 'store'>;
 
-/** Rows of one answer, at most. */
+/** Most rows of one answer. */
 const maxRows = 1000;
 
-/** Bytes of documents that are created at once, at most. */
+/** Most bytes of documents that are created at the same time. */
 const maxCreateBytes = 32 * 1024 * 1024;
 
 /** A whole number of the query, from 0 to `most`. Throws ApiError (400). */
@@ -40,7 +39,7 @@ function refuseMissing(error: unknown): never {
   return refuseConflict(error);
 }
 
-/** Forgets what caches hold of a document that was written past them. */
+/** Removes from the caches a document that was written directly to the database. */
 async function forget({ actions, packages, identities, state }: Context, database: DatabaseName, id: string) {
   if (database === 'subjects') {
     identities.forget();
@@ -73,7 +72,7 @@ async function putDocument(context: Context, call: IdentifiedCall): Promise<Answ
   const { maxCodeBytes, maxParametersBytes } = context.config.limits;
   const database = databaseOf(call);
   const id = pathParameter(call, 'documentId');
-  // Code may come as text, or as an attachment in base64.
+  // Code may be text, or an attachment in base64, which is longer by a third.
   const body = await readPutBody(call.request, Math.ceil((maxCodeBytes * 4) / 3) + 3 * maxParametersBytes);
   const rev = await storeRawDocument(context.store, database, readRawDocument(body, id, maxCodeBytes));
   await forget(context, database, id);
@@ -109,7 +108,7 @@ async function deleteDocument(context: Context, call: IdentifiedCall): Promise<A
   return jsonAnswer({ ok: true, id });
 }
 
-/** Raw documents of the databases, and the log: for operators only. */
+/** Routes to raw documents of the databases and to the log, for operators only. */
 export function adminDataRoutes(context: Context): Route[] {
   const shared = { access: 'operator', tag: 'Administration' } as const;
   const database = `${apiRoot}/admin/databases/{database}`;
@@ -202,10 +201,10 @@ export function adminDataRoutes(context: Context): Route[] {
   ];
 }
 
-/** Records of one answer, at most. */
+/** Most records of one answer. */
 const maxRecords = 1000;
 
-/** Activation records that the store refuses for good: for operators only. */
+/** Routes to activation records that the store will never accept, for operators only. */
 export function refusedRecordRoutes(context: Pick<ApiContext, 'store'>): Route[] {
   const { store } = context;
   const shared = { access: 'operator', tag: 'Administration' } as const;

@@ -13,10 +13,10 @@ import { errorResponses, pathParameters, queryParameters } from './descriptions.
 import { apiRoot, pathParameter } from '../http/route.js';
 import type { Call, IdentifiedCall, Route } from '../http/route.js';
 
-/** The channel that tells all controllers to forget who was authenticated. */
+/** The channel on which controllers are told to forget authenticated identities. */
 export const identityChanges = 'identities';
 
-/** No body of this API is larger. */
+/** Longest request body of this API, bytes. */
 const maxBodyBytes = 64 * 1024;
 
 async function readObject(call: Call): Promise<JsonObject> {
@@ -25,7 +25,7 @@ async function readObject(call: Call): Promise<JsonObject> {
   return body;
 }
 
-/** A field that is text where it is there. Throws ApiError (400). */
+/** An optional field that must be a text. Throws ApiError (400). */
 function textOf(body: JsonObject, field: string): string | undefined {
   const value = body[field];
   if (value === undefined || typeof value === 'string') return value;
@@ -59,7 +59,7 @@ function subjectAnswer({ namespaces, ...subject }: Subject): Answer {
   return jsonAnswer({ ...subject, namespaces: namespaces.map((one) => ({ ...one })) });
 }
 
-/** Subjects, their keys, and the limits of namespaces: for operators only. */
+/** Routes to subjects, their keys, and the limits of namespaces, for operators only. */
 export function adminRoutes(
   context: Pick<ApiContext, 'identities' | 'prewarmers' | 'random' | 'retirements' | 'state' | 'store'>,
 ): Route[] {
@@ -113,7 +113,7 @@ export function adminRoutes(
     },
     handle: async (call: IdentifiedCall) => {
       if (context.retirements === undefined)
-        throw new ApiError(404, 'This platform is one process: there is nothing to retire.');
+        throw new ApiError(404, 'This platform runs in one process, which cannot be retired.');
       return jsonAnswer({ ...(await context.retirements.retire(sort, pathParameter(call, 'name'))) });
     },
   });
@@ -179,7 +179,7 @@ export function adminRoutes(
       method: 'POST',
       path: `${root}/whois`,
       operationId: 'whois',
-      summary: 'Whose a key is',
+      summary: 'Find the owner of a key',
       body: { schema: 'AuthKey', required: true },
       responses: answers.key,
       handle: async (call: IdentifiedCall) => {

@@ -34,7 +34,7 @@ interface LaunchBody extends Launch {
   action: string;
 }
 
-/** Throws ApiError (400). */
+/** Reads the body of a launch. Throws ApiError (400). */
 function readLaunch(body: unknown): LaunchBody {
   if (!isJsonObject(body)) throw malformedContent('JSON object expected');
   const unknown = Object.keys(body).find((key) => !['action', 'devices', 'mpsPercent'].includes(key));
@@ -54,7 +54,7 @@ function readLaunch(body: unknown): LaunchBody {
   };
 }
 
-/** Throws ApiError (400). */
+/** Reads the body of a change of share. Throws ApiError (400). */
 function readShare(body: unknown): DesiredShare {
   const { smRequest, smLimit, ...rest } = isJsonObject(body) ? body : {};
   const isFraction = (value: unknown): value is number => typeof value === 'number' && value > 0 && value <= 1;
@@ -92,14 +92,14 @@ async function launch(context: Context, call: ViewerCall): Promise<Answer> {
   if (outcome.type === 'accepted') return acceptedAnswer(outcome.activationId);
   const { response, annotations } = outcome.activation;
   if (response.statusCode !== ActivationStatus.success) {
-    const { error = 'its start failed' } = (response.result ?? {}) as { error?: string };
+    const { error = 'the instance failed to start' } = (response.result ?? {}) as { error?: string };
     throw instanceNotLaunched(error.replace(/\.$/, ''));
   }
   const gpu = parameterValue(annotations, 'gpu');
   return jsonAnswer({ action: fullName, ...(isJsonObject(gpu) && placeOf(gpu)) });
 }
 
-/** Where an instance was started, from its activation's annotation `gpu`. */
+/** The place of a started instance, from its activation's annotation `gpu`. */
 function placeOf(annotation: JsonObject): JsonObject {
   const place: JsonObject = {};
   for (const field of ['device', 'slice', 'share']) {
@@ -109,7 +109,7 @@ function placeOf(annotation: JsonObject): JsonObject {
   return place;
 }
 
-/** An instance that the caller may change, and its node. Throws ApiError (404). */
+/** An instance that the caller may change, with its node. Throws ApiError (404). */
 function instanceOf({ gpuTable }: Context, call: ViewerCall): { invoker: string; resident: Resident } {
   const container = pathParameter(call, 'container');
   for (const { invoker, residents } of gpuTable.nodes()) {
@@ -122,7 +122,7 @@ function instanceOf({ gpuTable }: Context, call: ViewerCall): { invoker: string;
 
 const maxGraceMs = 3_600_000;
 
-/** Throws ApiError (400). */
+/** The query parameter for the grace of a running activation. Throws ApiError (400). */
 function graceOf({ query }: ViewerCall): number | undefined {
   const text = query.get('graceMs');
   if (text === null) return undefined;
@@ -135,7 +135,7 @@ function graceOf({ query }: ViewerCall): number | undefined {
 const maxSlices = 7;
 const profileName = /^[1-9]\d*g\.[1-9]\d*gb(\+[a-z0-9.]+)?$/;
 
-/** Throws ApiError (400). */
+/** Reads the body of a change of geometry. Throws ApiError (400). */
 function readGeometry(body: unknown): string[] {
   const { profiles, ...rest } = isJsonObject(body) ? body : {};
   const isName = (one: unknown): boolean => typeof one === 'string' && profileName.test(one);
@@ -150,14 +150,14 @@ function readGeometry(body: unknown): string[] {
   return profiles as string[];
 }
 
-/** Throws ApiError (404). */
+/** The node of a device. Throws ApiError (404). */
 function nodeOf({ gpuTable }: Context, uuid: string): string {
   const node = gpuTable.nodes().find(({ devices }) => devices.some((device) => device.uuid === uuid));
   if (node === undefined) throw noSuchDevice(uuid);
   return node.invoker;
 }
 
-/** Throws ApiError (503) where another controller decides. */
+/** Waits for work that only the leader may do. Throws ApiError (503) if another controller is the leader. */
 async function asLeader(work: Promise<void>): Promise<void> {
   try {
     await work;
@@ -166,7 +166,7 @@ async function asLeader(work: Promise<void>): Promise<void> {
   }
 }
 
-/** Instances of functions on GPUs, and the slices that they run in. */
+/** Routes to instances of functions on GPUs, and to the geometry of devices. */
 export function gpuInstanceRoutes(context: Context): Route[] {
   const shared = { access: 'viewer', tag: 'GPUs' } as const;
   const all = { ...shared, path: `${apiRoot}/gpu/instances` };
@@ -184,7 +184,7 @@ export function gpuInstanceRoutes(context: Context): Route[] {
       body: { schema: 'GpuLaunch', required: true },
       responses: {
         200: { description: 'The instance waits for a request', schema: 'GpuLaunched' },
-        202: { description: 'It starts still', schema: 'ActivationId' },
+        202: { description: 'The instance is still loading', schema: 'ActivationId' },
         ...errorResponses(400, 401, 403, 404, 429, 500, 503),
       },
       handle: (call: ViewerCall) => launch(context, call),
@@ -220,7 +220,7 @@ export function gpuInstanceRoutes(context: Context): Route[] {
           description: 'Stop its run after so many ms; an idempotent action runs again elsewhere',
         },
       ],
-      responses: { 200: { description: 'It ends' }, ...errorResponses(400, 401, 404, 500, 503) },
+      responses: { 200: { description: 'The instance ends' }, ...errorResponses(400, 401, 404, 500, 503) },
       handle: async (call: ViewerCall) => {
         const { invoker, resident } = instanceOf(context, call);
         const { container } = resident;

@@ -8,15 +8,15 @@ import { errorResponses, pathParameters } from './descriptions.js';
 import { apiRoot, pathParameter } from '../http/route.js';
 import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
-/** Stands for functions of other namespaces in a set. */
+/** Stands in a set for functions of other namespaces. */
 const ofOthers = { function: '(of others)', version: '' };
 
-/** Performance data of functions and of sets of them, and the predictors trained on their runs. */
+/** Routes to performance data of functions and sets, and to the predictors trained on their runs. */
 export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'performanceData'>): Route[] {
   const { performanceData, gpuTable } = context;
   const mayName = (call: ViewerCall, name: string): boolean =>
     call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);
-  /** The functions that a call may read; undefined: all. */
+  /** The filter of the functions that the caller may read; undefined: all functions. */
   const readable = (call: ViewerCall): ((name: string) => boolean) | undefined =>
     call.isOperator ? undefined : (name) => mayName(call, name);
   const functions = (call: ViewerCall): JsonObject[] => {
@@ -32,7 +32,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
   const shared = { tag: 'GPUs' } as const;
   const lists = { ...shared, access: 'viewer', method: 'GET' } as const;
   const deletes = { ...shared, access: 'operator', method: 'DELETE' } as const;
-  const forgotten = { 200: { description: 'It is forgotten' }, ...errorResponses(401, 403, 404, 500) } as const;
+  const forgotten = { 200: { description: 'The data is deleted' }, ...errorResponses(401, 403, 404, 500) } as const;
   const listOf = <Schema extends 'GpuLearnedFunction' | 'GpuQuota' | 'GpuModel'>(description: string, schema: Schema) =>
     ({ 200: { description, schema: { arrayOf: schema } }, ...errorResponses(401, 500) }) as const;
   return [
@@ -40,7 +40,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
       ...lists,
       path: `${apiRoot}/gpu/functions`,
       operationId: 'getGpuFunctions',
-      summary: 'What was learned of functions that need a GPU',
+      summary: 'Performance data of functions that need a GPU',
       responses: listOf('By function and kind of GPU', 'GpuLearnedFunction'),
       handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(functions(call))),
     },
@@ -96,13 +96,13 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
   ];
 }
 
-/** The device memory that an instance was last seen to hold. */
+/** Device memory of an instance, as in its agent's last row. */
 interface Held {
   deviceType: string;
   heldMiB: number;
 }
 
-/** By function. */
+/** The memory of instances, by function. */
 function heldMemory(nodes: readonly NodeStatus[]): Map<string, Held[]> {
   const found = new Map<string, Held[]>();
   for (const { devices, residents } of nodes) {
@@ -118,17 +118,17 @@ function heldMemory(nodes: readonly NodeStatus[]): Map<string, Held[]> {
   return found;
 }
 
-/** With what its instances on such GPUs were last seen to hold, at most. */
+/** Adds to `one` the largest memory that an agent's last row shows for an instance on such a GPU. */
 function withMemory(one: FunctionPerformance, held: readonly Held[] = []): JsonObject {
   const alike = held.filter(({ deviceType }) => one.gpuType.startsWith(deviceType)).map(({ heldMiB }) => heldMiB);
   return { ...(one as unknown as JsonObject), ...(alike.length > 0 && { heldMiB: Math.max(...alike) }) };
 }
 
-/** Its id names all of its functions. */
+/** The view of a set for a caller. Operators and the owner of all functions also get its id, which names them. */
 function quotaFor({ id, ...row }: SetPerformance, mayName: (name: string) => boolean, isOperator: boolean): JsonObject {
   const jobs = row.jobs.map((job) => (mayName(job.function) ? job : ofOthers));
   const { reason, ...search } = row.search;
-  // It may name functions of others.
+  // The set's id and problems may name functions of other namespaces.
   const isOwn = isOperator || row.jobs.every((job) => mayName(job.function));
   const shown = { ...search, ...(isOwn && reason !== undefined && { reason }) };
   return { ...(isOperator && { id }), ...row, jobs, search: shown } as unknown as JsonObject;

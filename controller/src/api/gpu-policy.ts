@@ -1,4 +1,4 @@
-// The GPU policy: the one in force, trials of others, and the decisions made.
+// The GPU policy: the policy in force, trials of other policies, and recorded decisions.
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { compositionOf, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
 import { median } from '@gpuwhisk/gpu/profile/fill';
@@ -18,10 +18,10 @@ import { errorResponses } from './descriptions.js';
 import { apiRoot } from '../http/route.js';
 import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
-/** Arrivals may be given in the body. */
+/** Longest request body, bytes; it may list arrivals. */
 const maxTrialBytes = 4 * 1024 * 1024;
 
-/** The predictors of the kinds of GPU that functions were measured on, with their errors. */
+/** Predictors of each kind of GPU that functions were measured on, with their errors. */
 function modelsView(functions: readonly FunctionPerformance[], models: readonly PredictorSummary[]): JsonObject[] {
   const misses = new Map<string, { misses: number[]; runs: number }>();
   for (const { gpuType, mode, batches } of functions) {
@@ -52,7 +52,7 @@ function modelsView(functions: readonly FunctionPerformance[], models: readonly 
   });
 }
 
-/** The policy in force with its stages, settings and learned state. */
+/** Routes to the policy in force with its stages, settings and learned state. */
 export function gpuPolicyRoutes(
   context: Pick<ApiContext, 'clock' | 'config' | 'gpuScheduler' | 'logger' | 'performanceData'>,
 ): Route[] {
@@ -104,22 +104,22 @@ export function gpuPolicyRoutes(
   ];
 }
 
-/** A trial that an operator asks for. */
+/** A trial that an operator has requested. */
 interface AskedTrial {
   policy: PolicyChoice;
   minutes: number;
-  /** Absent: the recorded ones. */
+  /** Absent: the recorded arrivals. */
   arrivals?: Task[];
 }
 
 const maxMinutes = 60;
 const maxArrivals = 10_000;
-/** A trial is given up after so long, ms. */
+/** Timeout of a trial, ms. */
 const timeoutMs = 120_000;
-/** Start of a run in an instance that is there, ms. */
+/** Time to start a run in a warm instance, ms. */
 const warmMs = 1;
 
-/** Throws ApiError (400). */
+/** Reads the body of a trial. Throws ApiError (400). */
 function readTrial(body: JsonValue): AskedTrial {
   if (!isJsonObject(body)) throw malformedContent('JSON object expected');
   const unknown = Object.keys(body).find((key) => !['policy', 'minutes', 'arrivals'].includes(key));
@@ -176,13 +176,13 @@ function readArrival(one: JsonValue, at: number): Task {
   };
 }
 
-/** Replays arrivals under the policy in force and under another one, in a thread of its own, one trial at a time. */
+/** Replays arrivals under the policy in force and under another policy. Trials run in a thread, one at a time. */
 class PolicyTrials {
   private isRunning = false;
 
   constructor(private readonly context: Pick<ApiContext, 'config' | 'gpuScheduler' | 'clock' | 'logger'>) {}
 
-  /** Rejects with ApiError (429, 503). */
+  /** Runs a trial. Rejects with ApiError (429, 503). */
   async run({ policy, minutes, arrivals }: AskedTrial): Promise<JsonObject> {
     const { config, gpuScheduler, clock, logger } = this.context;
     if (this.isRunning) throw trialUnderWay();
@@ -206,8 +206,8 @@ class PolicyTrials {
       const leftOut = all.length - tasks.length;
       return { arrivals: tasks.length, leftOut, gpus: recorded.places.length, results };
     } catch (error) {
-      logger.warn({ error: String(error) }, 'a policy could not be tried');
-      throw trialFailed(`it did not end within ${timeoutMs / 1000} s, or failed`);
+      logger.warn({ error: String(error) }, 'a trial of a policy failed');
+      throw trialFailed(`the trial did not end within ${timeoutMs / 1000} s, or failed`);
     } finally {
       timer.cancel();
       this.isRunning = false;
@@ -215,17 +215,17 @@ class PolicyTrials {
   }
 }
 
-/** Whose it is, and what was rejected for it. */
+/** A task's owner and its rejected alternatives. */
 interface Shown {
   activationId: string;
   namespace: string;
   rejected: readonly Rejection[];
 }
 
-/** A device's state with its reasons, which may name functions of others: for operators only. */
+/** A device's state with its reasons. The reasons may name other namespaces' functions, so that only operators see them. */
 const stateWithReasons = /^(cordoned|draining|offline): .*/s;
 
-/** The GPU queue, and the decisions about activations that need a GPU. */
+/** Routes to the GPU queue and to recorded decisions about activations that need a GPU. */
 export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuScheduler'>): Route[] {
   const shown = <One extends Shown>({ identity, isOperator, query }: ViewerCall, all: readonly One[]): JsonObject[] => {
     const wanted = query.get('activation');
@@ -264,7 +264,7 @@ export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuSchedul
       ...shared,
       path: `${apiRoot}/gpu/decisions`,
       operationId: 'getGpuDecisions',
-      summary: 'What was decided about activations that need a GPU',
+      summary: 'Decisions about activations that need a GPU',
       responses: {
         200: {
           description: 'The last 1000 of this controller, the last one first',

@@ -7,7 +7,7 @@ import {
   noSuchDevice,
   noSuchEntity,
 } from '@gpuwhisk/common/errors';
-import type { Device, CordonRequest, NodeStatus, Workload } from '@gpuwhisk/common/gpu';
+import type { Device, CordonRequest, NodeStatus, Workload, DeviceStatus, Resident } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
@@ -15,23 +15,21 @@ import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/request.js';
 import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';
-import { allWorkloads, devicesView, maySee } from './gpu-view.js';
-import type { Viewer } from './gpu-view.js';
 import { apiRoot, pathParameter } from '../http/route.js';
 import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
 type Context = Pick<ApiContext, 'clock' | 'config' | 'gpuCordons' | 'gpuTable' | 'gpuWorkloads'>;
 
-/** No body of this API is larger. */
+/** Longest request body of this API, bytes. */
 const maxBodyBytes = 16 * 1024;
 
-/** Where a workload is, or is to be. */
+/** The node and device of a workload. */
 interface DevicePlace {
   node: NodeStatus;
   device: Device;
 }
 
-/** The device that the caller names, or the one in order with the most free memory. Throws ApiError (404, 503). */
+/** The device that the caller names, or else the healthy device with the most free memory. Throws ApiError (404, 503). */
 function devicePlace(nodes: readonly NodeStatus[], wanted: string | undefined): DevicePlace {
   const places = nodes.flatMap((node) => node.devices.map((device) => ({ node, device })));
   const named = places.find(({ device }) => device.uuid === wanted);
@@ -55,12 +53,12 @@ function clientEnv({ node, device }: DevicePlace, { memoryMiB, mpsPercent }: New
   return {
     ...env,
     ...(mpsPercent !== undefined && { CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(mpsPercent) }),
-    // It sees this device only, as its number 0.
+    // The process sees this device only, as number 0.
     ...(memoryMiB !== undefined && { CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: `0=${memoryMiB}M` }),
   };
 }
 
-/** A workload that is to be started, within the share that its namespace may have. Throws ApiError (429). */
+/** A workload yet to be started, limited to its namespace's GPU share. Throws ApiError (429). */
 function boundedWorkload(context: Context, call: IdentifiedCall, asked: NewWorkload): NewWorkload {
   const most = call.identity.limits.maxGpuShare ?? context.config.limits.maxGpuShare;
   if (!asked.start || most === undefined) return asked;
@@ -92,7 +90,7 @@ async function registerWorkload(context: Context, call: IdentifiedCall): Promise
 
 const cordonRequests: readonly CordonRequest['wish'][] = ['cordon', 'drain', 'uncordon'];
 
-/** Throws ApiError (400, 404, 409). */
+/** Stores a cordon request. Throws ApiError (400, 404, 409). */
 async function setCordon({ gpuTable, gpuCordons }: Context, call: IdentifiedCall): Promise<Answer> {
   const uuid = pathParameter(call, 'uuid');
   const body = await readPutBody(call.request, maxBodyBytes);
@@ -105,7 +103,7 @@ async function setCordon({ gpuTable, gpuCordons }: Context, call: IdentifiedCall
   return jsonAnswer({ uuid, ...(await gpuCordons.set(uuid, wanted)) });
 }
 
-/** The GPUs of the cluster and what is on them. */
+/** Routes to the GPUs of the cluster and to their workloads. */
 export function gpuRoutes(context: Context): Route[] {
   const { gpuTable, gpuWorkloads } = context;
   const viewerOf = ({ identity, isOperator }: ViewerCall): Viewer => ({
@@ -113,7 +111,7 @@ export function gpuRoutes(context: Context): Route[] {
     isOperator,
   });
   const workloads = async (): Promise<Workload[]> => allWorkloads(gpuTable.nodes(), await gpuWorkloads.list());
-  /** A registered workload that is the caller's to change. Throws ApiError (404). */
+  /** A registered workload that the caller may change. Throws ApiError (404). */
   const ownWorkload = async (call: ViewerCall): Promise<Workload> => {
     const workload = await gpuWorkloads.get(pathParameter(call, 'id'));
     if (!maySee(viewerOf(call), workload)) throw noSuchEntity();
@@ -143,7 +141,7 @@ export function gpuRoutes(context: Context): Route[] {
       summary: 'Take a device out of use, or into use again (operators)',
       body: { schema: 'GpuWish', required: true },
       responses: {
-        200: { description: 'What is wanted of the device now', schema: 'GpuWish' },
+        200: { description: 'Cordon request of the device', schema: 'GpuWish' },
         ...errorResponses(400, 401, 403, 404, 409, 500),
       },
       handle: (call: IdentifiedCall) => setCordon(context, call),
@@ -206,7 +204,7 @@ interface NewWorkload {
   /** Fraction 0–1. */
   maxDegradation: number;
   command?: string;
-  /** It is yet to be started, as an MPS client. */
+  /** Whether the process is yet to be started, as an MPS client. */
   start: boolean;
 }
 
@@ -240,7 +238,7 @@ function rate(body: JsonObject, field: string): number | undefined {
   throw refused(field, 'a number above 0');
 }
 
-/** Changes of a running workload: its process, when that started, its rate alone and now. Throws ApiError (400). */
+/** Reads changes of a running workload: its process, start time, and rates alone and now. Throws ApiError (400). */
 function readWorkloadChanges(
   body: JsonValue,
 ): Pick<Partial<Workload>, 'pid' | 'processStart' | 'baselineRate' | 'rate'> {
@@ -281,4 +279,91 @@ function readNewWorkload(body: JsonValue): NewWorkload {
   for (const [key, value] of Object.entries(optional))
     if (value !== undefined) Object.assign(workload, { [key]: value });
   return workload;
+}
+
+/**
+ * The caller of a view. Operators see everything. Other callers see their namespace's part, and the amounts that others use
+ * without names.
+ */
+interface Viewer {
+  namespace: string;
+  isOperator: boolean;
+}
+
+/** The workloads of the cluster: registered ones, and processes that belong to no container and no registration. */
+function allWorkloads(nodes: readonly NodeStatus[], registered: readonly Workload[]): Workload[] {
+  const known = new Set(registered.map(({ invoker, pid }) => `${invoker} ${pid}`));
+  const discovered = nodes.flatMap((node) =>
+    node.status.flatMap(({ uuid: device, processes }) =>
+      processes
+        .filter(({ container, pid }) => container === undefined && !known.has(`${node.invoker} ${pid}`))
+        .map(({ pid, memoryMiB, workload }): Workload => {
+          const name = workload ?? `process ${pid}`;
+          const id = `${node.invoker}-${pid}`;
+          return {
+            id,
+            name,
+            origin: 'discovered',
+            invoker: node.invoker,
+            device,
+            pid,
+            since: node.at,
+            memoryMiB,
+            maxDegradation: 0,
+          };
+        }),
+    ),
+  );
+  return [...registered, ...discovered];
+}
+
+/** Whether a viewer may see a workload. */
+function maySee(viewer: Viewer, workload: Workload): boolean {
+  return viewer.isOperator || workload.namespace === viewer.namespace;
+}
+
+/** The devices of the cluster with the tenants that the viewer may see. */
+function devicesView(nodes: readonly NodeStatus[], workloads: readonly Workload[], viewer: Viewer): JsonObject[] {
+  return nodes.flatMap((node) => node.devices.map((device) => deviceView(node, device, workloads, viewer)));
+}
+
+function deviceView(node: NodeStatus, device: Device, workloads: readonly Workload[], viewer: Viewer): JsonObject {
+  const status = node.status.find(({ uuid }) => uuid === device.uuid);
+  const { state, reasons } = status?.health ?? { state: 'offline', reasons: ['nothing is known of it'] };
+  const { slices, ...fixed } = device;
+  return {
+    invoker: node.invoker,
+    ...fixed,
+    slices: slices.map((slice) => ({ ...slice })),
+    ...(status !== undefined && figuresOf(status)),
+    // The reasons may name functions and processes of other namespaces.
+    health: viewer.isOperator ? { state, reasons } : { state },
+    functions: node.residents.filter((one) => one.device === device.uuid).map((one) => functionView(one, viewer)),
+    workloads: workloads.filter((one) => one.device === device.uuid && maySee(viewer, one)).map((one) => ({ ...one })),
+  };
+}
+
+function figuresOf({ usedMemoryMiB, ...status }: DeviceStatus): JsonObject {
+  const { utilisation, smActivity, dramActivity, temperatureC, powerW, contextMiB } = status;
+  const known = Object.entries({ utilisation, smActivity, dramActivity, temperatureC, powerW, contextMiB });
+  return { usedMemoryMiB, ...Object.fromEntries(known.filter(([, value]) => value !== undefined)) } as JsonObject;
+}
+
+function functionView(resident: Resident, viewer: Viewer): JsonObject {
+  const { action, namespace, container, slice, share, memoryMiB, heldMiB, activations, launches } = resident;
+  // A pre-warmed container has no namespace yet.
+  const named = viewer.isOperator || namespace === undefined || namespace === viewer.namespace;
+  return {
+    ...(named && { container }),
+    ...(named && action !== undefined && { action }),
+    ...(named && namespace !== undefined && { namespace }),
+    ...(slice !== undefined && { slice }),
+    share: share.shareClass / 100,
+    smRequest: share.smRequest,
+    smLimit: share.smLimit,
+    memoryMiB,
+    ...(heldMiB !== undefined && { heldMiB }),
+    ...(named && launches !== undefined && { launches: { ...launches } }),
+    running: activations.length,
+  };
 }

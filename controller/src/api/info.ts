@@ -18,7 +18,7 @@ function limitsInfo(limits: Config['limits']): JsonObject {
     min_action_logs: limits.minLogsMiB * MiB,
     max_action_logs: limits.maxLogsMiB * MiB,
   };
-  // What a namespace without limits of its own has: the system's.
+  // The system's limits, which apply to namespaces without their own.
   const defaults = Object.fromEntries(Object.entries(bounds).map(([name, value]) => [`default_${name}`, value]));
   return {
     actions_per_minute: limits.invocationsPerMinute,
@@ -45,7 +45,7 @@ function runtimesInfo(manifest: RuntimeManifest): JsonObject {
   return Object.fromEntries(families) as JsonObject;
 }
 
-/** Limits, runtimes and build of the server: `/` and `/api/v1`. */
+/** The routes `/` and `/api/v1`: limits, runtimes and build of the server. */
 export function infoRoutes(context: Pick<ApiContext, 'build' | 'config' | 'manifest'>): Route[] {
   return [
     {
@@ -90,7 +90,7 @@ export function infoRoutes(context: Pick<ApiContext, 'build' | 'config' | 'manif
   ];
 }
 
-/** How the server and its invokers are. */
+/** Routes to the health and metrics of the server and its invokers. */
 export function healthRoutes(context: Pick<ApiContext, 'invokersHealth' | 'metrics'>): Route[] {
   const states = (): string[] => Object.values(context.invokersHealth());
   const healthy = (): number => states().filter((state) => state === 'up').length;

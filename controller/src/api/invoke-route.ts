@@ -18,10 +18,10 @@ import {
 import type { Identities } from '../authentication/authentication.js';
 
 const prefix = '/api/v1/namespaces/';
-/** Queries whose meaning is remembered: most callers ask in the same words. */
+/** Number of parsed queries in the cache; most callers repeat the same query. */
 const rememberedQueries = 100;
 
-/** A warm invocation: its caller and action are in the caches. */
+/** A warm invocation, whose caller and action are both cached. */
 interface WarmInvocation {
   identity: Identity;
   resolved: ResolvedAction;
@@ -29,8 +29,8 @@ interface WarmInvocation {
 }
 
 /**
- * Reads `/api/v1/namespaces/{namespace}/actions/[{package}/]{name}?query` where caller, action and package are known;
- * undefined for whatever else, which the router answers.
+ * Reads `/api/v1/namespaces/{namespace}/actions/[{package}/]{name}?query` if caller, action and package are cached. Returns
+ * undefined for other requests, which the router answers.
  */
 function recognise(
   request: IncomingMessage,
@@ -61,8 +61,8 @@ function recognise(
 }
 
 /**
- * The short way of warm invocations, past the router: the returned function answers a request and returns true, or
- * leaves it alone and returns false. It does what the route of api/actions.ts does, with the same parts.
+ * The fast path of warm invocations, past the router. The returned function answers a request and returns true, or returns
+ * false for the router. It uses the same parts as the route of api/actions.ts.
  */
 export function createInvokeRoute(
   context: Pick<
@@ -70,7 +70,7 @@ export function createInvokeRoute(
     'actionResolver' | 'clock' | 'config' | 'identities' | 'invoker' | 'logger' | 'manifest' | 'random' | 'throttles'
   >,
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
-  // What has arrived together is answered together: a client that sleeps is woken once, not by every answer.
+  // Answers of requests that arrived together are written together, so that a sleeping client wakes up once.
   const answers: { response: ServerResponse; transactionId: string; answer: Answer }[] = [];
   const writeAnswers = (): void => {
     for (const { response, transactionId, answer } of answers.splice(0)) {

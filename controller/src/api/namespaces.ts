@@ -40,7 +40,7 @@ function resolvedLimits(context: Context, call: IdentifiedCall): UserLimits {
   };
 }
 
-/** The caller's namespaces and what they may use. */
+/** Routes to the caller's namespaces and their limits. */
 export function namespaceRoutes(context: Context): Route[] {
   return [
     {

@@ -5,8 +5,7 @@ import { inheritedParameters } from '../actions/action-resolver.js';
 import { checkPackageShown, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/request.js';
-import { booleanParameter } from '../http/query.js';
+import { readPutBody, booleanParameter } from '../http/request.js';
 import { isFeed, packageContents, readPackagePut, bindingRefusal } from '../packages/package-store.js';
 import { listRows } from './collections.js';
 import type { ApiContext } from './api-context.js';
@@ -24,7 +23,7 @@ import type { IdentifiedCall, Route } from '../http/route.js';
 
 type Context = Pick<ApiContext, 'clock' | 'config' | 'packageWriter' | 'packages' | 'store'>;
 
-/** A namespace's default package in paths of web actions: no package may have this name. */
+/** Name of the default package in paths of web actions; reserved for that use. */
 const reservedName = 'default';
 
 function packageNameOf(call: IdentifiedCall): PackageBinding {
@@ -41,7 +40,7 @@ function ownPackage(call: IdentifiedCall): PackageBinding {
 async function putPackage(context: Context, call: IdentifiedCall): Promise<Answer> {
   const name = ownPackage(call);
   const bounds = boundsOf(context, call.identity);
-  // Both lists of parameters at their largest, and room for the rest.
+  // Both lists of parameters at their maximum sizes, and the same again for the other fields.
   const body = await readPutBody(call.request, 3 * context.config.limits.maxParametersBytes);
   if (name.name === reservedName) throw packageNameReserved(name.name);
   const put = readPackagePut(body, name.namespace, bounds);
@@ -76,14 +75,14 @@ async function deletePackage(context: Context, call: IdentifiedCall): Promise<An
   return jsonAnswer(packageToApi(await context.packageWriter.delete(name, force)));
 }
 
-/** Everybody may list the shared packages of any namespace. */
+/** Lists packages. Every caller may list the shared packages of any namespace. */
 function listPackages(context: Context, call: IdentifiedCall): Promise<Answer> {
   const path = namespaceOf(call);
   const view = path === call.identity.namespace.name ? 'packages' : 'packages-public';
   return listRows(context, call, { collection: 'packages', view, path });
 }
 
-/** Packages and bindings to packages. */
+/** Routes to packages and bindings. */
 export function packageRoutes(context: Context): Route[] {
   const path = `${apiRoot}/namespaces/{namespace}/packages`;
   const shared = { access: 'identified', tag: 'Packages' } as const;

@@ -1,4 +1,4 @@
-// Every route, and the router that is made from them.
+// All routes, and the router over them.
 import Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import { methodNotAllowed, noSuchRoute } from '@gpuwhisk/common/errors';
@@ -23,7 +23,7 @@ import { apiRoot } from '../http/route.js';
 import type { Answer } from '../http/answer.js';
 import type { Authentication } from '../authentication/authentication.js';
 
-/** Every route of the controller. */
+/** All routes of the controller. */
 export function createRoutes(context: ApiContext): Route[] {
   const routes: Route[] = [
     ...infoRoutes(context),
@@ -63,7 +63,7 @@ const operations = [
   ['POST', 'postWebAction'],
 ] as const;
 
-/** Web actions, as the API documents describe them; web-handler.ts answers them. */
+/** Routes of web actions for the API documents; web-handler.ts answers their requests. */
 function webRoutes(): Route[] {
   return operations.map(([method, operationId]) => ({
     method,
@@ -79,8 +79,8 @@ function webRoutes(): Route[] {
       extensionParameter,
     ],
     responses: {
-      200: { description: 'What the action answers' },
-      default: { description: 'What the action answers, with whatever status, or why it was not called' },
+      200: { description: 'Answer of the action' },
+      default: { description: 'Answer of the action with another status, or the reason why the action was not called' },
     },
     ...(method === 'POST' && { body: { schema: 'ActionPayload', required: false } }),
   }));
@@ -95,17 +95,17 @@ export interface CallState {
 type Context = RouterContext<CallState>;
 type RoutedRoute = Exclude<Route, { access: 'web' }>;
 
-/** `/a/{b}` → `/a/:b`, as the router writes it. */
+/** `/a/{b}` → `/a/:b`, the router's syntax. */
 function routerPath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1');
 }
 
-/** Whether a path is part of the versioned API, where who asks is settled before what is there. */
+/** Whether a path is part of the versioned API, which authenticates callers before it looks up the path. */
 export function isApiPath(path: string): boolean {
   return path === apiRoot || path.startsWith(`${apiRoot}/`);
 }
 
-/** A router of the table; what no route answers throws ApiError (401, 404, 405). */
+/** A router over the routes. Requests without a route throw ApiError (401, 404, 405). */
 export function createRouter(routes: readonly Route[], authentication: Authentication): Router<CallState> {
   const router = new Router<CallState>({ strict: true, sensitive: true });
   for (const route of routes) {
@@ -137,10 +137,10 @@ async function answer(route: RoutedRoute, ctx: Context, authentication: Authenti
   }
 }
 
-/** Refuses a request that no route took. `matched`: the routes that have its path, with another method. */
+/** Refuses a request without a route. `matched` are the routes with the same path and another method. */
 export async function refuseUnrouted(ctx: Context, authentication: Authentication): Promise<never> {
   if (isApiPath(ctx.path)) await authentication.viewer(ctx.state.call.request.headers.authorization);
-  // As OpenWhisk has it: with a slash at its end, a path (but the root) is only there for the methods that it has.
+  // As in OpenWhisk, a path with a final slash (except the root) exists for its own methods only.
   const matched = ctx.path !== '/' && ctx.path.endsWith('/') ? [] : (ctx.matched ?? []);
   const methods = new Set(matched.flatMap((layer) => layer.methods));
   methods.delete('HEAD');

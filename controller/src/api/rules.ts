@@ -7,8 +7,7 @@ import type { RuleStatus } from '@gpuwhisk/common/entities/trigger';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { emptyAnswer, jsonAnswer } from '../http/answer.js';
-import { readFields, readPutBody } from '../http/request.js';
-import { booleanParameter } from '../http/query.js';
+import { readFields, readPutBody, booleanParameter } from '../http/request.js';
 import { readRulePut } from '../triggers/trigger-writer.js';
 import type { RulePut } from '../triggers/trigger-writer.js';
 import { listEntities } from './collections.js';
@@ -37,7 +36,7 @@ function ownRule(call: IdentifiedCall): { namespace: string; name: string; id: s
 
 async function putRule(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name } = ownRule(call);
-  // Annotations at their largest, and room for the rest.
+  // Annotations at their maximum size, and the same again for the other fields.
   const body = await readPutBody(call.request, 2 * context.config.limits.maxParametersBytes);
   const put = readRulePut(body, namespace, boundsOf(context, call.identity));
   const overwrite = booleanParameter(call.query, 'overwrite', false);
@@ -54,7 +53,7 @@ function resolveAction(context: Context, { identity }: IdentifiedCall, reference
   return context.actionResolver.resolve(identity, actionNameOf(reference));
 }
 
-/** Refuses targets that the caller may not use, before anything is said about them. Throws ApiError (403). */
+/** Refuses targets that the caller may not use, before the answer can reveal whether they exist. Throws ApiError (403). */
 async function checkRights(context: Context, call: IdentifiedCall, { trigger, action }: RulePut): Promise<void> {
   const denied: string[] = [];
   if (trigger !== undefined && trigger.path.split('/', 1)[0] !== call.identity.namespace.name) {
@@ -99,7 +98,7 @@ function requestedStatus(body: JsonValue): RuleStatus {
   return readRuleStatus(status);
 }
 
-/** Rules: which action a trigger runs. */
+/** Routes to rules. */
 export function ruleRoutes(context: Context): Route[] {
   const path = `${apiRoot}/namespaces/{namespace}/rules`;
   const one = { access: 'identified', tag: 'Rules', path: `${path}/{ruleName}` } as const;

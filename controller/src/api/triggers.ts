@@ -10,8 +10,8 @@ import {
   readBody,
   readPutBody,
   wantsExtraLogging,
+  booleanParameter,
 } from '../http/request.js';
-import { booleanParameter } from '../http/query.js';
 import { postAction, TriggerFires } from '../triggers/trigger-fires.js';
 import { readTriggerPut } from '../triggers/trigger-writer.js';
 import { listEntities } from './collections.js';
@@ -54,7 +54,7 @@ function ownTrigger(call: IdentifiedCall): { namespace: string; name: string; id
 
 async function putTrigger(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name } = ownTrigger(call);
-  // Both lists of parameters at their largest, and room for the rest.
+  // Both lists of parameters at their maximum sizes, and the same again for the other fields.
   const body = await readPutBody(call.request, 3 * context.config.limits.maxParametersBytes);
   const put = readTriggerPut(body, boundsOf(context, call.identity));
   const overwrite = booleanParameter(call.query, 'overwrite', false);
@@ -63,7 +63,7 @@ async function putTrigger(context: Context, call: IdentifiedCall): Promise<Answe
   );
 }
 
-/** The trigger with links as their rules have them. Throws ApiError (404, 409, 500). */
+/** The trigger after pending changes of its rules' links are settled. Throws ApiError (404, 409, 500). */
 async function settledTrigger({ triggerWriter, ruleWriter }: Context, id: string): Promise<WhiskTrigger> {
   return ruleWriter.settled(await triggerWriter.read(id));
 }
@@ -86,7 +86,7 @@ async function fireTrigger(context: Context, fires: TriggerFires, call: Identifi
   return activationId === undefined ? emptyAnswer(204) : acceptedAnswer(activationId);
 }
 
-/** Headers that describe the body, which functions get parsed. */
+/** Headers about the body. Functions get the parsed body without them. */
 const bodyHeaders = new Set(['content-length', 'content-type', 'transfer-encoding']);
 
 function headersOf({ request }: Call): JsonObject {
@@ -98,7 +98,7 @@ function headersOf({ request }: Call): JsonObject {
   return headers;
 }
 
-/** Triggers: their life and their fires. */
+/** Routes to manage and fire triggers. */
 export function triggerRoutes(context: Context): Route[] {
   const { clock, config, random, logger, records, triggerWriter } = context;
   const fires = new TriggerFires({

@@ -1,4 +1,4 @@
-// Identities of namespaces' accounts, and the authentication of callers by them or by the operator's key.
+// Identities of namespaces, and authentication of callers as an identity or as an operator.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import {
   credentialsInvalid,
@@ -21,30 +21,30 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import { BoundedCache } from '../entities/bounded-cache.js';
 import type { Call } from '../http/route.js';
 
-/** An account that may call: one namespace and its key. */
+/** An account: a subject's namespace and its key. */
 interface NewIdentity {
   subject: string;
   namespace: string;
   uuid: string;
-  /** 64 characters. */
+  /** The secret part of the key, 64 characters. */
   key: string;
 }
 
-/** The rights of every identity of OpenWhisk's database. */
+/** The rights of every identity, as in OpenWhisk's database. */
 const rights = ['READ', 'PUT', 'DELETE', 'ACTIVATE'];
 
-/** Characters of a key, exactly. */
+/** Length of a key, characters. */
 export const keyLength = 64;
-/** Characters of a subject's name, at least. */
+/** Shortest name of a subject, characters. */
 export const minSubjectLength = 5;
 
-/** OpenWhisk's identity cache. */
+/** The bounds of OpenWhisk's identity cache. */
 const cacheBounds = { maxAgeMs: 5 * 60_000, maxEntries: 100_000 };
 
-/** Longest Authorization header that can hold valid credentials, with room to spare. */
+/** Longest Authorization header that is read, characters; valid credentials are much shorter. */
 const maxHeaderLength = 1024;
 
-/** Tells who calls, by the identities of the subjects database. */
+/** Finds callers in the subjects database. */
 export class Identities {
   private readonly cache: BoundedCache<Identity>;
   private readonly owners: BoundedCache<Identity>;
@@ -57,7 +57,7 @@ export class Identities {
     this.owners = new BoundedCache(clock, cacheBounds);
   }
 
-  /** The caller with this Authorization header, if it was authenticated within the last five minutes. */
+  /** The caller with this Authorization header, if the caller was authenticated within the last five minutes. */
   cached(authorization: string | undefined): Identity | undefined {
     return authorization === undefined ? undefined : this.cache.get(authorization);
   }
@@ -71,7 +71,7 @@ export class Identities {
     return this.cache.resolve(authorization, () => this.lookUp(authorization));
   }
 
-  /** As authenticate; undefined for missing or wrong credentials. */
+  /** As `authenticate`, but undefined for missing or wrong credentials. */
   async find(authorization: string | undefined): Promise<Identity | undefined> {
     try {
       return await this.authenticate(authorization);
@@ -81,12 +81,12 @@ export class Identities {
     }
   }
 
-  /** The owner of a namespace, if looked up within the last five minutes. */
+  /** The owner of a namespace, if the owner was looked up within the last five minutes. */
   cachedOwner(namespace: string): Identity | undefined {
     return this.owners.get(namespace);
   }
 
-  /** The owner of a namespace, at most five minutes old. Throws ApiError (404), for blocked subjects too. */
+  /** The owner of a namespace, from a cache of at most five minutes. Throws ApiError (404), also for blocked subjects. */
   ofNamespace(namespace: string): Promise<Identity> {
     return this.owners.resolve(namespace, async () => {
       const viewKey = [namespace];
@@ -97,7 +97,7 @@ export class Identities {
     });
   }
 
-  /** Forgets who was authenticated: subjects, keys or limits have changed. */
+  /** Empties the cache after a change of subjects, keys or limits. */
   forget(): void {
     this.cache.clear();
     this.owners.clear();
@@ -140,7 +140,7 @@ function identityOf(row: ViewRow): Identity {
   };
 }
 
-/** Stores an identity, in the subject's document beside its other namespaces; one that is there stays as it is. */
+/** Stores an identity in its subject's document, beside other namespaces. An existing identity is not changed. */
 export async function putIdentity(store: ArtifactStore, identity: NewIdentity): Promise<void> {
   const { subject, namespace, uuid, key } = identity;
   if (subject.length < minSubjectLength)
@@ -162,19 +162,19 @@ async function subjectDocument(store: ArtifactStore, subject: string): Promise<S
   }
 }
 
-/** The caller of a route that namespaces and operators share. */
+/** The caller of a route for both namespaces and operators. */
 interface ViewerIdentity {
   identity: Identity;
   isOperator: boolean;
 }
 
-/** Finds the sender of a request by its Authorization header. All reject with ApiError (401). */
+/** Finds the sender of a request by its Authorization header. All methods reject with ApiError (401). */
 export interface Authentication {
-  /** An account of a namespace. Rejects with ApiError (403) for the operator's key, which has no namespace. */
+  /** The namespace's account. Rejects with ApiError (403) for the operator's key, which has no namespace. */
   namespace(authorization: string | undefined): Promise<Identity>;
-  /** An account of a namespace, or an operator. */
+  /** The namespace's account, or an operator. */
   viewer(authorization: string | undefined): Promise<ViewerIdentity>;
-  /** An operator; what changes something is logged. Rejects with ApiError (403) for others. */
+  /** An operator. Requests that change something are logged. Rejects with ApiError (403) for other callers. */
   operator(
     authorization: string | undefined,
     call: Pick<Call, 'request' | 'transactionId' | 'params'>,
@@ -182,8 +182,8 @@ export interface Authentication {
 }
 
 /**
- * The operator's key is in the configuration alone. Its name is none that a namespace could have, so that nothing of a
- * namespace is taken for the operator's.
+ * Identity of the operator's key, which stands in the configuration only. No namespace can have this name, so that no check
+ * takes a namespace's entity for the operator's.
  */
 const keyHolder: Identity = {
   subject: '(operator)',
@@ -194,8 +194,8 @@ const keyHolder: Identity = {
 };
 
 /**
- * Authentication on a listener that operators reach: by `operatorKey`, or as a subject that `operators` names. A key that
- * OpenWhisk's sources publish makes no operator, whatever the configuration says.
+ * Authentication on a listener that operators reach. An operator has the `operatorKey` or is a subject in `operators`. Keys
+ * published in OpenWhisk's sources are never an operator's, whatever the configuration says.
  */
 export function authenticateOperators(
   identities: Identities,
@@ -228,14 +228,14 @@ export function authenticateOperators(
       if (!isOperator) throw operatorsOnly();
       if (request.method !== 'GET') {
         const line = { operator: identity.subject, method: request.method, params };
-        transactionLogger(logger, transactionId, false).info(line, 'an operator changes the platform');
+        transactionLogger(logger, transactionId, false).info(line, 'a change by an operator');
       }
       return identity;
     },
   };
 }
 
-/** Authentication on a listener that functions reach: no key is an operator's there. */
+/** Authentication on a listener that functions reach, where no key is an operator's. */
 export function authenticateNamespaces(identities: Identities): Authentication {
   const namespace = (authorization: string | undefined): Promise<Identity> => identities.authenticate(authorization);
   return {

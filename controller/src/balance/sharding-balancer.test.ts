@@ -15,7 +15,7 @@ test('steps have no divisor in common with the count or each other', () => {
   expect(stepSizes(1)).toEqual([1]);
   expect(stepSizes(9)).toEqual([1, 2, 5, 7]);
   expect(stepSizes(10)).toEqual([1, 3, 7]);
-  // Not found again for every activation.
+  // The second call returns the cached array.
   expect(stepSizes(9999)).toBe(stepSizes(9999));
 });
 

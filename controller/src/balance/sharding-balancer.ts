@@ -16,28 +16,28 @@ export interface BalancedInvoker {
 interface ShardingBalancerDependencies {
   clock: Clock;
   random: Random;
-  /** Every invoker that has ever been up, by number, and those between them. */
+  /** Every invoker that has ever been up, by number, with unusable entries between. */
   invokers: () => readonly BalancedInvoker[];
-  /** Controllers that share the invokers, this one included. */
+  /** Number of controllers that share the invokers, including this one. */
   controllers: () => number;
-  /** Told of the invoker that did not complete an activation in time. */
+  /** Called with the invoker that did not complete an activation in time. */
   onLost?: (instance: number) => void;
 }
 
-/** The least memory of an invoker that one controller may give out, MiB. */
+/** Least memory of an invoker that each controller may allocate, MiB. */
 const minSlotsMiB = 128;
 const sweepMs = 10_000;
 
 interface Allocation {
   instance: number;
   need: SlotNeed;
-  /** When its completion counts as lost, monotonic ms. */
+  /** When the activation's completion counts as lost, monotonic ms. */
   lostMs: number;
 }
 
 /**
- * OpenWhisk's sharding balancer: each action has a home invoker by its hash, where its warm containers are, and goes on
- * in steps of its own where that is full. Each controller gives out its share of every invoker's memory.
+ * OpenWhisk's sharding balancer. An action's hash gives its home invoker, which has its warm containers. From a full invoker
+ * the search goes on in steps given by the hash. Each controller allocates its share of every invoker's memory.
  */
 export class ShardingBalancer {
   private readonly slots = new Map<number, MemorySlots>();
@@ -51,7 +51,7 @@ export class ShardingBalancer {
     return this.given.size;
   }
 
-  /** The number of the invoker that is to run an activation, which holds a slot from now on; undefined: none can. */
+  /** Chooses the invoker of an activation and takes a slot there; undefined if no invoker is usable. */
   choose(action: WhiskAction, namespace: string, activationId: string): number | undefined {
     const { clock, random, controllers } = this.dependencies;
     const nowMs = clock.monotonicMs();
@@ -71,7 +71,7 @@ export class ShardingBalancer {
       this.given.set(activationId, { ...given, instance: invoker.instance });
       return invoker.instance;
     }
-    // All are full: what comes waits at one of them.
+    // All invokers are full: the activation waits at a random one.
     const chosen = usable[Math.floor(randomFraction(random) * usable.length)];
     if (chosen === undefined) return undefined;
     this.slotsOf(chosen.instance).take(need);
@@ -79,7 +79,7 @@ export class ShardingBalancer {
     return chosen.instance;
   }
 
-  /** The activation has completed, or was not sent after all. */
+  /** Frees the slot of an activation that has completed or was not sent. */
   ended(activationId: string): void {
     const given = this.given.get(activationId);
     if (given === undefined) return;
@@ -106,23 +106,23 @@ export class ShardingBalancer {
   }
 }
 
-/** Java's hash of a string: OpenWhisk's choice of a home invoker goes by it. */
+/** Java's String.hashCode, by which OpenWhisk chooses home invokers. */
 export function javaHash(text: string): number {
   let hash = 0;
   for (let at = 0; at < text.length; at++) hash = (Math.imul(hash, 31) + text.charCodeAt(at)) | 0;
   return hash;
 }
 
-/** The hash of an action as a namespace calls it; `action` is `ns/pkg/name` without a leading slash. */
+/** The hash of an action for an invoking namespace; `action` is `ns/pkg/name` without a leading slash. */
 function shardHash(namespace: string, action: string): number {
   return Math.abs(javaHash(namespace) ^ javaHash(action));
 }
 
-/** Of the counts that were asked for last: they change when invokers come. */
+/** The step sizes of recent counts; the count changes only when invokers join. */
 const knownSizes = new Map<number, readonly number[]>();
 const maxKnownSizes = 16;
 
-/** Numbers from 1 to `count` that have no divisor in common, neither with `count` nor with each other. */
+/** Numbers from 1 to `count` that are coprime to `count` and to each other. */
 export function stepSizes(count: number): readonly number[] {
   const known = knownSizes.get(count);
   if (known !== undefined) return known;
@@ -145,8 +145,8 @@ function divisor(a: number, b: number): number {
 }
 
 /**
- * The order in which `count` invokers are asked for an action (OpenWhisk's ShardingContainerPoolBalancer): from its home
- * on, in steps that lead past all of them.
+ * The order in which `count` invokers are tried for an action (OpenWhisk's ShardingContainerPoolBalancer). Starts at the
+ * home invoker; the step reaches every invoker once.
  */
 export function* probes(hash: number, count: number): Generator<number> {
   const sizes = stepSizes(count);
@@ -154,7 +154,7 @@ export function* probes(hash: number, count: number): Generator<number> {
   for (let probe = 0, at = hash % count; probe <= count + 1; probe++, at = (at + step) % count) yield at;
 }
 
-/** The shares of invokers: of managed runtimes those in front, of images of users' own those behind. */
+/** The invokers for managed runtimes (the first part of the list) or for users' own images (the rest). */
 export function shareOf<Invoker>(invokers: readonly Invoker[], isBlackbox: boolean): readonly Invoker[] {
   const count = invokers.length;
   return isBlackbox
@@ -162,16 +162,16 @@ export function shareOf<Invoker>(invokers: readonly Invoker[], isBlackbox: boole
     : invokers.slice(0, Math.max(1, Math.ceil(count * 0.9)));
 }
 
-/** The memory that an activation takes of an invoker. */
+/** The memory that an activation takes from an invoker. */
 interface SlotNeed {
   /** `ns/pkg/name`. */
   action: string;
   memoryMiB: number;
-  /** Activations of the action that share a container. */
+  /** Concurrent activations of the action in one container. */
   concurrency: number;
 }
 
-/** The memory of one invoker that this controller may give out. */
+/** The memory of one invoker that this controller may allocate. */
 class MemorySlots {
   private takenMiB = 0;
   private readonly running = new Map<string, number>();
@@ -183,7 +183,7 @@ class MemorySlots {
     return true;
   }
 
-  /** Takes the memory, whether it is there or not. */
+  /** Takes the memory even if the limit is exceeded. */
   take(need: SlotNeed): void {
     this.takenMiB += this.newMiB(need);
     this.running.set(keyOf(need), this.count(need) + 1);
@@ -196,7 +196,7 @@ class MemorySlots {
     if (left % need.concurrency === 0) this.takenMiB -= need.memoryMiB;
   }
 
-  /** Nothing where a container of the action has room. */
+  /** Memory of a new container, MiB; 0 if a container of the action has a free slot. */
   private newMiB(need: SlotNeed): number {
     return this.count(need) % need.concurrency === 0 ? need.memoryMiB : 0;
   }

@@ -33,7 +33,7 @@ test('work begins with the lease and ends without it, one after the other, also 
   await settled();
   expect(lines).toEqual(['begin', 'end']);
   expect(logged.join()).toContain('not yet');
-  // Before the end is over nothing begins.
+  // Nothing begins before the end has finished.
   has(2);
   await settled();
   expect(lines).toEqual(['begin', 'end']);

@@ -1,10 +1,10 @@
-// A lease that one process of the cluster holds, and the work of its holder.
+// A lease that one process of the cluster holds, and the work of the holder.
 import type { Logger } from '@gpuwhisk/common/logging';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type { ClusterState, Lease } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
-/** How long a lease lasts, and how often it is renewed or tried for, ms. */
+/** Duration of a lease, and interval of renewals and attempts, ms. */
 interface LeaseTimes {
   ttlMs: number;
   renewMs: number;
@@ -12,10 +12,10 @@ interface LeaseTimes {
 
 const defaultTimes: LeaseTimes = { ttlMs: 10_000, renewMs: 3000 };
 
-/** Holds a lease, and tries for it while another process has it. */
+/** Holds a lease, or tries to get one that another process holds. */
 export class LeaseKeeper {
   private lease: Lease | undefined;
-  /** Until when it is surely ours, monotonic ms. */
+  /** Until when this process certainly holds the lease, monotonic ms. */
   private untilMs = 0;
   private timer: Timer | undefined;
   private closed = false;
@@ -30,17 +30,17 @@ export class LeaseKeeper {
     private readonly times: LeaseTimes = defaultTimes,
   ) {}
 
-  /** Calls `listener`, which must not throw, whenever it was tried to get or keep the lease. */
+  /** Calls `listener`, which must not throw, after each attempt to get or renew the lease. */
   onChange(listener: () => void): void {
     this.listeners.add(listener);
   }
 
-  /** The lease's epoch; undefined while it is not surely ours. */
+  /** The lease's epoch; undefined unless this process certainly holds the lease. */
   get epoch(): number | undefined {
     return this.clock.monotonicMs() < this.untilMs ? this.lease?.epoch : undefined;
   }
 
-  /** Tries for the lease, and goes on to. */
+  /** Makes the first attempt to get the lease and schedules further ones. */
   async open(): Promise<void> {
     await this.renew();
     if (this.closed) return;
@@ -57,7 +57,7 @@ export class LeaseKeeper {
 
   private async renew(): Promise<void> {
     const { ttlMs } = this.times;
-    // From before the request: it may have been granted as early as that.
+    // The lease may have been granted as early as the time of the request.
     const askedMs = this.clock.monotonicMs();
     try {
       if (this.lease === undefined || !(await this.state.renewLease(this.lease, ttlMs))) {
@@ -73,13 +73,13 @@ export class LeaseKeeper {
 
 /** Work of the leader: the controller that decides about GPUs. */
 interface LeaderWork {
-  /** This controller is the leader from now on. A rejection is logged. */
+  /** Called when this controller becomes the leader. A rejection is logged. */
   begin(): Promise<void>;
-  /** Another controller is, or none. A rejection is logged. */
+  /** Called when this controller is the leader no longer. A rejection is logged. */
   end(): Promise<void>;
 }
 
-/** Has `work` begun and ended, one after the other, as this controller gets and loses the lease. */
+/** Calls `work.begin` and `work.end`, one after the other, whenever this controller gets or loses the lease. */
 export function whileLeader(lease: Pick<LeaseKeeper, 'epoch' | 'onChange'>, logger: Logger, work: LeaderWork): void {
   let isLeading = false;
   let last: Promise<void> = Promise.resolve();
@@ -89,7 +89,7 @@ export function whileLeader(lease: Pick<LeaseKeeper, 'epoch' | 'onChange'>, logg
     isLeading = leads;
     last = last
       .then(() => (leads ? work.begin() : work.end()))
-      .catch((error: unknown) => logger.error({ error: String(error) }, 'what the deciding controller does failed'));
+      .catch((error: unknown) => logger.error({ error: String(error) }, 'the leader failed to begin or end its work'));
   };
   lease.onChange(follow);
   follow();

@@ -21,21 +21,21 @@ export interface JournalDependencies {
   logger: Logger;
   /** Which records are stored. */
   recordLevels: RecordLevels;
-  /** Bytes of records that may wait for the store; nothing more should be accepted beyond it. */
+  /** Most bytes of records that wait for the store; beyond this bound no more compositions should be accepted. */
   maxUnstoredBytes: number;
-  /** This controller's number: its sequences are in topic `compositions<number>`. */
+  /** This controller's number; its topic is `compositions<number>`. */
   instance: number;
 }
 
-/** Called for each composition that an earlier process left: one that began is to end now, one that did not is to run. */
+/** Called for each composition that an earlier process left. One that had begun must end now; another must run. */
 export type Recover = (message: ActivationMessage, begun: boolean) => void;
 
 /**
- * Keeps what a controller has accepted to run itself until there is a record of it: its message goes to a topic of the
- * controller's own before anything else happens, and is done when the record is stored.
+ * Keeps accepted sequences and compositions until their records are stored. The message first goes to a topic of the
+ * controller's own and is done when the record is stored.
  */
 export class CompositeJournal {
-  /** By activation: what ends the message, once that was delivered; whether the record was stored before. */
+  /** By activation: the callback that ends a delivered message, and whether the record was stored before the delivery. */
   private readonly entries = new Map<string, { done?: () => void; stored: boolean }>();
   private readonly topic: string;
   private readonly feed: ActivationFeed;
@@ -49,7 +49,7 @@ export class CompositeJournal {
     this.topic = `compositions${instance}`;
     this.records = new RecordWriter(store, clock, logger, { maxPendingBytes: maxUnstoredBytes });
     const take = (message: ActivationMessage, done: () => void): void => this.take(message, done);
-    // The topic bounds what is in hand: a bound here would keep nested ones from ending what is around them.
+    // The topic is the bound. A bound here could block nested compositions that their parents wait for.
     this.feed = new ActivationFeed(bus, this.topic, Infinity, {
       accept: take,
       recover: take,
@@ -59,32 +59,32 @@ export class CompositeJournal {
     });
   }
 
-  /** Starts to consume the topic, which must exist, and what earlier processes left there. */
+  /** Starts to consume the topic, which must exist, including messages of earlier processes. */
   async open(): Promise<void> {
     await this.feed.open();
   }
 
-  /** Stops consuming: what is left in the topic and was not begun waits for the next process start. */
+  /** Stops consuming; messages of compositions that have not begun stay in the topic for the next process start. */
   stopTaking(): Promise<void> {
     return this.feed.close();
   }
 
-  /** Stores the records that were added. */
+  /** Stores the pending records. */
   close(): Promise<void> {
     return this.records.close();
   }
 
-  /** How long the oldest record that waits for its turn has waited, ms. */
+  /** Age of the oldest record that waits to be stored, ms. */
   get lagMs(): number {
     return this.records.lagMs;
   }
 
-  /** So many records wait for the store that nothing more should be accepted. */
+  /** Whether too many records wait for the store to accept more compositions. */
   get isFull(): boolean {
     return this.records.isFull;
   }
 
-  /** Accepts one. Throws TopicFullError, or another Error if the log has failed. */
+  /** Accepts a composition. Throws TopicFullError, or another Error if the log has failed. */
   send(message: ActivationMessage): Receipt {
     const { activationId } = message;
     this.entries.set(activationId, { stored: false });
@@ -96,12 +96,12 @@ export class CompositeJournal {
     }
   }
 
-  /** Notes that one begins now; the function returned waits until the note would survive a power loss. */
+  /** Writes a start mark. The returned function waits until the mark is durable. */
   begin(activationId: string): () => Promise<void> {
     return this.dependencies.marks.mark(activationId);
   }
 
-  /** Ends one; resolves once its record, if it is to be kept, is durable. */
+  /** Ends a composition; resolves when its record, if one is to be stored, is durable. */
   record(message: ActivationMessage, activation: WhiskActivation): Promise<void> {
     if (!isRecordKept(this.dependencies.recordLevels, recordedCall(message), activation.response.statusCode)) {
       this.stored(activation.activationId);
@@ -140,7 +140,7 @@ export class CompositeJournal {
   private async recoverUnlessRecorded(message: ActivationMessage, done: () => void): Promise<void> {
     const { activationId, cause } = message;
     if (await isRecorded(this.dependencies, message)) this.end(activationId, done);
-    // What a nested one was part of has begun, and does not go on.
+    // The parent of a nested composition had begun and does not continue.
     else this.recover(message, cause !== undefined || this.dependencies.marks.startedBefore(activationId));
   }
 }

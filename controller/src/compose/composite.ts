@@ -14,13 +14,13 @@ import type { InvokeOutcome } from '../invoke/invoke-service.js';
 /** The payload of an activation. */
 export type Payload = JsonObject | JsonValue[];
 
-/** Counts of the invocations by one composition and those nested in it, so far. */
+/** Counts of the components invoked so far by a composition and those nested in it. */
 export interface CompositionCount {
   components: number;
   conductors: number;
 }
 
-/** Counts that a component goes on with: those of the sequence or the composition that it is part of. */
+/** Counts that a component inherits from the sequence or composition around it. */
 export interface InheritedCounts {
   sequence?: { actions: number };
   composition?: CompositionCount;
@@ -28,53 +28,53 @@ export interface InheritedCounts {
 
 /** Invokes the components of a running sequence or composition. */
 export interface ComponentInvoker {
-  /** The most actions of a sequence, or components of a composition. */
+  /** Most actions of a sequence, or components of a composition. */
   readonly maxLength: number;
-  /** Whether all that a caller's one invocation may come to was invoked. */
+  /** Whether one caller's invocation has reached its most activations. */
   readonly exhausted: boolean;
-  /** Invokes a component and waits for it, for its time limit and a minute. Throws where that fails. */
+  /** Invokes a component and waits for its time limit plus one minute. Throws if the invocation fails. */
   invoke(component: ResolvedAction, payload: Payload, counts: InheritedCounts): Promise<InvokeOutcome>;
-  /** The same for the code of an action, also where it is a conductor. */
+  /** As `invoke`, but always runs the action's code, also that of a conductor. */
   invokeCode(action: ResolvedAction, payload: Payload): Promise<InvokeOutcome>;
 }
 
-/** Whether a component is a conductor's composition; the annotation means nothing on a sequence. */
+/** Whether an action is a conductor; the annotation has no meaning on a sequence. */
 export function isConductor(action: WhiskAction): boolean {
   return !isSequence(action.exec) && isTruthyAnnotation(action.annotations, 'conductor');
 }
 
-/** Whether the controller runs the action, by running others. */
+/** Whether the controller runs the action by running other actions. */
 export function isComposite(action: WhiskAction): boolean {
   return isSequence(action.exec) || isTruthyAnnotation(action.annotations, 'conductor');
 }
 
-/** An end that no component's own result is. */
+/** A response that no component gave. */
 function failure(statusCode: ActivationResponse['statusCode'], error: string): ActivationResponse {
   return { statusCode, result: { error } };
 }
 
-/** The composition or sequence itself went against a rule. */
+/** The response of a sequence or composition that broke a rule. */
 export function applicationError(text: string): ActivationResponse {
   return failure(ActivationStatus.applicationError, text);
 }
 
-/** The platform failed. */
+/** The response after a failure of the platform. */
 export function whiskError(text: string): ActivationResponse {
   return failure(ActivationStatus.whiskError, text);
 }
 
-/** Totals of the components of one sequence or composition, so far. */
+/** Totals of the components that a sequence or composition has run. */
 export class ComponentTally {
-  /** Their activations, in order. */
+  /** Ids of the components' activations, in order. */
   readonly ids: string[] = [];
   durationMs = 0;
 
   constructor(
-    /** The largest memory limit so far; undefined while there is none. */
+    /** Largest memory limit so far; undefined before the first component. */
     public memoryMiB: number | undefined,
   ) {}
 
-  /** Counts a component that ended. */
+  /** Adds a finished component. */
   add({ activationId, duration, start, end, annotations }: WhiskActivation): void {
     this.ids.push(activationId);
     this.durationMs += duration ?? end - start;
@@ -85,8 +85,8 @@ export class ComponentTally {
 }
 
 /**
- * The record of a sequence or composition. `action` is undefined where it could not be read; `startMs` and `endMs`
- * are epoch ms.
+ * The record of a sequence or composition. `action` is undefined if the action could not be read. `startMs` and `endMs` are
+ * epoch ms.
  */
 export function compositeRecord(
   message: ActivationMessage,

@@ -15,7 +15,7 @@ import type { ActionName } from '../entities/action-name.js';
 
 const tooLong = 'Too many actions in the composition.';
 
-/** How a composition ends where the platform fails. */
+/** The response of a composition that failed by the platform's fault. */
 export const compositionFailed = (): ActivationResponse => whiskError('Activation failure during composition.');
 
 /** The continuation that a conductor's result names. */
@@ -27,9 +27,9 @@ interface Continuation {
 }
 
 /**
- * Runs a composition: the conductor, the component that it names, the conductor again on what that gave, until it
- * names none, as OpenWhisk's PrimitiveActions does. `count` is shared with the compositions around and inside.
- * Never rejects.
+ * Runs a composition as OpenWhisk's PrimitiveActions does. The conductor and the component that it names run in turn, each
+ * on the other's result, until the conductor names none. `count` is shared with enclosing and nested compositions. Never
+ * rejects.
  */
 export async function runComposition(
   stage: ComponentInvoker,
@@ -58,7 +58,7 @@ export async function runComposition(
       input = { error: component.error };
       continue;
     }
-    // A composition counts its own runs of its conductor.
+    // A nested composition counts the runs of its conductor itself.
     if (!isConductor(component.action)) count.components++;
     const done = await ended(tally, stage.invoke(component, next.params ?? {}, { composition: count }));
     if ('failed' in done) return done.failed;
@@ -87,7 +87,7 @@ async function ended(
   };
 }
 
-/** An array has no place for the state's fields: it becomes one of them. */
+/** Adds the state's fields to the input. An array cannot hold fields: it becomes a field itself. */
 function withState(input: Payload, state: JsonObject | undefined): Payload {
   if (state === undefined) return input;
   return { ...(Array.isArray(input) ? { value: input } : input), ...state };
@@ -103,7 +103,7 @@ function boxed(value: JsonValue | undefined, key: string): JsonObject | undefine
   return value === undefined || isJsonObject(value) ? value : { [key]: value };
 }
 
-/** The component that a conductor names, or what to tell it instead. */
+/** The component that a conductor names, or the error that the conductor gets instead. */
 async function nextComponent(
   resolver: Resolver,
   identity: Identity,
@@ -126,7 +126,10 @@ async function nextComponent(
   }
 }
 
-/** `a` and `pkg/a` are the caller's own, `/ns/a`, `/ns/pkg/a` and `ns/pkg/a` name a namespace (`_`: the caller's). */
+/**
+ * Reads the name of an action. `a` and `pkg/a` are in the caller's namespace; `/ns/a`, `/ns/pkg/a` and `ns/pkg/a` name one
+ * (`_`: the caller's).
+ */
 function readActionName(value: JsonValue, namespace: string): ActionName | undefined {
   if (typeof value !== 'string') return undefined;
   const parts = value.split('/').filter((part) => part !== '');

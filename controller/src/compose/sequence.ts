@@ -1,4 +1,4 @@
-// Sequences: running them, finding their components, and the checks before one is stored.
+// Sequences: running them, looking up their components, and the checks before a sequence is stored.
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
@@ -18,12 +18,12 @@ import { applicationError, whiskError } from './composite.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
 import { parseActionName } from '../entities/action-name.js';
 
-/** How a sequence ends where the platform fails. */
+/** The response of a sequence that failed by the platform's fault. */
 export const sequenceFailed = (): ActivationResponse => whiskError('Sequence failed.');
 
 /**
- * Runs components one after the other, each on the result of the one before, until one's result has a field
- * `error`, as OpenWhisk's SequenceActions does. `count` is shared with the sequences around and inside. Never rejects.
+ * Runs a sequence as OpenWhisk's SequenceActions does. Each component gets the result of the one before; a result with a
+ * field `error` ends the sequence. `count` is shared with enclosing and nested sequences. Never rejects.
  */
 export async function runSequence(
   stage: ComponentInvoker,
@@ -38,10 +38,10 @@ export async function runSequence(
     let component: ResolvedAction;
     let outcome: InvokeOutcome;
     try {
-      // What came before may have taken long enough for an update, and invokers only run the latest.
+      // The action may have been updated during the components before, and invokers run only the latest revision.
       component = await (at === 0 ? found : again());
     } catch (error) {
-      // Missing, or not the caller's to use.
+      // The action is missing, or the caller may not use it.
       return isApiError(error) && error.status < 500 ? applicationError(error.message) : sequenceFailed();
     }
     if (!isSequence(component.action.exec)) count.actions++;
@@ -68,12 +68,12 @@ function resultOf({ result }: ActivationResponse): Payload {
 /** The part of ActionResolver that sequences use. */
 export type Resolver = Pick<ActionResolver, 'resolve'>;
 
-/** `/_/a` → `/ns/a`: the components with the default namespace replaced. */
+/** `/_/a` → `/ns/a`: the components' names with `_` replaced by the namespace. */
 export function inNamespace(components: readonly string[], namespace: string): string[] {
   return components.map((component) => component.replace(/^\/_\//, `/${namespace}/`));
 }
 
-/** The action that a component names. Throws ApiError (400 where there is none, 403, 409, 500). */
+/** The action that a component names. Throws ApiError (400 if it is missing, 403, 409, 500). */
 async function resolveComponent(resolver: Resolver, identity: Identity, component: string): Promise<ResolvedAction> {
   const name = parseActionName(component);
   if (name === undefined) throw sequenceComponentMissing();
@@ -85,31 +85,31 @@ async function resolveComponent(resolver: Resolver, identity: Identity, componen
   }
 }
 
-/** A component and what it leads to. */
+/** A component's name and the action of that name. */
 export interface FoundComponent {
   /** `/ns/a` or `/ns/pkg/a`. */
   name: string;
-  /** As resolveComponent; a rejection may go unnoticed. */
+  /** As resolveComponent; a rejection need not be handled. */
   found: Promise<ResolvedAction>;
-  /** Looks it up again: it may have been updated since. */
+  /** Looks the action up again, as it may have been updated. */
   again(): Promise<ResolvedAction>;
 }
 
-/** Looks all components up at once. */
+/** Looks up all components at once. */
 export function findComponents(resolver: Resolver, identity: Identity, names: readonly string[]): FoundComponent[] {
   return names.map((name) => {
     const again = () => resolveComponent(resolver, identity, name);
     const found = again();
-    // What is missing is missed when its turn comes.
+    // A missing component fails only when it is about to run.
     found.catch(() => undefined);
     return { name, found, again };
   });
 }
 
 /**
- * Checks a sequence that is to be stored as `id` (`ns/name` or `ns/pkg/name`), as OpenWhisk's
- * Actions.checkSequenceActionLimits does: its components exist, it does not come to more than `maxLength` actions and
- * is not part of itself. That its owner may use the components has been checked. Throws ApiError (400).
+ * Checks a sequence before it is stored as `id` (`ns/name` or `ns/pkg/name`), like OpenWhisk's
+ * Actions.checkSequenceActionLimits. Its components must exist, it must not have more than `maxLength` actions, and it must
+ * not contain itself. The caller has already checked the right to use the components. Throws ApiError (400).
  */
 export async function checkSequence(
   resolver: Resolver,
@@ -120,7 +120,7 @@ export async function checkSequence(
 ): Promise<void> {
   let actions = 0;
   const count = async (names: readonly string[], depth: number): Promise<void> => {
-    // The depth only matters where stored sequences are cyclic already, which two updates at once can bring about.
+    // The bound on the depth ends the walk through stored cycles, which two concurrent updates can create.
     if (names.length > maxLength || depth > maxLength) throw sequenceTooLong();
     for (const name of names) {
       if (name === `/${id}`) throw sequenceCyclic();

@@ -8,16 +8,16 @@ import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
 
-/** The record is looked for so often: what tells the result may be lost. */
+/** Interval of looks for a record, ms: the message with the result may be lost. */
 const lookMs = 15_000;
-/** And so often once the activation is known to have ended; it is seen so often who is due, too. */
+/** Interval of looks for a record after the activation has ended, and of the check for due callers, ms. */
 const lookEndedMs = 1000;
 
 interface Wait {
   namespace: string;
-  /** Ends it. */
+  /** Ends the wait. */
   end: Timer;
-  /** When the record is looked for next, monotonic ms; Infinity: it is being looked for. */
+  /** Time of the next look for the record, monotonic ms; Infinity during a look. */
   lookAtMs: number;
   hasEnded: boolean;
   settle(outcome: InvokeOutcome): void;
@@ -28,23 +28,23 @@ interface Wait {
 export interface BlockingWaitsDependencies {
   clock: Clock;
   logger: Logger;
-  /** Has the records. */
+  /** The store of the records. */
   store: Pick<ArtifactStore, 'get'>;
 }
 
-/** Callers who wait for the results of their activations. */
+/** Callers that wait for the results of their activations. */
 export class BlockingWaits {
   private readonly waits = new ShortLivedMap<string, Wait>();
   private isLooking = false;
 
   constructor(private readonly dependencies: BlockingWaitsDependencies) {}
 
-  /** Callers who wait. */
+  /** Number of waiting callers. */
   get size(): number {
     return this.waits.size;
   }
 
-  /** Resolves with the result, or after `waitMs` with the id; rejects with what it was refused for. */
+  /** Resolves with the result, or with the id after `waitMs`. Rejects with the error if the activation is refused. */
   wait(namespace: string, activationId: string, waitMs: number): Promise<InvokeOutcome> {
     const { clock } = this.dependencies;
     return new Promise((settle, refuse) => {
@@ -55,13 +55,13 @@ export class BlockingWaits {
     });
   }
 
-  /** The result is there. */
+  /** Answers the caller of an activation with its result. */
   settle(activation: WhiskActivation): void {
     const wait = this.take(activation.activationId);
     wait?.settle({ type: 'completed', activation });
   }
 
-  /** It has ended; if its result does not come, the record has it. */
+  /** Notes that an activation has ended; if no message brings the result, the record is read. */
   ended(activationId: string): void {
     const wait = this.waits.get(activationId);
     if (wait === undefined || wait.hasEnded) return;
@@ -69,19 +69,19 @@ export class BlockingWaits {
     if (wait.lookAtMs !== Infinity) wait.lookAtMs = this.dependencies.clock.monotonicMs() + lookEndedMs;
   }
 
-  /** It is not run after all; false if no caller waits. */
+  /** Rejects the wait for an activation that is not run; returns false if no caller waits. */
   refuse(activationId: string, error: ApiError): boolean {
     const wait = this.take(activationId);
     wait?.refuse(error);
     return wait !== undefined;
   }
 
-  /** Its caller no longer waits. */
+  /** Ends the wait of an activation without an answer. */
   forget(activationId: string): void {
     this.take(activationId);
   }
 
-  /** All that wait get their ids. */
+  /** Answers all waiting callers with their ids. */
   close(): void {
     for (const activationId of this.waits.keys()) this.give(activationId);
   }
@@ -97,7 +97,7 @@ export class BlockingWaits {
     return wait;
   }
 
-  /** One timer for all: most wait for a few ms. */
+  /** One timer serves all callers, as most wait for only a few ms. */
   private lookLater(): void {
     if (this.isLooking || this.waits.size === 0) return;
     this.isLooking = true;
@@ -119,7 +119,7 @@ export class BlockingWaits {
       this.settle({ ...readActivation(found), logs: [] });
     } catch (error) {
       if (!(error instanceof NoDocumentError)) {
-        logger.warn({ activationId, error: String(error) }, 'a record that a caller waits for could not be looked up');
+        logger.warn({ activationId, error: String(error) }, 'the record for a waiting caller could not be looked up');
       }
     }
     wait.lookAtMs = clock.monotonicMs() + (wait.hasEnded ? lookEndedMs : lookMs);

@@ -51,7 +51,7 @@ let dispatcher: Dispatcher;
 let sent: ActivationMessage[];
 let inFlight: InFlight;
 let completed: string[];
-/** What receipts of the invoker's topic say from now on; undefined: they resolve. */
+/** Receipts of the invoker's topic reject with this error; undefined: they resolve. */
 let unsynced: Error | undefined;
 let executeOnly: boolean;
 beforeEach(async () => {

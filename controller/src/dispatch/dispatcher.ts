@@ -38,35 +38,35 @@ export interface DispatcherDependencies {
   random: Random;
   inFlight: InFlight;
   logger: Logger;
-  /** Has the records: what a blocking caller waits for may come by no message. */
+  /** The store of the records; a blocking caller's result may come without a message. */
   store: Pick<ArtifactStore, 'get'>;
   /** Absent: nothing is counted. */
   metrics?: Metrics;
-  /** This controller's number: acknowledgements come on `completed<number>`. */
+  /** This controller's number; acknowledgements arrive on `completed<number>`. */
   instance: number;
-  /** The topic of the invoker that shall run the activation of an action; undefined if none can. */
+  /** The topic of the invoker that runs an activation of the action; undefined if no invoker can. */
   chooseInvoker: (action: WhiskAction, namespace: string, activationId: string) => string | undefined;
-  /** Told of every activation that has completed, by what message, or was not sent after all. */
+  /** Called for every activation that has completed (with the message) or was not sent. */
   onCompleted?: (activationId: string, message?: CompletionMessage | CombinedMessage) => void;
-  /** Decides for actions that need a GPU; absent: there is none. */
+  /** Schedules actions that need a GPU; absent: such actions are refused. */
   gpu?: Pick<GpuScheduler, 'open' | 'check' | 'submit' | 'submitSample' | 'submitLaunch' | 'ended'>;
-  /** Percent of a GPU that a run may have whose namespace has no such limit of its own; absent: all of it. */
+  /** Largest part of a GPU in percent for runs of namespaces without their own limit; absent: the whole GPU. */
   maxGpuShare?: number | undefined;
-  /** Whether actions of other namespaces are for execution only. Default false. */
+  /** Whether actions of other namespaces may be executed but not read. Default false. */
   sharedPackagesExecuteOnly?: boolean;
 }
 
 type Send = (message: ActivationMessage) => Receipt;
 
-/** How often an activation that finds its topic full looks again. */
+/** How often an activation retries to enter a full topic. */
 const roomLooks = 5;
 const roomLookMs = 10;
-/** Activations that may wait for room; the next are refused at once. */
+/** Most activations that wait for a full topic; more are refused at once. */
 const maxWaitingForRoom = 1000;
-/** Results that may arrive at once: acknowledgements are consumed as they come. */
+/** Most acknowledgements in processing, which are consumed as they arrive. */
 const maxAcknowledgements = 10_000;
 
-/** Sends activations to invokers and hands the results of blocking ones to their callers. */
+/** Sends activations to invokers and returns the results of blocking ones to their callers. */
 export class Dispatcher implements InvokeService {
   private readonly waits: BlockingWaits;
   private subscription: Subscription | undefined;
@@ -78,7 +78,7 @@ export class Dispatcher implements InvokeService {
     this.counts = dependencies.metrics && busMetrics(dependencies.metrics.registry);
   }
 
-  /** Starts to listen for acknowledgements; their topic must exist. */
+  /** Starts to consume acknowledgements; their topic must exist. */
   async open(): Promise<void> {
     const topic = completedTopic(this.dependencies.instance);
     this.subscription = await this.dependencies.bus.subscribe(
@@ -93,15 +93,15 @@ export class Dispatcher implements InvokeService {
     await this.dependencies.gpu?.open((activationId, error) => this.refuse(activationId, error));
   }
 
-  /** Answers all waiting callers; no invocation may follow. */
+  /** Answers all waiting callers; callers must not invoke afterwards. */
   async close(): Promise<void> {
     await this.subscription?.close();
-    // Some look for room still, and are refused in a moment.
+    // Activations that still wait for a topic are refused soon.
     while (this.waitingForRoom > 0) await sleep(this.dependencies.clock, roomLookMs);
     this.waits.close();
   }
 
-  /** Blocking callers that wait. */
+  /** Number of waiting blocking callers. */
   get waiting(): number {
     return this.waits.size;
   }
@@ -122,7 +122,7 @@ export class Dispatcher implements InvokeService {
     if (this.dependencies.sharedPackagesExecuteOnly === true && owner !== identity.namespace.name) {
       message.executeOnly = true;
     }
-    // Registered before the message is sent: an embedded bus may deliver, run and acknowledge at once.
+    // Registered before the send, as an embedded bus may deliver, run and acknowledge within it.
     const result = request.blocking
       ? this.waits.wait(identity.namespace.name, activationId, request.waitMs)
       : undefined;
@@ -139,7 +139,7 @@ export class Dispatcher implements InvokeService {
     try {
       await receipt.synced();
     } catch (error) {
-      // It may never run: nothing is kept for it, and no copy of it starts on a GPU.
+      // The message may be lost, so that nothing is kept for the activation and no copy may start on a GPU.
       this.withdraw(activationId);
       this.dependencies.gpu?.ended(activationId, false);
       throw this.refusal(error);
@@ -147,7 +147,7 @@ export class Dispatcher implements InvokeService {
     return { type: 'accepted', activationId };
   }
 
-  /** An activation was not accepted after all. */
+  /** Removes an activation that was not accepted. */
   private withdraw(activationId: string): void {
     this.waits.forget(activationId);
     this.dependencies.inFlight.end(activationId);
@@ -159,14 +159,14 @@ export class Dispatcher implements InvokeService {
     const asked = gpuNeedOfAction(action);
     if (asked === undefined) return undefined;
     const { gpu, maxGpuShare } = this.dependencies;
-    // What samples get is the platform's own choice.
+    // The platform itself chooses the share of a sample.
     const need = sample === undefined ? withinShare(asked, identity.limits.maxGpuShare ?? maxGpuShare) : asked;
     if (gpu === undefined) throw noGpu();
     gpu.check(need);
     return need;
   }
 
-  /** How an activation is sent. Throws ApiError (503). */
+  /** The function that sends an activation. Throws ApiError (503). */
   private senderFor(
     { action, identity, sample, launch }: InvokeRequest,
     activationId: string,
@@ -187,7 +187,7 @@ export class Dispatcher implements InvokeService {
     return (message) => bus.send(topic, message as unknown as JsonObject);
   }
 
-  /** Undefined if the topic is full and the caller may wait for room. */
+  /** Sends the message. Undefined if the topic is full and the caller may wait. */
   private trySend(send: Send, message: ActivationMessage): Receipt | undefined {
     try {
       return send(message);
@@ -197,7 +197,10 @@ export class Dispatcher implements InvokeService {
     }
   }
 
-  /** Waits a little for room: a refusal at once has its caller try again, which keeps the platform from its work. */
+  /**
+   * Retries for a short time while the topic is full. Callers that are refused at once retry at once, and that load slows
+   * the platform.
+   */
   private async sendWithRoom(send: Send, message: ActivationMessage): Promise<Receipt> {
     const { clock } = this.dependencies;
     for (let look = 1; look < roomLooks; look++) {
@@ -217,7 +220,7 @@ export class Dispatcher implements InvokeService {
     return overloaded();
   }
 
-  /** Tells the caller of an activation that is not run after all; false if no caller waits. */
+  /** Answers the caller of an activation that is not run; returns false if no caller waits. */
   private refuse(activationId: string, error: ApiError): boolean {
     this.dependencies.inFlight.end(activationId);
     return this.waits.refuse(activationId, error);
@@ -243,14 +246,16 @@ export class Dispatcher implements InvokeService {
       if (mayHaveGpu) this.dependencies.gpu?.ended(activationId, hasSucceeded(message));
       this.dependencies.onCompleted?.(activationId, message);
     }
-    // A result that is too large for a message is in the record only.
+    // A result that exceeds the size of a message is in the record only.
     if (!('response' in message)) this.waits.ended(message.activationId);
     else if (typeof message.response === 'string') this.waits.ended(message.response);
     else this.waits.settle(message.response);
   }
 }
 
-/** The GPU need that an action's annotation `gpu` states. Throws ApiError (400) where the annotation was stored unchecked. */
+/**
+ * The GPU need in an action's annotation `gpu`. Throws ApiError (400) for an invalid annotation that was stored unchecked.
+ */
 function gpuNeedOfAction({ annotations, limits }: WhiskAction): GpuNeed | undefined {
   const value = parameterValue(annotations, 'gpu');
   if (value === undefined) return undefined;
@@ -261,13 +266,13 @@ function gpuNeedOfAction({ annotations, limits }: WhiskAction): GpuNeed | undefi
   }
 }
 
-/** The id of the activation whose slot is free. */
+/** The id of the activation that no longer holds its slot. */
 function completedActivation(message: CompletionMessage | CombinedMessage): string {
   if (!('response' in message)) return message.activationId;
   return typeof message.response === 'string' ? message.response : message.response.activationId;
 }
 
-/** Whether a run on a GPU is known to have ended well. */
+/** Whether a message says that a run on a GPU succeeded. */
 function hasSucceeded(message: CompletionMessage | CombinedMessage): boolean {
   if (message.isSystemError) return false;
   if (!('response' in message)) return message.isFailed !== true;

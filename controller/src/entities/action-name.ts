@@ -8,7 +8,7 @@ export interface ActionName {
   name: string;
 }
 
-/** `/ns/a`, `ns/a`, `/ns/pkg/a`, … in parts; undefined if it has neither two nor three. */
+/** Splits `/ns/a`, `ns/a` or `/ns/pkg/a` into its parts; undefined unless there are two or three. */
 export function parseActionName(fullName: string): ActionName | undefined {
   const parts = fullName.split('/').filter((part) => part !== '');
   const [namespace, second, third] = parts;
@@ -16,7 +16,7 @@ export function parseActionName(fullName: string): ActionName | undefined {
   return third === undefined ? { namespace, name: second } : { namespace, packageName: second, name: third };
 }
 
-/** The name that the resolver takes. */
+/** The form of the name that ActionResolver takes. */
 export function actionNameOf({ path, name }: EntityReference): ActionName {
   const slash = path.indexOf('/');
   if (slash < 0) return { namespace: path, name };

@@ -14,7 +14,7 @@ function setUp(maxEntries = 10): { cache: BoundedCache<string>; pass(ms: number)
   };
 }
 
-/** A lookup that ends when told. */
+/** A lookup that ends when the test says so. */
 function lookup(): { look: () => Promise<string>; calls: () => number; end(value: string): void; fail(): void } {
   let settle: { resolve(value: string): void; reject(error: Error): void } | undefined;
   let calls = 0;

@@ -1,16 +1,16 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 
-/** How a cache is bounded. */
+/** Bounds of a cache. */
 export interface CacheBounds {
-  /** Time after being written at which an entry is forgotten, ms. */
+  /** Age at which an entry expires, counted from its write, ms. */
   maxAgeMs: number;
-  /** Entries at most; the oldest goes first. */
+  /** Most entries; beyond this bound the oldest is removed. */
   maxEntries: number;
 }
 
 /**
- * Remembers what a slow lookup found, for a while after it was written. Lookups of one key at the same time are one.
- * What is not found (the lookup throws) is not remembered.
+ * Caches the results of a slow lookup for a limited time. Concurrent lookups of one key share one call. A lookup that throws
+ * is not cached.
  */
 export class BoundedCache<Value> {
   private readonly entries = new Map<string, { value: Value; expiresMs: number }>();
@@ -21,7 +21,7 @@ export class BoundedCache<Value> {
     private readonly bounds: CacheBounds,
   ) {}
 
-  /** The value if it is remembered. */
+  /** The cached value, or undefined. */
   get(key: string): Value | undefined {
     const entry = this.entries.get(key);
     if (entry === undefined) return undefined;
@@ -30,7 +30,7 @@ export class BoundedCache<Value> {
     return undefined;
   }
 
-  /** Remembers a value from now on; lookups under way no longer count. */
+  /** Caches a value; lookups in progress no longer change the entry. */
   set(key: string, value: Value): void {
     this.drop(key);
     if (this.entries.size >= this.bounds.maxEntries) {
@@ -40,19 +40,19 @@ export class BoundedCache<Value> {
     this.entries.set(key, { value, expiresMs: this.clock.monotonicMs() + this.bounds.maxAgeMs });
   }
 
-  /** Forgets a value; lookups under way are answered but not remembered. */
+  /** Removes a value; lookups in progress return their result without caching it. */
   drop(key: string): void {
     this.entries.delete(key);
     this.pending.delete(key);
   }
 
-  /** Forgets everything, as drop does. */
+  /** Removes all values, each as `drop` does. */
   clear(): void {
     this.entries.clear();
     this.pending.clear();
   }
 
-  /** The remembered value, or what `lookup` finds. Rejects as `lookup` does. */
+  /** The cached value, or the result of `lookup`. Rejects as `lookup` does. */
   async resolve(key: string, lookup: () => Promise<Value>): Promise<Value> {
     const known = this.get(key);
     if (known !== undefined) return known;

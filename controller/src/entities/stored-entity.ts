@@ -28,7 +28,7 @@ export async function readStoredEntity<Entity>(
   }
 }
 
-/** As readStoredEntity; undefined if there is none. Throws ApiError (409, 500). */
+/** As readStoredEntity, but undefined for a missing entity. Throws ApiError (409, 500). */
 export async function findStoredEntity<Entity>(
   store: ArtifactStore,
   id: string,
@@ -42,7 +42,7 @@ export async function findStoredEntity<Entity>(
   }
 }
 
-/** Creates or replaces an entity's document; resolves with its revision. Throws ApiError (409): another was faster. */
+/** Creates or replaces an entity's document; resolves with its revision. Throws ApiError (409) after a concurrent write. */
 export async function writeEntity(store: ArtifactStore, document: StoredDocument): Promise<string> {
   try {
     return await store.put('whisks', document);
@@ -52,7 +52,7 @@ export async function writeEntity(store: ArtifactStore, document: StoredDocument
   }
 }
 
-/** Deletes an entity's document. Throws ApiError (409): another was faster. */
+/** Deletes an entity's document. Throws ApiError (409) after a concurrent write. */
 export async function deleteEntity(store: ArtifactStore, id: string, revision: string): Promise<void> {
   try {
     await store.delete('whisks', id, revision);
@@ -62,18 +62,18 @@ export async function deleteEntity(store: ArtifactStore, id: string, revision: s
   }
 }
 
-/** The encrypted parameters that a PUT may have. */
+/** The encrypted parameters that a PUT may contain. */
 interface KnownParameters {
-  /** Of the action or package as it is stored. */
+  /** Parameters of the stored action or package. */
   stored: readonly Parameter[];
-  /** Of the package that it is in or binds, which a GET shows with its own. */
+  /** Parameters of the package around an action or behind a binding, which a GET also shows. */
   inherited: readonly Parameter[];
 }
 
 /**
- * The parameters of a PUT, with encrypted values only where these are what a GET has shown: stored ones stay as they are,
- * inherited ones are left to their package. Any other is refused, since the author of the code would read it: another
- * namespace's, from a shared package. Throws ApiError (400).
+ * The parameters of a PUT. An encrypted value is accepted only if a GET has shown it: a stored one is kept, an inherited one
+ * stays with its package. Others are refused: the code's author could read another namespace's value, taken from a shared
+ * package. Throws ApiError (400).
  */
 export function acceptGiven(given: readonly Parameter[], { stored, inherited }: KnownParameters): Parameter[] {
   return given.flatMap((parameter) => {
@@ -83,13 +83,13 @@ export function acceptGiven(given: readonly Parameter[], { stored, inherited }: 
     if (same !== undefined) return [{ ...parameter, ...(same.lockedIn !== undefined && { lockedIn: same.lockedIn }) }];
     if (inherited.some((one) => isSame(one, parameter))) return [];
     throw malformedContent(
-      `The value of parameter '${parameter.key}' is encrypted and is not the one that is stored here. ` +
-        'Give it in plain text, or leave it out.',
+      `The value of parameter '${parameter.key}' is encrypted and differs from the stored value. ` +
+        'Send the value in plain text, or leave the parameter out.',
     );
   });
 }
 
-/** Whether some value is given encrypted. */
+/** Whether any value is encrypted. */
 export function hasEncrypted(given: readonly Parameter[] | undefined): boolean {
   return given?.some(({ encryption }) => encryption !== undefined) === true;
 }

@@ -91,7 +91,7 @@ test('those with a record count no more at the start, others from their completi
   expect(await held()).toEqual([2, 1]);
   await pass(200_000);
   expect(await held()).toEqual([0, 0]);
-  // The next activation finds that the last one is lost; nothing is asked for any more.
+  // The next activation finds that the last one is lost. The state is not asked.
   await begin(inFlight, 'next');
   await pass(60_000);
   const askedBefore = asked;

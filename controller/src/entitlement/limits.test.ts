@@ -17,7 +17,7 @@ test.each([
   [{ mpsPercent: 50 }, 50, 50],
   [{ mpsPercent: 100, smLimit: 0.5 }, 50, 50],
   [{ smRequest: 0.5 }, 50, 50],
-  // A document that was stored unchecked.
+  // A document that was stored without a check.
   [{}, 3, 10],
   [{}, 300, undefined],
 ])('annotation %j with a limit of %s gets class %s at most', (fields, percent, maxShareClass) => {

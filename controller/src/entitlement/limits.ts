@@ -8,12 +8,12 @@ import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
 
-/** Where the limits of namespaces without their own are. */
+/** Where the limits for namespaces without their own stand. */
 interface LimitsContext {
   config: Pick<Config, 'limits'>;
 }
 
-/** The bounds on what the caller's actions may ask for. */
+/** The bounds on limits of the caller's actions. */
 export function boundsOf({ config }: LimitsContext, identity: Identity): LimitBounds {
   return boundsFor(config.limits, identity.limits);
 }
@@ -31,8 +31,8 @@ export function maxPayloadBytesOf({ config }: LimitsContext, identity: Identity)
 }
 
 /**
- * What a function needs, bounded to the share classes that its namespace may have: those up to `maxPercent`, the smallest
- * in any case; undefined: all. Throws ApiError (429) where its owner asks for more.
+ * A function's need, limited to share classes up to `maxPercent` (the smallest class is always allowed; undefined: all
+ * classes). Throws ApiError (429) if the function asks for more.
  */
 export function withinShare(need: GpuNeed, maxPercent = 100): GpuNeed {
   const maxShareClass = shareClasses.findLast((one) => one <= maxPercent) ?? shareClasses[0];

@@ -19,13 +19,16 @@ import type { Answer } from '../http/answer.js';
 import { objectAt, textAt, valueAt } from './swagger-document.js';
 import type { Subscription } from './api-registry.js';
 
-/** The gateway's handling of CORS: it answers for the action, takes the action's headers away, or neither. */
+/**
+ * The CORS mode of an API. `answer`: the gateway answers OPTIONS for the action. `strip`: it removes the action's CORS
+ * headers. `leave`: neither.
+ */
 export type CorsMode = 'answer' | 'strip' | 'leave';
 
 const corsPrefix = 'access-control-';
 const corsMethods = 'GET, POST, PUT, DELETE, PATCH, HEAD, OPTIONS';
 
-/** The answer to a browser that asks before it calls. */
+/** The answer to a browser's CORS preflight request. */
 export function preflightAnswer(headers: IncomingHttpHeaders): Answer {
   const wanted = headers['access-control-request-headers'];
   return {
@@ -36,7 +39,9 @@ export function preflightAnswer(headers: IncomingHttpHeaders): Answer {
   };
 }
 
-/** An answer with the gateway's CORS headers, without any, or as it is; the headers are those of OpenWhisk's gateway. */
+/**
+ * An answer with CORS headers by mode: the gateway's, none, or the action's. The gateway's are those of OpenWhisk's gateway.
+ */
 export function withCors(mode: CorsMode, { origin }: IncomingHttpHeaders, answer: Answer): Answer {
   if (mode === 'leave') return answer;
   const given = answer.headers ?? [];
@@ -49,29 +54,29 @@ export function withCors(mode: CorsMode, { origin }: IncomingHttpHeaders, answer
   return { ...answer, headers: [...without(given, (name) => own.has(name)), ...[...own].flat(), 'Vary', 'Origin'] };
 }
 
-/** Names and values in turn, without those whose lower-case name is `unwanted`. */
+/** Headers (names and values in turn) without those whose lower-case name is `unwanted`. */
 function without(headers: readonly string[], unwanted: (name: string) => boolean): string[] {
   return headers.filter((_, at) => !unwanted((headers[at - (at % 2)] as string).toLowerCase()));
 }
 
-/** Issuers of tokens by the name that security definitions call them. */
+/** Issuers of tokens, by their names in security definitions. */
 export type TokenIssuers = Readonly<Record<string, TokenIssuer>>;
 
-/** Where a caller shows a key. */
+/** Where a request contains a key. */
 interface CredentialPlace {
   readonly in: 'header' | 'query';
   readonly name: string;
 }
 
-/** Something that a caller must show. */
+/** A credential that a caller must present. */
 export type SecurityCheck =
   | { readonly type: 'apiKey'; readonly key: CredentialPlace }
   | { readonly type: 'clientSecret'; readonly id: CredentialPlace; readonly secret: CredentialPlace }
   | { readonly type: 'token'; readonly issuer: TokenIssuer };
 
 /**
- * Reads `securityDefinitions`. `client_id` with `client_secret` is one check of both, as in OpenWhisk's gateway.
- * Throws SwaggerError for a definition that cannot be enforced: an API is never more open than its document says.
+ * Reads `securityDefinitions`. As in OpenWhisk's gateway, `client_id` with `client_secret` is one check of both. Throws
+ * SwaggerError for a definition that cannot be enforced, so that no API is more open than its document says.
  */
 export function compileSecurity(swagger: JsonObject, issuers: TokenIssuers): SecurityCheck[] {
   const definitions = Object.entries(objectAt(swagger, 'securityDefinitions') ?? {});
@@ -121,7 +126,7 @@ function issuerOf(name: string, definition: JsonValue, issuers: TokenIssuers): T
   );
 }
 
-/** A caller's headers and query, where its credentials are. */
+/** The parts of a request that may contain credentials. */
 interface Credentials {
   headers: IncomingHttpHeaders;
   query: URLSearchParams;
@@ -131,8 +136,8 @@ interface Credentials {
 type Subscriptions = Readonly<Record<string, Subscription>>;
 
 /**
- * Checks what a caller shows against everything that an API demands. Returns the client id if one was demanded.
- * Throws ApiError (401).
+ * Checks a request against all credentials that an API requires. Returns the client id if one is required. Throws ApiError
+ * (401).
  */
 export function checkSecurity(
   checks: readonly SecurityCheck[],
@@ -168,7 +173,7 @@ function checkOne(
   }
 }
 
-/** A client that has a secret does not get in with its id alone. */
+/** Checks a client id. Refuses the id alone for a client with a secret. */
 function checkKey(subscriptions: Subscriptions, key: string | undefined): string {
   const isKnown = key !== undefined && Object.hasOwn(subscriptions, key);
   if (!isKnown || subscriptions[key]?.secretHash !== undefined) throw unauthorized();
@@ -193,7 +198,7 @@ function shown({ headers, query }: Credentials, { in: where, name }: CredentialP
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Throws ApiError (401) unless the token is signed by the issuer, for the audience, and valid now. */
+/** Checks a token. Throws ApiError (401) unless it is signed by the issuer, for the audience, and valid now. */
 function checkToken(issuer: TokenIssuer, authorization: string | undefined, nowMs: number): void {
   if (authorization === undefined) throw tokenMissing();
   const token = authorization.replace(/^bearer\s+/i, '');
@@ -227,7 +232,7 @@ export function hashOfSecret(secret: string): string {
   return createHash('sha256').update(secret).digest('hex');
 }
 
-/** Calls that are let through in each window of time. */
+/** Most calls in each window of time. */
 export interface RateLimit {
   readonly calls: number;
   readonly windowMs: number;
@@ -235,7 +240,7 @@ export interface RateLimit {
 
 const unitsMs: Readonly<Record<string, number>> = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
-/** Each length of a window has counters of its own, so there must be an end to them. */
+/** Bound on the length of a window, as each length has its own counters. */
 const maxUnits = 1000;
 
 /** Reads `[{unit, units, rate}]`; an unknown unit is a minute, as in OpenWhisk's gateway. Throws SwaggerError. */
@@ -255,10 +260,10 @@ function isCount(value: JsonValue | undefined, max: number): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= max;
 }
 
-/** Adds one to the count of `key` in the window of `windowMs` that now lies in, and gives the new count. */
+/** Increments the count of `key` in the current window of `windowMs` and returns the new count. */
 export type CountInWindow = (key: string, windowMs: number) => Awaitable<number>;
 
-/** Counts one call of `key` at `nowMs`. Throws ApiError (429) where that is one too many. */
+/** Counts one call of `key` at `nowMs`. Throws ApiError (429) above the limit. */
 export async function checkRate(count: CountInWindow, limit: RateLimit, key: string, nowMs: number): Promise<void> {
   if ((await count(key, limit.windowMs)) <= limit.calls) return;
   throw rateLimitExceeded(Math.ceil((limit.windowMs - (nowMs % limit.windowMs)) / 1000));

@@ -5,29 +5,29 @@ import { objectAt, textAt, valueAt, objectsAt, configurationKey } from './swagge
 import { compileSecurity, compileRateLimit } from './api-policies.js';
 import type { SecurityCheck, TokenIssuers, RateLimit, CorsMode } from './api-policies.js';
 
-/** A segment of a path: its text, or any. */
+/** A segment of a path: its text, or null for any text. */
 export type PathSegment = string | null;
 
-/** A path of an API, the base path included. */
+/** A path of an API, including the base path. */
 export interface Resource {
   readonly segments: readonly PathSegment[];
-  /** By method in upper case; undefined: an operation without a target. */
+  /** Targets by upper-case method; undefined for an operation without a target. */
   readonly operations: ReadonlyMap<string, Target | undefined>;
 }
 
-/** An API as the gateway serves it. */
+/** The form of an API that the gateway uses. */
 export interface CompiledApi {
   readonly basePath: string;
   readonly cors: CorsMode;
   readonly resources: readonly Resource[];
-  /** All must pass, for every operation: what OpenWhisk's gateway does, whatever `security` says. */
+  /** All checks apply to every operation, as in OpenWhisk's gateway, whatever `security` says. */
   readonly security: readonly SecurityCheck[];
   readonly rateLimit: RateLimit | undefined;
 }
 
 const verbs = new Set(['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS']);
 
-/** Room in the store's keys, bytes of UTF-8. */
+/** Longest base path, bytes of UTF-8; bounded by the store's keys. */
 const maxBasePathBytes = 256;
 
 /** Reads a swagger document. Throws SwaggerError for one that the gateway cannot serve. */
@@ -46,7 +46,7 @@ export function compileApi(swagger: JsonObject, issuers: TokenIssuers): Compiled
   };
 }
 
-/** A base path with one slash in front and none behind. Throws SwaggerError for one that no URL could have. */
+/** A base path with one leading slash and no trailing one. Throws SwaggerError for a path that no URL can have. */
 export function normalBasePath(given: JsonValue | undefined): string {
   if (typeof given !== 'string') throw new SwaggerError("Missing field 'basePath' in request body.");
   const segments = segmentsOf('basePath', given);
@@ -60,13 +60,13 @@ export function normalBasePath(given: JsonValue | undefined): string {
   return path;
 }
 
-/** The segments of a path; empty ones do not count. `what` is named in errors. Throws SwaggerError. */
+/** The non-empty segments of a path. `what` names the path in errors. Throws SwaggerError. */
 function segmentsOf(what: string, path: string): string[] {
   const illegal = /['?#%\\]|\p{Cc}/u.exec(path)?.[0];
   if (illegal !== undefined) throw new SwaggerError(`${what} contains illegal character ${JSON.stringify(illegal)}.`);
   const segments = path.split('/').filter((segment) => segment !== '');
   if (segments.some((segment) => segment === '.' || segment === '..')) {
-    throw new SwaggerError(`${what} '${path}' contains a segment that leads elsewhere.`);
+    throw new SwaggerError(`${what} '${path}' contains a segment '.' or '..'.`);
   }
   return segments;
 }
@@ -102,17 +102,20 @@ function corsMode(swagger: JsonObject): CorsMode {
 export interface Target {
   /** `/api/v1/web/namespace/package/action.ext`, encoded. */
   readonly path: string;
-  /** Whether the whole path of the request, base path included, is put behind it. */
+  /** Whether the request's whole path, base path included, is appended. */
   readonly takesPath: boolean;
-  /** The method that the action is called with; undefined: the request's. */
+  /** The method of calls to the action; undefined: the request's method. */
   readonly method: string | undefined;
-  /** Headers that are set, in lower case. */
+  /** Headers added to calls, lower case. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /** The targets of a document's operations. */
 interface Targets {
-  /** Undefined where the whole document has none. Throws SwaggerError where only this operation has none. */
+  /**
+   * The target of an operation; undefined if the whole document has none. Throws SwaggerError if only this operation has
+   * none.
+   */
   of(path: string, method: string, operation: JsonValue): Target | undefined;
 }
 
@@ -125,7 +128,7 @@ interface Invoke {
 }
 
 /**
- * Reads where operations lead: to what the `assembly` of the gateway's configuration invokes, else to the URL in
+ * Reads the operations' targets: those that the `assembly` of the gateway's configuration invokes, or else the URL in
  * `x-openwhisk`. Throws SwaggerError.
  */
 function compileTargets(swagger: JsonObject): Targets {
@@ -166,7 +169,7 @@ function hasActions(swagger: JsonObject): boolean {
   );
 }
 
-/** As route management writes target URLs: actions that answer as `http` get the path. */
+/** The target URL in the form of route management, which appends the path for an action that answers as `http`. */
 function withPath(url: string): string {
   return url.endsWith('.http') ? `${url}$(request.path)` : url;
 }
@@ -184,11 +187,12 @@ function setHeaders(steps: readonly JsonObject[]): Headers {
   for (const action of steps.flatMap((step) => objectsAt(step, 'set-variable', 'actions'))) {
     const set = textAt(action, 'set') ?? '';
     const name = /^message\.headers\.([!#$%&'*+^_`|~0-9A-Za-z-]+)$/.exec(set)?.[1];
-    if (name === undefined) throw new SwaggerError(`set-variable cannot set '${set}'; only message.headers.NAME.`);
+    if (name === undefined)
+      throw new SwaggerError(`set-variable cannot set '${set}'; it can set message.headers.NAME only.`);
     const { value } = action;
     const isText = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
     if (!isText || !/^[\t\x20-\x7e]*$/.test(String(value))) {
-      throw new SwaggerError(`set-variable has no value for '${set}' that a header can have.`);
+      throw new SwaggerError(`set-variable has no valid header value for '${set}'.`);
     }
     headers[name.toLowerCase()] = String(value);
   }
@@ -198,7 +202,7 @@ function setHeaders(steps: readonly JsonObject[]): Headers {
 const urlPattern =
   /^(?:https?:\/\/[^/?#]+)?(?:\/[^?#]*)?\/api\/v\d+\/web\/([^/]+)\/([^/]+)\/([^/]+\.(?:http|json|html|svg|text))$/;
 
-/** Throws SwaggerError for a URL of something else than a web action: the gateway calls into no other network. */
+/** The target of a web action's URL. Throws SwaggerError for any other URL, as the gateway calls no other network. */
 function target({ url, verb, headers }: Invoke): Target {
   const bare = url.replace(/\/?\$\(request\.path\)$/, '');
   const [, ...segments] = urlPattern.exec(bare) ?? [];
@@ -210,7 +214,7 @@ function target({ url, verb, headers }: Invoke): Target {
   return { path, takesPath: bare !== url, method, headers };
 }
 
-/** Names come as they are or encoded; none has a percent sign of its own. */
+/** Encodes a name that may be encoded already; names contain no percent signs. */
 function encodeSegment(segment: string): string {
   try {
     return encodeURIComponent(decodeURIComponent(segment));

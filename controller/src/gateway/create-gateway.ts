@@ -37,7 +37,7 @@ interface GatewayCall {
   request: IncomingMessage;
   transactionId: string;
   path: RequestPath;
-  /** With the question mark, or ''. */
+  /** The query with its question mark, or ''. */
   search: string;
 }
 
@@ -84,7 +84,7 @@ async function answerCall(
   }
 }
 
-/** Throws ApiError, ClientGoneError. */
+/** Answers a request for an API. Throws ApiError, ClientGoneError. */
 async function answerRoute(
   dependencies: GatewayDependencies,
   call: GatewayCall,
@@ -98,7 +98,7 @@ async function answerRoute(
   const query = new URLSearchParams(call.search);
   const clientId = checkSecurity(compiled.security, record.subscriptions, { headers, query }, nowMs);
   if (compiled.rateLimit !== undefined) {
-    // Callers without a key of their own share the API's count.
+    // Callers without their own key share one count of the API.
     const key = clientId === undefined ? record.artifactId : `${record.artifactId} ${clientId}`;
     await checkRate(dependencies.countInWindow, compiled.rateLimit, key, nowMs);
   }
@@ -122,7 +122,7 @@ async function callTarget(
   return await callWebAction({ request, method, headers, url, transactionId });
 }
 
-/** The URL that the caller used, as far as proxies in front of the gateway say. */
+/** The URL that the caller used, from the headers of proxies in front of the gateway. */
 function publicUrl({ headers, url = '' }: IncomingMessage): string {
   const given = (name: string): string | undefined => {
     const value = headers[name];
@@ -137,7 +137,7 @@ function jsonText(status: number, body: string): Answer {
   return { status, body, contentType: 'application/json' };
 }
 
-/** An error in the form of OpenWhisk's gateway; what is no ApiError is logged. */
+/** The answer to a failed request, in the form of OpenWhisk's gateway. Errors other than ApiError are logged. */
 function failureAnswer(error: unknown, transactionId: string, logger: Logger): Answer {
   if (!isApiError(error)) transactionLogger(logger, transactionId, false).error({ err: error }, 'a request failed');
   const { status, message, headers } = isApiError(error) ? error : gatewayError();
@@ -151,15 +151,15 @@ function failureAnswer(error: unknown, transactionId: string, logger: Logger): A
 
 /** A request's path below `/api/<tenant>`. */
 interface RequestPath {
-  /** Decoded. */
+  /** Decoded segments. */
   readonly segments: readonly string[];
-  /** As they were sent. */
+  /** Segments as sent. */
   readonly raw: readonly string[];
 }
 
 /**
- * Reads a path; empty segments do not count. Undefined for one that a later decoder could
- * read in two ways: dots, encoded slashes, bad encoding.
+ * Reads a path without its empty segments. Undefined for paths that a later decoder could read differently: dots, encoded
+ * slashes, bad encoding.
  */
 function readPath(path: string): RequestPath | undefined {
   const raw = path.split('/').filter((segment) => segment !== '');
@@ -178,15 +178,15 @@ function readPath(path: string): RequestPath | undefined {
   return { segments, raw };
 }
 
-/** Where a request leads. */
+/** The API and resource of a request. */
 interface FoundRoute<Api extends { compiled: CompiledApi }> {
   readonly api: Api;
   readonly resource: Resource;
 }
 
 /**
- * The resource whose path the request's begins with: the longest, and among those of one length the one that has text
- * where others have parameters, leftmost first. What follows it is passed on, as by OpenWhisk's gateway.
+ * Finds the resource whose path is the longest prefix of the request's path. Among equals, text takes precedence over
+ * parameters, from the left. The rest of the path is passed on, as by OpenWhisk's gateway.
  */
 function findRoute<Api extends { compiled: CompiledApi }>(
   apis: readonly Api[],

@@ -1,4 +1,4 @@
-// Route management over HTTP, and the documents of the web actions that its URLs name.
+// Route management over HTTP, and the action documents at its URLs.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Config } from '@gpuwhisk/common/config';
@@ -31,7 +31,7 @@ import {
 } from './manage-apis.js';
 import type { ManagementContext, ManagementOperation } from './manage-apis.js';
 
-/** The web actions of OpenWhisk's package `/whisk.system/apimgmt`, and ours for keys. */
+/** The web actions of OpenWhisk's package `/whisk.system/apimgmt`, and our own for keys. */
 const operations: Readonly<Record<string, ManagementOperation>> = {
   createApi,
   getApi,
@@ -55,8 +55,8 @@ const pattern = new RegExp(
 );
 
 /**
- * Route management under the URLs of the web actions that OpenWhisk has for it: the returned function answers a
- * request and returns true, or leaves it alone.
+ * Serves route management under the URLs of OpenWhisk's web actions. The returned function answers a request and returns
+ * true, or returns false.
  */
 export function createManagementHandler(
   context: ManagementDependencies,
@@ -99,7 +99,7 @@ export function createManagementHandler(
 
 interface Called {
   operation: ManagementOperation;
-  /** With extension `.json`, an action's whole result is the body: OpenWhisk's have `{statusCode, headers, body}`. */
+  /** Whether the body is the action's whole result, `{statusCode, headers, body}`, as with extension `.json`. */
   isWhole: boolean;
   search: string;
 }
@@ -122,7 +122,7 @@ const packageName = 'apimgmt';
 const timeoutMs = 60_000;
 const logsMiB = 10;
 
-/** The actions of OpenWhisk's package, with the text for a caller that names no namespace, as OpenWhisk's have it. */
+/** The actions of OpenWhisk's package, with OpenWhisk's error for a caller without a namespace. */
 const actions = [
   {
     name: 'getApi',
@@ -134,8 +134,8 @@ const actions = [
 ];
 
 /**
- * Code of an action that asks the API for the operation `name` with the key of its caller. A function that fails
- * with a text has that text as its error, as OpenWhisk's actions do.
+ * Code of an action that calls the API's operation `name` with its caller's key. As in OpenWhisk's actions, a text that the
+ * function rejects with becomes the error.
  */
 function codeOf(name: string, who: string): string {
   return `async function main(args) {
@@ -157,8 +157,8 @@ function codeOf(name: string, who: string): string {
 }
 
 /**
- * Stores package `apimgmt` of whisk.system, whose actions manage routes for those who invoke them instead of requesting
- * their web addresses. What is there already stays, such as the package of an OpenWhisk. Resolves once all is stored.
+ * Stores package `apimgmt` of whisk.system. Its actions manage routes for callers that invoke them instead of using their
+ * URLs. Existing documents are kept, such as those of an OpenWhisk installation. Resolves when all are stored.
  */
 export async function storeManagementActions(
   store: ArtifactStore,
@@ -176,7 +176,7 @@ export async function storeManagementActions(
       limits: { timeout: timeoutMs, memory: memoryMiB, logs: logsMiB, concurrency: 1 },
       annotations: [
         { key: 'description', value: about },
-        // Not a web action: callers of those would act with the key of whisk.system.
+        // Not a web action, as callers of one would act with the key of whisk.system.
         { key: 'provide-api-key', value: true },
         { key: 'exec', value: kind },
       ],

@@ -1,4 +1,4 @@
-// Edits of an API's swagger document, and the reading of JSON by keys.
+// Edits of an API's swagger document, and access to JSON by keys.
 import { noSuchOperation, noSuchPath } from '@gpuwhisk/common/gateway-errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
@@ -33,7 +33,7 @@ export function newSwagger(basePath: string, name: string | undefined): JsonObje
   };
 }
 
-/** Where the gateway's own settings lie in a document. */
+/** The document's key of the gateway's settings. */
 export function configurationKey(swagger: JsonObject): 'x-gateway-configuration' | 'x-ibm-configuration' {
   return Object.hasOwn(swagger, 'x-gateway-configuration') ? 'x-gateway-configuration' : 'x-ibm-configuration';
 }
@@ -64,7 +64,7 @@ export function addEndpoint(swagger: JsonObject, endpoint: Endpoint): void {
   cases.splice(at < 0 ? cases.length : at, at < 0 ? 0 : 1, { operations: [operationId], execute });
 }
 
-/** Removes an operation, or without a method the whole path. Returns why it cannot, undefined when it did. */
+/** Removes an operation, or without a method the whole path. Returns the reason if it cannot, else undefined. */
 export function removeEndpoint(swagger: JsonObject, path: string, method: string | undefined): string | undefined {
   const paths = objectAt(swagger, 'paths');
   const operations = objectAt(paths, path);
@@ -84,8 +84,8 @@ export function removeEndpoint(swagger: JsonObject, path: string, method: string
 }
 
 /**
- * The method and the words of the path: `get`, `/path/with/sub_paths` → `getPathWithSub_paths`. Paths that differ in
- * other characters only would share one, and so a target: the later one is numbered.
+ * An unused operation id from the method and the words of the path: `get`, `/path/with/sub_paths` → `getPathWithSub_paths`.
+ * Paths that differ only in other characters would share an id and its target, so that later ones get a number.
  */
 function freeOperationId(swagger: JsonObject, method: string, path: string): string {
   const words = path.split(/[^0-9a-z_-]+/i).filter((word) => word !== '');
@@ -130,32 +130,32 @@ function removeCase(swagger: JsonObject, operationId: string | undefined): void 
   }
 }
 
-/** The value that lies below `value` at these keys; undefined where there is none. */
+/** The value below `value` at these keys, or undefined. */
 export function valueAt(value: JsonValue | undefined, ...keys: string[]): JsonValue | undefined {
   let found = value;
   for (const key of keys) found = isJsonObject(found) && Object.hasOwn(found, key) ? found[key] : undefined;
   return found;
 }
 
-/** As valueAt; undefined for what is no object. */
+/** As valueAt, but undefined unless the value is an object. */
 export function objectAt(value: JsonValue | undefined, ...keys: string[]): JsonObject | undefined {
   const found = valueAt(value, ...keys);
   return isJsonObject(found) ? found : undefined;
 }
 
-/** As valueAt; undefined for what is no string. */
+/** As valueAt, but undefined unless the value is a string. */
 export function textAt(value: JsonValue | undefined, ...keys: string[]): string | undefined {
   const found = valueAt(value, ...keys);
   return typeof found === 'string' ? found : undefined;
 }
 
-/** As valueAt; the objects of an array, and none for what is no array. */
+/** As valueAt, but the objects of an array; empty unless the value is an array. */
 export function objectsAt(value: JsonValue | undefined, ...keys: string[]): JsonObject[] {
   const found = valueAt(value, ...keys);
   return Array.isArray(found) ? found.filter(isJsonObject) : [];
 }
 
-/** The object of that name in `parent`, put there if it is missing. */
+/** The object named `key` in `parent`; a missing one is added. */
 function childObject(parent: JsonObject, key: string): JsonObject {
   const found = objectAt(parent, key);
   if (found !== undefined) return found;
@@ -164,7 +164,7 @@ function childObject(parent: JsonObject, key: string): JsonObject {
   return made;
 }
 
-/** The array of that name in `parent`, put there if it is missing. */
+/** The array named `key` in `parent`; a missing one is added. */
 function childArray(parent: JsonObject, key: string): JsonValue[] {
   const found = valueAt(parent, key);
   if (Array.isArray(found)) return found;

@@ -6,20 +6,20 @@ import { malformedQuery, parametersNotAllowed, deprecatedKind } from '@gpuwhisk/
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import type { Answer } from './answer.js';
-import { booleanParameter, parseInt32 } from './query.js';
+import { booleanParameter, parseInt32 } from './request.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
 
-/** How a caller wants to be answered. */
+/** Options of an invocation's answer. */
 export interface InvokeOptions {
   blocking: boolean;
-  /** The result instead of the whole record. */
+  /** Whether to answer with the result instead of the whole record. */
   result: boolean;
   /** How long a blocking caller waits, ms. */
   waitMs: number;
 }
 
-/** The query of an invocation. Throws ApiError (400). */
+/** Reads the query of an invocation. Throws ApiError (400). */
 export function readInvokeOptions(query: URLSearchParams, maxWaitMs: number): InvokeOptions {
   return {
     blocking: booleanParameter(query, 'blocking', false),
@@ -39,8 +39,8 @@ function waitParameter(query: URLSearchParams, maxWaitMs: number): number {
 }
 
 /**
- * Refuses arguments that would override final parameters (those with a value, of an action with annotation
- * `final: true`), and actions that cannot be invoked. Throws ApiError (400).
+ * Refuses arguments that would override final parameters (those with a value, if the action has annotation `final: true`).
+ * Refuses actions that cannot be invoked. Throws ApiError (400).
  */
 export function checkInvocable(action: WhiskAction, payload: JsonObject, manifest: RuntimeManifest): void {
   if (parameterValue(action.annotations, 'final') === true) {
@@ -58,10 +58,10 @@ const httpStatuses: Record<ActivationStatusCode, number> = {
   [ActivationStatus.whiskError]: 500,
 };
 
-/** Names the activation that an answer comes from. */
+/** Header with the id of the activation behind an answer. */
 export const activationIdHeader = 'x-openwhisk-activation-id';
 
-/** The answer to a caller who does not wait for the activation. */
+/** The answer to a caller that does not wait for the activation. */
 export function acceptedAnswer(activationId: string): Answer {
   return { status: 202, body: `{"activationId":"${activationId}"}`, headers: [activationIdHeader, activationId] };
 }
@@ -72,7 +72,7 @@ export function invocationAnswer(outcome: InvokeOutcome, resultOnly: boolean): A
     return acceptedAnswer(outcome.activationId);
   }
   const { activation } = outcome;
-  // An array is answered bare, whatever the caller asked for.
+  // An array is answered alone, also to a caller that asked for the record.
   const bare = resultOnly || Array.isArray(activation.response.result);
   return {
     status: httpStatuses[activation.response.statusCode],
@@ -81,7 +81,7 @@ export function invocationAnswer(outcome: InvokeOutcome, resultOnly: boolean): A
   };
 }
 
-/** Refuses a kind that may be read and deleted only. Throws ApiError (400). */
+/** Refuses a kind whose actions may only be read and deleted. Throws ApiError (400). */
 export function checkNotDeprecated(kind: string, manifest: RuntimeManifest): void {
   if (resolveKind(manifest, kind)?.deprecated === true) throw deprecatedKind(kind);
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { expect, test } from '@jest/globals';
 import { ClientGoneError, checkDeclaredLength, readBody } from './request.js';
 
-/** A request as far as its body goes. */
+/** A request with a body and headers only. */
 function requestWith(headers: Record<string, string> = {}): IncomingMessage & PassThrough {
   return Object.assign(new PassThrough(), { headers }) as unknown as IncomingMessage & PassThrough;
 }

@@ -1,4 +1,4 @@
-// Requests: reading the body and the fields of a PUT, the transaction id, and the debug line at the end.
+// Requests: body, PUT fields, query, transaction id, and the debug line at the end.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   malformedContent,
@@ -6,6 +6,7 @@ import {
   tooLarge,
   unsupportedContentType,
   contentExpected,
+  malformedQuery,
 } from '@gpuwhisk/common/errors';
 import { isJsonObject, isNestedTooDeeply, maxJsonDepth } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
@@ -15,7 +16,7 @@ import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Random } from '@gpuwhisk/common/system/random';
 
-/** Thrown when the client went away before its request was complete: no answer can be sent. */
+/** Thrown when the client has left before its request was complete; no answer can be sent. */
 export class ClientGoneError extends Error {
   override name = 'ClientGoneError';
 }
@@ -23,10 +24,10 @@ export class ClientGoneError extends Error {
 /** OpenWhisk's limit on the length of a URI. */
 export const maxUriLength = 8192;
 
-/** Bytes of a refused body that are read and discarded at most, so that the client gets to read why. */
+/** Most bytes of a refused body that are read and discarded. A client that is still sending cannot read the answer. */
 const maxDiscardedBytes = 64 * 1024 * 1024;
 
-/** Reads the rest of a body away; cuts the connection where it is endless. */
+/** Reads and discards the rest of a body; closes the connection if the body is too long. */
 function discard(request: IncomingMessage): void {
   let bytes = 0;
   request.on('data', (chunk: Buffer) => {
@@ -36,7 +37,7 @@ function discard(request: IncomingMessage): void {
   request.resume();
 }
 
-/** Refuses by its Content-Length a body that is longer than allowed. Throws ApiError (413). */
+/** Refuses a body whose Content-Length exceeds the bound. Throws ApiError (413). */
 export function checkDeclaredLength(request: IncomingMessage, maxBytes: number): void {
   const declared = request.headers['content-length'];
   if (declared !== undefined && Number(declared) > maxBytes) {
@@ -45,7 +46,7 @@ export function checkDeclaredLength(request: IncomingMessage, maxBytes: number):
   }
 }
 
-/** The whole body. Throws ApiError (413) as soon as it is longer than allowed, ClientGoneError. */
+/** Reads the whole body. Throws ApiError (413) as soon as the body exceeds the bound, and ClientGoneError. */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -64,7 +65,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
     const onGone = (): void => {
       if (!complete) reject(new ClientGoneError('the client left before its request was complete'));
     };
-    // Gone before anybody listened: no event will tell.
+    // The client left before the listeners were added, so that no event will follow.
     if (request.destroyed) onGone();
     request.on('data', onData);
     request.on('end', () => {
@@ -76,7 +77,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
   });
 }
 
-/** Refuses a body that is not declared as JSON; an empty one need not be declared. Throws ApiError (415). */
+/** Refuses a body that is not declared as JSON, unless the body is empty. Throws ApiError (415). */
 export function checkContentType(contentType: string | undefined, bodyBytes: number): void {
   if (contentType === undefined) {
     if (bodyBytes > 0) throw unsupportedContentType('application/octet-stream');
@@ -87,7 +88,7 @@ export function checkContentType(contentType: string | undefined, bodyBytes: num
   if (mediaType.trim().toLowerCase() !== 'application/json') throw unsupportedContentType(contentType);
 }
 
-/** A body as JSON. Throws ApiError (400). */
+/** Parses a body as JSON. Throws ApiError (400). */
 export function parseJson(body: Buffer): JsonValue {
   const text = body.toString('utf8');
   let value: JsonValue;
@@ -100,7 +101,7 @@ export function parseJson(body: Buffer): JsonValue {
   return value;
 }
 
-/** The arguments of an invocation: an object, or {} for an empty body. Throws ApiError (400). */
+/** Parses the arguments of an invocation: an object, or {} for an empty body. Throws ApiError (400). */
 export function parseArguments(body: Buffer): JsonObject {
   if (body.length === 0) return {};
   const value = parseJson(body);
@@ -108,7 +109,7 @@ export function parseArguments(body: Buffer): JsonObject {
   return value;
 }
 
-/** The JSON that a PUT must carry. Throws ApiError (400, 413, 415), ClientGoneError. */
+/** Reads the JSON body of a PUT. Throws ApiError (400, 413, 415), ClientGoneError. */
 export async function readPutBody(request: IncomingMessage, maxBytes: number): Promise<JsonValue> {
   checkDeclaredLength(request, maxBytes);
   const body = await readBody(request, maxBytes);
@@ -117,7 +118,7 @@ export async function readPutBody(request: IncomingMessage, maxBytes: number): P
   return parseJson(body);
 }
 
-/** The result of `read` on a PUT's fields; its MalformedError becomes ApiError (400). */
+/** Reads a PUT's fields with `read`, whose MalformedError becomes ApiError (400). */
 export function readFields<Fields>(read: () => Fields): Fields {
   try {
     return read();
@@ -127,27 +128,27 @@ export function readFields<Fields>(read: () => Fields): Fields {
   }
 }
 
-/** A field's value, or undefined where it is absent or null. Throws as `read` does. */
+/** A field's value, or undefined for absent and null. Throws as `read` does. */
 export function optionalField<T>(value: JsonValue | undefined, read: (value: JsonValue) => T): T | undefined {
   return value === undefined || value === null ? undefined : read(value);
 }
 
-/** Refuses a field that is larger than allowed. Throws ApiError (413). */
+/** Refuses a field that exceeds its bound. Throws ApiError (413). */
 export function checkFieldSize(field: string, bytes: number, allowedBytes: number): void {
   if (bytes > allowedBytes) throw tooLarge(field, bytes, allowedBytes);
 }
 
-/** The fields that have a value. */
+/** The fields without absent ones. */
 export function withoutAbsent<Fields extends object>(fields: {
   [Field in keyof Fields]: Fields[Field] | undefined;
 }): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }
 
-/** Transactions of the platform itself start so; clients may not. */
+/** Prefix of the platform's own transaction ids, which clients must not use. */
 const systemPrefix = 'sid_';
 
-/** Longer ones would only bloat messages and logs; ours have 32 characters. */
+/** Longest transaction id of a client, characters; longer ones would only enlarge messages and logs. Our own have 32. */
 const maxGivenLength = 256;
 
 /** The transaction id of a request: the client's `X-Request-ID`, or a new one. */
@@ -158,13 +159,13 @@ export function transactionIdOf(request: IncomingMessage, random: Random): strin
   return usable ? given : newTransactionId(random);
 }
 
-/** Whether the client asks for debug lines about this request. */
+/** Whether the client requests debug lines about this request. */
 export function wantsExtraLogging(request: IncomingMessage): boolean {
   const given = request.headers['x-ow-extra-logging'];
   return typeof given === 'string' && given.toLowerCase() === 'on';
 }
 
-/** Logs at debug level that a request was answered. */
+/** Logs an answered request at debug level. */
 export function logAnswered(
   logger: Logger,
   { req: request, statusCode }: ServerResponse<IncomingMessage>,
@@ -177,3 +178,67 @@ export function logAnswered(
   const line = { method, path: url.split('?', 1)[0], status: statusCode, durationMs: Math.round(elapsedMs) };
   transactionLogger(logger, transactionId, extraLogging).debug(line, 'answered');
 }
+
+const truths = new Set(['true', 'yes', 'on', '1']);
+const falsehoods = new Set(['false', 'no', 'off', '0']);
+
+/** A boolean query parameter; `otherwise` if it is absent or empty. Throws ApiError (400). */
+export function booleanParameter(query: URLSearchParams, name: string, otherwise: boolean): boolean {
+  const text = query.get(name);
+  if (text === null || text === '') return otherwise;
+  const lower = text.toLowerCase();
+  if (truths.has(lower)) return true;
+  if (falsehoods.has(lower)) return false;
+  throw malformedQuery(name, `'${text}' is not a valid Boolean value`);
+}
+
+const maxInt32 = 2 ** 31 - 1;
+
+/** A 32-bit integer in Java's range, or undefined. */
+export function parseInt32(text: string): number | undefined {
+  if (!/^[+-]?\d{1,10}$/.test(text)) return undefined;
+  const value = Number(text);
+  return value >= -maxInt32 - 1 && value <= maxInt32 ? value : undefined;
+}
+
+/** Most rows of a list, as in OpenWhisk. */
+const maxListLimit = 200;
+const defaultListLimit = 30;
+
+/** Query parameters `skip` and `limit` of a list. Errors name `collection`. Throws ApiError (400). */
+export function listRange(query: URLSearchParams, collection: string): { skip: number; limit: number } {
+  const skip = integerParameter(query, 'skip', collection) ?? 0;
+  if (skip < 0) {
+    throw malformedQuery('skip', `The value '${skip}' is not greater than or equal to 0 for ${collection}.`);
+  }
+  const limit = integerParameter(query, 'limit', collection) ?? defaultListLimit;
+  if (limit < 0 || limit > maxListLimit) {
+    throw malformedQuery(
+      'limit',
+      `The value '${limit}' is not in the range of 0 to ${maxListLimit} for ${collection}.`,
+    );
+  }
+  return { skip, limit: limit === 0 ? maxListLimit : limit };
+}
+
+function integerParameter(query: URLSearchParams, name: string, collection: string): number | undefined {
+  const text = query.get(name);
+  if (text === null) return undefined;
+  const value = parseInt32(text);
+  if (value === undefined) throw malformedQuery(name, `The value '${text}' is not an integer for ${collection}.`);
+  return value;
+}
+
+/** A time in epoch ms, or undefined for an absent parameter. Throws ApiError (400). */
+export function timeParameter(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name);
+  if (text === null) return undefined;
+  const value = /^[+-]?\d{1,19}$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(value)) {
+    throw malformedQuery(name, `Parameter is not a valid value for epoch seconds: ${text}`);
+  }
+  return value;
+}
+
+/** Sorts after every time and every name in the keys of views. */
+export const afterAll = '\ufff0';

@@ -14,7 +14,7 @@ export interface Call {
   readonly query: URLSearchParams;
 }
 
-/** A request whose caller is known. */
+/** A request with a known caller. */
 export interface IdentifiedCall extends Call {
   readonly identity: Identity;
 }
@@ -35,7 +35,7 @@ export interface RouteParameter {
 /** An answer of a route, as the API documents describe it. */
 export interface RouteResponse {
   description: string;
-  /** Absent: no JSON, or any. With `count` a list, or with query parameter `count` an object with a number of this name. */
+  /** Absent: no JSON, or any. With `count`: a list, or for query parameter `count` an object with a number of this name. */
   schema?: SchemaName | { arrayOf: SchemaName; count?: string } | 'strings';
 }
 
@@ -48,46 +48,46 @@ interface RouteDescription {
   tag: string;
   summary: string;
   parameters?: readonly RouteParameter[];
-  /** The JSON body that is read. */
+  /** The JSON body of requests. */
   body?: { schema: SchemaName; required: boolean };
-  /** By status code; `default` stands for all others. */
+  /** Responses by status code; `default` describes all others. */
   responses: Readonly<Record<number, RouteResponse> & { default?: RouteResponse }>;
-  /** The same resource with a slash at the end of the path. */
+  /** Whether the same resource also has a path with a trailing slash. */
   trailingSlash?: boolean;
 }
 
-/** A route: the router and both API documents are made from these. */
+/** A route. The router and both API documents are made from routes. */
 export type Route = RouteDescription &
   (
     | { access: 'open'; handle: (call: Call) => Answer | Promise<Answer> }
-    /** Open, and not served to sandboxes. */
+    /** Served without credentials, but not to sandboxes. */
     | { access: 'outside'; handle: (call: Call) => Answer | Promise<Answer> }
     | { access: 'identified'; handle: (call: IdentifiedCall) => Answer | Promise<Answer> }
-    /** Namespaces and operators, which may see more. */
+    /** Served to namespaces and operators; operators may see more. */
     | { access: 'viewer'; handle: (call: ViewerCall) => Answer | Promise<Answer> }
-    /** Operators only: others get 403. Not served to sandboxes. */
+    /** Served to operators only; others get 403. Not served to sandboxes. */
     | { access: 'operator'; handle: (call: IdentifiedCall) => Answer | Promise<Answer> }
-    /** Answered before the router is asked: paths below it are free. */
+    /** Answered before the router; further paths below it are free. */
     | { access: 'web' }
   );
 
-/** Whether callers of a route must say who they are. */
+/** Whether a route needs credentials. */
 export function needsCredentials({ access }: Route): boolean {
   return access === 'identified' || access === 'viewer' || access === 'operator';
 }
 
-/** Header of requests that an invoker passes on for functions. It only takes rights away, so that any caller may send it. */
+/** Header of requests that an invoker forwards for functions. It only removes rights, so that any caller may send it. */
 export const fromSandbox = 'x-gpuwhisk-sandbox';
 
-/** Whether functions in sandboxes may ask for a route. */
+/** Whether a route is served to functions in sandboxes. */
 export function isForSandboxes({ access }: Route): boolean {
   return access !== 'outside' && access !== 'operator';
 }
 
-/** Where the versioned API begins. */
+/** Root path of the versioned API. */
 export const apiRoot = '/api/v1';
 
-/** A path parameter. Throws for one that the route does not have: a mistake in the table. */
+/** A path parameter. Throws an Error if the route has no such parameter, which is a mistake in the table. */
 export function pathParameter(call: Call, name: string): string {
   const value = call.params[name];
   if (value === undefined) throw new Error(`the route has no parameter '${name}'`);
@@ -111,7 +111,7 @@ export function entityNameOf(call: Call, parameter: string): string {
   return given;
 }
 
-/** Refuses what lies in another namespace than the caller's. Throws ApiError (403). */
+/** Refuses entities of a namespace other than the caller's. Throws ApiError (403). */
 export function checkOwner(call: IdentifiedCall, namespace: string, ...names: string[]): void {
   if (call.identity.namespace.name !== namespace) throw notAuthorized([namespace, ...names].join('/'));
 }

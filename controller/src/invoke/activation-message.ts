@@ -1,4 +1,4 @@
-// The message by which an activation is run, and the record of an activation that no process runs.
+// The message that runs an activation, and the record of an activation that no process runs.
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActionReference, ActivationMessage, TransactionIdJson } from '@gpuwhisk/common/messages';
@@ -7,17 +7,17 @@ import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import type { InvokeRequest } from './invoke-service.js';
 
-/** The arguments of an action as a message carries them. */
+/** The fields of a message that carry an action's arguments. */
 type Arguments = Pick<ActivationMessage, 'content' | 'initArgs' | 'lockedArgs' | 'lockedIn'>;
 
-/** The payload of a request as it is. */
+/** The arguments of a payload alone. */
 export function bareArguments(payload: InvokeRequest['payload']): Arguments {
   return { content: payload, initArgs: [], lockedArgs: {} };
 }
 
-/** An action's parameters with the payload over them. */
+/** The arguments of an action's parameters, overridden by the payload. */
 export function mergedArguments({ parameters }: WhiskAction, payload: InvokeRequest['payload']): Arguments {
-  // An array has no place for parameters: it is passed on as it is.
+  // An array cannot be merged with parameters and is passed unchanged.
   if (parameters.length === 0 || Array.isArray(payload)) return bareArguments(payload);
   const content: JsonObject = {};
   const initArgs: string[] = [];
@@ -34,7 +34,7 @@ export function mergedArguments({ parameters }: WhiskAction, payload: InvokeRequ
   return { content, initArgs, lockedArgs, ...(lockedIn && { lockedIn }) };
 }
 
-/** The message that an activation is run by; `instance` is the controller's number. */
+/** The message that runs an activation; `instance` is the controller's number. */
 export function activationMessage(
   request: InvokeRequest,
   { content, initArgs, lockedArgs, lockedIn }: Arguments,
@@ -60,12 +60,12 @@ export function activationMessage(
   return message;
 }
 
-/** The transaction id of a request as messages carry it. */
+/** The transaction id of a request in the format of messages. */
 function transactionIdJson({ transactionId, extraLogging }: InvokeRequest, nowMs: number): TransactionIdJson {
   return extraLogging === true ? [transactionId, nowMs, true] : [transactionId, nowMs];
 }
 
-/** The record of an activation that was accepted and that no GPU took. */
+/** The record of an activation that was accepted but got no GPU. */
 export function refusedRecord(message: ActivationMessage, nowMs: number, error: string): WhiskActivation {
   const { action, activationId, cause, transid, user } = message;
   const annotations: Parameter[] = [

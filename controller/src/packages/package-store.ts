@@ -1,4 +1,4 @@
-// Packages in the store: a cache, their writer, the body of their PUT, and their contents.
+// Packages in the store: cache, writer, PUT body, and contents.
 import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/package';
 import { packageId, readPackage, packageDocument, writeBinding, readBinding } from '@gpuwhisk/common/entities/package';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
@@ -27,26 +27,25 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { BoundedCache } from '../entities/bounded-cache.js';
 import { readStoredEntity, acceptGiven, hasEncrypted } from '../entities/stored-entity.js';
-import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../http/request.js';
-import { afterAll } from '../http/query.js';
+import { checkFieldSize, optionalField, readFields, withoutAbsent, afterAll } from '../http/request.js';
 
 /** OpenWhisk's entity cache forgets after five minutes; the bound on entries is ours. */
 const cacheBounds = { maxAgeMs: 5 * 60_000, maxEntries: 10_000 };
 
-/** The packages and bindings that were used or written lately. */
+/** Cache of recently used or written packages and bindings. */
 export class PackageCache {
   private readonly cache: BoundedCache<WhiskPackage>;
 
   constructor(
     private readonly store: ArtifactStore,
     clock: Clock,
-    /** Told of the id of what was changed here. */
+    /** Called with the id of each entity that this controller has changed. */
     private readonly onChange: (id: string) => void = () => undefined,
   ) {
     this.cache = new BoundedCache(clock, cacheBounds);
   }
 
-  /** The package if it is remembered. */
+  /** The package, or undefined if the cache lacks it. */
   cached(name: PackageBinding): WhiskPackage | undefined {
     return this.cache.get(packageId(name));
   }
@@ -57,37 +56,37 @@ export class PackageCache {
     return this.cache.resolve(id, () => readStoredEntity(this.store, id, readPackage));
   }
 
-  /** Remembers a package that was just written. */
+  /** Caches a package that was just written. */
   written(stored: WhiskPackage): void {
     const id = packageId(stored);
     this.cache.set(id, stored);
     this.onChange(id);
   }
 
-  /** Forgets a package that was or may have been changed. */
+  /** Removes from the cache a package that was or may have been changed. */
   drop(name: PackageBinding): void {
     const id = packageId(name);
     this.cache.drop(id);
     this.onChange(id);
   }
 
-  /** Forgets the package of an id that was changed elsewhere. */
+  /** Removes from the cache the package that another controller has changed. */
   changedElsewhere(id: string): void {
     this.cache.drop(id);
   }
 }
 
-/** Deletes an action of a package, as ActionWriter does. Rejects with ApiError (404 where it is gone already). */
+/** Deletes an action of a package, like ActionWriter. Rejects with ApiError (404 for an action that is already deleted). */
 interface ActionDeleter {
   delete(namespace: string, name: string): Promise<unknown>;
 }
 
-/** Actions of a package that are deleted at once. */
+/** Most actions of a package that are deleted concurrently. */
 const deletesAtOnce = 16;
 
 /** Writes and deletes packages and bindings. */
 export class PackageWriter {
-  /** One write of a package at a time, and none while its actions are written. */
+  /** Serialises the writes of a package, and excludes them during writes of its actions. */
   private readonly gate = new KeyGate();
 
   constructor(
@@ -97,7 +96,7 @@ export class PackageWriter {
     private readonly lock: LockParameters,
   ) {}
 
-  /** Creates or, where `overwrite`, updates a package; resolves with it. Throws ApiError. */
+  /** Creates a package, or updates it if `overwrite` is set. Resolves with the package. Throws ApiError. */
   put(name: PackageBinding, put: PackagePut, overwrite: boolean, nowMs: number): Promise<WhiskPackage> {
     return this.gate.own(packageId(name), async () => {
       const stored = await this.readIfThere(name);
@@ -113,14 +112,14 @@ export class PackageWriter {
     });
   }
 
-  /** The package as a place of actions. Throws ApiError (400, 404, 409, 500) where it is not there, or a binding. */
+  /** The package, if it can contain actions. Throws ApiError (400 for a binding, 404, 409, 500). */
   async checkPlace(name: PackageBinding): Promise<WhiskPackage> {
     const found = await this.cache.resolve(name);
     if (found.binding !== undefined) throw notAllowedOnBinding();
     return found;
   }
 
-  /** Writes an action of a package, which stays meanwhile. Throws as checkPlace and `write` do. */
+  /** Writes an action of a package, which is not deleted during the write. Throws as checkPlace and `write` do. */
   writeInside<Result>(name: PackageBinding, write: () => Promise<Result>): Promise<Result> {
     return this.gate.use(packageId(name), async () => {
       await this.checkPlace(name);
@@ -128,7 +127,7 @@ export class PackageWriter {
     });
   }
 
-  /** Deletes a package; where `force`, its actions before it. Resolves with what it was. Throws ApiError. */
+  /** Deletes a package; `force` first deletes its actions. Resolves with the deleted package. Throws ApiError. */
   delete(name: PackageBinding, force: boolean): Promise<WhiskPackage> {
     return this.gate.own(packageId(name), async () => {
       const stored = await this.read(name);
@@ -159,7 +158,7 @@ export class PackageWriter {
     }
   }
 
-  /** Refuses a binding to anything but a package with actions of its own. */
+  /** Refuses a binding to anything other than a package with its own actions. */
   private async checkBinding(binding: PackageBinding): Promise<void> {
     try {
       if ((await this.read(binding)).binding === undefined) return;
@@ -169,7 +168,7 @@ export class PackageWriter {
     throw bindingToBinding();
   }
 
-  /** With encrypted parameters only where a GET has shown them. Throws ApiError (400). */
+  /** The PUT with its encrypted parameters, which are accepted only if a GET has shown them. Throws ApiError (400). */
   private async accept(put: PackagePut, stored: WhiskPackage | undefined): Promise<PackagePut> {
     const binding = put.binding ?? stored?.binding;
     const bound = binding && (await this.readIfThere(binding));
@@ -183,7 +182,7 @@ export class PackageWriter {
       const locked = { ...written, parameters: this.lock(written.parameters, packageId(written)) };
       const revision = await this.store.put('whisks', packageDocument(locked));
       this.cache.written({ ...locked, revision });
-      // The caller gets back what it gave, not what is stored of it.
+      // The answer has the parameters as the caller gave them, not as they are stored.
       return { ...written, revision };
     } catch (error) {
       if (error instanceof DocumentConflictError) throw concurrentModification();
@@ -197,7 +196,7 @@ export class PackageWriter {
     const deleteNext = async (): Promise<void> => {
       for (let action = contents.pop(); action !== undefined; action = contents.pop()) {
         await this.actions.delete(packageId(name), action.name).catch((error: unknown) => {
-          // Another request has deleted it meanwhile.
+          // Another request has deleted the action meanwhile.
           if (!isApiError(error) || error.status !== noSuchEntity().status) throw error;
         });
       }
@@ -206,7 +205,7 @@ export class PackageWriter {
   }
 }
 
-/** Why a binding cannot refer to a package that could not be read. */
+/** The error for a binding to a package that could not be read. */
 export function bindingRefusal(error: unknown): unknown {
   if (!isApiError(error)) return error;
   if (error.status === 404) return bindingDoesNotExist();
@@ -240,14 +239,14 @@ function updatePackage(stored: WhiskPackage, put: PackagePut, nowMs: number): Wh
   };
 }
 
-/** Annotation `binding` is the platform's own: it says what the package's field says. */
+/** Sets annotation `binding`, which always repeats the package's field. */
 function withBinding(annotations: readonly Parameter[], binding: PackageBinding | undefined): Parameter[] {
   const given = annotations.filter(({ key }) => key !== 'binding');
   if (binding === undefined) return given;
   return mergeParameters(given, [{ key: 'binding', value: writeBinding(binding) }]);
 }
 
-/** The body of a package's PUT: what it names. Absent parts are kept, or have defaults in a new package. */
+/** The body of a package's PUT. An absent field keeps its stored value, or has its default in a new package. */
 interface PackagePut {
   binding?: PackageBinding;
   parameters?: Parameter[];
@@ -257,8 +256,8 @@ interface PackagePut {
 }
 
 /**
- * Reads a PUT body; namespace `_` of a binding is `namespace`. What can be large is read and measured first, then the
- * rest is read. Unknown fields are ignored. Throws ApiError (400, 413).
+ * Reads a PUT body; namespace `_` of a binding becomes `namespace`. Large fields are read and measured before the others.
+ * Unknown fields are ignored. Throws ApiError (400, 413).
  */
 export function readPackagePut(
   body: JsonValue,
@@ -282,7 +281,7 @@ export function readPackagePut(
   });
 }
 
-/** An action as its package shows it. */
+/** An action in the list of its package. */
 interface PackagedAction {
   name: string;
   version: JsonValue;
@@ -300,7 +299,7 @@ export async function packageContents(store: ArtifactStore, name: PackageBinding
   });
 }
 
-/** Whether an action is a feed: it has the annotation, whatever its value. */
+/** Whether an action is a feed: it has annotation `feed`, with any value. */
 export function isFeed({ annotations }: PackagedAction): boolean {
   return Array.isArray(annotations) && annotations.some((each) => isJsonObject(each) && each.key === 'feed');
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { list, object, ref, text, whole, yesNo } from './json-schema.js';
 
-/** GPUs: what is there, who has it, what was decided and what was learned. */
+/** GPUs: devices, tenants, decisions and learned data. */
 const workloadRates = {
   baselineRate: { type: 'number', description: 'Its rate alone on the device, in a unit of its own per second' },
   rate: { type: 'number', description: 'Its rate now, in the same unit' },
@@ -14,7 +14,7 @@ export const gpuSchemas = {
     kind: text('Kind of the actions that it can run'),
     memoryMiB: whole('Memory that it may have, MiB'),
     imports: list({ type: 'string' }, 'Modules that it has loaded'),
-    cuda: yesNo('Whether its actions ask for a CUDA context; none is made yet'),
+    cuda: yesNo('Whether pairs of native functions and of Python make a CUDA context ahead, where a device is visible'),
     pid: whole('Process id as its functions see it'),
   }),
   GpuDevice: object(
@@ -74,7 +74,7 @@ export const gpuSchemas = {
       ...workloadRates,
       namespace: text('Whose it is; absent for one that was discovered'),
       command: text('What it runs'),
-      env: { type: 'object', description: 'What it has to be started with, where it is to be an MPS client' },
+      env: { type: 'object', description: 'Environment with which the process must be started to be an MPS client' },
     },
     ['id', 'name', 'origin', 'invoker', 'device', 'maxDegradation'],
   ),

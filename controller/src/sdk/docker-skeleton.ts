@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { pack } from 'tar-stream';
 
-// What `wsk sdk install docker` downloads: the folder that the client expects, with an action to start from.
+// The download of `wsk sdk install docker`: the folder that the client expects, with an example action.
 
 const readme = `# An action in a Docker image
 
@@ -30,7 +30,7 @@ A program that needs nothing but the C library can be an action as it is:
     wsk action invoke hello --result --param name Ada
 `;
 
-// OpenWhisk's own test of its client looks for this image in the second line.
+// OpenWhisk's own test of its client expects this image in the second line.
 const dockerfile = `# An action of a program that is compiled into its image.
 FROM openwhisk/dockerskeleton
 # The image's server runs /action/exec for every invocation. The compiler leaves with the layer that needed it.
@@ -88,7 +88,9 @@ interface TarFile {
   content?: string;
 }
 
-/** A tar archive (POSIX ustar) of these files; equal files make equal archives, since all are dated 1 January 1970. */
+/**
+ * A tar archive (POSIX ustar) of these files. All files are dated 1 January 1970, so that equal files make equal archives.
+ */
 async function writeTar(files: readonly TarFile[]): Promise<Buffer> {
   const archive = pack();
   for (const { name, mode, content } of files) {

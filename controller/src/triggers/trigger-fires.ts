@@ -27,12 +27,12 @@ interface Fire {
   identity: Identity;
   trigger: WhiskTrigger;
   payload: JsonObject;
-  /** The request's, lower-cased. */
+  /** Headers of the request, in lower case. */
   headers: JsonObject;
   transactionId: string;
-  /** The caller asked for X-OW-EXTRA-LOGGING. */
+  /** Whether the caller sent X-OW-EXTRA-LOGGING. */
   extraLogging: boolean;
-  /** The arguments of one action, at most. */
+  /** Most bytes of one action's arguments. */
   maxPayloadBytes: number;
 }
 
@@ -48,18 +48,18 @@ interface TriggerFiresDependencies {
   post: (identity: Identity, action: EntityReference, args: JsonObject, transactionId: string) => Promise<string>;
 }
 
-/** Rules of one fire whose actions are posted at once; more wait for their turn. One group commit syncs them all. */
+/** Most rules of one fire whose actions are posted at once. One group commit syncs them all; more rules wait. */
 const maxRulesAtOnce = 1000;
-/** How long a fire waits for its record: OpenWhisk's limit on a request, less a little. */
+/** How long a fire waits for its record, ms: slightly less than OpenWhisk's limit on a request. */
 const recordWaitMs = 60_000;
 
-/** Fires triggers: posts the actions of their active rules and records what came of it. */
+/** Fires triggers: posts the actions of active rules and records the results. */
 export class TriggerFires {
   constructor(private readonly dependencies: TriggerFiresDependencies) {}
 
   /**
-   * Fires a trigger; resolves with the activation's id once the rules' activations are accepted and the record is
-   * stored, or with undefined, nothing done, if no rule is active. Throws ApiError (503).
+   * Fires a trigger. Resolves with the activation's id when the rules' activations are accepted and the record is stored.
+   * Without an active rule nothing is done, and the result is undefined. Throws ApiError (503).
    */
   async fire(fire: Fire): Promise<string | undefined> {
     const { clock, random, records } = this.dependencies;
@@ -121,7 +121,7 @@ export class TriggerFires {
     }
   }
 
-  /** Throws ApiError (503) where the store takes too long. */
+  /** Stores the record. Throws ApiError (503) if the store takes too long. */
   private store(activation: WhiskActivation): Promise<void> {
     const { clock, records } = this.dependencies;
     return new Promise((resolve, reject) => {
@@ -137,7 +137,7 @@ export class TriggerFires {
 /** The result of one rule of a fire, as a line of the trigger's logs. */
 type RuleResult = { activationId: string } | { statusCode: ActivationStatusCode; error: string };
 
-/** The line that the trigger's record has for a rule. */
+/** A rule's line in the logs of the trigger's record. */
 function resultLine(rule: string, { action }: RuleLink, result: RuleResult): string {
   const target = { rule, action: referenceId(action) };
   if ('activationId' in result) {
@@ -148,25 +148,25 @@ function resultLine(rule: string, { action }: RuleLink, result: RuleResult): str
   return JSON.stringify({ statusCode, success: false, error, ...target });
 }
 
-/** An inactive rule's part. */
+/** The result of an inactive rule. */
 function inactiveResult(rule: string, { action }: RuleLink): RuleResult {
   const error = `Rule '${rule}' is inactive, action '${referenceId(action)}' was not activated.`;
   return { statusCode: ActivationStatus.applicationError, error };
 }
 
-/** The part of a rule whose action was not accepted; only what the platform is to blame for is its error. */
+/** The result of a rule whose action was not accepted; the error is internal only if the platform failed. */
 function failedResult(error: unknown): RuleResult {
   const { status, message } = isApiError(error) ? error : internalError();
   const isOurs = status >= 500;
   return { statusCode: isOurs ? ActivationStatus.whiskError : ActivationStatus.applicationError, error: message };
 }
 
-/** Makes the arguments of the rules' actions. Throws ApiError (413) where they are too large to be posted. */
+/** Makes the arguments of a rule's action. Throws ApiError (413) if they are too large. */
 type ArgumentsOf = (action: EntityReference) => JsonObject;
 
 /**
- * The trigger's parameters, then `__ow_headers`, then the payload; later ones win. Only actions of the firing user's
- * own namespace see the Authorization header: others' code must not learn the key.
+ * The trigger's parameters, then `__ow_headers`, then the payload; later ones take precedence. Only actions of the firing
+ * user's namespace get the Authorization header, as code of other namespaces must not learn the key.
  */
 function ruleArguments(
   trigger: WhiskTrigger,
@@ -194,17 +194,17 @@ function ruleArguments(
 
 /** Dependencies of postAction. */
 interface PostContext {
-  /** The kinds that are served now. */
+  /** The kinds that are supported at the time of the call. */
   manifest: () => RuntimeManifest;
   throttles: Pick<Throttles, 'admit'>;
   actionResolver: Pick<ActionResolver, 'cached' | 'resolve'>;
-  /** Runs actions of every sort. */
+  /** Runs actions, sequences and compositions. */
   invoker: InvokeService;
 }
 
 /**
- * Invokes an action as its non-blocking POST does, for `identity`; resolves with the activation's id once the
- * activation is accepted. `args` must not be modified afterwards. Throws ApiError.
+ * Invokes an action for `identity`, like a non-blocking POST. Resolves with the activation's id when the activation is
+ * accepted. `args` must not be modified afterwards. Throws ApiError.
  */
 export async function postAction(
   context: PostContext,
@@ -214,7 +214,7 @@ export async function postAction(
   transactionId: string,
 ): Promise<string> {
   const { throttles, actionResolver, manifest } = context;
-  // Nothing is waited for that is at hand: the rules of a fire are counted and sent one after the other.
+  // Synchronous results are not awaited, as a fire's rules are counted and sent one after the other.
   const admitted = throttles.admit(identity);
   if (admitted !== undefined) await admitted;
   const name = actionNameOf(action);

@@ -43,7 +43,7 @@ export function webAnswer(
   return { ...answer, headers: [activationIdHeader, activationId, ...(answer.headers ?? [])] };
 }
 
-/** The answer that an error stands for, printed as OpenWhisk prints those of web actions. */
+/** The answer for an error, in OpenWhisk's layout for web actions. */
 export function webErrorAnswer({ status, message, headers }: ApiError, transactionId: string): Answer {
   return {
     status,
@@ -52,7 +52,7 @@ export function webErrorAnswer({ status, message, headers }: ApiError, transacti
   };
 }
 
-/** The value to map: the result, or the field `error` of an application error. Throws ApiError (400, 404). */
+/** The value for the answer: the result, or field `error` of an application error. Throws ApiError (400, 404). */
 function webResult({ response }: WhiskActivation): JsonValue {
   const { statusCode, result } = response;
   if (statusCode === ActivationStatus.success) return result ?? {};
@@ -86,7 +86,7 @@ function textAnswer(result: JsonValue): Answer {
   return { status: 200, body, contentType: 'text/plain; charset=UTF-8' };
 }
 
-/** An object's field `body`, else the one named; what is no object is itself the content. */
+/** An object's field `body`, or else the named field. Any other value is itself the content. */
 function fieldOf(result: JsonValue, name: string): JsonValue | undefined {
   if (!isJsonObject(result)) return result;
   return result.body === undefined ? result[name] : result.body;
@@ -95,8 +95,8 @@ function fieldOf(result: JsonValue, name: string): JsonValue | undefined {
 const invalid = (): Error => invalidWebResponse('message/http');
 
 /**
- * The answer that a result `{statusCode?, headers?, body?}` describes. Throws ApiError (400) for a result that is no
- * HTTP response: a response that could be read in two ways never leaves.
+ * The answer that a result `{statusCode?, headers?, body?}` describes. Throws ApiError (400) for an invalid HTTP response,
+ * so that no ambiguous response is sent.
  */
 export function httpAnswer(result: JsonValue): Answer {
   if (!isJsonObject(result)) throw invalid();
@@ -110,7 +110,7 @@ export function httpAnswer(result: JsonValue): Answer {
   return { status: status ?? 200, headers, ...content };
 }
 
-/** The status, 200 to 999: 1xx are no answers, and Node's HTTP server refuses more than three digits. */
+/** The status, 200 to 999. Interim statuses (1xx) are no answers, and Node's HTTP server refuses more than three digits. */
 function readStatus(value: JsonValue | undefined): number | undefined {
   if (value === undefined) return undefined;
   const status = typeof value === 'string' && /^\+?\d{1,9}$/.test(value) ? Number(value) : value;
@@ -119,10 +119,10 @@ function readStatus(value: JsonValue | undefined): number | undefined {
 }
 
 const namePattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-// Control characters would end the header and begin another; what lies beyond Latin-1 has no form on the wire.
+// Control characters would end the header and begin another one. Characters beyond Latin-1 cannot be sent.
 const valuePattern = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Headers that only the server can know, or that frame the message; an action's are left out. */
+/** Headers that only the server knows, or that frame the message; those of an action are dropped. */
 const serverHeaders = new Set([
   'connection',
   'content-length',
@@ -162,7 +162,7 @@ function pairsOf(headers: JsonObject): [name: string, text: string][] {
   );
 }
 
-/** A header's values: one, or those of an array, however deep. */
+/** The values of a header: a single one, or those of nested arrays. */
 function valuesOf(value: JsonValue): string[] {
   if (Array.isArray(value)) return value.flatMap(valuesOf);
   if (typeof value === 'object') throw invalid();
@@ -186,7 +186,7 @@ function jsonContent(value: JsonValue, contentType: string | undefined): Content
   return { contentType: contentTypeOf(mediaType), body: prettyJson(value) };
 }
 
-/** Bytes from base64. Throws ApiError (400) for what is none, where Buffer would skip it. */
+/** Decodes base64. Throws ApiError (400) for invalid characters, which Buffer would skip. */
 function decode(text: string): Buffer {
   const digits = text.replace(/={1,2}$/, '');
   const isPadded = digits.length < text.length;
@@ -195,7 +195,7 @@ function decode(text: string): Buffer {
   return Buffer.from(text, 'base64');
 }
 
-/** JSON as OpenWhisk's printer (spray-json) lays it out: a line for each field of an object, arrays in one line. */
+/** JSON in the layout of OpenWhisk's printer (spray-json): one line for each field of an object, arrays in one line. */
 function prettyJson(value: JsonValue, indent = ''): string {
   if (Array.isArray(value)) return `[${value.map((item) => prettyJson(item, indent)).join(', ')}]`;
   if (!isJsonObject(value)) return JSON.stringify(value);

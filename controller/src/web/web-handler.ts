@@ -37,26 +37,26 @@ interface WebDependencies {
   clock: Clock;
   random: Random;
   logger: Logger;
-  /** The kinds that are served now. */
+  /** The kinds that are supported at the time of the call. */
   manifest: () => RuntimeManifest;
   identities: Pick<Identities, 'cachedOwner' | 'find' | 'ofNamespace'>;
   actionResolver: Pick<ActionResolver, 'cached' | 'resolve'>;
   throttles: Pick<Throttles, 'admit'>;
-  /** Runs actions of every sort. */
+  /** Runs actions, sequences and compositions. */
   invoker: InvokeService;
 }
 
-/** An action that the web may call. */
+/** An action with annotation `web-export`. */
 interface WebAction {
-  /** The namespace in the URL, which the action runs as. */
+  /** The namespace in the URL, as which the action runs. */
   owner: Identity;
   resolved: ResolvedAction;
   annotations: WebAnnotations;
 }
 
-/** A call of a web action, over its own URL or one of the API gateway's. */
+/** A call of a web action, at its own URL or through the API gateway. */
 interface WebCall {
-  /** The body is its. */
+  /** The request whose body is the call's body. */
   request: IncomingMessage;
   method: string;
   headers: IncomingHttpHeaders;
@@ -64,7 +64,7 @@ interface WebCall {
   transactionId: string;
 }
 
-/** Answers a call of a web action; errors are answers, too. Throws ClientGoneError. */
+/** Answers a call of a web action, also with errors. Throws ClientGoneError. */
 export type WebActionCaller = (call: WebCall) => Promise<Answer>;
 
 /** Creates the function that answers calls of web actions. */
@@ -87,7 +87,7 @@ export function createWebCaller(context: WebDependencies): WebActionCaller {
   };
 }
 
-/** Web actions: the returned function answers a request for one and returns true, or leaves it alone. */
+/** Serves web actions. The returned function answers a request for one and returns true, or returns false. */
 export function createWebHandler(
   context: Pick<WebDependencies, 'clock' | 'random' | 'logger'>,
   callWebAction: WebActionCaller,
@@ -115,18 +115,18 @@ export function createWebHandler(
   };
 }
 
-/** The web action that a URL names, if its owner and all that it takes to find it are remembered. Throws ApiError (404). */
+/** The web action at a URL, if the caches have all entries for it. Throws ApiError (404). */
 function knownWebAction({ identities, actionResolver }: WebDependencies, { action }: WebUrl): WebAction | undefined {
   const owner = identities.cachedOwner(action.namespace);
   const resolved = owner && actionResolver.cached(owner, action);
   return resolved && exported(owner, resolved);
 }
 
-/** The web action that a URL names. Throws ApiError (403, 404). */
+/** The web action at a URL. Throws ApiError (403, 404). */
 async function findWebAction({ identities, actionResolver }: WebDependencies, { action }: WebUrl): Promise<WebAction> {
   const owner = await identities.ofNamespace(action.namespace);
   const resolved = await actionResolver.resolve(owner, action).catch((error: unknown) => {
-    // What the owner would be told about broken names (409, 422, 500) is not for other callers.
+    // Errors of the owner's entities (409, 422, 500) are not shown to other callers.
     throw isApiError(error) && error.status !== 403 ? noSuchEntity() : error;
   });
   return exported(owner, resolved);
@@ -150,7 +150,7 @@ async function answerWebAction(
   if (isOptions && !annotations.customOptions) return { status: 200, body: '', contentType: null };
   const { authorization } = headers;
   const caller = authorization === undefined ? undefined : await context.identities.find(authorization);
-  // An action that answers OPTIONS itself is asked even by those who could not call it.
+  // An action that answers OPTIONS itself is called even without the right to call it.
   if (!isOptions && !mayCall(resolved.action, headers, caller !== undefined)) throw authenticationRequired();
   const body = await readBody(request, maxPayloadBytes);
   const { path, query } = url;
@@ -176,7 +176,7 @@ async function answerWebAction(
   return webAnswer(outcome, url.extension, headers.accept, transactionId);
 }
 
-/** Headers (names and values in turn) behind those of `first`, less those that have a name of theirs. */
+/** Appends headers (names and values in turn) to `first`, without those whose names `first` has already. */
 function withHeaders(first: string[], headers: readonly string[] = []): string[] {
   const all = [...first];
   for (let at = 0; at < headers.length; at += 2) {
@@ -189,22 +189,22 @@ function withHeaders(first: string[], headers: readonly string[] = []): string[]
 /** The annotations of an action that concern web calls. */
 interface WebAnnotations {
   exported: boolean;
-  /** The action reads query and body itself. */
+  /** Whether the action reads query and body itself. */
   raw: boolean;
-  /** The action answers OPTIONS itself, and no CORS header is added. */
+  /** Whether the action answers OPTIONS itself; no CORS header is then added. */
   customOptions: boolean;
 }
 
-/** Reads the annotations `web-export`, `raw-http` and `web-custom-options`; only `true` itself counts. */
+/** Reads the annotations `web-export`, `raw-http` and `web-custom-options`; only the value `true` sets one. */
 function readWebAnnotations({ annotations }: WhiskAction): WebAnnotations {
   const isTrue = (key: string): boolean => parameterValue(annotations, key) === true;
   return { exported: isTrue('web-export'), raw: isTrue('raw-http'), customOptions: isTrue('web-custom-options') };
 }
 
 /**
- * Whether annotation `require-whisk-auth` lets a request in: `true` wants a caller that showed who they are, a string
- * or number wants itself in the header `X-Require-Whisk-Auth`, `false` and absence want nothing; anything else is a
- * mistake, and every caller is refused.
+ * Whether annotation `require-whisk-auth` admits a request. `true` requires an authenticated caller. A string or number must
+ * be repeated in header `X-Require-Whisk-Auth`. `false` and absence require nothing. Any other value is a mistake and
+ * refuses every caller.
  */
 function mayCall({ annotations }: WhiskAction, headers: IncomingHttpHeaders, isIdentified: boolean): boolean {
   const wanted = parameterValue(annotations, 'require-whisk-auth');
@@ -215,7 +215,7 @@ function mayCall({ annotations }: WhiskAction, headers: IncomingHttpHeaders, isI
   return typeof given === 'string' && areEqual(given, String(wanted));
 }
 
-/** Compares in a time that tells nothing about where the texts differ. */
+/** Compares in constant time. */
 function areEqual(given: string, wanted: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(wanted)];
   return a.length === b.length && timingSafeEqual(a, b);
@@ -226,7 +226,7 @@ const corsHeaderNames: ReadonlySet<string> = new Set(
   ['origin', 'methods', 'headers'].map((what) => `access-control-allow-${what}`),
 );
 
-/** The CORS headers of every answer of an action that leaves OPTIONS to the platform; names and values in turn. */
+/** The CORS headers of answers of actions that leave OPTIONS to the platform; names and values in turn. */
 function corsHeaders(headers: IncomingHttpHeaders): string[] {
   return [
     'Access-Control-Allow-Origin',

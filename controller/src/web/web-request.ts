@@ -1,4 +1,4 @@
-// Requests to web actions: the URL, the vanity host, and the arguments made of query and body.
+// Requests to web actions: URL, vanity host, and arguments from query and body.
 import type { IncomingHttpHeaders } from 'node:http';
 import { isEntityName } from '@gpuwhisk/common/entities/names';
 import { parametersNotAllowed } from '@gpuwhisk/common/errors';
@@ -10,16 +10,16 @@ import { parseJson } from '../http/request.js';
 import { formType, isBinaryType, isJsonType, parseMediaType } from './media-type.js';
 import type { MediaType } from './media-type.js';
 
-/** How a result becomes an answer. */
+/** The extension of a web action's URL; decides how a result becomes an answer. */
 export type WebExtension = 'http' | 'json' | 'html' | 'svg' | 'text';
 
 /** The parts of a web action's URL. */
 export interface WebUrl {
   action: ActionName;
   extension: WebExtension;
-  /** The path behind the action's name, as it was sent: '' or `/…`. */
+  /** The path after the action's name as sent: '' or `/…`. */
   path: string;
-  /** The query without the question mark, as it was sent. */
+  /** The query as sent, without the question mark. */
   query: string;
 }
 
@@ -27,8 +27,8 @@ const prefix = `${apiRoot}/web/`;
 const extensionPattern = /\.(http|json|html|svg|text)$/;
 
 /**
- * Reads `/api/v1/web/{namespace}/{package|default}/{action}[.extension][/path][?query]`; undefined for whatever else.
- * Only the three names are decoded: dots and encoded slashes of the path are the action's business.
+ * Reads `/api/v1/web/{namespace}/{package|default}/{action}[.extension][/path][?query]`; undefined for other URLs. Only the
+ * three names are decoded; the action gets dots and encoded slashes of the path unchanged.
  */
 export function parseWebUrl(url: string): WebUrl | undefined {
   if (!url.startsWith(prefix)) return undefined;
@@ -46,7 +46,7 @@ export function parseWebUrl(url: string): WebUrl | undefined {
   };
 }
 
-/** A segment's name; undefined if it is none. */
+/** The name in a segment; undefined for an invalid name. */
 function nameOf(segment: string): string | undefined {
   if (!segment.includes('%')) return isEntityName(segment) ? segment : undefined;
   try {
@@ -65,15 +65,15 @@ function afterThirdSegment(path: string): string {
 }
 
 /**
- * Where a request for `<namespace>.<domain>` leads: `/x` to the namespace's web actions, `/` to its page
- * `public/index.html`, as OpenWhisk's edge rewrites them; undefined for any other host.
+ * The URL behind a request for `<namespace>.<domain>`, as in OpenWhisk's edge. `/x` leads to the namespace's web actions,
+ * `/` to its page `public/index.html`. Undefined for any other host.
  */
 export function vanityUrl(host: string | undefined, url: string, domain: string): string | undefined {
   const name = host?.split(':', 1)[0]?.toLowerCase();
   const suffix = `.${domain.toLowerCase()}`;
   if (name === undefined || !name.endsWith(suffix)) return undefined;
   const namespace = name.slice(0, -suffix.length);
-  // One label: what names have beyond letters, digits and hyphens has no place in one.
+  // A namespace with other characters is no label of a host name.
   if (!/^[0-9a-z-]+$/.test(namespace)) return undefined;
   const question = url.indexOf('?');
   const path = question < 0 ? url : url.slice(0, question);
@@ -81,31 +81,31 @@ export function vanityUrl(host: string | undefined, url: string, domain: string)
   return `${apiRoot}/web/${namespace}${path === '/' ? '/public/index.html' : path}${query}`;
 }
 
-/** The HTTP request, as far as a web action gets to see it. */
+/** The HTTP request in the form that a web action gets. */
 interface WebRequest {
   method: string;
   headers: IncomingHttpHeaders;
-  /** After the action's name, as it was sent. */
+  /** The path after the action's name, as sent. */
   path: string;
-  /** Without the question mark, as it was sent. */
+  /** The query as sent, without the question mark. */
   query: string;
   body: Buffer;
-  /** The caller's namespace, if the caller showed who they are. */
+  /** The caller's namespace, if the caller is authenticated. */
   user?: string;
 }
 
 /** The arguments of a call of a web action. */
 interface WebArguments {
-  /** All of it. */
+  /** All arguments. */
   payload: JsonObject;
-  /** The part whose keys the caller chose; it may not override final parameters. */
+  /** The arguments whose keys the caller chose; they must not override final parameters. */
   chosen: JsonObject;
 }
 
 const reservedKeys = ['__ow_method', '__ow_headers', '__ow_path', '__ow_user', '__ow_query', '__ow_body'];
 const octets: MediaType = { name: 'application/octet-stream', parameters: '', hasCharset: false };
 
-/** Arguments of an action that wants fields: those of the query, then of the body. Throws ApiError (400). */
+/** Arguments for an action without `raw-http`: the fields of the query, then those of the body. Throws ApiError (400). */
 export function plainArguments(request: WebRequest): WebArguments {
   const body = readPlainBody(request);
   const fields = isJsonObject(body) ? body : {};
@@ -117,7 +117,7 @@ export function plainArguments(request: WebRequest): WebArguments {
   return { payload, chosen };
 }
 
-/** Arguments of an action with annotation `raw-http`: query and body are one string each. */
+/** Arguments for an action with annotation `raw-http`: query and body as one string each. */
 export function rawArguments(request: WebRequest): WebArguments {
   const __ow_body = opaqueBody(request.body, mediaTypeOf(request));
   return { payload: { ...contextOf(request), __ow_query: request.query, __ow_body }, chosen: {} };
@@ -141,20 +141,20 @@ function headerFields(headers: IncomingHttpHeaders): JsonObject {
   }
   const contentType = headers['content-type'];
   const mediaType = contentType === undefined ? undefined : parseMediaType(contentType);
-  // These are UTF-8 by definition: clients that add a charset and those that do not are told apart by none.
+  // These types are UTF-8 by definition, so that a given charset has no effect.
   if (mediaType !== undefined && (isJsonType(mediaType) || mediaType.name === formType)) {
     fields['content-type'] = mediaType.name + mediaType.parameters;
   }
   return fields;
 }
 
-/** The declared type of the body; what cannot be understood counts as bytes. */
+/** The declared type of the body; an invalid declaration counts as bytes. */
 function mediaTypeOf({ headers }: WebRequest): MediaType {
   const given = headers['content-type'];
   return (given === undefined ? undefined : parseMediaType(given)) ?? octets;
 }
 
-/** The body's fields, or its one value; undefined where there is none. Throws ApiError (400). */
+/** The body's fields or single value; undefined without a body. Throws ApiError (400). */
 function readPlainBody(request: WebRequest): JsonValue | undefined {
   const { body, headers } = request;
   if (body.length === 0 && headers['content-type'] === undefined) return undefined;
@@ -165,6 +165,6 @@ function readPlainBody(request: WebRequest): JsonValue | undefined {
 }
 
 function opaqueBody(body: Buffer, mediaType: MediaType): string {
-  // Raw JSON in base64 is OpenWhisk's way from before it had a text form.
+  // OpenWhisk encodes raw JSON in base64, although JSON is text.
   return body.toString(isBinaryType(mediaType) || mediaType.name === 'application/json' ? 'base64' : 'utf8');
 }

@@ -17,7 +17,9 @@ export interface ActionCode {
   /** Source text, or base64 when binary. */
   code: string;
   binary: boolean;
-  /** SHA-256 of the text or the bytes as they were registered, hexadecimal; absent in documents of other makers. */
+  /**
+   * SHA-256 of the text or the bytes as they were registered, hexadecimal; absent in documents that other programs wrote.
+   */
   digest?: string;
 }
 
@@ -29,7 +31,7 @@ export interface RunnableAction {
   version: string;
   revision: string;
   kind: string;
-  /** What runs it: its kind, or `blackbox:` and the image (see kindOfImage). */
+  /** The action's runtime: its kind, or `blackbox:` and the image (see kindOfImage). */
   runtime: string;
   main: string;
   limits: ActionLimits;
@@ -38,7 +40,7 @@ export interface RunnableAction {
   requirements: readonly string[];
   /** Annotation `warm`. */
   warm: Warm;
-  /** Rejects if the store cannot give it. */
+  /** The action's code. Rejects if the store cannot read the code. */
   code(): Promise<ActionCode>;
 }
 
@@ -56,7 +58,7 @@ type LoadFailure =
 type Loaded = { action: RunnableAction } | { failure: LoadFailure; reason: string };
 
 const cacheSize = 2000;
-/** How long a store that fails is asked again for an action, ms. */
+/** How long reads of an action from a failing store are retried, ms. */
 const patienceMs = 60_000;
 const firstRetryMs = 100;
 const longestRetryMs = 2000;
@@ -68,13 +70,13 @@ export class ActionLoader {
   constructor(
     private readonly store: ArtifactStore,
     private readonly clock: Clock,
-    /** Nothing is waited for any more. */
+    /** Whether the invoker is closing: retries end then. */
     private readonly isClosing: () => boolean,
-    /** The kind that `<family>:default` means here. */
+    /** The kind that `<family>:default` means on this invoker. */
     private readonly defaultKind: (kind: string) => string | undefined,
   ) {}
 
-  /** The revision if it was read before. */
+  /** The revision that a message names, or undefined if that revision has not been read yet. */
   cached(reference: ActionReference, revision: string): RunnableAction | undefined {
     return this.cache.get(cacheKey(reference, revision));
   }
@@ -105,7 +107,7 @@ export class ActionLoader {
     }
   }
 
-  /** Has the store asked again for a while where it fails: what was accepted need not fail with it. */
+  /** Retries a failing read for `patienceMs`: a short failure of the store must not fail accepted activations. */
   private async patiently<Value>(read: () => Promise<Value>): Promise<Value> {
     const untilMs = this.clock.monotonicMs() + patienceMs;
     for (let retryMs = firstRetryMs; ; retryMs = Math.min(longestRetryMs, retryMs * 2)) {

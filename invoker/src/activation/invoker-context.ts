@@ -10,7 +10,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { GpuRuns } from '../gpu-agent/gpu-runs.js';
 
-/** What every activation of an invoker uses. */
+/** Services and settings that all activations of an invoker share. */
 export interface InvokerContext {
   instance: InvokerInstanceId;
   bus: MessageBus;
@@ -29,20 +29,20 @@ export interface InvokerContext {
   warmGpuContainers?: number | undefined;
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
-  /** Of this node's GPUs; absent: there are none. */
+  /** The agent of this node's GPUs; absent on nodes without GPUs. */
   gpu?: GpuRuns;
-  /** Absent: always. */
+  /** Whether runs may begin now. Absent: always. */
   mayBegin?: () => boolean;
-  /** The invoker is being stopped: containers end because of that. */
+  /** Whether the invoker is being stopped, which ends containers. */
   isClosing(): boolean;
 }
 
 /**
- * The invoker's local memory of which activations it handed to a container. It survives a restart, so that an
- * activation that is delivered again is not run again.
+ * The invoker's durable journal of the activations that were handed to a container. The journal survives a restart, so that
+ * an activation that is delivered again does not run again.
  */
 export interface StartJournal {
-  /** Notes that the activation starts now; the function returned waits until the note would survive a power loss. */
+  /** Writes the activation's start mark. The returned function resolves when the mark would survive a power loss. */
   mark(activationId: string): () => Promise<void>;
   /** Whether this invoker started the activation before its present process began. */
   startedBefore(activationId: string): boolean;

@@ -10,9 +10,9 @@ import type { Build } from './runtime-launch.js';
 
 const buildTimeoutMs = 300_000;
 const maxProgramBytes = 64 * 1024 * 1024;
-/** Programs kept; those unused longest go first. */
+/** Programs kept; the least recently used are removed first. */
 const maxPrograms = 200;
-/** Builds at once, at most; others wait. */
+/** Builds that run at once; further ones wait. */
 const maxBuilding = 2;
 
 const digestBytes = 32;
@@ -22,12 +22,12 @@ interface Program {
   program: string;
   digest: string;
 }
-/** What a build came to, or how it failed and what was printed. */
+/** The program that a build made, or the outcome and the printed lines of a failed build. */
 type Built = Program | { outcome: CallOutcome; lines: string[] };
 
 /**
- * Programs that were built from actions' code, each once, in files of `folder`: the program's SHA-256, then the program. One
- * that does not have its digest any more is built again.
+ * Programs that were built from actions' code, each built once. A file in `folder` holds a program's SHA-256 and the
+ * program. A program that does not match its digest is built again.
  */
 export class BuildCache<Step extends Build> {
   private readonly underWay = new Map<string, Promise<Built>>();
@@ -36,11 +36,11 @@ export class BuildCache<Step extends Build> {
   constructor(
     private readonly folder: string,
     private readonly clock: Clock,
-    /** Starts a sandbox for a build. */
+    /** Starts the sandbox of a build. */
     private readonly start: (step: Step) => Promise<Container>,
   ) {}
 
-  /** Starts `init` with the program in place of the code; a build that fails is the outcome. */
+  /** Calls `init` with the program in place of the code; if the build fails, its failure is the outcome. */
   init(step: Step, request: InitRequest, limits: CallLimits, init: (request: InitRequest) => Call): Call {
     const { code = '', binary } = request;
     if (code === '' || !step.needs({ code, binary })) return init(request);
@@ -98,7 +98,7 @@ export class BuildCache<Step extends Build> {
     }
     const bounds = { ...limits, timeoutMs: buildTimeoutMs, maxResultBytes: maxProgramBytes };
     try {
-      // Without the caller's environment: the program serves all callers with the same code.
+      // The caller's environment is left out: the program serves all callers with the same code.
       const init = container.init({ ...request, env: {} }, bounds);
       const outcome = await init.outcome;
       if (outcome.type !== 'ok') return { outcome, lines: await init.logs };

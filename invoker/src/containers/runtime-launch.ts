@@ -1,14 +1,13 @@
-// What runtimes and containers agree on: how a runtime is started in a sandbox, jobs that prepare it, what it sees of the host,
-// and what it needs for a GPU.
+// The interface between runtimes and containers: launches, builds and jobs in sandboxes, binds, and access to GPUs.
 import { sep } from 'node:path';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 
-/** A folder or file of the host that a sandbox sees. */
+/** A folder or file of the host that is mounted into a sandbox. */
 export interface Bind {
   source: string;
   /** Absolute path inside the sandbox. */
   target: string;
-  /** Default `ro`: read-only; `dev`: a device file, as it is. */
+  /** Default `ro`, read-only; `dev` is a device file with its own permissions. */
   mode?: 'ro' | 'rw' | 'dev';
 }
 
@@ -20,7 +19,7 @@ export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
-/** Binds at the same path inside for what a sandbox does not see anyway, without those that another one holds. */
+/** Binds of paths at the same place inside, without paths in the base view or below another path of the list. */
 export function bindsFor(paths: readonly string[]): Bind[] {
   const missing = [...new Set(paths)].filter((path) => !baseView.some((folder) => isWithin(path, folder)));
   return missing
@@ -28,19 +27,19 @@ export function bindsFor(paths: readonly string[]): Bind[] {
     .map((path) => ({ source: path, target: path }));
 }
 
-/** That the code of an action is built before a container gets it. */
+/** Tells which code is built before a container gets it. */
 export interface Build {
-  /** Whether this code has to be built; else it goes to the container as it is. */
+  /** Whether this code has to be built; other code goes to the container unchanged. */
   needs(code: { code: string; binary: boolean }): boolean;
-  /** Of everything that the program depends on besides the code and the name of its main function. */
+  /** Key of everything that the program depends on besides the code and the name of its main function. */
   key: string;
 }
 
-/** How it is built. */
+/** A build in a sandbox, with the runtime that builds. */
 export interface BuildStep extends Build {
   /** A runtime whose init builds the code and whose run answers `{"program": base64}`. */
   launch: RuntimeLaunch;
-  /** Of the sandbox that builds. */
+  /** Memory of the sandbox that builds. */
   memoryMiB: number;
 }
 
@@ -48,88 +47,89 @@ export interface BuildStep extends Build {
 export interface RuntimeLaunch {
   /** Program and arguments, as paths inside the sandbox. */
   command: readonly string[];
-  /** What it needs besides the sandbox's base view of the system. */
+  /** Mounts besides the sandbox's base view of the system. */
   binds: readonly Bind[];
   env: Readonly<Record<string, string>>;
   /** `framed`: our protocol on file descriptor 3. `http`: `/init` and `/run` on port 8080. */
   protocol: 'framed' | 'http';
   /**
-   * The runtime traces the processes that run functions (a proxy), and puts a stricter system call filter on these
-   * itself. Default false.
+   * Whether the runtime is a proxy: it traces the processes that run functions and sets their stricter system-call filter.
+   * Default false.
    */
   traces?: boolean;
-  /** Whether it is the same user of the host as all others that say so, instead of one of its own. */
+  /** Whether the runtime runs as the host user that all such launches share, instead of its own. */
   sharesUser?: boolean;
   /**
-   * How it is started ahead of need, as a process that functions are injected into; absent where they are not, or where
-   * this is such a launch itself (`traces`).
+   * The launch of a pair that functions are injected into, for starts ahead of need. Absent if the kind has no injection, or
+   * if this is such a launch itself (`traces`).
    */
   pair?: RuntimeLaunch;
-  /** Absent where the runtime takes code as it is. */
+  /** Absent if the runtime takes code without a build. */
   build?: BuildStep;
 }
 
-/** A launch of a runtime that is a pre-warmer by itself, which its program gets `flag` for. */
+/** A launch whose pair is the same program with `flag`: the runtime is its own pre-warmer. */
 export function withOwnPair(launch: RuntimeLaunch, flag: string): RuntimeLaunch {
   const [program = '', ...words] = launch.command;
   const pair = { ...launch, command: [program, flag, ...words], env: { ...launch.env, GPUWHISK_PREWARM: 'true' } };
   return { ...launch, pair };
 }
 
-/** A program that the platform runs for functions, and that fills a folder of the host. */
+/** A program that the platform runs to fill a folder of the host for functions. */
 export interface SandboxJob {
   /** Program and arguments, as paths inside the sandbox. */
   command: readonly string[];
-  /** What it reads, besides the sandbox's base view of the system. */
+  /** Mounts besides the sandbox's base view of the system. */
   binds: readonly Bind[];
   env: Readonly<Record<string, string>>;
-  /** What it fills, an existing folder of the host; a path inside that is called `target`. */
+  /** The existing folder of the host that the job fills; `target` is its path inside the sandbox. */
   folder: string;
   target: string;
-  /** What may be in the folder at a time: bytes, and files with folders. */
+  /** Bounds on the folder's contents: bytes, and number of files and folders. */
   maxBytes: number;
   maxFiles: number;
   memoryMiB: number;
   timeoutMs: number;
 }
 
-/** The job was ended: it filled more than it may, or took too long. `message` says which. */
+/** The job was ended for exceeding its bound on size or time; `message` names the bound. */
 export class JobLimitError extends Error {
   override name = 'JobLimitError';
 }
 
-/** Runs a job to its end. Rejects with ProgramError if it fails or cannot be started, and with JobLimitError. */
+/** Runs a job to its end. Rejects with ProgramError if the job fails or cannot be started, and with JobLimitError. */
 export type RunJob = (job: SandboxJob) => Promise<void>;
 
 /** The runtimes that this machine can run. */
 export interface RuntimeCatalog {
-  /** runtimes.json with what was found on the machine (Python's minor version, defaults). */
+  /** runtimes.json, completed with the machine's versions and defaults. */
   readonly manifest: RuntimeManifest;
-  /** Plain lines about runtimes that are missing here, for the start-up. */
+  /** Lines of text about missing runtimes, for the start-up. */
   readonly notes: readonly string[];
   supports(kind: string): boolean;
-  /** Has packages installed in sandboxes from now on. Without it they cannot be. */
+  /** Sets the sandboxes for installations of packages, which fail before this call. */
   useSandboxes?(run: RunJob): void;
   /**
-   * Readies the kind (fetching a Node.js release on first use) and the packages (installing them on first
-   * use) and says how to start it in a sandbox of `memoryMiB` (default 256). Rejects with ProvisioningError.
-   * Concurrent calls share the work.
+   * The launch of a kind with packages in a sandbox of `memoryMiB` (default 256). The first use fetches a Node.js release
+   * and installs packages; concurrent calls share this work. Rejects with ProvisioningError.
    */
   launch(kind: string, requirements: readonly string[], memoryMiB?: number): Promise<RuntimeLaunch>;
 }
 
-/** What a container needs of the host to use its GPU. */
+/** Environment, mounts and user by which a container uses its GPU. */
 export interface GpuAccess {
   env: Readonly<Record<string, string>>;
-  /** Paths of the host that it sees at the same place. */
+  /** Paths of the host, mounted at the same place inside. */
   binds: readonly { path: string; mode: 'ro' | 'rw' | 'dev' }[];
-  /** Folders with the driver's libraries, where those are not the system's. */
+  /** Folders with the driver's libraries, if they are not the system's. */
   libraries: readonly string[];
-  /** Whether the GPU's share enforcer serves one user of the host only, so that all containers with a GPU run as that user. */
+  /**
+   * Whether the GPU's share enforcer serves one user of the host only, so that all containers with a GPU run as that user.
+   */
   oneUser: boolean;
 }
 
-/** What a container needs to use several devices. */
+/** The access to several devices together. */
 export function joinedAccess(all: readonly GpuAccess[]): GpuAccess {
   const binds = new Map(all.flatMap((access) => access.binds).map((bind) => [bind.path, bind]));
   return {
@@ -155,7 +155,7 @@ export function launchWithGpu(launch: RuntimeLaunch, { env, binds, libraries, on
   };
   return {
     ...launch,
-    // A proxy passes these on to its pre-warmer, which sees nothing else.
+    // A proxy passes these paths to its pre-warmer, which sees no others.
     command: launch.traces ? [...launch.command, ...paths] : launch.command,
     binds: [...launch.binds, ...own],
     env: {

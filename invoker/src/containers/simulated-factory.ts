@@ -20,7 +20,7 @@ import type {
 export interface SimulatedFactoryOptions extends SimulatedContainerOptions {
   random: Random;
   kinds: readonly string[];
-  /** Which containers can unload: default all. */
+  /** Which containers can unload; default: all. */
   unloading?: 'all' | 'prewarmed' | 'none';
   /** Shortest and longest time that a container takes to start, ms. */
   startMs?: readonly [number, number];
@@ -28,13 +28,13 @@ export interface SimulatedFactoryOptions extends SimulatedContainerOptions {
   failing?: number;
 }
 
-/** A factory whose containers are objects: deterministic, driven by Clock and Random. */
+/** A factory whose containers are objects. Deterministic: it uses only Clock and Random. */
 export interface SimulatedFactory extends ContainerFactory {
   /** Containers that have not ended, oldest first. */
   readonly live: readonly Container[];
   /** Ends a container as if its processes had died. */
   crash(id: string): void;
-  /** Ends all at once and forgets them, as the machine does when it stops; the factory can be started again. */
+  /** Ends and forgets all containers at once, like a crash of the machine; the factory can be started again. */
   crashAll(): void;
 }
 
@@ -52,7 +52,8 @@ export function createSimulatedFactory(options: SimulatedFactoryOptions): Simula
     const born = generation;
     await sleep(options.clock, shortestMs + (longestMs - shortestMs) * randomFraction(options.random));
     if (!open || born !== generation) throw new ProvisioningError('The container factory was closed.');
-    if (randomFraction(options.random) < (options.failing ?? 0)) throw new ProvisioningError('It did not start.');
+    if (randomFraction(options.random) < (options.failing ?? 0))
+      throw new ProvisioningError('The container did not start.');
     const id = `simulated-${++made}`;
     const container = new SimulatedContainer(id, spec, canUnload, options, () => containers.delete(id));
     containers.set(id, container);
@@ -91,14 +92,14 @@ export function createSimulatedFactory(options: SimulatedFactoryOptions): Simula
   };
 }
 
-/** What a simulated function does with one init or run. */
+/** Answer of a simulated function to one init or run. */
 export interface GuestAnswer {
-  /** How long it takes, ms. Default 0. */
+  /** Duration, ms. Default 0. */
   afterMs?: number;
   /** Lines on stdout and stderr. */
   stdout?: readonly string[];
   stderr?: readonly string[];
-  /** How long after its end they are there, ms. Absent: with it. */
+  /** Delay of the log lines after the end of the call, ms. Absent: no delay. */
   logsAfterMs?: number;
   /**
    * `result` answers with a value, `error` with a message; `exit` ends the container, `exhaust` ends it for memory;
@@ -113,27 +114,27 @@ export interface GuestAnswer {
     | { do: 'bye'; value: JsonValue };
 }
 
-/** The behaviour of all functions; what lasts between calls of one container is kept in `memory`. */
+/** The behaviour of all functions; `memory` keeps state between calls of one container. */
 export interface SimulatedGuest {
   init(request: InitRequest, memory: Map<string, JsonValue>, container: string): GuestAnswer;
   run(request: RunRequest, memory: Map<string, JsonValue>): GuestAnswer;
-  /** What unloading does in the container of that id; absent: it succeeds at once. */
+  /** Answer to an unload in the container of that id; absent: it succeeds at once. */
   unload?(container: string): GuestAnswer;
-  /** What a check finds in the container of that id; absent: all is in order. */
+  /** Answer to a check of the container of that id; absent: the container is healthy. */
   check?(container: string): GuestAnswer;
 }
 
-/** What simulated containers are made with. */
+/** Settings of simulated containers. */
 interface SimulatedContainerOptions {
   clock: Clock;
   guest: SimulatedGuest;
-  /** Whether they end runs by themselves that are late. Default: no. */
+  /** Whether containers end late runs by themselves. Default: no. */
   endsLate?: boolean;
-  /** Processor time that the container of that id has used so far, ms; absent: it cannot be told. */
+  /** Processor time of the container of that id so far, ms; absent: the time is not known. */
   processorMs?(container: string): number;
 }
 
-/** As the process factory prefixes lines. */
+/** Prefixes a line as the process factory does. */
 function prefixed(clock: Clock, name: 'stdout' | 'stderr', text: string): string {
   return `${new Date(clock.now()).toISOString().replace('Z', '000000Z')} ${name}: ${text}`;
 }
@@ -146,7 +147,7 @@ interface Pending {
   settle(outcome: CallOutcome): void;
 }
 
-/** A container that is an object: it does what its guest says, by the clock. */
+/** A container that is an object: its guest decides the answers, and the clock their times. */
 class SimulatedContainer implements Container {
   readonly exited: Promise<void>;
   readonly pid = undefined;
@@ -191,7 +192,7 @@ class SimulatedContainer implements Container {
     if (!this.canUnload) return refused(`Container ${this.id} cannot unload.`);
     if (this.busy > 0) return refused(`Container ${this.id} cannot unload while it runs.`);
     const call = this.begin(limits, true, () => this.options.guest.unload?.(this.id) ?? done);
-    // What a refusal says is for the caller.
+    // A rejection is the caller's to handle.
     void call.outcome.then(
       (outcome) => {
         if (outcome.type !== 'ok') return;
@@ -248,7 +249,7 @@ class SimulatedContainer implements Container {
     this.end();
   }
 
-  /** Calls under way, without checks. */
+  /** Number of calls under way, without checks. */
   private get busy(): number {
     return [...this.pending].filter(({ isCheck }) => !isCheck).length;
   }

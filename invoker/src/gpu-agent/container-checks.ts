@@ -19,12 +19,12 @@ interface LaunchParts {
 
 /** More blocks than any GPU finishes in a millisecond (native/token-server/ticker.cpp has the same bound). */
 const blocksPerMs = 2_000_000;
-/** Part of a device that launches take at least, from which on the driver must have seen some of it. */
+/** Least part of a device's time that counted launches must take before the driver must have seen activity. */
 const visiblePart = 0.05;
-/** Looks in a row: what was launched just before one runs after it. */
+/** Looks in a row without activity: kernels that were launched just before a look run after it. */
 const unseenLooks = 2;
 
-/** Notes what the processes of each container have launched, where launches are counted, against what the driver saw run. */
+/** Compares the launches that each container's processes count with the activity that the driver reports. */
 export class LaunchChecks {
   private lastMs: number;
 
@@ -40,7 +40,7 @@ export class LaunchChecks {
     const elapsedMs = Math.max(1, nowMs - this.lastMs);
     this.lastMs = nowMs;
     for (const one of gpuContainers.all()) {
-      // Several devices are held by MPS alone, which counts nothing.
+      // Containers on several devices are held by MPS alone, which counts no launches.
       if (one.ending || one.grant.devices.length > 1) continue;
       try {
         const before = one.launches?.blocks;
@@ -49,7 +49,7 @@ export class LaunchChecks {
         if (before === undefined || one.launches === undefined) continue;
         this.check(one, (one.launches.blocks - before) / elapsedMs, statuses);
       } catch (error) {
-        one.launches = undefined; // Its process has just ended, or the enforcer is out of order, which is told elsewhere.
+        one.launches = undefined; // The process has just ended, or the enforcer has failed, which other checks report.
         logger.debug({ container: one.container.id, error: String(error) }, 'no figures of launches');
       }
     }
@@ -64,24 +64,24 @@ export class LaunchChecks {
   }
 }
 
-/** Growth over what a container held before its first function that is still no leak, MiB. */
+/** Growth over a container's memory before its first function that does not count as a leak, MiB. */
 const leakMiB = 64;
-/** What the driver takes for itself beyond a function's allocations, at most, MiB, as long as no context was measured. */
+/** The driver's own memory besides a function's allocations, at most, as long as no context was measured; MiB. */
 const unknownContextMiB = 768;
-/** What it takes for code and stacks beyond a fresh context, at most, MiB. */
+/** The driver's memory for code and stacks besides a fresh context, at most, MiB. */
 const codeMiB = 256;
-/** Looks in a row at which a container is over its cap before it is ended: one may fall into a release. */
+/** Looks in a row with a container over its cap before the container is ended: a single one may fall into a release. */
 const overrunLooks = 2;
 
-/** What is wrong with the device memory of a container. */
+/** A problem of a container's device memory. */
 type MemoryFinding = { finding: 'overrun' | 'leak'; heldMiB: number; boundMiB: number };
 
-/** What a container holds, by device or slice, MiB. */
+/** Memory that a container holds, by device or slice, MiB. */
 type Held = ReadonlyMap<string, number>;
 
 /**
- * Notes what a container holds, and says what is wrong with it. `isUnbound`: it waits for an action, so that nothing of
- * one may be left in it. `contextMiB`: what a context was measured to take.
+ * Notes the memory that a container holds, and returns a problem if there is one. `isUnbound`: the container waits for an
+ * action and must hold no memory of an earlier one. `contextMiB`: measured size of a context.
  */
 export function checkMemory(
   one: GpuContainer,
@@ -91,13 +91,13 @@ export function checkMemory(
 ): MemoryFinding | undefined {
   const { baselineMiB, grant, users } = one;
   one.heldMiB = held;
-  // Before the first function; a context may still be on its way.
+  // Before the first function, while a context may still be created.
   if (one.lastUser === undefined) {
     for (const [place, heldMiB] of held) baselineMiB.set(place, Math.max(baselineMiB.get(place) ?? 0, heldMiB));
   }
   const capMiB = grant.share.memoryMiB;
   const most = Math.max(0, ...held.values());
-  // MPS counts only what is allocated against a cap, the driver's figures have all.
+  // MPS counts only allocations against a cap; the driver's figures include its own memory.
   const ownMiB = contextMiB === undefined ? unknownContextMiB : contextMiB + codeMiB;
   one.overruns = most > capMiB + ownMiB ? one.overruns + 1 : 0;
   if (one.overruns >= overrunLooks) return { finding: 'overrun', heldMiB: most, boundMiB: capMiB };
@@ -111,8 +111,8 @@ export function checkMemory(
 }
 
 /**
- * It had a function before anybody looked, so that what it held without one is what it holds now; unless that is more than a
- * context and code can take.
+ * Sets the baseline of a container that had a function before the first look: its present memory. A memory beyond the size
+ * of a context with code is a leak instead.
  */
 function withoutBaseline(
   one: GpuContainer,

@@ -1,4 +1,4 @@
-// Shares that the enforcer holds containers to: moved with the function that a container runs, and bounded by ceilings.
+// Shares that the enforcer holds containers to: updates for the function that a container runs, and ceilings.
 import type { Share, Device, Workload } from '@gpuwhisk/common/gpu';
 import { workloadTable } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -18,15 +18,15 @@ interface ShareUpdatesParts {
   logger: Logger;
 }
 
-/** What the enforcer holds a container to, and for which action. */
+/** The share that the enforcer holds a container to, and the action that the share is for. */
 interface Held {
   share: Share;
   action: string | undefined;
 }
 
 /**
- * Holds warm processes to what the function in them was placed with. A process keeps the terms that it was started with, and
- * the class and the memory are just those; what it requests and its limit below the class are the function's.
+ * Holds warm processes to the share of the function that they run. A process keeps its class and its memory limit from its
+ * start; request and limit follow the function's placement.
  */
 export class ShareUpdates {
   private readonly held = new WeakMap<GpuContainer, Held>();
@@ -36,8 +36,8 @@ export class ShareUpdates {
   constructor(private readonly parts: ShareUpdatesParts) {}
 
   /**
-   * Moves the shares of all containers whose function is another, or was placed with another share, than what they are held
-   * to. A process that has made no call of CUDA yet is moved at a later look. Never rejects.
+   * Updates the shares of all containers whose function or placed share has changed. A process that has made no CUDA call
+   * yet is updated at a later look. Never rejects.
    */
   look(): Promise<void> {
     if (!this.parts.enforcer.adjusts) return this.moving;
@@ -49,7 +49,7 @@ export class ShareUpdates {
 
   private isOther(one: GpuContainer): boolean {
     const { lastUser, share, grant, ending } = one;
-    // Several devices are held by MPS alone.
+    // Containers on several devices are held by MPS alone.
     if (lastUser === undefined || ending || grant.devices.length > 1) return false;
     const held = this.held.get(one) ?? { share: grant.share, action: undefined };
     const isSame = haveSameTerms(held.share, share) && (held.action ?? lastUser.action) === lastUser.action;
@@ -68,10 +68,10 @@ export class ShareUpdates {
       this.held.set(one, { share, action: lastUser?.action });
       this.failed.delete(one);
     } catch (error) {
-      // Its process may just have ended; otherwise the next look tries again.
+      // The process may just have ended; otherwise the next look retries.
       if (this.failed.has(one)) return;
       this.failed.add(one);
-      logger.warn({ container: one.container.id, error: String(error) }, 'the share of a process could not be moved');
+      logger.warn({ container: one.container.id, error: String(error) }, 'the share of a process could not be changed');
     }
   }
 }
@@ -85,7 +85,7 @@ function haveSameTerms(one: Share, other: Share): boolean {
   );
 }
 
-/** Which process of a container an enforcer knows; all processes of one have one share. */
+/** Finds the process of a container that is an enforcer's client; all processes of a container have one share. */
 export class ContainerClients {
   private readonly found = new WeakMap<GpuContainer, number>();
 
@@ -94,7 +94,7 @@ export class ContainerClients {
     private readonly processes: HostProcesses,
   ) {}
 
-  /** Undefined: none of its processes has made a call of CUDA yet. Rejects with ShareError. */
+  /** The client of a container; undefined if none of its processes has made a CUDA call yet. Rejects with ShareError. */
   async of(one: GpuContainer): Promise<ShareClient | undefined> {
     const { container, grant } = one;
     const clients = await this.enforcer.clients(grant.devices[0] ?? '', grant.slice);
@@ -121,8 +121,8 @@ interface ShareCeilingsParts {
 }
 
 /**
- * Holds all clients of a device's or slice's enforcer to the largest share that one of them was granted. A process sets its
- * own share by its environment, which it may clear; the enforcer's server lets it have no more than the ceiling.
+ * Holds all clients of a device or slice to the largest share that one of them was granted. A process sets its own share by
+ * its environment, which it may clear; the enforcer's server bounds it by the ceiling.
  */
 export class ShareCeilings {
   /** Grants of containers that are being started. */
@@ -132,7 +132,9 @@ export class ShareCeilings {
 
   constructor(private readonly parts: ShareCeilingsParts) {}
 
-  /** A container with this grant is about to start: its share can be had once this resolves. Rejects with ShareError. */
+  /**
+   * Called before a container with this grant starts: its share is available once this resolves. Rejects with ShareError.
+   */
   starts(grant: GpuGrant): Promise<void> {
     this.starting.add(grant);
     const places = this.parts.inventory
@@ -141,21 +143,21 @@ export class ShareCeilings {
     return this.inTurn(() => this.set(places));
   }
 
-  /** It has started, and is a resident, or never will be. */
+  /** Called after a start with this grant has succeeded or failed. */
   isOver(grant: GpuGrant): void {
     this.starting.delete(grant);
   }
 
-  /** Lowers and raises all ceilings to what is there now. Never rejects. */
+  /** Adjusts all ceilings to the present clients. Never rejects. */
   look(): Promise<void> {
     const { inventory, logger } = this.parts;
     return this.inTurn(() => this.set(inventory.places())).catch((error: unknown) => {
-      // An enforcer that does not answer is started again by the checks of the agent.
+      // The agent's checks restart an enforcer that does not answer.
       logger.debug({ error: String(error) }, 'the ceilings of shares could not be set');
     });
   }
 
-  /** What is set by one reading of who is there must not be undone by an older one. */
+  /** Runs updates one after another: an older reading of the clients must not overwrite a newer one. */
   private inTurn(work: () => Promise<void>): Promise<void> {
     const turn = this.last.then(work);
     this.last = turn.catch(() => undefined);
@@ -181,18 +183,18 @@ export class ShareCeilings {
       const rows = [...(await state.rows(workloadTable)).values()] as unknown as Workload[];
       this.workloads = rows.filter((one) => one.invoker === invoker && one.origin === 'started' && one.ended !== true);
     } catch (error) {
-      logger.debug({ error: String(error) }, 'the table of workloads cannot be read'); // Those known before still count.
+      logger.debug({ error: String(error) }, 'the table of workloads cannot be read'); // The workloads known before still count.
     }
   }
 
-  /** Where no function's process can connect there is nothing to limit. */
+  /** The ceiling of a device or slice; the whole device if no function's process can connect. */
   private ceilingOf(device: Device, slice: string | undefined): ShareCeiling {
     const place = slice ?? device.uuid;
     const starting = [...this.starting].filter((grant) => placesOf(grant).includes(place));
     const grants = [...this.parts.gpuContainers.at(place).map(({ grant }) => grant), ...starting];
     const capacityMiB = device.slices.find(({ uuid }) => uuid === slice)?.memoryMiB ?? device.memoryMiB;
     if (grants.length === 0) return { percent: 100, memoryMiB: capacityMiB };
-    // A started workload is a client of its whole device, never of a slice.
+    // A workload is a client of its whole device, never of a slice.
     const beside = slice === undefined ? this.workloads.filter((one) => one.device === device.uuid) : [];
     return {
       percent: Math.max(

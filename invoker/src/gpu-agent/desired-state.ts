@@ -24,12 +24,12 @@ const nothing = { retire: {}, shares: {}, geometry: {} };
 export class DesiredState {
   private desired: GpuDesired = { ...nothing, epoch: 0 };
 
-  /** When runs of containers are stopped, monotonic ms. */
+  /** By container, the time at which its runs are stopped, monotonic ms. */
   private readonly stopMs = new Map<string, number>();
 
   constructor(private readonly parts: DesiredStateParts) {}
 
-  /** The row of this node has come, or is gone. A row of an epoch before `epoch` changes nothing. */
+  /** Applies a new or removed row of this node. A row of an epoch before `epoch` changes nothing. */
   set(row: JsonValue | undefined, epoch: number): void {
     const desired = (row ?? { ...nothing, epoch }) as unknown as GpuDesired;
     if (desired.epoch < epoch) return;
@@ -38,7 +38,7 @@ export class DesiredState {
     this.reconcile();
   }
 
-  /** Ends instances that are to end and run nothing, and sets the shares of the others. */
+  /** Ends idle instances that are to retire, or after their grace also busy ones, and sets the shares of the others. */
   reconcile(): void {
     const { gpuContainers, enforcer, healer, end } = this.parts;
     for (const [id, graceMs] of Object.entries(this.desired.retire)) {
@@ -56,7 +56,7 @@ export class DesiredState {
     }
   }
 
-  /** Whether the grace of a container that is to be stopped is over; it begins when this is first asked. */
+  /** Whether the grace of a container that is to retire is over; the grace begins at the first call. */
   private isOver(container: string, graceMs: number): boolean {
     const { clock } = this.parts;
     const known = this.stopMs.get(container);
@@ -68,10 +68,10 @@ export class DesiredState {
   }
 }
 
-/** An idempotent action runs again elsewhere. */
+/** The ending of a preempted instance; an idempotent action runs again elsewhere. */
 const preempted: Ending = { text: 'The run gave way to more urgent work on its GPU.', byAction: false, again: true };
 
-/** Request ≤ limit ≤ class. */
+/** The share bounded so that request ≤ limit ≤ class. */
 function within({ grant }: GpuContainer, { smRequest, smLimit }: DesiredShare): DesiredShare {
   const limit = Math.min(smLimit, grant.share.shareClass / 100);
   return { smLimit: limit, smRequest: Math.min(smRequest, limit) };

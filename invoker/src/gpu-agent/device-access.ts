@@ -1,4 +1,4 @@
-// What a process needs to use devices under a share: files, environment, and an enforcer that answers.
+// Access of processes to devices under a share: files, environment, and an enforcer that answers.
 import type { Device, Slice, Share } from '@gpuwhisk/common/gpu';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -22,14 +22,14 @@ interface DeviceAccessParts {
   healer: Healer;
   ceilings: ShareCeilings;
   clock: Clock;
-  /** What a process needs to reach a device at all: its files, and the driver's libraries. */
+  /** Access to a device without a share: its files, and the driver's libraries. */
   access(device: string, slice?: Slice): GpuAccess;
 }
 
-/** How long a container that is to start waits for those to go that a fault has hit, ms, and how often it looks. */
+/** Longest wait of a new container for the end of clients that a fault has hit, and the interval of checks, ms. */
 const [goneWithinMs, goneLookMs] = [5000, 100];
 
-/** Lets containers reach the devices that they were granted, under their shares. */
+/** Gives containers access to the devices of their grants, under their shares. */
 export class DeviceAccess {
   private readonly checks: EnforcerChecks;
 
@@ -37,14 +37,14 @@ export class DeviceAccess {
     this.checks = new EnforcerChecks(parts.enforcer, parts.clock);
   }
 
-  /** What a container with this grant is started with. Rejects with ProvisioningError. */
+  /** The access of a container with this grant. Rejects with ProvisioningError. */
   async accessFor(grant: GpuGrant): Promise<GpuAccess> {
     const devices = grant.devices.map((uuid) => this.usable(uuid));
     const [first] = devices;
     const problem = first === undefined ? 'it has none' : gangConflict(this.parts.gpuContainers, grant, first.mode);
-    if (problem !== undefined) throw unusable(`The GPUs cannot be had: ${problem}`);
+    if (problem !== undefined) throw unusable(`The GPUs are not available: ${problem}`);
     const own = await this.settingsFor(devices, grant);
-    // After the settings, which may have had another daemon started for these devices.
+    // Called after the settings, which may have started another daemon for these devices.
     await this.parts.ceilings.starts(grant).catch((error: Error) => {
       this.parts.ceilings.isOver(grant);
       throw unusable(`GPU ${placesOf(grant).join(', ')} cannot be shared: ${error.message}`);
@@ -53,7 +53,7 @@ export class DeviceAccess {
     const access = joinedAccess(grant.devices.map((uuid) => this.parts.access(uuid, slice)));
     const env = { ...access.env, CUDA_VISIBLE_DEVICES: placesOf(grant).join(','), ...own.env };
     const sockets = own.binds.map(({ path, write }) => ({ path, mode: write ? ('rw' as const) : ('ro' as const) }));
-    // Its user may be the platform's own, which no function is to be: any will do, if it is the same for all.
+    // The enforcer's user may be the platform's, which no function may have. Any user that all containers share will do.
     return { ...access, env, binds: [...access.binds, ...sockets], oneUser: own.uid !== undefined };
   }
 
@@ -64,7 +64,10 @@ export class DeviceAccess {
     throw unusable(`GPU ${uuid} cannot be used: ${reasons.join('; ') || 'there is none of that name'}`);
   }
 
-  /** An enforcer that does not answer, or accepts no client, is started again, once; its failure may not have been noticed yet. */
+  /**
+   * The enforcer's settings for a grant. Restarts, once, an enforcer that does not answer or accepts no client: its failure
+   * may not have been noticed yet.
+   */
   private async settingsFor(devices: readonly Device[], { slice, share }: GpuGrant): Promise<ClientSettings> {
     const { enforcer } = this.parts;
     const [first, ...more] = devices as readonly [Device, ...Device[]];
@@ -88,8 +91,8 @@ export class DeviceAccess {
   }
 
   /**
-   * What is wrong with a place's enforcer. Unless a client has failed by it (`isMissed`), what is still wrong after a while:
-   * clients that a fault has hit, and that keep others out, are being ended.
+   * The problem of a place's enforcer; undefined if there is none. Unless a client has failed (`isMissed`), a problem counts
+   * only after `goneWithinMs`: clients that a fault has hit keep others out until they have ended.
    */
   private async problemOf(device: string, slice: string | undefined, isMissed: boolean): Promise<string | undefined> {
     const { clock } = this.parts;
@@ -106,12 +109,15 @@ function unusable(message: string): ProvisioningError {
   return new ProvisioningError(message, message, false, true);
 }
 
-/** No longer than a process takes anyway from its start until it is a client: what happens meanwhile no check sees. */
+/** Time that a check's answer is shared, ms. A process takes at least as long to become a client after its check. */
 const sharedMs = 250;
 
-/** Checks of the enforcer by containers that are to start: with MPS each takes programs to be run, so that one serves a burst. */
+/**
+ * Checks of the enforcer before containers start. With MPS a check runs programs, so that one check serves a burst of
+ * starts.
+ */
 class EnforcerChecks {
-  /** By device or slice, when it was last asked (monotonic ms), and the answer. */
+  /** By device or slice, the time of the last check (monotonic ms) and its answer. */
   private readonly last = new Map<string, { askedMs: number; answer: Promise<string | undefined> }>();
 
   constructor(
@@ -120,8 +126,8 @@ class EnforcerChecks {
   ) {}
 
   /**
-   * What is wrong with the enforcer of a device or slice. That nothing was may have been found for another, up to 250 ms
-   * ago; a problem is checked again each time, and so is everything if `isMissed`: a client has failed since.
+   * The problem of the enforcer of a device or slice; undefined if there is none. A good answer is shared for 250 ms; a
+   * problem is checked again each time. `isMissed`: a client has failed since, so that the check is always made again.
    */
   ask(device: string, slice: string | undefined, isMissed: boolean): Promise<string | undefined> {
     const place = slice ?? device;
@@ -138,14 +144,14 @@ class EnforcerChecks {
 }
 
 /**
- * By device: environment that makes a process of the node's own a client of its MPS server, with the whole device; none
- * where it is cut into slices or is not shared so.
+ * By device, the environment that makes a process outside the platform a client of the MPS server, with the whole device.
+ * Lacks devices that are cut into slices or not shared by MPS.
  */
 export async function clientEnvs(
   devices: readonly Device[],
   enforcer: ShareEnforcer,
   access: (device: string) => GpuAccess,
-  /** What is known by now: it does not change as long as this process lives. */
+  /** Environments that are known already; they do not change while this process lives. */
   known: Record<string, Record<string, string>> = {},
 ): Promise<Record<string, Record<string, string>>> {
   const envs: Record<string, Record<string, string>> = {};

@@ -1,15 +1,15 @@
 // Faults of devices: the record of a device's health, the meaning of Xids, and the faults that actions have caused.
 import type { DeviceHealth, CordonRequest } from '@gpuwhisk/common/gpu';
 
-/** All that is known against a device. */
+/** All reasons against work on a device. */
 export interface HealthRecord {
-  /** An operator's cordon or drain that was not taken back. */
+  /** An operator's cordon or drain that is in force. */
   operatorRequest: Exclude<CordonRequest['wish'], 'uncordon'> | undefined;
-  /** It does not answer any more. */
+  /** Why the device counts as lost; undefined if the device answers. */
   lost: string | undefined;
-  /** Faults of the hardware: they stay until an operator uncordons the device. */
+  /** Faults of the hardware, which stay until an operator uncordons the device. */
   faults: readonly string[];
-  /** What is wrong as long as it is seen, such as memory that a dead process holds. */
+  /** Problems that count only while they are observed, such as memory that an ended process holds. */
   troubles: readonly string[];
 }
 
@@ -17,18 +17,18 @@ export const healthyRecord: HealthRecord = { operatorRequest: undefined, lost: u
 
 const maxFaults = 8;
 
-/** The record with a fault more; the same fault counts once. */
+/** The record with a further fault; the same fault counts once. */
 export function withFault(record: HealthRecord, fault: string): HealthRecord {
   if (record.faults.includes(fault)) return record;
   return { ...record, faults: [...record.faults, fault].slice(-maxFaults) };
 }
 
-/** The record after an operator said that the device is in order: what is seen now stays, or is seen again. */
+/** The record after an operator's uncordon: only observed troubles stay. */
 export function uncordoned({ troubles }: HealthRecord): HealthRecord {
   return { ...healthyRecord, troubles };
 }
 
-/** Whether work may be placed on a device. Faults of the hardware drain it, what may pass only keeps new work off. */
+/** Whether work may be placed on a device. Faults of the hardware drain the device; troubles only keep new work off. */
 export function healthOf({ operatorRequest, lost, faults, troubles }: HealthRecord): DeviceHealth {
   const operators = operatorRequest === undefined ? [] : [`an operator wants to ${operatorRequest} it`];
   const reasons = [...(lost === undefined ? [] : [lost]), ...operators, ...faults, ...troubles];
@@ -39,12 +39,12 @@ export function healthOf({ operatorRequest, lost, faults, troubles }: HealthReco
 }
 
 /**
- * What an Xid says: the function's own fault (every client of its MPS server is lost with it), the hardware's (no new work
- * until an operator has looked), the device gone, or a note that changes nothing.
+ * Meaning of an Xid. `function`: the function's own fault, which ends every client of its MPS server. `hardware`: no new
+ * work until an operator uncordons the device. `lost`: the device does not answer. `note`: no consequence.
  */
 type XidClass = 'function' | 'hardware' | 'lost' | 'note';
 
-/** As NVIDIA's "Xid Errors" lists them. */
+/** Classes and meanings from NVIDIA's document "Xid Errors". */
 const known: Readonly<Record<number, readonly [XidClass, string]>> = {
   13: ['function', 'graphics engine exception'],
   31: ['function', 'memory page fault'],
@@ -66,7 +66,7 @@ const known: Readonly<Record<number, readonly [XidClass, string]>> = {
   120: ['hardware', 'the system processor failed'],
 };
 
-/** The class of an Xid, and its meaning in words. One that is not known is noted. */
+/** The class of an Xid and its meaning in words. An unknown Xid is a note. */
 export function classifyXid(code: number): { class: XidClass; text: string } {
   const [kind, meaning] = known[code] ?? ['note', 'not known'];
   return { class: kind, text: `Xid ${code}: ${meaning}` };
@@ -84,7 +84,7 @@ export class FaultHistory {
     if (!oldest.done) this.faults.delete(oldest.value);
   }
 
-  /** Why the action gets no GPU now; undefined if it may have one. */
+  /** Why the action gets no GPU now; undefined if the action may have one. */
   problem(action: string, nowMs: number): string | undefined {
     const count = this.recent(action, nowMs).length;
     return count < maxActionFaults

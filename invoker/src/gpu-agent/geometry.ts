@@ -22,34 +22,34 @@ interface GeometryParts {
   healer: Pick<Healer, 'end'>;
   clock: Clock;
   logger: Logger;
-  /** Looks the devices up again, after one was cut. */
+  /** Reads the devices again, after one was cut. */
   refresh(): Promise<void>;
 }
 
-/** Keeps new work off a device while it is cut. */
+/** Trouble that keeps new work off a device while it is cut. */
 const beingCut = 'it is being cut into other slices';
-/** How long processes of other users may keep a slice from being removed, ms. */
+/** Longest wait for other processes to leave a slice that is to be removed, ms. */
 const idleWithinMs = 5000;
-/** A geometry is tried so often, at so many ms between two tries, until another one is wanted. */
+/** Attempts at a geometry, and the time between two, ms; a new geometry begins again. */
 const maxTries = 3;
 const tryAgainMs = 10_000;
 
 interface Wanted {
-  /** Profiles: `3g.20gb`; none: the device is whole. */
+  /** Profiles such as `3g.20gb`; empty for a whole device. */
   profiles: readonly string[];
   tries: number;
-  /** Not before then, monotonic ms. */
+  /** Earliest time of the next attempt, monotonic ms. */
   notBeforeMs: number;
 }
 
-/** Cuts devices by MIG to their desired geometry: no new work, runs end, the cut, work again. */
+/** Cuts devices by MIG to their desired geometry: keeps new work off, waits for runs to end, cuts, and admits work again. */
 export class Geometry {
   private readonly wanted = new Map<string, Wanted>();
   private readonly cutting = new Set<string>();
 
   constructor(private readonly parts: GeometryParts) {}
 
-  /** Sets the wanted profiles by device; a device that is not named stays as it is. */
+  /** Sets the wanted profiles by device; other devices keep their slices. */
   set(geometry: Readonly<Record<string, readonly string[]>>): void {
     for (const [uuid, profiles] of Object.entries(geometry)) {
       const known = this.wanted.get(uuid);
@@ -77,7 +77,7 @@ export class Geometry {
     }
   }
 
-  /** Whether the slices that go are empty; ends idle instances there and keeps new work off until the device is cut. */
+  /** Whether the slices to remove are empty. Ends idle instances on them and keeps new work off until the device is cut. */
   private isFree({ uuid, mode }: Device, { remove }: SliceChanges): boolean {
     const { inventory, gpuContainers, healer } = this.parts;
     inventory.setTrouble(uuid, beingCut, true);
@@ -113,7 +113,10 @@ export class Geometry {
   }
 }
 
-/** The change from a device's slices to those of `profiles`; undefined if there is none. Slices of these profiles stay. */
+/**
+ * The change from a device's slices to those of `profiles`; undefined if there is none. Present slices of wanted profiles
+ * stay.
+ */
 function cutTo(
   { mode, slices }: Pick<Device, 'mode' | 'slices'>,
   profiles: readonly string[],
@@ -133,8 +136,8 @@ const pollMs = 100;
 
 /**
  * Cuts a device that has MIG on: removes slices one by one as they become idle, then makes the new ones. The slices to
- * remove must take no new work any more. Rejects with ShareError or GpuDriverError where one is not idle `idleWithinMs` after the
- * beginning, and with the latter where there is no room; what has been done by then stays, as devices() shows.
+ * remove must take no new work. Rejects with ShareError or GpuDriverError if a slice is not idle after `idleWithinMs`, and
+ * with GpuDriverError if there is no room. Changes made before an error stay, as devices() shows.
  */
 export async function cutDevice(
   parts: CutParts,
@@ -149,7 +152,7 @@ export async function cutDevice(
   return made;
 }
 
-/** The daemon of its shares is itself a process that uses it, and ends only without clients. */
+/** Removes a slice, after its daemon of shares, which uses the slice and ends only without clients. */
 async function removeSlice(parts: CutParts, device: string, slice: string, until: number): Promise<void> {
   const { driver, enforcer, clock } = parts;
   await retried(
@@ -162,7 +165,7 @@ async function removeSlice(parts: CutParts, device: string, slice: string, until
   await retried(clock, until, () => driver.destroySlice(device, slice), isInUse);
 }
 
-/** Does it until it succeeds, or fails otherwise than by what passes, or the time is over. */
+/** Retries work until it succeeds, fails with a lasting error, or the time is over. */
 async function retried(
   clock: Clock,
   until: number,
@@ -182,8 +185,8 @@ async function retried(
 const gpuSlices = (profile: string): number => Number.parseInt(profile, 10);
 
 /**
- * The order in which the slices of one device are to be made where the driver chooses their places: those of three first,
- * since a smaller or larger one before them can take the place that they need; then the largest.
+ * The order in which slices of one device are made if the driver chooses their places. Slices of three come first, since a
+ * smaller or larger one could take the place that they need; the largest follow.
  */
 export function inOrderOfCreation(profiles: readonly string[]): string[] {
   const rank = (profile: string): number => (gpuSlices(profile) === 3 ? Infinity : gpuSlices(profile));

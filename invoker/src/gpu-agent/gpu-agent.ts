@@ -12,7 +12,7 @@ import { DesiredState } from './desired-state.js';
 import { clientEnvs, DeviceAccess } from './device-access.js';
 import { FaultHistory, uncordoned } from './device-faults.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
-import { EndedWorkloads } from './ended-workloads.js';
+import { EndedWorkloads, NodeRow, Spending } from './cluster-reports.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import { Geometry } from './geometry.js';
 import { GpuContainers } from './gpu-containers.js';
@@ -21,18 +21,16 @@ import { Healer } from './healer.js';
 import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
 import { DeviceLedger, Inventory } from './inventory.js';
-import { NodeRow } from './node-row.js';
 import { placementProblem, occupancyOf } from './placement-check.js';
 import { ContextSizes, Sampler } from './sampler.js';
-import { Spending } from './spending.js';
 
 /** The pool, which owns the containers, as the agent uses it. */
 export interface ContainerOwner {
-  /** Destroys a container, a run in it or not. */
+  /** Destroys a container, idle or busy. */
   end(container: Container): void;
   /** Containers that wait for an action. */
   unbound(): ReadonlySet<string>;
-  /** Activations with a GPU that were taken and are not recorded. */
+  /** Activations with a GPU that the invoker has taken and not yet recorded. */
   inHand(): InHand[];
 }
 
@@ -46,20 +44,20 @@ export interface GpuAgentOptions {
   clock: Clock;
   logger: Logger;
   processes: HostProcesses;
-  /** What a process needs to reach a device at all: its files, and the driver's libraries. */
+  /** Access to a device without a share: its files, and the driver's libraries. */
   access(device: string, slice?: Slice): GpuAccess;
   /** Time between two looks at the devices, ms; default 1000. */
   sampleMs?: number;
-  /** What contexts take, which the agent measures; default: sizes of its own. */
+  /** Measured sizes of contexts, shared with others; default: the agent's own. */
   contexts?: ContextSizes;
-  /** How the operator describes the machine; absent: not at all. */
+  /** The operator's description of the machine, if there is one. */
   node?: NodeDescription;
 }
 
-/** What the row of a node says of its machine. */
+/** Fields of a node's row about its machine. */
 export type NodeDescription = Pick<NodeStatus, 'labels' | 'market' | 'pricePerHour'>;
 
-/** The GPUs of one node: what they are and do, who gets one, and what becomes of those who have one. */
+/** The agent of one node's GPUs: observes devices, checks placements, and controls the containers with a GPU. */
 export class GpuAgent implements GpuRuns {
   readonly ledger = new DeviceLedger();
   readonly gpuContainers = new GpuContainers();
@@ -124,7 +122,7 @@ export class GpuAgent implements GpuRuns {
     });
   }
 
-  /** Readies the devices and begins to look at them. Rejects with GpuDriverError. */
+  /** Prepares the devices and begins to sample them. Rejects with GpuDriverError. */
   async start(): Promise<void> {
     await this.readDevices();
     const { driver, state } = this.options;
@@ -135,7 +133,7 @@ export class GpuAgent implements GpuRuns {
     });
     const requests = await state.watch(cordonTable, (device, wish) => this.applyOperatorRequest(device, wish));
     const decider = await state.watch(gpuDeciderTable, (_, epoch) => this.noteEpoch(epoch));
-    // A workload that was just registered connects within moments.
+    // A new workload connects soon after its registration and needs a ceiling before.
     const workloads = await state.watch(workloadTable, () => void this.ceilings.look());
     const { invoker } = this.options;
     const desired = await state.watch(gpuDesiredTable, (key, row) => {
@@ -144,7 +142,7 @@ export class GpuAgent implements GpuRuns {
     this.subscriptions.push(events, requests, decider, workloads, desired);
     for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.noteEpoch(epoch);
     this.setDesired((await state.rows(gpuDesiredTable)).get(invoker));
-    // Cordons and drains from before this process still hold; an uncordon was applied when it came.
+    // Stored cordons and drains still apply. Stored uncordons do not: an earlier process has applied them.
     for (const [device, wish] of await state.rows(cordonTable)) {
       if ((wish as unknown as CordonRequest).wish !== 'uncordon') this.applyOperatorRequest(device, wish);
     }
@@ -157,7 +155,7 @@ export class GpuAgent implements GpuRuns {
     this.owner = owner;
   }
 
-  /** Lets an activation in, until it ended; or why not, and nothing has changed. */
+  /** Admits an activation until its end, or returns the reason of a refusal, without any change. */
   admit(placement: Placement, user: GpuUser): string | undefined {
     const { inventory, gpuContainers, ledger, options } = this;
     const joins = placement.joins === true && gpuContainers.canJoin(user, placement);
@@ -207,17 +205,17 @@ export class GpuAgent implements GpuRuns {
     this.row.writeSoon();
   }
 
-  /** What a container with this grant is started with. Rejects with ProvisioningError. */
+  /** The access of a container with this grant. Rejects with ProvisioningError. */
   accessFor(grant: GpuGrant): Promise<GpuAccess> {
     return this.accesses.accessFor(grant);
   }
 
-  /** A container that was given access to its devices has not started. */
+  /** Called if a container that had access to its devices could not start. */
   failed(grant: GpuGrant): void {
     this.ceilings.isOver(grant);
   }
 
-  /** A container with a grant has started, which took `startMs`. */
+  /** Called when a container with a grant has started, after `startMs`. */
   joined(container: Container, grant: GpuGrant, startMs: number): void {
     this.ceilings.isOver(grant);
     this.gpuContainers.add(container, grant, startMs, (one) => {
@@ -231,7 +229,7 @@ export class GpuAgent implements GpuRuns {
     return this.healer.endingOf(container);
   }
 
-  /** The driver was started again: its former clients cannot be used any more, and the devices have to be readied. */
+  /** Called after a restart of the driver: ends its former clients and prepares the devices again. */
   async driverRestarted(): Promise<void> {
     for (const one of this.gpuContainers.all()) {
       this.healer.end(one, { text: "The GPU's driver was started again while the action ran.", byAction: false });
@@ -239,7 +237,7 @@ export class GpuAgent implements GpuRuns {
     await this.refresh();
   }
 
-  /** Looks no more, tells what was had until now, and removes the node's row. The driver and the enforcer stay their owner's. */
+  /** Stops sampling, reports the remaining use, and removes the node's row. The caller closes driver and enforcer. */
   async close(): Promise<void> {
     this.closed = true;
     this.timer?.cancel();
@@ -249,21 +247,21 @@ export class GpuAgent implements GpuRuns {
     await this.row.close();
   }
 
-  /** A controller decides in this epoch. Decisions of earlier epochs are void; the row tells the controller so. */
+  /** Notes the epoch of the deciding controller. Decisions of earlier epochs are void; the node's row reports the epoch. */
   private noteEpoch(epoch: JsonValue | undefined): void {
     if (typeof epoch !== 'number' || epoch <= this.epoch) return;
     this.epoch = epoch;
     this.row.writeSoon();
   }
 
-  /** What the deciding controller wants of this node's instances. */
+  /** Applies the node's desired state, as the deciding controller has written it. */
   private setDesired(row: JsonValue | undefined): void {
     this.desired.set(row, this.epoch);
     void this.shareUpdates.look();
     this.row.writeSoon();
   }
 
-  /** An operator cordons, drains or uncordons a device. Devices of other nodes are ignored. */
+  /** Applies an operator's cordon, drain or uncordon of a device. Devices of other nodes are ignored. */
   private applyOperatorRequest(uuid: string, row: JsonValue | undefined): void {
     const { inventory } = this;
     if (row === undefined || inventory.find(uuid) === undefined) return;
@@ -285,7 +283,7 @@ export class GpuAgent implements GpuRuns {
     try {
       await this.readDevices();
     } catch (error) {
-      this.options.logger.error({ error: String(error) }, 'the GPUs could not be looked up again');
+      this.options.logger.error({ error: String(error) }, 'the GPUs could not be listed again');
     }
     this.row.writeSoon();
   }
@@ -325,7 +323,7 @@ export class GpuAgent implements GpuRuns {
   }
 }
 
-/** Processes on a device, at the last look, that are not the platform's. */
+/** Number of processes on a device, at the last look, that are not the platform's. */
 function workloadsOf(statuses: readonly DeviceStatus[], device: string): number {
   const processes = statuses.find(({ uuid }) => uuid === device)?.processes ?? [];
   return processes.filter(({ container }) => container === undefined).length;

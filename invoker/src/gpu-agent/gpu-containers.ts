@@ -4,47 +4,47 @@ import { placesOf } from '../pool/memory-budget.js';
 import { grantKey, grantOf, haveOneCaller } from './gpu-runs.js';
 import type { GpuUser } from './gpu-runs.js';
 
-/** A container with a GPU, and what is known of it. */
+/** A container with a GPU, and its state. */
 export interface GpuContainer {
   container: Container;
   grant: GpuGrant;
-  /** What the function that it runs was placed with: of the grant's class and memory. */
+  /** The share that its function was placed with, of the grant's class and memory. */
   share: Share;
-  /** Who runs in it, by activation. */
+  /** Running activations, by id. */
   readonly users: Map<string, GpuUser>;
-  /** Who ran in it last; undefined before the first. */
+  /** The last activation that ran; undefined before the first. */
   lastUser: GpuUser | undefined;
-  /** Device memory that it was last seen to hold, by device or slice, MiB; undefined before the first look. */
+  /** Device memory held at the last look, by device or slice, MiB; undefined before the first look. */
   heldMiB: ReadonlyMap<string, number> | undefined;
-  /** The most that it held before it ran anything, by device or slice, MiB. */
+  /** Largest memory held before the first run, by device or slice, MiB. */
   readonly baselineMiB: Map<string, number>;
-  /** Looks in a row at which it held more than it may. */
+  /** Looks in a row with more memory than the bound. */
   overruns: number;
-  /** How long it took to start it, ms. */
+  /** Time of the start, ms. */
   startMs: number;
-  /** And to load what it has now; undefined: nothing yet. */
+  /** Time to load the present code, ms; undefined before a load. */
   loadedMs: number | undefined;
-  /** What it was last seen to have launched, where that is counted. */
+  /** Launches at the last look, if launches are counted. */
   launches: LaunchFigures | undefined;
-  /** Looks in a row at which the device had not run what it said to have launched. */
+  /** Looks in a row at which the device had not run the counted launches. */
   unseenLaunches: number;
-  /** When its last run ended, epoch ms; undefined: one runs, or none ever did. */
+  /** End of the last run, epoch ms; undefined during runs and before the first. */
   idleSince: number | undefined;
-  /** It is being ended: it counts no more as a tenant of its devices. */
+  /** Whether the container is being ended, so that it is no tenant of its devices any longer. */
   ending: boolean;
 }
 
-/** The containers of this node that have a GPU, and the activations that have one or will. */
+/** The containers of this node with a GPU, and the activations that run on a GPU or were admitted to one. */
 export class GpuContainers {
   private readonly containers = new Map<string, GpuContainer>();
-  /** Of activations that were let in and do not run yet. */
+  /** Activations that were admitted and do not run yet. */
   private readonly admitted = new Map<string, { user: GpuUser; grant: GpuGrant }>();
   /** Container of each activation that runs. */
   private readonly running = new Map<string, string>();
-  /** Containers that were added so far. */
+  /** Number of containers added so far. */
   added = 0;
 
-  /** Adds a container that has started; it is removed, with the activations that run in it, when it ends. */
+  /** Adds a started container. Its end removes the container and the activations that run in it, and calls `left`. */
   add(container: Container, grant: GpuGrant, startMs: number, left: (one: GpuContainer) => void): void {
     this.added++;
     const one: GpuContainer = {
@@ -70,17 +70,16 @@ export class GpuContainers {
     });
   }
 
-  /** Activations that were let in and do not run yet. */
-  get promised(): number {
+  /** Number of activations that were admitted and do not run yet. */ get promised(): number {
     return this.admitted.size;
   }
 
-  /** Promises an activation its memory until it began or ended. */
+  /** Reserves an activation's memory until its run begins or it ends. */
   admit(user: GpuUser, placement: Placement): void {
     this.admitted.set(user.activationId, { user, grant: grantOf(placement) });
   }
 
-  /** Whether a container that runs an activation's function, or is promised to it, may run it too. */
+  /** Whether an activation may join a container that runs its function or is reserved for it. */
   canJoin(user: GpuUser, placement: Placement): boolean {
     const key = grantKey(grantOf(placement));
     const isAlike = (other: GpuUser | undefined, grant: GpuGrant): boolean =>
@@ -91,7 +90,7 @@ export class GpuContainers {
     );
   }
 
-  /** An activation runs in a container. */
+  /** Notes that an activation runs in a container. */
   began(user: GpuUser, containerId: string): void {
     const { activationId } = user;
     const placed = this.admitted.get(activationId)?.grant.share;
@@ -105,13 +104,13 @@ export class GpuContainers {
     one.lastUser = user;
   }
 
-  /** A container has loaded a function's code, in so many ms. */
+  /** Notes that a container has loaded a function's code, in `ms`. */
   loaded(containerId: string, ms: number): void {
     const one = this.containers.get(containerId);
     if (one !== undefined) one.loadedMs = ms;
   }
 
-  /** An activation is over at `now` (epoch ms), whether it ran or not. Gives the container that it ran in. */
+  /** Notes that an activation is over at `now` (epoch ms), after a run or without one. Returns the container of its run. */
   ended({ activationId }: GpuUser, now: number): GpuContainer | undefined {
     this.admitted.delete(activationId);
     const containerId = this.running.get(activationId);
@@ -121,7 +120,7 @@ export class GpuContainers {
     return one;
   }
 
-  /** Activations that were let in on a device or slice and do not run yet, but `activationId`'s own. */
+  /** Activations other than `activationId` that were admitted to a device or slice and do not run yet. */
   awaited(place: string, activationId: string): { user: GpuUser; grant: GpuGrant }[] {
     const others = [...this.admitted].filter(
       ([id, { grant }]) => id !== activationId && placesOf(grant).includes(place),
@@ -141,12 +140,12 @@ export class GpuContainers {
     return this.all().filter((one) => one.grant.devices.includes(device));
   }
 
-  /** On a device that is not cut, or on a slice. */
+  /** Containers on a device that is not cut, or on a slice. */
   at(place: string): GpuContainer[] {
     return this.all().filter((one) => placesOf(one.grant).includes(place));
   }
 
-  /** Memory of a device or slice that runs have, or that was promised, MiB. */
+  /** Memory of a device or slice that busy containers have or that is reserved, MiB. */
   busyMiB(place: string): number {
     let sum = 0;
     for (const one of this.containers.values()) {
@@ -156,7 +155,7 @@ export class GpuContainers {
     return sum;
   }
 
-  /** As the GPU table shows them. */
+  /** The containers as rows of the GPU table. */
   rows(): Resident[] {
     return this.all().flatMap((one) => one.grant.devices.map((device) => rowOf(one, device)));
   }
@@ -185,7 +184,7 @@ function rowOf(one: GpuContainer, device: string): Resident {
   };
 }
 
-/** Its cap, or what it was seen to hold there if that is more, MiB. */
+/** Memory charged to a container on a place, MiB: its cap, or the memory held at the last look if that is more. */
 function chargeMiB({ grant, heldMiB }: GpuContainer, place: string): number {
   return Math.max(grant.share.memoryMiB, heldMiB?.get(place) ?? 0);
 }

@@ -1,4 +1,4 @@
-// What activations and the container factory report to the GPU agent.
+// Reports of activations and of the container factory to the GPU agent.
 import type { GpuIsolation, Placement } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -6,48 +6,48 @@ import type { GpuGrant, Container, ContainerFactory, ContainerSpec } from '../co
 import type { GpuAgent } from './gpu-agent.js';
 import type { Ending } from './healer.js';
 
-/** The activation that gets a GPU, and whose it is. */
+/** The GPU identity of an activation: its id and its owners. */
 export interface GpuUser {
   activationId: string;
   /** `/namespace/action` of its code. */
   action: string;
-  /** That it runs for. */
+  /** Invocation namespace. */
   namespace: string;
-  /** Where requests run as one: whose it is, as none of another subject runs with or after it in its container. */
+  /** Subject of the caller, set for requests that may run as a batch: a container serves batches of one subject only. */
   subject?: string;
   isolation: GpuIsolation;
-  /** Whether it is a sample: run to measure its time, and charged to no namespace. */
+  /** Set for a sample, whose run measures its function and is charged to no namespace. */
   isSample?: true;
 }
 
-/** Whether the container of one serves the other too, once it is free. */
+/** Whether the container of one activation may serve the other after it. */
 export function haveOneCaller(one: GpuUser | undefined, other: GpuUser): boolean {
   return one?.action === other.action && one.namespace === other.namespace && one.subject === other.subject;
 }
 
-/** What an activation with a GPU reports to the agent, and asks it. */
+/** Reports and questions of activations with a GPU to the agent. */
 export interface GpuRuns {
-  /** It runs in a container. */
+  /** Reports that an activation runs in a container. */
   began(user: GpuUser, container: string): void;
-  /** The container has loaded a function's code, in so many ms. */
+  /** Reports that a container has loaded a function's code, in `ms`. */
   loaded(container: string, ms: number): void;
-  /** It is over, or goes elsewhere, whether it ran or not. */
+  /** Reports that an activation is over or runs elsewhere, after a run or without one. */
   ended(user: GpuUser): void;
-  /** Why the agent ended a container; undefined if it did not. Known for the last 1000. */
+  /** Why the agent ended a container; undefined if it did not. The last 1000 endings are known. */
   endingOf(container: string): Ending | undefined;
 }
 
-/** What a placement grants. Of several devices the order does not matter, so that a warm process of the same ones serves. */
+/** The grant of a placement. Devices are sorted, so that a warm process on the same devices in another order serves. */
 export function grantOf({ devices, slice, share }: Placement): GpuGrant {
   return { devices: [...devices].sort(), ...(slice !== undefined && { slice }), share };
 }
 
-/** Equal for grants whose containers are interchangeable. */
+/** Key of a grant; equal for grants whose containers are interchangeable. */
 export function grantKey({ devices, slice, share }: GpuGrant): string {
   return `${slice ?? devices.join('+')} ${share.shareClass} ${share.memoryMiB}`;
 }
 
-/** Whose a message is. */
+/** The GPU identity of a message's activation. */
 export function gpuUserOf({ activationId, action, user, gpuNeed, sample }: ActivationMessage): GpuUser {
   return {
     activationId,
@@ -59,7 +59,7 @@ export function gpuUserOf({ activationId, action, user, gpuNeed, sample }: Activ
   };
 }
 
-/** The factory, which reports every container with a GPU to the agent. */
+/** A factory that reports every container with a GPU to the agent. */
 export function reportingFactory(
   factory: ContainerFactory,
   agent: Pick<GpuAgent, 'joined' | 'failed'>,

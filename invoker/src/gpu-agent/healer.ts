@@ -10,7 +10,7 @@ import type { Inventory, Place } from './inventory.js';
 
 /** Why the agent ended a container. */
 export interface Ending {
-  /** For the callers of functions in it. */
+  /** Error text for the callers of functions in the container. */
   text: string;
   /** Whether the function caused it, rather than the platform. */
   byAction: boolean;
@@ -26,17 +26,17 @@ export interface HealerParts {
   faultHistory: FaultHistory;
   clock: Clock;
   logger: Logger;
-  /** Destroys a container, a run in it or not. */
+  /** Destroys a container, idle or busy. */
   end(container: Container): void;
 }
 
-/** An enforcer is started again so often within ten minutes; then the device is cordoned. */
+/** Restarts of an enforcer within ten minutes, at most; then the device is cordoned. */
 const maxRestarts = 5;
 const restartsWithinMs = 600_000;
-/** Endings that are remembered: their activations ask within moments. */
+/** Endings that are remembered; activations ask for them within moments. */
 const maxEndings = 1000;
 
-/** Puts right what went wrong on a device, or keeps work off it. */
+/** Repairs faults of devices, or keeps work off faulty devices. */
 export class Healer {
   private readonly endings = new Map<string, Ending>();
   /** Epoch ms of the restarts of each place's enforcer. */
@@ -48,7 +48,7 @@ export class Healer {
     return this.endings.get(container);
   }
 
-  /** An event of the driver. */
+  /** Handles an event of the driver. */
   note(event: Exclude<DeviceEvent, { type: 'mig-changed' }>): void {
     const { inventory, logger } = this.parts;
     const { device } = event;
@@ -62,7 +62,7 @@ export class Healer {
     else inventory.setRecord(device, inventory.record(device));
   }
 
-  /** A device is gone: what runs on it ends, and says why. */
+  /** Marks a device as lost and ends its containers with this reason. */
   lose(device: string, why: string): void {
     const { inventory, gpuContainers } = this.parts;
     if (inventory.isLost(device)) return;
@@ -72,7 +72,7 @@ export class Healer {
     }
   }
 
-  /** Removes what idles on a device that is drained. */
+  /** Ends the idle containers of a drained device. */
   drain(device: string): void {
     const { inventory, gpuContainers } = this.parts;
     if (inventory.healthOf(device).state !== 'draining') return;
@@ -80,18 +80,18 @@ export class Healer {
     for (const one of idle) this.end(one, { text: 'The GPU is being drained.', byAction: false });
   }
 
-  /** Has a place's enforcer serve again, with new containers; those that it had are lost. */
+  /** Restarts a place's enforcer. The place's containers end with an error, and new ones take their place. */
   async restart(place: Place, problem: string): Promise<void> {
     const { inventory, gpuContainers, clock, logger } = this.parts;
     const { device, slice } = place;
     const id = slice ?? device.uuid;
     const nowMs = clock.now();
     const recent = (this.restarts.get(id) ?? []).filter((at) => nowMs - at < restartsWithinMs);
-    const trouble = `what enforces its shares fails again and again`;
+    const trouble = 'the enforcer of its shares fails repeatedly';
     if (recent.length >= maxRestarts) return inventory.setTrouble(device.uuid, trouble, true);
     inventory.setTrouble(device.uuid, trouble, false);
     this.restarts.set(id, [...recent, nowMs]);
-    logger.warn({ device: device.uuid, slice, problem }, 'what enforces the shares of a GPU is started again');
+    logger.warn({ device: device.uuid, slice, problem }, 'the enforcer of shares of a GPU is started again');
     const had = gpuContainers.on(device.uuid).filter(({ grant }) => grant.slice === slice);
     try {
       await inventory.reopen(place);
@@ -103,7 +103,7 @@ export class Healer {
     }
   }
 
-  /** Ends a container. */
+  /** Ends a container and remembers the reason. */
   end(one: GpuContainer, ending: Ending): void {
     const { container, grant } = one;
     one.ending = true;
@@ -125,7 +125,10 @@ export class Healer {
     this.drain(device);
   }
 
-  /** A function's fault. It hits every client of an MPS server; the one that ran alone caused it. */
+  /**
+   * Ends all clients of a device after a function's fault, which hits every client of an MPS server. An action that ran
+   * alone caused it.
+   */
   private replaceClients(device: string, text: string): void {
     const { gpuContainers, enforcer, faultHistory, clock } = this.parts;
     const there = gpuContainers.on(device);

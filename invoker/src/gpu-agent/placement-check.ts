@@ -1,4 +1,4 @@
-// The agent's own check of a placement, against what is on the device by now.
+// The agent's check of a placement against the present state of the device.
 import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
 import { refusing, mayShare } from '@gpuwhisk/gpu/place/fact-filters';
 import type { Account, Work, Tenant } from '@gpuwhisk/gpu/view/account';
@@ -7,34 +7,38 @@ import type { GpuContainers } from './gpu-containers.js';
 import { grantKey, grantOf, haveOneCaller } from './gpu-runs.js';
 import type { GpuUser } from './gpu-runs.js';
 
-/** What a placement is judged by. */
+/** The node's state that a placement is checked against. */
 interface PlacementView {
-  /** The greatest epoch that was seen. */
+  /** The greatest epoch known. */
   epoch: number;
-  /** Whether it may have missed a greater one: the cluster's state is out of reach. */
+  /** Whether the cluster's state is out of reach, so that a greater epoch may be unknown. */
   isCutOff: boolean;
   devices: readonly Device[];
   healthOf(device: string): DeviceHealth;
-  /** What a device or slice may give away in all, MiB. */
+  /** Memory of a device or slice that containers may claim in total, MiB. */
   capacityMiB(place: string): number;
-  /** What it can still give, counting what idles as free, MiB; Infinity for an activation that joins others. */
+  /**
+   * Free memory of a device or slice, idle containers counted as free, MiB; Infinity for an activation that joins others.
+   */
   freeMiB(place: string): number;
-  /** Whether a container that the placement counts on to go runs something again. */
+  /** Whether a container that the placement reclaims is busy again. */
   isBusy(container: string): boolean;
-  /** Who is on a device, or on the placement's slice of it. */
+  /** Occupancy of a device, or of the placement's slice of it. */
   occupancyOn(device: Device): PlaceOccupancy;
-  /** Processes on a device that are not the platform's. */
+  /** Number of processes on a device that are not the platform's. */
   workloadsOn(device: string): number;
   user: GpuUser;
 }
 
 /**
- * Why a placement is not taken; undefined if it is, on all of its devices. What changed since it was decided makes it void.
+ * Why a placement is refused; undefined if it is accepted on all of its devices. A placement is void if the node's state has
+ * changed so that it no longer fits.
  */
 export function placementProblem(placement: Placement, view: PlacementView): string | undefined {
   const { devices, slice, epoch, reclaim = [] } = placement;
   if (epoch < view.epoch) return `it was decided in epoch ${epoch}, and ${view.epoch} has begun`;
-  if (view.isCutOff) return 'its node does not reach the state of the cluster, and may not know who decides';
+  if (view.isCutOff)
+    return 'its node does not reach the state of the cluster, and may not know the deciding controller';
   const found = devices.map((uuid) => view.devices.find((one) => one.uuid === uuid));
   const [first, ...more] = found;
   if (devices.length === 0 || first === undefined) return `there is no device ${devices[0] ?? ''}`;
@@ -44,7 +48,7 @@ export function placementProblem(placement: Placement, view: PlacementView): str
     return 'several devices have to be alike, and shared alike';
   }
   const busy = reclaim.find((container) => view.isBusy(container));
-  if (busy !== undefined) return `container ${busy}, which was to make room, runs something again`;
+  if (busy !== undefined) return `container ${busy}, which was to be reclaimed, is busy again`;
   for (const device of found) {
     const problem = device === undefined ? 'a device is not there' : deviceProblem(device, placement, view);
     if (problem !== undefined) return problem;
@@ -69,7 +73,7 @@ function deviceProblem(device: Device, { slice, share, devices }: Placement, vie
     staying,
   };
   const { action, namespace, isolation } = view.user;
-  // Bounds of namespaces are the scheduler's to know.
+  // Namespaces' bounds are checked by the scheduler.
   const work: Work = {
     action,
     namespace,
@@ -92,7 +96,7 @@ function tenant(user: GpuUser | undefined, { devices }: GpuGrant): Tenant {
   return { ...user, gpus: devices.length };
 }
 
-/** A tenant of a place, and what it is called in refusals. */
+/** A tenant of a place, with its name in refusals. */
 interface NamedTenant extends Tenant {
   name: string;
 }
@@ -100,13 +104,15 @@ interface NamedTenant extends Tenant {
 /** The tenants of a device or slice besides an activation's own instances. */
 interface PlaceOccupancy {
   staying: NamedTenant[];
-  /** Containers that run something. */
+  /** Number of busy containers. */
   busy: number;
-  /** Containers, those that idle and those that were promised included; an idle one that serves the activation is not. */
+  /** Number of containers, with idle and reserved ones, but without an idle one that serves the activation. */
   clients: number;
 }
 
-/** The tenants that stay on a place, or were promised it, beside an activation; containers that it reclaims do not. */
+/**
+ * The occupancy of a place besides an activation, with reservations, and without containers that the activation reclaims.
+ */
 export function occupancyOf(
   gpuContainers: GpuContainers,
   user: GpuUser,
@@ -137,7 +143,10 @@ export function occupancyOf(
   return occupancy;
 }
 
-/** Why a container cannot be started on a device now; undefined if it can: an MPS server serves a device, or several. */
+/**
+ * Why a container cannot start on its devices now, as an MPS server serves either one device or a set of several; undefined
+ * if it can.
+ */
 export function gangConflict(
   gpuContainers: GpuContainers,
   { devices }: GpuGrant,

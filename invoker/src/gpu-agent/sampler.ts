@@ -26,31 +26,31 @@ interface SamplerParts {
   unbound(): ReadonlySet<string>;
 }
 
-/** Looks at which the driver may fail before its devices are out of order. */
+/** Failed looks in a row before the devices count as out of order. */
 const maxFailures = 3;
-/** Every how many looks the enforcer is asked, about one place at a time: it may have to start programs for that. */
+/** Looks per check of the enforcer, of one place at a time: a check may start programs. */
 const askEvery = 5;
-/** Every how many looks it is asked whether processes that are none of ours are there at all. */
+/** Looks per check whether processes other than the platform's still exist. */
 const checkEvery = 5;
 
 const silent = 'the driver does not answer';
 const zombie = 'a process that has ended holds memory of it';
 
-/** Looks at the devices and at what is on them. */
+/** Samples the devices and the processes on them. */
 export class Sampler {
   private failures = 0;
   private looks = 0;
   private asked = 0;
   private last: DeviceStatus[] = [];
-  /** Container of each process that was seen; undefined: none of ours. */
+  /** By process id, its container; undefined for processes that are not the platform's. */
   private owners = new Map<number, string | undefined>();
-  /** Containers that had been added when that was found out. */
+  /** Value of GpuContainers.added when `owners` was determined. */
   private ownersOf = 0;
   private readonly confirmed = new Set<number>();
 
   constructor(private readonly parts: SamplerParts) {}
 
-  /** One look: the status of every device. What is out of order is put right on the way. Never rejects. */
+  /** One look: returns the status of every device, and starts repairs of faults. Never rejects. */
   async look(): Promise<DeviceStatus[]> {
     const { driver, inventory, contexts } = this.parts;
     let samples: DeviceSample[];
@@ -59,7 +59,7 @@ export class Sampler {
       this.failures = 0;
     } catch (error) {
       this.failures++;
-      if (this.failures === 1) this.parts.logger.warn({ error: String(error) }, 'the GPUs could not be looked at');
+      if (this.failures === 1) this.parts.logger.warn({ error: String(error) }, 'the GPUs could not be sampled');
       for (const { uuid } of inventory.devices) inventory.setTrouble(uuid, silent, this.failures >= maxFailures);
       return this.last;
     }
@@ -84,14 +84,14 @@ export class Sampler {
     return this.last;
   }
 
-  /** Finds out whose the new processes are, and forgets those that are gone. */
+  /** Finds the containers of new processes, and forgets ended processes. */
   private async identify(pids: readonly number[]): Promise<void> {
     const { processes, gpuContainers } = this.parts;
     const launchers = new Map<number, string>();
     for (const { container } of gpuContainers.all()) {
       if (container.hostPid !== undefined) launchers.set(container.hostPid, container.id);
     }
-    // What was seen while its container was starting had none.
+    // A process that was seen before its container was added has no container yet.
     const isUpToDate = this.ownersOf === gpuContainers.added;
     this.ownersOf = gpuContainers.added;
     const owners = new Map<number, string | undefined>();
@@ -111,7 +111,7 @@ export class Sampler {
     for (const one of gpuContainers.all()) {
       const now = held.get(one.container.id) ?? new Map<string, number>();
       const [device = ''] = one.grant.devices;
-      // Seen twice, so that it is not one that is just being made.
+      // Counted at the second sight, because the context may still be growing at the first.
       for (const [place, heldMiB] of one.lastUser === undefined && one.loadedMs === undefined ? now : []) {
         if (one.heldMiB?.get(place) === heldMiB) contexts.note(device, heldMiB);
       }
@@ -126,7 +126,7 @@ export class Sampler {
     }
   }
 
-  /** Asks once for each of our processes whether it is under its share. */
+  /** Confirms once for each of the platform's processes that it is under its share. */
   private async confirm(): Promise<void> {
     const { enforcer, gpuContainers, healer } = this.parts;
     if (enforcer.name === 'none') return;
@@ -158,7 +158,7 @@ export class Sampler {
     if (problem !== undefined) await healer.restart(place, problem);
   }
 
-  /** Only the driver can free the memory of a process that has ended: no new work until it is free. */
+  /** Keeps new work off devices with memory of ended processes, which only the driver can free. */
   private async checkProcesses(): Promise<void> {
     const { processes, inventory } = this.parts;
     for (const { uuid, processes: there } of this.last) {
@@ -170,19 +170,19 @@ export class Sampler {
 
 const isOurs = ({ container }: GpuProcess): boolean => container !== undefined;
 
-/** What the figures of a moment mean for the GPU table. */
+/** Facts by which samples become statuses of the GPU table. */
 interface SampleView {
   devices: readonly Device[];
-  /** The container that a process of the host is in; undefined: it is none of ours. */
+  /** The container of a host process; undefined if the process is not the platform's. */
   containerOf(pid: number): string | undefined;
   healthOf(device: string): DeviceHealth;
-  /** What a context takes of a device, MiB; undefined: not measured yet. */
+  /** Measured size of a context on a device, MiB; undefined if none was measured yet. */
   contextMiB(device: string): number | undefined;
-  /** Epoch ms. */
+  /** Time of the samples, epoch ms. */
   at: number;
 }
 
-/** The status of every device; one that was not sampled keeps nothing but its health. */
+/** The status of every device; a device without a sample has only its health. */
 export function deviceStatuses(samples: readonly DeviceSample[], view: SampleView): DeviceStatus[] {
   const byUuid = new Map(samples.map((sample) => [sample.uuid, sample]));
   return view.devices.map(({ uuid }) => {
@@ -203,7 +203,7 @@ function owned(process: DeviceSample['processes'][number], view: SampleView): Gp
   return container === undefined ? { ...process } : { ...process, container };
 }
 
-/** What processes that are none of ours hold, by device or slice, MiB. */
+/** Memory held by processes other than the platform's, by device or slice, MiB. */
 function foreignMemory(statuses: readonly DeviceStatus[]): Map<string, number> {
   const foreign = new Map<string, number>();
   for (const { uuid, processes } of statuses) {
@@ -214,7 +214,7 @@ function foreignMemory(statuses: readonly DeviceStatus[]): Map<string, number> {
   return foreign;
 }
 
-/** What each container holds, by device or slice, MiB. */
+/** Memory held by each container, by device or slice, MiB. */
 function containerMemory(statuses: readonly DeviceStatus[]): Map<string, Map<string, number>> {
   const held = new Map<string, Map<string, number>>();
   for (const { uuid, processes } of statuses) {
@@ -228,8 +228,8 @@ function containerMemory(statuses: readonly DeviceStatus[]): Map<string, Map<str
 }
 
 /**
- * What a CUDA context takes of a device, as measured on the processes that idle before their first function: the least that
- * one of them holds. It goes by the driver, the type of the device and how that is shared, since an MPS client's is smaller.
+ * Sizes of CUDA contexts: the least memory of processes that idle before their first function. A size applies to a driver, a
+ * type of device and a sharing mode, since the context of an MPS client is smaller.
  */
 export class ContextSizes {
   private readonly keys = new Map<string, string>();
@@ -241,14 +241,14 @@ export class ContextSizes {
     for (const { uuid, type, mode } of devices) this.keys.set(uuid, `${this.driver} ${type} ${mode}`);
   }
 
-  /** A process that has run no function yet holds so much, MiB. */
+  /** Notes the memory of a process that has run no function yet, MiB. */
   note(device: string, heldMiB: number): void {
     const key = this.keys.get(device);
     if (key === undefined || heldMiB <= 0) return;
     this.sizes.set(key, Math.min(heldMiB, this.sizes.get(key) ?? Infinity));
   }
 
-  /** MiB; undefined: none was measured yet. */
+  /** Size of a context on a device, MiB; undefined if none was measured yet. */
   of(device: string): number | undefined {
     return this.sizes.get(this.keys.get(device) ?? '');
   }

@@ -1,10 +1,9 @@
-// Work that is done once for all who ask for it, and work of which only so much runs at once.
+// Work that concurrent callers share, and work that is bounded in number.
 import type { Clock } from '@gpuwhisk/common/system/clock';
 
 /**
- * Work that is done once per key however many ask for it: callers share the promise, also after it was kept. A
- * failure is remembered for `failureKeptMs`, so that a hopeless job is not tried on every invocation, nor given
- * up for ever.
+ * Work that is done once per key: all callers share the promise, also after it is fulfilled. A failure is kept for
+ * `failureKeptMs`, so that failing work is retried, but not at every invocation.
  */
 export class SharedWork<T> {
   private readonly byKey = new Map<string, Promise<T>>();
@@ -14,17 +13,19 @@ export class SharedWork<T> {
     private readonly failureKeptMs: number,
   ) {}
 
-  /** The next call for `key` starts the work again; if `result` is given, only if that is the kept one. */
+  /**
+   * Discards the result for `key`, so that the next call starts the work again. With `result`, only if this is the kept one.
+   */
   forget(key: string, result: Promise<T> | undefined = this.byKey.get(key)): void {
     if (this.byKey.get(key) === result) this.byKey.delete(key);
   }
 
-  /** Resolves once what was started has ended, well or not. */
+  /** Resolves once all work has ended, with success or not. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.byKey.values());
   }
 
-  /** The result for `key`, from `work` if nothing was started or kept. */
+  /** The kept result for `key`, or else that of `work`. */
   do(key: string, work: () => Promise<T>): Promise<T> {
     const known = this.byKey.get(key);
     if (known) return known;
@@ -37,12 +38,15 @@ export class SharedWork<T> {
   }
 }
 
-/** Work is refused: too much of it waits. */
+/** Work is refused, because too much of it waits. */
 export class TooMuchWaits extends Error {
   override name = 'TooMuchWaits';
 }
 
-/** Runs at most `atOnce` works at a time, in their order; with `maxWaiting` waiting the next is rejected with TooMuchWaits. */
+/**
+ * Returns a function that runs at most `atOnce` works at a time, in order. It rejects with TooMuchWaits if `maxWaiting`
+ * wait.
+ */
 export function bounded(atOnce: number, maxWaiting: number): <Result>(work: () => Promise<Result>) => Promise<Result> {
   const waiting: (() => void)[] = [];
   let running = 0;

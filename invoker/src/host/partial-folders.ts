@@ -2,20 +2,20 @@ import { access, chmod, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, rea
 import { dirname, join } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 
-/** Names of folders that are being filled start with this. */
+/** Prefix of the names of folders that are being filled. */
 export const partialPrefix = '.partial-';
 
-/** Longer than any installation may take, so that one under way in another process is left alone; ms. */
+/** Age of an abandoned folder, ms: longer than any installation, which may be under way in another process. */
 const abandonedMs = 1_800_000;
 
 /**
- * Has a folder filled that is not there, under another name until it is whole. Gives whether this call did so: another process
- * may have been first. Rejects as `fill` does; nothing of it stays then.
+ * Fills a missing folder, under another name until it is complete. Resolves with false if the folder exists or another
+ * process was first. Rejects as `fill` does and removes the partial folder then.
  */
 export async function fillFolder(folder: string, fill: (partial: string) => Promise<void>): Promise<boolean> {
   if (await isThere(folder)) return false;
   await mkdir(dirname(folder), { recursive: true });
-  // As sandboxes see it: without links.
+  // The real path, as sandboxes see the folder without links.
   const partial = await mkdtemp(join(await realpath(dirname(folder)), partialPrefix));
   try {
     await fill(partial);
@@ -45,24 +45,24 @@ export async function removeAbandoned(root: string, clock: Clock): Promise<void>
     const folder = join(root, name);
     const changedMs = await stat(folder).then(
       (found) => found.mtimeMs,
-      () => clock.now(), // Finished in this moment.
+      () => clock.now(), // The folder has just been completed.
     );
     if (clock.now() - changedMs > abandonedMs) await rm(folder, { recursive: true, force: true });
   }
 }
 
 const processes = '/proc';
-/** What a process was started with, and what it sees mounted. */
+/** Files of a process that may contain names: its command line and its mounts. */
 const tellingFiles = ['cmdline', 'mountinfo'];
 
-/** Which of these names of files a process of this machine was given; undefined where processes cannot be seen. */
+/** The names that occur in a command line or mount of a process of this machine; undefined if processes are not visible. */
 export async function namedByProcesses(names: readonly string[]): Promise<Set<string> | undefined> {
   const pids = await namesIn(processes);
   if (pids === undefined) return undefined;
   const named = new Set<string>();
   for (const pid of pids) {
     for (const file of /^\d+$/.test(pid) ? tellingFiles : []) {
-      // It may have ended since.
+      // The process may have ended.
       const text = await readFile(join(processes, pid, file), 'utf8').catch(() => '');
       for (const name of names) if (text.includes(name)) named.add(name);
     }

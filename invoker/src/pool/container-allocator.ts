@@ -15,19 +15,19 @@ import { UnassignedContainers } from './unassigned-containers.js';
 
 /** Bounds on containers. */
 export interface AllocatorOptions extends StemCellOptions {
-  /** Memory that all containers may claim together, by their specs, MiB. */
+  /** Total memory that containers may claim by their specs, MiB. */
   memoryMiB: number;
-  /** That of GPUs; absent: there are none. */
+  /** Memory of GPUs; absent on nodes without GPUs. */
   devices?: DeviceBudget;
-  /** Containers that are started at once, at most. */
+  /** Largest number of containers that start at once. */
   maxStarting: number;
   /** Idle time after which a container is frozen, and may serve another action of its namespace, ms. */
   pauseGraceMs: number;
 }
 
-/** Others' idle turns are passed over for this long before an action without any container takes their memory, ms. */
+/** Wait after which an action without any container takes the memory of other actions' containers between runs, ms. */
 const starvedAfterMs = 100;
-/** How long a launch waits for memory, and how often it looks, ms. */
+/** Longest wait of a launch for memory, and the interval of its checks, ms. */
 const launchWaitMs = 10_000;
 const launchLookMs = 20;
 
@@ -46,14 +46,14 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     private readonly options: AllocatorOptions,
     private readonly logger: Logger,
     private readonly queues: Map<string, ActionQueue<Job>>,
-    /** Called when an action has a free slot more. */
+    /** Called when an action has a new free slot. */
     private readonly serve: (queue: ActionQueue<Job>) => void,
   ) {
     this.unassigned = new UnassignedContainers(factory, clock, options, logger, () => this.unblock());
     this.eviction = new Eviction(factory, clock, queues, this.unassigned, this);
   }
 
-  /** Destroys every container, busy ones too. */
+  /** Destroys every container, also busy ones. */
   async close(): Promise<void> {
     this.closing = true;
     this.eviction.close();
@@ -64,7 +64,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     await this.unassigned.removals.settled();
   }
 
-  /** Destroys a container wherever it is. */
+  /** Destroys a container in any state. */
   end(container: Container): void {
     const { stemCells, unloaded } = this.unassigned;
     for (const store of [stemCells, unloaded]) if (store.has(container)) return store.replace(container);
@@ -81,7 +81,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
       );
   }
 
-  /** Finds containers for the jobs that wait, as many as are worth it and possible. */
+  /** Allocates containers for waiting jobs, as many as are worthwhile and possible. */
   grow(queue: ActionQueue<Job>): void {
     const { spec } = queue;
     const { maxStarting, pauseGraceMs } = this.options;
@@ -101,7 +101,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
           this.create(queue);
           continue;
         }
-        // For a further container only warm ones that were not used for a while are evicted.
+        // A further container of an action evicts only containers that have idled for `pauseGraceMs`.
         if (this.eviction.makeRoom(queue, queue.members.size > 0 ? pauseGraceMs : 0)) continue;
       }
       this.blocked.add(queue);
@@ -110,7 +110,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     if (queue.waiting.length === 0 || queue.starting > 0) this.blocked.delete(queue);
   }
 
-  /** No job of the action waits any more. */
+  /** Called when no job of the action waits any more. */
   settle(queue: ActionQueue<Job>): void {
     this.blocked.delete(queue);
     queue.backlog.reset();
@@ -120,7 +120,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     this.join(queue, this.member(container, container.canUnload ? 'injected' : 'prewarmed', 0));
   }
 
-  /** Finds containers for those that wait for memory or a start slot. */
+  /** Allocates containers for actions that wait for memory or a start slot. */
   unblock(): void {
     if (this.closing || this.blocked.size === 0) return;
     for (const queue of [...this.blocked]) {
@@ -130,19 +130,21 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     }
   }
 
-  /** Starts stem cells that memory was lacking for, unless actions wait for it. */
+  /** Starts stem cells that lacked memory, unless actions wait for memory. */
   refillLacking(): void {
     if (this.blocked.size === 0) this.unassigned.stemCells.refillLacking();
   }
 
   forget(queue: ActionQueue<Job>): void {
     if (queue.members.size > 0 || queue.waiting.length > 0 || queue.starting > 0 || queue.readying > 0) return;
-    // A slow removal may end when the action has a new queue already.
+    // The action may have a new queue by the end of a slow removal.
     if (this.queues.get(queue.key) === queue) this.queues.delete(queue.key);
     this.blocked.delete(queue);
   }
 
-  /** An action that has no container at all, came before this one's next job and waits for memory. */
+  /**
+   * An action without any container that waits for memory longer than this action's next job; undefined if there is none.
+   */
   starvedBefore(queue: ActionQueue<Job>): ActionQueue<Job> | undefined {
     const first = this.firstStarved();
     if (first === undefined || first === queue || !this.unassigned.memory.helps(queue.spec, first.spec))
@@ -151,7 +153,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     return head === undefined || head.sinceMs > (first.waiting.peek()?.sinceMs ?? Infinity) ? first : undefined;
   }
 
-  /** Readies a container for the next run that finds the others busy, if none is and there is memory for it. */
+  /** Readies a container for the next run that finds the others busy, if no other is readied and there is memory. */
   readyAnother(queue: ActionQueue<Job>, job: Job): void {
     if (queue.readying > 0 || this.closing || queue.idleCount() > 0) return;
     const { namespace, spec } = queue;
@@ -164,14 +166,14 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
   }
 
   /**
-   * Starts a container of the action and loads its code before any run needs it, idle ones of the action or not. Resolves
-   * with the reason if that fails; it waits `launchWaitMs` for memory at most.
+   * Starts a container of the action and loads its code ahead of runs, even if the action has idle containers. Waits at most
+   * `launchWaitMs` for memory. Resolves with the reason of a failure, or undefined.
    */
   async launch(queue: ActionQueue<Job>, job: Job): Promise<string | undefined> {
     const { spec } = queue;
     const untilMs = this.clock.monotonicMs() + launchWaitMs;
     let madeRoom = false;
-    // The queue is kept while it waits.
+    // Keeps the queue from being forgotten during the wait.
     queue.readying++;
     try {
       while (!this.closing) {
@@ -189,7 +191,10 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     }
   }
 
-  /** Loads the code into `ready`, or into a new container whose memory is claimed. Resolves with the reason if that fails. */
+  /**
+   * Loads the code into `ready`, or into a new container whose memory is claimed. Resolves with the reason of a failure, or
+   * undefined.
+   */
   private async load(
     queue: ActionQueue<Job>,
     job: Job,
@@ -209,7 +214,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
       if (member.initialized && !this.closing) this.join(queue, member);
       else this.unassigned.removals.remove(container);
       this.eviction.trim(queue);
-      if (problem === undefined && member.gone) return 'its namespace keeps as many idle instances as it may';
+      if (problem === undefined && member.gone) return 'its namespace has its maximum of idle instances';
       return problem;
     } catch (error) {
       if (ready === undefined) this.unassigned.memory.release(spec);
@@ -241,7 +246,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     const advice = adviseGrowth(queue, this.clock.monotonicMs());
     const youngest = [...queue.members].at(-1);
     if (advice === 'drop' && queue.members.size > 1 && youngest !== undefined) {
-      // The last one that was added takes no more runs.
+      // The container that was added last takes no more runs.
       youngest.retiring = true;
       queue.remove(youngest);
       if (youngest.active === 0) this.eviction.leave(queue, youngest);
@@ -249,7 +254,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     return advice === 'add';
   }
 
-  /** Looks again once the head of the queue has waited as long as a start takes. */
+  /** Checks the queue again once its head has waited as long as a start takes. */
   private checkLater(queue: ActionQueue<Job>): void {
     if (queue.checkSet) return;
     queue.checkSet = true;
@@ -303,7 +308,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     this.serve(queue);
   }
 
-  /** A container has ended or is to; a run on it sees that as its outcome. */
+  /** Removes a container that has ended or will be ended; its runs get the end as their outcome. */
   private lost(queue: ActionQueue<Job>, member: PoolMember): void {
     if (!queue.members.has(member)) return;
     member.retiring = true;
@@ -313,7 +318,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
   }
 }
 
-/** A container of the action that has no code yet: it was unloaded to make room. */
+/** A container of the action without code, which was unloaded for the action; undefined if there is none. */
 function takeSpare<Job extends PoolJob<Job>>(queue: ActionQueue<Job>): Container | undefined {
   const spare = queue.free.find((member) => !member.initialized && member.active === 0);
   if (spare !== undefined) queue.remove(spare);

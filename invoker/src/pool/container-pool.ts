@@ -15,28 +15,28 @@ export interface PoolOptions extends AllocatorOptions {
   idleContainerMs: number;
 }
 
-/** What a pool holds at one moment. */
+/** Contents of a pool at one moment. */
 export interface PoolSnapshot {
   claimedMiB: number;
-  /** Containers of actions. */
+  /** Number of actions' containers. */
   containers: number;
   idle: number;
-  /** Containers that wait for an action yet to come. */
+  /** Number of containers that wait for a future action. */
   prewarmed: number;
   waitingJobs: number;
 }
 
 const sweepEveryMs = 1000;
-/** A guess of a cold start until one was measured, ms. */
+/** Assumed time of a cold start until one is measured, ms. */
 const firstStartMs = 100;
 
 /**
- * Finds each job a container: a warm one of its action; else one that waits for an action; else one that idles with
- * another action of its namespace, once that is unloaded; else a new one if the memory is there, if need be after removing
- * idle ones, the longest idle first; else the job waits.
+ * Finds each job a container, in this order: a warm one of its action; one that waits for an action; an idle one of another
+ * action of the namespace, after an unload; a new one, if needed after eviction of idle ones, the longest idle first.
+ * Otherwise the job waits.
  *
- * An action that has containers gets another only when the wait for those is expected to outlast a start: runs
- * much shorter than a cold start are served better by queueing for a millisecond.
+ * An action with containers gets another one only if the expected wait exceeds the time of a start: runs much shorter than a
+ * cold start are served better after a millisecond in the queue.
  */
 export class ContainerPool<Job extends PoolJob<Job>> {
   private readonly queues = new Map<string, ActionQueue<Job>>();
@@ -58,7 +58,7 @@ export class ContainerPool<Job extends PoolJob<Job>> {
     return this.allocator.unassigned.stemCells.fill();
   }
 
-  /** Takes a job; it ends in `run` or `fail`. */
+  /** Takes a job, and calls its `run` or `fail` in the end. */
   submit(job: Job): void {
     if (job.spec.memoryMiB > this.options.memoryMiB) {
       job.fail(
@@ -81,7 +81,7 @@ export class ContainerPool<Job extends PoolJob<Job>> {
     this.serve(queue);
   }
 
-  /** Has a container of the job's action started and its code loaded, for jobs to come; it ends in `launched`. */
+  /** Starts a container of the job's action and loads its code, for future jobs; calls the job's `launched` in the end. */
   launch(job: Job): void {
     void this.allocator.launch(this.queueOf(job), job).then((problem) => job.launched?.(problem));
   }
@@ -99,17 +99,17 @@ export class ContainerPool<Job extends PoolJob<Job>> {
     return { claimedMiB, containers, idle, prewarmed: this.prewarmed().length, waitingJobs };
   }
 
-  /** Containers that are ready for an action yet to come. */
+  /** Containers that are ready for a future action. */
   prewarmed(): Container[] {
     return this.allocator.unassigned.list();
   }
 
-  /** Destroys a container whatever it does; a run in it ends as lost. */
+  /** Destroys a container, idle or busy; its runs end as lost. */
   end(container: Container): void {
     this.allocator.end(container);
   }
 
-  /** Destroys every container, busy ones too. */
+  /** Destroys every container, also busy ones. */
   async close(): Promise<void> {
     this.closing = true;
     await this.allocator.close();
@@ -127,7 +127,7 @@ export class ContainerPool<Job extends PoolJob<Job>> {
 
   private start(queue: ActionQueue<Job>, member: PoolMember, job: Job): void {
     const startedMs = this.clock.monotonicMs();
-    // Readied ahead and taken now: the next long run shall find one, too.
+    // The job takes a container that was readied ahead; another one is readied for the next long run.
     const takesReadied = member.initialized && !member.used;
     if (takesReadied && job.readiesAhead && (queue.runMs ?? 0) > longRunMs) this.allocator.readyAnother(queue, job);
     const run = (): void => {
@@ -178,7 +178,7 @@ export class ContainerPool<Job extends PoolJob<Job>> {
     this.allocator.unblock();
   }
 
-  /** Hands waiting jobs to free slots, once they need not wait for others to start with. */
+  /** Gives free slots to waiting jobs whose batch need not wait for further jobs. */
   private serve(queue: ActionQueue<Job>): void {
     while (queue.waiting.length > 0) {
       const waitMs = queue.free.length === 0 ? 0 : queue.batchWaitMs(this.clock.monotonicMs());
@@ -210,7 +210,7 @@ export class ContainerPool<Job extends PoolJob<Job>> {
     });
   }
 
-  /** Freezes containers that idle, and takes those that idled for long from their action, and then from their namespace. */
+  /** Freezes idle containers. Long idle ones leave their action, and later their namespace. */
   private sweep(): void {
     const { pauseGraceMs, idleContainerMs } = this.options;
     const { eviction, unassigned } = this.allocator;
@@ -224,7 +224,7 @@ export class ContainerPool<Job extends PoolJob<Job>> {
       }
     }
     unassigned.unloaded.expire(idleContainerMs);
-    // What a stem cell that was starting held back can be given up now.
+    // Stem cells that were starting at the last attempt can be given up now.
     this.allocator.unblock();
     this.allocator.refillLacking();
   }

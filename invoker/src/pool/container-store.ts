@@ -15,15 +15,15 @@ export interface ContainerStore {
   /** The containers that can be taken now. */
   list(): Container[];
   has(container: Container): boolean;
-  /** Destroys a container that is out of order, and starts another one where the store keeps a number of them. */
+  /** Destroys a faulty container, and starts another one if the store keeps a fixed number. */
   replace(container: Container): void;
 }
 
-/** Tells the present owner of a container that it has ended by itself. Each container has one owner at a time. */
+/** Notifies the present owner of a container that the container has ended by itself. A container has one owner at a time. */
 export class ExitWatch {
   private readonly callbacks = new Map<Container, () => void>();
 
-  /** Calls `lost` if the container ends, in place of the callback that was set before. */
+  /** Sets the callback for the container's end, in place of an earlier one. */
   set(container: Container, lost: () => void): void {
     if (!this.callbacks.has(container)) void container.exited.then(() => this.ended(container));
     this.callbacks.set(container, lost);
@@ -45,7 +45,7 @@ export class ContainerRemovals {
     private readonly logger: Logger,
   ) {}
 
-  /** Destroys a container whose memory is claimed; `removed` is called when it is gone. */
+  /** Destroys a container whose memory is claimed; calls `removed` after its end. */
   remove(container: Container, removed?: () => void): void {
     this.memory.leaving(container.spec);
     const removal = container
@@ -61,7 +61,7 @@ export class ContainerRemovals {
     this.pending.add(removal);
   }
 
-  /** Resolves when all that were removed by now are gone. */
+  /** Resolves when all containers removed so far have ended. */
   async settled(): Promise<void> {
     await Promise.all(this.pending);
   }

@@ -1,4 +1,4 @@
-// Eviction of containers from their actions, and the order in which idle ones are chosen.
+// Eviction of containers from their actions, and the order in which idle containers are chosen.
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerFactory } from '../containers/container-factory.js';
 import type { ActionQueue, PoolJob } from './action-queue.js';
@@ -9,13 +9,13 @@ import type { UnassignedContainers } from './unassigned-containers.js';
 
 /** The allocator as eviction uses it. */
 export interface Allocator<Job extends PoolJob<Job>> {
-  /** An unloaded container is the action's. */
+  /** Gives an action an unloaded container. */
   adopt(queue: ActionQueue<Job>, container: Container): void;
-  /** The jobs of the action wait for another container than the one they were to get. */
+  /** Allocates a container for the jobs of an action, which do not get the expected one. */
   grow(queue: ActionQueue<Job>): void;
-  /** The action may have nothing left, here or waiting. */
+  /** Discards the action's queue if it has neither containers nor jobs. */
   forget(queue: ActionQueue<Job>): void;
-  /** A container has become available that any action may want. */
+  /** Called when a container has become available for any action. */
   unblock(): void;
 }
 
@@ -31,12 +31,12 @@ export class Eviction<Job extends PoolJob<Job>> {
     private readonly allocator: Allocator<Job>,
   ) {}
 
-  /** From now on all that leave are destroyed. */
+  /** Ends unloading: containers that leave their action later are destroyed. */
   close(): void {
     this.closing = true;
   }
 
-  /** A container takes no more runs of its action; `starved` is an action that waits for its memory. */
+  /** Takes a container without further runs from its action. `starved` is an action that waits for the memory. */
   leave(queue: ActionQueue<Job>, member: PoolMember, starved?: ActionQueue<Job>): void {
     const idle = { queue, member };
     const isOfUse = member.disposition !== 'discard' && member.container.canUnload;
@@ -44,7 +44,7 @@ export class Eviction<Job extends PoolJob<Job>> {
     else this.recycle(idle, starved ?? (queue.waiting.length > 0 ? queue : undefined));
   }
 
-  /** A container has been idle for so long that its action does without: others of the namespace may use it. */
+  /** Takes a long idle container from its action, for other actions of the namespace. */
   retire(queue: ActionQueue<Job>, member: PoolMember): void {
     const { unloaded, unloading } = this.unassigned;
     const isOfUse = member.container.canUnload && unloaded.hasRoom(queue.namespace, unloading.count(queue.namespace));
@@ -52,12 +52,15 @@ export class Eviction<Job extends PoolJob<Job>> {
     else this.discard(queue, member);
   }
 
-  /** Destroys what idles with a GPU beyond what the action's namespace keeps: what has no action first, then the longest idle. */
+  /**
+   * Destroys idle containers with a GPU beyond the number that the namespace keeps: those without an action first, then the
+   * longest idle.
+   */
   trim({ namespace, keepsWarm, spec }: ActionQueue<Job>): void {
     if (keepsWarm === undefined || spec.gpu === undefined) return;
     const unloaded = this.unassigned.unloaded.withGpu(namespace);
     const queues = [...this.queues.values()].filter((one) => one.namespace === namespace && one.spec.gpu !== undefined);
-    // A container whose action has jobs that wait for others to start with does not idle.
+    // A container does not count as idle while its action's jobs wait for others of their batch.
     const idle = idleMembers(
       queues.filter(({ waiting }) => waiting.length === 0),
       Infinity,
@@ -74,7 +77,9 @@ export class Eviction<Job extends PoolJob<Job>> {
     this.unassigned.removals.remove(member.container, () => this.allocator.forget(queue));
   }
 
-  /** Unloads for `queue` a container that idles with another action of the namespace for `minIdleMs`; whether there is one. */
+  /**
+   * Unloads for `queue` a container of another action of the namespace that has idled for `minIdleMs`; whether there is one.
+   */
   takeFromOther(queue: ActionQueue<Job>, minIdleMs: number): boolean {
     const found = idleMembers(this.queues.values(), this.clock.monotonicMs() - minIdleMs).find((idle) =>
       canServe(this.factory, idle, queue),
@@ -85,8 +90,8 @@ export class Eviction<Job extends PoolJob<Job>> {
 
   /**
    * Gives up containers until there will be memory for another one of `queue`: unloaded ones, stem cells for cold starts,
-   * those that idle for `minIdleMs`, other stem cells; none if that would not do. Whether one of those that idle will serve
-   * the action instead.
+   * containers that have idled for `minIdleMs`, other stem cells. Gives up none if all of them would not suffice. Returns
+   * whether an idle container will serve the action instead.
    */
   makeRoom(queue: ActionQueue<Job>, minIdleMs: number): boolean {
     const { memory } = this.unassigned;
@@ -120,7 +125,7 @@ export class Eviction<Job extends PoolJob<Job>> {
     return false;
   }
 
-  /** Unloads a container's action, for `target` or else for whichever action of the namespace comes. */
+  /** Unloads a container's action, for `target` or else for any action of the namespace. */
   private recycle({ queue, member }: IdleMember<Job>, target?: ActionQueue<Job>): void {
     queue.remove(member);
     if (member.gone) return;
@@ -141,8 +146,8 @@ export class Eviction<Job extends PoolJob<Job>> {
   }
 
   /**
-   * Has an action wait for a container that is being unloaded, but only as long as a start takes: then it looks for another
-   * one besides. The function that is returned ends the wait.
+   * Lets an action wait for a container that is being unloaded, at most for the time of a start; then it looks for a further
+   * one. The returned function ends the wait.
    */
   private expect(queue: ActionQueue<Job>): () => void {
     let isExpected = true;
@@ -167,8 +172,8 @@ interface IdleMember<Job extends PoolJob<Job>> {
 }
 
 /**
- * Containers that idle since `untilMs` (monotonic) or longer, in the order in which they make room: first those of actions
- * that have several, the longest idle first.
+ * Containers idle since `untilMs` (monotonic) or longer, in the order of eviction: first those of actions with several
+ * containers, each group with the longest idle first.
  */
 function idleMembers<Job extends PoolJob<Job>>(queues: Iterable<ActionQueue<Job>>, untilMs: number): IdleMember<Job>[] {
   const idle: (IdleMember<Job> & { isOnly: boolean })[] = [];
@@ -182,7 +187,7 @@ function idleMembers<Job extends PoolJob<Job>>(queues: Iterable<ActionQueue<Job>
   return idle.sort((a, b) => Number(a.isOnly) - Number(b.isOnly) || a.member.lastUsedMs - b.member.lastUsedMs);
 }
 
-/** The members that give up `neededMiB` together, from the first on. */
+/** The first members that have `neededMiB` together. */
 function enoughOf<Job extends PoolJob<Job>>(
   idle: readonly IdleMember<Job>[],
   neededMiB: number,
@@ -197,7 +202,7 @@ function enoughOf<Job extends PoolJob<Job>>(
   });
 }
 
-/** Whether a container of another action can, unloaded, serve `queue` as one that is made for it. */
+/** Whether a container of another action can serve `queue` after an unload. */
 function canServe<Job extends PoolJob<Job>>(
   factory: ContainerFactory,
   { queue: from, member }: IdleMember<Job>,

@@ -8,20 +8,20 @@ import type { Measure } from './memory-budget.js';
 /** Stem cells of one spec. */
 export interface StemCellConfig {
   spec: ContainerSpec;
-  /** Kept at hand from the start on. */
+  /** Number of cells from the start on. */
   initialCount: number;
-  /** How long after the pool's start they begin, ms; default 0. */
+  /** Delay of their start after the pool's start, ms; default 0. */
   startAfterMs?: number;
-  /** Follows the number of cold starts: clamp(coldStarts / threshold · increment, minCount, maxCount). */
+  /** Number of cells by cold starts: clamp(coldStarts / threshold · increment, minCount, maxCount). */
   reactive?: { minCount: number; maxCount: number; ttlMs: number; threshold: number; increment: number };
 }
 
-/** Which containers are kept started ahead of need. */
+/** Settings of the containers that are started ahead of need. */
 export interface StemCellOptions {
   stemCells: readonly StemCellConfig[];
-  /** Whether there are some for specs that actions turn out to want, too. */
+  /** Whether there are also cells for specs that actions have requested. */
   stemCellsOnDemand: boolean;
-  /** Of those, for how many specs there are some on each GPU, at most; default 0. */
+  /** Largest number of requested specs with cells on each GPU; default 0. */
   gpuStemCells?: number;
 }
 
@@ -37,23 +37,25 @@ interface StemCellPool {
   starting: number;
   /** Cold starts of this spec since the last check. */
   coldStarts: number;
-  /** Made because an action wanted such a container, and given up when none does any more. */
+  /**
+   * Whether the cells exist because an action requested such a container; they are given up when no action does any longer.
+   */
   demanded: boolean;
-  /** Monotonic ms of the last time that a container of this spec was wanted. */
+  /** Monotonic ms of the last request for a container of this spec. */
   wantedMs: number;
-  /** Has less than is wanted because there was no memory. */
+  /** Whether cells are missing for lack of memory. */
   lacksMemory: boolean;
 }
 
 const checkEveryMs = 600_000;
 const refillAfterMs = 100;
-/** Specs that have stem cells only because an action wanted one, at most; the one longest unwanted makes room. */
+/** Largest number of specs with cells on request; the least recently requested is given up for a new one. */
 const maxDemanded = 16;
 const demandedForMs = 600_000;
 
 /**
- * Prewarmed containers per spec, refilled when used (OpenWhisk's ContainerPool). Beyond the configured specs there is one
- * for a next start of what started cold, or wanted modules loaded (annotation `warm`) that none had.
+ * Prewarmed containers per spec, refilled when used (OpenWhisk's ContainerPool). Besides the configured specs, there is a
+ * cell for each spec that recently had a cold start, or whose modules (annotation `warm`) no cell had loaded.
  */
 export class StemCells implements ContainerStore {
   private readonly pools: StemCellPool[];
@@ -73,7 +75,7 @@ export class StemCells implements ContainerStore {
     this.scheduleCheck();
   }
 
-  /** Starts what is missing, as early as each may be; resolves when those of the start have started or failed. */
+  /** Starts missing cells, each after its delay. Resolves when the cells without a delay have started or failed. */
   async fill(): Promise<void> {
     for (const pool of this.pools) {
       const { startAfterMs = 0 } = pool.config;
@@ -83,12 +85,12 @@ export class StemCells implements ContainerStore {
     await Promise.all(this.pending);
   }
 
-  /** A prewarmed container that serves `wanted`, the caller's from now on with its memory; undefined if there is none. */
+  /** A prewarmed container that serves `wanted`, which passes to the caller with its memory; undefined if there is none. */
   take(wanted: ContainerSpec): Container | undefined {
     const exact = this.exact(wanted);
     if (exact !== undefined) {
       exact.wantedMs = this.clock.monotonicMs();
-      // Those it had may have made room, or found none.
+      // The pool's cells may have been given up for memory, or may have lacked memory.
       if (exact.cells.length === 0) this.refillSoon(exact);
     } else if (!isPlain(wanted)) this.demand(wanted);
     const pool = exact?.cells.length ? exact : this.bestSubset(wanted);
@@ -98,7 +100,7 @@ export class StemCells implements ContainerStore {
     return cell.container;
   }
 
-  /** Counts a start that no stem cell could serve. */
+  /** Counts a cold start, which no stem cell could serve. */
   noteColdStart(spec: ContainerSpec): void {
     const pool = this.exact(spec);
     if (pool !== undefined) pool.coldStarts++;
@@ -121,14 +123,14 @@ export class StemCells implements ContainerStore {
     this.refillSoon(pool);
   }
 
-  /** Memory of the containers at hand, MiB. */
+  /** Total memory of the cells, MiB. */
   heldMiB(memoryOf: Measure): number {
     return this.pools.reduce((sum, { cells, config }) => sum + cells.length * memoryOf(config.spec), 0);
   }
 
   /**
-   * Destroys containers until they had `memoryMiB` together; how much they had, MiB. `expendable`: only those that are
-   * there for a next cold start, with nothing loaded ahead.
+   * Destroys cells with a total of `memoryMiB`, if there are enough; returns their memory, MiB. `expendable`: only cells on
+   * request without modules loaded ahead.
    */
   giveUp(memoryMiB: number, which: 'expendable' | 'all', memoryOf: Measure): number {
     let freedMiB = 0;
@@ -145,12 +147,12 @@ export class StemCells implements ContainerStore {
     return freedMiB;
   }
 
-  /** Starts what memory was lacking for, as far as there is some now. */
+  /** Starts cells that lacked memory, as far as there is memory now. */
   refillLacking(): void {
     for (const pool of this.pools) if (pool.lacksMemory) this.refill(pool);
   }
 
-  /** Starts none any more, and destroys those at hand. */
+  /** Starts no more cells, and destroys the present ones. */
   async close(): Promise<void> {
     this.closing = true;
     await Promise.all(this.pending);
@@ -180,7 +182,7 @@ export class StemCells implements ContainerStore {
     return this.pools.find(({ config }) => this.factory.match(config.spec, spec) === 'exact');
   }
 
-  /** Of the pools that have a container with a part of the imports, the one with the largest part; then the smallest share. */
+  /** The pool with a cell that has the most of the wanted imports; among equal ones, the one with the smallest share. */
   private bestSubset(wanted: ContainerSpec): StemCellPool | undefined {
     let best: StemCellPool | undefined;
     for (const pool of this.pools) {
@@ -195,7 +197,7 @@ export class StemCells implements ContainerStore {
     if (!this.options.stemCellsOnDemand) return;
     const demanded = this.pools.filter((pool) => pool.demanded).sort((a, b) => a.wantedMs - b.wantedMs);
     if (spec.gpu !== undefined) {
-      // One of several devices would keep others off all of them.
+      // A cell on several devices would keep other containers off all of them.
       if (spec.gpu.devices.length > 1) return;
       const { gpuStemCells = 0 } = this.options;
       const beside = demanded.filter((pool) => deviceMemoryBeside(spec, pool.config.spec) > 0);

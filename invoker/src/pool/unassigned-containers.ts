@@ -1,4 +1,4 @@
-// The containers of the pool that belong to no action, with the checks of their health.
+// Containers of the pool that belong to no action, and checks of their health.
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { problemOf } from '../containers/container-factory.js';
@@ -12,7 +12,7 @@ import type { StemCellOptions } from './stem-cells.js';
 import { UnloadedContainers, Unloading } from './unloaded-containers.js';
 import type { Provenance } from './unloaded-containers.js';
 
-/** The containers of a pool that belong to no action, and the memory of all. */
+/** The containers of a pool that belong to no action, and the memory budget of all containers. */
 export class UnassignedContainers implements StoreServices {
   readonly memory: MemoryBudget;
   readonly removals: ContainerRemovals;
@@ -38,7 +38,10 @@ export class UnassignedContainers implements StoreServices {
     this.checks = new HealthChecks(clock, logger, [this.stemCells, this.unloaded]);
   }
 
-  /** A container that waits for an action like this one, the caller's from now on with its memory. */
+  /**
+   * A waiting container that serves an action of this provenance; passes to the caller with its memory. Undefined if there
+   * is none.
+   */
   take(provenance: Provenance, spec: ContainerSpec): Container | undefined {
     return (
       this.unloaded.take(provenance, spec, 'exact') ??
@@ -47,12 +50,12 @@ export class UnassignedContainers implements StoreServices {
     );
   }
 
-  /** Containers that wait for an action yet to come. */
+  /** Containers that wait for a future action. */
   list(): Container[] {
     return [...this.stemCells.list(), ...this.unloaded.list()];
   }
 
-  /** Destroys all; those of `removals` are gone later. */
+  /** Destroys all containers; `removals` has settled when they have ended. */
   async close(): Promise<void> {
     this.checks.close();
     await this.stemCells.close();
@@ -66,8 +69,8 @@ const atOnce = 4;
 const limits = { timeoutMs: 2000, logLimitBytes: 0, maxResultBytes: 1024, truncationBytes: 1024 };
 
 /**
- * Asks every container that waits and can unload, a few at a time, every 10 s whether it is in order; one that is not, or
- * does not say so within 2 s, is replaced. An action may take one meanwhile: its init follows the check.
+ * Checks every waiting container that can unload, a few at a time, every 10 s. A container that reports a problem or does
+ * not answer within 2 s is replaced. An action may take a container during its check: the init follows the check.
  */
 class HealthChecks {
   private underWay = false;
@@ -115,7 +118,7 @@ class HealthChecks {
     if (problem === undefined || this.closing || !store.has(container)) return;
     this.logger.warn(
       { container: container.id, kind: container.spec.kind, problem },
-      'a container that waited for an action is out of order and is replaced',
+      'a container that waited for an action is faulty and is replaced',
     );
     store.replace(container);
   }

@@ -8,12 +8,12 @@ import type { Measure } from './memory-budget.js';
 import { resumeMember } from './pool-member.js';
 import type { PoolMember } from './pool-member.js';
 
-/** Which code a container has run: see PoolJob. */
+/** Namespace and owner of the code that a container has run; see PoolJob. */
 export type Provenance = Pick<PoolJob<unknown>, 'namespace' | 'codeOf'>;
 
 interface UnloadedContainer extends Provenance {
   container: Container;
-  /** Monotonic ms at which it was returned. */
+  /** Time of its unload, monotonic ms. */
   sinceMs: number;
 }
 
@@ -21,12 +21,12 @@ const maxPerNamespace = 8;
 const maxInAll = 32;
 
 /**
- * Containers that have run an action and unloaded it: each for actions of the same provenance, that is invoked by the same
- * namespace and with code of the same owner, and for no other's. There is a bounded number for each namespace and in all;
- * the one that waits longest makes room.
+ * Containers whose action was unloaded. Each serves only actions of the same provenance: invoked by the same namespace, with
+ * code of the same owner. Their number is bounded for each namespace and in total; the longest waiting one is destroyed for
+ * a new one.
  */
 export class UnloadedContainers implements ContainerStore {
-  /** Longest waiting first. */
+  /** The containers, the longest waiting first. */
   private entries: UnloadedContainer[] = [];
 
   constructor(
@@ -35,7 +35,7 @@ export class UnloadedContainers implements ContainerStore {
     private readonly services: StoreServices,
   ) {}
 
-  /** Takes an unloaded container with its memory. */
+  /** Adds an unloaded container, with its memory. */
   put(container: Container, { namespace, codeOf }: Provenance): void {
     this.entries.push({ container, namespace, codeOf, sinceMs: this.clock.monotonicMs() });
     this.services.watch.set(container, () => {
@@ -46,12 +46,12 @@ export class UnloadedContainers implements ContainerStore {
     if (this.entries.length > maxInAll) this.replaceFirst(this.entries);
   }
 
-  /** Whether it has less than it may have for the namespace, with `coming` that are yet to be put. */
+  /** Whether the namespace's bound allows another container besides `coming` further ones. */
   hasRoom(namespace: string, coming: number): boolean {
     return this.entries.filter((entry) => entry.namespace === namespace).length + coming < maxPerNamespace;
   }
 
-  /** One of that provenance that matches so, the last returned first; the caller's from now on with its memory. */
+  /** The most recently unloaded container of the provenance with this match; passes to the caller with its memory. */
   take({ namespace, codeOf }: Provenance, wanted: ContainerSpec, match: Exclude<Match, 'none'>): Container | undefined {
     const found = this.entries.findLast(
       (entry) =>
@@ -67,7 +67,7 @@ export class UnloadedContainers implements ContainerStore {
     return this.entries.map(({ container }) => container);
   }
 
-  /** Those of the namespace that have a GPU, the longest waiting first. */
+  /** The namespace's containers with a GPU, the longest waiting first. */
   withGpu(namespace: string): Container[] {
     const own = this.entries.filter((entry) => entry.namespace === namespace && entry.container.spec.gpu !== undefined);
     return own.map(({ container }) => container);
@@ -77,7 +77,7 @@ export class UnloadedContainers implements ContainerStore {
     return this.entries.some((entry) => entry.container === container);
   }
 
-  /** Destroys one; it is not started again. */
+  /** Destroys a container without a replacement. */
   replace(container: Container): void {
     this.drop(container);
     this.services.removals.remove(container);
@@ -87,7 +87,7 @@ export class UnloadedContainers implements ContainerStore {
     return this.entries.reduce((sum, { container }) => sum + memoryOf(container.spec), 0);
   }
 
-  /** Destroys the longest waiting ones until they had `memoryMiB` together; how much they had, MiB. */
+  /** Destroys the longest waiting containers with a total of `memoryMiB`, if there are enough; returns their memory, MiB. */
   giveUp(memoryMiB: number, memoryOf: Measure): number {
     let freedMiB = 0;
     for (const { container } of [...this.entries]) {
@@ -100,7 +100,7 @@ export class UnloadedContainers implements ContainerStore {
     return freedMiB;
   }
 
-  /** Destroys those that have waited for `ms` or longer. */
+  /** Destroys the containers that have waited for `ms` or longer. */
   expire(ms: number): void {
     const untilMs = this.clock.monotonicMs() - ms;
     for (const { container, sinceMs } of [...this.entries]) if (sinceMs <= untilMs) this.replace(container);
@@ -110,7 +110,7 @@ export class UnloadedContainers implements ContainerStore {
     for (const { container } of [...this.entries]) this.replace(container);
   }
 
-  /** Destroys the one that has waited longest. */
+  /** Destroys the first of the containers. */
   private replaceFirst([first]: readonly UnloadedContainer[]): void {
     if (first !== undefined) this.replace(first.container);
   }
@@ -122,7 +122,7 @@ export class UnloadedContainers implements ContainerStore {
 
 const limits = { timeoutMs: 5000, logLimitBytes: 0, maxResultBytes: 1024, truncationBytes: 1024 };
 
-/** Containers whose action is being unloaded. One that cannot be unloaded within 5 s is destroyed. */
+/** Containers whose action is being unloaded. A container that does not unload within 5 s is destroyed. */
 export class Unloading {
   private readonly namespaces = new Map<Container, string>();
 
@@ -131,14 +131,14 @@ export class Unloading {
     private readonly logger: Logger,
   ) {}
 
-  /** How many of the namespace are on their way. */
+  /** Number of the namespace's containers that are being unloaded. */
   count(namespace: string): number {
     return [...this.namespaces.values()].filter((each) => each === namespace).length;
   }
 
   /**
-   * Unloads the action of a container that has left it. `done` gets whether the container is the caller's to use now;
-   * else it is being destroyed. It is not called once this is closed.
+   * Unloads the action of a container that has left it. `done` gets true if the container passes to the caller, or false if
+   * it is being destroyed. `done` is not called after close().
    */
   begin(member: PoolMember, namespace: string, thorough: boolean, done: (isUnloaded: boolean) => void): void {
     const { container } = member;
@@ -158,19 +158,19 @@ export class Unloading {
       });
   }
 
-  /** Destroys those under way. */
+  /** Destroys the containers that are being unloaded. */
   close(): void {
     for (const container of this.namespaces.keys()) this.removals.remove(container);
     this.namespaces.clear();
   }
 }
 
-/** Resolves with what went wrong, if something did. */
+/** Unloads a container. Resolves with the problem, or undefined. */
 async function unload(member: PoolMember, thorough: boolean): Promise<string | undefined> {
   await resumeMember(member);
   const { outcome, logs } = member.container.unload(thorough, limits);
   const problem = problemOf(await outcome);
-  // What the old action printed is cut off by then.
+  // By then the old action's output has been cut off from the logs.
   await logs;
   return problem;
 }

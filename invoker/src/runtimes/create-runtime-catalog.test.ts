@@ -218,7 +218,7 @@ describe('the catalog', () => {
   });
 });
 
-/** Of a process, as proc(5) has it; undefined: there is none. */
+/** State of a process, as in proc(5); undefined if there is no such process. */
 function stateOf(pid: number): string | undefined {
   if (!existsSync(`/proc/${pid}/stat`)) return undefined;
   return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1];
@@ -231,7 +231,7 @@ describe('a release of Node.js', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** A stand-in npm whose package holds a node that says it is `version`. */
+  /** A stand-in npm whose package holds a node that reports `version`. */
   function npm(version: string): string {
     const node = `"$p/node_modules/node-${process.platform}-${process.arch}/bin`;
     const find = 'while [ $# -gt 0 ]; do [ "$1" = --prefix ] && p="$2"; last="$1"; shift; done';
@@ -298,7 +298,7 @@ describe('a release of Node.js', () => {
     stop.abort();
     await ended;
     expect(readdirSync(root)).toEqual([]);
-    // It is killed, and may be a zombie that its parent, this process, has yet to hear of.
+    // The killed process may be a zombie until its parent, this process, has reaped it.
     await until(() => [undefined, 'Z'].includes(stateOf(pid)));
     await expect(fetchNodeRelease(root, 22, { npm: program, stop: stop.signal })).rejects.toThrow(ProvisioningError);
   });

@@ -4,13 +4,13 @@ import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { bindsFor, isWithin } from '../containers/runtime-launch.js';
 import type { Bind } from '../containers/runtime-launch.js';
-import { ProgramError, runProgram, findOnPath } from '../host/run-program.js';
+import { ProgramError, runProgram, findOnPath } from '../host/programs.js';
 
 /** A Python interpreter of the machine. */
 export interface Python {
   /** The program itself, not a shim or a link of a virtual environment. */
   executable: string;
-  /** What to call for pip: the interpreter as it was found, in its virtual environment if it has one. */
+  /** Program to run pip with: the interpreter as found, in its virtual environment if it has one. */
   installer: string;
   basePrefix: string;
   /** Such as `3.11.7`. */
@@ -37,8 +37,8 @@ print(json.dumps({
 }))`;
 
 /**
- * The first Python 3.8 or newer on the PATH, or undefined. What it answered is kept in `cacheFile` until the
- * program (or a version manager's choice behind a shim) changes, as asking takes up to 100 ms.
+ * The first Python 3.8 or newer on the PATH, or undefined. A query takes up to 100 ms, so its answer is kept in `cacheFile`
+ * until the program (or a version manager's choice behind a shim) changes.
  */
 export async function findPython(cacheFile: string, env: NodeJS.ProcessEnv = process.env): Promise<Python | undefined> {
   const candidates = await candidatesOn(env.PATH ?? '');
@@ -59,9 +59,9 @@ export function minorOf(python: Python): number {
   return Number(python.version.split('.')[1]);
 }
 
-/** What a sandbox must see for the interpreter to run. */
+/** Binds that the interpreter needs in a sandbox. */
 export function pythonBinds(python: Python, dataDir: string): Bind[] {
-  // An interpreter right below someone's home would take all of it along.
+  // An interpreter directly below a home folder would bind the whole home folder.
   const broad = [homedir(), dataDir].some((folder) => isWithin(folder, python.basePrefix));
   const own = broad ? [python.executable, join(python.basePrefix, 'lib')] : [python.basePrefix, python.executable];
   return bindsFor([...own, ...python.packageFolders]);
@@ -85,7 +85,7 @@ async function isFile(path: string): Promise<boolean> {
   );
 }
 
-/** Changes when the program does, or when a version manager (pyenv, asdf) would start another one for its shim. */
+/** A text that changes with the program, or with the choice of a version manager (pyenv, asdf) behind a shim. */
 async function stateOf(path: string, env: NodeJS.ProcessEnv): Promise<string> {
   const choices = path.includes('shims')
     ? [
@@ -110,7 +110,7 @@ async function readCache(cacheFile: string, key: string): Promise<Python | undef
     const cached = JSON.parse(await readFile(cacheFile, 'utf8')) as { key: string; python: Python };
     return cached.key === key && (await isFile(cached.python.executable)) ? cached.python : undefined;
   } catch {
-    return undefined; // Absent or unreadable: asked again.
+    return undefined; // The file is absent or unreadable: the interpreter is queried again.
   }
 }
 
@@ -135,9 +135,9 @@ async function ask(program: string, env: NodeJS.ProcessEnv): Promise<Python | un
 
 /** A Java development kit of the machine. */
 export interface Jdk {
-  /** Holds `bin/java` and `bin/javac`. */
+  /** Folder with `bin/java` and `bin/javac`. */
   home: string;
-  /** Such as 17. */
+  /** Major version, such as 17. */
   major: number;
   /** Such as `17.0.15`. */
   version: string;
@@ -145,7 +145,7 @@ export interface Jdk {
 
 /** A Go toolchain of the machine. */
 export interface Go {
-  /** GOROOT; holds `bin/go`. */
+  /** GOROOT, the folder with `bin/go`. */
   root: string;
   /** Such as `1.22.3`. */
   version: string;

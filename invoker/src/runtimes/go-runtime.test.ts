@@ -21,7 +21,7 @@ const guest = fileURLToPath(new URL('../../../runtimes/go', import.meta.url));
 let folder: string;
 let packages: GoPackages;
 
-/** A toolchain whose `go` is this script; `$runs` is a file where it may say something. */
+/** A toolchain whose `go` is this script; `$runs` is a file for the script's notes. */
 function toolchain(script: string): void {
   const go = join(folder, 'go', 'bin', 'go');
   mkdirSync(join(folder, 'go', 'bin'), { recursive: true });
@@ -88,7 +88,7 @@ test('are given up when the platform stops, with all that was started', async ()
 
 test('that cannot be compiled say why, and are tried again', async () => {
   toolchain('echo "prime.go:4: no space left on device" >&2\nexit 1');
-  const error = 'Go could not be made ready: prime.go:4: no space left on device';
+  const error = 'Go could not be prepared: prime.go:4: no space left on device';
   await expect(packages.prebuild()).rejects.toThrow(error);
   await expect(packages.ready()).rejects.toThrow(error);
   expect(made()).toEqual([]);

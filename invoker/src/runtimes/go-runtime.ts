@@ -5,15 +5,15 @@ import AdmZip from 'adm-zip';
 import { ProvisioningError } from '../containers/container-factory.js';
 import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
 import { fillFolder, isThere } from '../host/partial-folders.js';
-import { runInBackground, ProgramError, runProgram } from '../host/run-program.js';
+import { runInBackground, ProgramError, runProgram } from '../host/programs.js';
 import type { Go } from './find-toolchains.js';
 import { buildLaunch, loopLaunch } from './proxy-runtime.js';
 
-/** Of the sandbox that compiles: the linker takes most of it. */
+/** Memory of the sandbox that compiles, most of which the linker takes. */
 const buildMemoryMiB = 1024;
 const elfMagic = '7f454c46';
 
-/** How to start Go actions: compiled in a sandbox of its own first, unless the code is a program already. */
+/** The launch of Go actions. Source is compiled first, in its own sandbox. */
 export function goLaunch(runtimesDir: string, node: string, folder: string, go: Go): RuntimeLaunch {
   const kind = `go:${goMinor(go)}`;
   const builder = buildLaunch(runtimesDir, node, {
@@ -34,14 +34,14 @@ export function goLaunch(runtimesDir: string, node: string, folder: string, go: 
   return { ...loopLaunch(runtimesDir, node, { kind, sourceFile: 'exec', command: [], needs: [] }), build };
 }
 
-/** An executable, or a zip with the executable `exec` and no sources. */
+/** Whether code is an executable, or a zip with the executable `exec` and no sources. */
 function isProgram(bytes: Buffer): boolean {
   if (bytes.toString('hex', 0, 4) === elfMagic) return true;
   try {
     const names = new AdmZip(bytes).getEntries().map((entry) => entry.entryName);
     return names.includes('exec') && !names.some((name) => name.endsWith('.go'));
   } catch {
-    return false; // No zip: what it is, the build says.
+    return false; // The code is no zip; the build reports the error.
   }
 }
 
@@ -52,12 +52,12 @@ export function goMinor(go: Go): string {
   return go.version.split('.').slice(0, 2).join('.');
 }
 
-/** The same for the cache in `folder` and for what is built from it: entries are found by these settings. */
+/** Environment of Go for the cache in `folder` and for builds from it: cache entries depend on these settings. */
 function goEnv(folder: string): Record<string, string> {
   return {
     GOCACHE: join(folder, 'cache'),
     GOFLAGS: '-trimpath -buildvcs=false -mod=mod',
-    // The machine's own, whatever go.mod asks for; and no C compiler.
+    // The machine's toolchain, whatever go.mod requests, and no C compiler.
     GOTOOLCHAIN: 'local',
     CGO_ENABLED: '0',
     GOENV: 'off',
@@ -66,14 +66,14 @@ function goEnv(folder: string): Record<string, string> {
 }
 
 /**
- * The standard library's packages, compiled once for each toolchain into a folder under `root`; `guest` holds the list
- * of them. It takes about a minute, so it can be done ahead of need.
+ * The standard library's packages, compiled once for each toolchain into a folder under `root`; `guest` holds the list of
+ * them. A compilation takes about a minute, so it can be done ahead of need.
  */
 export class GoPackages {
   private making: Promise<string> | undefined;
-  /** Ends work in the background: it is needed now, or never. */
+  /** Aborts work in the background, when its result is needed at once or no longer. */
   private readonly background = new AbortController();
-  /** No caller waits for it. */
+  /** Whether the work runs at low priority, as no caller waits for it. */
   private slow = false;
   private closed = false;
 
@@ -83,7 +83,10 @@ export class GoPackages {
     private readonly go: Go,
   ) {}
 
-  /** The folder; made now, or what the background has begun is finished at full speed. Rejects with ProvisioningError. */
+  /**
+   * The folder, compiled at full speed if it is missing, also if work in the background has begun. Rejects with
+   * ProvisioningError.
+   */
   ready(): Promise<string> {
     this.slow = false;
     this.background.abort();
@@ -91,8 +94,8 @@ export class GoPackages {
   }
 
   /**
-   * Makes the folder in the background, at the lowest priority and on one processor. Resolves with whether it was made
-   * now; false also where `close` cut it short. Rejects with ProvisioningError.
+   * Makes the folder in the background, at the lowest priority and on one processor. Resolves with true if this call made
+   * it, and with false if it existed or `close` aborted the work. Rejects with ProvisioningError.
    */
   async prebuild(): Promise<boolean> {
     if (await isThere(await this.folder())) return false;
@@ -106,11 +109,11 @@ export class GoPackages {
     }
   }
 
-  /** Ends what goes on in the background; resolves once it has left nothing. */
+  /** Ends work in the background; resolves once its leftovers are removed. */
   async close(): Promise<void> {
     this.closed = true;
     this.background.abort();
-    // Callers that wait for it get the error.
+    // Waiting callers get the error.
     if (this.slow) await this.making?.catch(() => undefined);
   }
 
@@ -135,7 +138,7 @@ export class GoPackages {
       await fillFolder(folder, (partial) => this.compile(partial));
     } catch (error) {
       if (!(error instanceof ProgramError)) throw error;
-      throw new ProvisioningError(`Go could not be made ready: ${error.lastLine}`);
+      throw new ProvisioningError(`Go could not be prepared: ${error.lastLine}`);
     }
     return folder;
   }
@@ -149,7 +152,7 @@ export class GoPackages {
     await writeFile(join(sources, 'go.mod'), `module prime\n\ngo ${goMinor(this.go)}\n`);
     const program = join(this.go.root, 'bin', 'go');
     const none = join(partial, 'none');
-    // Beside the sources, which go in the end, so that a build that is killed leaves nothing.
+    // Temporary files lie beside the sources, whose removal also covers those of a killed build.
     const env = { ...process.env, ...goEnv(partial), GOPROXY: 'off', GOMODCACHE: none, GOTMPDIR: sources };
     const build = ['build', '-ldflags=-s -w', '-o', none, '.'];
     const slow = { timeoutMs, env: { ...env, GOMAXPROCS: '1' }, cwd: sources, stop: this.background.signal };

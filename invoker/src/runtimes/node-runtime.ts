@@ -5,28 +5,27 @@ import { dirname, join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, withOwnPair } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
-import { builtPath } from '../host/native-build.js';
+import { builtPath, ProgramError, runProgram } from '../host/programs.js';
 import { isThere, partialPrefix } from '../host/partial-folders.js';
-import { ProgramError, runProgram } from '../host/run-program.js';
 
-/** The package that guest code unpacks archives with. */
+/** Folder of the package by which guest code unpacks archives. */
 export const zipLibrary = dirname(createRequire(import.meta.url).resolve('adm-zip/package.json'));
 
-/** The addon by which the runtime reads and writes its socket, from native/build.mjs; without a compiler it is not there. */
+/** The addon by which the runtime reads and writes its socket, from native/build.mjs; absent without a compiler. */
 const channelAddon = builtPath('channel.node');
 
-/** Where packages that are no action's own lie in a sandbox: Node.js looks there last, for `require` and `import`. */
+/** Path in a sandbox of packages that belong to no action; Node.js searches it last, for `require` and `import`. */
 const packagesTarget = '/node_modules';
 
-/** What a Node.js runtime may have besides its guest code. */
+/** Options of a Node.js runtime. */
 interface NodeLaunchOptions {
-  /** The addon by which it reads and writes its socket; where that is no file, it uses Node's own streams. */
+  /** The addon by which the runtime reads and writes its socket; without the file, it uses Node's streams. */
   addon?: string;
-  /** A folder whose `node_modules` every action finds behind its own packages. */
+  /** A folder whose `node_modules` every action finds after its own packages. */
   packages?: string | undefined;
 }
 
-/** How to start the Node.js runtime in `program`. */
+/** The launch of the Node.js runtime in `program`. */
 export function nodeLaunch(
   runtimesDir: string,
   program: string,
@@ -38,15 +37,15 @@ export function nodeLaunch(
   return {
     command: [program, join(guest, 'main.cjs'), zipLibrary, ...addons],
     binds: [...bindsFor([program, guest, zipLibrary, ...addons]), ...shared],
-    // In a sandbox without a root of its own this is the folder of the host.
+    // In a sandbox without a private root, this becomes the folder of the host.
     env: packages === undefined ? {} : { NODE_PATH: packagesTarget },
     protocol: 'framed',
   };
 }
 
 /**
- * A launch of Node.js with that of its pre-warmer. The engine's own timer, of 8 s after a collection, is off there: from
- * outside it looks like one that an action left.
+ * A launch of Node.js with its pair. The pair has the engine's timer of 8 s after a collection off: it would look to the
+ * check of unloads like a timer that an action left.
  */
 export function withNodePair(launch: RuntimeLaunch): RuntimeLaunch {
   return withOwnPair(launch, '--no-memory-reducer');
@@ -56,7 +55,7 @@ const fetchTimeoutMs = 300_000;
 const versionTimeoutMs = 10_000;
 
 /**
- * The Node.js program of a major version under `root`, fetched from the npm registry if it is not there: package
+ * The Node.js program of a major version under `root`. If it is missing, it is fetched from the npm registry: package
  * `node-<platform>-<arch>`, newest release of that major, without its scripts. `npm` is the program to call; `stop` ends it.
  * Rejects with ProvisioningError.
  */
@@ -104,7 +103,7 @@ async function verify(program: string, major: number): Promise<void> {
   throw new ProvisioningError(`Node.js ${major} could not be fetched: the package holds ${version}.`);
 }
 
-/** npm as it came with this Node.js, or the one on the PATH. */
+/** The npm of this Node.js installation, or the one on the PATH. */
 export async function findNpm(): Promise<string> {
   const own = join(dirname(process.execPath), 'npm');
   return (await isThere(own)) ? own : 'npm';

@@ -2,17 +2,17 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { bindsFor } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
-import { proxyPath, residentLibrary } from '../host/native-build.js';
+import { proxyPath, residentLibrary } from '../host/programs.js';
 import { pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
 
-/** Folders, of the sandbox, that functions may write in besides the working one. */
+/** Folders of the sandbox that functions may write in besides the working folder. */
 const writable = ['/tmp', '/dev/shm'];
 
-/** Whether Python functions can be injected here: the proxy and the resident code were built. */
+/** Whether Python functions can be injected on this machine, as the proxy and the resident code were built. */
 export const hasPythonPairs = (): boolean => existsSync(proxyPath) && existsSync(residentLibrary);
 
-/** How to start the proxy with a Python pre-warmer; `packages` is a folder of requirements. */
+/** The launch of the proxy with a Python pre-warmer; `packages` is a folder of requirements. */
 export function pythonPairLaunch(
   runtimesDir: string,
   dataDir: string,
@@ -37,7 +37,7 @@ export function pythonPairLaunch(
   };
 }
 
-/** How to start the Python runtime; `packages` is a folder of requirements. */
+/** The launch of the Python runtime; `packages` is a folder of requirements. */
 export function pythonLaunch(runtimesDir: string, dataDir: string, python: Python, packages?: string): RuntimeLaunch {
   const guest = join(runtimesDir, 'python');
   const cuda = join(runtimesDir, 'cuda');
@@ -45,32 +45,32 @@ export function pythonLaunch(runtimesDir: string, dataDir: string, python: Pytho
   return {
     command: [python.executable, '-I', '-S', '-B', '-X', 'utf8', join(guest, 'runtime.py'), ...folders],
     binds: [...pythonBinds(python, dataDir), ...bindsFor([guest, cuda, ...(packages === undefined ? [] : [packages])])],
-    // The interpreter itself starts isolated; this is for interpreters that an action starts.
+    // For interpreters that an action starts; the runtime's own starts isolated.
     env: packages === undefined ? {} : { PYTHONPATH: packages },
     protocol: 'framed',
   };
 }
 
-/** What a Python pre-warmer does before it is ready, and what it may see. */
+/** Options of a Python pre-warmer: its imports, folders and environment. */
 interface PythonPrewarmerOptions {
-  /** Where its functions work and write; it should hold nothing else. */
+  /** Folder in which functions work and write; it should be empty. */
   folder: string;
   /** Modules to import, as annotation `warm` names them. */
   imports?: readonly string[];
-  /** Further folders that it may write in. */
+  /** Further folders that functions may write in. */
   write?: readonly string[];
   /** Folders of installed packages, before those of the interpreter. */
   packages?: readonly string[];
-  /** Further environment: NAME=value. */
+  /** Further environment, as NAME=value. */
   environment?: readonly string[];
 }
 
-/** What the libraries of a Python pre-warmer are told. */
+/** Environment for the libraries of a Python pre-warmer. */
 const pythonPrewarmerVariables: Readonly<Record<string, string>> = {
-  // Its threads would be ended with the first function, and its products wait for them for ever.
+  // OpenBLAS's threads would end with the first function, and its later products would wait for them without end.
   OPENBLAS_NUM_THREADS: '1',
   OMP_NUM_THREADS: '1',
-  // Memory comes in few calls: each that changes mappings is one that the proxy looks at.
+  // Makes allocations grow in few system calls: the proxy checks each call that changes mappings.
   MALLOC_TOP_PAD_: '1048576',
   MALLOC_TRIM_THRESHOLD_: '67108864',
   MALLOC_MMAP_THRESHOLD_: '67108864',
@@ -84,7 +84,7 @@ export interface PrewarmerCommand {
   environment: string[];
 }
 
-/** How to start a Python pre-warmer; `runtimesDir` is the folder of the runtimes. */
+/** The command of a Python pre-warmer; `runtimesDir` is the folder of the runtimes. */
 export function pythonPrewarmer(
   runtimesDir: string,
   python: Python,
@@ -118,7 +118,10 @@ export function pythonPrewarmer(
   };
 }
 
-/** How to inject Python source or an archive: where extension modules may come from, and that it is no shared object. */
+/**
+ * Settings for the injection of Python source or an archive: folders of extension modules, and that the code is no shared
+ * object.
+ */
 export function pythonInjection(
   python: Python,
   packages: readonly string[] = [],

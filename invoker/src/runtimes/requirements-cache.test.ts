@@ -40,7 +40,7 @@ mkdir "$2/package" && head -c ${40 * KiB} /dev/zero > "$2/package/data"`;
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A cache for two sets, and not for three; its clock may be put forward. */
+/** A cache with room for two sets, but not for three; tests advance its clock. */
 function cacheOf(maxBytes = 100 * KiB): RequirementsCache {
   const shifted = {
     ...systemClock,
@@ -59,7 +59,7 @@ function cacheOf(maxBytes = 100 * KiB): RequirementsCache {
 
 const installs = (): number => readFileSync(join(folder, 'installs'), 'utf8').trim().split('\n').length;
 
-/** Uses these sets one after the other, hours apart. */
+/** Uses these sets one after another, hours apart. */
 async function use(cache: RequirementsCache, ...names: string[]): Promise<string[]> {
   const folders = [];
   for (const name of names) {

@@ -7,35 +7,35 @@ import { bindsFor, JobLimitError } from '../containers/runtime-launch.js';
 import type { RunJob, SandboxJob, Bind } from '../containers/runtime-launch.js';
 import { SharedWork, bounded } from '../host/concurrency.js';
 import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
-import { ProgramError, runProgram } from '../host/run-program.js';
+import { ProgramError, runProgram } from '../host/programs.js';
 import { pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
 
 const failureKeptMs = 30_000;
-/** Installations at once, at most; others wait. */
+/** Installations that run at once; further ones wait. */
 const maxInstalling = 2;
-/** From when a folder is handed out until the process that uses it can be seen, at most. */
+/** Longest time from the return of a folder until the process that uses it is visible, ms. */
 const handoverMs = 600_000;
 
-/** What a RequirementsCache needs. */
+/** Dependencies and settings of a RequirementsCache. */
 interface RequirementsCacheOptions {
-  /** Has a folder for each set of packages, in the order of their last use by the time of their last change. */
+  /** Folder with a folder for each set of packages; modification times are the times of the last use. */
   root: string;
-  /** What all folders may have together; what is in use is kept even beyond. */
+  /** Bound on the total size of the folders; folders in use are kept even beyond it. */
   maxBytes: number;
-  /** What one set may have while it is installed. */
+  /** Bound on one set's size during its installation. */
   maxSetBytes: number;
-  /** The platform's data folder, which `root` lies in. */
+  /** The platform's data folder, which contains `root`. */
   dataDir: string;
-  /** Runs what installs packages. */
+  /** Runs the jobs that install packages. */
   run: RunJob;
   clock: Clock;
   logger?: { info(message: string): void; warn(message: string): void } | undefined;
 }
 
 /**
- * Folders of Python packages, installed at their first use. After an installation those that are unused longest go,
- * until the rest is within the bound; one that a process has, or that was just handed out, stays.
+ * Folders of Python packages, installed at their first use. After an installation the least recently used ones are removed
+ * until the rest is within the bound. Folders that a process uses, or that were just returned to a caller, stay.
  */
 export class RequirementsCache {
   private readonly installs: SharedWork<string>;
@@ -71,11 +71,11 @@ export class RequirementsCache {
     const installed = install();
     const folder = await installed;
     if (await this.touch(folder)) return folder;
-    this.installs.forget(key, installed); // Another platform has removed it.
+    this.installs.forget(key, installed); // Another platform has removed the folder.
     return install();
   }
 
-  /** Brings the folders within the bound in the background. */
+  /** Removes folders beyond the bound, in the background. */
   private trim(): void {
     this.trimming = this.trimming
       .then(() => this.removeUnused())
@@ -105,7 +105,10 @@ export class RequirementsCache {
     }
   }
 
-  /** Whether a process may have the folder that cannot be seen: for a while, or for ever where none can be seen. */
+  /**
+   * Whether an invisible process may use the folder: for `handoverMs` after its return, or always if processes are not
+   * visible.
+   */
   private isHandedOut(name: string, seesProcesses: boolean): boolean {
     const atMs = this.handedOutMs.get(name);
     return atMs !== undefined && (!seesProcesses || this.options.clock.monotonicMs() - atMs < handoverMs);
@@ -118,7 +121,7 @@ export class RequirementsCache {
     this.bytes.delete(name);
     this.handedOutMs.delete(name);
     const renamed = rename(join(root, name), hidden);
-    // A caller that needs it meanwhile waits, and installs it again.
+    // A caller that needs the folder meanwhile waits for its removal and installs it again.
     const gone = renamed.catch(() => undefined);
     this.removing.set(name, gone);
     await gone;
@@ -135,7 +138,7 @@ export class RequirementsCache {
     return bytes;
   }
 
-  /** Marks a folder as used now; resolves with false if it is not there. */
+  /** Marks a folder as used now; resolves with false if there is no such folder. */
   private async touch(folder: string): Promise<boolean> {
     const seconds = this.options.clock.now() / 1000;
     try {
@@ -160,25 +163,25 @@ async function sizeOf(folder: string): Promise<number> {
 
 const installTimeoutMs = 600_000;
 const maxFiles = 300_000;
-/** Of the sandbox that installs; what it writes to the disk is not counted. */
+/** Memory of the sandbox that installs, without its files on the disk. */
 const memoryMiB = 1024;
 const compilers = 4;
-/** In the folder that is filled, so that pip moves what it has unpacked instead of copying it. */
+/** pip's scratch folder, inside the folder that is filled, so that pip moves unpacked files instead of copying them. */
 const scratch = '.scratch';
 
-/** How packages are installed. */
+/** Settings of an installation. */
 interface Installation {
   run: RunJob;
-  /** Bytes that a set of packages may take, with what pip fetches for it. */
+  /** Bound on the bytes of a set of packages, including pip's downloads. */
   maxBytes: number;
   /** The platform's data folder. */
   dataDir: string;
 }
 
 /**
- * The folder under `root` that holds the packages, and whether they were installed now. `requirements` must have
- * passed validateRequirements. Packages are resolved, fetched and unpacked in a sandbox, and only wheels are taken, so
- * nothing of them runs there. Rejects with ProvisioningError that carries pip's last line.
+ * The folder under `root` with the packages, and whether this call installed them. `requirements` must have passed
+ * validateRequirements. Packages are resolved, fetched and unpacked in a sandbox. Only wheels are accepted, so that no code
+ * of packages runs there. Rejects with ProvisioningError, with pip's last line.
  */
 export async function installRequirements(
   root: string,
@@ -199,7 +202,7 @@ export async function installRequirements(
   }
 }
 
-/** The name of the folder with these packages. */
+/** The name of the folder for these packages. */
 function requirementsKey(python: Python, requirements: readonly string[]): string {
   const parts = [python.version, python.platform, ...[...requirements].sort()];
   return createHash('sha256').update(parts.join('\n')).digest('hex');
@@ -213,7 +216,7 @@ async function install(
   { run, maxBytes, dataDir }: Installation,
 ): Promise<void> {
   await mkdir(join(folder, scratch), { mode: 0o777 });
-  await chmod(join(folder, scratch), 0o777); // Whatever the umask: the sandbox has a user of its own.
+  await chmod(join(folder, scratch), 0o777); // Set whatever the umask is: the sandbox has its own user.
   const pip = await pipSettings(python);
   const environment = dirname(dirname(python.installer));
   const own = (await isThere(join(environment, 'pyvenv.cfg'))) ? [environment] : [];
@@ -249,14 +252,14 @@ async function install(
 }
 
 const timeoutMs = 30_000;
-/** Where files and folders that settings name lie inside. */
+/** Folder inside the sandbox for the files and folders that settings name. */
 const inside = '/run/pip';
-/** What the platform's own environment says about connections. */
+/** Names of the platform's environment variables about connections, which pip gets. */
 const passed = /^(https?_proxy|no_proxy|all_proxy|ssl_cert_(file|dir)|requests_ca_bundle)$/i;
 
 /**
- * The operator's settings of pip (files and variables, as `pip config list` merges them) for a pip in a sandbox: as
- * variables, with the local files that they name. Rejects with ProgramError if pip does not start.
+ * The operator's settings of pip (files and variables, as `pip config list` merges them) for a pip in a sandbox: environment
+ * variables, and binds of the local files that they name. Rejects with ProgramError if pip does not start.
  */
 async function pipSettings(python: Python): Promise<{ env: Record<string, string>; binds: Bind[] }> {
   const listed = await runProgram(python.installer, ['-m', 'pip', 'config', 'list'], { timeoutMs });
@@ -264,7 +267,7 @@ async function pipSettings(python: Python): Promise<{ env: Record<string, string
   for (const [name, value] of Object.entries(process.env)) {
     if (value !== undefined && passed.test(name)) env[name] = value;
   }
-  // Weakest first: all commands, `pip install`, variables.
+  // In ascending order of precedence: all commands, `pip install`, variables.
   for (const section of ['global', 'install', ':env:']) {
     for (const [name, value] of settingsOf(listed, section))
       env[`PIP_${name.replace(/-/g, '_').toUpperCase()}`] = value;

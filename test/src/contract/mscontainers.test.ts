@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { until } from '@gpuwhisk/common/testing/until';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
-import { maxPairs } from '@gpuwhisk/invoker/containers/mscontainer/ms-containers';
+import { maxPairs } from '@gpuwhisk/invoker/containers/mscontainer/mscontainer-factory';
 import { spec } from './container-calls.js';
 import { initialized, run } from './containers/cases.js';
 import { hasLauncher, isRoot, openMsContainerFactory } from './process-harness.js';

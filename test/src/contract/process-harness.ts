@@ -9,9 +9,8 @@ import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/proce
 import type {
   ProcessContainerFactory,
   ProcessFactoryOptions,
-} from '@gpuwhisk/invoker/containers/process/factory-options';
-import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
-import type { RunJob } from '@gpuwhisk/invoker/containers/runtime-launch';
+} from '@gpuwhisk/invoker/containers/process/process-factory';
+import type { RuntimeCatalog, RuntimeLaunch, RunJob } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { kind } from './container-calls.js';
 import { writeGuestProgram } from './guest-program.js';
 import { writeHttpGuestProgram } from './http-guest-program.js';

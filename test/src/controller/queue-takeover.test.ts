@@ -9,8 +9,8 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { systemClock as clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { takeOverQueue, takeOverUnplaced } from '@gpuwhisk/controller/cluster/queue-takeover';
-import type { RetiredProcess, TakeoverCounts, TakeoverDependencies } from '@gpuwhisk/controller/cluster/queue-takeover';
+import { takeOverQueue, takeOverUnplaced } from '@gpuwhisk/controller/cluster/retirements';
+import type { RetiredProcess, TakeoverCounts, TakeoverDependencies } from '@gpuwhisk/controller/cluster/retirements';
 import { message } from '../invoker/activation-harness.js';
 
 const topicOptions = { durable: false, maxPendingMessages: 10_000, maxPendingBytes: Infinity };

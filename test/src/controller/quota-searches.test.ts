@@ -113,7 +113,7 @@ describe('a set that runs together often', () => {
   });
 
   test('is not run where its owner does not allow it, which is said', async () => {
-    problem = 'it has no sample';
+    problem = 'the action has no sample';
     await runTogether();
     await pass(60_000);
     expect(samples()).toEqual([]);
@@ -147,7 +147,7 @@ describe('a function whose fill is unknown', () => {
   });
 
   test('is left alone where its owner does not allow samples, which is said', async () => {
-    problem = 'it has no sample';
+    problem = 'the action has no sample';
     await runAlone();
     await pass(60_000);
     expect([samples(), known()]).toEqual([[], [[undefined, undefined]]]);

@@ -37,7 +37,7 @@ export function troubleCases(engine: () => DockerEngine): void {
       ['gpuwhisk/test-mute:1', /it ended at once with status 0|closed its socket/, provisioning, false],
       [
         `${noRegistry}/none:1`,
-        /cannot be had: .*refused/,
+        /cannot be fetched: .*refused/,
         `Failed to pull container image '${noRegistry}/none:1'.`,
         true,
       ],

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { runProgram } from '@gpuwhisk/invoker/host/run-program';
+import { runProgram } from '@gpuwhisk/invoker/host/programs';
 
 const folder = fileURLToPath(new URL('../../../native/build/cudasim', import.meta.url));
 const readyWithinMs = 20_000;

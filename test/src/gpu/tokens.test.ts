@@ -7,8 +7,11 @@ import type { InitRequest } from '@gpuwhisk/invoker/containers/container-factory
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Share } from '@gpuwhisk/common/gpu';
 import { until } from '@gpuwhisk/common/testing/until';
-import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
-import { TokenServer, type TokenClientFigures } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
+import {
+  tokenLibraryPath,
+  TokenServer,
+  type TokenClientFigures,
+} from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { RuntimeProcess } from '../runtimes/runtime-harness.js';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { digestError } from '@gpuwhisk/invoker/containers/protocol/frames';
-import { builtPath } from '@gpuwhisk/invoker/host/native-build';
+import { builtPath } from '@gpuwhisk/invoker/host/programs';
 
 /** One step of an injection and the time it took. */
 export interface Stage {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/native-build';
+import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/programs';
 import { encodeParts } from '@gpuwhisk/invoker/containers/protocol/frames';
 import { RuntimeProcess } from '../runtimes/runtime-harness.js';
 import { compileObject, digestOf, echoSource, injector } from './native-functions.js';

@@ -22,46 +22,46 @@ interface GpuHandoverDependencies {
   fence: GpuFence;
   /** This controller's number. */
   instance: number;
-  /** Of the topic that all controllers share. */
+  /** Options of the topic that all controllers share. */
   topicOptions: TopicOptions;
 }
 
-/** Told of an activation that is not run; true if a caller waited and has got the error as its answer. */
+/** Called with an activation that is not run; returns true if a caller waited and has got the error. */
 export type OnRefused = (activationId: string, error: ApiError) => boolean;
 
 /** Handles messages of other controllers; the scheduler of each controller implements it. */
 interface HandoverListener {
-  /** To be placed here, while this controller decides. */
+  /** Called on the leader with an activation to place. */
   take(delivery: Delivery): void;
-  /** This controller is no longer the leader: what it took comes to another. */
+  /** Called when this controller is no longer the leader; its unplaced activations are delivered to the next one. */
   lost(): void;
-  /** The run of an activation from another controller is over. */
+  /** Called on the leader when the run of another controller's activation has ended. */
   ended(activationId: string, succeeded: boolean): void;
-  /** The one that decides has refused an activation from here. */
+  /** Called when the leader has refused an activation of this controller. */
   refused: OnRefused;
 }
 
-/** Durable; only the controller that decides consumes it. */
+/** A durable topic that only the leader consumes. */
 const topic = 'gpu';
 const endedChannel = 'gpu-ended';
 const refusedChannel = 'gpu-refused';
 const rememberedIds = 10_000;
 
 /**
- * How the controllers of a cluster have one of them decide about GPUs, the one with the lease: the others send it what
- * needs a GPU, and tell it what has ended; it tells them what it has refused. Results come to each by themselves.
+ * Connects controllers with the leader, the one with the lease that decides about GPUs. The others send it activations that
+ * need a GPU, and report ended ones. The leader tells them about refusals. Results reach each controller by themselves.
  */
 export class GpuHandover {
   private readonly sent = new RecentIds(rememberedIds);
   private subscription: Promise<Subscription> | undefined;
-  /** In which the subscription began. */
+  /** The epoch in which the subscription began. */
   private epoch: number | undefined;
   private left: Promise<void> = Promise.resolve();
   private closed = false;
 
   constructor(private readonly dependencies: GpuHandoverDependencies) {}
 
-  /** Whether another controller decides, or none for now. */
+  /** Whether another controller or none is the leader. */
   get isElsewhere(): boolean {
     return this.dependencies.lease.epoch === undefined;
   }
@@ -70,7 +70,7 @@ export class GpuHandover {
     return this.dependencies.fence;
   }
 
-  /** Rejects with StateUnavailableError, or with what the bus rejects with. */
+  /** Begins to listen. Rejects with StateUnavailableError or an error of the bus. */
   async open(listener: HandoverListener): Promise<void> {
     const { bus, state, lease, instance, topicOptions } = this.dependencies;
     await bus.ensureTopic(topic, topicOptions);
@@ -99,12 +99,12 @@ export class GpuHandover {
     return receipt;
   }
 
-  /** The run of an activation is over: the leader is told, if the activation was sent there. */
+  /** Reports the end of a run to the leader, if the activation was sent there. */
   ended(activationId: string, succeeded: boolean): void {
     if (this.isElsewhere && this.sent.has(activationId)) this.tell(endedChannel, { activationId, succeeded });
   }
 
-  /** An activation is not run: its own controller is told, if that is another one. */
+  /** Reports a refused activation to its own controller, if that is another one. */
   refused({ activationId, rootControllerIndex }: ActivationMessage, { status, message }: ApiError): void {
     const controller = rootControllerIndex.asString;
     if (controller === String(this.dependencies.instance)) return;
@@ -116,7 +116,7 @@ export class GpuHandover {
     const { bus, logger, lease, fence } = this.dependencies;
     fence.announce();
     const { epoch } = lease;
-    // Between two of its epochs another controller may have decided.
+    // Between two epochs of this controller another one may have been the leader.
     if (this.subscription !== undefined && epoch !== this.epoch) {
       this.leave();
       listener.lost();
@@ -128,7 +128,10 @@ export class GpuHandover {
       this.subscription = subscription;
       this.epoch = epoch;
       subscription.catch((error: unknown) => {
-        logger.error({ error: String(error) }, 'what needs a GPU could not be taken up; it is tried again');
+        logger.error(
+          { error: String(error) },
+          'the topic of activations for GPUs could not be consumed; the attempt is repeated',
+        );
         if (this.subscription === subscription) this.subscription = undefined;
       });
     }
@@ -140,14 +143,17 @@ export class GpuHandover {
     if (subscription === undefined) return;
     this.left = subscription.then(
       (made) => made.close(),
-      // One that never came about has said so.
+      // A subscription that failed has already logged its error.
       () => undefined,
     );
   }
 
   private tell(channel: string, message: JsonValue): void {
     this.dependencies.state.publish(channel, message).catch((error: unknown) => {
-      this.dependencies.logger.warn({ channel, error: String(error) }, 'another controller was not told');
+      this.dependencies.logger.warn(
+        { channel, error: String(error) },
+        'a message to another controller could not be published',
+      );
     });
   }
 }
@@ -187,41 +193,47 @@ interface GpuFenceDependencies {
   lease: Pick<LeaseKeeper, 'epoch'>;
 }
 
-/** Agents that start, or that missed the news, find the epoch for so long after it was told last, ms. */
+/** How long an announced epoch stays readable for agents that start or missed the message, ms. */
 const epochKeptMs = 60_000;
-/** How often the agents' rows are looked at while a leader waits for them, ms. */
+/** Interval of looks at the agents' rows while a leader waits for them, ms. */
 const fenceLookMs = 50;
 
 /**
- * Keeps a decider that has begun from placing again what the one before it has placed: agents are told of its epoch, take no
- * older placement from then on, and tell which activations they have. An agent that has no current row, and may not know the epoch,
- * is not waited for once its row is out of date (5 s).
+ * Keeps a new leader from placing again what the earlier leader has placed. Agents learn its epoch, refuse placements of
+ * older ones, and report the activations that they have. An agent without a current row may not know the epoch; its row
+ * expires after 5 s.
  */
 export class GpuFence {
   constructor(private readonly dependencies: GpuFenceDependencies) {}
 
-  /** Tells agents of the epoch, if this controller decides. */
+  /** Announces the epoch to the agents, if this controller is the leader. */
   announce(): void {
     const { state, lease, logger } = this.dependencies;
     const { epoch } = lease;
     if (epoch === undefined) return;
     state.setRow(gpuDeciderTable, gpuDeciderKey, epoch, epochKeptMs).catch((error: unknown) => {
-      logger.warn({ error: String(error) }, 'the nodes with GPUs were not told who decides; they are told again');
+      logger.warn(
+        { error: String(error) },
+        'the epoch could not be announced to nodes with GPUs; the announcement is repeated',
+      );
     });
   }
 
-  /** Resolves when this controller decides and all agents with a current row know its epoch, or once `isOver` says so. */
+  /**
+   * Resolves when this controller is the leader and all agents with a current row know its epoch, or when `isOver` returns
+   * true.
+   */
   async passed(isOver: () => boolean): Promise<void> {
     const { clock, lease, table } = this.dependencies;
     while (!isOver()) {
       const { epoch: own } = lease;
-      // One of an earlier release does not tell.
+      // Agents of an earlier release report no epoch.
       if (own !== undefined && table.nodes().every(({ epoch = own }) => epoch >= own)) return;
       await sleep(clock, fenceLookMs);
     }
   }
 
-  /** Whether a node has an activation, by another placement than the one that it comes back from. */
+  /** Whether a node has the activation by another placement than that of the returned message. */
   isInHand(message: ActivationMessage): boolean {
     return this.dependencies.table
       .nodes()
@@ -230,7 +242,7 @@ export class GpuFence {
   }
 }
 
-/** Whether a message comes back from where `placement` has sent it. */
+/** Whether a message comes back from the node that `placement` names. */
 export function isCopyOf({ gpu }: ActivationMessage, placement: Pick<Placement, 'at' | 'epoch' | 'version'>): boolean {
   return gpu?.at === placement.at && gpu.epoch === placement.epoch && gpu.version === placement.version;
 }

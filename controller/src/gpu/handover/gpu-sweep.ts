@@ -6,11 +6,11 @@ import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { GpuTable } from '../state/gpu-table.js';
 
-/** The reservations of the controller that decides. */
+/** The reservations of the leader. */
 export interface ReservationSource {
-  /** Whether this controller decides now. */
+  /** Whether this controller is the leader. */
   readonly isLeader: boolean;
-  /** Reservations of activations that have not ended, as far as is known here; the oldest first. */
+  /** Reservations of activations whose end is not known here, oldest first. */
   unended(): readonly Reservation[];
 }
 
@@ -21,18 +21,18 @@ export interface GpuSweepDependencies {
   clock: Clock;
   logger: Logger;
   placer: ReservationSource;
-  /** The run of an activation is over. */
+  /** Called with an activation whose run has ended. */
   ended: (activationId: string) => void;
 }
 
-/** How often it is looked, ms; what was placed since the last look is left for the next one. */
+/** Interval of the search, ms. Activations placed since the last search are left for the next one. */
 const sweepMs = 10_000;
-/** Records that are asked for in one look, at most. */
+/** Most records requested in one search. */
 const maxAsked = 100;
 
 /**
- * Finds activations that have ended without a message to the leader (messages of other controllers are lost while the
- * cluster's state is away), so that what they had of a GPU is given out again: no invoker has them, and they are recorded.
+ * Frees the reservations of activations that ended without a message to the leader, as messages of controllers are lost
+ * while the cluster's state is unavailable. Such activations are on no invoker and have a record.
  */
 export class GpuSweep {
   private timer: Timer | undefined;
@@ -73,7 +73,7 @@ export class GpuSweep {
         if (await this.isRecorded(namespace, activationId)) ended(activationId);
       }
     } catch (error) {
-      logger.warn({ error: String(error) }, 'activations whose end was not heard of could not be looked up');
+      logger.warn({ error: String(error) }, 'records of activations without a completion could not be looked up');
     }
   }
 

@@ -6,14 +6,14 @@ import { hasForeignProcesses, ActivityProfiler } from './activity-profiler.js';
 interface Row {
   at?: number;
   mode?: DeviceMode;
-  /** By process; undefined: the driver does not tell. */
+  /** Utilisation by process; undefined: the driver does not report it. */
   utilisations?: Record<string, number | undefined>;
   figures?: Partial<DeviceStatus>;
   shareClass?: ShareClass;
   resident?: Partial<Resident>;
 }
 
-/** A row of a node whose device is busy all the time with function a, unless it says otherwise. */
+/** A node's row. By default function a keeps the device busy all the time. */
 function row({
   at = 0,
   mode = 'mps',
@@ -98,7 +98,7 @@ describe('activity of SMs and memory', () => {
 
 describe('launches', () => {
   let at = 0;
-  /** Four looks, a second apart, at a process that launches `rate` blocks in 5 ms. */
+  /** Observes four rows, a second apart, of a process that launches `rate` blocks in 5 ms. */
   const launch = (
     shareClass: ShareClass,
     rate: number,
@@ -110,7 +110,7 @@ describe('launches', () => {
       };
       profiler.observe(row({ at, shareClass, ...more, resident: { launches, ...more.resident } }));
     }
-    // Its process ends, and another one begins to count.
+    // The process ends, and another one starts to count.
     profiler.observe(row({ at, utilisations: {} }));
   };
 

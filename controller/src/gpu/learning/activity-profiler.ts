@@ -3,12 +3,12 @@ import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
 import { fillOfActivity, isHeldBack } from '@gpuwhisk/gpu/profile/fill';
 import type { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
 
-/** A device with at least this utilisation counts as busy all the time. Pauses would lower its SM activity. */
+/** Devices with at least this utilisation count as busy all the time, as pauses would lower their SM activity. */
 const busyFrom = 0.9;
-/** Least time between two looks that give a launch rate, ms; period that the rate is of, ms. */
+/** Shortest interval between two rows that gives a launch rate, ms; and the period of the rate, ms. */
 const [leastMs, periodMs] = [500, 5];
 
-/** Launch counts of a process at the last look at which it alone kept its device busy. */
+/** Launch counts of a process in the last row in which it alone kept its device busy. */
 interface Launched {
   at: number;
   blocks: number;
@@ -16,12 +16,12 @@ interface Launched {
 }
 
 /**
- * Learns from agents' looks how functions use their GPUs: SM and memory activity of the chip's counters, and launch rates of
- * kernel tokens. A look counts if the device was busy all the time and only one container computed on it. NVML's
- * utilisation decides that, and is used for nothing else.
+ * Learns functions' use of their GPUs from agents' rows: SM and memory activity by the chip's counters, and launch rates by
+ * kernel tokens. A row counts if the device was busy all the time and only one container computed. NVML's utilisation is
+ * used for that check only.
  */
 export class ActivityProfiler {
-  /** By node and container. */
+  /** By node, then by container. */
   private readonly launched = new Map<string, Map<string, Launched>>();
 
   constructor(private readonly profiles: FunctionProfiles) {}
@@ -49,7 +49,7 @@ export class ActivityProfiler {
     if (action === undefined || smActivity === undefined) return;
     const gpu = { type: typeOf(device, process), mode: device.mode };
     const fill = fillOfActivity(smActivity, share.smLimit);
-    // A function that its share holds back uses less memory bandwidth than it would alone.
+    // A share that holds a function back also lowers its memory bandwidth.
     const isFree = !isHeldBack(smActivity, share.smLimit);
     this.profiles.seen(action, gpu, {
       ...(fill !== undefined && { fill }),
@@ -57,14 +57,14 @@ export class ActivityProfiler {
     });
   }
 
-  /** Returns the counts that the next look is compared with. */
+  /** Returns the counts for the comparison with the next row. */
   private learnLaunches(
     device: Device,
     { at }: DeviceStatus,
     { action, gang, share, launches }: Resident,
     before: Launched | undefined,
   ): Launched | undefined {
-    // A token limit below the class takes time from the process, not SMs.
+    // A token limit below the class reduces the time of the process, not its SMs.
     if (launches === undefined || gang !== undefined || share.smLimit * 100 < share.shareClass) return undefined;
     const { blocks, waits, cycleBatch } = launches;
     const now = { at, blocks, waits };
@@ -80,7 +80,7 @@ export class ActivityProfiler {
   }
 }
 
-/** A process of the only container that computed on a device, or undefined if others did or the device had pauses. */
+/** A process of the only container that computed on a device. Undefined if others computed or the device had pauses. */
 function onlyBusy({ utilisation = 0, processes }: DeviceStatus): GpuProcess | undefined {
   if (utilisation < busyFrom) return undefined;
   // A process without a utilisation may be busy.
@@ -91,7 +91,7 @@ function onlyBusy({ utilisation = 0, processes }: DeviceStatus): GpuProcess | un
     : undefined;
 }
 
-/** The types that a device's places have. */
+/** The types of a device's places. */
 export function typesOf(device: Device): string[] {
   return device.slices.length > 0 ? device.slices.map((slice) => gpuTypeOf(device, slice)) : [gpuTypeOf(device)];
 }
@@ -103,7 +103,7 @@ function typeOf(device: Device, { slice: uuid }: Pick<GpuProcess, 'slice'> = {})
   );
 }
 
-/** Whether processes use a device that are none of the platform's. */
+/** Whether a device has processes that are not the platform's. */
 export function hasForeignProcesses(status: DeviceStatus | undefined): boolean {
   return status?.processes.some(({ container }) => container === undefined) ?? false;
 }

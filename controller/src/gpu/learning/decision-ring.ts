@@ -1,25 +1,25 @@
 import type { DecisionRecord } from '@gpuwhisk/common/gpu';
 
-/** Characters of texts that one decision keeps, at most; alternatives beyond them are left out. */
+/** Most characters of texts in one decision; alternatives beyond this bound are dropped. */
 const mostOfOne = 16_384;
-/** Estimated size of a decision, or an alternative, besides its texts, bytes. */
+/** Estimated size of a decision or alternative without its texts, bytes. */
 const fixedSize = 200;
 
 /** Bounds of a DecisionRing. */
 export interface RingBounds {
-  /** Decisions. */
+  /** Number of decisions. */
   count: number;
-  /** Their estimated size, bytes. */
+  /** Estimated size of the decisions, bytes. */
   bytes: number;
 }
 
-/** The last decisions, in segments that are stored one by one. */
+/** The last decisions, in segments that are stored separately. */
 export class DecisionRing {
   private readonly decisions: (DecisionRecord | undefined)[];
   private next = 0;
   private total = 0;
 
-  /** `onChange` is told which segment of `segmentSize` has changed. */
+  /** `onChange` is called with the number of a changed segment of `segmentSize` decisions. */
   constructor(
     private readonly bounds: RingBounds,
     private readonly segmentSize: number,
@@ -28,12 +28,12 @@ export class DecisionRing {
     this.decisions = new Array<DecisionRecord | undefined>(bounds.count).fill(undefined);
   }
 
-  /** Estimated size of the decisions that are kept, bytes. */
+  /** Estimated size of the kept decisions, bytes. */
   get bytes(): number {
     return this.total;
   }
 
-  /** Keeps a decision; the oldest ones go while there are too many, or they are too large. */
+  /** Adds a decision; the oldest ones are removed beyond the bounds. */
   add(decision: DecisionRecord): void {
     this.put(this.next, cut(decision));
     this.changed(this.next);
@@ -41,19 +41,19 @@ export class DecisionRing {
     for (const place of this.dropOldest()) this.changed(place);
   }
 
-  /** The last first. */
+  /** The decisions, latest first. */
   latest(): DecisionRecord[] {
     const { decisions, next } = this;
     return [...decisions.slice(next), ...decisions.slice(0, next)].filter((one) => one !== undefined).reverse();
   }
 
-  /** The decisions of a segment; null where there is none yet. */
+  /** The decisions of a segment; null at free positions. */
   segment(number: number): (DecisionRecord | null)[] {
     const from = number * this.segmentSize;
     return this.decisions.slice(from, from + this.segmentSize).map((one) => one ?? null);
   }
 
-  /** Takes a segment as `segment` gave it; the next decision is put behind the last one of all segments. */
+  /** Restores a segment from `segment`; new decisions follow the last restored one. */
   restore(number: number, decisions: readonly (DecisionRecord | null)[]): void {
     const from = number * this.segmentSize;
     decisions.slice(0, this.segmentSize).forEach((decision, at) => {
@@ -76,7 +76,7 @@ export class DecisionRing {
     this.total += sizeOf(decision);
   }
 
-  /** Gives the places of the decisions that went. */
+  /** Returns the positions of the removed decisions. */
   private dropOldest(): number[] {
     const gone: number[] = [];
     for (let passed = 0; this.total > this.bounds.bytes && passed < this.decisions.length; passed += 1) {
@@ -89,7 +89,7 @@ export class DecisionRing {
   }
 }
 
-/** An estimate: writing JSON to measure it would take longer than the decision. */
+/** Estimates the size of a decision, bytes. Measuring its JSON would take longer than the decision. */
 function sizeOf(decision: DecisionRecord | undefined): number {
   if (decision === undefined) return 0;
   const { activationId, action, namespace, policy, reason, placement, rejected } = decision;
@@ -99,7 +99,7 @@ function sizeOf(decision: DecisionRecord | undefined): number {
   return size;
 }
 
-/** A decision within `mostOfOne`. */
+/** The decision, shortened to `mostOfOne`. */
 function cut(decision: DecisionRecord): DecisionRecord {
   if (sizeOf(decision) <= mostOfOne) return decision;
   const reason = decision.reason.slice(0, mostOfOne / 4);

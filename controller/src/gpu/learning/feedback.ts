@@ -8,7 +8,7 @@ import { SetObservations } from '@gpuwhisk/gpu/share/set-observations';
 import type { SetMember } from '@gpuwhisk/gpu/share/set-observations';
 import type { PerformanceData } from './performance-data.js';
 
-/** Assumed of a function without features. */
+/** Features assumed for a function without measured ones. */
 const unseen = { smUtil: 1, dramUtil: 1, l2Util: 1 };
 
 /** Updates profiles, slowdown samples and the table of shares with the times of runs. */
@@ -17,10 +17,10 @@ export class Feedback {
 
   constructor(private readonly performanceData: PerformanceData) {}
 
-  /** Learns from a run that has ended well: one that failed tells nothing of the time that its function takes. */
+  /** Learns from a successful run; the time of a failed one says nothing about its function. */
   ran(run: LoggedRun & ObservedRun): void {
     const { task, gpu, isWarm, hasUnknownNeighbours, shareClass } = run;
-    // On several GPUs its neighbours differ from one to the next.
+    // The neighbours of a run on several GPUs differ between these.
     const neighbours = hasUnknownNeighbours || task.gpus > 1 ? undefined : steadyNeighbours(run);
     const predictor = this.performanceData.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
     const others = neighbours?.map(coLocated) ?? averageNeighbours(run, unseen);
@@ -40,7 +40,7 @@ export class Feedback {
       this.recordSlowdown(run, neighbours, slowdown);
   }
 
-  /** A warm run beside others who were there all the time, and the slowdown that is predicted for it. */
+  /** Records the slowdown of a warm run whose neighbours did not change, with the predicted one. */
   private recordSlowdown(run: ObservedRun, neighbours: readonly Neighbour[], predicted: number): void {
     const { task, gpu, ranMs } = run;
     const soloMs = this.performanceData.profiles.aloneMs(task, gpu);
@@ -72,7 +72,7 @@ function coLocated({ task, share }: { task: Task; share: number }): CoLocated {
   return { features: task.features ?? unseen, share };
 }
 
-/** Of a set whose members all were seen. */
+/** A sample of a set whose members were all observed. */
 function sampleOf(
   { task, share }: ObservedRun,
   neighbours: readonly Neighbour[],

@@ -3,20 +3,20 @@ import type { Registry } from 'prom-client';
 import type { QuotaChoice } from '@gpuwhisk/gpu/share/quotas';
 import type { PerformanceData } from './performance-data.js';
 
-/** Whether something measured was believed. */
+/** Whether a measurement was accepted. */
 export type Taken = 'taken' | 'refused';
 
 /** Counters of learning. */
 export interface LearningMetrics {
-  /** A measured run was offered to the predictors. */
+  /** Counts a measured run offered to the predictors. */
   runOffered(outcome: Taken): void;
-  /** A measured set was offered to the table of shares. */
+  /** Counts a measured set offered to the table of shares. */
   setMeasured(outcome: Taken): void;
-  /** A predictor was retrained: taken, or refused as it predicts worse than the one before. */
+  /** Counts a retrained predictor; it is refused if it predicts worse than the one before. */
   trained(outcome: Taken): void;
-  /** An attempt to search for the shares of a set is over. */
+  /** Counts an attempt to search for the shares of a set. */
   searched(outcome: 'done' | 'interrupted' | 'failed'): void;
-  /** The table was asked for the shares of a set. */
+  /** Counts a query of the table for the shares of a set. */
   asked(source: QuotaChoice['source']): void;
 }
 
@@ -37,7 +37,7 @@ export function learningMetrics(registry: Registry, performanceData: Performance
   });
   const models = new Counter({
     name: 'gpuwhisk_gpu_models_total',
-    help: 'Predictors that were learned anew: taken, or refused as they predict worse',
+    help: 'Retrained predictors: taken, or refused as they predict worse',
     labelNames: ['outcome'],
     registers,
   });
@@ -55,7 +55,7 @@ export function learningMetrics(registry: Registry, performanceData: Performance
   });
   new Gauge({
     name: 'gpuwhisk_gpu_learned',
-    help: 'What is known: functions, measured sets, predictors',
+    help: 'Numbers of known functions, measured sets and predictors',
     labelNames: ['kind'],
     registers,
     collect() {
@@ -72,7 +72,7 @@ export function learningMetrics(registry: Registry, performanceData: Performance
   });
   new Counter({
     name: 'gpuwhisk_gpu_learned_writes_total',
-    help: 'Documents of what was learned: saved, failed and to be tried again, or dropped as too many waited or another controller decides',
+    help: 'Documents of performance data: saved, failed and to be written again, or dropped as too many waited or another controller is the leader',
     labelNames: ['outcome'],
     registers,
     collect() {

@@ -38,36 +38,36 @@ export interface PerformanceDataParts {
   random: Random;
   logger: Logger;
   metrics: Metrics;
-  /** The controller's number: each has decisions of its own. */
+  /** The controller's number; each controller stores its own decisions. */
   instance: number;
   options: Pick<Config['gpu'], 'learning'>;
-  /** The right to decide: who has it writes what all controllers share. Absent: there is one controller. */
+  /** The lease of the leader, which writes the data that controllers share. Absent on a single controller. */
   lease?: Pick<LeaseKeeper, 'epoch'>;
-  /** Tells controllers what an operator has had forgotten; absent: there is one. */
+  /** Tells controllers which data an operator has deleted; absent on a single controller. */
   state?: Pick<ClusterState, 'publish' | 'subscribe'>;
 }
 
-/** Decisions that are kept; some 3 KiB each with eight alternatives. */
+/** Bounds of the kept decisions; one with eight alternatives takes about 3 KiB. */
 const decisionBounds: RingBounds = { count: 1000, bytes: 8 * 1024 * 1024 };
-/** Decisions of one document. */
+/** Decisions in one document. */
 const segmentSize = 50;
 
 /**
- * Performance data of functions on GPUs: profiles of functions, slowdown samples, predictors, tables of shares, and the
- * decisions made. It is kept in memory, read from the stored documents at the start, and written back in the background.
+ * Performance data of functions on GPUs: profiles, slowdown samples, predictors, tables of shares, and decisions. The data
+ * is kept in memory, read from stored documents at the start, and written back in the background.
  */
 export class PerformanceData {
   readonly profiles: FunctionProfiles;
   readonly predictors = new PredictorTable();
-  /** Samples that predictors are trained on. */
+  /** Samples for the training of predictors. */
   readonly runs: SlowdownSamples;
   readonly table: QuotaTable;
   readonly curves: SampleCurves;
-  /** Sets that were formed and not searched for. */
+  /** Sets that were formed and whose shares were not searched for. */
   readonly demands: SetDemands;
   readonly decisions: DecisionRing;
   readonly metrics: LearningMetrics;
-  /** Major versions by device and slice: as many as there are. */
+  /** Major versions of the driver, by device and slice. */
   private readonly drivers = new Map<string, number>();
   private searches: () => readonly SearchedSet[] = () => [];
   private readonly activity: ActivityProfiler;
@@ -78,7 +78,7 @@ export class PerformanceData {
     const documents = (this.documents = new PerformanceStore({
       ...parts,
       saveMs: parts.options.learning.saveMs,
-      // Decisions are each controller's own.
+      // Each controller writes its own decisions.
       mayWrite: (kind) => kind === 'decisions' || parts.lease === undefined || parts.lease.epoch !== undefined,
     }));
     const keep = <Value extends ModelKey>(
@@ -122,7 +122,7 @@ export class PerformanceData {
     );
   }
 
-  /** Reads the stored documents; if the store fails, they are read later. */
+  /** Opens the data with the stored documents. If the store fails, they are read later. */
   static async open(parts: PerformanceDataParts): Promise<PerformanceData> {
     const performanceData = new PerformanceData(parts);
     performanceData.subscription = await parts.state?.subscribe(forgetChannel, (message) => {
@@ -139,13 +139,16 @@ export class PerformanceData {
     return performanceData;
   }
 
-  /** This controller is the leader from now on: reads what another one has stored meanwhile, as `open` does. */
+  /**
+   * Called when this controller becomes the leader. Reads documents that another controller has stored meanwhile, as `open`
+   * does.
+   */
   async takeOver(): Promise<void> {
-    // Decisions are each controller's own.
+    // Each controller keeps its own decisions.
     await this.documents.open({ ...this.takers(), decisions: () => undefined });
   }
 
-  /** A node's agent has told what is there. What was measured with an earlier driver is forgotten. */
+  /** Notes the driver versions of a node's row. Measurements with an earlier driver are deleted. */
   seen(node: NodeStatus): void {
     const major = driverMajor(node.driver);
     for (const device of node.devices) {
@@ -155,12 +158,12 @@ export class PerformanceData {
     this.activity.observe(node);
   }
 
-  /** The major version of the driver that a device or slice has, by its UUID; 0: not known. */
+  /** The major version of the driver of a device or slice, by UUID; 0 if it is not known. */
   driverOf(uuid: string): number {
     return this.drivers.get(uuid) ?? 0;
   }
 
-  /** A new predictor; returns whether it was taken over. */
+  /** Offers a new predictor; returns whether it was accepted. */
   put(given: SlowdownModel): boolean {
     const model = { learnedAt: this.parts.clock.now(), ...given };
     const { gpuType, mode } = model;
@@ -169,18 +172,18 @@ export class PerformanceData {
     return true;
   }
 
-  /** How many functions, measured sets and predictors are known. */
+  /** The numbers of functions, measured sets and predictors. */
   counts(): { functions: number; quotas: number; models: number } {
     return { functions: this.profiles.size, quotas: this.table.size, models: this.predictors.size };
   }
 
-  /** The performance of the functions that are wanted, by `/namespace/action`; absent: all. */
+  /** The performance of the functions that `wants` selects by `/namespace/action`; of all if absent. */
   functions(wants?: (name: string) => boolean): FunctionPerformance[] {
     const all = this.profiles.all();
     return (wants === undefined ? all : all.filter((one) => wants(one.function))).map(functionView);
   }
 
-  /** The measured sets, and those to be measured, that have one of the functions that are wanted; absent: all. */
+  /** The measured sets and those to be measured that have a function selected by `wants`; all if absent. */
   quotas(wants?: (name: string) => boolean): SetPerformance[] {
     const isWanted = ({ jobs }: { jobs: readonly { function: string }[] }): boolean =>
       wants === undefined || jobs.some((job) => wants(job.function));
@@ -194,12 +197,12 @@ export class PerformanceData {
     return [...stored, ...[...searches.values()].filter(isWanted).map(unmeasuredView)];
   }
 
-  /** Sets the function that gives the searches for shares. */
+  /** Sets the function that returns the searches for shares. */
   showSearches(searches: () => readonly SearchedSet[]): void {
     this.searches = searches;
   }
 
-  /** The predictors in force that were learned. */
+  /** The learned predictors in force. */
   models(): PredictorSummary[] {
     return this.predictors.list().map(({ gpuType, mode, version, sampleCount, learnedAt }) => ({
       gpuType,
@@ -210,32 +213,35 @@ export class PerformanceData {
     }));
   }
 
-  /** Counts of the documents saved, failed and dropped. */
+  /** Counts of saved, failed and dropped documents. */
   get writes(): Readonly<SaveCounts> {
     return this.documents.counts;
   }
 
-  /** Forgets a function, `/namespace/action`, and all sets that it is in; returns whether anything was known of it. */
+  /** Deletes the data of a function, `/namespace/action`, and of all sets with it. Returns whether there was any. */
   forgetFunction(name: string): boolean {
     return this.forgetEverywhere({ what: 'function', name });
   }
 
-  /** Forgets what was measured of a set, by its id; returns whether there was anything. */
+  /** Deletes the measurements of a set, by its id. Returns whether there were any. */
   forgetQuota(id: string): boolean {
     return this.forgetEverywhere({ what: 'quota', name: id });
   }
 
-  /** Forgets a predictor and the runs that it was learned from; returns whether there was anything. */
+  /** Deletes a predictor and its training runs. Returns whether there were any. */
   forgetModel(key: ModelKey): boolean {
     return this.forgetEverywhere({ what: 'model', name: modelName(key) });
   }
 
-  /** The controller that decides knows it, too, and has the documents. */
+  /** Deletes here and on the other controllers. The leader has the same data, and writes the documents. */
   private forgetEverywhere(forgotten: ForgetMessage): boolean {
     const { state, instance, logger } = this.parts;
     const wasThere = this.forget(forgotten);
     state?.publish(forgetChannel, { ...forgotten, from: instance }).catch((error: unknown) => {
-      logger.error({ ...forgotten, error: String(error) }, 'other controllers were not told what is to be forgotten');
+      logger.error(
+        { ...forgotten, error: String(error) },
+        'other controllers could not be told to delete performance data',
+      );
     });
     return wasThere;
   }
@@ -253,18 +259,18 @@ export class PerformanceData {
     return wasThere;
   }
 
-  /** Resolves once what was learned by now is written, or that has failed: it is tried again. */
+  /** Resolves when everything learned so far is written, or when that has failed and will be repeated. */
   saved(): Promise<void> {
     return this.documents.flush();
   }
 
-  /** Writes what is not written yet. */
+  /** Writes all unsaved changes. */
   async close(): Promise<void> {
     await this.subscription?.close();
     await this.documents.close();
   }
 
-  /** Take the stored documents; where there is newer data, both count. */
+  /** Functions that take the stored documents and merge them with newer data in memory. */
   private takers(): Record<Exclude<DocumentKind, 'decisions'>, TakeDocument> {
     const { profiles, table } = this;
     return {
@@ -288,29 +294,29 @@ export class PerformanceData {
 
 const gpuOf = ({ gpuType: type, mode }: SampleCurve): { type: string; mode: DeviceMode } => ({ type, mode });
 
-/** A curve as times at shares. */
+/** A curve as a list of shares and times. */
 const timesOf = ({ slowdowns }: SampleCurve): AtShare[] =>
   shareClasses.flatMap((share, at) => {
     const value = slowdowns[at];
     return value === undefined ? [] : [{ share, value }];
   });
 
-/** The major version of a driver, `550.54.14`; 0 where it is not known. */
+/** The major version of a driver such as `550.54.14`; 0 if it is not known. */
 function driverMajor(driver: string | undefined): number {
   const major = Number.parseInt(driver ?? '', 10);
   return Number.isInteger(major) ? major : 0;
 }
 
-/** Where a controller tells the others what an operator has had forgotten there. */
+/** The channel for what an operator has deleted at one controller. */
 const forgetChannel = 'gpu-forgotten';
 
-/** Names what controllers are to forget: a function, the measurements of a set, or a predictor by `gpuType/mode`. */
+/** Names the data to delete: a function, the measurements of a set, or a predictor by `gpuType/mode`. */
 interface ForgetMessage {
   what: 'function' | 'quota' | 'model';
   name: string;
 }
 
-/** Whether a message of that channel is one; `from` is a controller's number. */
+/** Whether a message of the channel is valid; `from` is a controller's number. */
 function isForgetMessage(message: JsonValue): message is JsonObject & ForgetMessage & { from: number } {
   if (!isJsonObject(message) || typeof message.name !== 'string') return false;
   return ['function', 'quota', 'model'].some((what) => message.what === what);

@@ -5,19 +5,22 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
-/** Kinds of documents: profiles of functions, curves of their samples alone, slowdown samples, predictors, shares of sets, sets to be searched for, and decisions. */
+/**
+ * Kinds of documents: profiles of functions, curves of samples alone, slowdown samples, predictors, shares of sets, sets to
+ * be searched for, and decisions.
+ */
 export type DocumentKind = 'profile' | 'curve' | 'samples' | 'model' | 'quota' | 'demand' | 'decisions';
 
-/** Names a document. */
+/** The key of a document. */
 interface DocumentKey {
   kind: DocumentKind;
-  /** Within its kind. */
+  /** Unique within the kind. */
   name: string;
 }
 
 /** The content of a document. */
 interface DocumentContent {
-  /** The kind of GPU that it holds for; absent: for none in particular. */
+  /** The kind of GPU of the content; absent for content of no particular kind. */
   gpuType?: string;
   mode?: DeviceMode;
   text: string;
@@ -25,15 +28,15 @@ interface DocumentContent {
 
 /** Prefix of the documents' ids. */
 const documentPrefix = 'learned/';
-/** Of the texts. What was written by another version is left aside. */
+/** Format of the texts. Documents of other formats are ignored. */
 const format = 1;
 
-/** Thrown for a document that is damaged or of another version. */
+/** Thrown for a document that is damaged or of another format. */
 class PerformanceDocumentError extends Error {
   override name = 'LearnedDocumentError';
 }
 
-/** The id of its document. Names may be long: what does not fit is told apart by its digest. */
+/** The id of a key's document. Long names are cut and distinguished by their digest. */
 export function documentId({ kind, name }: DocumentKey): string {
   const short = name.length <= 400 ? name : `${name.slice(0, 300)}~${digest(name)}`;
   return `${documentPrefix}${kind}/${short}`;
@@ -54,7 +57,7 @@ export function encodeDocument(key: DocumentKey, { gpuType, mode, text }: Docume
   };
 }
 
-/** Reads what `learnedDocument` gave. Throws LearnedDocumentError. */
+/** Reads a document of `encodeDocument`. Throws PerformanceDocumentError. */
 function decodeDocument(document: StoredDocument): { key: DocumentKey; text: string } {
   const { kind, name, text, sha256 } = document;
   if (document.format !== format) {
@@ -74,9 +77,9 @@ interface PerformanceStoreParts {
   store: ArtifactStore;
   clock: Clock;
   logger: Logger;
-  /** From a change until it is written, ms: what changes in between is written once. */
+  /** Delay from a change to its write, ms; further changes during the delay are part of the same write. */
   saveMs: number;
-  /** Whether documents of a kind are this controller's to write now; what it changes of others is not kept. */
+  /** Whether this controller may write documents of a kind now; changes of other kinds are not kept. */
   mayWrite(kind: DocumentKind): boolean;
 }
 
@@ -88,28 +91,28 @@ export interface SaveCounts {
 }
 
 /**
- * Takes the text of a stored document; `isChanged`: newer data of the same name is in memory, and none of it may be lost.
- * What it throws says why the text is left aside.
+ * Takes the text of a stored document. If `isChanged`, newer data of the same name is in memory and must not be lost. Throws
+ * an Error with the reason if the text cannot be used.
  */
 export type TakeDocument = (text: string, name: string, isChanged: boolean) => void;
 
 const pageSize = 200;
-/** Changes that wait to be written; the next of something else is not kept. */
+/** Most pending changes; changes of further documents are dropped. */
 const maxWaiting = 20_000;
-/** Documents that are written at once. */
+/** Most concurrent writes of documents. */
 const writesAtOnce = 8;
 const maxRetryMs = 60_000;
 const closeMs = 5000;
 
 interface Change {
   key: DocumentKey;
-  /** Gives the content at the time of the write; undefined: the document is to be deleted. */
+  /** Returns the content at the time of the write; undefined: the document is to be deleted. */
   read: (() => DocumentContent) | undefined;
 }
 
 /**
- * Performance data in documents of database `gpu`. They are written in the background, each at most once at a time; no
- * request waits for that. Of a cluster's controllers the leader writes what all share.
+ * Stores performance data in documents of database `gpu`. Documents are written in the background, each at most once at a
+ * time, so that no request waits. In a cluster the leader writes shared documents.
  */
 export class PerformanceStore {
   private readonly waiting = new Map<string, Change>();
@@ -124,14 +127,14 @@ export class PerformanceStore {
 
   constructor(private readonly parts: PerformanceStoreParts) {}
 
-  /** Changes that are not written yet. */
+  /** Number of unsaved changes. */
   get unsaved(): number {
     return this.waiting.size;
   }
 
   /**
-   * Reads the stored documents; one that cannot be used is logged and left aside. If the store fails, it is read again
-   * later, after a minute at most, and nothing is written until then: newer data is added to what is read.
+   * Reads the stored documents. Unusable ones are logged and ignored. If the store fails, the read is repeated after at most
+   * a minute. Nothing is written before that; newer data is merged with what is read.
    */
   async open(takers: Readonly<Record<DocumentKind, TakeDocument>>): Promise<void> {
     this.readTimer?.cancel();
@@ -140,7 +143,8 @@ export class PerformanceStore {
       await this.readAll(takers);
     } catch (error) {
       const { clock, logger } = this.parts;
-      if (this.failures === 0) logger.error({ reason: String(error) }, 'what was learned cannot be read; again later');
+      if (this.failures === 0)
+        logger.error({ reason: String(error) }, 'performance data cannot be read; the read is repeated later');
       this.failures += 1;
       this.readTimer = clock.setBackgroundTimer(this.retryMs, () => void this.open(takers));
       return;
@@ -165,7 +169,7 @@ export class PerformanceStore {
     const { _id: id, _rev: revision } = document;
     if (typeof revision === 'string') this.revisions.set(id, revision);
     const change = this.waiting.get(id);
-    // It has been forgotten meanwhile.
+    // The data was deleted in memory meanwhile.
     if (change !== undefined && change.read === undefined) return;
     try {
       const { key, text } = decodeDocument(document);
@@ -174,26 +178,29 @@ export class PerformanceStore {
       take(text, key.name, change !== undefined);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.parts.logger.warn({ document: id, reason }, 'what was learned before cannot be used, and is learned anew');
+      this.parts.logger.warn(
+        { document: id, reason },
+        'stored performance data cannot be used and will be measured again',
+      );
     }
   }
 
-  /** Something is to be written; `read` is called when it is. */
+  /** Schedules the write of a document; `read` is called at the time of the write. */
   save(key: DocumentKey, read: () => DocumentContent): void {
     this.note({ key, read });
   }
 
-  /** Something is forgotten. */
+  /** Schedules the deletion of a document. */
   remove(key: DocumentKey): void {
     this.note({ key, read: undefined });
   }
 
-  /** Writes what waits, for a few seconds at most. */
+  /** Writes pending changes for at most a few seconds. */
   async close(): Promise<void> {
     this.closed = true;
     this.timer?.cancel();
     this.readTimer?.cancel();
-    // What is there would be written over.
+    // A write would overwrite stored documents that were not read.
     if (!this.isRead) return;
     const over = new Promise<void>((resolve) => {
       const timer = this.parts.clock.setBackgroundTimer(closeMs, resolve);
@@ -204,7 +211,7 @@ export class PerformanceStore {
     });
     await over;
     if (this.waiting.size === 0) return;
-    this.parts.logger.warn({ documents: this.waiting.size }, 'not all that was learned could be written');
+    this.parts.logger.warn({ documents: this.waiting.size }, 'some performance data could not be written');
   }
 
   private note(change: Change): void {
@@ -218,7 +225,7 @@ export class PerformanceStore {
     this.flushLater();
   }
 
-  /** Until the next attempt, ms: longer after each failure. */
+  /** Delay of the next attempt, ms; it grows with each failure. */
   private get retryMs(): number {
     const { saveMs } = this.parts;
     return Math.max(saveMs, Math.min(maxRetryMs, saveMs * 2 ** Math.min(this.failures, 10)));
@@ -234,7 +241,7 @@ export class PerformanceStore {
     });
   }
 
-  /** Writes what waits, once what is being written is; never rejects: what failed is tried again later. */
+  /** Writes pending changes after the writes in progress. Never rejects; failed writes are repeated later. */
   flush(): Promise<void> {
     this.writing = this.writing.then(() => this.writeAll());
     return this.writing;
@@ -244,7 +251,7 @@ export class PerformanceStore {
     if (!this.isRead) return;
     const all = [...this.waiting];
     this.waiting.clear();
-    // Another controller writes these by now, and has not read what is in memory here.
+    // Another controller now writes these documents and has not read the data in memory here.
     const changes = all.filter(([, { key }]) => this.parts.mayWrite(key.kind));
     this.counts.dropped += all.length - changes.length;
     const failed: unknown[] = [];
@@ -257,7 +264,7 @@ export class PerformanceStore {
         } catch (error) {
           failed.push(error);
           this.counts.failed += 1;
-          // Unless it has changed again meanwhile.
+          // A newer change of the document replaces the failed one.
           if (!this.waiting.has(id)) this.waiting.set(id, change);
         }
       }
@@ -266,7 +273,10 @@ export class PerformanceStore {
     this.failures = failed.length > 0 ? this.failures + 1 : 0;
     if (this.failures !== 1) return;
     const reason = String(failed[0]);
-    this.parts.logger.error({ documents: failed.length, reason }, 'what was learned could not be written; again later');
+    this.parts.logger.error(
+      { documents: failed.length, reason },
+      'performance data could not be written; the write is repeated later',
+    );
   }
 
   private async write(id: string, { key, read }: Change): Promise<void> {
@@ -274,7 +284,7 @@ export class PerformanceStore {
       await this.put(id, key, read);
     } catch (error) {
       if (!(error instanceof DocumentConflictError)) throw error;
-      // Another controller has written it, or an operator has deleted it.
+      // Another controller has written the document, or an operator has deleted it.
       await this.readRevision(id);
       await this.put(id, key, read);
     }

@@ -1,4 +1,4 @@
-// Performance data as the API shows it, with the states of searches for shares.
+// Performance data in the form of the API, with the states of searches for shares.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { FunctionProfile } from '@gpuwhisk/gpu/profile/function-profiles';
 import { median } from '@gpuwhisk/gpu/profile/fill';
@@ -7,18 +7,20 @@ import type { FillSource } from '@gpuwhisk/gpu/profile/fill';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
 
-/** The performance of a function on one kind of GPU, as operators and owners see it. Times in ms. */
+/** The performance of a function on one kind of GPU, for operators and the function's owner. Times in ms. */
 export interface FunctionPerformance {
   /** `/namespace/action`. */
   function: string;
   version: string;
   gpuType: string;
   mode: DeviceMode;
-  /** Measured figures by name: `smUtil`, `dramUtil`, fractions of the whole GPU. A figure that was not measured is absent. */
+  /**
+   * Measured figures by name: `smUtil`, `dramUtil`, fractions of the whole GPU. Figures that were not measured are absent.
+   */
   features?: FeatureRecord;
   /** Source of `smUtil`. */
   fillSource?: FillSource;
-  /** `measured`: it ran alone; else its time alone was worked out from runs beside others. */
+  /** `measured`: from runs alone; otherwise estimated from runs beside others. */
   batches: BatchPerformance[];
 }
 
@@ -29,21 +31,21 @@ interface BatchPerformance {
   measured: boolean;
   startMs?: number;
   runs: number;
-  /** Times the time alone, medians of the last warm runs beside others; `predicted` with what was known at their ends. */
+  /** Median slowdown of the last warm runs beside others; `predicted` by the predictor at the end of each run. */
   slowdown?: { predicted: number; measured: number; runs: number };
 }
 
 /** The measurements of a set on one kind of GPU. */
 export interface SetPerformance {
-  /** Names it where it is to be deleted. */
+  /** Id for the deletion of the set. */
   id: string;
   gpuType: string;
   mode: DeviceMode;
-  /** Absent: nothing was measured. */
+  /** Absent for a set without measurements. */
   driverMajor?: number;
-  /** `problem`: why a search must not run it. */
+  /** `problem`: why a search must not run the function. */
   jobs: { function: string; version: string; problem?: string }[];
-  /** The best first: shares in percent and slowdowns, by job. */
+  /** Points, best first: shares in percent and slowdowns, by function. */
   points: { shares: number[]; slowdowns: number[]; measurements: number }[];
   search: SearchState;
 }
@@ -53,13 +55,13 @@ export interface PredictorSummary {
   gpuType: string;
   mode: DeviceMode;
   version: number;
-  /** Runs that it was trained on. */
+  /** Number of training runs. */
   sampleCount: number;
   /** Epoch ms. */
   learnedAt?: number;
 }
 
-/** The view of a profile; times are medians, ms. */
+/** The API's view of a profile; times are medians, ms. */
 export function functionView({ batches, ...profile }: FunctionProfile): FunctionPerformance {
   const { function: name, version, gpuType, mode, features, fillSource } = profile;
   return {
@@ -86,7 +88,7 @@ export function functionView({ batches, ...profile }: FunctionProfile): Function
   };
 }
 
-/** The view of a measured set, and of the search for its shares if there is one. */
+/** The API's view of a measured set and of the search for its shares, if there is one. */
 export function quotaView(row: QuotaRow, searched?: SearchedSet): SetPerformance {
   const { gpuType, mode, driverMajor, jobs, points } = row;
   const stage = row.searched ? 'done' : 'none';
@@ -108,37 +110,37 @@ export function quotaView(row: QuotaRow, searched?: SearchedSet): SetPerformance
   };
 }
 
-/** A set of which nothing was measured yet. */
+/** The API's view of a set without measurements. */
 export function unmeasuredView({ key: id, gpuType, mode, jobs, search }: SearchedSet): SetPerformance {
   return { id, gpuType, mode, jobs: [...jobs], points: [], search };
 }
 
 /**
- * How far the search for a set's shares is: not asked for; asked for, and it waits until it was often enough or for a GPU that
- * idles; impossible, for what its functions lack; a job that waits or runs; failed; or done, with nothing more to gain.
+ * Stage of the search for a set's shares. `asked`: requested, but not often enough yet, or no GPU is idle. `impossible`: a
+ * function must not be run. `waiting` and `running`: states of its job. `done`: further measurements gain nothing.
  */
 type SearchStage = 'none' | 'asked' | 'impossible' | 'waiting' | 'running' | 'failed' | 'done';
 
 /** The search for a set's shares. */
 export interface SearchState {
   stage: SearchStage;
-  /** How often the set was formed since it was last searched for, or since the controller started. */
+  /** How often the set was formed since its last search or since the start of the controller. */
   asked?: number;
-  /** The GPU or MIG instance that it is measured on. */
+  /** UUID of the GPU or MIG instance of the search. */
   gpu?: string;
-  /** Of its job, begun so far. */
+  /** Attempts of the search's job that have begun. */
   attempts?: number;
-  /** Why it failed. */
+  /** Reason of the failure. */
   reason?: string;
 }
 
-/** A set that is to be searched for, or was. */
+/** A set with a pending, running or finished search. */
 export interface SearchedSet {
-  /** Its key in the table of shares. */
+  /** The set's key in the table of shares. */
   key: string;
   gpuType: string;
   mode: DeviceMode;
-  /** `problem`: why a search must not run it. */
+  /** `problem`: why a search must not run the function. */
   jobs: readonly { function: string; version: string; problem?: string }[];
   search: SearchState;
 }

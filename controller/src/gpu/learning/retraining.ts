@@ -1,4 +1,4 @@
-// Slowdown samples, and the retraining of predictors on them.
+// Slowdown samples, and training of predictors on them.
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { JobHandler, Jobs } from '@gpuwhisk/common/jobs/jobs';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
@@ -20,20 +20,20 @@ interface RetrainingParts {
   performanceData: PerformanceData;
   jobs: Jobs;
   logger: Logger;
-  /** Computes in a thread of its own; tests may give another. */
+  /** Trains a model in a thread; tests replace it. */
   run?: typeof runInWorker;
 }
 
-/** Samples held out, at least: fewer cannot judge. */
+/** Least number of held-out samples for a valid comparison. */
 const leastHeldOut = 5;
-/** New samples before the next model, at least, and as a part of all that there are. */
+/** Least number of new samples before the next training, absolute and as a part of all samples. */
 const leastFresh = 20;
 const freshPart = 0.25;
 const timeoutMs = 10 * 60_000;
 
-/** Retrains predictors, in background jobs, once there are enough new samples. */
+/** Retrains predictors in background jobs when there are enough new samples. */
 export class Retraining {
-  /** Kinds of GPUs that a job is asked for. */
+  /** Kinds of GPUs with a pending job. */
   private readonly asked = new Set<string>();
   private handler: JobHandler | undefined;
 
@@ -41,17 +41,17 @@ export class Retraining {
     parts.performanceData.runs.onAdded((key) => this.sampled(key));
   }
 
-  /** Runs jobs here from now on, those of earlier processes too. */
+  /** Begins to run jobs here, including those of earlier processes. */
   open(): void {
     const { jobs, performanceData } = this.parts;
     this.handler ??= jobs.handle(retrainingKind, { concurrency: 1, timeoutMs }, (payload, { signal }) =>
       this.retrain(payload as unknown as ModelKey, signal),
     );
-    // What was measured elsewhere may have been enough already.
+    // Another controller may have measured enough already.
     for (const key of performanceData.runs.kinds()) this.sampled(key);
   }
 
-  /** Runs no jobs here any more: another controller writes the performance data. */
+  /** Ends the jobs here, as another controller now writes the performance data. */
   async close(): Promise<void> {
     const { handler } = this;
     this.handler = undefined;
@@ -66,13 +66,13 @@ export class Retraining {
     this.parts.jobs
       .submit({ kind: retrainingKind, key: name, payload: { gpuType, mode } })
       .catch((error: unknown) =>
-        // The next sample asks again.
-        this.parts.logger.info({ gpuType, mode, reason: String(error) }, 'a predictor is not learned anew yet'),
+        // The next sample requests the job again.
+        this.parts.logger.info({ gpuType, mode, reason: String(error) }, 'a predictor was not retrained'),
       )
       .finally(() => this.asked.delete(name));
   }
 
-  /** The body of a job. A model that predicts worse than the one in force what neither has seen is left aside. */
+  /** The body of a job. The new model is dropped if it predicts held-out samples worse than the model in force. */
   private async retrain({ gpuType, mode }: ModelKey, signal: AbortSignal): Promise<void> {
     const { performanceData, logger, run = runInWorker } = this.parts;
     const key = { gpuType, mode };
@@ -93,34 +93,34 @@ export class Retraining {
     const { model: text, miss, missInForce } = given as unknown as TrainingOutput;
     const model = decodeModel(text);
     const isOfKey = model.gpuType === gpuType && model.mode === mode && model.version === version;
-    if (!isOfKey) throw new Error('the training gave a model of something else');
+    if (!isOfKey) throw new Error('the training returned a model of another kind of GPU');
     const isTaken = miss <= missInForce && performanceData.put(model);
     performanceData.metrics.trained(isTaken ? 'taken' : 'refused');
-    logger.info({ gpuType, mode, version, miss, missInForce, isTaken }, 'a predictor was learned anew');
+    logger.info({ gpuType, mode, version, miss, missInForce, isTaken }, 'a predictor was retrained');
     set.fresh -= fresh;
     performanceData.runs.changed(key);
   }
 }
 
-/** Whether enough was measured since the last model. */
+/** Whether enough samples are new since the last model. */
 function isDue({ training, heldOut, fresh }: TrainingSetState): boolean {
   const count = training.samples.length;
   const isEnough = count >= leastSamples && heldOut.samples.length >= leastHeldOut;
   return isEnough && fresh >= Math.max(leastFresh, freshPart * count);
 }
 
-/** Samples of slowdowns that predictors are trained on, by kind of GPU. */
+/** Slowdown samples for the training of predictors, by kind of GPU. */
 export class SlowdownSamples {
   private readonly byName = new Map<string, { key: ModelKey; set: TrainingSet }>();
   private listener: (key: ModelKey) => void = () => undefined;
 
-  /** `keep` is told of what has changed, and is to write `text()`. */
+  /** `keep` is called with a changed kind of GPU and the function that returns its text. */
   constructor(
     private readonly random: Random,
     private readonly keep: (key: ModelKey, text: () => string) => void,
   ) {}
 
-  /** Keeps a run; returns why it is refused, if it is. */
+  /** Adds a run; returns the reason if it is refused. */
   add(key: ModelKey, sample: SlowdownSample): string | undefined {
     const refused = this.of(key).add(sample);
     if (refused !== undefined) return refused;
@@ -129,12 +129,12 @@ export class SlowdownSamples {
     return undefined;
   }
 
-  /** Has `listener` told of every run that is kept. */
+  /** Calls `listener` for every added run. */
   onAdded(listener: (key: ModelKey) => void): void {
     this.listener = listener;
   }
 
-  /** Kinds of GPUs of which there are any. */
+  /** Kinds of GPUs with samples. */
   kinds(): ModelKey[] {
     return Array.from(this.byName.values(), ({ key }) => key);
   }
@@ -149,13 +149,13 @@ export class SlowdownSamples {
     return set;
   }
 
-  /** The samples of a kind of GPU have changed. */
+  /** Notes a change of the samples of a kind of GPU. */
   changed({ gpuType, mode }: ModelKey): void {
     const key = { gpuType, mode };
     this.keep(key, () => JSON.stringify({ ...key, state: this.of(key).state() }));
   }
 
-  /** Takes the stored samples; if there are newer ones (`isChanged`), both count. */
+  /** Restores stored samples and merges them with newer ones (`isChanged`). */
   restore(text: string, isChanged: boolean): void {
     const { gpuType, mode, state } = JSON.parse(text) as ModelKey & { state: TrainingSetState };
     const key = { gpuType, mode };
@@ -165,7 +165,7 @@ export class SlowdownSamples {
     this.byName.set(modelName(key), { key, set });
   }
 
-  /** Forgets those of a kind of GPU, `gpuType/mode`; returns whether there were any. */
+  /** Deletes the samples of a kind of GPU, `gpuType/mode`. Returns whether there were any. */
   forget(name: string): boolean {
     return this.byName.delete(name);
   }

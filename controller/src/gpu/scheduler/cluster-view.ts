@@ -1,4 +1,4 @@
-// The cluster as policies see it: places, instances, nodes, devices, workloads.
+// The cluster in the form that policies see: places, instances, nodes, devices, workloads.
 import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
 import type {
   GpuState,
@@ -16,16 +16,16 @@ import type { NodeStatus, Share, Slice, Workload } from '@gpuwhisk/common/gpu';
 import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import { placeId } from '@gpuwhisk/gpu/view/places';
 
-/** A place as a policy sees it. */
+/** A place in the form that a policy sees. */
 export interface SeenPlace {
   place: Place;
   gpu: GpuState;
 }
 
-/** Gives the task and the start of a running activation, if known. */
+/** Returns the task and the start of a running activation, if known. */
 export type KnownRun = (activationId: string) => Pick<RunningTask, 'task' | 'startedAt'> | undefined;
 
-/** The healthy ones of `accounts` as policies see them at `at` (epoch ms); `heldOn`: what was given out on a place. */
+/** The healthy places of `accounts` for policies, at `at` (epoch ms); `heldOn` returns the reservations on a place. */
 export function seenPlaces(
   accounts: readonly PlaceAccount[],
   heldOn: (id: string) => Iterable<Reservation>,
@@ -62,7 +62,7 @@ export function seenPlaces(
     });
 }
 
-/** The activations in an instance: those that its agent reports, and those that were sent there since. */
+/** The activations in an instance: those that its agent reports, and those sent since. */
 function activationsIn({ node }: Place, { id, container }: Occupant, here: readonly Reservation[]): string[] {
   const told = node.residents.find((one) => one.container === container)?.activations ?? [id];
   const sent = here.filter(({ reuses, ended }) => reuses === id && !ended).map(({ activationId }) => activationId);
@@ -86,17 +86,17 @@ function runningIn(occupant: Occupant, activations: readonly string[], known: Kn
   return { task: { ...(run?.task ?? unknown), memoryMiB }, share: shareClass / 100, startedAt: run?.startedAt ?? at };
 }
 
-/** Facts about instances besides the agents' rows. */
+/** Facts about instances that agents' rows do not show. */
 export interface KnownInstances {
   /** The reservations on a place. */
   heldOn(id: string): Iterable<Reservation>;
-  /** Whether an activation is the launch of an instance. */
+  /** Whether an activation is a launch. */
   isLaunch(activationId: string): boolean;
-  /** Whether an instance is to end. */
+  /** Whether an instance is being retired. */
   isRetiring(invoker: string, container: string): boolean;
 }
 
-/** The instances of functions on places, as policies see them; an instance of several places once. */
+/** The instances of functions on places, for policies; an instance on several places appears once. */
 export function seenInstances(
   accounts: readonly PlaceAccount[],
   { heldOn, isLaunch, isRetiring }: KnownInstances,
@@ -130,7 +130,7 @@ export function seenInstances(
   return [...seen.values()];
 }
 
-/** The state of an instance; one that its agent does not show yet is being started. */
+/** The state of an instance; one that its agent does not report yet is loading. */
 function stateOf(
   { users, container }: Occupant,
   tasks: readonly string[],
@@ -145,7 +145,7 @@ function promisedShare({ request, limit }: Occupant): Pick<Share, 'smRequest' | 
   return { smRequest: request / 1000, smLimit: limit / 1000 };
 }
 
-/** Nodes as policies see them. */
+/** Nodes for policies. */
 export function seenNodes(rows: readonly NodeStatus[]): NodeState[] {
   return rows.map(({ invoker, labels = {}, market, pricePerHour, leavesAt }) => ({
     id: invoker,
@@ -156,7 +156,7 @@ export function seenNodes(rows: readonly NodeStatus[]): NodeState[] {
   }));
 }
 
-/** The devices of places, as policies see them. */
+/** The devices of places, for policies. */
 export function seenDevices(accounts: readonly PlaceAccount[]): DeviceState[] {
   const seen = new Map<string, DeviceState & { places: DeviceState['places'][number][] }>();
   for (const { place } of accounts) {
@@ -180,7 +180,7 @@ function slotsOf({ profile, startSlot, slots }: Slice): Omit<DeviceState['places
   return { profile, startSlot, slots };
 }
 
-/** Workloads as policies see them, with the rates that they have told. */
+/** Workloads for policies, with their reported rates. */
 export function seenWorkloads(workloads: readonly Workload[]): WorkloadState[] {
   return workloads.map(({ id, invoker, device, maxDegradation, baselineRate: baseline, rate }) => ({
     id,

@@ -26,22 +26,20 @@ import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/slowdown-model';
-import type { Arrival, LastRequest } from './arrivals.js';
-import { Arrivals } from './arrivals.js';
+import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
+import { Arrivals, requestOf } from './gpu-queue.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import { Feedback } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
-import type { WaitingActivation } from './gpu-queue.js';
 import { seenPlaces, seenDevices, seenInstances, seenNodes, seenWorkloads } from './cluster-view.js';
 import type { KnownRun, SeenPlace, KnownInstances } from './cluster-view.js';
 import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
-import { requestOf } from './gpu-queue.js';
 
 /** A policy's decision about the queued activations. */
 export interface PolicyDecision {
-  /** `choose` is called in this order, and each one's choice is carried out before the next: it looks at what is left. */
+  /** The starts in order. `choose` is called for each one after the choice before was carried out, and sees what is left. */
   starts: {
     waiting: WaitingActivation;
     reason: string;
@@ -49,15 +47,15 @@ export interface PolicyDecision {
   }[];
   /** Activations that cannot meet their SLO, with the reason. */
   late: [WaitingActivation, string][];
-  /** Ids of those who go on to wait, the next one first; and what each was not put on, and why. */
+  /** Ids of the activations that go on waiting, next one first; and their rejected alternatives. */
   order: readonly string[];
   rejected: readonly TaskRejection[];
   actions: readonly Action[];
-  /** When to decide again though nothing happens, epoch ms; absent: no particular time. */
+  /** When the policy shall decide again without an event, epoch ms; absent: at no particular time. */
   wakeAt?: number;
 }
 
-/** An activation whose task is to be made. */
+/** An activation from which a task is made. */
 interface Asked extends Pick<WaitingActivation, 'need' | 'request' | 'sloMs'> {
   activationId: string;
   version: string;
@@ -67,16 +65,16 @@ function idOf({ message: { activationId, action } }: WaitingActivation): Pick<As
   return { activationId, version: action.version ?? '' };
 }
 
-/** A healthy GPU, or MIG instance, and whether it is free; samples do not count, since they give way to all work. */
+/** A healthy GPU or MIG instance, and whether it is free. Samples do not count as use, since they give way to all work. */
 export interface SampledPlace {
   gpu: GpuState;
   isFree: boolean;
 }
 
-/** The namespace of samples, so that they use up no other namespace's turn or part of the GPUs. */
+/** The namespace of samples, so that they take no other namespace's turn or share of the GPUs. */
 const sampler = 'whisk.system';
 
-/** A view is logged with a fault once in so long, ms, and takes so many characters at most. */
+/** Interval at which a fault is logged with its view, ms; and most characters of the view. */
 const [viewLogMs, maxLoggedBytes] = [10_000, 64 * 1024];
 
 /** Dependencies of GpuPolicy. */
@@ -90,13 +88,15 @@ export interface GpuPolicyParts {
   /** The last request of each function, and its arrivals. */
   functions: FunctionLog<LastRequest>;
   instances: Pick<KnownInstances, 'isLaunch' | 'isRetiring'>;
-  /** Processes on GPUs that are none of the platform's. */
+  /** Processes on GPUs that are not the platform's. */
   workloads(): readonly Workload[];
-  /** Called with every decision and the saved view that it was made on; absent: views are not saved. */
+  /** Called with every decision and the saved view behind it; absent: views are not saved. */
   onDecided?(saved: JsonObject, decision: Decision): void;
 }
 
-/** Throws ConfigError where the configuration names a policy or stages that there are not, or that do not fit each other. */
+/**
+ * Checks the configured policy. Throws ConfigError for an unknown policy or stage, or for stages that do not fit together.
+ */
 export function checkPolicy({ policy }: Pick<Config['gpu'], 'policy'>): void {
   try {
     compositionOf(policy);
@@ -106,13 +106,13 @@ export function checkPolicy({ policy }: Pick<Config['gpu'], 'policy'>): void {
   }
 }
 
-/** Has a policy of gpu/ decide about activations, on the agents' rows and on performance data. */
+/** Lets a policy of gpu/ decide about activations, with agents' rows and performance data as input. */
 export class GpuPolicy {
   private readonly policy: Policy;
   private readonly runs = new RunLog();
   private readonly feedback: Feedback;
   private readonly arrivals = new Arrivals();
-  /** Whether an activation that arrives while the queue is empty is decided about at once. */
+  /** Whether an activation that arrives at an empty queue is decided at once. */
   readonly takesAsTheyCome: boolean;
   private readonly takesSamples: boolean;
   private viewLoggedMs = -Infinity;
@@ -134,16 +134,14 @@ export class GpuPolicy {
     this.policy = guarded(policy, spare, (fault, pass) => this.failed(policy.name, fault, pass));
   }
 
-  /** Whether it says each second which instances functions should have. */
+  /** Whether the policy scales: it decides each second which instances functions should have. */
   get scales(): boolean {
     return this.policy.scales === true;
   }
 
-  /** Decides about those that wait, after `event`. */
+  /** Decides about the queued activations after `event`. */
   decide(waiting: readonly WaitingActivation[], event: SchedulingEvent): PolicyDecision {
     const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
-    // `guarded` lets no decision pass that names a task which does not wait.
-    const waitingBy = (id: string): WaitingActivation => byId.get(id)!;
     const view = this.viewOf(waiting);
     const { waiting: tasks } = view;
     const { onDecided } = this.parts;
@@ -154,11 +152,10 @@ export class GpuPolicy {
     const rejectedOf = alternativesByTask(decision.rejected);
     return {
       starts: decision.starts.map((start) => {
-        const one = waitingBy(start.task);
+        const one = ofTask(byId, start.task);
         const rejected = start.choice?.rejected ?? rejectedOf.get(start.task) ?? [];
         const choose = (): ReturnType<GpuPolicy['choose']> => {
-          // The view has a task of each activation that waits.
-          const { request, choice } = this.choose(one, taskById.get(start.task)!, start);
+          const { request, choice } = this.choose(one, ofTask(taskById, start.task), start);
           return { request, choice: { ...choice, rejected } };
         };
         return { waiting: one, reason: start.reason, choose };
@@ -166,7 +163,7 @@ export class GpuPolicy {
       late: [
         ...decision.refused.map(({ task, reason }) => ({ id: task, reason })),
         ...decision.bestEffort.map((id) => ({ id, reason: '' })),
-      ].map(({ id, reason }) => [waitingBy(id), reason]),
+      ].map(({ id, reason }) => [ofTask(byId, id), reason]),
       order: decision.order,
       rejected: decision.rejected,
       actions: decision.actions ?? [],
@@ -174,7 +171,7 @@ export class GpuPolicy {
     };
   }
 
-  /** The view that the policy sees now of the cluster and of `waiting`. Throws Error where another controller decides. */
+  /** The view that the policy sees now. Throws an Error if another controller is the leader. */
   viewOf(waiting: readonly WaitingActivation[]): View {
     const { clock, placer } = this.parts;
     const at = clock.now();
@@ -190,8 +187,8 @@ export class GpuPolicy {
   }
 
   /**
-   * The view of now as JSON, with all that the decision after `event` depends on: see `readPass`. Throws Error where another
-   * controller decides.
+   * The present view as JSON, with everything that the decision after `event` depends on (see `readPass`). Throws an Error
+   * if another controller is the leader.
    */
   saved(waiting: readonly WaitingActivation[], event: SchedulingEvent): JsonObject {
     return this.encode(this.viewOf(waiting), event);
@@ -273,7 +270,7 @@ export class GpuPolicy {
     });
   }
 
-  /** Puts a sample on the GPU that it is to be measured on; nothing is chosen where that has no room for it. */
+  /** Puts a sample on its GPU. Nothing is chosen if the GPU has no room. */
   placeSample(
     message: ActivationMessage,
     need: GpuNeed,
@@ -315,7 +312,7 @@ export class GpuPolicy {
     return { request, choice };
   }
 
-  /** Arrivals as tasks with the learned times of their functions, and the healthy GPUs, to try policies on. */
+  /** Input for trials of policies: arrivals as tasks with their functions' learned times, and the healthy GPUs. */
   trialOf(arrivals: readonly Arrival[]): Pick<PolicyTrial, 'tasks' | 'places' | 'models'> {
     const { performanceData, clock } = this.parts;
     return {
@@ -331,7 +328,7 @@ export class GpuPolicy {
     };
   }
 
-  /** The GPUs that samples could be measured on; none where the policy goes by nothing that is measured. */
+  /** The GPUs on which samples could be measured; empty if the policy uses no measurements. */
   sampledPlaces(): SampledPlace[] {
     if (!this.takesSamples) return [];
     const isSample = (id: string): boolean => this.runs.get(id)?.isSample === true;
@@ -341,7 +338,7 @@ export class GpuPolicy {
     }));
   }
 
-  /** A run is over: what it took is learned if it has succeeded. */
+  /** Ends a run; a successful one is learned from. */
   ended(activationId: string, succeeded: boolean): void {
     const run = this.runs.end(activationId, this.parts.clock.monotonicMs());
     if (run === undefined || run.isSample === true) return;
@@ -351,23 +348,23 @@ export class GpuPolicy {
     this.policy.observe?.(run);
   }
 
-  /** It never came to run. */
+  /** Drops an activation that was returned without a run. */
   returned(activationId: string): void {
     this.runs.dropped(activationId);
     this.policy.returned?.(activationId);
   }
 
-  /** It should have ended by now, and no message has said that it did. */
+  /** Drops a run whose end is overdue and was not reported. */
   lost(activationId: string): void {
     this.runs.lost(activationId);
   }
 
-  /** Another controller decides: what becomes of the runs is told to that one. */
+  /** Drops all runs, as another controller is now the leader and learns of their ends. */
   handedOver(): void {
     this.runs.clear();
   }
 
-  /** An agent has told what is there. */
+  /** Notes an agent's row. */
   seen(node: NodeStatus): void {
     this.parts.performanceData.seen(node);
   }
@@ -384,7 +381,7 @@ export class GpuPolicy {
 
   private taskOf({ activationId, version, need, request, sloMs }: Asked, arrivedAt: number): Task {
     const identity = { function: request.action, version, batch: need.batch, arrivedAt };
-    // Instances of a batch are joined by requests of the very same share.
+    // Requests join a batch's instance only with exactly the same share.
     const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || need.batch > 1;
     const { featureRecord: measured, ...times } = this.parts.performanceData.profiles.of(identity);
     const featureRecord = recordOf(measured, need.features);
@@ -406,7 +403,7 @@ export class GpuPolicy {
     };
   }
 
-  /** The request and the choice of a start; nothing is chosen if its places cannot take it any more. */
+  /** The request and the choice of a start. Nothing is chosen if the places can no longer take it. */
   private choose(
     { message, request, refusedAtMs }: WaitingActivation,
     task: Task,
@@ -466,7 +463,14 @@ function alternativesByTask(rejected: readonly TaskRejection[]): Map<string, Rej
   return byTask;
 }
 
-/** `choice`, with what the run is predicted to take where that is known. */
+/** The value of a queued task. Throws Error for a task that is not queued; `guarded` rejects decisions that name one. */
+function ofTask<Value>(values: ReadonlyMap<string, Value>, task: string): Value {
+  const value = values.get(task);
+  if (value === undefined) throw new Error(`the decision names task '${task}', which is not queued`);
+  return value;
+}
+
+/** `choice` with the predicted time of the run, if there is one. */
 function withPrediction(
   choice: PlacementChoice,
   { soloMs, startMs = 0 }: Task,

@@ -1,21 +1,98 @@
 // Samples of functions: running them on a GPU, and measuring them alone and together.
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
+import type { Identity } from '@gpuwhisk/common/entities/identity';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import { isApiError } from '@gpuwhisk/common/errors';
+import type { GpuAnnotation, ShareClass, DeviceMode } from '@gpuwhisk/common/gpu';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
-import { parameterValue } from '@gpuwhisk/common/entities/parameters';
-import type { ShareClass, DeviceMode } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { isTelling, steadyRuns, typicalMs } from '@gpuwhisk/gpu/share/set-observations';
 import type { RunInterval } from '@gpuwhisk/gpu/share/set-observations';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Allotment } from '@gpuwhisk/gpu/share/quota-search';
 import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
-import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
+import type { ActionResolver } from '../../actions/action-resolver.js';
+import type { Identities } from '../../authentication/authentication.js';
+import { parseActionName } from '../../entities/action-name.js';
 import type { InvokeService } from '../../invoke/invoke-service.js';
-import type { Sample } from './sample-source.js';
 import { BoundedCache } from '../../entities/bounded-cache.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 
-/** A sample, and the share that it is to have. */
+/** A call that may be repeated any number of times to measure a function. */
+export interface Sample {
+  job: QuotaJob;
+  /** The function's owner, as which the sample runs. */
+  identity: Identity;
+  /** The function, or the action that its annotation names instead. */
+  action: WhiskAction;
+  payload: JsonObject;
+  memoryMiB: number;
+}
+
+/** Finds the samples that functions' owners allow to be run. */
+export class SampleSource {
+  constructor(
+    private readonly identities: Pick<Identities, 'ofNamespace'>,
+    private readonly resolver: Pick<ActionResolver, 'resolve'>,
+  ) {}
+
+  /** The sample of a function, or the reason why it must not run. Rejects if the store fails. */
+  async of(job: QuotaJob): Promise<Sample | string> {
+    try {
+      return await this.find(job);
+    } catch (error) {
+      // The action or its package is deleted; other errors are left to the next attempt.
+      if (isApiError(error) && error.status < 500) return 'the action does not exist';
+      throw error;
+    }
+  }
+
+  private async find(job: QuotaJob): Promise<Sample | string> {
+    const namespace = parseActionName(job.function)?.namespace ?? '';
+    const identity = await this.identities.ofNamespace(namespace);
+    const own = await this.resolve(identity, job.function);
+    if (own.version !== job.version) return `the action now has version ${own.version}`;
+    const need = needOf(own);
+    const problem = problemOf(own, need);
+    if (problem !== undefined || need === undefined) return problem ?? 'the action needs no GPU';
+    const { sample } = need;
+    if (sample === undefined) return 'the action has no sample';
+    if (typeof sample !== 'string') {
+      return { job, identity, action: own, payload: sample as JsonObject, memoryMiB: need.memoryMiB };
+    }
+    const action = await this.resolve(identity, sample.startsWith('/') ? sample : `/${namespace}/${sample}`);
+    const needed = needOf(action);
+    const itsProblem = problemOf(action, needed);
+    if (itsProblem !== undefined || needed === undefined) return `of its sample ${sample}: ${itsProblem}`;
+    return { job, identity, action, payload: {}, memoryMiB: needed.memoryMiB };
+  }
+
+  private async resolve(identity: Identity, fullName: string): Promise<WhiskAction> {
+    const name = parseActionName(fullName);
+    if (name === undefined) throw new Error(`${fullName} is no action's name`);
+    return (await this.resolver.resolve(identity, name)).action;
+  }
+}
+
+function needOf({ annotations }: WhiskAction): GpuAnnotation | undefined {
+  const value = parameterValue(annotations, 'gpu');
+  return value === undefined ? undefined : readGpuAnnotation(value);
+}
+
+/** The reason why an action must not be run to find its share; undefined if it may. */
+function problemOf({ annotations }: WhiskAction, need: GpuAnnotation | undefined): string | undefined {
+  if (need === undefined) return 'the action needs no GPU';
+  if (parameterValue(annotations, 'idempotent') !== true) return 'the action is not idempotent';
+  if (need.mpsPercent !== undefined || need.smLimit !== undefined) return 'the owner has fixed the share';
+  if (need.batch > 1) return 'requests of the action run in batches';
+  return need.gpus > 1 ? 'the action needs several GPUs' : undefined;
+}
+
+/** A sample and its share class. */
 export interface SharedSample {
   sample: Sample;
   shareClass: ShareClass;
@@ -25,40 +102,40 @@ export interface SharedSample {
 interface SampleRunnerParts {
   invoker: InvokeService;
   clock: Clock;
-  /** A sample's longest run, ms. */
+  /** Longest run of a sample, ms. */
   maxSampleMs: number;
 }
 
 interface SampleEnd extends RunInterval {
   isWarm: boolean;
-  /** It was ended as it took too long. */
+  /** Whether the run was ended because it took too long. */
   isOverlong: boolean;
 }
 
-/** A member of a set that is measured together, and its runs. */
+/** A member of a measured set, and its runs. */
 interface MemberRuns {
   member: SharedSample;
-  /** The time of its sample alone, ms. */
+  /** Time of the member's sample alone, ms. */
   soloMs: number;
   /** The run that starts its instance. */
   first: SampleEnd;
-  /** The warm runs and the overlong ones that came after it. */
+  /** Later warm runs, and runs that were too long. */
   runs: SampleEnd[];
 }
 
-/** A cold start and a run take no longer, ms. */
+/** Longest time of a cold start and a run, ms. */
 const invokeMs = 120_000;
-/** For how long, ms, and how often samples are run to measure them once. */
+/** Longest time of one measurement, ms, and its most runs. */
 const measureMs = 60_000;
 const maxRuns = 200;
 
-/** Runs samples on a GPU as requests would run, and tells how long they take. */
+/** Runs samples on a GPU in the way of requests, and measures their times. */
 export class SampleRunner {
   constructor(private readonly parts: SampleRunnerParts) {}
 
   /**
-   * A sample's time on an idle GPU with this share, ms; Infinity where it takes longer than it may. Rejects where it fails,
-   * and when aborted.
+   * A sample's time on an idle GPU with a share, ms; Infinity if the sample is too long. Rejects if the sample fails, and
+   * when aborted.
    */
   async alone({ sample, shareClass }: SharedSample, gpu: string, signal: AbortSignal): Promise<number> {
     const runs: SampleEnd[] = [];
@@ -74,8 +151,8 @@ export class SampleRunner {
   }
 
   /**
-   * By member, how much slower its sample is than alone (`soloMs`) while the others run over and over beside it. Who takes too
-   * long is at least as slow as that. Rejects as `alone` does, and where runs are too short to be beside each other.
+   * Each member's slowdown against `soloMs` while the others run repeatedly beside it. For a member that takes too long the
+   * result is a lower bound. Rejects as `alone` does, and if runs are too short to overlap.
    */
   async together(
     members: readonly SharedSample[],
@@ -83,12 +160,11 @@ export class SampleRunner {
     gpu: string,
     signal: AbortSignal,
   ): Promise<number[]> {
-    // Each has an instance with its share before any is measured.
+    // Every member gets its instance before the measurement starts.
     const all = await Promise.all(
       members.map(async (member, at): Promise<MemberRuns> => {
         const first = await this.run(member, gpu, signal);
-        // `soloMs` has one time for each member.
-        return { member, soloMs: soloMs[at]!, first, runs: [] };
+        return { member, soloMs: ofMember(soloMs, at), first, runs: [] };
       }),
     );
     const runs = all.map((one) => one.runs);
@@ -117,10 +193,10 @@ export class SampleRunner {
         return Math.max(1, ms / one.soloMs);
       });
     }
-    if (!isMeasured()) throw new Error('the samples are too short, or too unlike in length, to be measured together');
+    if (!isMeasured())
+      throw new Error('the samples are too short or differ too much in length to be measured together');
     const steady = steadyRuns(runs);
-    // steadyRuns gives one list for each that it gets.
-    return all.map((one, at) => typicalMs(steady[at]!) / one.soloMs);
+    return all.map((one, at) => typicalMs(ofMember(steady, at)) / one.soloMs);
   }
 
   private async run({ sample, shareClass }: SharedSample, gpu: string, signal: AbortSignal): Promise<SampleEnd> {
@@ -154,7 +230,14 @@ function endOf({ annotations, response, start, end = start, ...activation }: Whi
   return { startMs: start + loadMs, endMs: end, isWarm: initMs === undefined, isOverlong };
 }
 
-/** Does `work` unless `signal` is aborted, and no longer waits for it once it is: rejects with the signal's reason then. */
+/** The value of the member at `index`. Throws RangeError if the list is shorter than the set. */
+function ofMember<Value>(values: readonly Value[], index: number): Value {
+  const value = values[index];
+  if (value === undefined) throw new RangeError(`a list of ${values.length} values has none for member ${index}`);
+  return value;
+}
+
+/** Does `work` unless `signal` is aborted. An abort during the work rejects with the signal's reason at once. */
 export function unlessAborted<Value>(signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal.reason as Error);
@@ -182,11 +265,11 @@ interface SampleMeasurementsParts {
   performanceData: Pick<PerformanceData, 'runs' | 'curves' | 'driverOf' | 'metrics'>;
   runner: Pick<SampleRunner, 'alone' | 'together'>;
   clock: Clock;
-  /** A sample's longest run, ms. */
+  /** Longest run of a sample, ms. */
   maxSampleMs: number;
 }
 
-/** A GPU to measure on, and until when. */
+/** A GPU to measure on, and the signal that ends the measurement. */
 interface MeasurementTarget {
   gpu: string;
   gpuType: string;
@@ -194,7 +277,7 @@ interface MeasurementTarget {
   signal: AbortSignal;
 }
 
-/** Times alone that are remembered, and for how long: other changes are found by measuring again after that. */
+/** Bounds of the cached times alone. After the age a new measurement detects changes that have no version. */
 const aloneBounds = { maxAgeMs: 3_600_000, maxEntries: 5000 };
 
 /** Measures samples alone and together, and adds the results to the performance data. */
@@ -205,7 +288,7 @@ export class SampleMeasurements {
     this.known = new BoundedCache(parts.clock, aloneBounds);
   }
 
-  /** Measures a sample alone at each share class, unless that was done with the driver that the GPU has. */
+  /** Measures a sample alone at each share class, unless a curve with the GPU's driver exists. */
   async profile(sample: Sample, on: MeasurementTarget): Promise<void> {
     const { performanceData, maxSampleMs } = this.parts;
     const { curves } = performanceData;
@@ -223,7 +306,10 @@ export class SampleMeasurements {
     if (refused !== undefined) throw new Error(`the curve of ${name} was refused: ${refused}`);
   }
 
-  /** Runs a set's samples with these shares, percent, and gives their slowdowns, which are samples for the predictor, too. */
+  /**
+   * Runs a set's samples with these shares, percent, and returns their slowdowns. The slowdowns also become samples for the
+   * predictor.
+   */
   async together(
     set: readonly QuotaJob[],
     samples: readonly Sample[],
@@ -236,12 +322,11 @@ export class SampleMeasurements {
     for (const sample of samples) soloMs.push(await this.soloMs(sample, on));
     const members = samples.map((sample, at) => ({ sample, shareClass: shares[at] as ShareClass }));
     const slowdowns = await runner.together(members, soloMs, gpu, signal);
-    // Shares and slowdowns have one value for each member of the set.
-    const terms = set.map(({ features }, at) => features && { features, share: shares[at]! / 100 });
+    const terms = set.map(({ features }, at) => features && { features, share: ofMember(shares, at) / 100 });
     for (const [at, one] of terms.entries()) {
       const others = terms.filter((_, other) => other !== at).filter((other) => other !== undefined);
       if (one === undefined || others.length < set.length - 1) continue;
-      const refused = performanceData.runs.add({ gpuType, mode }, { one, others, slowdown: slowdowns[at]! });
+      const refused = performanceData.runs.add({ gpuType, mode }, { one, others, slowdown: ofMember(slowdowns, at) });
       performanceData.metrics.runOffered(refused === undefined ? 'taken' : 'refused');
     }
     return slowdowns;

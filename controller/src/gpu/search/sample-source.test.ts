@@ -1,10 +1,10 @@
-// Which functions a search may run, and what of them.
+// Functions that a search may run, and their samples.
 import { expect, test } from '@jest/globals';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { noSuchEntity } from '@gpuwhisk/common/errors';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { SampleSource } from './sample-source.js';
+import { SampleSource } from './sample-runner.js';
 
 const identity: Identity = {
   subject: 'alice',
@@ -15,7 +15,7 @@ const identity: Identity = {
 };
 const job = { function: '/alice/f', version: '0.0.1', batch: 1 };
 
-/** A source that knows these actions of alice, by name. */
+/** A source with these actions of alice, by name. */
 function sourceOf(actions: Record<string, WhiskAction>): SampleSource {
   return new SampleSource(
     { ofNamespace: (name) => (name === 'alice' ? Promise.resolve(identity) : Promise.reject(noSuchEntity())) },
@@ -48,14 +48,14 @@ function actionWith(gpu: JsonObject, isIdempotent = true, name = 'f'): WhiskActi
 }
 
 test.each<[string, WhiskAction, string]>([
-  ['has no sample', actionWith({}), 'it has no sample'],
-  ['is not idempotent', actionWith({ sample: { n: 1 } }, false), 'it is not idempotent'],
-  ['has a fixed share', actionWith({ sample: {}, mpsPercent: 50 }), 'its owner has fixed its share'],
-  ['runs in batches', actionWith({ sample: {}, batch: 4 }), 'its requests run in batches'],
-  ['needs several GPUs', actionWith({ sample: {}, gpus: 2 }), 'it needs several GPUs'],
-  ['is of another version', { ...actionWith({ sample: {} }), version: '0.0.2' }, 'it has version 0.0.2 by now'],
-  ['needs no GPU any more', { ...actionWith({ sample: {} }), annotations: [] }, 'it needs no GPU'],
-  ['names an action that is not there', actionWith({ sample: 'g' }), 'it is not there any more'],
+  ['has no sample', actionWith({}), 'the action has no sample'],
+  ['is not idempotent', actionWith({ sample: { n: 1 } }, false), 'the action is not idempotent'],
+  ['has a fixed share', actionWith({ sample: {}, mpsPercent: 50 }), 'the owner has fixed the share'],
+  ['runs in batches', actionWith({ sample: {}, batch: 4 }), 'requests of the action run in batches'],
+  ['needs several GPUs', actionWith({ sample: {}, gpus: 2 }), 'the action needs several GPUs'],
+  ['is of another version', { ...actionWith({ sample: {} }), version: '0.0.2' }, 'the action now has version 0.0.2'],
+  ['needs no GPU any more', { ...actionWith({ sample: {} }), annotations: [] }, 'the action needs no GPU'],
+  ['names an action that is not there', actionWith({ sample: 'g' }), 'the action does not exist'],
 ])('a function is run only if its owner allows it: it %s', async (_, action, reason) => {
   expect(await sourceOf({ f: action }).of(job)).toBe(reason);
 });
@@ -70,12 +70,12 @@ test('an action that a sample names is run in its place, if it may be run', asyn
   const g = actionWith({ memoryMiB: 700 }, true, 'g');
   expect(await sourceOf({ f, 'tools/g': g }).of(job)).toMatchObject({ job, action: g, payload: {}, memoryMiB: 700 });
   const other = actionWith({}, false, 'g');
-  expect(await sourceOf({ f, 'tools/g': other }).of(job)).toBe('of its sample tools/g: it is not idempotent');
+  expect(await sourceOf({ f, 'tools/g': other }).of(job)).toBe('of its sample tools/g: the action is not idempotent');
 });
 
 test('one that is gone, or its namespace, is not there', async () => {
-  expect(await sourceOf({}).of(job)).toBe('it is not there any more');
-  expect(await sourceOf({}).of({ ...job, function: '/bob/f' })).toBe('it is not there any more');
+  expect(await sourceOf({}).of(job)).toBe('the action does not exist');
+  expect(await sourceOf({}).of({ ...job, function: '/bob/f' })).toBe('the action does not exist');
 });
 
 test('a store that fails is no answer', async () => {

@@ -1,4 +1,4 @@
-// The desired state of the nodes' GPUs: instances, shares and slices by the leader, cordons of devices by operators.
+// The desired state of nodes: instances, shares and slices by the leader, cordons of devices by operators.
 import { gpuDesiredTable, cordonTable } from '@gpuwhisk/common/gpu';
 import type { DesiredShare, GpuDesired as DesiredRow, NodeStatus, CordonRequest } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
@@ -20,22 +20,22 @@ interface DesiredStateDependencies {
 type Wanted = Omit<DesiredRow, 'epoch'>;
 
 /**
- * The desired state of each node: instances that are to end, their shares, and the slices of devices. The agents reconcile
- * with it whenever they look, so that a lost message or a restart of either side changes nothing. Only the leader writes
- * it.
+ * The desired state of each node: instances to retire, their shares, and the slices of devices. Agents reconcile with the
+ * whole state at each look, so that a lost message or a restart of either side has no effect. Only the leader writes the
+ * state.
  */
 export class DesiredState {
   private rows = new Map<string, DesiredRow>();
-  /** The epoch whose term has begun: in a later one another controller may have written rows. */
+  /** The epoch of the term that has begun; before a later one another controller may have written rows. */
   private term: { epoch: number; begun: Promise<void> } | undefined;
-  /** Writes of a node's row, one after the other. */
+  /** The last write of each node's row; writes of one row are serial. */
   private readonly writing = new Map<string, Promise<void>>();
 
   constructor(private readonly dependencies: DesiredStateDependencies) {}
 
   /**
-   * Has an instance end as soon as nothing runs in it; a run that lasts `graceMs` from now on is stopped (absent: it is
-   * not). Rejects with Error where another controller decides.
+   * Retires an instance as soon as it is idle. A run that takes longer than `graceMs` from now is stopped; without `graceMs`
+   * it is not. Rejects with an Error if another controller is the leader.
    */
   async retire(invoker: string, container: string, graceMs?: number): Promise<void> {
     await this.takeOver();
@@ -43,26 +43,32 @@ export class DesiredState {
     await this.set(invoker, { ...row, retire: { ...row.retire, [container]: graceMs ?? null } });
   }
 
-  /** Whether an instance of a node is to end. */
+  /** Whether an instance of a node is being retired. */
   isRetiring(invoker: string, container: string): boolean {
     return this.rows.get(invoker)?.retire[container] !== undefined;
   }
 
-  /** Moves the request and limit of an instance, below its class. Rejects with Error where another controller decides. */
+  /**
+   * Changes the request and limit of an instance, up to its class. Rejects with an Error if another controller is the
+   * leader.
+   */
   async reshare(invoker: string, container: string, share: DesiredShare): Promise<void> {
     await this.takeOver();
     const row = this.rowOf(invoker);
     await this.set(invoker, { ...row, shares: { ...row.shares, [container]: share } });
   }
 
-  /** Has a device cut into MIG instances of these profiles; none: it is whole. Rejects as `retire` does. */
+  /** Sets the geometry of a device, as MIG profiles; empty: the whole device. Rejects as `retire` does. */
   async cut(invoker: string, device: string, profiles: readonly string[]): Promise<void> {
     await this.takeOver();
     const row = this.rowOf(invoker);
     await this.set(invoker, { ...row, geometry: { ...row.geometry, [device]: [...profiles] } });
   }
 
-  /** Begins a term of this controller if there is a new one; drops the requests about instances that are gone from a node. */
+  /**
+   * Begins a new term of this controller, if there is one. Removes requests about instances that no longer exist on the
+   * node.
+   */
   observe({ invoker, residents }: Pick<NodeStatus, 'invoker' | 'residents'>): void {
     const { epoch } = this.dependencies.lease;
     if (epoch === undefined) return;
@@ -88,7 +94,7 @@ export class DesiredState {
     );
   }
 
-  /** Once a term: reads the rows of the controller that decided before, and writes them again with the epoch of this one. */
+  /** Once a term, reads the rows of the earlier leader and writes them again with the new epoch. */
   private takeOver(): Promise<void> {
     const { epoch } = this.dependencies.lease;
     if (epoch === undefined) return Promise.resolve();
@@ -98,7 +104,7 @@ export class DesiredState {
       term = { epoch, begun };
       this.term = term;
       begun.catch(() => {
-        // The next command or row tries again.
+        // The next command or row repeats it.
         if (this.term?.begun === begun) this.term = undefined;
       });
     }
@@ -108,7 +114,7 @@ export class DesiredState {
   private async beginTerm(): Promise<void> {
     const rows = await this.dependencies.state.rows(gpuDesiredTable);
     this.rows = new Map([...rows].map(([invoker, row]) => [invoker, row as unknown as DesiredRow]));
-    // An agent that starts takes no row of an earlier epoch than that of the decider.
+    // An agent that starts ignores rows with an older epoch than the leader's.
     await Promise.all(Array.from(this.rows, ([invoker, row]) => this.set(invoker, row)));
   }
 
@@ -131,12 +137,15 @@ export class DesiredState {
   }
 }
 
-/** Start of the documents' ids. */
+/** Prefix of the documents' ids. */
 const documentPrefix = 'wish/';
-/** More devices than any cluster has. */
+/** Most requests that are read; no cluster has as many devices. */
 const maxRequests = 10_000;
 
-/** Operators' requests to cordon, drain or uncordon devices: kept in the store, and shown to the nodes in a table of the cluster. */
+/**
+ * Operators' requests to cordon, drain or uncordon devices. They are kept in the store and published to the nodes in a table
+ * of the cluster.
+ */
 export class DeviceCordons {
   constructor(
     private readonly store: ArtifactStore,
@@ -144,7 +153,7 @@ export class DeviceCordons {
     private readonly clock: Clock,
   ) {}
 
-  /** Shows the nodes the stored requests. */
+  /** Publishes the stored requests to the nodes. */
   async open(): Promise<void> {
     const documents = await this.store.list('gpu', { after: documentPrefix, limit: maxRequests });
     for (const { _id: id, wish, at } of documents) {
@@ -153,7 +162,7 @@ export class DeviceCordons {
     }
   }
 
-  /** Throws ApiError (409) where another operator is faster. */
+  /** Stores and publishes a request. Throws ApiError (409) if another operator was faster. */
   async set(device: string, wanted: CordonRequest['wish']): Promise<CordonRequest> {
     const wish: CordonRequest = { wish: wanted, at: this.clock.now() };
     try {

@@ -6,20 +6,20 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 
 interface Row {
   node: NodeStatus;
-  /** When it came, monotonic ms. */
+  /** Time of arrival, monotonic ms. */
   seenMs: number;
 }
 
-/** Tells rows of one node apart. */
+/** Distinguishes rows of one node. */
 interface Stamp extends Pick<NodeStatus, 'version' | 'at'> {
-  /** When it came, monotonic ms. */
+  /** Time of arrival, monotonic ms. */
   seenMs: number;
 }
 
-/** The last row of every node with GPUs, kept in memory, so that reads do not wait for the cluster's state. */
+/** The last row of every node with GPUs. The rows are kept in memory, so that reads do not wait for the cluster's state. */
 export class GpuTable {
   private readonly rows = new Map<string, Row>();
-  /** The newest row of each name, also of nodes whose rows were taken out since. */
+  /** The newest row of each node, also of nodes whose row has been removed. */
   private readonly newest = new Map<string, Stamp>();
   private readonly listeners = new Set<(node: NodeStatus) => void>();
   private readonly goneListeners = new Set<(invoker: string) => void>();
@@ -42,17 +42,20 @@ export class GpuTable {
     await this.subscription?.close();
   }
 
-  /** Calls `listener`, which must not throw, for every row that comes. */
+  /** Calls `listener`, which must not throw, for every row that arrives. */
   onRow(listener: (node: NodeStatus) => void): void {
     this.listeners.add(listener);
   }
 
-  /** Calls `listener`, which must not throw, with the name of every node whose row is taken out of the table. */
+  /** Calls `listener`, which must not throw, with the name of every node whose row is removed from the table. */
   onGone(listener: (invoker: string) => void): void {
     this.goneListeners.add(listener);
   }
 
-  /** The nodes with a row of the last `gpuRowTtlMs`, by name; `sinceMs` (monotonic): and since then. */
+  /**
+   * The nodes with a row of the last `gpuRowTtlMs`, by name. With `sinceMs` (monotonic) the row must also be newer than
+   * that.
+   */
   nodes(sinceMs: (invoker: string) => number = () => -Infinity): NodeStatus[] {
     const silentMs = this.clock.monotonicMs() - gpuRowTtlMs;
     const live: NodeStatus[] = [];
@@ -77,8 +80,9 @@ export class GpuTable {
   }
 
   /**
-   * Whether a row came before, or was written before one that came. An agent that starts again counts from 1: its rows are
-   * told from late ones by their time, and after `gpuRowTtlMs` without a row any row is taken, as its clock may be set back.
+   * Whether a row is a repetition, or older than one that has arrived. A restarted agent counts from 1 again; its rows are
+   * distinguished from late ones by their time. After `gpuRowTtlMs` without a row any row is accepted, as the agent's clock
+   * may have been set back.
    */
   private isOld(invoker: string, { version, at }: NodeStatus, nowMs: number): boolean {
     const newest = this.newest.get(invoker);

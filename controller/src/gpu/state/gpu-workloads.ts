@@ -10,13 +10,13 @@ import type { Random } from '@gpuwhisk/common/system/random';
 
 const prefix = 'workload/';
 const pageSize = 200;
-/** Of one namespace. */
+/** Most registered workloads of one namespace. */
 const maxWorkloads = 100;
 
-/** Long-running processes that were registered: kept in the store, and shown to the nodes in a table of the cluster. */
+/** Registered long-running processes. They are kept in the store and published to the nodes in a table of the cluster. */
 export class GpuWorkloads {
   private subscription: StateSubscription | undefined;
-  /** The rows that are shown to the nodes, by id. */
+  /** The published rows, by id. */
   private readonly rows = new Map<string, Workload>();
 
   constructor(
@@ -26,7 +26,7 @@ export class GpuWorkloads {
     private readonly logger: Logger,
   ) {}
 
-  /** Shows the nodes the stored registrations, and forgets from now on what a node's agent says has ended. */
+  /** Publishes the stored registrations, and begins to delete those that a node's agent reports as ended. */
   async open(): Promise<void> {
     const known = await this.list();
     this.subscription = await this.state.watch(workloadTable, (id, row) => {
@@ -35,14 +35,17 @@ export class GpuWorkloads {
       else this.rows.set(id, workload);
       if (workload?.ended !== true) return;
       this.remove(id).catch((error: unknown) =>
-        // Another controller was faster, or its end was told in the meantime; else the agent says it again.
-        this.logger.info({ workload: id, error: String(error) }, 'a workload that has ended was not forgotten here'),
+        // Another controller may have deleted the registration; otherwise the agent repeats its report.
+        this.logger.info(
+          { workload: id, error: String(error) },
+          'the registration of an ended workload was not deleted',
+        ),
       );
     });
     for (const workload of known) await this.show(workload);
   }
 
-  /** The workloads that are shown to the nodes and have not ended. */
+  /** The published workloads that have not ended. */
   get shown(): Workload[] {
     return [...this.rows.values()].filter(({ ended }) => ended !== true);
   }
@@ -63,7 +66,7 @@ export class GpuWorkloads {
     }
   }
 
-  /** Throws ApiError (429). */
+  /** Registers a workload. Throws ApiError (429) at the namespace's bound. */
   async add(workload: Omit<Workload, 'id'>): Promise<Workload> {
     const { namespace } = workload;
     const own = (await this.list()).filter((one) => one.namespace === namespace);
@@ -74,7 +77,7 @@ export class GpuWorkloads {
     return added;
   }
 
-  /** Throws ApiError (404, 409). */
+  /** Changes a registration. Throws ApiError (404, 409). */
   async change(id: string, changes: Partial<Workload>): Promise<Workload> {
     const document = await this.document(id);
     const changed = { ...workloadOf(document), ...changes };
@@ -83,12 +86,12 @@ export class GpuWorkloads {
     return changed;
   }
 
-  /** Throws ApiError (404). */
+  /** The registration of this id. Throws ApiError (404). */
   async get(id: string): Promise<Workload> {
     return workloadOf(await this.document(id));
   }
 
-  /** Throws ApiError (404, 409). */
+  /** Deletes a registration. Throws ApiError (404, 409). */
   async remove(id: string): Promise<void> {
     const document = await this.document(id);
     await this.store.delete('gpu', document._id, String(document._rev)).catch(refuseConflict);

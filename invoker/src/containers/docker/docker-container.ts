@@ -16,6 +16,8 @@ import { demultiplex, textOfMultiplexed } from './docker-streams.js';
 import type { RuntimeSocket, RuntimeStreams } from './docker-streams.js';
 import { EngineError } from './engine-client.js';
 import type { ContainerState, Engine } from './engine.js';
+import type { Holder } from '../sandbox/launcher.js';
+import { holdCommand } from './images.js';
 
 const helloTimeoutMs = 30_000;
 const toldLines = 20;
@@ -28,9 +30,9 @@ interface MadeContainer {
   image: string;
   engine: Engine;
   clock: Clock;
-  /** Of a runtime that speaks frames. */
+  /** Socket of a runtime that speaks frames; undefined for runtimes that speak HTTP. */
   socket: RuntimeSocket | undefined;
-  /** Aborted once the start is no longer wanted. */
+  /** Aborted when the factory closes. */
   closing: AbortSignal;
   load: ContainerBody['load'];
   /** As Container.msContainer. */
@@ -41,7 +43,10 @@ interface MadeContainer {
   remove(): Promise<void>;
 }
 
-/** Starts it and connects its runtime. It is removed if that fails. Rejects with EngineError or ProvisioningError. */
+/**
+ * Starts a made container and connects its runtime; removes the container on failure. Rejects with EngineError or
+ * ProvisioningError.
+ */
 export async function startContainer(made: MadeContainer): Promise<ConnectedContainer> {
   try {
     return await (made.socket ? startFramed(made, made.socket) : startHttp(made));
@@ -51,7 +56,7 @@ export async function startContainer(made: MadeContainer): Promise<ConnectedCont
   }
 }
 
-/** One of our images: logs and calls come by its socket. */
+/** Starts a container of one of our images: logs and calls use the socket. */
 async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<ConnectedContainer> {
   const { clock, engine, engineId } = made;
   await engine.start(engineId);
@@ -61,7 +66,7 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
   const watching = watchStart(made, failure.resolve);
   const close = (): void => failure.resolve('the factory was closed');
   made.closing.addEventListener('abort', close);
-  // While the engine started it.
+  // The factory may have closed while the engine started the container.
   if (made.closing.aborted) close();
   const logs = new LogCollector(clock, { sentinels: false });
   let connected: RuntimeStreams | undefined;
@@ -72,7 +77,7 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
     logs.attach(stderr, 'stderr');
     let open = 2;
     const drained = (): void => {
-      // What is under way is lost first, which is known later.
+      // The container's end, which loses calls under way, must be handled before the drained logs.
       if (--open === 0) void container.exited.then(() => container.drained());
     };
     for (const stream of [stdout, stderr]) {
@@ -97,7 +102,7 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
   made.closing.removeEventListener('abort', close);
   watching.stop();
   if (reason === undefined) {
-    // No other process connects.
+    // No further process may connect.
     await socket.close();
     if (container.needsStateCheck) container.confirmUnloadsBy(await observeState(made, container.hostPid));
     return container;
@@ -107,13 +112,13 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
   throw new ProvisioningError(`A container of '${made.image}' did not start: ${reason}.${told && `\n${told}`}`);
 }
 
-/** A foreign image: what it prints is read by the engine, and its end is the end of that. */
+/** Starts a container of a foreign image: the engine reads its output, whose end is the container's end. */
 async function startHttp(made: MadeContainer): Promise<ConnectedContainer> {
   const { clock, engine, engineId } = made;
   const logs = new LogCollector(clock, { sentinels: true });
   const { stream, head } = await engine.attach(engineId);
   try {
-    // Looked for before it starts: it may end while the engine is asked about it.
+    // Read from before the start: the container may end while the engine is asked about it.
     const ended = printed(stream, head, logs);
     await engine.start(engineId);
     const { container, body, state } = await build(made);
@@ -138,7 +143,7 @@ async function startHttp(made: MadeContainer): Promise<ConnectedContainer> {
   }
 }
 
-/** Collects what a container prints; resolves when that has ended, and with it the container. */
+/** Collects a container's output; resolves at the end of the output, which is the container's end. */
 function printed(stream: Duplex, head: Buffer, logs: LogCollector): Promise<unknown> {
   const outputs = { stdout: new PassThrough(), stderr: new PassThrough() };
   const ends = Object.values(outputs).map((output) => new Promise((resolve) => output.on('end', resolve)));
@@ -165,7 +170,10 @@ async function build(made: MadeContainer): Promise<BuiltContainer> {
   return { container, body, state };
 }
 
-/** The engine's process ids are those of this host only if it runs here: then the process's control group names the container. */
+/**
+ * Records the process state for checks of unloads. The engine's process ids are valid only if the process's control group
+ * names the container: else the engine runs on another host.
+ */
 async function observeState(
   { engineId, clock }: MadeContainer,
   pid: number | undefined,
@@ -175,7 +183,7 @@ async function observeState(
   return groups.includes(engineId) ? observeProcessState(pid, clock) : undefined;
 }
 
-/** Notices a container that ends before its runtime said anything. */
+/** Reports a container that ends before its runtime said hello. */
 function watchStart({ engine, engineId, clock }: MadeContainer, tell: (reason: string) => void): { stop(): void } {
   let stopped = false;
   const look = async (): Promise<void> => {
@@ -195,28 +203,30 @@ function watchStart({ engine, engineId, clock }: MadeContainer, tell: (reason: s
   };
 }
 
-/** What it printed last, where the engine can tell. */
+/** The last lines that the container printed, if the engine has them. */
 async function tailOf({ engine, engineId }: MadeContainer): Promise<string> {
   try {
     return textOfMultiplexed(await engine.tail(engineId, toldLines)).trim();
   } catch (error) {
-    return `What it printed cannot be read: ${(error as Error).message}`;
+    return `The output of the container cannot be read: ${(error as Error).message}`;
   }
 }
 
-/** How long a container whose runtime is gone is asked whether it has ended, before it is killed; ms. */
+/** Time that a container without its runtime has to end by itself before it is killed, ms. */
 const endWaitMs = 1000;
 const endPollMs = 20;
 
 /** Dependencies of a DockerBody. */
 interface DockerParts {
-  /** The engine's id of it. */
+  /** The engine's id of the container. */
   engineId: string;
   engine: Engine;
   clock: Clock;
   hostPid: number | undefined;
   load: ContainerBody['load'];
-  /** Removes it from the engine, and what else it held on the host; tried again later if that fails. Never rejects. */
+  /**
+   * Removes the container from the engine, with its other resources on the host; failures are retried later. Never rejects.
+   */
   remove(): Promise<void>;
 }
 
@@ -236,7 +246,7 @@ class DockerBody implements ContainerBody {
     return this.parts.hostPid;
   }
 
-  /** Sets whose processes they are; once, before anything else. */
+  /** Sets the container that the processes belong to; once, before any other call. */
   belongTo(container: ConnectedContainer): void {
     this.container = container;
   }
@@ -245,7 +255,7 @@ class DockerBody implements ContainerBody {
     try {
       await this.parts.engine.pause(this.parts.engineId);
     } catch (error) {
-      // It may be frozen yet, once the engine gets to it: the next run would hang.
+      // The engine may still freeze the container later, and the next run would hang.
       if (error instanceof EngineError && error.isUnreachable) void this.container?.destroy();
       throw error;
     }
@@ -255,7 +265,7 @@ class DockerBody implements ContainerBody {
     return this.parts.engine.unpause(this.parts.engineId);
   }
 
-  /** An engine takes longer to change a share than it would help. */
+  /** Does nothing: the engine takes longer to change a share than the change would help. */
   giveWay(): Promise<void> {
     return Promise.resolve();
   }
@@ -264,7 +274,7 @@ class DockerBody implements ContainerBody {
     try {
       return await this.parts.engine.processorMs(this.parts.engineId);
     } catch {
-      // It cannot be told of one that is gone, nor by an engine that does not answer, which is found out elsewhere.
+      // The container has ended, or the engine does not answer, which Engine reports by itself.
       return undefined;
     }
   }
@@ -278,8 +288,8 @@ class DockerBody implements ContainerBody {
   }
 
   /**
-   * Its runtime went away or broke the protocol: finds out how it ended, waiting a little for a container that is about to,
-   * and kills it if it goes on.
+   * Handles a runtime that ended or broke the protocol: waits `endWaitMs` for the container's end, reads its cause, and
+   * kills a container that goes on.
    */
   async lost(): Promise<void> {
     if (this.leaving) return;
@@ -298,7 +308,7 @@ class DockerBody implements ContainerBody {
     try {
       return await this.parts.engine.inspect(this.parts.engineId);
     } catch {
-      // An engine that does not answer cannot say how it ended: it is killed.
+      // The engine does not answer, so that the cause is unknown and the container is killed.
       return undefined;
     }
   }
@@ -306,5 +316,68 @@ class DockerBody implements ContainerBody {
   private removed(): Promise<void> {
     this.removal ??= this.parts.remove();
     return this.removal;
+  }
+}
+
+/** Memory of a holder, bytes; about the least that engines accept. */
+const memoryBytes = 16 * 1024 * 1024;
+const user = '65534:65534';
+const holderPids = 16;
+
+/** Settings of the container of a holder. */
+interface HolderPlan {
+  engine: Engine;
+  /** Name of the container. */
+  name: string;
+  /** Id of one of our images. */
+  image: string;
+  labels: Readonly<Record<string, string>>;
+  /** Removes a container from the engine; never rejects. */
+  remove(engineId: string): Promise<void>;
+}
+
+/**
+ * Starts a holder: a container that only reaps processes and whose PID namespace other containers join. All processes in the
+ * namespace end with the holder. Rejects with EngineError, or with an Error that names the reason.
+ */
+export async function startDockerHolder({ engine, name, image, labels, remove }: HolderPlan): Promise<Holder> {
+  const engineId = await engine.create(name, {
+    Image: image,
+    Cmd: holdCommand,
+    Labels: labels,
+    User: user,
+    AttachStdout: true,
+    AttachStderr: true,
+    HostConfig: {
+      Memory: memoryBytes,
+      MemorySwap: memoryBytes,
+      NetworkMode: 'none',
+      ReadonlyRootfs: true,
+      IpcMode: 'private',
+      PidsLimit: holderPids,
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges'],
+    },
+  });
+  const exited = deferred<void>();
+  try {
+    // A holder prints nothing: the end of its output is its end.
+    const { stream } = await engine.attach(engineId);
+    stream.on('error', () => undefined).on('close', () => exited.resolve());
+    stream.resume();
+    await engine.start(engineId);
+    const state = await engine.inspect(engineId);
+    if (!state?.running) throw new Error(`The holder ended at once with status ${state?.exitCode ?? 'unknown'}`);
+    const end = async (): Promise<void> => {
+      await remove(engineId);
+      stream.destroy();
+      await exited.promise;
+    };
+    // A holder whose output stream has ended can no longer be observed, so it is removed.
+    void exited.promise.then(() => remove(engineId));
+    return { pidNamespace: `container:${engineId}`, exited: exited.promise, end };
+  } catch (error) {
+    await remove(engineId);
+    throw error;
   }
 }

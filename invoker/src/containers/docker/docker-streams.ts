@@ -8,8 +8,8 @@ const headerBytes = 8;
 const stderrType = 2;
 
 /**
- * Splits what the engine sends of a container without a terminal: pieces with a header each, a byte that tells the stream
- * and, in its second half, the length. Both outputs end when `source` does, which waits for outputs that are full.
+ * Splits the engine's multiplexed output of a container without a terminal. Each piece has a header of 8 bytes: the stream
+ * in the first byte, the length in the last four. Both outputs end with `source`, which waits for full outputs.
  */
 export function demultiplex(source: Duplex, head: Buffer, stdout: Writable, stderr: Writable): void {
   const splitter = new Splitter(stdout, stderr);
@@ -33,11 +33,11 @@ export function demultiplex(source: Duplex, head: Buffer, stdout: Writable, stde
   }
   source.on('end', end);
   source.on('close', end);
-  // A connection that broke has ended; the engine is asked for the reason where the end matters.
+  // A broken connection counts as ended. Callers that need the reason ask the engine.
   source.on('error', end);
 }
 
-/** The text of a whole answer of that form. */
+/** The text of a complete multiplexed answer. */
 export function textOfMultiplexed(bytes: Buffer): string {
   const pieces: Buffer[] = [];
   const sink = { write: (piece: Buffer) => pieces.push(piece) > 0 };
@@ -79,35 +79,35 @@ class Splitter {
 /** Longest path of a Unix socket, bytes. */
 export const maxSocketPathBytes = 107;
 
-/** The streams of a runtime that connected, in the order in which it does. */
+/** The streams of a runtime, in the order in which the runtime connects them. */
 export interface RuntimeStreams {
   stdout: Socket;
   stderr: Socket;
   channel: Socket;
 }
 
-/** A socket for one runtime. */
+/** A listening socket for one runtime. */
 export interface RuntimeSocket {
-  /** Resolves once it has connected all its streams; never if it does not. */
+  /** Resolves once the runtime has connected all its streams; otherwise never. */
   streams: Promise<RuntimeStreams>;
-  /** Accepts no more connections; streams that were handed over stay as they are, others end. Idempotent. */
+  /** Accepts no more connections; streams that `streams` returned stay open, others end. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Listens at `path`, which nothing may be at, for the three streams of one runtime. */
+/** Listens at `path`, which must not exist, for the three streams of one runtime. */
 export async function openRuntimeSocket(path: string): Promise<RuntimeSocket> {
   const server = createServer({ pauseOnConnect: true });
   const waiting: Socket[] = [];
   const close = async (): Promise<void> => {
     server.close();
-    // They are not read, so that their end would never be noticed.
+    // Sockets that are not read would never report their end.
     for (const socket of waiting.splice(0)) socket.destroy();
     await rm(path, { force: true });
   };
   const streams = new Promise<RuntimeStreams>((resolve) => {
     let taken = false;
     server.on('connection', (socket) => {
-      // A failure means the end of the stream, which its reader sees.
+      // A failure ends the stream, which the stream's reader sees.
       socket.on('error', () => undefined);
       if (taken) return void socket.destroy();
       waiting.push(socket);
@@ -119,7 +119,7 @@ export async function openRuntimeSocket(path: string): Promise<RuntimeSocket> {
     });
   });
   await listening(server, path);
-  // The container's user is another one. The folder is closed to everybody else.
+  // The container has another user. Other users have no access to the folder.
   await chmod(path, 0o777);
   return { streams, close };
 }

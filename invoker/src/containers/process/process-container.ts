@@ -21,7 +21,7 @@ interface ContainerParts extends Omit<ContainerIdentity, 'sinceMs'>, Pick<Contai
   clock: Clock;
 }
 
-/** A container whose processes are children of this one. */
+/** A container whose processes are children of the invoker's process. */
 export function createProcessContainer(parts: ContainerParts): ConnectedContainer {
   const { child, socket } = parts.process;
   const container = new ConnectedContainer({ ...parts, sinceMs: parts.clock.now() }, new ProcessBody(parts));
@@ -30,7 +30,7 @@ export function createProcessContainer(parts: ContainerParts): ConnectedContaine
     socket.destroy();
   };
   child.on('exit', (_, signal) => end(signal));
-  // It could not be started at all; there is no exit then.
+  // A process that could not be started has no exit event.
   child.on('error', () => end(null));
   void parts.process.closed.then(() => container.drained());
   return container;
@@ -72,7 +72,7 @@ class ProcessBody implements ContainerBody {
     const { child } = this.parts.process;
     if (this.parts.hasLauncher) child.kill('SIGTERM');
     else this.signalGroup('SIGKILL');
-    // A launcher that does not do its work is killed; the sandbox's init dies with it.
+    // A launcher that does not end its sandbox is killed; the sandbox's init dies with it.
     const timer = this.parts.clock.setTimer(killWaitMs, () => child.kill('SIGKILL'));
     child.once('exit', () => timer.cancel());
     child.once('error', () => timer.cancel());
@@ -83,7 +83,7 @@ class ProcessBody implements ContainerBody {
     else this.signalGroup(forGroup);
   }
 
-  /** Without a launcher the runtime leads a process group of its own. */
+  /** Signals the runtime's process group, which a runtime without a launcher leads. */
   private signalGroup(signal: NodeJS.Signals): void {
     const { pid } = this.parts.process.child;
     if (pid === undefined) return;
@@ -104,12 +104,12 @@ interface StartingRuntime {
   logs: LogCollector;
   clock: Clock;
   protocol: RuntimeLaunch['protocol'];
-  /** The sandbox's address, which a runtime that speaks HTTP is reached at. */
+  /** The sandbox's address, for runtimes that speak HTTP. */
   host: string;
   hasLauncher: boolean;
 }
 
-/** Connects the container. Resolves with why the runtime did not start, or undefined once it did. */
+/** Connects a container to its runtime. Resolves with the reason if the runtime did not start, else with undefined. */
 export function connectRuntime(starting: StartingRuntime): Promise<string | undefined> {
   const { container, started, logs, clock, protocol, host, hasLauncher } = starting;
   const outcome = deferred<string | undefined>();
@@ -132,7 +132,7 @@ export function connectRuntime(starting: StartingRuntime): Promise<string | unde
       progress();
     },
     broken: (reason) => {
-      // The launcher closes the socket of a runtime that speaks HTTP once it has reported.
+      // With a runtime that speaks HTTP, the launcher closes the socket after its report.
       if (protocol === 'http' && ready) return;
       outcome.resolve(reason);
       void container.destroy();

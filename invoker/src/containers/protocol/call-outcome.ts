@@ -1,26 +1,26 @@
-// The outcome of a call from the bytes that a runtime answered, also where several requests run as one batch.
+// Outcomes of calls and batches from the bytes that a runtime answered.
 import { isJsonObject, isNestedTooDeeply, withoutHalfPairs } from '@gpuwhisk/common/json';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { CallOutcome, CallLimits, RunRequest } from '../container-factory.js';
 import { decodeParts, maxFrameBytes } from './frames.js';
 import { withoutPartialCharacter } from './log-collector.js';
 
-/** OpenWhisk's text about a result that is no object or array. */
+/** OpenWhisk's text for a result that is no object or array. */
 const noDictionary = 'The action did not return a dictionary or array.';
 
-/** Parses JSON; undefined if it is not, or nests so deeply that it could not be written again. */
+/** Parses JSON; undefined if the text is no JSON, or nests too deeply to be serialized again. */
 export function parseJson(text: string): unknown {
   try {
-    // As it will be stored, so that an answer and its record say the same.
+    // Parsed as the record will be stored, so that answer and record agree.
     const value: unknown = JSON.parse(withoutHalfPairs(text));
     return isNestedTooDeeply(text) ? undefined : value;
   } catch {
-    // An answer that is not JSON is an ordinary thing for a function to give; the caller reports it.
+    // Functions may answer with other text than JSON, which the caller reports.
     return undefined;
   }
 }
 
-/** The outcome of a run that was answered in good order with `text` of `bytes` bytes. */
+/** The outcome of a run whose runtime reported success with `text` of `bytes` bytes. */
 export function resultOutcome(text: string, bytes: number): CallOutcome {
   const result = parseJson(text);
   return isJsonObject(result) || Array.isArray(result)
@@ -28,7 +28,7 @@ export function resultOutcome(text: string, bytes: number): CallOutcome {
     : { type: 'error', body: text };
 }
 
-/** The outcome of a run whose answer of `bytes` bytes, which begins with `read`, is too long. */
+/** The outcome of a run whose answer of `bytes` bytes is too long; `read` is its beginning. */
 export function oversizeOutcome(read: Buffer, truncationBytes: number, bytes: number): CallOutcome {
   const head = withoutPartialCharacter(read.subarray(0, truncationBytes)).toString();
   return { type: 'oversize', head, bytes };
@@ -42,13 +42,13 @@ export function errorOutcome(text: string): CallOutcome {
   return { type: 'error', error: message, body: text };
 }
 
-/** As resultOutcome, of a runtime that reads no JSON and passes on what the function returned. */
+/** As resultOutcome, for a runtime that passes on the function's text without parsing JSON. */
 export function unreadOutcome(text: string, bytes: number): CallOutcome {
   const outcome = resultOutcome(text, bytes);
   return outcome.type === 'error' ? { type: 'error', error: noDictionary, body: '' } : outcome;
 }
 
-/** The outcome of a batch whose requests such a runtime ran one after the other: an entry that is a text is an error. */
+/** The outcome of a batch whose requests such a runtime ran one after another: an entry that is a string is an error. */
 export function resultsOutcome(payload: Buffer): CallOutcome {
   const parts = decodeParts(payload);
   if (parts === undefined) return { type: 'error', body: payload.toString() };
@@ -61,21 +61,24 @@ export function resultsOutcome(payload: Buffer): CallOutcome {
   return { type: 'result', result, bytes: payload.length };
 }
 
-/** Several requests of one action as one; all but their values is the first one's. */
+/** Several requests of one action as one: an array of their values, with the other fields of the first. */
 export function batchOf(requests: readonly [RunRequest, ...RunRequest[]]): RunRequest {
   const values = requests.map(({ value }) => value);
   return { ...requests[0], value: values, batch: String(values.length) };
 }
 
-/** The limits of a batch's run: whatever a runtime may send is read, as a result that is too large fails its own request. */
+/**
+ * The limits of a batch's run. All of a runtime's answer is read, because a result that is too large fails only its own
+ * request.
+ */
 export function batchLimits(limits: CallLimits): CallLimits {
   return { ...limits, maxResultBytes: maxFrameBytes };
 }
 
 /**
- * The outcomes of the `size` requests of a batch whose run came to `outcome`: each gets its own entry of the result. An
- * entry that is a text is an error of that request; a batch that failed as a whole failed for each. Whatever a request
- * gets is held to `limits`, an answer that is no JSON too.
+ * The outcomes of the `size` requests of a batch whose run ended with `outcome`: each request gets its entry of the result.
+ * An entry that is a string is that request's error; a failure of the whole batch is each request's failure. `limits` apply
+ * to each request's result, also to an answer that is no JSON.
  */
 export function outcomesOf(outcome: CallOutcome, size: number, limits: CallLimits): CallOutcome[] {
   const forEach = (one: CallOutcome): CallOutcome[] => Array.from({ length: size }, () => one);
@@ -96,7 +99,7 @@ export function outcomesOf(outcome: CallOutcome, size: number, limits: CallLimit
   });
 }
 
-/** An error whose text is longer than a result may be is told like such a result. */
+/** An error whose text exceeds the bound on results becomes an oversize outcome. */
 function cutError(
   outcome: Extract<CallOutcome, { type: 'error' }>,
   { maxResultBytes, truncationBytes }: CallLimits,

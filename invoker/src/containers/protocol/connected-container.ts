@@ -13,44 +13,44 @@ import type { Connection } from './connection.js';
 /** Compares a container's processes, as the kernel shows them, with their state before the first action was loaded. */
 export interface ProcessStateCheck {
   /**
-   * Resolves with the kinds of state that differ from the first observation, in words; empty if none does. A process that
-   * is not at rest is given 250 ms. Never rejects.
+   * Resolves with the kinds of state that differ from the first observation, in words; empty if none differs. A process that
+   * is not at rest has 250 ms to come to rest. Never rejects.
    */
   differences(): Promise<string[]>;
 }
 
-/** The processes of a container, and what starts, stops and limits them. */
+/** The processes of a container, with the operations that start, stop and limit them. */
 export interface ContainerBody {
   readonly hostPid: number | undefined;
-  /** Stops its processes from running. */
+  /** Freezes the processes. */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** Begins to end its processes, once; `ended` follows. */
+  /** Begins to end the processes, once; the container's `ended` is called when they have ended. */
   kill(): void;
   giveWay(gives: boolean): Promise<void>;
   processorMs(): Promise<number | undefined>;
-  /** Gives code to the runtime by `init`, at once or once it is built. */
+  /** Passes code to the runtime by `init`, after a build if the code needs one. */
   load(request: InitRequest, limits: CallLimits, init: (request: InitRequest) => Call): Call;
-  /** Frees what it held on the host, once its processes have ended. */
+  /** Frees the container's resources on the host, after its processes have ended. */
   release(): Promise<void>;
 }
 
-/** What a container is told to be. */
+/** Identity and properties of a container, set at its creation. */
 export interface ContainerIdentity {
   id: string;
   spec: ContainerSpec;
-  /** Epoch ms. */
+  /** Time of creation, epoch ms. */
   sinceMs: number;
   /**
-   * Whether its functions are unloaded by a proxy, from outside of their process, whose word is taken. Otherwise an unload
-   * counts only where `confirmUnloadsBy` has confirmed it.
+   * Whether a proxy unloads functions, from outside of their process; its report is trusted. Other unloads count only if the
+   * check of `confirmUnloadsBy` confirms them.
    */
   proxied: boolean;
-  /** The MSContainer whose PID namespace it shares; undefined if it has one of its own. */
+  /** The MSContainer whose PID namespace the container shares; undefined if the container has its own. */
   msContainer: string | undefined;
 }
 
-/** A container whose runtime is spoken with by a connection: what may be asked of it in which state. */
+/** A container that calls its runtime through a connection. Decides which calls are allowed in which state. */
 export class ConnectedContainer implements Container {
   readonly id: string;
   readonly spec: ContainerSpec;
@@ -78,12 +78,12 @@ export class ConnectedContainer implements Container {
     this.exited = this.exit.promise;
   }
 
-  /** Sets how the runtime is spoken with; once, before the container is used. */
+  /** Sets the connection to the runtime; once, before the container is used. */
   connect(connection: Connection): void {
     this.connection = connection;
   }
 
-  /** Whether only its own runtime reports an unload, so that a ProcessStateCheck has to confirm it. */
+  /** Whether the runtime itself reports unloads, so that a ProcessStateCheck has to confirm them. */
   get needsStateCheck(): boolean {
     return !this.proxied && (this.connection?.canUnload ?? false);
   }
@@ -93,7 +93,7 @@ export class ConnectedContainer implements Container {
     this.stateCheck = check;
   }
 
-  /** Its processes have ended. */
+  /** Called when the processes have ended. */
   ended(oomKilled: boolean): void {
     if (this.state === 'ended') return;
     this.state = 'ended';
@@ -102,7 +102,7 @@ export class ConnectedContainer implements Container {
     this.body.release().then(this.destroyed.resolve, this.destroyed.resolve);
   }
 
-  /** All that it printed has been read. */
+  /** Called when all output has been read. */
   drained(): void {
     this.connection?.drained();
   }
@@ -142,7 +142,7 @@ export class ConnectedContainer implements Container {
     if (this.busy > 0) return refused(`Container ${this.id} cannot unload while it runs.`);
     const told = this.begin((connection) => connection.unload(thorough, limits));
     const call = { ...told, outcome: this.confirmed(told.outcome) };
-    // What a refusal says is for the caller.
+    // A rejection is the caller's to handle.
     void call.outcome.then(
       (outcome) => {
         if (outcome.type === 'ok') this.initialized = false;
@@ -158,7 +158,7 @@ export class ConnectedContainer implements Container {
     if (outcome.type !== 'ok' || this.stateCheck === undefined) return outcome;
     const found = await this.stateCheck.differences();
     if (found.length === 0) return outcome;
-    const error = `The action left what is seen from outside: ${found.join(', ')}.`;
+    const error = `The action changed the state of the process: ${found.join(', ')}.`;
     return { type: 'error', error, body: JSON.stringify({ error }) };
   }
 
@@ -207,12 +207,12 @@ export class ConnectedContainer implements Container {
     return this.destroyed.promise;
   }
 
-  /** It may have ended meanwhile. */
+  /** Ends a thaw; the container may have ended meanwhile. */
   private thawed(): void {
     if (this.state === 'paused') this.state = 'live';
   }
 
-  /** `slots`: how many of the runs that it may do at once the call stands for. */
+  /** Starts a call if the container's state allows it. `slots`: runs that the call counts as. */
   private begin(start: (connection: Connection) => Call, slots = 1): Call {
     if (!this.connection) return refused(`Container ${this.id} has not started.`);
     if (this.state === 'paused') return refused(`Container ${this.id} is paused.`);

@@ -1,10 +1,10 @@
 import type { Call, CallLimits, InitRequest, RunRequest } from '../container-factory.js';
 
-/** How the invoker speaks with a runtime. */
+/** A connection to a runtime, in one protocol. */
 export interface Connection {
   init(request: InitRequest, limits: CallLimits): Call;
   run(request: RunRequest, limits: CallLimits): Call;
-  /** As a container's, all three. */
+  /** `canBatch`, `canUnload` and `endsLate` as in Container. */
   readonly canBatch: boolean;
   readonly canUnload: boolean;
   readonly endsLate: boolean;
@@ -12,15 +12,15 @@ export interface Connection {
   check(limits: CallLimits): Call;
   readonly busyMs: number;
   readonly pid: number | undefined;
-  /** The container is to be killed: calls under way wait for `ended`. */
+  /** Called before the container is killed: calls under way wait for `ended`. */
   close(): void;
-  /** The container's processes have ended: calls under way are lost. */
+  /** Called when the container's processes have ended: calls under way are lost. */
   ended(oomKilled: boolean): void;
-  /** All that the container printed has been read. */
+  /** Called when all of the container's output has been read. */
   drained(): void;
 }
 
-/** The answer to a call that the caller must not make in this state. */
+/** A call that is rejected with `reason`, as the present state does not allow it. */
 export function refused(reason: string): Call {
   return { outcome: Promise.reject(new Error(reason)), logs: Promise.resolve([]) };
 }

@@ -33,35 +33,35 @@ const types = {
 } as const;
 /** How long the log frame may follow its answer, ms. */
 const logWaitMs = 2000;
-/** Bytes that are read of frames other than results. */
+/** Largest part that is read of frames other than results, bytes. */
 const maxOtherBytes = 1024 * 1024;
-/** Runs that timed out whose answers may still come. */
+/** Runs past their time limit whose answers are still awaited, at most. */
 const maxForgotten = 1024;
 const maxId = 0xffff_ffff;
 
 interface Pending {
   type: number;
-  /** What was printed by then is left to the next call: an init that succeeded, a check. */
+  /** Whether printed lines are left to the next call, as after a successful init or a check. */
   leavesLogs: boolean;
   limits: CallLimits;
   sentMs: number;
   outcome: Deferred<CallOutcome>;
   logs: Deferred<string[]>;
-  /** First the time-out, then the wait for the log frame. */
+  /** The timer of the time limit, later that of the wait for the log frame. */
   timer: Timer | undefined;
   answered: boolean;
-  /** Its log frame came. */
+  /** Whether the log frame has arrived. */
   ended: boolean;
   logged: boolean;
 }
 
-/** What the container must know of its connection. */
+/** Events of the connection for its container. */
 export interface FramedEvents {
   /** The runtime said hello. */
   hello(): void;
-  /** The launcher reports `ready`, or `error`, a measure and a reason on lines of their own. */
+  /** A report of the launcher: `ready`, or three lines: `error`, a measure and a reason. */
   launcher(text: string): void;
-  /** The runtime broke the protocol, or its end of the socket is closed: the container is of no use. */
+  /** The runtime broke the protocol or closed its end of the socket: the container must not be used again. */
   broken(reason: string): void;
 }
 
@@ -76,14 +76,14 @@ export class FramedConnection implements Connection, FrameHandler {
   private takesParts = false;
   private readonly pending = new ShortLivedMap<number, Pending>();
   private readonly forgotten = new Map<number, 'awaited' | 'answered'>();
-  /** Answered by what is being read. */
+  /** Calls that the bytes being read have answered. */
   private unlogged: Pending[] = [];
   private unsent: Buffer[] = [];
-  /** Runs whose last output can be read by the end of this turn. */
+  /** Runs whose last output can be read by the end of this turn of the event loop. */
   private readonly printed: Pending[] = [];
   private nextId = 1;
   private greeted = false;
-  /** The launcher has said whether the sandbox stands. */
+  /** Whether the launcher has reported the sandbox's start or failure. */
   private reported = false;
   private leaving = false;
   private state: 'open' | 'closed' | 'ended' = 'open';
@@ -208,13 +208,13 @@ export class FramedConnection implements Connection, FrameHandler {
     const id = this.nextId;
     this.nextId = id === maxId ? 1 : id + 1;
     this.pending.set(id, entry);
-    if (this.state === 'closed') return call; // `ended` is on its way.
+    if (this.state === 'closed') return call; // `ended` follows.
     entry.timer = this.clock.setTimer(limits.timeoutMs, () => this.expire(id, entry));
     this.send(frame);
     return call;
   }
 
-  /** Writes a frame; while other runs are under way, together with those that come in the same turn. */
+  /** Writes a frame. While other runs are under way, frames of one turn of the event loop are written together. */
   private send(frame: Buffer): void {
     if (this.pending.size <= 1 && this.unsent.length === 0) {
       this.socket.write(frame);
@@ -252,7 +252,7 @@ export class FramedConnection implements Connection, FrameHandler {
     this.pending.delete(id);
     entry.ended = true;
     if (entry.type === types.run) this.busyMs += runTimeMs(payload, this.clock.monotonicMs() - entry.sentMs);
-    // What was flushed before the frame is readable now, and is read before deferred work.
+    // Output that was flushed before the frame is readable now and is read before deferred work.
     if (entry.leavesLogs) this.finishLogs(entry);
     else if (this.printed.push(entry) === 1) {
       this.onceRead(() => {
@@ -261,7 +261,7 @@ export class FramedConnection implements Connection, FrameHandler {
     }
   }
 
-  /** The launcher reports once; that the sandbox is ready may overtake the runtime's hello or follow it. */
+  /** Handles the launcher's only report. `ready` may come before or after the runtime's hello. */
   private launcherFrame(text: string): void {
     if (this.reported || (this.greeted && text !== 'ready')) return this.break('it sent a frame of the launcher');
     this.reported = true;
@@ -306,9 +306,9 @@ export class FramedConnection implements Connection, FrameHandler {
     this.onceRead(() => this.finishLogs(entry));
   }
 
-  /** Calls `run` when what is readable now has been read. */
+  /** Calls `run` when all data that is readable now has been read. */
   private onceRead(run: () => void): void {
-    // Streams that were held back are read in the turn after this one.
+    // Streams that were held back are read in the next turn of the event loop.
     if (this.logs.catchUp()) this.clock.defer(() => this.clock.defer(run));
     else this.clock.defer(run);
   }
@@ -342,13 +342,13 @@ export class FramedConnection implements Connection, FrameHandler {
   }
 }
 
-/** How long a run took by the runtime's own account, else as it looked from here, which is the longest it can be; ms. */
+/** A run's time by the runtime's own figure, at most `seenMs`; without a figure `seenMs`, the time seen from outside; ms. */
 function runTimeMs(logPayload: Buffer, seenMs: number): number {
   const told = parseJson(logPayload.toString()) as { us?: unknown } | null | undefined;
   return typeof told?.us === 'number' && told.us >= 0 ? Math.min(told.us / 1000, seenMs) : seenMs;
 }
 
-/** A call that is over before anything was sent. */
+/** A call that ends with an error before a frame is sent. */
 function refusal(error: string): Call {
   return { outcome: Promise.resolve({ type: 'error', error, body: '' }), logs: Promise.resolve([]) };
 }

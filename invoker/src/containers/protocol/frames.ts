@@ -7,13 +7,13 @@ const headerBytes = 9;
 /** Largest payload, bytes. */
 export const maxFrameBytes = 64 * 1024 * 1024;
 
-/** Receives frames. The buffer is only lent: what is kept must be copied. */
+/** Receives frames. The payload's buffer is reused: a handler must copy the bytes that it keeps. */
 export interface FrameHandler {
-  /** Bytes of the payload that are wanted; the rest is counted and dropped. */
+  /** The number of payload bytes that the handler wants; further bytes are counted and dropped. */
   wanted(type: number, id: number, lengthBytes: number): number;
   /** A frame; `payload` holds the wanted bytes of its `lengthBytes`. */
   frame(type: number, id: number, payload: Buffer, lengthBytes: number): void;
-  /** The length is over the maximum: nothing after it can be understood. */
+  /** A frame's length exceeds the maximum; later frames cannot be decoded. */
   tooLong(lengthBytes: number): void;
 }
 
@@ -96,14 +96,14 @@ export function encodeFrame(type: number, id: number, payload: string | Buffer):
   return frame;
 }
 
-/** A name and its bytes, in a payload for a runtime that reads no JSON. A name may come several times. */
+/** A name and its bytes, in a payload for a runtime that reads no JSON. Names may repeat. */
 type Part = readonly [name: string, bytes: string | Uint8Array];
 
 const lengthBytes = 4;
 const noCode = 'Missing main/no code to execute.'; // OpenWhisk's text.
 const base64 = /^[A-Za-z0-9+/=\r\n]*$/;
 
-/** A payload: of each part the name, then the bytes, each after its length (u32, little-endian). */
+/** Encodes parts as a payload: for each part its name and its bytes, each preceded by its length (u32, little-endian). */
 export function encodeParts(parts: readonly Part[]): Buffer {
   const pieces: Uint8Array[] = [];
   for (const piece of parts.flat()) {
@@ -115,7 +115,7 @@ export function encodeParts(parts: readonly Part[]): Buffer {
   return Buffer.concat(pieces);
 }
 
-/** The parts of a payload; undefined if it is no list of parts. */
+/** The parts of a payload; undefined if the payload is no list of parts. */
 export function decodeParts(payload: Buffer): [name: string, bytes: Buffer][] | undefined {
   const pieces: Buffer[] = [];
   for (let at = 0; at < payload.length;) {
@@ -131,7 +131,7 @@ export function decodeParts(payload: Buffer): [name: string, bytes: Buffer][] | 
   );
 }
 
-/** What an init asks for; a text says why its code cannot be loaded. */
+/** The parts of an init request, or a string with the reason if the code cannot be loaded. */
 export function initParts(request: InitRequest): Part[] | string {
   const { main, code = '', binary, entry, digest, env } = request;
   if (binary && !base64.test(code)) return 'The code is not valid base64.';
@@ -150,7 +150,7 @@ export function initParts(request: InitRequest): Part[] | string {
   ];
 }
 
-/** What a run asks for. */
+/** The parts of a run request. */
 export function runParts({ value, batch, ...variables }: RunRequest): Part[] {
   const values = batch !== undefined && Array.isArray(value) ? value : [value];
   return [
@@ -162,8 +162,8 @@ export function runParts({ value, batch, ...variables }: RunRequest): Part[] {
 }
 
 /**
- * Why code is not what was registered; undefined if its SHA-256 is `digest` (lower-case hexadecimal). To be asked right before
- * the code is handed to the process that runs it.
+ * The error text for code that differs from the registered code; undefined if the SHA-256 is `digest` (lower-case
+ * hexadecimal). Callers check right before they pass the code to the process that runs it.
  */
 export function digestError(code: Uint8Array, digest: string): string | undefined {
   const is = createHash('sha256').update(code).digest('hex');

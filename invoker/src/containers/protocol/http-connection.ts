@@ -12,12 +12,12 @@ const port = 8080;
 const retryMs = 50;
 const ok = 200;
 const unavailable = 503;
-/** How long sentinels are awaited after nothing was read, ms. */
+/** Time without new output after which sentinels are no longer awaited, ms. */
 const logIdleMs = 2000;
 
 interface Answer {
   status: number;
-  /** The beginning of the body, up to what was wanted. */
+  /** The beginning of the body, up to the wanted length. */
   head: Buffer;
   bytes: number;
 }
@@ -25,7 +25,7 @@ interface Answer {
 class Refused extends Error {}
 class TimedOut extends Error {}
 
-/** OpenWhisk's `/init` and `/run` over HTTP, one connection a request. */
+/** OpenWhisk's `/init` and `/run` over HTTP, with a connection for each request. */
 export class HttpConnection implements Connection {
   private readonly lost: Deferred<CallOutcome> = deferred();
   private readonly finishers = new Set<() => void>();
@@ -41,7 +41,7 @@ export class HttpConnection implements Connection {
     private readonly host: string,
     private readonly logs: LogCollector,
     private readonly clock: Clock,
-    /** The runtime does not hold to the protocol or is gone: the container is of no use. */
+    /** Called when the runtime has ended or broken the protocol: the container must not be used again. */
     private readonly broken: (reason: string) => void,
   ) {}
 
@@ -144,7 +144,7 @@ export class HttpConnection implements Connection {
     });
   }
 
-  /** Lines up to the sentinels; after an error or a loss there may be none, so what is there is taken. */
+  /** The log lines up to the sentinels, or all lines so far after an error or a loss, when sentinels may be missing. */
   private collect(outcome: CallOutcome): Promise<string[]> {
     const answered = outcome.type === 'result' || outcome.type === 'oversize';
     if (this.gone || (this.logs.complete && answered)) return Promise.resolve(this.logs.cut());
@@ -155,7 +155,7 @@ export class HttpConnection implements Connection {
       lines.resolve(this.logs.cut());
     };
     this.finishers.add(finish);
-    if (outcome.type === 'lost') return lines.promise; // `drained` is on its way.
+    if (outcome.type === 'lost') return lines.promise; // `drained` follows.
     if (!answered) {
       this.clock.defer(finish);
       return lines.promise;

@@ -6,26 +6,26 @@ export const sentinel = 'XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX';
 
 const sentinelBytes = Buffer.from(sentinel);
 const newline = 10;
-/** Kept before the first call says how much it wants, bytes. */
+/** Bytes that are kept before the first call sets a limit. */
 const initialLimitBytes = 1024 * 1024;
 const timestampWidth = 30;
-/** Dropped between two cuts at full speed, bytes. */
+/** Bytes that are dropped at full speed between two cuts. */
 const freeDropBytes = 1024 * 1024;
-/** What is dropped beyond that, bytes a second and stream. */
+/** Rate of further drops, bytes per second and stream. */
 const droppedPerS = 16 * 1024 * 1024;
 
 interface Stream {
   name: 'stdout' | 'stderr';
   readable: Readable;
-  /** Set while it is held back. */
+  /** Set while reading is held back. */
   held: Timer | undefined;
   /** Bytes after the last newline. */
   partial: Buffer[];
   partialBytes: number;
-  /** Whether the line under way was cut or dropped: the rest of it is not wanted. */
+  /** Whether the present line was cut or dropped, so that its rest is dropped, too. */
   skipping: boolean;
   sentinelSeen: boolean;
-  /** Where a sentinel may have begun at the end of a chunk that was not kept. */
+  /** End of a dropped chunk in which a sentinel may have begun. */
   tail: Buffer;
 }
 
@@ -35,9 +35,9 @@ export function truncationNotice(limitBytes: number): string {
 }
 
 /**
- * Lines of a container's stdout and stderr, with OpenWhisk's prefixes. Holds at most the limit of the call under
- * way (prefixes counted). What exceeds it is read and dropped: the first 1 MiB at once, the rest at 16 MiB a second and
- * stream, so that a program that prints without end waits for its pipe, and takes no time from others.
+ * Lines of a container's stdout and stderr, with OpenWhisk's prefixes. Keeps at most the limit of the call under way
+ * (prefixes counted). Further output is read and dropped: the first 1 MiB at full speed, the rest at 16 MiB per second and
+ * stream. A program that prints without end thus waits for its pipe and takes no time from others.
  */
 export class LogCollector {
   private readonly streams: Stream[] = [];
@@ -48,12 +48,12 @@ export class LogCollector {
   private readonly sentinels: boolean;
   private stampMs = -1;
   private stamp = '';
-  /** Since the last cut. */
+  /** Bytes dropped since the last cut. */
   private droppedBytes = 0;
-  /** Nothing is held back until the next cut. */
+  /** Whether reading is not held back until the next cut. */
   private catchingUp = false;
   private onSentinels: (() => void) | undefined;
-  /** Time at which something was last read, on the clock's monotonic scale. */
+  /** Monotonic ms of the last read. */
   lastReadMs = 0;
 
   /** `sentinels`: the runtime ends each activation's logs with sentinel lines, which are not logs. */
@@ -78,12 +78,12 @@ export class LogCollector {
     };
     this.streams.push(stream);
     readable.on('data', (chunk: Buffer) => this.take(stream, chunk));
-    // The end of a pipe by an error is its end all the same.
+    // An error of a pipe counts as its end.
     readable.on('error', () => undefined);
     readable.on('close', () => this.letGo(stream));
   }
 
-  /** Reads on what was held back, until the next cut; whether something was. */
+  /** Resumes streams that were held back, until the next cut; true if there were any. */
   catchUp(): boolean {
     const held = this.streams.filter((stream) => stream.held !== undefined);
     if (held.length === 0) return false;
@@ -97,11 +97,11 @@ export class LogCollector {
     this.limitBytes = bytes;
   }
 
-  /** Everything that was read and not cut before; a line without its newline is a line. */
+  /** Removes and returns all lines so far; an unfinished last line counts as a line. */
   cut(): string[] {
     for (const stream of this.streams) {
       if (stream.partialBytes > 0 && !stream.skipping) this.addLine(stream, this.takePartial(stream));
-      // What follows belongs to the next cut, even in the middle of a line.
+      // Later bytes belong to the next cut, even in the middle of a line.
       stream.skipping = false;
       stream.sentinelSeen = false;
     }
@@ -120,7 +120,7 @@ export class LogCollector {
     return this.streams.every((stream) => stream.sentinelSeen);
   }
 
-  /** Calls `run` once when `complete` becomes true; undefined forgets it. */
+  /** Calls `run` once when `complete` becomes true; undefined removes the callback. */
   whenComplete(run: (() => void) | undefined): void {
     this.onSentinels = run;
   }
@@ -149,7 +149,7 @@ export class LogCollector {
   }
 
   private keepPartial(stream: Stream, piece: Buffer): void {
-    // A copy: the chunk it lies in is far larger, and would be held with it.
+    // Copied, because a slice would keep its far larger chunk in memory.
     stream.partial.push(Buffer.from(piece));
     stream.partialBytes += piece.length;
     if (this.bytes + stream.partialBytes > this.limitBytes) {
@@ -232,7 +232,7 @@ export class LogCollector {
   }
 }
 
-/** `bytes` without a UTF-8 sequence that is cut off at its end. */
+/** `bytes` without an incomplete UTF-8 sequence at the end. */
 export function withoutPartialCharacter(bytes: Buffer): Buffer {
   let start = bytes.length - 1;
   while (start > 0 && start > bytes.length - 4 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start--;

@@ -1,5 +1,5 @@
-// Control groups of version 2. Where the machine keeps its controllers in version 1 they are without limits, and all else is
-// the kernel's.
+// Control groups of version 2 of the machine's kernel. If the machine has its controllers in version 1, the groups have no
+// limits.
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ async function until(what: string, holds: () => boolean | Promise<boolean>): Pro
   }
 }
 
-/** A new group where version 2 is mounted and we may make one; undefined elsewhere. */
+/** A new group, or undefined if version 2 is not mounted or not writable. */
 function newFolder(): string | undefined {
   const mount = readFileSync('/proc/self/mounts', 'utf8')
     .split('\n')
@@ -33,7 +33,7 @@ function newFolder(): string | undefined {
     mkdirSync(folder);
     return folder;
   } catch {
-    return undefined; // Not ours to write.
+    return undefined; // Not writable for this user.
   }
 }
 
@@ -131,6 +131,6 @@ describe('limits of version 2', () => {
     expect(weight()).toBe('100');
     await groups.giveWay('one', true);
     expect(weight()).toBe('13');
-    await groups.giveWay('another', true); // Gone: that is no error.
+    await groups.giveWay('another', true); // A missing group is no error.
   });
 });

@@ -1,4 +1,4 @@
-// Control groups of sandboxes, version 1 or 2, and how the host's are detected.
+// Control groups of sandboxes, version 1 or 2, and their detection on the host.
 import { readdir, readFile, rmdir, writeFile, mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -9,32 +9,32 @@ import type { Words } from './launcher.js';
 const freezeWaitMs = 2000;
 const emptyWaitMs = 2000;
 const pollMs = 5;
-/** What a sandbox that gives way has of others' share of the processors. */
+/** Processor weight of a sandbox that gives way, as a fraction of the usual weight. */
 const wayPart = 1 / 8;
 
 /** Limits of one sandbox. */
 interface GroupLimits {
   memoryBytes: number;
   pids: number;
-  /** Whether the sandbox begins as one that gives way. */
+  /** Whether the sandbox yields processors to others from its start. */
   givesWay: boolean;
 }
 
-/** The control groups of one platform: a group of its own, and one in it for each sandbox. */
+/** The control groups of one platform: one group, with a child group for each sandbox. */
 export interface Cgroups {
   readonly limitsMemory: boolean;
   readonly limitsPids: boolean;
-  /** For the launcher's first message: makes the sandbox's groups. */
+  /** Words of the launcher's first message, which make the sandbox's groups. */
   makeWords(id: string): Words;
-  /** For its second message: sets the limits. */
+  /** Words of the launcher's second message, which set the limits. */
   limitWords(id: string, limits: GroupLimits): Words;
-  /** Freezes or thaws a sandbox; false where that is not to be had. */
+  /** Freezes or thaws a sandbox; false if the host's groups cannot. */
   freeze(id: string, frozen: boolean): Promise<boolean>;
-  /** Whether a sandbox's share of the processors is a small part of what others have; no effect without the controller. */
+  /** Sets whether a sandbox has a reduced processor weight; no effect without the controller. */
   giveWay(id: string, gives: boolean): Promise<void>;
-  /** Processor time of the processes in a sandbox's group, and of those they have waited for, ms; undefined without one. */
+  /** Processor time of a sandbox's processes and of their reaped children, ms; undefined without a group. */
   processorMs(id: string): Promise<number | undefined>;
-  /** Removes a sandbox's groups, killing what is in them. */
+  /** Kills the processes in a sandbox's groups and removes the groups. */
   remove(id: string): Promise<void>;
   /** Identifiers of the sandboxes that have groups. */
   list(): Promise<string[]>;
@@ -63,16 +63,16 @@ export const noCgroups: Cgroups = {
   close: () => Promise.resolve(),
 };
 
-/** The file's text; none where it is not there. */
+/** The file's text; empty if there is no such file. */
 async function read(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch {
-    return ''; // A file of a group that has gone, or that this kernel does not have.
+    return ''; // The group has been removed, or this kernel lacks the file.
   }
 }
 
-/** Whether the text could be written. */
+/** Writes a text to a file; whether that succeeded. */
 async function tryWrite(path: string, text: string): Promise<boolean> {
   return writeFile(path, text).then(
     () => true,
@@ -80,7 +80,7 @@ async function tryWrite(path: string, text: string): Promise<boolean> {
   );
 }
 
-/** Kills what is in the group and removes it; false if that did not work in time. */
+/** Kills the processes in a group and removes it; false if the group could not be removed in time. */
 async function removeGroup(folder: string, clock: Clock): Promise<boolean> {
   const deadlineMs = clock.monotonicMs() + emptyWaitMs;
   for (;;) {
@@ -92,7 +92,7 @@ async function removeGroup(folder: string, clock: Clock): Promise<boolean> {
     }
     if (clock.monotonicMs() > deadlineMs) return false;
     await tryWrite(join(folder, 'cgroup.freeze'), '0');
-    await tryWrite(join(folder, 'pids.max'), '0'); // Or what is killed may be fewer than what is forked meanwhile.
+    await tryWrite(join(folder, 'pids.max'), '0'); // Otherwise processes could fork faster than they are killed.
     if (!(await tryWrite(join(folder, 'cgroup.kill'), '1'))) await killListed(folder);
     await sleep(clock, pollMs);
   }
@@ -136,7 +136,7 @@ function grouped(hierarchies: readonly Hierarchy[], clock: Clock): Pick<Cgroups,
   };
 }
 
-/** Groups of version 1, a hierarchy for each controller. */
+/** Groups of version 1, with a hierarchy for each controller. */
 function version1Groups(hierarchies: Map<string, Hierarchy>, clock: Clock): Cgroups {
   const all = [...hierarchies.values()];
   const memory = hierarchies.get('memory');
@@ -154,29 +154,29 @@ function version1Groups(hierarchies: Map<string, Hierarchy>, clock: Clock): Cgro
         const folder = join(memory.folder, id);
         const bytes = String(limits.memoryBytes);
         words.push('write', join(folder, 'memory.limit_in_bytes'), bytes);
-        // Memory and swap together: none of it may be swap.
+        // The limit of memory and swap together equals that of memory, so that there is no swap.
         if (memory.files.has('memory.memsw.limit_in_bytes')) {
           words.push('write', join(folder, 'memory.memsw.limit_in_bytes'), bytes);
         }
         words.push('oom-count', join(folder, 'memory.oom_control'), 'oom-event', folder);
       }
-      // The launcher and the sandbox's init count too.
+      // Two more for the launcher and the sandbox's init.
       if (pids) words.push('write', join(pids.folder, id, 'pids.max'), String(limits.pids + 2));
       if (cpu && limits.givesWay) words.push('write', sharesFile(id), String(1024 * wayPart));
       return words;
     },
-    // Joining a fourth hierarchy would cost each start a grace period, and a frozen process of version 1 cannot
-    // even be killed: signals do.
+    // Sandboxes are paused by signals instead. A fourth hierarchy would cost each start a grace period of the kernel, and
+    // version 1 cannot even kill a frozen process.
     freeze: () => Promise.resolve(false),
     async giveWay(id, gives) {
       if (cpu) await tryWrite(sharesFile(id), String(1024 * (gives ? wayPart : 1)));
     },
-    // The same would be true of `cpuacct`.
+    // Read from /proc, as `cpuacct` would be a fourth hierarchy, too.
     processorMs: async (id) => processorMsOf(await listed(join(all[0]?.folder ?? '', id))),
   };
 }
 
-/** Groups of version 2 below `folder`, whose children have `controllers`. Rejects where it is not there. */
+/** Groups of version 2 below `folder`, whose children have `controllers`. Rejects if the folder does not exist. */
 export async function version2Groups(folder: string, controllers: readonly string[], clock: Clock): Promise<Cgroups> {
   return version2({ folder, files: new Set(await readdir(folder)) }, new Set(controllers), clock);
 }
@@ -252,14 +252,17 @@ async function detectVersion2(root: string, name: string, clock: Clock): Promise
       () => false,
     );
     if (!made || !(await enable(folder, wanted))) continue;
-    // Together the sandboxes may use the processors as one program with that many threads.
+    // All sandboxes together have the weight of one program with a thread for each processor.
     await tryWrite(join(folder, 'cpu.weight'), String(100 * availableParallelism()));
     return version2Groups(folder, wanted, clock);
   }
   return undefined;
 }
 
-/** Lets children of the group have the controllers. A group with processes may not, so ours goes to a leaf then. */
+/**
+ * Enables controllers for children of a group. The kernel refuses this for a group with processes, so the platform's process
+ * moves to a leaf.
+ */
 async function enable(folder: string, controllers: readonly string[]): Promise<boolean> {
   const control = join(folder, 'cgroup.subtree_control');
   const enabled = new Set((await read(control)).trim().split(/\s+/));
@@ -272,7 +275,7 @@ async function enable(folder: string, controllers: readonly string[]): Promise<b
   const leaf = join(folder, 'gpuwhisk-server');
   await mkdir(leaf, { recursive: true });
   if (!(await tryWrite(join(leaf, 'cgroup.procs'), listed)) || !(await tryWrite(control, text))) return false;
-  // The platform goes before its functions.
+  // The platform has priority over its functions.
   await tryWrite(join(leaf, 'cpu.weight'), '1000');
   return true;
 }
@@ -287,14 +290,14 @@ async function detectVersion1(mounts: readonly Mount[], name: string, clock: Clo
       await mkdir(folder, { recursive: true });
       hierarchies.set(controller, { folder, files: new Set(await readdir(folder)) });
     } catch {
-      continue; // Not ours to write: the same as not having it; the notes say so.
+      continue; // A hierarchy that is not writable counts as missing; the notes report this.
     }
     if (controller === 'cpu') await tryWrite(join(folder, 'cpu.shares'), String(1024 * availableParallelism()));
   }
   return hierarchies.has('memory') ? version1Groups(hierarchies, clock) : undefined;
 }
 
-/** The control groups that this host lets us have (version 2 where its memory controller is there, else version 1). */
+/** The control groups that this host allows: version 2 if it has the memory controller, else version 1. */
 export async function detectCgroups(name: string, clock: Clock): Promise<Cgroups> {
   if (process.platform !== 'linux') return noCgroups;
   const mounts = await cgroupMounts();
@@ -305,13 +308,10 @@ export async function detectCgroups(name: string, clock: Clock): Promise<Cgroups
 
 /** `/proc` counts in hundredths of a second, whatever the kernel's own tick. */
 const msPerTick = 10;
-/** Of what follows the name in `/proc/<pid>/stat`: the first of utime, stime, cutime and cstime. */
+/** Index of utime among the fields after the name in `/proc/<pid>/stat`; stime, cutime and cstime follow. */
 const firstTime = 11;
 
-/**
- * Processor time of the processes, all together, and of those children of theirs that they have waited for, ms;
- * undefined if none of them lives.
- */
+/** Total processor time of the processes and of their reaped children, ms; undefined if no process lives. */
 async function processorMsOf(pids: readonly number[]): Promise<number | undefined> {
   const times = await Promise.all(pids.map(ticksOf));
   const known = times.filter((ticks) => ticks !== undefined);
@@ -325,6 +325,6 @@ async function ticksOf(pid: number): Promise<number | undefined> {
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return fields.slice(firstTime, firstTime + 4).reduce((sum, field) => sum + Number(field), 0);
   } catch {
-    return undefined; // It has ended.
+    return undefined; // The process has ended.
   }
 }

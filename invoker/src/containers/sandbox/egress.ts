@@ -6,21 +6,21 @@ export interface EgressRules {
   readonly allow: readonly string[];
 }
 
-/** Where functions may connect to: the config's `network`. */
+/** Destinations that functions may connect to: the config's `network`. */
 export interface EgressPolicy extends EgressRules {
-  /** Rules of namespaces, which come before those of all. */
+  /** Rules of single namespaces, which precede those for all. */
   readonly namespaces: Readonly<Record<string, EgressRules>>;
-  /** TCP connections of a sandbox at a time. */
+  /** Simultaneous TCP connections of a sandbox, at most. */
   readonly connections: number;
 }
 
-/** What holds where nothing is configured. */
+/** The policy without any configuration. */
 export const defaultEgress: EgressPolicy = { deny: [], allow: [], namespaces: {}, connections: 1024 };
 
-/** Flows of a sandbox other than TCP (each query of a name server is one for 30 s), for each TCP connection. */
+/** Bound on a sandbox's flows other than TCP, per TCP connection. A name server's query is a flow for 30 s. */
 export const otherFlowsPerConnection = 8;
 
-/** Link-local addresses, and those outside at which clouds serve credentials and user data of the machine. */
+/** Link-local addresses, and other addresses at which clouds serve the machine's credentials and user data. */
 export const deniedByDefault: readonly string[] = [
   '169.254.0.0/16',
   'fe80::/10',

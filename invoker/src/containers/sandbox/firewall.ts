@@ -1,34 +1,37 @@
-// Firewall rules of sandboxes, by nft or by iptables. Both tools get the same rules.
+// Firewall rules of sandboxes, set by nft or by iptables with the same effect.
 import { access } from 'node:fs/promises';
-import { findTool, readTool, runTool } from '../../host/run-program.js';
+import { findTool, readTool, runTool } from '../../host/programs.js';
 import { deniedByDefault, ofFamily, otherFlowsPerConnection } from './egress.js';
 import type { EgressPolicy } from './egress.js';
 
-/** What the rules are about. */
+/** Links and addresses that the rules apply to. */
 interface FirewallScope {
   /** Names the tables and chains; letters, digits and underscores, at most 20. */
   name: string;
   /** The links of sandboxes, or the bridge of containers: a name, or the beginning of names and `*`. */
   links: string;
-  /** Their addresses, such as `10.208.16.0/20`. What comes from another one is dropped. */
+  /** Addresses behind the links, such as `10.208.16.0/20`. Packets from other addresses are dropped. */
   range: string;
   /** The one address and port of the host that sandboxes reach, if there is one. */
   service?: { address: string; port: number };
-  /** Name servers of sandboxes: port 53 is open to them wherever they are. */
+  /** Name servers of sandboxes: their port 53 is reachable in any network. */
   nameServers: readonly string[];
   egress: EgressPolicy;
 }
 
 /** Rules that are in force until they are removed. */
 export interface Firewall {
-  /** Denies these addresses of the platform's own nodes and engines, in place of those of the call before. */
+  /** Denies the addresses of the platform's nodes and engines; replaces the addresses of the previous call. */
   denyNodes(addresses: readonly string[]): Promise<void>;
-  /** Has rules of a namespace hold for a link, before those of all; undefined if the namespace has none. */
+  /**
+   * Applies a namespace's rules to a link, before the rules for all. Resolves with their removal, or undefined if the
+   * namespace has none.
+   */
   bind(link: string, namespace: string): Promise<(() => Promise<void>) | undefined>;
   remove(): Promise<void>;
 }
 
-/** `<verdict>` for packets to these addresses. */
+/** nft rules that give `verdict` to packets for these addresses. */
 function nftTo(addresses: readonly string[], verdict: 'accept' | 'drop'): string[] {
   const families = [
     ['ip', ofFamily(addresses, 4)],
@@ -134,7 +137,7 @@ async function withNft(nft: string, scope: FirewallScope): Promise<Firewall> {
   };
 }
 
-/** The names that begin with `prefix` of rules that are in force. Empty without nft: the chains of iptables are not looked for. */
+/** Names of active rules that begin with `prefix`. Empty without nft: chains of iptables are not listed. */
 export async function listFirewalls(prefix: string): Promise<string[]> {
   const nft = await findTool('nft');
   if (nft === undefined) return [];
@@ -149,7 +152,7 @@ export async function removeFirewall(name: string): Promise<void> {
   if (nft !== undefined) await runTool(nft, ['-f', '-'], nftRemoval(name));
 }
 
-/** Whether the kernel has IPv6, by which a link has an address without being given one. */
+/** Whether the kernel has IPv6, under which links assign themselves an address. */
 const hasIPv6 = (): Promise<boolean> =>
   access('/proc/net/if_inet6').then(
     () => true,
@@ -157,11 +160,11 @@ const hasIPv6 = (): Promise<boolean> =>
   );
 
 /**
- * Sets rules by nft or iptables: sandboxes reach what the host reaches, but neither each other, nor any address of the host
- * save the service's, nor what `egress` denies (by default link-local addresses, metadata of clouds and the platform's
- * nodes), and only the host reaches them. The service is reached by them and by the host alone. Of two rules about an
- * address the first holds: a namespace's `allow`, its `deny`, `allow`, the platform's nodes, the default's and `deny`.
- * Rejects with a reason if that cannot be had.
+ * Sets rules by nft or iptables. Sandboxes reach the host's destinations except each other, addresses of the host other than
+ * the service's, and addresses that are denied. Denied by default are link-local addresses, clouds' metadata and the
+ * platform's nodes. Only the host connects to sandboxes, and only sandboxes and the host connect to the service. The first
+ * matching rule holds: a namespace's `allow`, its `deny`, `allow`, the platform's nodes, the defaults and `deny`. Rejects
+ * with the reason if the rules cannot be set.
  */
 export async function raiseFirewall(
   scope: FirewallScope,
@@ -186,7 +189,7 @@ interface Family {
   run: Run;
 }
 
-/** Our chains, and what jumps to them. */
+/** The platform's chains, and the jumps to them from built-in chains. */
 function chainsOf({ name }: FirewallScope) {
   return {
     input: `${name}_i`,
@@ -241,7 +244,7 @@ function filterRules(scope: FirewallScope, version: 4 | 6): string[][] {
     [chains.forward, '-i', link, '-o', link, '-j', 'DROP'],
     [chains.forward, '-o', link, ...established],
     [chains.forward, '-o', link, '-j', 'DROP'],
-    // What is left comes from sandboxes, or has nothing to do with them.
+    // Packets from other interfaces than sandboxes' links are not affected by the rules below.
     [chains.forward, '!', '-i', link, '-j', 'RETURN'],
     [chains.forward, '-j', chains.flows],
     ...['udp', 'tcp'].flatMap((protocol) => to(chains.forward, nameServers, 'ACCEPT', '-p', protocol, '--dport', '53')),
@@ -253,7 +256,7 @@ function filterRules(scope: FirewallScope, version: 4 | 6): string[][] {
   ];
 }
 
-/** Sets the rules by iptables and, where the kernel has IPv6, ip6tables. Rejects with what a tool said. */
+/** Sets the rules by iptables and, if the kernel has IPv6, by ip6tables. Rejects with a tool's message. */
 async function withIptables(scope: FirewallScope, iptables: string, ip6tables: string | undefined): Promise<Firewall> {
   const chains = chainsOf(scope);
   const runOf =
@@ -272,7 +275,7 @@ async function withIptables(scope: FirewallScope, iptables: string, ip6tables: s
     ...(version === 4 ? [['nat', 'POSTROUTING', chains.nat]] : []),
   ];
 
-  // A removal fails where an earlier run left nothing, which is the usual case.
+  // Removals usually fail, as earlier processes leave no rules behind.
   const tried = (work: Promise<void>): Promise<void> => work.catch(() => undefined);
   const remove = async (): Promise<void> => {
     for (const { version, run } of families) {

@@ -21,11 +21,11 @@ const copiedFiles = [
 const boundFolders = ['alternatives', 'php', 'ssl/certs', 'pki/tls/certs', 'pki/ca-trust/extracted', 'fonts'];
 const systemdResolv = '/run/systemd/resolve/resolv.conf';
 
-/** What all sandboxes of a host see of it, and where it is kept. */
+/** The part of the host that all its sandboxes see, and its folder. */
 export interface HostView {
   /**
-   * For a launcher's spec: the system's folders, /etc, /dev, /proc; `freshProc` false binds the host's /proc. `zero`: whether
-   * there is a /dev/zero, of which shared memory can be mapped.
+   * Words of a launcher's spec: the system's folders, /etc, /dev and /proc. With `freshProc` false the host's /proc is
+   * bound. `zero`: whether there is a /dev/zero, from which shared memory can be mapped.
    */
   words(options: { freshProc: boolean; zero: boolean; shmBytes: number; tmpBytes: number }): Words;
 }
@@ -33,8 +33,8 @@ export interface HostView {
 const pageBytes = 4096;
 
 /**
- * For a launcher's spec: a file system in memory, which counts as the sandbox's. It has an inode for each page: empty files
- * and folders are bounded as their contents are.
+ * Words of a launcher's spec: a file system in memory that counts against the sandbox's memory. It has one inode per page,
+ * so that the number of empty files and folders is bounded, too.
  */
 export function tmpfsWords(path: string, bytes: number, owner: 'own' | 'shared'): Words {
   return ['tmpfs', path, String(bytes), String(Math.ceil(bytes / pageBytes)), owner];
@@ -57,7 +57,7 @@ async function systemWords(): Promise<Words> {
   return words;
 }
 
-/** The host's resolvers, without those on its loopback, which a sandbox cannot reach. */
+/** The host's resolvers, except those on its loopback, which sandboxes cannot reach. */
 export function resolversFor(hostText: string, systemdText: string): string {
   const loopback = /^\s*nameserver\s+(127\.|::1)/;
   const lines = hostText.split('\n');
@@ -96,7 +96,7 @@ async function fillEtc(folder: string): Promise<Words> {
   return words;
 }
 
-/** Looks at the host, and writes the /etc of the sandboxes into `etcFolder`. */
+/** Reads the host's system folders, and writes the /etc of the sandboxes into `etcFolder`. */
 export async function prepareHostView(etcFolder: string): Promise<HostView> {
   const system = [...(await systemWords()), ...(await fillEtc(etcFolder))];
   if (await exists('/sys/devices/system')) system.push('bind', '/sys/devices/system', '/sys/devices/system', 'ro');
@@ -124,12 +124,12 @@ export async function prepareHostView(etcFolder: string): Promise<HostView> {
   };
 }
 
-/** For a launcher's spec: the binds of a runtime, and a veil over `hiddenFolder` where a bind would show it. */
+/** Words of a launcher's spec: the binds of a runtime, and an empty mount over `hiddenFolder` if a bind would show it. */
 export function bindWords(binds: readonly Bind[], hiddenFolder: string): Words {
   const isWithin = (path: string, folder: string): boolean =>
     path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
   const words = (bind: Bind): Words => ['bind', bind.source, bind.target, bind.mode ?? 'ro'];
-  // Parts of the hidden folder that a runtime needs (packages) are laid over the veil.
+  // Parts of the hidden folder that a runtime needs (packages) are mounted over the empty one.
   const below = binds.filter((bind) => isWithin(bind.source, hiddenFolder));
   const others = binds.filter((bind) => !isWithin(bind.source, hiddenFolder));
   const showing = [...systemFolders.map((path) => ({ source: path, target: path })), ...others].filter(

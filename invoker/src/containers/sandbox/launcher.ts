@@ -1,4 +1,4 @@
-// Launchers of sandboxes: started with their pipes, given a spec, kept ready ahead of need, and removed after a crash.
+// Launchers of sandboxes: start, specs, spare launchers, holders of PID namespaces, and removal of leftovers after a crash.
 import { spawn } from 'node:child_process';
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import type { EventEmitter } from 'node:events';
@@ -11,28 +11,27 @@ import type { Duplex, Readable, Writable } from 'node:stream';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { builtPath } from '../../host/native-build.js';
-import { findTool, runTool } from '../../host/run-program.js';
+import { builtPath, findTool, runTool } from '../../host/programs.js';
 import { ProvisioningError } from '../container-factory.js';
 import type { Cgroups } from './cgroups.js';
-import { holdFlag } from './holder.js';
+import { deferred } from '../protocol/connection.js';
 
 /** A process with its pipes and its socket (descriptor 3). */
 export interface SandboxProcess {
   child: ChildProcess;
   socket: Duplex;
-  /** Takes commands for a launcher; null for a runtime without one. */
+  /** Stream for commands to a launcher; null for a runtime without one. */
   control: Writable | null;
   stdout: Readable;
   stderr: Readable;
-  /** Its end, with that of all that it printed. */
+  /** Resolves when the process and its output have ended. */
   closed: Promise<void>;
 }
 
-/** What a launcher's control takes. */
+/** Commands of a launcher's control stream. */
 export const commands = { pause: 'p', resume: 'r' } as const;
 
-/** The signal by which a launcher ends itself to say that its sandbox ran out of memory. */
+/** The signal with which a launcher ends itself to report that its sandbox ran out of memory. */
 export const outOfMemorySignal = 'SIGUSR2';
 
 function start(
@@ -53,7 +52,7 @@ function start(
     for (const output of outputs) output.release();
   }
   const [stdout, stderr] = [outputs[0]?.readable ?? child.stdout, outputs[1]?.readable ?? child.stderr];
-  // A start that fails is reported here; the container, if there is one by then, listens itself.
+  // The check below reports a failed start; a container adds its own listener.
   child.on('error', () => undefined);
   const socket = child.stdio[3] as Duplex | null | undefined;
   if (child.pid === undefined || !stdout || !stderr || !socket) {
@@ -61,21 +60,21 @@ function start(
     stderr?.destroy();
     throw new Error(`'${child.spawnfile}' could not be started.`);
   }
-  // The container listens to the process itself; writing to one that has gone must not end the platform.
+  // Writes to an ended process must not end the platform; the container observes the end by itself.
   socket.on('error', () => undefined);
   child.stdin?.on('error', () => undefined);
-  // A stream that is not read would not close.
+  // Streams that are not read would never close.
   child.on('exit', () => [stdout, stderr].forEach((stream) => stream.resume()));
   const closed = Promise.all([child, stdout, stderr].map((each) => once(each, 'close')));
   return { child, socket, control: child.stdin, stdout, stderr, closed: closed.then(() => undefined) };
 }
 
-/** Resolves with the event; unlike that of node:events it rejects for nothing. */
+/** Resolves at the event; unlike node:events' once it never rejects. */
 function once(emitter: EventEmitter, event: string): Promise<void> {
   return new Promise((resolve) => emitter.once(event, () => resolve()));
 }
 
-/** Starts a launcher, which waits for the spec. `tag` shows in the process list and finds leftovers. */
+/** Starts a launcher, which waits for its spec. `tag` appears in the process list and identifies leftovers. */
 export function startLauncher(path: string, tag: string, firstWords: Words): SandboxProcess {
   const process = start(path, [tag], 'pipe', { env: {} });
   if (firstWords.length > 0) sendSpec(process, [...firstWords, 'wait']);
@@ -87,17 +86,17 @@ export function sendSpec(process: SandboxProcess, words: Words): void {
   process.socket.write(specMessage(words));
 }
 
-/** Starts a runtime with no sandbox around it, in a process group of its own. */
+/** Starts a runtime without a sandbox, in its own process group. */
 export function startBare(command: readonly string[], cwd: string, env: Record<string, string>): SandboxProcess {
   const [program = '', ...args] = command;
   return start(program, args, 'ignore', { env, cwd, detached: true });
 }
 
-/** Waits for a launcher that is to end by itself; what it reported meanwhile, and its exit status. */
+/** Waits for a launcher that ends by itself; resolves with its reports and its exit status. */
 export function launcherResult(process: SandboxProcess): Promise<{ reports: string[]; status: number | null }> {
   const reports: string[] = [];
   process.socket.on('data', (chunk: Buffer) => {
-    // Frames of the launcher: nine bytes of header before the text, one at a time.
+    // The launcher's frames have nine bytes of header before the text and arrive one at a time.
     for (let at = 0; at + 9 <= chunk.length; at += 9 + chunk.readUInt32LE(at)) {
       reports.push(chunk.toString('utf8', at + 9, at + 9 + chunk.readUInt32LE(at)));
     }
@@ -113,7 +112,9 @@ export function launcherResult(process: SandboxProcess): Promise<{ reports: stri
 /** Words of a launcher's spec (native/sandbox/spec.c lists them). */
 export type Words = string[];
 
-/** A message to the launcher: u32 little-endian length, then each word with a NUL after it. Throws on a NUL in a word. */
+/**
+ * A message to the launcher: its length (u32, little-endian), then each word with a final NUL. Throws on a NUL in a word.
+ */
 export function specMessage(words: Words): Buffer {
   for (const word of words) {
     if (word.includes('\0')) throw new Error(`A sandbox cannot be given the word ${JSON.stringify(word)}.`);
@@ -126,24 +127,24 @@ export function specMessage(words: Words): Buffer {
 }
 
 interface PipeAddon {
-  /** `[read, write]`, descriptors. */
+  /** Makes a pipe and returns its descriptors `[read, write]`. */
   make(): [number, number];
 }
 
 const addonPath = builtPath('pipe.node');
 let addon: PipeAddon | undefined;
 
-/** What a child process is to print into. */
+/** A pipe for a child process's output. */
 interface OutputPipe {
-  /** For the child's stdio. Without the addon a socket of Node's, which cannot be opened by its path. */
+  /** Value for the child's stdio. `'pipe'` without the addon: Node's socket, which the child cannot reopen by its path. */
   stdio: number | 'pipe';
-  /** What the child prints; undefined where `stdio` is `'pipe'`, of which Node makes one. */
+  /** The child's output; undefined if `stdio` is `'pipe'`, for which Node makes the stream. */
   readable: Readable | undefined;
-  /** Closes this process's copy of the child's end: once the child has its own, or there is to be none. Once. */
+  /** Closes this process's copy of the child's end, after the child has its own or could not be started. Called once. */
   release(): void;
 }
 
-/** Makes a pipe. Throws where no more descriptors are to be had. */
+/** Makes a pipe. Throws if no more descriptors are available. */
 function openOutputPipe(): OutputPipe {
   if (addon === undefined && existsSync(addonPath)) addon = createRequire(import.meta.url)(addonPath) as PipeAddon;
   if (addon === undefined) return { stdio: 'pipe', readable: undefined, release: () => undefined };
@@ -152,12 +153,12 @@ function openOutputPipe(): OutputPipe {
   return { stdio: write, readable, release: () => closeSync(write) };
 }
 
-/** Launchers that wait ahead of need: they hide what joining a cgroup and starting a process cost. */
+/** Launchers that are started ahead of need, which hides the time to start a process and join control groups. */
 const spareLaunchers = 2;
-/** A spare is started later than the container that used one up, for which an activation waits. */
+/** Delay before a used spare is replaced: an activation waits for the container that uses it. */
 const spareDelayMs = 20;
 
-/** A container to be: its names, and its launcher if there are launchers. */
+/** Names of a container to be made, with its launcher if there are launchers. */
 export interface Parked {
   id: string;
   slot: number;
@@ -165,9 +166,9 @@ export interface Parked {
 }
 
 interface LauncherPoolOptions {
-  /** Path of the launcher; undefined: containers have none. */
+  /** Path of the launcher; undefined if containers have no launchers. */
   launcherPath: string | undefined;
-  /** Shows in the process list. */
+  /** Tag in the process list. */
   tag: string;
   cgroups: Cgroups;
   slots: Slots;
@@ -175,7 +176,7 @@ interface LauncherPoolOptions {
   random: Random;
 }
 
-/** Hands out launchers that wait for their spec. */
+/** A pool of launchers that wait for their spec. */
 export class LauncherPool {
   private readonly spares: Parked[] = [];
   private refilling = false;
@@ -183,12 +184,12 @@ export class LauncherPool {
 
   constructor(private readonly options: LauncherPoolOptions) {}
 
-  /** A spare one, or a new one. Throws ProvisioningError if there are too many containers or no process starts. */
+  /** A spare or new launcher. Throws ProvisioningError if there are too many containers or no process starts. */
   take(): Parked {
     return this.spares.shift() ?? this.park();
   }
 
-  /** Starts what spares are missing, soon. */
+  /** Starts missing spares after `spareDelayMs`. */
   refill(): void {
     const { launcherPath, clock } = this.options;
     if (this.closed || this.refilling || launcherPath === undefined || this.spares.length >= spareLaunchers) return;
@@ -199,7 +200,7 @@ export class LauncherPool {
       try {
         this.add(this.park());
       } catch (error) {
-        // The next create() meets the same trouble and reports it.
+        // The next create() fails in the same way and reports the error.
         if (!(error instanceof ProvisioningError)) throw error;
         return;
       }
@@ -252,7 +253,7 @@ export class LauncherPool {
   }
 }
 
-/** Small numbers, each held by one sandbox at a time: its user id and its address come from it. */
+/** Small numbers, each held by one sandbox at a time; a sandbox's user id and address follow from its slot. */
 export class Slots {
   private readonly free: number[] = [];
   private next: number;
@@ -265,7 +266,7 @@ export class Slots {
     this.next = first;
   }
 
-  /** A free slot; undefined if all are held. Those never used come first, so that a number rests before its reuse. */
+  /** A free slot; undefined if all are held. Unused slots come first, so that a slot's reuse is as late as possible. */
   take(): number | undefined {
     return this.next < this.count ? this.next++ : this.free.shift();
   }
@@ -278,7 +279,7 @@ export class Slots {
 const killWaitMs = 3000;
 const pollMs = 10;
 
-/** Processes of launchers and holders that were started with `tag`: their sandboxes end with them. */
+/** Processes of launchers and holders with `tag`; their sandboxes end with them. */
 async function launchersOf(tag: string): Promise<number[]> {
   const found: number[] = [];
   for (const name of await readdir('/proc').catch(() => [])) {
@@ -289,7 +290,7 @@ async function launchersOf(tag: string): Promise<number[]> {
   return found;
 }
 
-/** Removes a folder of a sandbox. What a function made in it may be too deep for Node; then `rm` does it. */
+/** Removes a folder of a sandbox, by `rm` if a function's folders nest too deeply for Node. */
 export async function removeFolder(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });
@@ -301,8 +302,8 @@ export async function removeFolder(path: string): Promise<void> {
 }
 
 /**
- * Kills and removes what an earlier process with the same data folder left: launchers (known by `tag`), control groups
- * and folders of sandboxes. Links to the network go with the sandboxes. Returns how many sandboxes there were.
+ * Kills and removes leftovers of an earlier process with the same data folder: launchers (known by `tag`), control groups
+ * and folders of sandboxes. Network links end with their sandboxes. Returns the number of sandboxes found.
  */
 export async function removeLeftovers(options: {
   tag: string;
@@ -329,4 +330,67 @@ export async function removeLeftovers(options: {
   const folders = await readdir(options.sandboxesFolder).catch(() => []);
   await Promise.all(folders.map((name) => removeFolder(join(options.sandboxesFolder, name))));
   return Math.max(killed, groups.length);
+}
+
+const startTimeoutMs = 5000;
+const endTimeoutMs = 5000;
+const keptBytes = 2000;
+
+/** A process that keeps a PID namespace for several sandboxes; all processes in the namespace end with it. */
+export interface Holder {
+  /** The namespace in the launcher's or Docker engine's notation; valid while the holder lives. */
+  readonly pidNamespace: string;
+  /** Resolves when the holder has ended, for whatever reason. */
+  readonly exited: Promise<void>;
+  /** Ends the holder and all processes in the namespace. */
+  end(): Promise<void>;
+}
+
+/** A PID namespace that containers share. */
+export interface SharedNamespace {
+  /** Id of the MSContainer, which its containers report. */
+  id: string;
+  /** As Holder.pidNamespace. */
+  pidNamespace: string;
+}
+
+/** Flag after the tag in a holder's command line. */
+const holdFlag = '--hold';
+
+/**
+ * Starts a holder; needs root. `tag` identifies leftovers, `userId` is the user of the namespace's first process. Rejects
+ * with an Error that names the reason of a failure.
+ */
+export async function startHolder(launcherPath: string, tag: string, userId: number): Promise<Holder> {
+  const child = spawn(launcherPath, [tag, holdFlag, String(userId)], { stdio: ['ignore', 'pipe', 'pipe'], env: {} });
+  const said = { stdout: '', stderr: '' };
+  const exited = deferred<void>();
+  const holding = deferred<boolean>();
+  child.on('error', (error) => {
+    said.stderr += error.message;
+    exited.resolve();
+  });
+  child.on('close', () => exited.resolve());
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr = (said.stderr + text).slice(-keptBytes)));
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said.stdout = (said.stdout + text).slice(-keptBytes);
+    if (said.stdout.includes('holding')) holding.resolve(true);
+  });
+  void exited.promise.then(() => holding.resolve(false));
+  const timer = setTimeout(() => child.kill('SIGKILL'), startTimeoutMs);
+  const held = await holding.promise;
+  clearTimeout(timer);
+  if (!held || child.pid === undefined) throw new Error(reasonOf(said.stderr));
+  const end = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    const late = setTimeout(() => exited.resolve(), endTimeoutMs);
+    await exited.promise;
+    clearTimeout(late);
+  };
+  return { pidNamespace: `/proc/${child.pid}/ns/pid_for_children`, exited: exited.promise, end };
+}
+
+function reasonOf(complaint: string): string {
+  const [, , reason] = complaint.trim().split('\n');
+  return reason ?? (complaint.trim() || 'it ended at once');
 }

@@ -1,25 +1,25 @@
-// The network of sandboxes: addresses and links, claims on them among the platforms of a host, and the rules of namespaces.
+// The network of sandboxes: addresses and links, claims on both among a host's platforms, and the rules of namespaces.
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { runTool } from '../../host/run-program.js';
+import { runTool } from '../../host/programs.js';
 import type { Call, CallOutcome } from '../container-factory.js';
 import type { EgressPolicy } from './egress.js';
 import { listFirewalls, raiseFirewall, removeFirewall } from './firewall.js';
 import type { Firewall } from './firewall.js';
 
-/** Sandboxes that one platform can number, with the last number for the service. */
+/** Slots of one platform; the last one is the service's. */
 export const maxSlots = 1024;
-/** Where addresses of sandboxes come from: 256 blocks of 1,024 pairs. */
+/** Range of sandboxes' addresses: 256 blocks of 1,024 pairs. */
 export const defaultNetworkRange = '10.208.0.0/12';
 
 const addressesPerSlot = 4;
 const blockAddresses = maxSlots * addressesPerSlot;
-/** Of the names of rules and claims; what follows is from the hash of the data folder, as in the names of links. */
+/** Prefix of the names of rules and claims; a part of the data folder's hash follows, as in the names of links. */
 const rulesPrefix = 'gpuwhisk_net_';
 const hashDigits = 6;
-/** Cleaning up after another platform takes less. */
+/** Attempts to claim the own name; another platform's clean-up takes less time. */
 const ownTries = 20;
 const ownRetryMs = 100;
 const serviceLinks = /^gw([0-9a-f]{6})host$/;
@@ -40,7 +40,9 @@ export interface ActionNetwork {
   veth(slot: number): Veth;
   /** As Firewall.denyNodes. */
   denyNodes(addresses: readonly string[]): Promise<void>;
-  /** Has the rules of a namespace hold for a slot's sandbox; resolves with the way to end that, or undefined if there are none. */
+  /**
+   * Applies a namespace's rules to a slot's sandbox. Resolves with their removal, or undefined if the namespace has none.
+   */
   bind(slot: number, namespace: string): Promise<(() => Promise<void>) | undefined>;
   /** `address:port` of the host's service for sandboxes; undefined if none was wanted. */
   readonly service: string | undefined;
@@ -56,7 +58,7 @@ function toAddress(value: number): string {
   return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join('.');
 }
 
-/** A block of `range` that none of the host's addresses lies in; `seed` picks where the search begins. */
+/** A block of `range` without any of the host's addresses; `seed` sets where the search begins. */
 export function freeBlock(range: string, seed: number, hostAddresses: readonly string[]): number {
   const [base = '', length = ''] = range.split('/');
   const blocks = Math.floor(2 ** (32 - Number(length)) / blockAddresses);
@@ -68,29 +70,29 @@ export function freeBlock(range: string, seed: number, hostAddresses: readonly s
   throw new Error(`all of ${range} is in use`);
 }
 
-/** It stays on afterwards: another platform or program of the host may rely on it by then. */
+/** Turns on IPv4 forwarding, for good: another platform or program may rely on it later. */
 async function allowForwarding(): Promise<void> {
   if ((await readFile(forwardFile, 'utf8')).trim() !== '1') await writeFile(forwardFile, '1');
 }
 
-/** What openNetwork needs. */
+/** Dependencies and settings of openNetwork. */
 interface NetworkOptions {
-  /** Of the data folder: names the links and the rules. */
+  /** Hash of the data folder, part of the names of links and rules. */
   hash: string;
-  /** Where addresses come from. */
+  /** IPv4 range of sandboxes' addresses. */
   range: string;
   /** The sandbox launcher, which makes links. */
   launcherPath: string;
-  /** Listens on an address of the host and resolves with the port; sandboxes are let through to it. */
+  /** Listens on an address of the host and resolves with the port; the rules admit sandboxes to the port. */
   serve?: (address: string) => Promise<number>;
   egress: EgressPolicy;
-  /** Of sandboxes. */
+  /** Name servers of sandboxes. */
   nameServers: readonly string[];
-  /** As raiseFirewall's. */
+  /** As in raiseFirewall. */
   firewallTools?: readonly string[] | undefined;
 }
 
-/** An address of the host's that only sandboxes are let through to, and the way to remove it. */
+/** Adds an address of the host that only sandboxes may reach. Resolves with the address and its removal. */
 async function openService(
   options: NetworkOptions,
   link: string,
@@ -111,14 +113,14 @@ async function openService(
 const isLink = (name: string): boolean => networkInterfaces()[name] !== undefined;
 
 /**
- * Removes rules and links of platforms that were killed: their data folders may be gone, so that no later process would. The
- * links of their sandboxes went with these. Of rules made with iptables only those of the same data folder are removed.
+ * Removes rules and service links of killed platforms, whose data folders may no longer exist. Links of sandboxes have ended
+ * with their sandboxes. Rules by iptables are removed only for the same data folder.
  */
 async function removeUnclaimed(launcherPath: string): Promise<void> {
   const ofRules = (await listFirewalls(rulesPrefix)).map((name) => name.slice(rulesPrefix.length));
   const ofLinks = Object.keys(networkInterfaces()).map((name) => serviceLinks.exec(name)?.[1] ?? '');
   for (const hash of new Set([...ofRules, ...ofLinks])) {
-    // Claimed meanwhile, so that a platform that starts now does not lose what it makes.
+    // The claim keeps a platform that starts now from losing its new rules.
     const release = hash === '' ? undefined : await claim(rulesPrefix + hash);
     if (release === undefined) continue;
     try {
@@ -131,7 +133,10 @@ async function removeUnclaimed(launcherPath: string): Promise<void> {
   }
 }
 
-/** Claims what has the name, or waits for a moment while another platform cleans it up; one in use stays its user's. */
+/**
+ * Claims a name, waiting shortly while another platform cleans up under that name. A name that stays in use keeps its owner;
+ * the release does nothing then.
+ */
 async function claimOwn(name: string): Promise<() => Promise<void>> {
   for (let tries = 0; tries < ownTries; tries += 1) {
     const release = await claim(name);
@@ -141,14 +146,14 @@ async function claimOwn(name: string): Promise<() => Promise<void>> {
   return () => Promise.resolve();
 }
 
-/** The host's, those of links that begin with `linkPrefix` aside. */
+/** The host's addresses, except on links whose names begin with `linkPrefix`. */
 function addressesOfOthers(linkPrefix: string): string[] {
   return Object.entries(networkInterfaces())
     .filter(([name]) => !name.startsWith(linkPrefix))
     .flatMap(([, entries]) => (entries ?? []).filter((entry) => entry.family === 'IPv4').map((entry) => entry.address));
 }
 
-/** A block of addresses that no other platform has, nor is about to take. */
+/** Claims a block of addresses that no other platform has or is about to take. */
 async function claimBlock({ range }: NetworkOptions, seed: number, taken: readonly string[]) {
   const others = [...taken];
   for (;;) {
@@ -159,9 +164,9 @@ async function claimBlock({ range }: NetworkOptions, seed: number, taken: readon
   }
 }
 
-/** Readies the network. Rejects with a reason where the host forbids or lacks it. */
+/** Opens the network. Rejects with the reason if the host forbids or lacks a part of it. */
 export async function openNetwork(options: NetworkOptions): Promise<ActionNetwork> {
-  if (process.getuid?.() !== 0) throw new Error('it needs root');
+  if (process.getuid?.() !== 0) throw new Error('the network of sandboxes needs root');
   const seed = Number.parseInt(options.hash.slice(0, 8), 16);
   const hash = options.hash.slice(0, hashDigits);
   const linkPrefix = `gw${hash}`;
@@ -213,9 +218,9 @@ export async function openNetwork(options: NetworkOptions): Promise<ActionNetwor
 }
 
 /**
- * Says that what has this name is in use: a socket with an abstract name, which like links and rules is one of the network
- * namespace, and which is gone with its process, however that ends. Resolves with the way to give it up, or with undefined
- * if it is claimed already.
+ * Claims a name by a socket with an abstract address. Like links and rules, the socket belongs to the network namespace, and
+ * it ends with its process in any case. Resolves with the release of the claim, or with undefined if the name is claimed
+ * already.
  */
 export function claim(name: string): Promise<(() => Promise<void>) | undefined> {
   const server = createServer((socket) => socket.destroy());
@@ -231,19 +236,19 @@ export function claim(name: string): Promise<(() => Promise<void>) | undefined> 
   });
 }
 
-/** The namespace whose functions a sandbox runs, and the rules of the network that hold for it because of that. */
+/** The namespace whose functions a sandbox runs, with the namespace's network rules for the sandbox. */
 export class Tenancy {
   private admitted: { namespace: string; done: Promise<void> } | undefined;
   private unbind: (() => Promise<void>) | undefined;
 
   constructor(
-    /** Has a namespace's rules hold; resolves with the way to end that, or undefined if it has none. */
+    /** Applies a namespace's rules. Resolves with their removal, or undefined if the namespace has none. */
     private readonly bind: (namespace: string) => Promise<(() => Promise<void>) | undefined>,
-    /** Namespaces with rules; of others nothing is waited for. */
+    /** Whether a namespace has rules; loads of other namespaces do not wait. */
     private readonly hasRules: (namespace: string) => boolean,
   ) {}
 
-  /** Loads a function once the rules of its namespace hold; the call is lost if they cannot be had. */
+  /** Loads a function once its namespace's rules apply; the call ends as lost if they cannot be applied. */
   admit(namespace: string | undefined, load: () => Call): Call {
     if (namespace === undefined || (!this.admitted && !this.hasRules(namespace))) return load();
     this.admitted ??= { namespace, done: this.hold(namespace) };
@@ -265,7 +270,7 @@ export class Tenancy {
     };
   }
 
-  /** Ends the rules; the sandbox has ended. */
+  /** Removes the rules after the sandbox has ended. */
   async end(): Promise<void> {
     await this.admitted?.done.catch(() => undefined);
     await this.unbind?.();

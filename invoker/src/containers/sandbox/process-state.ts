@@ -6,9 +6,9 @@ import type { ProcessStateCheck } from '../protocol/connected-container.js';
 const firstSettleMs = 1000;
 const settleMs = 250;
 const pollMs = 5;
-/** Processes between the first one and the runtime, and with a mistake of ours one more. */
+/** Longest chain of processes from the first one to the runtime, with one to spare. */
 const maxDepth = 4;
-/** System calls by number in which a thread waits, with the argument that is their time limit and its value for none. */
+/** System calls in which a thread waits, by number: index of the time-limit argument, and its value for no limit. */
 const waits: ReadonlyMap<string, { argument: number; none: RegExp }> = new Map(
   process.arch === 'x64'
     ? [
@@ -22,19 +22,20 @@ const waits: ReadonlyMap<string, { argument: number; none: RegExp }> = new Map(
       ],
 );
 
-/** The state of a container's processes at one moment. */
+/** State of a container's processes at one moment. */
 interface ProcessState {
   processes: string;
   threads: string;
   descriptors: string;
   timers: string;
-  /** What its first thread, which runs an event loop's timers, waits for without a time limit; undefined if it does not. */
+  /** The wait without a time limit of the first thread, which runs an event loop's timers; undefined if it does not wait. */
   wait: string | undefined;
 }
 
 /**
  * Records the state of the processes from the host's process `firstPid` down to the runtime, which must form a chain, for a
- * later comparison. Undefined if the kernel does not show all of it, or if the runtime does not come to rest within 1 s.
+ * later comparison. Undefined if the kernel does not show the whole state, or if the runtime does not come to rest within 1
+ * s.
  */
 export async function observeProcessState(firstPid: number, clock: Clock): Promise<ProcessStateCheck | undefined> {
   try {
@@ -49,7 +50,7 @@ export async function observeProcessState(firstPid: number, clock: Clock): Promi
     }
     return { differences: () => differences(chain, runtime, first, clock) };
   } catch {
-    return undefined; // Some process cannot be read: such a container is not used for a second action.
+    return undefined; // A process cannot be read: the container will not serve a second action.
   }
 }
 
@@ -99,27 +100,30 @@ async function readState(chain: readonly number[], runtime: number): Promise<Pro
   };
 }
 
-/** The process ids from `first` down to the only one without a child. Throws where one has several, or there are too many. */
+/**
+ * The process ids from `first` down to the one without a child. Throws if a process has several children or the chain is too
+ * long.
+ */
 async function chainBelow(first: number): Promise<number[]> {
   const chain = [first];
   for (let pid = first; ;) {
     const [child, ...others] = await childrenOf(pid);
     if (child === undefined) return chain;
-    if (others.length > 0 || chain.length > maxDepth) throw new Error(`process ${first} has several below it`);
+    if (others.length > 0 || chain.length > maxDepth) throw new Error(`process ${first} has several children`);
     chain.push(child);
     pid = child;
   }
 }
 
-/** A process, told apart from a later one of its id by its start time, and its children. */
+/** A process as text: its id, its start time (which tells it from a later process of that id) and its children. */
 async function processOf(pid: number): Promise<string> {
   const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, 'utf8'), childrenOf(pid)]);
-  // The name, in brackets, may hold anything.
+  // The name, in parentheses, may contain any character.
   const [, , , , , , , , , , , , , , , , , , , startTime] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return `${pid} ${startTime} ${children.join(' ')}`;
 }
 
-/** Those that any of its threads started. */
+/** Children of all threads of a process. */
 async function childrenOf(pid: number): Promise<number[]> {
   const threads = await readdir(`/proc/${pid}/task`);
   const lists = await Promise.all(threads.map((thread) => childrenOfThread(`/proc/${pid}/task/${thread}/children`)));
@@ -130,7 +134,7 @@ async function childrenOfThread(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return ''; // A thread that has just ended.
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return ''; // The thread has just ended.
     throw error;
   }
 }
@@ -143,7 +147,10 @@ async function descriptorsOf(folder: string): Promise<string> {
   return numbers.map((number, at) => `${number} ${targets[at]}`).join('; ');
 }
 
-/** The call and its object, by a line of `syscall`, of a thread that waits without a time limit: with a timer set there is one. */
+/**
+ * The call and its object, from a line of `/proc/<pid>/syscall`, of a thread that waits without a time limit. A pending
+ * timer would set a limit.
+ */
 function endlessWait(line: string): string | undefined {
   const [number = '', ...values] = line.trim().split(' ');
   const wait = waits.get(number);

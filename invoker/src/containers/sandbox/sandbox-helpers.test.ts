@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { bindWords, resolversFor } from './host-view.js';
 import { specMessage, Slots } from './launcher.js';
 import { freeBlock } from './network.js';
-import { unsandboxed } from './sandbox-spec.js';
+import { unsandboxed } from './isolation.js';
 
 describe('bindWords', () => {
   test('hides the data folder where a bind would show it, and lays what is needed over it', () => {

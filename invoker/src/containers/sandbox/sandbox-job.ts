@@ -1,10 +1,10 @@
-// Jobs that fill a folder of the host for functions, such as the installation of packages: in a sandbox, or without one, bounded
-// in what they fill.
+// Jobs that fill a folder of the host for functions, such as the installation of packages, with bounds on size and time; in
+// a sandbox, or without one.
 import { lstat, readdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { ProgramError, lastLineOf, runTool, findTool, runProgram } from '../../host/run-program.js';
+import { ProgramError, lastLineOf, runTool, findTool, runProgram } from '../../host/programs.js';
 import { JobLimitError } from '../runtime-launch.js';
 import type { RunJob, SandboxJob } from '../runtime-launch.js';
 import { bindWords } from './host-view.js';
@@ -21,14 +21,14 @@ const searchPath = '/usr/local/bin:/usr/bin:/bin';
 interface JobPlan {
   id: string;
   frame: Omit<Frame, 'tmpBytes' | 'actionBytes'>;
-  /** Never to be seen inside, but for the folder that is filled. */
+  /** The platform's data folder, hidden inside except for the folder that is filled. */
   dataDir: string;
 }
 
 /** The launcher's second message. */
 function jobWords(given: Isolation, job: SandboxJob, { id, frame, dataDir }: JobPlan): Words {
   const memoryBytes = job.memoryMiB * MiB;
-  // Where functions have no network the platform's own programs have the host's.
+  // If functions have no network, the platform's own jobs use the host's.
   const shared = given.network ? [] : ['net'];
   const isolation = { ...given, namespaces: new Set([...given.namespaces].filter((name) => !shared.includes(name))) };
   const { limitsMemory } = isolation.cgroups;
@@ -57,7 +57,7 @@ function jobWords(given: Isolation, job: SandboxJob, { id, frame, dataDir }: Job
   ];
 }
 
-/** Runs a job by a launcher that waits for its spec. Rejects with ProgramError and JobLimitError. */
+/** Runs a job by a launcher that waits for its spec. Rejects with ProgramError or JobLimitError. */
 export async function runSandboxJob(
   launcher: SandboxProcess,
   isolation: Isolation,
@@ -86,7 +86,7 @@ export async function runSandboxJob(
   throw new ProgramError(program, error ?? exhausted ?? (lastLineOf(said) || `it ended with ${status}`));
 }
 
-/** Makes the platform's user own what the job has left. */
+/** Makes the platform's user the owner of the job's files. */
 async function giveBack(folder: string): Promise<void> {
   const chown = await findTool('chown');
   if (chown === undefined) throw new Error('chown is not installed');
@@ -95,14 +95,14 @@ async function giveBack(folder: string): Promise<void> {
 
 const MiB = 1024 * 1024;
 const checkEveryMs = 200;
-/** Of the time, what measuring the folder may take. */
+/** Largest part of the time that measuring the folder may take. */
 const measuringPart = 1 / 4;
-/** What a job leaves free on the disk: more than it writes between two checks. */
+/** Disk space that a job must leave free: more than it can write between two checks. */
 const reserveBytes = 1024 * MiB;
 
 /**
- * Watches a job's folder until `over`. Resolves with what the job has exceeded, or with undefined. The disk's free space is
- * looked at every 200 ms, the folder's size less often where it holds many files.
+ * Watches a job's folder until `over`. Resolves with an error that names the exceeded bound, or with undefined. The disk's
+ * free space is checked every 200 ms, the size of a folder with many files less often.
  */
 async function watchFolder(
   { folder, maxBytes, maxFiles, timeoutMs }: Pick<SandboxJob, 'folder' | 'maxBytes' | 'maxFiles' | 'timeoutMs'>,
@@ -127,7 +127,7 @@ async function watchFolder(
     }
     if (over.aborted) return undefined;
     await Promise.race([sleep(clock, checkEveryMs), ended]);
-    if (over.aborted) measureAtMs = 0; // Once more, of all that it has written.
+    if (over.aborted) measureAtMs = 0; // A last measurement, of all that the job has written.
   }
 }
 
@@ -136,7 +136,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
-/** Bytes on the disk and number of what is below a folder, counted until there are more than `maxFiles`. */
+/** Bytes on the disk and number of entries below a folder; counting stops above `maxFiles`. */
 async function measure(folder: string, maxFiles: number): Promise<{ bytes: number; files: number }> {
   const used = { bytes: 0, files: 0 };
   const folders = [folder];
@@ -152,12 +152,12 @@ async function measure(folder: string, maxFiles: number): Promise<{ bytes: numbe
   return used;
 }
 
-/** What is moved or removed meanwhile counts where it is found. */
+/** Ignores entries that are moved or removed during the count. */
 function ignoreGone(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error;
 }
 
-/** Runs jobs as the platform's user, bounded in what they fill: for hosts that have no sandboxes. */
+/** Runs jobs as the platform's user, with the same bounds, on hosts without sandboxes. */
 export function hostJobs(clock: Clock): RunJob {
   return async ({ command, binds, env, folder, target, ...bounds }) => {
     const over = new AbortController();

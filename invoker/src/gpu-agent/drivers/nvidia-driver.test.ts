@@ -15,7 +15,7 @@ const device: NvmlDevice = {
   slices: [],
 };
 
-/** A binding whose driver is a real one, and what it was asked to change. */
+/** A binding that reports a real driver, with the list of changes that were requested from it. */
 function realNvml(more: Partial<Nvml> = {}): { nvml: Nvml; changes: string[] } {
   const changes: string[] = [];
   const change = (what: string) => async () => void changes.push(what);
@@ -70,7 +70,7 @@ describe('a real driver', () => {
   });
 });
 
-/** A clock whose timers are over when the test says so. */
+/** A clock whose timers fire when the test calls `passTime`. */
 function clockOfTimers(): { clock: Clock; passTime: () => void } {
   const timers = new Set<() => void>();
   const clock: Clock = {

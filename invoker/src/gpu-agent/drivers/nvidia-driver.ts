@@ -10,11 +10,11 @@ interface NvidiaDriverOptions {
   clock: Clock;
   /** Default: the system's `libnvidia-ml.so.1`. */
   library?: string;
-  /** For the stand-in: the socket of its daemon. */
+  /** Socket of the stand-in's daemon; absent for a real driver. */
   simulator?: string;
-  /** What may be changed; a simulated device always is. Default: nothing. */
+  /** Settings that may be changed; those of a simulated device always may. Default: none. */
   manage?: { mps: boolean; mig: boolean };
-  /** After which a call is given up. A driver in trouble can take minutes. Default 20,000. */
+  /** Time limit of a call, ms; a failing driver can take minutes. Default 20,000. */
   timeoutMs?: number;
 }
 
@@ -29,7 +29,7 @@ function toDevice({ mig, exclusive, ...device }: NvmlDevice, simulated: boolean)
   return { ...device, type: deviceType(device.name), mode, simulated };
 }
 
-/** The GPUs of this machine by NVML, or those of the stand-in. Rejects with GpuDriverError, also where there is no driver. */
+/** The GPUs of this machine by NVML, or those of the stand-in. Rejects with GpuDriverError, also without a driver. */
 export async function openNvidiaDriver(options: NvidiaDriverOptions): Promise<GpuDriver> {
   const { nvml, clock, library = 'libnvidia-ml.so.1', simulator = '', timeoutMs = 20_000 } = options;
   const queue = oneAtATime(clock, timeoutMs);
@@ -78,13 +78,13 @@ export async function openNvidiaDriver(options: NvidiaDriverOptions): Promise<Gp
   };
 }
 
-/** Calls that may wait for the one before them; it is one a second and what operators ask. */
+/** Calls that may wait for earlier ones; usually there is one a second, and operators' requests. */
 const maxWaiting = 64;
 
 /**
- * Runs calls of a driver one after another, since each holds a thread. A call that has no answer `timeoutMs` after it was
- * asked for is given up with GpuDriverError; its thread is not to be had back, so those behind it wait for it, and are given up
- * in their turn. With more than 64 waiting the next is refused.
+ * Runs calls of a driver one after another, since each holds a thread. A call without an answer after `timeoutMs` is
+ * rejected with GpuDriverError. The call's thread stays blocked, so later calls wait for it and reach their own time limits.
+ * With 64 calls waiting the next one is refused.
  */
 function oneAtATime(clock: Clock, timeoutMs: number): <Result>(work: () => Promise<Result>) => Promise<Result> {
   let last: Promise<unknown> = Promise.resolve();
@@ -112,7 +112,7 @@ function oneAtATime(clock: Clock, timeoutMs: number): <Result>(work: () => Promi
   };
 }
 
-/** Models whose short names keys and tables use, by what the vendor's name says. The first that fits counts. */
+/** Patterns of the vendor's names with the short names that keys and tables use. The first match counts. */
 const models: [RegExp, string][] = [
   [/\bA100\b.*\b40 ?GB/i, 'a100-40'],
   [/\bA100\b.*\b80 ?GB/i, 'a100-80'],
@@ -121,7 +121,7 @@ const models: [RegExp, string][] = [
   [/\bRTX 3090\b/i, 'rtx3090'],
 ];
 
-/** The short name of a model, from the vendor's: `NVIDIA A100-SXM4-40GB` is `a100-40`, `NVIDIA L4` is `l4`. */
+/** The short name of a model from the vendor's name: `NVIDIA A100-SXM4-40GB` is `a100-40`, `NVIDIA L4` is `l4`. */
 export function deviceType(name: string): string {
   const known = models.find(([pattern]) => pattern.test(name));
   if (known) return known[1];

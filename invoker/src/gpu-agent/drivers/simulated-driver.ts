@@ -5,22 +5,22 @@ import { GpuDriverError } from './gpu-driver.js';
 import type { DeviceEvent, DeviceSample, GpuDriver, SliceProfile } from './gpu-driver.js';
 import { nvmlCodes } from './nvml.js';
 
-/** A GpuDriver in memory, with what a test or simulation does to its devices. Devices are named by UUID. */
+/** A GpuDriver in memory, with methods by which tests and simulations change its devices. Devices are named by UUID. */
 export interface SimulatedDriver extends GpuDriver {
   addProcess(device: string, process: Pick<GpuProcess, 'pid' | 'memoryMiB' | 'slice' | 'utilisation'>): void;
   removeProcess(pid: number): void;
-  /** Sets the figures of later samples. Samples leave out figures that the chip or its mode does not have. */
+  /** Sets the figures of later samples. Samples leave out figures that the chip or its mode lacks. */
   setFigures(
     device: string,
     figures: Pick<DeviceSample, 'utilisation' | 'smActivity' | 'dramActivity' | 'temperatureC' | 'powerW'>,
   ): void;
   setClockEvents(device: string, reasons: string[]): void;
   emit(event: DeviceEvent): void;
-  /** It falls off the bus, with its processes, or is back. */
+  /** Removes a device from the bus with its processes, or restores the device. */
   setLost(device: string, lost: boolean): void;
 }
 
-/** GPUs in memory: one of each type, in that order. Their UUIDs follow from the index. */
+/** GPUs in memory, one for each entry of `types` in that order. Their UUIDs follow from the index. */
 export function createSimulatedDriver(types: readonly SimulatedType[]): SimulatedDriver {
   const all = types.map((type, index) => new SimulatedDevice(type, index));
   const listeners = new Set<(event: DeviceEvent) => void>();
@@ -202,7 +202,7 @@ class SimulatedDevice {
     return this.slices.every((slice) => start + slots <= slice.startSlot || slice.startSlot + slice.slots <= start);
   }
 
-  /** As many as fit one after another, from the first start on. */
+  /** Number of further instances of a profile that fit, tried from the first start slot on. */
   private remaining(profile: MigProfile): number {
     const used = this.slices.reduce((sum, slice) => sum + computeSlicesOf(slice.profile), 0);
     const places = profile.starts.filter((start) => this.fits(profile, start)).length;
@@ -210,17 +210,17 @@ class SimulatedDevice {
   }
 }
 
-/** What is known of a model ahead. */
+/** Properties of a model. */
 interface SimulatedModel {
   name: string;
   smCount: number;
   memoryMiB: number;
   profiles: readonly MigProfile[];
-  /** Whether NVML has activity of SMs and memory (GPM): from Hopper on. */
+  /** Whether NVML reports activity of SMs and memory (GPM), as from Hopper on. */
   gpm: boolean;
 }
 
-/** The models of the in-memory driver. The stand-in has a larger table of its own; the contract suite compares them. */
+/** The models of the in-memory driver. The stand-in has a larger table; the contract suite compares both. */
 const simulatedModels = {
   rtx3090: {
     name: 'NVIDIA GeForce RTX 3090 (simulated)',

@@ -1,36 +1,36 @@
-// An MPS daemon: started, spoken with, ended, and noted on disk so that a later process finds it.
+// An MPS daemon: start, commands, end, and notes on disk by which a later process finds it.
 import { createHash } from 'node:crypto';
 import { mkdir, rm, open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import type { Device } from '@gpuwhisk/common/gpu';
-import { runProgram } from '../../host/run-program.js';
+import { runProgram } from '../../host/programs.js';
 import { ShareError } from './share-enforcer.js';
 import type { ShareCeiling } from './share-enforcer.js';
 
-/** A control daemon of MPS that serves a device, a slice of one, or several devices together. */
+/** A control daemon of MPS that serves a device, a slice, or several devices together. */
 export interface MpsDaemon {
   /** UUIDs of its devices. */
   devices: readonly string[];
   slice: string | undefined;
-  /** What its clients see. */
+  /** CUDA_VISIBLE_DEVICES of the daemon's clients. */
   visible: string;
   pipe: string;
   control: MpsControl;
-  /** Whether it is ours to end. */
+  /** Whether the platform started the daemon and may end it. */
   own: boolean;
   clientLimit: number;
-  /** What its clients were last held to. */
+  /** The last ceiling that was set. */
   ceiling?: ShareCeiling;
 }
 
 const longestSocketPath = 107;
-/** Processes that were ended leave the daemon's list within moments. */
+/** Longest wait until ended processes have left the daemon's list, ms; usually a moment. */
 const emptyWithinMs = 5000;
 const pollMs = 50;
 
-/** MPS on an instance takes clients in proportion to its SMs. */
+/** Largest number of clients of a device, or of a slice, which takes clients in proportion to its SMs. */
 function clientLimitOf(device: Device | undefined, slice: string | undefined): number {
   const part = device?.slices.find(({ uuid }) => uuid === slice);
   return part && device ? Math.max(1, Math.floor((mpsClientLimit * part.smCount) / device.smCount)) : mpsClientLimit;
@@ -41,7 +41,7 @@ function directoriesOf(folder: string, visible: string): MpsDirectories {
   return { pipe: join(home, 'pipe'), log: join(home, 'log') };
 }
 
-/** A daemon with directories of its own below `folder`, whether it runs or not. Throws ShareError. */
+/** The platform's daemon for devices, with its own directories below `folder`, running or not. Throws ShareError. */
 export function ownDaemon(folder: string, program: MpsProgram, devices: readonly Device[], slice?: string): MpsDaemon {
   const uuids = devices.map(({ uuid }) => uuid);
   const visible = slice ?? uuids.join(',');
@@ -54,7 +54,7 @@ export function ownDaemon(folder: string, program: MpsProgram, devices: readonly
   return { devices: uuids, slice, visible, pipe, control, own: true, clientLimit: clientLimitOf(devices[0], slice) };
 }
 
-/** A daemon at `pipe` that the platform does not run itself. Rejects with ShareError if there is none. */
+/** The operator's daemon at `pipe`. Rejects with ShareError if there is none. */
 export async function foreignDaemon(
   folder: string,
   program: MpsProgram,
@@ -69,14 +69,14 @@ export async function foreignDaemon(
   return { devices: [device.uuid], slice, visible, pipe, control, own: false, clientLimit };
 }
 
-/** Starts one of ours. Rejects with ShareError. */
+/** Starts one of the platform's daemons. Rejects with ShareError. */
 export async function startDaemon(folder: string, { control, visible }: MpsDaemon): Promise<void> {
   const { pipe, log } = directoriesOf(folder, visible);
   await rm(pipe, { recursive: true, force: true });
   await mkdir(pipe, { recursive: true });
   await mkdir(log, { recursive: true });
   await control.start(visible);
-  if (!(await control.answers())) throw new ShareError(`MPS for ${visible} was started and does not answer.`);
+  if (!(await control.answers())) throw new ShareError(`MPS for ${visible} was started but does not answer.`);
 }
 
 /** Host pids of a daemon's clients, each with its server. Rejects with ShareError. */
@@ -86,7 +86,7 @@ export async function clientsOf({ control }: MpsDaemon): Promise<{ pid: number; 
   return (await Promise.all(lists)).flat();
 }
 
-/** Resolves once a daemon has no clients, or does not answer. Rejects with ShareError where some stay. */
+/** Resolves once a daemon has no clients, or does not answer. Rejects with ShareError if clients stay. */
 export async function untilEmpty(daemon: MpsDaemon): Promise<void> {
   const untilMs = performance.now() + emptyWithinMs;
   while ((await daemon.control.answers()) && (await clientsOf(daemon)).length > 0) {
@@ -97,25 +97,25 @@ export async function untilEmpty(daemon: MpsDaemon): Promise<void> {
 
 const timeoutMs = 10_000;
 
-/** An MPS control daemon, by the directories that it keeps. */
+/** Directories of an MPS control daemon, which identify it. */
 interface MpsDirectories {
   pipe: string;
   log: string;
 }
 
-/** How the control program is run. */
+/** Settings for runs of the control program. */
 export interface MpsProgram {
   /** Default: `nvidia-cuda-mps-control` on PATH. */
   program?: string;
-  /** What it needs besides PATH: where the stand-in is found. */
+  /** Environment besides PATH, such as the stand-in's socket. */
   env?: Record<string, string>;
 }
 
-/** The control program of one MPS daemon, protocol version 2. Everything rejects with ShareError. */
+/** The control program of one MPS daemon, protocol version 2. All methods reject with ShareError. */
 interface MpsControl {
   /**
-   * Starts the daemon for one device or slice, by UUID; it outlives this process. Its server takes clients of all users at
-   * once where the program can do that, else of one at a time.
+   * Starts the daemon for devices or a slice, by UUID; the daemon outlives this process. Its server takes clients of all
+   * users at once if the program supports that, else of one user at a time.
    */
   start(visible: string): Promise<void>;
   /** Whether a daemon answers. */
@@ -124,12 +124,12 @@ interface MpsControl {
   servers(): Promise<number[]>;
   /** Host pids of a server's clients. */
   clients(server: number): Promise<number[]>;
-  /** Whether a fatal fault has hit the clients of one of the servers: it accepts no client until they are gone. */
+  /** Whether a fatal fault has hit the clients of one of the servers, which accepts no client until they have ended. */
   isFaulted(servers: readonly number[]): Promise<boolean>;
   terminate(server: number, client: number): Promise<void>;
-  /** Holds clients of the servers that run, and of those that start later, to a ceiling; of each of so many devices. */
+  /** Sets the ceiling of clients of present and later servers, on each of `devices` devices. */
   limit(ceiling: ShareCeiling, devices: number): Promise<void>;
-  /** The daemon ends, and with it the servers. */
+  /** Ends the daemon and its servers. */
   quit(): Promise<void>;
 }
 
@@ -140,7 +140,7 @@ function pidsIn(text: string): number[] {
   return lines.filter((line) => /^\d+$/.test(line)).map(Number);
 }
 
-/** Speaks to the daemon of these directories. */
+/** The control program for the daemon of these directories. */
 function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): MpsControl {
   const run = (args: string[], more: Record<string, string>, input?: string): Promise<string> =>
     runProgram(program ?? 'nvidia-cuda-mps-control', args, {
@@ -174,7 +174,7 @@ function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): 
 
   const servers = async (): Promise<number[]> => pidsIn(await ask('get_server_list'));
 
-  /** The commands that set a ceiling for the next server, or for one that runs; what they have set is read back. */
+  /** Sets a ceiling for the next server or for a running one, and reads it back to verify. */
   const setCeiling = async ({ percent, memoryMiB }: ShareCeiling, devices: number, server?: number): Promise<void> => {
     const [name, of] = server === undefined ? ['default_', ''] : ['', `${server} `];
     const limits = Array.from(
@@ -196,7 +196,8 @@ function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): 
   return {
     async start(visible) {
       const own = { CUDA_VISIBLE_DEVICES: visible };
-      // For all users at once: a workload of one beside functions of another. Older programs do not know the word.
+      // Lets one server serve all users, so that a user's workload runs beside another's functions. Older programs reject
+      // the option.
       await run(['-multiuser-server', '-d'], own).catch(() => undefined);
       if (await answers()) return;
       try {
@@ -217,7 +218,7 @@ function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): 
       if (/not found|invalid|refused/i.test(said)) throw new ShareError(said.trim());
     },
     async limit(ceiling, devices) {
-      // The next server's first: one that starts meanwhile has it.
+      // Set for the next server first, so that a server that starts meanwhile has the ceiling.
       await setCeiling(ceiling, devices);
       for (const server of await servers()) await setCeiling(ceiling, devices, server);
     },
@@ -227,11 +228,11 @@ function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): 
   };
 }
 
-/** What was changed on a machine for MPS, kept on disk: a later life is to put back what this one did not come to. */
+/** Changes on a machine for MPS, kept on disk so that a later process can undo changes that this one leaves. */
 export interface MpsNotes {
   /** UUIDs of the devices whose compute mode was set. */
   exclusive: readonly string[];
-  /** UUIDs of the devices of each daemon that serves several. */
+  /** For each daemon that serves several devices, their UUIDs. */
   gangs: readonly (readonly string[])[];
 }
 
@@ -242,7 +243,7 @@ const fileName = 'changed.json';
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string');
 
-/** The notes of earlier processes in a folder; none if there is no such folder. Rejects with ShareError. */
+/** The notes of earlier processes in a folder; empty notes if there is no such folder. Rejects with ShareError. */
 export async function readMpsNotes(folder: string): Promise<MpsNotes> {
   const path = join(folder, fileName);
   let text: string;
@@ -258,12 +259,10 @@ export async function readMpsNotes(folder: string): Promise<MpsNotes> {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
   }
-  throw new ShareError(
-    `${path} is not what was written there: set the compute modes of the GPUs by hand, and remove it.`,
-  );
+  throw new ShareError(`${path} is damaged: set the compute modes of the GPUs by hand, and remove the file.`);
 }
 
-/** Keeps notes; they are on the disk when it resolves. Rejects with ShareError. */
+/** Writes notes; resolves when they are on the disk. Rejects with ShareError. */
 export async function writeMpsNotes(folder: string, notes: MpsNotes): Promise<void> {
   const path = join(folder, fileName);
   try {

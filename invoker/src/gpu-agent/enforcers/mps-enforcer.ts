@@ -18,18 +18,20 @@ import type { ClientSettings, ShareEnforcer } from './share-enforcer.js';
 
 export interface MpsEnforcerOptions {
   driver: GpuDriver;
-  /** Folder of the daemons' directories. Its path is to be short: a socket's, which lies 26 characters below, ends at 107. */
+  /**
+   * Folder of the daemons' directories. Its path must be at most 81 characters: sockets lie 26 below and are limited to 107.
+   */
   folder: string;
-  /** Start and end daemons, and set compute modes. Otherwise the operator's daemon is used. */
+  /** Whether to start and end daemons and set compute modes. Otherwise the operator's daemon is used. */
   manage: boolean;
   control?: MpsProgram;
-  /** Pipe directory of the operator's daemon; default: CUDA's. */
+  /** Pipe directory of the operator's daemon; default: CUDA's default. */
   foreignPipe?: string;
 }
 
 /**
- * Shares by NVIDIA's Multi-Process Service: one control daemon for each device or MIG instance, with directories of its own,
- * and one for several devices while a process uses them together. A share is a ceiling that is fixed when a process
+ * Shares by NVIDIA's Multi-Process Service. Each device or MIG instance has a control daemon with its own directories;
+ * several devices have one together while a process uses them together. A share is a ceiling that is fixed when a process
  * connects.
  */
 export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
@@ -47,7 +49,7 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
         CUDA_VISIBLE_DEVICES: visible.join(','),
         CUDA_MPS_PIPE_DIRECTORY: daemon.pipe,
         CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(share.shareClass),
-        // By their numbers among those that it sees: one unknown device in this list drops all limits.
+        // Device numbers as the process sees them: one unknown device in this list drops all limits.
         CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: visible.map((_, at) => `${at}=${share.memoryMiB}M`).join(','),
       },
       binds: [{ path: daemon.pipe, write: true }],
@@ -69,17 +71,19 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
       const daemon = daemons.find(device, slice);
       const { own, control, devices, ceiling } = daemon;
       if (!own || (ceiling?.percent === percent && ceiling.memoryMiB === memoryMiB)) return;
-      delete daemon.ceiling; // Half of it may be set if this fails.
+      delete daemon.ceiling; // A failure may leave the ceiling partly set.
       await control.limit({ percent, memoryMiB }, devices.length);
       daemon.ceiling = { percent, memoryMiB };
     },
     async confirm({ pid, device, slice }) {
       const daemon = daemons.find(device, slice);
       if ((await clientsOf(daemon)).some((client) => client.pid === pid)) return;
-      throw new ShareError(`Process ${pid} is no client of MPS on ${daemon.visible}: it may have all of the device`);
+      throw new ShareError(
+        `Process ${pid} is no client of MPS on ${daemon.visible}: the process may use the whole device`,
+      );
     },
     adjust: async () => {
-      throw new ShareError('MPS cannot change the share of a process that runs.');
+      throw new ShareError('MPS cannot change the share of a running process.');
     },
     async clients(device, slice) {
       const pids = new Set((await clientsOf(daemons.find(device, slice))).map(({ pid }) => pid));
@@ -95,11 +99,11 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
       if (daemons.isChanging(device)) return undefined;
       const { control, visible } = daemons.find(device, slice);
       const servers = await control.servers().catch(() => undefined);
-      // It may have made way while it was asked.
+      // The daemon may have been replaced during the check.
       if (daemons.isChanging(device) || daemons.find(device, slice).control !== control) return undefined;
       if (servers === undefined) return `The MPS daemon of ${visible} does not answer.`;
       return (await control.isFaulted(servers))
-        ? `MPS of ${visible} lets nobody in: a client's fault has hit all of them.`
+        ? `MPS of ${visible} accepts no client: a client's fault has hit all of them.`
         : undefined;
     },
     shut: (device, slice) => daemons.shut(device, slice),
@@ -107,34 +111,34 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
   };
 }
 
-/** The MPS daemons of a machine: which one serves each device or slice now. Everything rejects with ShareError. */
+/** The MPS daemons of a machine, by the device or slice that they serve. All methods reject with ShareError. */
 class MpsDaemons {
-  /** By device or slice; the daemon of several devices is there under each. */
+  /** By device or slice; a daemon of several devices is listed under each. */
   private readonly serving = new Map<string, MpsDaemon>();
   private readonly devices = new Map<string, Device>();
-  /** Whether an operator has set a device's compute mode, so that it is not ours to change. */
+  /** By device, whether an operator has set the compute mode, which the platform must not change then. */
   private readonly operators = new Map<string, boolean>();
   private readonly opening = new Map<string, Promise<void>>();
-  /** Devices that one daemon gives up for another just now. */
+  /** Devices that are being moved from one daemon to another. */
   private readonly changing = new Set<string>();
   private notes: MpsNotes | undefined;
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: MpsEnforcerOptions) {}
 
-  /** Throws ShareError. */
+  /** The daemon that serves a device or slice. Throws ShareError. */
   find(device: string, slice?: string): MpsDaemon {
     const daemon = this.serving.get(slice ?? device);
     if (!daemon) throw new ShareError(`MPS has not been opened for ${slice ?? device}.`);
     return daemon;
   }
 
-  /** Whether a device is between two daemons: that none serves it is in order then. */
+  /** Whether a device is being moved between daemons, so that it may have none. */
   isChanging(device: string): boolean {
     return this.changing.has(device);
   }
 
-  /** Has a device or slice served; at once where it is. */
+  /** Starts the daemon of a device or slice, unless one serves it already. */
   open(device: Device, slice?: string): Promise<void> {
     const place = slice ?? device.uuid;
     const open = (): Promise<void> => this.openPlace(device, slice).finally(() => this.opening.delete(place));
@@ -143,7 +147,7 @@ class MpsDaemons {
     return under;
   }
 
-  /** The daemon of a device or slice alone. That of several devices makes way, once its clients are gone. */
+  /** The daemon of a device or slice alone. Replaces a daemon of several devices once its clients have ended. */
   async alone(device: string, slice?: string): Promise<MpsDaemon> {
     if (this.find(device, slice).devices.length > 1) {
       await this.inTurn(async () => {
@@ -154,7 +158,7 @@ class MpsDaemons {
     return this.find(device, slice);
   }
 
-  /** One daemon of all these devices. Those that they have make way, once their clients are gone. */
+  /** One daemon of all these devices. Replaces their present daemons once the clients have ended. */
   together(uuids: readonly string[]): Promise<MpsDaemon> {
     return this.inTurn(async () => {
       const daemons = new Set(uuids.map((uuid) => this.find(uuid)));
@@ -179,7 +183,7 @@ class MpsDaemons {
     });
   }
 
-  /** Ends what serves a device or slice. Rejects while that has clients. */
+  /** Ends the daemon of a device or slice. Rejects while the daemon has clients. */
   shut(device: string, slice?: string): Promise<void> {
     return this.inTurn(async () => {
       const daemon = this.serving.get(slice ?? device);
@@ -192,7 +196,7 @@ class MpsDaemons {
     });
   }
 
-  /** Ends all that is ours. */
+  /** Ends all daemons that the platform started. */
   close(): Promise<void> {
     return this.inTurn(async () => {
       for (const daemon of new Set(this.serving.values())) await this.end(daemon);
@@ -200,7 +204,7 @@ class MpsDaemons {
     });
   }
 
-  /** What changes who serves what is done one after another. */
+  /** Runs changes of the daemons one after another. */
   private inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     const turn = this.last.then(work).catch((error: Error) => {
       throw error instanceof ShareError ? error : new ShareError(`MPS: ${error.message}`);
@@ -225,7 +229,7 @@ class MpsDaemons {
     } else await this.start([device], slice);
   }
 
-  /** The daemon of several devices that outlived the platform which started it, if it has this one. */
+  /** The daemon of several devices that an earlier process started and that serves this device, if there is one. */
   private async gangOfEarlierLife(device: Device): Promise<MpsDaemon | undefined> {
     const { folder, control = {} } = this.options;
     const uuids = this.notes?.gangs.find((gang) => gang.includes(device.uuid));
@@ -246,7 +250,7 @@ class MpsDaemons {
     return daemon;
   }
 
-  /** Ends the daemon of several devices, and gives each its own again. */
+  /** Ends the daemon of several devices and starts one for each device. */
   private async separate(daemon: MpsDaemon): Promise<void> {
     await untilEmpty(daemon);
     await this.change(daemon.devices, async () => {
@@ -264,7 +268,7 @@ class MpsDaemons {
     }
   }
 
-  /** Starts a daemon unless it runs: one of ours may, with its clients, if the platform was restarted. */
+  /** Starts a daemon unless it runs, as after a restart of the platform, which daemons and their clients outlive. */
   private async start(devices: readonly Device[], slice?: string): Promise<MpsDaemon> {
     const { folder, control = {} } = this.options;
     const daemon = ownDaemon(folder, control, devices, slice);
@@ -291,15 +295,15 @@ class MpsDaemons {
   }
 
   /**
-   * So that a process which misses the daemon gets an error, not the whole device. The mode is not ours to give back where an
-   * operator has made the device exclusive; where it may not be set, confirm() is left.
+   * Makes a device exclusive, so that a process that does not find the daemon gets an error instead of the whole device. A
+   * mode that an operator set is kept at the end. If the mode cannot be set, only confirm() finds such processes.
    */
   private async setExclusive({ uuid, mode }: Device, isRunning: boolean): Promise<void> {
     const isNoted = this.notes?.exclusive.includes(uuid) === true;
     const isOperators = this.operators.get(uuid) ?? (mode === 'exclusive' && !isRunning && !isNoted);
     this.operators.set(uuid, isOperators);
     if (isOperators) return;
-    // Before it is done: a note without a daemon does no harm.
+    // Noted before the change, as a note without a change does no harm.
     if (!isNoted) await this.note({ exclusive: [...(this.notes?.exclusive ?? []), uuid] });
     try {
       await this.options.driver.setExclusive(uuid, true);
@@ -315,7 +319,7 @@ class MpsDaemons {
       await this.options.driver.setExclusive(uuid, false);
     } catch (error) {
       if (!(error instanceof GpuDriverError)) throw error;
-      return; // Lost by now: a later life that finds it gives it back.
+      return; // The device is lost; a later process that finds it restores its mode.
     }
     await this.forgetExclusive(uuid);
   }

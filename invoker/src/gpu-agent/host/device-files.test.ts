@@ -18,7 +18,7 @@ function write(path: string, text = ''): void {
   writeFileSync(join(root, path), text);
 }
 
-/** As the driver writes them in /proc/driver/nvidia. */
+/** Writes a device's files as the driver does in /proc/driver/nvidia. */
 function device(bus: string, uuid: string, minor: number): void {
   const text = `Model: \t\t NVIDIA A100-SXM4-40GB\nIRQ:   \t\t 42\nGPU UUID: \t ${uuid}\nDevice Minor: \t ${minor}\n`;
   write(`proc/gpus/${bus}/information`, text);
@@ -30,7 +30,7 @@ function capability(path: string, minor: number): void {
   write(`dev/nvidia-caps/nvidia-cap${minor}`);
 }
 
-/** A slice that is this GPU instance. */
+/** The slice of a GPU instance. */
 const sliceOf = (instance?: number): Slice => ({
   uuid: `MIG-${instance}`,
   profile: '3g.20gb',

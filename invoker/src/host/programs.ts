@@ -1,10 +1,11 @@
-// Programs of the host: how they are found and run to their end, with what limits, and what is taken of their output.
+// Programs of the host: search, runs with time limits and bounded output, and the paths of programs in native/build.
 import { execFile, spawn } from 'node:child_process';
 import { access, constants, realpath, stat } from 'node:fs/promises';
 import { getPriority, setPriority, constants as osConstants } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
-/** A program of the host failed, could not be started, or ran out of its time; `lastLine` is what it said last. */
+/** A program of the host failed, could not be started, or exceeded its time limit; `lastLine` is its last line of output. */
 export class ProgramError extends Error {
   override name = 'ProgramError';
   constructor(
@@ -18,8 +19,8 @@ export class ProgramError extends Error {
 const maxOutputBytes = 8 * 1024 * 1024;
 
 /**
- * Runs a program of the host without a shell, `input` on its stdin, and resolves with what it printed on stdout. Rejects with
- * ProgramError; after `timeoutMs`, or when `stop` is aborted, the program is killed.
+ * Runs a program of the host without a shell, with `input` on its stdin, and resolves with its stdout. Rejects with
+ * ProgramError. The program is killed after `timeoutMs` or when `stop` is aborted.
  */
 export function runProgram(
   program: string,
@@ -43,10 +44,10 @@ export function runProgram(
       if (!error) return resolve(stdout);
       reject(new ProgramError(program, whyFailed(error, stderr)));
     });
-    // Unlike the platform it does not go before others on the processors.
+    // The platform's own priority is not passed on to the program.
     const { pid } = child;
     if (pid !== undefined && getPriority() < 0) ignoreEnded(() => setPriority(pid, 0));
-    child.stdin?.on('error', () => undefined); // It ended without reading all: its status tells.
+    child.stdin?.on('error', () => undefined); // A program may end without reading all input; its status decides.
     child.stdin?.end(options.input);
   });
 }
@@ -64,7 +65,7 @@ export function lastLineOf(text: string): string {
   );
 }
 
-/** A process may end in the very moment that something is done to it. */
+/** Runs an operation on a process, and ignores that the process may have ended. */
 function ignoreEnded(act: () => void): void {
   try {
     act();
@@ -74,12 +75,12 @@ function ignoreEnded(act: () => void): void {
   }
 }
 
-/** Of what the program says on stderr, the end is kept. */
+/** Bytes that are kept of the end of a program's stderr. */
 const keptBytes = 16 * 1024;
 
 /**
- * Runs a program of the host at the lowest priority and resolves with true; with false if `stop` ended it and what it
- * started. Rejects with ProgramError, also where it has not ended after `timeoutMs`.
+ * Runs a program of the host at the lowest priority. Resolves with true, or with false if `stop` ended the program and its
+ * children. Rejects with ProgramError, also if the program has not ended after `timeoutMs`.
  */
 export function runInBackground(
   program: string,
@@ -89,7 +90,7 @@ export function runInBackground(
   const { timeoutMs, env, cwd, stop } = options;
   if (stop.aborted) return Promise.resolve(false);
   return new Promise((resolve, reject) => {
-    // A process group of its own, so that what the program starts ends with it.
+    // The program has its own process group, so that its children end with it.
     const child = spawn(program, [...args], { env, cwd, stdio: ['ignore', 'ignore', 'pipe'], detached: true });
     const { pid } = child;
     let said = '';
@@ -129,12 +130,14 @@ function killGroup(pid: number): void {
   ignoreEnded(() => process.kill(-pid, 'SIGKILL'));
 }
 
-/** A tool that has not ended by then is called again, with more time: the machine is busy. */
+/** Time limits of a tool's attempts, ms: on a busy machine a late tool is called again with more time. */
 const timeoutsMs = [10_000, 30_000];
 const maxTextBytes = 64 * 1024;
 const maxToolOutputBytes = 1024 * 1024;
 
-/** The full path of a program of the host; undefined if there is none. Looks where administrators' tools lie, too. */
+/**
+ * The full path of a program of the host; undefined if there is none. Also searches the folders of administrators' tools.
+ */
 export async function findTool(name: string): Promise<string | undefined> {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin', '/usr/bin', '/bin'];
   for (const folder of folders.filter((each) => each !== '')) {
@@ -148,20 +151,20 @@ export async function findTool(name: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** A program of the host had not ended in time; that says nothing of what the host allows. */
+/** A program of the host did not end in time, which says nothing about the host's permissions. */
 export class ToolTimeoutError extends Error {
   override name = 'ToolTimeoutError';
 }
 
 /**
- * Runs a program with `input` on its standard input. Rejects with what it printed unless it exits with 0, and with
+ * Runs a program with `input` on its standard input. Rejects with the program's output unless it exits with 0, and with
  * ToolTimeoutError.
  */
 export async function runTool(path: string, args: readonly string[], input = ''): Promise<void> {
   await readTool(path, args, input);
 }
 
-/** As runTool, and resolves with its standard output, of which it takes up to a megabyte. */
+/** As runTool, but resolves with the program's standard output, at most 1 MiB. */
 export async function readTool(path: string, args: readonly string[], input = ''): Promise<string> {
   for (const timeoutMs of timeoutsMs) {
     try {
@@ -184,7 +187,7 @@ function readOnce(path: string, args: readonly string[], input: string, timeoutM
     child.stderr.on('data', (chunk: Buffer) => {
       if (text.length < maxTextBytes) text += chunk.toString();
     });
-    // It may exit without having read all; its status says whether that matters.
+    // A program may exit without reading all input; its status decides.
     child.stdin.on('error', () => undefined);
     child.on('error', reject);
     child.on('close', (code) => {
@@ -196,7 +199,7 @@ function readOnce(path: string, args: readonly string[], input: string, timeoutM
   });
 }
 
-/** The files of that name in the folders of a PATH, links followed, in its order and each once. */
+/** The files of a name in the folders of a PATH, in the PATH's order, with links resolved and without duplicates. */
 export async function findOnPath(name: string, path: string): Promise<string[]> {
   const found = new Set<string>();
   for (const folder of path.split(delimiter).filter((each) => each !== '')) {
@@ -205,3 +208,19 @@ export async function findOnPath(name: string, path: string): Promise<string[]> 
   }
   return [...found];
 }
+
+/** The path of a file that native/build.mjs builds. The file is absent without a compiler or on an unsupported processor. */
+export const builtPath = (name: string): string =>
+  fileURLToPath(new URL(`../../../native/build/${name}`, import.meta.url));
+
+/** The program of the native pre-warmer. */
+export const nativePrewarmerPath = builtPath('prewarmer');
+
+/** The resident code that a Python pre-warmer's interpreter loads. */
+export const residentLibrary = builtPath('resident.so');
+
+/** The proxy that serves one pre-warmer as a runtime of the framed protocol: `proxy KIND PREWARMER [ARGUMENT]...`. */
+export const proxyPath = builtPath('proxy');
+
+/** The sandbox launcher. */
+export const launcherPath = builtPath('sandbox');

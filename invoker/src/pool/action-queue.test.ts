@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { BacklogProbe } from './backlog-probe.js';
+import { BacklogProbe } from './action-queue.js';
 
-/** How many containers the probe finds best, where `n` of them end `perMs(n)` runs a millisecond of `runMs` each. */
+/** The number of containers that the probe settles on, if `n` of them end `perMs(n)` runs of `runMs` per millisecond. */
 function containersFound(perMs: (containers: number) => number, runMs: number): number {
   const probe = new BacklogProbe();
   let containers = 1;

@@ -1,16 +1,74 @@
+import { ownerOf } from '@gpuwhisk/common/messages';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { resultBoundsFor } from '@gpuwhisk/common/entities/limits';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import type { InitRequest, RunRequest, CallLimits } from '../containers/container-factory.js';
+import type { ContainerSpec, InitRequest, RunRequest, CallLimits } from '../containers/container-factory.js';
+import { grantKey, grantOf } from '../gpu-agent/gpu-runs.js';
+import type { RunnableAction, ActionCode } from './action-loader.js';
 import { fullyQualifiedName } from './action-loader.js';
-import type { ActionCode, RunnableAction } from './action-loader.js';
 import type { InvokerContext } from './invoker-context.js';
 
+/** The container that an activation needs, as the pool sees the need. */
+interface ContainerWanted {
+  /** Activations with the same key may share a container. */
+  key: string;
+  namespace: string;
+  /** As PoolJob.codeOf. */
+  codeOf: string;
+  spec: ContainerSpec;
+  /** Activations that may run as one. */
+  batch: number;
+}
+
+/** Cached result of the last call for each action, for messages without init arguments or a GPU. */
+const usual = new WeakMap<RunnableAction, ContainerWanted & { executeOnly: boolean }>();
+
+/** The container that an activation of the action needs. */
+export function containerWanted(message: ActivationMessage, action: RunnableAction): ContainerWanted {
+  if (message.initArgs.length > 0 || message.gpuNeed !== undefined || message.gpu !== undefined) {
+    return wantedBy(message, action);
+  }
+  const before = usual.get(action);
+  const executeOnly = message.executeOnly === true;
+  if (before?.namespace === message.user.namespace.name && before.executeOnly === executeOnly) return before;
+  const wanted = { ...wantedBy(message, action), executeOnly };
+  usual.set(action, wanted);
+  return wanted;
+}
+
+function wantedBy(message: ActivationMessage, action: RunnableAction): ContainerWanted {
+  const { action: reference, initArgs, revision, user } = message;
+  // Init parameters may differ from binding to binding.
+  const binding = initArgs.length > 0 ? (reference.binding ?? '') : '';
+  const namespace = user.namespace.name;
+  const gpu = message.gpu && grantOf(message.gpu);
+  const place = gpu === undefined ? '' : ` ${grantKey(gpu)}`;
+  const batch = message.gpuNeed?.batch ?? 1;
+  // A batch runs with the rights of one caller.
+  const caller = batch === 1 ? '' : ` ${user.subject}`;
+  const rights = message.executeOnly === true ? ' execute-only' : '';
+  return {
+    key: `${namespace} ${reference.path}/${reference.name} ${revision} ${binding}${place}${caller}${rights}`,
+    namespace,
+    codeOf: `${ownerOf(reference.path)}${rights}`,
+    batch,
+    spec: {
+      kind: action.runtime,
+      memoryMiB: action.limits.memory,
+      concurrency: action.limits.concurrency,
+      requirements: action.requirements,
+      imports: action.warm.imports,
+      cuda: action.warm.cuda,
+      ...(gpu !== undefined && { gpu }),
+    },
+  };
+}
+
 /**
- * What loads an action. `content` has the decrypted arguments; `deadlineMs` (epoch) is that of the run which the code is
- * loaded for, undefined where it is loaded ahead of any.
+ * The init request of an action. `content` holds the decrypted arguments. `deadlineMs` is the deadline of the run that loads
+ * the code, epoch ms, or undefined if the code is loaded ahead of runs.
  */
 export function initRequest(
   action: RunnableAction,
@@ -44,7 +102,7 @@ export function initRequest(
   };
 }
 
-/** What runs an action until `deadlineMs` (epoch). */
+/** The run request of an action, with its deadline in epoch ms. */
 export function runRequest(
   action: RunnableAction,
   message: ActivationMessage,
@@ -83,7 +141,7 @@ function runArguments(
   return value;
 }
 
-/** Init parameters reach the environment as they are if strings, empty if null, else as JSON. */
+/** An init parameter as environment text: strings unchanged, null as the empty string, other values as JSON. */
 function environmentText(value: JsonValue): string {
   if (value === null) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);
@@ -91,7 +149,7 @@ function environmentText(value: JsonValue): string {
 
 const MiB = 1024 * 1024;
 
-/** The bounds of a call into a container: the action's, and its namespace's on results. */
+/** The bounds of a call into a container: the action's limits, and the namespace's bounds on results. */
 export function callLimits(
   { resultBounds }: Pick<InvokerContext, 'resultBounds'>,
   { user }: ActivationMessage,
@@ -106,7 +164,7 @@ export function runLimits(limits: CallLimits, { sample }: ActivationMessage): Ca
   return sample === undefined ? limits : { ...limits, timeoutMs: Math.min(limits.timeoutMs, sample.maxMs) };
 }
 
-/** When a run that begins now has to end, epoch ms. */
+/** The deadline of a run that begins now, epoch ms. */
 export function deadlineMs({ clock }: Pick<InvokerContext, 'clock'>, { limits }: RunnableAction): number {
   return clock.now() + limits.timeout;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import { containerWanted } from '@gpuwhisk/invoker/activation/container-wanted';
+import { containerWanted } from '@gpuwhisk/invoker/activation/container-requests';
 import type { RunnableAction } from '@gpuwhisk/invoker/activation/action-loader';
 
 const action: RunnableAction = {

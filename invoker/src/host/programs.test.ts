@@ -1,6 +1,6 @@
 import { getPriority, setPriority } from 'node:os';
 import { afterEach, expect, test } from '@jest/globals';
-import { runProgram } from './run-program.js';
+import { runProgram } from './programs.js';
 
 const before = getPriority();
 afterEach(() => setPriority(before));
