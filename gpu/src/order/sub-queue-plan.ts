@@ -1,5 +1,5 @@
 // Planning by sub-queues, and the horizon until which the GPUs are busy.
-import { defaultBestEffortMs, isOverdue } from './earliest-deadline.js';
+import { defaultBestEffortMs } from './earliest-deadline.js';
 import { exchange } from './sub-queue-moves.js';
 import { Holdings, NamespaceTurns } from './namespace-fairness.js';
 import type { NamespaceQueue, SavedTurns } from './namespace-fairness.js';
@@ -16,9 +16,11 @@ import type { Seen, Member, SubQueue } from './sub-queue.js';
 import type { PredictionCache } from './set-predictions.js';
 import { FirstQueues, laterQueues } from './sub-queues.js';
 import type { PlanOptions } from './sub-queues.js';
+import { turnsOf } from './turn-order.js';
+import type { Turn, TurnSettings } from './turn-order.js';
 import type { Quotas } from '../share/quotas.js';
 import type { ObservedRun, Start } from '../view/decision.js';
-import type { Task } from '../view/view.js';
+import type { Task, View } from '../view/view.js';
 import type { Pass, Planned, Planner } from './plan.js';
 import { gpuAccountsOf } from '../place/gpu-account.js';
 
@@ -26,9 +28,7 @@ import { gpuAccountsOf } from '../place/gpu-account.js';
 const maxCharged = 10_000;
 
 /** What can be set of the plan. */
-interface SubQueueSettings extends PlanOptions {
-  /** Best effort is due so long after its arrival, and a task cannot be overtaken after so long at the earliest, ms. */
-  bestEffortMs: number;
+interface SubQueueSettings extends PlanOptions, TurnSettings {
   /** What the tasks that come in an exchange may take more than those that go, as a part of the GPU's memory. */
   tolerance: number;
   /** Exchanges that are tried by prediction in one decision, at most. */
@@ -41,20 +41,10 @@ export const subQueueDefaults = {
   maxLoadOver: 0.6,
   maxLater: 16,
   bestEffortMs: defaultBestEffortMs,
+  overduePart: 0.25,
   tolerance: 0.02,
   maxExchanges: 4,
 } satisfies SubQueueSettings;
-
-/** A task in its turn. */
-interface Turn {
-  task: Task;
-  isOverdue: boolean;
-  /** Whether it would end after all others if it did not start now. */
-  isCritical: boolean;
-  isUrgent?: boolean;
-  /** What it is ordered by, ms: its deadline, or its arrival where that has passed long ago. */
-  at: number;
-}
 
 /**
  * FaaShare's spatio-temporal priority queue (section VI, algorithm 1): tasks by SLO, partitioned by memory into sub-queues,
@@ -85,7 +75,7 @@ export function subQueuePlan(
     const horizon = horizonAt(first, tasks, at, load);
     const namespaces = new Set<string>();
     for (const { namespace } of tasks) namespaces.add(namespace);
-    const order = orderOf(tasks, namespaces, at, horizon, first.length);
+    const order = orderOf(view, tasks, namespaces, horizon);
     const holdings = new Holdings(view.gpus, namespaces);
     const queues = new FirstQueues(first, holdings, { horizonAt: horizon, load }, options);
     if (event.kind === 'arrival') fillWith(event.task, order, queues);
@@ -101,23 +91,11 @@ export function subQueuePlan(
     };
   }
 
-  /** Everybody in turn: what is overdue first, then the others by deadline, fair between namespaces in each. */
-  function orderOf(tasks: readonly Task[], namespaces: ReadonlySet<string>, at: number, horizon: number, gpus: number): Turn[] {
-    const { bestEffortMs } = options;
-    const overdue: Turn[] = [];
-    const others: Turn[] = [];
-    for (const task of tasks) {
-      const { arrivedAt, sloMs } = task;
-      const isLong = isCritical(task, at, horizon);
-      if (isOverdue({ arrivedMs: arrivedAt, sloMs }, at, bestEffortMs)) {
-        overdue.push({ task, isOverdue: true, isCritical: isLong, at: arrivedAt });
-      } else {
-        others.push({ task, isOverdue: false, isCritical: isLong, at: arrivedAt + sloOf(task, bestEffortMs) });
-      }
-    }
-    overdue.sort((one, other) => one.at - other.at);
-    markUrgent(others, at, gpus);
-    others.sort(byTurn);
+  /** Overdue tasks, then the others, with turns between namespaces in each part. */
+  function orderOf(view: View, tasks: readonly Task[], namespaces: ReadonlySet<string>, horizon: number): Turn[] {
+    const running = view.gpus.flatMap((gpu) => gpu.running);
+    const queued = { tasks, running, gpus: view.gpus.length, at: view.at, horizonAt: horizon };
+    const { overdue, others } = turnsOf(queued, options);
     turns.keepOnly(namespaces);
     return [overdue, others].flatMap((part) => turns.order(byNamespace(part, namespaces), turnCost));
   }
@@ -218,47 +196,9 @@ interface SavedPlan {
   progress: [string, Seen][];
 }
 
-/** Best effort is due when an SLO of the paper's experiments (section IX-A) would have it be, so that short tasks go first. */
-const bestEffortFactor = 4;
-
-function sloOf({ sloMs, soloMs }: Task, bestEffortMs: number): number {
-  return sloMs ?? Math.min(bestEffortMs, soloMs === undefined ? Infinity : bestEffortFactor * soloMs);
-}
-
 /** What a task takes of its namespace's turn, share-milliseconds. */
 function costOf({ soloMs = unmeasuredMs, gpus }: Task, share: number): number {
   return Math.max(1, share * soloMs * gpus);
-}
-
-/** The longest first that would end after all others, then by the time of their turn. */
-function byTurn(one: Turn, other: Turn): number {
-  if (one.isCritical !== other.isCritical) return one.isCritical ? -1 : 1;
-  if (one.isUrgent !== other.isUrgent) return one.isUrgent === true ? -1 : 1;
-  if (one.isUrgent !== true && process.env.ORDER !== 'due') return lengthOf(one.task) - lengthOf(other.task) || one.task.arrivedAt - other.task.arrivedAt;
-  return one.at - other.at || one.task.arrivedAt - other.task.arrivedAt;
-}
-
-function lengthOf({ soloMs = unmeasuredMs }: Task): number {
-  return soloMs;
-}
-
-/** Marks the strict tasks that must go first, lest one of them miss its deadline: up to the last that has no slack left. */
-function markUrgent(turns: readonly Turn[], at: number, gpus: number): void {
-  if (process.env.ORDER === 'due') return;
-  const M = Number(process.env.MARGIN ?? 1);
-  const strict = turns.filter(({ task }) => task.sloMs !== undefined);
-  if (strict.length === 0) return;
-  strict.sort((one, other) => one.at - other.at);
-  const mean = turns.reduce((s, { task }) => s + lengthOf(task), 0) / turns.length;
-  let workMs = 0;
-  let last = -1;
-  for (const [index, { task, at: due }] of strict.entries()) {
-    const ms = (task.startMs ?? 0) + lengthOf(task);
-    if (at + ms > due) continue;
-    if (at + workMs / gpus + ms * Number(process.env.SLACK ?? 1) + M * mean >= due) last = index;
-    workMs += ms * task.gpus;
-  }
-  for (const turn of strict.slice(0, last + 1)) if (at + lengthOf(turn.task) <= turn.at) turn.isUrgent = true;
 }
 
 function turnCost({ task }: Turn): number {
@@ -380,11 +320,6 @@ function horizonAt(queues: readonly SubQueue[], waiting: readonly Task[], at: nu
   }
   if (load >= 1) return Infinity;
   return at + Math.max(longestMs, workMs / (queues.length * (1 - load)));
-}
-
-/** Whether a task would end after all others if it did not start now: it is as long as all of the rest takes the GPUs. */
-function isCritical(task: Task, at: number, horizon: number): boolean {
-  return at + (task.soloMs ?? 0) >= horizon;
 }
 
 /** State of an ArrivalLoad. */

@@ -1,0 +1,134 @@
+// The order in which FaaShare's queue serves waiting tasks, before namespaces take turns.
+import { deadlineAt } from '../view/view.js';
+import type { RunningTask, Task } from '../view/view.js';
+import { sufficientShare, unmeasuredMs } from './sub-queue.js';
+
+/** A task in its turn. */
+export interface Turn {
+  task: Task;
+  /** No task overtakes it: GPUs are kept for it. */
+  isOverdue: boolean;
+  /** Whether it would end after all others if it did not start now. */
+  isCritical: boolean;
+  /** Turns are ordered by rank, then by key, then by arrival. */
+  rank: number;
+  /** A time or a duration, ms. */
+  key: number;
+}
+
+/** Settings of the order. */
+export interface TurnSettings {
+  /** Shortest wait after which a task is overdue, ms. */
+  bestEffortMs: number;
+  /** Part of the GPUs, 0 to 1, that overdue best effort takes at most while a strict task waits that can meet its SLO. */
+  overduePart: number;
+}
+
+/** What the order is computed from. */
+interface Queued {
+  tasks: readonly Task[];
+  /** Everything that runs, on each of its GPUs. */
+  running: readonly RunningTask[];
+  /** How many there are. */
+  gpus: number;
+  /** Now, ms. */
+  at: number;
+  /** When all that runs and waits will have ended, ms. */
+  horizonAt: number;
+}
+
+const ranks = { critical: 0, urgent: 1, shortest: 2, overdue: 3, behindOverdue: 4 } as const;
+
+/** A best-effort task is overdue after so many times its solo time (an SLO in the paper's experiments, section IX-A). */
+const bestEffortFactor = 4;
+
+/**
+ * The turns of waiting tasks, in two parts that are served one after the other: overdue tasks by arrival, then the others.
+ * Of those, first the longest task, if it would end after all others; then strict tasks that miss their SLO unless they go
+ * by deadline now; then the shortest. Overdue best effort beyond `overduePart` of the GPUs stays among the others, behind
+ * strict tasks and before younger best effort.
+ */
+export function turnsOf(queued: Queued, settings: TurnSettings): { overdue: Turn[]; others: Turn[] } {
+  const { tasks, running, gpus, at, horizonAt } = queued;
+  const late = tasks.filter((task) => isOverdue(task, at, settings));
+  late.sort((one, other) => one.arrivedAt - other.arrivedAt);
+  let left = tasks.some((task) => canMeet(task, at))
+    ? settings.overduePart * gpus - heldByOverdue(running, settings)
+    : Infinity;
+  const overdue: Turn[] = [];
+  const first = new Set<Task>();
+  for (const task of late) {
+    if (task.sloMs === undefined && left <= 0) continue;
+    first.add(task);
+    overdue.push({ task, isOverdue: true, isCritical: isCritical(task, at, horizonAt), rank: 0, key: task.arrivedAt });
+    if (task.sloMs === undefined) left -= task.gpus * (task.share ?? sufficientShare(task));
+  }
+  const others = tasks.filter((task) => !first.has(task));
+  const urgent = urgentOf(others, gpus, at);
+  const waitsBehind = new Set(late.filter((task) => !first.has(task)));
+  const turns = others.map((task): Turn => {
+    const isLongest = isCritical(task, at, horizonAt);
+    const rank = isLongest ? ranks.critical : urgent.has(task) ? ranks.urgent : rankAmong(task, waitsBehind);
+    return { task, isOverdue: false, isCritical: isLongest, rank, key: keyOf(task, rank) };
+  });
+  turns.sort((one, other) => one.rank - other.rank || one.key - other.key || one.task.arrivedAt - other.task.arrivedAt);
+  return { overdue, others: turns };
+}
+
+/** Whether a task has waited for so long that no other may overtake it: max(30 s, 2 · SLO), for best effort 4 · solo time. */
+function isOverdue({ arrivedAt, sloMs, soloMs = 0 }: Task, at: number, { bestEffortMs }: TurnSettings): boolean {
+  const bound = sloMs === undefined ? bestEffortFactor * soloMs : 2 * sloMs;
+  return at - arrivedAt >= Math.max(bestEffortMs, bound);
+}
+
+/** Whether a strict task can end in time, alone on a GPU from now on. */
+function canMeet(task: Task, at: number): boolean {
+  return task.sloMs !== undefined && at + lengthOf(task) <= deadlineAt(task);
+}
+
+/** Shares of best effort that runs and was overdue when it started. */
+function heldByOverdue(running: readonly RunningTask[], settings: TurnSettings): number {
+  let held = 0;
+  for (const { task, share, startedAt } of running) {
+    if (task.sloMs === undefined && isOverdue(task, startedAt, settings)) held += share;
+  }
+  return held;
+}
+
+/**
+ * Strict tasks that have to go by deadline: up to the last one that would start too late after those before it, with time
+ * for one more task in front (a run is not interrupted).
+ */
+function urgentOf(tasks: readonly Task[], gpus: number, at: number): Set<Task> {
+  const strict = tasks.filter((task) => canMeet(task, at));
+  if (strict.length === 0) return new Set();
+  strict.sort((one, other) => deadlineAt(one) - deadlineAt(other));
+  const oneMs = tasks.reduce((sum, task) => sum + lengthOf(task), 0) / tasks.length;
+  let workMs = 0;
+  let end = 0;
+  for (const [index, task] of strict.entries()) {
+    if (at + workMs / gpus + lengthOf(task) + oneMs >= deadlineAt(task)) end = index + 1;
+    workMs += lengthOf(task) * task.gpus;
+  }
+  return new Set(strict.slice(0, end));
+}
+
+function rankAmong(task: Task, waitsBehind: ReadonlySet<Task>): number {
+  if (waitsBehind.size === 0 || task.sloMs !== undefined) return ranks.shortest;
+  return waitsBehind.has(task) ? ranks.overdue : ranks.behindOverdue;
+}
+
+function keyOf(task: Task, rank: number): number {
+  if (rank === ranks.urgent) return deadlineAt(task);
+  return rank === ranks.overdue ? task.arrivedAt : lengthOf(task);
+}
+
+/** Time alone with its start, ms. */
+function lengthOf({ soloMs = unmeasuredMs, startMs = 0 }: Task): number {
+  return startMs + soloMs;
+}
+
+/** Whether a task would end after all others if it did not start now: it is as long as all of the rest takes the GPUs. */
+function isCritical({ soloMs = 0 }: Task, at: number, horizonAt: number): boolean {
+  return at + soloMs >= horizonAt;
+}
