@@ -9,6 +9,7 @@ import type { IdleInstance } from '@gpuwhisk/gpu/view/view';
 import { connectApi, type Api } from '../api.js';
 import type { BenchContext, Measurement } from '../bench.js';
 import { metricsOf, type ReplayMetrics } from '../replay/metrics.js';
+import { lanesOf } from '../replay/setting.js';
 import { startPlatform } from '../servers.js';
 import { readStandInModel } from '../stand-in-model.js';
 import { median, percentile } from '../statistics.js';
@@ -157,7 +158,7 @@ export function predict(
   const gpus = idle.length;
   const cluster = { gpus, type, mode: 'mps', memoryMiB, perNode: gpus, kept: { warmMs, initial: idle } } as const;
   const run = replay(jobs, alike(cluster), truth, policy, seededRandom(1));
-  return metricsOf(run, jobs.filter(({ task }) => task.sloMs !== undefined).length, defaultBestEffortMs);
+  return metricsOf(run, jobs.filter(({ task }) => task.sloMs !== undefined).length, defaultBestEffortMs, lanesOf(gpus));
 }
 
 /** Results of a trace on the platform or in the simulator. Times in ms. */

@@ -5,7 +5,7 @@ import { waitsOf } from './metrics.js';
 
 const job = (arrivedAt: number, startedAt: number, ranMs: number, sloMs?: number): FinishedJob => ({
   job: {
-    task: taskOf('t', { arrivedAt, ...(sloMs !== undefined && { sloMs }) }),
+    task: taskOf('t', { arrivedAt, soloMs: 1, ...(sloMs !== undefined && { sloMs }) }),
     workload: 'w',
     soloMs: 1,
     startMs: 0,
@@ -16,17 +16,18 @@ const job = (arrivedAt: number, startedAt: number, ranMs: number, sloMs?: number
 });
 
 test('a job that starts within its bound has waited for less than that', () => {
-  expect(waitsOf([job(0, 5, 10)], 10)).toEqual({ longestWaitMs: 5, overdue: 0, waitOverBound: 0.25 });
+  expect(waitsOf([job(0, 5, 10)], 10, 1)).toEqual({ longestWaitMs: 5, overdue: 0, waitOverBound: 0.25 });
 });
 
-test('an overdue job may wait for what is overdue before it, each for the longest run', () => {
+test('an overdue job may wait for the runs of jobs overdue before it, and for the longest run', () => {
   // The second is overdue at 11 and the first at 10; both still wait then.
-  const found = waitsOf([job(0, 20, 10), job(1, 30, 5)], 10);
-  expect(found).toEqual({ longestWaitMs: 29, overdue: 1, waitOverBound: 20 / 20 });
-  expect(waitsOf([job(0, 100, 10)], 10).waitOverBound).toBe(5);
+  const jobs = [job(0, 20, 10), job(1, 46, 5)];
+  expect(waitsOf(jobs, 10, 1)).toEqual({ longestWaitMs: 45, overdue: 1, waitOverBound: 45 / 30 });
+  expect(waitsOf(jobs, 10, 2).waitOverBound).toBe(45 / 25);
+  expect(waitsOf([job(0, 100, 10)], 10, 1).waitOverBound).toBe(5);
 });
 
-test('twice the SLO counts where it is more', () => {
-  expect(waitsOf([job(0, 50, 10, 100)], 10)).toMatchObject({ overdue: 0, waitOverBound: 50 / 210 });
-  expect(waitsOf([], 10)).toEqual({ longestWaitMs: 0, overdue: 0, waitOverBound: 0 });
+test('a strict job is overdue when its SLO has passed at the earliest', () => {
+  expect(waitsOf([job(0, 50, 10, 100)], 10, 1)).toMatchObject({ overdue: 0, waitOverBound: 50 / 110 });
+  expect(waitsOf([], 10, 1)).toEqual({ longestWaitMs: 0, overdue: 0, waitOverBound: 0 });
 });

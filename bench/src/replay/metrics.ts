@@ -27,13 +27,14 @@ export interface ReplayMetrics extends Waits {
 }
 
 /**
- * The metrics of a replay in which at least one job has finished. `withSlo`: jobs with an SLO; `bestEffortMs`: wait
- * after which a best-effort job is not overtaken.
+ * The metrics of a replay in which at least one job has finished. `withSlo`: jobs with an SLO; `bestEffortMs` and
+ * `lanes`: as in `waitsOf`.
  */
 export function metricsOf(
   { finished, refused, totals }: ReplayRun,
   withSlo: number,
   bestEffortMs: number,
+  lanes: number,
 ): ReplayMetrics {
   const jct = finished.map(({ job, finishedAt }) => finishedAt - job.task.arrivedAt);
   const first = Math.min(...finished.map(({ job }) => job.task.arrivedAt));
@@ -58,7 +59,7 @@ export function metricsOf(
     utilisation: totals.usedMs / totals.gpuMs,
     fragmentation: totals.freeMiBMs === 0 ? 0 : totals.strandedMiBMs / totals.freeMiBMs,
     gpuHours: totals.occupiedMs / 3_600_000,
-    ...waitsOf(finished, bestEffortMs),
+    ...waitsOf(finished, bestEffortMs, lanes),
   };
 }
 
@@ -73,18 +74,18 @@ interface Waits {
 }
 
 /**
- * Waiting times of finished jobs. A job is overdue after max(2 · SLO, `bestEffortMs`) and is then not overtaken. Its
- * bound adds the longest run of the replay for the job itself and for each job that was overdue earlier and still
- * waits: GPUs kept for a job first end their running work.
+ * Waiting times of finished jobs. FaaShare's queue lets no job overtake an overdue one: best effort is overdue after
+ * max(4 · solo time, `bestEffortMs`), and a strict job becomes best effort when its SLO has passed. From then on the bound
+ * is stated as work ahead: the runs of the jobs that were overdue earlier and still wait, on `lanes` GPUs, and the
+ * longest run of the replay, which the GPU that is kept for the job may have to end first.
  */
-export function waitsOf(finished: readonly FinishedJob[], bestEffortMs: number): Waits {
+export function waitsOf(finished: readonly FinishedJob[], bestEffortMs: number, lanes: number): Waits {
   const longestRunMs = Math.max(0, ...finished.map(({ startedAt, finishedAt }) => finishedAt - startedAt));
-  const jobs = finished.map(({ job: { task }, startedAt }) => ({
-    waitMs: startedAt - task.arrivedAt,
-    startedAt,
-    overdueMs: Math.max(2 * (task.sloMs ?? 0), bestEffortMs),
-    overdueAt: task.arrivedAt + Math.max(2 * (task.sloMs ?? 0), bestEffortMs),
-  }));
+  const jobs = finished.map(({ job: { task }, startedAt, finishedAt }) => {
+    const overdueMs = Math.max(task.sloMs ?? 0, 4 * (task.soloMs ?? 0), bestEffortMs);
+    const waitMs = startedAt - task.arrivedAt;
+    return { waitMs, startedAt, runMs: finishedAt - startedAt, overdueMs, overdueAt: task.arrivedAt + overdueMs };
+  });
   let [longestWaitMs, overdue, waitOverBound] = [0, 0, 0];
   for (const one of jobs) {
     longestWaitMs = Math.max(longestWaitMs, one.waitMs);
@@ -92,8 +93,8 @@ export function waitsOf(finished: readonly FinishedJob[], bestEffortMs: number):
       other !== one && other.overdueAt <= one.overdueAt && other.startedAt > one.overdueAt;
     const isOverdue = one.waitMs > one.overdueMs;
     if (isOverdue) overdue += 1;
-    const before = isOverdue ? jobs.filter(isBefore).length : 0;
-    waitOverBound = Math.max(waitOverBound, one.waitMs / (one.overdueMs + (before + 1) * longestRunMs));
+    const aheadMs = isOverdue ? jobs.filter(isBefore).reduce((sum, { runMs }) => sum + runMs, 0) : 0;
+    waitOverBound = Math.max(waitOverBound, one.waitMs / (one.overdueMs + longestRunMs + aheadMs / lanes));
   }
   return { longestWaitMs, overdue: jobs.length === 0 ? 0 : overdue / jobs.length, waitOverBound };
 }

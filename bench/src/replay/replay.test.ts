@@ -96,7 +96,7 @@ describe('the simulator', () => {
       { gpus: 1, jobs: 2, length: 1, startMs: 0, sloFactor: 4 },
     );
     const run = replay(jobs, alike(cluster), turns, one, seededRandom(1));
-    expect(metricsOf(run, 2, 30_000)).toMatchObject({
+    expect(metricsOf(run, 2, 30_000, 1)).toMatchObject({
       makespanMs: 200,
       jctMs: 150,
       violations: 0.5,

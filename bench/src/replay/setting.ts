@@ -1,5 +1,6 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
+import { subQueueDefaults } from '@gpuwhisk/gpu/order/sub-queue-plan';
 import { makePolicy, type PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import type { SlowdownPredictor, CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
@@ -65,6 +66,11 @@ export interface Known {
 /** The bound on waiting of FaaShare's queue, ms. */
 function bestEffortMsOf({ bestEffortMs, length }: Scenario): number {
   return bestEffortMs ?? defaultBestEffortMs * length;
+}
+
+/** GPUs that overdue jobs may always take. */
+export function lanesOf(gpus: number): number {
+  return Math.max(1, gpus * subQueueDefaults.overduePart);
 }
 
 /** Profiles, trains and searches shares under each of the setting's truths. */
@@ -147,7 +153,7 @@ export function runSeed(
   const cluster = alike({ ...setting.cluster, gpus: scenario.gpus });
   const run = replay(jobs, cluster, truth, policy, seededRandom(seed + 2), () => performance.now());
   const withSlo = jobs.filter(({ task }) => task.sloMs !== undefined).length;
-  return { metrics: metricsOf(run, withSlo, bestEffortMsOf(scenario)), run };
+  return { metrics: metricsOf(run, withSlo, bestEffortMsOf(scenario), lanesOf(scenario.gpus)), run };
 }
 
 const mostRemembered = 200_000;

@@ -2,6 +2,7 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- an outlook has an end for each running task and member, in their order */
 import type { Task } from '../view/view.js';
 import type { Refusal } from '../place/fact-filters.js';
+import { keptForAnother } from '../view/decision.js';
 import { add, copyOf, memberOf, membersOf, outlookOf, hasRoom, remove } from './sub-queue.js';
 import type { Member, Outlook, SubQueue } from './sub-queue.js';
 import { needMiB } from '../place/gpu-account.js';
@@ -14,6 +15,8 @@ export interface Prospect {
   turnAt: number;
   /** Tasks behind it for each GPU, those that are expected included. */
   behind: number;
+  /** When another task may start for which the GPU is kept; undefined: it is kept for none. */
+  endBy?: number | undefined;
 }
 
 /**
@@ -29,6 +32,7 @@ export function joinIfBetter(queue: SubQueue, task: Task, prospect: Prospect, mi
   add(tried, member);
   const after = outlookOf(tried);
   if (after.late > before.late) return lateness(tried, before, after);
+  if (prospect.endBy !== undefined && !isDoneBy(prospect.endBy, queue, after)) return keptForAnother;
   if (queue.busy > 0) {
     const latestAt = Math.max(prospect.horizonAt, before.lastAt);
     if (after.lastAt > latestAt) {
@@ -40,6 +44,16 @@ export function joinIfBetter(queue: SubQueue, task: Task, prospect: Prospect, mi
   }
   Object.assign(queue, tried);
   return undefined;
+}
+
+/** Part of the time until a kept GPU is free by which work that is put there may delay it. */
+const backfillDelay = 0.02;
+
+/** Whether the newcomer, the last one, has ended by then, and the first of the others ends hardly later than without it. */
+function isDoneBy(endBy: number, { startsAt }: SubQueue, { endsAt }: Outlook): boolean {
+  const newcomerAt = endsAt.at(-1) ?? -Infinity;
+  const othersAt = Math.min(...endsAt.slice(0, -1));
+  return newcomerAt <= endBy && othersAt <= endBy + backfillDelay * (endBy - startsAt);
 }
 
 /** Of the members that are late only beside the newcomer, which is the last one, the first. */

@@ -6,7 +6,7 @@ import { gangFor, obstacle, gpusToKeep } from '../place/gpu-account.js';
 import type { Holdings } from './namespace-fairness.js';
 import { joinIfBetter } from './sub-queue-moves.js';
 import type { Prospect } from './sub-queue-moves.js';
-import { add, copyOf, hasRoom, isWarmOn, laterQueueOn, memberOf, outlookOf } from './sub-queue.js';
+import { add, copyOf, hasRoom, isWarmOn, laterQueueOn, memberOf, outlookOf, unmeasuredMs } from './sub-queue.js';
 import type { SubQueue } from './sub-queue.js';
 
 /** What a plan goes by. */
@@ -36,7 +36,8 @@ export class FirstQueues {
   readonly rejected: TaskRejection[] = [];
   /** Rejections of each task. */
   private readonly told = new Map<string, number>();
-  private readonly kept = new Set<SubQueue>();
+  /** Sub-queues that are kept for a task, each with the time until which others may use it, ms. */
+  private readonly kept = new Map<SubQueue, number>();
   /** Predictions that were against a task. */
   private readonly failures = new Map<SubQueue, number>();
   /** Tasks whose turn has come and that wait. */
@@ -84,7 +85,7 @@ export class FirstQueues {
       task,
     );
     if (this.kept.size > 0 && this.kept.size + gpus.length > this.maxKept) return;
-    for (const gpu of gpus) this.kept.add(gpu);
+    this.keep(gpus);
   }
 
   /** Keeps the GPU that is predicted to be free first for a task that all others would wait for in the end. */
@@ -95,7 +96,16 @@ export class FirstQueues {
       if (this.kept.has(queue) || gpusToKeep([queue], task).length === 0) continue;
       if (soonest === undefined || outlookOf(queue).lastAt < outlookOf(soonest).lastAt) soonest = queue;
     }
-    if (soonest !== undefined) this.kept.add(soonest);
+    if (soonest !== undefined) this.keep([soonest]);
+  }
+
+  /** Keeps GPUs for one task, which cannot start before a run has ended on each of them. */
+  private keep(queues: readonly SubQueue[]): void {
+    const firstEnds = queues.map((queue) => {
+      const { endsAt } = outlookOf(queue);
+      return endsAt.length === 0 ? queue.startsAt : Math.min(...endsAt);
+    });
+    for (const queue of queues) this.kept.set(queue, Math.max(...firstEnds));
   }
 
   /** When a GPU will be free for the task whose turn it is: each that waits takes one. */
@@ -109,7 +119,7 @@ export class FirstQueues {
   private addToOne(task: Task, prospect: Prospect, fit: readonly FitQueue[]): boolean {
     for (const [at, one] of fit.slice(0, maxTries).entries()) {
       const { queue } = one;
-      const problem = this.addTo(queue, task, prospect);
+      const problem = this.addTo(queue, task, { ...prospect, endBy: this.kept.get(queue) });
       if (problem === undefined) {
         for (const other of fit.slice(at + 1, mostRejections)) this.reject(task, other.queue, outranked(other, one));
         return true;
@@ -149,7 +159,7 @@ export class FirstQueues {
     const fit: FitQueue[] = [];
     const isLastEmpty = this.queues.filter(({ busy }) => busy === 0).length === 1;
     for (const queue of this.queues) {
-      const problem = this.kept.has(queue) ? keptForAnother : (obstacle(queue, task) ?? this.closed(queue));
+      const problem = this.isClosedTo(queue, task) ? keptForAnother : (obstacle(queue, task) ?? this.closed(queue));
       if (problem !== undefined) {
         this.reject(task, queue, problem);
         continue;
@@ -176,6 +186,13 @@ export class FirstQueues {
     return fit;
   }
 
+  /** Whether a sub-queue is kept for another task that could start before this one would end (EASY backfilling). */
+  private isClosedTo(queue: SubQueue, task: Task): boolean {
+    const until = this.kept.get(queue);
+    if (until === undefined) return false;
+    return task.gpus > 1 || !(queue.startsAt + memberOf(task, queue).startMs + lengthMs(task) <= until);
+  }
+
   /** One that several did not pass in is asked no more. */
   private closed(queue: SubQueue): Refusal | undefined {
     const failed = this.failures.get(queue) ?? 0;
@@ -189,6 +206,10 @@ export class FirstQueues {
     this.told.set(id, told + 1);
     this.rejected.push({ task: id, what: gpu.id, ...why });
   }
+}
+
+function lengthMs({ soloMs = unmeasuredMs }: Task): number {
+  return soloMs;
 }
 
 const keptForOthers = 'the last free GPU is kept for namespaces that hold less';

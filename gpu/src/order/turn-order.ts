@@ -43,15 +43,16 @@ const ranks = { critical: 0, urgent: 1, shortest: 2, overdue: 3, behindOverdue: 
 const bestEffortFactor = 4;
 
 /**
- * The turns of waiting tasks, in two parts that are served one after the other: overdue tasks by arrival, then the others.
+ * The turns of waiting tasks, in two parts that are served one after the other: overdue tasks, the first to become
+ * overdue first, then the others.
  * Of those, first the longest task, if it would end after all others; then strict tasks that miss their SLO unless they go
  * by deadline now; then the shortest. Overdue best effort beyond `overduePart` of the GPUs stays among the others, behind
  * strict tasks and before younger best effort.
  */
 export function turnsOf(queued: Queued, settings: TurnSettings): { overdue: Turn[]; others: Turn[] } {
   const { tasks, running, gpus, at, horizonAt } = queued;
-  const late = tasks.filter((task) => isOverdue(task, at, settings));
-  late.sort((one, other) => one.arrivedAt - other.arrivedAt);
+  const late = tasks.filter((task) => overdueAt(task, settings) <= at);
+  late.sort((one, other) => overdueAt(one, settings) - overdueAt(other, settings));
   let left = tasks.some((task) => canMeet(task, at))
     ? settings.overduePart * gpus - heldByOverdue(running, settings)
     : Infinity;
@@ -60,25 +61,30 @@ export function turnsOf(queued: Queued, settings: TurnSettings): { overdue: Turn
   for (const task of late) {
     if (task.sloMs === undefined && left <= 0) continue;
     first.add(task);
-    overdue.push({ task, isOverdue: true, isCritical: isCritical(task, at, horizonAt), rank: 0, key: task.arrivedAt });
+    overdue.push({
+      task,
+      isOverdue: true,
+      isCritical: isCritical(task, at, horizonAt),
+      rank: 0,
+      key: overdueAt(task, settings),
+    });
     if (task.sloMs === undefined) left -= task.gpus * (task.share ?? sufficientShare(task));
   }
   const others = tasks.filter((task) => !first.has(task));
   const urgent = urgentOf(others, gpus, at);
-  const waitsBehind = new Set(late.filter((task) => !first.has(task)));
+  const waitsBehind = new Map(late.filter((task) => !first.has(task)).map((task) => [task, overdueAt(task, settings)]));
   const turns = others.map((task): Turn => {
     const isLongest = isCritical(task, at, horizonAt);
     const rank = isLongest ? ranks.critical : urgent.has(task) ? ranks.urgent : rankAmong(task, waitsBehind);
-    return { task, isOverdue: false, isCritical: isLongest, rank, key: keyOf(task, rank) };
+    return { task, isOverdue: false, isCritical: isLongest, rank, key: keyOf(task, rank, waitsBehind) };
   });
   turns.sort((one, other) => one.rank - other.rank || one.key - other.key || one.task.arrivedAt - other.task.arrivedAt);
   return { overdue, others: turns };
 }
 
-/** Whether a task has waited for so long that no other may overtake it: max(30 s, 2 · SLO), for best effort 4 · solo time. */
-function isOverdue({ arrivedAt, sloMs, soloMs = 0 }: Task, at: number, { bestEffortMs }: TurnSettings): boolean {
-  const bound = sloMs === undefined ? bestEffortFactor * soloMs : 2 * sloMs;
-  return at - arrivedAt >= Math.max(bestEffortMs, bound);
+/** From when on no other task overtakes it, ms: max(30 s, 2 · SLO) after its arrival, for best effort max(30 s, 4 · solo). */
+function overdueAt({ arrivedAt, sloMs, soloMs = 0 }: Task, { bestEffortMs }: TurnSettings): number {
+  return arrivedAt + Math.max(bestEffortMs, sloMs === undefined ? bestEffortFactor * soloMs : 2 * sloMs);
 }
 
 /** Whether a strict task can end in time, alone on a GPU from now on. */
@@ -90,7 +96,7 @@ function canMeet(task: Task, at: number): boolean {
 function heldByOverdue(running: readonly RunningTask[], settings: TurnSettings): number {
   let held = 0;
   for (const { task, share, startedAt } of running) {
-    if (task.sloMs === undefined && isOverdue(task, startedAt, settings)) held += share;
+    if (task.sloMs === undefined && overdueAt(task, settings) <= startedAt) held += share;
   }
   return held;
 }
@@ -113,14 +119,14 @@ function urgentOf(tasks: readonly Task[], gpus: number, at: number): Set<Task> {
   return new Set(strict.slice(0, end));
 }
 
-function rankAmong(task: Task, waitsBehind: ReadonlySet<Task>): number {
+function rankAmong(task: Task, waitsBehind: ReadonlyMap<Task, number>): number {
   if (waitsBehind.size === 0 || task.sloMs !== undefined) return ranks.shortest;
   return waitsBehind.has(task) ? ranks.overdue : ranks.behindOverdue;
 }
 
-function keyOf(task: Task, rank: number): number {
+function keyOf(task: Task, rank: number, overdue: ReadonlyMap<Task, number>): number {
   if (rank === ranks.urgent) return deadlineAt(task);
-  return rank === ranks.overdue ? task.arrivedAt : lengthOf(task);
+  return (rank === ranks.overdue ? overdue.get(task) : undefined) ?? lengthOf(task);
 }
 
 /** Time alone with its start, ms. */
