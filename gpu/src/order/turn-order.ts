@@ -101,19 +101,19 @@ function heldByOverdue(running: readonly RunningTask[], settings: TurnSettings):
   return held;
 }
 
-/**
- * Strict tasks that have to go by deadline: up to the last one that would start too late after those before it, with time
- * for one more task in front (a run is not interrupted).
- */
+/** Slack that makes a strict task urgent, in mean times alone of the waiting tasks: the rest of a run that goes first. */
+const urgentSlack = 0.5;
+
+/** Strict tasks that have to go by deadline: up to the last one that would end too late after those before it. */
 function urgentOf(tasks: readonly Task[], gpus: number, at: number): Set<Task> {
   const strict = tasks.filter((task) => canMeet(task, at));
   if (strict.length === 0) return new Set();
   strict.sort((one, other) => deadlineAt(one) - deadlineAt(other));
-  const oneMs = tasks.reduce((sum, task) => sum + lengthOf(task), 0) / tasks.length;
+  const slackMs = (urgentSlack * tasks.reduce((sum, task) => sum + lengthOf(task), 0)) / tasks.length;
   let workMs = 0;
   let end = 0;
   for (const [index, task] of strict.entries()) {
-    if (at + workMs / gpus + lengthOf(task) + oneMs >= deadlineAt(task)) end = index + 1;
+    if (at + workMs / gpus + lengthOf(task) + slackMs >= deadlineAt(task)) end = index + 1;
     workMs += lengthOf(task) * task.gpus;
   }
   return new Set(strict.slice(0, end));

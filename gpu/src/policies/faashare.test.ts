@@ -18,14 +18,32 @@ const decide = (snapshot: Partial<View>, policy = make(), event: SchedulingEvent
 const where = ({ starts }: Decision): unknown[] => starts.map(({ task, gpu, share }) => [task, gpu, share]);
 
 describe('order', () => {
-  test('goes by SLO, and best effort among it by four times its length', () => {
+  test('goes by deadline while a strict task could be late, and else by length', () => {
+    const busy = gpuOf('g0', { mode: 'exclusive', running: [runningTask(profiledTask('r', 5000, 1), 1)] });
     const waiting = [
-      profiledTask('long', 1000, 0.1),
-      profiledTask('lax', 900, 0.1, { sloMs: 3500 }),
-      profiledTask('short', 800, 0.1),
-      profiledTask('urgent', 900, 0.1, { sloMs: 2000 }),
+      profiledTask('long', 1000, 1),
+      profiledTask('lax', 900, 1, { sloMs: 60_000 }),
+      profiledTask('short', 800, 1),
+      profiledTask('late', 950, 1, { sloMs: 2000 }),
+      profiledTask('urgent', 1000, 1, { sloMs: 1100 }),
     ];
-    expect(decide({ gpus: [], waiting }).order).toEqual(['urgent', 'short', 'lax', 'long']);
+    expect(decide({ gpus: [busy], waiting }).order).toEqual(['urgent', 'late', 'short', 'lax', 'long']);
+  });
+
+  test('overdue best effort takes a quarter of the GPUs while strict tasks wait that can be in time', () => {
+    const at = 30_000;
+    const gpus = ['g0', 'g1', 'g2', 'g3', 'g4', 'g5', 'g6', 'g7'].map((id) => gpuOf(id, { mode: 'exclusive' }));
+    const old = [1, 2, 3, 4].map((n) => profiledTask(`old${n}`, 100, 1, { arrivedAt: n - 4 }));
+    const strict = Array.from({ length: 8 }, (_, n) => profiledTask(`s${n}`, 100, 1, { arrivedAt: at, sloMs: 150 }));
+    const started = (waiting: Task[]): string[] => decide({ at, gpus, waiting }).starts.map(({ task }) => task);
+    expect(started([...old, ...strict]).filter((id) => id.startsWith('old'))).toEqual(['old1', 'old2']);
+    expect(started(old)).toHaveLength(4);
+    // Those that run count, and the others wait in the order in which they became overdue.
+    const running = [1, 2].map((n) => runningTask(profiledTask(`old${n}`, 100, 1), 1, at));
+    const taken = gpus.map((gpu, n) => ({ ...gpu, running: running.slice(n, n + 1) }));
+    const rest = decide({ at: at + 10, gpus: taken, waiting: [...old.slice(2), ...strict] });
+    expect(rest.starts.map(({ task }) => task)).toEqual(['s0', 's1', 's2', 's3', 's4', 's5']);
+    expect(rest.order).toEqual(['s6', 's7', 'old3', 'old4']);
   });
 
   test('a task that has waited for 30 s is not overtaken in its namespace', () => {
@@ -40,7 +58,7 @@ describe('order', () => {
     const gpus = [gpuOf('g0', { running: [runningTask(profiledTask('r', 1000, 0.2), 0.2)] })];
     const waiting = [
       profiledTask('large', 1000, 0.5, { memoryMiB: 9500 }),
-      profiledTask('small', 10, 0.1, { arrivedAt: 30_000 }),
+      profiledTask('small', 1100, 0.1, { arrivedAt: 30_000 }),
     ];
     const found = decide({ at: 30_000, gpus, waiting });
     expect([found.starts, found.order]).toEqual([[], ['large', 'small']]);
@@ -49,6 +67,16 @@ describe('order', () => {
     });
     const newcomer = { kind: 'arrival', task: 'small' } as const;
     expect(decide({ at: 30_000, gpus, waiting }, make(), newcomer).starts).toEqual([]);
+  });
+
+  test('a kept GPU is lent to a task that ends before the one that it is kept for could start', () => {
+    const at = 30_000;
+    const gpus = [gpuOf('g0', { running: [runningTask(profiledTask('r', 1000, 0.2), 0.2, at)] })];
+    const waiting = [
+      profiledTask('large', 1000, 0.5, { memoryMiB: 9500 }),
+      profiledTask('small', 800, 0.1, { arrivedAt: at }),
+    ];
+    expect(where(decide({ at, gpus, waiting }))).toEqual([['small', 'g0', 0.1]]);
   });
 
   test.each(['exclusive', 'mps'] as const)(
