@@ -19,13 +19,22 @@ export interface Prospect {
   endBy?: number | undefined;
 }
 
+/** A task that was tried in a sub-queue. */
+export interface Joined {
+  queue: SubQueue;
+  /** The sub-queue with the task as its last member. */
+  tried: SubQueue;
+  /** Time until the task's end, and what its neighbours end later for it, ms. */
+  costMs: number;
+}
+
 /**
  * Adds a task, at the share that it fills, if the GPU does better with it: no task misses a deadline for it, the GPU is not
  * the last one to be done, it does more work (by `minGain` of what it does for one task), and what that costs those who
  * run there is no more than what it saves this task and those behind it. One that cannot wait joins where only the first
- * two hold. Gives the condition that fails, or undefined if the task is in.
+ * two hold. Works on a copy; gives it, or the condition that fails.
  */
-export function joinIfBetter(queue: SubQueue, task: Task, prospect: Prospect, minGain: number): Refusal | undefined {
+export function joined(queue: SubQueue, task: Task, prospect: Prospect, minGain: number): Joined | Refusal {
   const before = outlookOf(queue);
   const member = memberOf(task, queue);
   const tried = copyOf(queue);
@@ -42,8 +51,7 @@ export function joinIfBetter(queue: SubQueue, task: Task, prospect: Prospect, mi
     const problem = littleGain(before, after, minGain) ?? dearness(member, before, after, prospect, queue.startsAt);
     if (problem !== undefined && canWait(member, before)) return problem;
   }
-  Object.assign(queue, tried);
-  return undefined;
+  return { queue, tried, costMs: after.sumAt - before.sumAt - queue.startsAt };
 }
 
 /** Part of the time until a kept GPU is free by which work that is put there may delay it. */

@@ -4,8 +4,8 @@ import type { TaskRejection } from '../view/decision.js';
 import type { Refusal } from '../place/fact-filters.js';
 import { gangFor, obstacle, gpusToKeep } from '../place/gpu-account.js';
 import type { Holdings } from './namespace-fairness.js';
-import { joinIfBetter } from './sub-queue-moves.js';
-import type { Prospect } from './sub-queue-moves.js';
+import { joined } from './sub-queue-moves.js';
+import type { Joined, Prospect } from './sub-queue-moves.js';
 import { add, copyOf, hasRoom, isWarmOn, laterQueueOn, memberOf, outlookOf, unmeasuredMs } from './sub-queue.js';
 import type { SubQueue } from './sub-queue.js';
 
@@ -24,10 +24,10 @@ export interface PlanOptions {
   maxLater: number;
 }
 
-/** Sub-queues that a task is tried in by prediction, at most. */
-const maxTries = 2;
+/** Sub-queues that a task is tried in by prediction, at most, those with the least load. */
+const maxTries = 4;
 /** Failed tries to add a task to a sub-queue, at most, in one decision. */
-const maxFailures = 2;
+const maxFailures = 4;
 /** Arrivals are reckoned to leave as much of the GPUs' time free as 1 less this. */
 const maxLoadSeen = 0.95;
 
@@ -116,41 +116,69 @@ export class FirstQueues {
     return this.freeAt[this.waiting]!;
   }
 
+  /** Puts a task where its end, and what its neighbours end later for it, are predicted to sum to the least. */
   private addToOne(task: Task, prospect: Prospect, fit: readonly FitQueue[]): boolean {
-    for (const [at, one] of fit.slice(0, maxTries).entries()) {
-      const { queue } = one;
-      const problem = this.addTo(queue, task, { ...prospect, endBy: this.kept.get(queue) });
-      if (problem === undefined) {
-        for (const other of fit.slice(at + 1, mostRejections)) this.reject(task, other.queue, outranked(other, one));
-        return true;
+    const passing: (FitQueue & { joined: Joined })[] = [];
+    for (const one of fit.slice(0, maxTries)) {
+      const found = this.tryIn(one.queue, task, { ...prospect, endBy: this.kept.get(one.queue) });
+      if (!('reason' in found)) {
+        passing.push({ ...one, joined: found });
+        // Beside no other task it costs least.
+        if (one.queue.busy === 0) break;
+        continue;
       }
-      this.reject(task, queue, problem);
-      this.failures.set(queue, (this.failures.get(queue) ?? 0) + 1);
+      this.reject(task, one.queue, found);
+      this.failures.set(one.queue, (this.failures.get(one.queue) ?? 0) + 1);
     }
-    for (const { queue, load } of fit.slice(maxTries, mostRejections)) {
-      this.reject(task, queue, { reason: 'tasks before it used up the tries', numbers: { load, tried: maxTries } });
+    const [first, ...others] = passing;
+    if (first === undefined) {
+      for (const { queue, load } of fit.slice(maxTries, mostRejections)) {
+        this.reject(task, queue, { reason: 'tasks before it used up the tries', numbers: { load, tried: maxTries } });
+      }
+      return false;
     }
-    return false;
+    const best = others.reduce((one, other) => (other.joined.costMs < one.joined.costMs ? other : one), first);
+    this.commit(best.joined, task);
+    for (const {
+      queue,
+      joined: { costMs },
+    } of passing) {
+      if (queue === best.queue) continue;
+      const reason = 'it and its neighbours would end later than on the chosen one';
+      this.reject(task, queue, { reason, numbers: { costMs, chosenCostMs: best.joined.costMs } });
+    }
+    const tried = new Set(fit.slice(0, maxTries));
+    for (const other of fit.slice(0, mostRejections)) {
+      if (!tried.has(other) || (first.queue.busy === 0 && other.queue !== first.queue)) {
+        this.reject(task, other.queue, outranked(other, best));
+      }
+    }
+    return true;
   }
 
-  /** Gives why a task is not added, or undefined. */
-  private addTo(queue: SubQueue, task: Task, prospect: Prospect): Refusal | undefined {
-    const problem = joinIfBetter(queue, task, prospect, this.options.minGain);
-    const joined = queue.members.at(-1);
-    if (problem === undefined && joined !== undefined) this.holdings.add(task, joined.share);
-    return problem;
+  private tryIn(queue: SubQueue, task: Task, prospect: Prospect): Joined | Refusal {
+    return joined(queue, task, prospect, this.options.minGain);
+  }
+
+  private commit({ queue, tried }: Joined, task: Task): void {
+    Object.assign(queue, tried);
+    const member = queue.members.at(-1);
+    if (member !== undefined) this.holdings.add(task, member.share);
   }
 
   private addToGang(task: Task, prospect: Prospect): boolean {
-    const passing: SubQueue[] = [];
+    const passing = new Map<SubQueue, Joined>();
     for (const { queue } of this.fitting(task)) {
-      const problem = joinIfBetter(copyOf(queue), task, prospect, this.options.minGain);
-      if (problem === undefined) passing.push(queue);
-      else this.reject(task, queue, problem);
+      const found = this.tryIn(queue, task, prospect);
+      if ('reason' in found) this.reject(task, queue, found);
+      else passing.set(queue, found);
     }
-    const gang = gangFor(passing, task);
-    for (const queue of gang ?? []) this.addTo(queue, task, prospect);
-    if (gang === undefined) for (const queue of passing) this.reject(task, queue, tooFewAlike(task));
+    const gang = gangFor([...passing.keys()], task);
+    for (const queue of gang ?? []) {
+      const found = passing.get(queue);
+      if (found !== undefined) this.commit(found, task);
+    }
+    if (gang === undefined) for (const queue of passing.keys()) this.reject(task, queue, tooFewAlike(task));
     return gang !== undefined;
   }
 
