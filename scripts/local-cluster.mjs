@@ -146,7 +146,7 @@ async function startProxy(addresses) {
   };
 }
 
-/** Stores an account with a key that nobody knows yet. */
+/** Stores an account with a new random key. */
 async function createAccount(couchdbUrl, name) {
   const uuid = randomUUID();
   const key = randomBytes(48).toString('base64url');

@@ -31,6 +31,7 @@ if (patterns.length === 0 && !butPassed) {
   const checks = [
     [join(root, 'node_modules', 'eslint', 'bin', 'eslint.js'), '.'],
     [join(root, 'node_modules', 'prettier', 'bin', 'prettier.cjs'), '--check', '--log-level', 'warn', '.'],
+    [join(root, 'scripts', 'lint-words.mjs')],
   ];
   for (const check of checks) if (run(check) !== 0) process.exit(1);
 }

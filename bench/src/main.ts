@@ -7,6 +7,7 @@ import { newCleanup, type Cleanup } from './cleanup.js';
 import { runGpuBench } from './gpu/main.js';
 import { chooseLoad } from './load/choose.js';
 import { BenchDataError } from './data/csv.js';
+import { writeFigures } from './documents/figures.js';
 import { currentCommit, thisMachine } from './machine.js';
 import { commandLine, parseOptions, UsageError, type Options } from './options.js';
 import { benchDir } from './paths.js';
@@ -24,6 +25,7 @@ function usage(): string {
     '         [--idle-seconds N] [--load-seconds N] [--seed N] [--client auto|wrk|autocannon]',
     ...names,
     '  gpu        a GPU, with flags of its own (npm run bench -- gpu --help)',
+    '  figures    writes the figures of bench/results into README.md and docs; a whole run of a bench does so, too',
   ].join('\n');
 }
 
@@ -42,6 +44,7 @@ async function runBench(options: Options, cleanup: Cleanup): Promise<Result> {
   return {
     bench: options.bench,
     commit: await currentCommit(),
+    date: new Date().toISOString().slice(0, 10),
     machine: thisMachine(),
     simulated: bench.simulated ?? false,
     command: commandLine({ ...options, client: load.name.startsWith('wrk') ? 'wrk' : 'autocannon' }),
@@ -71,6 +74,7 @@ async function main(): Promise<number> {
       const folder = join(benchDir, 'results');
       await mkdir(folder, { recursive: true });
       await writeFile(join(folder, `${result.bench}.json`), `${line}\n`);
+      await writeFigures();
     }
     const missed = options.check ? missedBars(result.bench, result.metrics) : [];
     for (const { metric, bound, value } of missed) {
@@ -92,4 +96,5 @@ async function main(): Promise<number> {
 }
 
 const [bench, ...flags] = process.argv.slice(2);
-process.exitCode = bench === 'gpu' ? await runGpuBench(flags) : await main();
+if (bench === 'figures') await writeFigures();
+else process.exitCode = bench === 'gpu' ? await runGpuBench(flags) : await main();

@@ -6,6 +6,8 @@ import type { Machine } from './machine.js';
 export interface Result {
   bench: string;
   commit: string;
+  /** The day on which it was measured, UTC, as 2026-11-24. */
+  date: string;
   machine: Machine;
   /** Whether any part of it ran on a simulated device. */
   simulated: boolean;

@@ -175,7 +175,7 @@ async function probe(cluster: Cluster, action: string, signal: AbortSignal, prob
 
 function p99OfSecond(probes: readonly Probe[], fromMs: number): number {
   const within = probes.filter(({ atMs }) => atMs > fromMs && atMs <= fromMs + windowMs);
-  // Nobody was answered: that is slow.
+  // No caller was answered: that is slow.
   if (within.length === 0) return quietMs;
   return percentile(
     within.map(({ tookMs }) => tookMs),

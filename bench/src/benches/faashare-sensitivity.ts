@@ -101,7 +101,7 @@ export function waits({ setting, known, length, seeds, say }: Prepared): Finding
       { name: 'overload.overdue', value: maxOf(figures, oursName, 'overdue') },
     ],
     text: [
-      `**Waiting: ${gpus} GPUs, Poisson, ${load} times what they can do, nobody overtaken after 30 s (stretched in no way)**`,
+      `**Waiting: ${gpus} GPUs, Poisson, ${load} times what they can do, no task overtaken after 30 s (stretched in no way)**`,
       policyTable(figures),
     ],
   };

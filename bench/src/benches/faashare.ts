@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Bench, Measurement } from '../bench.js';
 import { commandLine } from '../options.js';
-import { benchDir, repositoryDir } from '../paths.js';
+import { benchDir } from '../paths.js';
 import { barChart } from '../replay/experiments/bar-chart.js';
 import { bestOther, gainOver, intervalOf, type Compared, type Figures } from '../replay/experiments/compare.js';
-import { writeResults } from '../replay/experiments/document.js';
 import { paperClaims } from '../replay/experiments/paper-claims.js';
 import { oursName } from '../replay/experiments/policies.js';
 import { figure, type Findings } from '../replay/experiments/report.js';
@@ -79,7 +78,7 @@ export const faashare: Bench = {
     }
     const ratios = measurements.filter(({ name }) => name.endsWith('.waitOverBound')).map(({ value }) => value);
     if (ratios.length > 0) measurements.push({ name: 'waitOverBound', value: Math.max(...ratios) });
-    if (options.parts.length === 0) await writeResults(join(repositoryDir, 'docs/faashare.md'), text.join('\n\n'));
+    if (options.parts.length === 0) await writeFile(join(benchDir, 'results/faashare.md'), `${text.join('\n\n')}\n`);
     return measurements;
   },
 };

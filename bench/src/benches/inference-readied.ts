@@ -34,7 +34,7 @@ interface Request {
 
 /**
  * The first request of an action in a new container, cold and in one that was readied ahead (annotation `warm`: libraries
- * and models loaded, and a picture read, which nobody would make a cold start wait for).
+ * and models loaded, and a picture read, which no cold start would wait for).
  */
 export async function measureReadied(
   api: Api,

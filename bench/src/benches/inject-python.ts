@@ -78,7 +78,7 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
 
 /**
  * `pythonMs`: as `nativeMs`, with numpy loaded. `errorXXSpeedup`: the mean over calls of which XX % crash after their
- * first line, against killing the interpreter at each crash and starting it anew.
+ * first line, against killing the interpreter at each crash and starting it again.
  */
 export async function measurePython({ options, temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
   const place = await PythonPlace.find(temporaryDir);

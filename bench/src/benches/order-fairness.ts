@@ -145,7 +145,7 @@ function play(policy: Policy, tasks: readonly Task[]): Run {
   return { p99Ms: percentile(tookMs, 99), doneMs, askedMs };
 }
 
-/** What each would have if what was done were divided max-min fairly, nobody getting more than was asked for. */
+/** Max-min fair division of the work done; none gets more than it asked for. */
 function fairShares(done: number, asked: readonly number[]): number[] {
   const shares = new Array<number>(asked.length).fill(0);
   const open = new Set(asked.keys());

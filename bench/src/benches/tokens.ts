@@ -51,7 +51,7 @@ async function compare(plain: LineProgram, under: LineProgram, line: string): Pr
   return pairs;
 }
 
-/** `launchNs`: added to a launch by which nobody is held back, on a driver that does nothing but count. */
+/** `launchNs`: added to a launch without a wait, on a driver that does nothing but count. */
 async function measureLaunch(context: BenchContext): Promise<Measurement[]> {
   const server = await startServer(context, 'launch');
   const launcher = compileLauncher(context.temporaryDir);
@@ -129,7 +129,7 @@ async function startStandIn({ temporaryDir, cleanup }: BenchContext): Promise<st
 }
 
 /**
- * `launchLoss` and `computeLoss`: how much slower programs get under tokens that hold nobody back. One launches empty
+ * `launchLoss` and `computeLoss`: how much slower programs get under tokens that never run out. One launches empty
  * kernels, each of which costs its caller 4 us; one computes for half a second at a time.
  */
 async function measureLoss(context: BenchContext): Promise<Measurement[]> {

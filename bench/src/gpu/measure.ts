@@ -28,7 +28,7 @@ export interface GpuRun {
 
 const limits = [10, 25, 50, 75, 100];
 const tokenWorkload = 'matmul:512';
-/** Blocks in 5 ms beyond what any device launches: so that a limit of all holds nobody. */
+/** Blocks in 5 ms beyond what any device launches: so that a limit of all never takes effect. */
 const unlimited = 1_000_000_000;
 
 const metricOf = (workload: string, percent: number): string => `${workload.replace(':', '.')}Ms.${percent}`;

@@ -29,7 +29,7 @@ export interface ReplayMetrics extends Waits {
 
 /**
  * The metrics of a replay in which at least one job has finished. `withSlo`: jobs with an SLO; `bestEffortMs`: after which
- * nobody overtakes a job any more.
+ * no job overtakes another any more.
  */
 export function metricsOf(
   { finished, refused, totals }: ReplayRun,

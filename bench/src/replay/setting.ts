@@ -41,7 +41,7 @@ export interface Scenario {
   length: number;
   startMs: number;
   sloFactor: number;
-  /** After which nobody overtakes a job any more, ms; absent: 30 s, stretched as the jobs are. */
+  /** Wait after which a job is not overtaken any more, ms; absent: 30 s, stretched as the jobs are. */
   bestEffortMs?: number;
 }
 

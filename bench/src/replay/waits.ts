@@ -4,7 +4,7 @@ import type { FinishedJob } from '@gpuwhisk/gpu/simulate/run-totals';
 export interface Waits {
   /** From arrival to start, ms. */
   longestWaitMs: number;
-  /** Part of the jobs that waited for so long that FaaShare has nobody overtake them. */
+  /** Part of the jobs that waited for so long that FaaShare lets no job overtake them. */
   overdue: number;
   /** The longest wait over its bound: above 1, the bound does not hold. */
   waitOverBound: number;

@@ -224,7 +224,7 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
       await withstands([stays, stays, goes, goes], async () => {
         link('controller-1').cut();
         await load.more(40);
-        // Whichever decided about GPUs, somebody does.
+        // Whichever decided about GPUs, one controller does.
         const onGpu = async (): Promise<boolean> => (await stays.invoke('onGpu')).status === 200;
         await until('functions run on GPUs', onGpu, waitMs);
         link('controller-1').mend();

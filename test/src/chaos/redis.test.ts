@@ -51,7 +51,7 @@ const program = fileURLToPath(new URL('../../../standalone/dist/cluster/main.js'
     await rm(dir, { recursive: true });
   }, startMs);
 
-  /** Each controller has actions run, on GPUs too: somebody decides about these, who hears of the node and of ends. */
+  /** Each controller has actions run, on GPUs too: one decides about these and hears of the node and of ends. */
   async function allServe(): Promise<void> {
     for (const [at, caller] of callers.entries()) {
       for (const action of ['load', 'onGpu']) {

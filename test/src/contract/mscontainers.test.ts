@@ -17,7 +17,7 @@ import type { ProcessHarness } from './process-harness.js';
 const reason = !hasLauncher ? 'the sandbox launcher is not built' : !isRoot ? 'sharing needs root' : undefined;
 const suite = reason === undefined ? describe : describe.skip;
 const platform = fileURLToPath(new URL('./platform-process.js', import.meta.url));
-/** What the pairs of these tests run, and nobody else does. */
+/** Run by the pairs of these tests only. */
 const mark = `8${process.pid}.25`;
 
 /** What the body of an async function returned that ran inside, or `{thrown}` with its error's code. */

@@ -72,7 +72,7 @@ function catalogOf(folder: string): RuntimeCatalog {
 
 type HarnessOptions = Partial<ProcessFactoryOptions> & { guestsDir?: string };
 
-/** As openProcessFactory, of an mscontainer factory that makes pairs also where somebody waits. */
+/** As openProcessFactory, of an mscontainer factory that makes pairs also where a job waits. */
 export function openMsContainerFactory(options: HarnessOptions = {}): Promise<ProcessHarness> {
   return openProcessFactory(options, (processes, catalog) => {
     const factory = createMsContainerFactory({ processes, catalog });

@@ -184,7 +184,7 @@ export class ComposingWorld {
     };
   }
 
-  /** Invokes an action for nobody who waits; gives its activation's id. */
+  /** Invokes an action without a waiting caller; gives its activation's id. */
   async submit(composing: ComposingInvoker, name: string): Promise<string> {
     const outcome = await composing.invoke(this.request(name));
     if (outcome.type !== 'accepted') throw new Error('not accepted');

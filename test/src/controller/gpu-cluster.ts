@@ -74,7 +74,7 @@ export class GpuCluster {
   source: QuotaSearchesParts['source'] | undefined;
   /** Called with every decision and the saved view that it was made on; absent: views are not saved. */
   onDecided: GpuPolicyParts['onDecided'];
-  /** The right to decide; set to undefined it is somebody else's. */
+  /** The right to decide; undefined: another controller has it. */
   readonly lease: { epoch: number | undefined } = { epoch: 5 };
   metrics = createMetrics();
   dispatcher!: Dispatcher;

@@ -1,4 +1,4 @@
-// Predictors that are learned anew in the background.
+// Predictors that are retrained in the background.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { configSchema } from '@gpuwhisk/common/config-schema';
 import { openEmbeddedJobs } from '@gpuwhisk/common/jobs/embedded-jobs';

@@ -78,7 +78,7 @@ async function reachNone(api: ApiClient, backend: string): Promise<void> {
 async function crash({ inspect }: ComposeCluster, service: string, whileDown: () => Promise<void>): Promise<void> {
   const before = await inspect(service);
   process.kill(before.pid, 'SIGKILL');
-  // What it is being sent as it ends is lost: nobody may repeat a POST.
+  // A request sent as it ends is lost: no proxy may repeat a POST.
   await until(`${service} has ended`, () => !existsSync(`/proc/${before.pid}`));
   await whileDown();
   const isBack = async (): Promise<boolean> => (await inspect(service)).starts > before.starts;

@@ -7,7 +7,7 @@ import { openDockerFactory } from './docker-harness.js';
 import type { DockerHarness } from './docker-harness.js';
 import type { DockerEngine } from './docker-engine.js';
 
-/** A registry that nobody serves: it refuses at once. */
+/** A registry without a server: it refuses at once. */
 const noRegistry = '127.0.0.1:9';
 
 /** What goes wrong with engines and images. */

@@ -23,7 +23,7 @@ export interface StandIn {
   folder: string;
   socket: string;
   pid: number;
-  /** Has a device meet a fault: `kind` and `xid` as native/cudasim/wire.h has them; `pid` 0: whoever runs. */
+  /** Has a device meet a fault: `kind` and `xid` as native/cudasim/wire.h has them; `pid` 0: the running client. */
   fault(device: number, kind: keyof typeof faultKinds, xid?: number, pid?: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -50,7 +50,7 @@ export class GpuHarness {
   readonly owners = new Map<number, string>();
   /** What the enforcer finds wrong with each place. */
   readonly enforcerProblems = new Map<string, string>();
-  /** Places whose enforcer answers nobody. */
+  /** Places whose enforcer answers no call. */
   readonly enforcerDead = new Set<string>();
   /** Places that the enforcer was asked about. */
   readonly checked: string[] = [];

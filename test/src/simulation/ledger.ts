@@ -78,7 +78,7 @@ export class Ledger {
     this.note(`life ${this.life} starts`);
   }
 
-  /** The process is gone: nobody waits and nothing runs. */
+  /** The process is gone: no caller waits and nothing runs. */
   endLife(how: string): void {
     const life = this.lives[this.life];
     if (life) {

@@ -130,7 +130,7 @@ function observedContainer(
   const leave = (): void => {
     active--;
   };
-  /** Freezing and thawing take a moment, and what comes of both at once nobody knows. */
+  /** Freezing and thawing take a moment, and the result of both at once is not known. */
   const change = async (inEffect: () => Promise<void>): Promise<void> => {
     changing++;
     ledger.check(changing === 1, `container ${inner.id} is frozen and thawed at once`);

@@ -44,7 +44,7 @@ export const plantedBugs: Record<string, PlantedBug> = {
       }),
   },
 
-  /** After a restart nobody knows which activations were started. */
+  /** After a restart no mark tells which activations were started. */
   'run-on-redelivery': {
     marks: (marks) => ({ mark: (id) => marks.mark(id), startedBefore: () => false }),
   },
@@ -135,7 +135,7 @@ export const plantedBugs: Record<string, PlantedBug> = {
     },
   },
 
-  /** An agent takes placements of whoever had the right to decide before. */
+  /** An agent takes placements of the previous decider. */
   'stale-epoch': {
     desk: (desk) => ({ ...desk, admit: (placement, user) => desk.admit({ ...placement, epoch: Infinity }, user) }),
   },

@@ -10,7 +10,7 @@ export interface Seen {
   call: Call;
   /** Its runs in the life that recorded it. */
   runs: readonly Run[];
-  /** An earlier life put a start mark on it. */
+  /** A start mark was put on it before the last restart. */
   markedEarlier: boolean;
 }
 

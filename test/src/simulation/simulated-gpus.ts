@@ -31,7 +31,7 @@ export interface GpuBounds {
   admission: 'best-effort' | 'refuse';
 }
 
-/** What the GPUs of one life are made of. */
+/** Dependencies of the GPUs between two restarts. */
 export interface SimulatedGpuParts {
   hardware: GpuHardware;
   bounds: GpuBounds;
@@ -111,10 +111,10 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
   };
 }
 
-/** Nobody waits for longer than this while every GPU is free: a few looks of the scheduler, and the agent's next row, ms. */
+/** No activation waits for longer than this while every GPU is free: a few looks of the scheduler, and the agent's next row, ms. */
 const longestFreeMs = 3000;
 
-/** Tells whether somebody waits though there is nothing to wait for. */
+/** Tells whether an activation waits though there is nothing to wait for. */
 function stuckQueue(
   { hardware, bus, clock, ledger }: SimulatedGpuParts,
   scheduler: GpuScheduler,

@@ -42,7 +42,7 @@ export function troubledStore(
   };
 }
 
-/** A wall clock that somebody sets. */
+/** A wall clock that is set. */
 export interface SteppedClock extends Clock {
   /** Moves the wall clock; timers and monotonic time go on as before. */
   stepWall(byMs: number): void;

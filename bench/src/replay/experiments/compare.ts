@@ -24,7 +24,7 @@ export function runAll(
 
 /** Ours against one other, or against the best of the others. */
 export interface Gain {
-  /** Whom it is against. */
+  /** The policy that it is compared with. */
   than: string;
   interval: Interval;
   /** Whether the interval lies wholly on the better side; false on the worse one; undefined: it holds neither way. */

@@ -12,7 +12,6 @@ import { invented } from '../workloads/catalogue.js';
 import { measuredTogether } from '../workloads/read-lucid.js';
 import { barChart } from './bar-chart.js';
 import { searchAll } from './exploration.js';
-import { withResults } from './document.js';
 import { oursName } from './policies.js';
 import { perturbed } from './perturb.js';
 
@@ -35,7 +34,7 @@ function entry(name: string, saturation: number, unitMs: number, memoryMiB: numb
   };
 }
 
-/** A world of a few workloads that nobody has measured. */
+/** A world of a few invented workloads. */
 function synthetic(strict: readonly CatalogueEntry[], bestEffort: readonly CatalogueEntry[]): Setting {
   const catalogue = [...strict, ...bestEffort];
   return {
@@ -125,17 +124,6 @@ test('workloads that were all measured together, and with themselves', () => {
   const all = ['a', 'b', 'c'].flatMap((one, i, names) => names.slice(i).map((other) => pair(one, other)));
   expect(measuredTogether([...all, pair('a', 'd'), pair('b', 'd'), pair('c', 'd')]).sort()).toEqual(['a', 'b', 'c']);
   expect(() => measuredTogether([pair('a', 'b')])).toThrow('Fewer than three');
-});
-
-test('results stand between their marks', () => {
-  const marks = [
-    '<!-- results of npm run bench -- faashare: written by it, not by hand -->',
-    '<!-- end of results -->',
-  ] as const;
-  const once = withResults(`before\n${marks[0]}\nold\n${marks[1]}\nafter`, 'new');
-  expect(once).toBe(`before\n${marks[0]}\n\nnew\n\n${marks[1]}\nafter`);
-  expect(withResults(once, 'new')).toBe(once);
-  expect(() => withResults('nothing', 'new')).toThrow('lacks the lines');
 });
 
 test('a chart has a bar and a label for each', () => {

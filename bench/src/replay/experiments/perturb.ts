@@ -3,7 +3,7 @@ import type { CatalogueEntry } from '../workloads/catalogue.js';
 import { invented } from '../workloads/catalogue.js';
 
 /**
- * An entry with every figure that nobody has measured multiplied by `factor`: its memory (at most `mostMiB`), the share
+ * An entry with every invented figure multiplied by `factor`: its memory (at most `mostMiB`), the share
  * that it fills, its traffic.
  */
 export function perturbed(entry: CatalogueEntry, factor: number, mostMiB: number): CatalogueEntry {

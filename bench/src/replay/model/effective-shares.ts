@@ -10,7 +10,7 @@ export interface ShareDemand {
 
 /**
  * What each client gets of the SMs: the max-min fair division of the whole among demands of min(share, saturation).
- * Nobody gets more than it demands, and they sum to 1 at most.
+ * No client gets more than it demands, and they sum to 1 at most.
  */
 export function effectiveShares(clients: readonly ShareDemand[]): number[] {
   return fairParts(

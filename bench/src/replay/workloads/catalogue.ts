@@ -23,5 +23,5 @@ export function featuresOf({ model }: CatalogueEntry): WorkloadFeatures {
   return { smUtil: model.saturation, dramUtil: model.dramUtil, l2Util: model.l2Util };
 }
 
-/** Stands for a figure that nobody has measured. */
+/** Stands for an invented figure. */
 export const invented: Source = 'invented';
