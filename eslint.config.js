@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
@@ -8,7 +9,8 @@ const mayImport = {
   engines: ['common'],
   controller: ['common', 'gpu'],
   invoker: ['common', 'gpu', 'native'],
-  standalone: ['common', 'gpu', 'engines', 'controller', 'invoker'],
+  server: ['common', 'gpu', 'engines', 'controller', 'invoker'],
+  standalone: ['common', 'engines', 'controller', 'invoker', 'server'],
   cli: [],
   console: [],
 };
@@ -19,6 +21,7 @@ const packages = [
   'native',
   'controller',
   'invoker',
+  'server',
   'standalone',
   'cli',
   'console',
@@ -26,43 +29,103 @@ const packages = [
   'test',
 ];
 
-/** The folders of gpu/src: each may import those before it. */
-const gpuFolders = [
-  'numeric',
-  'predict',
-  'tokens',
-  'view',
-  'place',
-  'share',
-  'profile',
-  'order',
-  'admit',
-  'preempt',
-  'scale',
-  'geometry',
-  'policies',
-  'simulate',
-];
+/** The folders of a package's src: each may import those before it. A nested folder may have an entry of its own. */
+const folderOrder = {
+  common: ['system', 'store', 'entities', 'bus', 'state', 'jobs', 'activations'],
+  gpu: [
+    'numeric',
+    'predict',
+    'tokens',
+    'view',
+    'place',
+    'share',
+    'profile',
+    'order',
+    'admit',
+    'preempt',
+    'scale',
+    'geometry',
+    'policies',
+    'simulate',
+  ],
+  engines: ['redis', 'kafka', 'couchdb', 'bull'],
+  controller: [
+    'schemas',
+    'invoke',
+    'http',
+    'entities',
+    'authentication',
+    'packages',
+    'entitlement',
+    'actions',
+    'triggers',
+    'web',
+    'gateway',
+    'compose',
+    'admin',
+    'balance',
+    'cluster',
+    'gpu/state',
+    'gpu/learning',
+    'gpu/handover',
+    'gpu/scheduler',
+    'gpu/search',
+    'dispatch',
+    'sdk',
+    'api',
+  ],
+  invoker: [
+    'host',
+    'containers',
+    'containers/protocol',
+    'containers/sandbox',
+    'runtimes',
+    'containers/process',
+    'containers/mscontainer',
+    'containers/docker',
+    'pool',
+    'gpu-agent/drivers',
+    'gpu-agent/host',
+    'gpu-agent/enforcers/tokens',
+    'gpu-agent/enforcers',
+    'gpu-agent',
+    'activation',
+  ],
+  server: ['process', 'engines', 'node', 'cluster'],
+  cli: ['json', 'args', 'client', 'migrate', 'backup', 'wskadmin', 'project', 'commands'],
+  bench: ['data', 'load', 'cluster', 'gpu', 'predictor', 'replay', 'documents', 'live', 'scheduler', 'benches'],
+};
 
-function gpuBoundary(folder, at) {
-  const own = boundary('gpu', mayImport.gpu);
+/** Forbids the files of a folder, and those of its folders without an entry, what follows in its package's order. */
+function folderBoundary(name, folder, at) {
+  const folders = folderOrder[name];
+  const own = boundary(name, mayImport[name] ?? packages);
   const [level, { patterns }] = own.rules['@typescript-eslint/no-restricted-imports'];
-  const later = gpuFolders.slice(at + 1).map((other) => ({
-    group: [`../${other}/*`, `../../${other}/*`],
-    message: `gpu/src/${folder} must not import gpu/src/${other}.`,
-  }));
-  return {
-    files: [`gpu/src/${folder}/**/*.ts`],
-    ignores: ['**/*.test.ts'],
-    rules: { '@typescript-eslint/no-restricted-imports': [level, { patterns: [...patterns, ...later] }] },
+  const nestedIn = (parent) => folders.filter((other) => other.startsWith(`${parent}/`));
+  const rulesFrom = (from) => {
+    const later = folders.slice(at + 1).map((other) => {
+      const path = posix.relative(from, other);
+      const files = `${path.startsWith('.') ? path : `./${path}`}/*`;
+      return {
+        group: nestedIn(other).length > 0 ? [`${files}.js`] : [`${files}.js`, `${files}/*.js`],
+        message: `${name}/src/${folder} must not import ${name}/src/${other}.`,
+      };
+    });
+    return { '@typescript-eslint/no-restricted-imports': [level, { patterns: [...patterns, ...later] }] };
   };
+  const ignores = ['**/*.test.ts', '**/testing/**', ...nestedIn(folder).map((other) => `${name}/src/${other}/**`)];
+  return [
+    { files: [`${name}/src/${folder}/*.ts`], ignores, rules: rulesFrom(folder) },
+    { files: [`${name}/src/${folder}/*/*.ts`], ignores, rules: rulesFrom(`${folder}/nested`) },
+  ];
 }
 
-function boundary(name, allowed) {
+/** What a package may import; `forTests`: its tests and the helpers in its folder `testing`, which only tests may import. */
+function boundary(name, allowed, forTests = false) {
   const forbidden = packages.filter((other) => other !== name && !allowed.includes(other));
   const typesOnly = name === 'cli' || name === 'console';
   return {
-    files: [`${name}/src/**/*.ts`],
+    files: forTests ? [`${name}/src/**/*.test.ts`, `${name}/src/testing/**`] : [`${name}/src/**/*.ts`],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',
@@ -77,6 +140,9 @@ function boundary(name, allowed) {
             ...(typesOnly
               ? [{ group: ['@gpuwhisk/common/*'], allowTypeImports: true, message: `${name} imports types only.` }]
               : []),
+            ...(forTests || name === 'bench' || name === 'test'
+              ? []
+              : [{ group: ['**/testing/*'], message: 'Only tests may import test helpers.' }]),
             { group: ['../../*/src/*', '../../../*/src/*', '**/dist/**'], message: 'Import a package by its name.' },
           ],
         },
@@ -90,15 +156,21 @@ const seam = (what) => `Use ${what} (common/src/system), which is passed in, so 
 /** Files that are themselves an edge to the operating system: implementations behind an SPI, entry points, tests. */
 const edges = [
   'common/src/system/**',
+  'common/src/testing/until.ts',
   'common/src/config.ts',
   'common/src/store/lmdb-store.ts',
+  'invoker/src/containers/build-cache.ts',
   'invoker/src/containers/docker/**',
   'invoker/src/containers/mscontainer/**',
   'invoker/src/containers/process/**',
+  'invoker/src/containers/protocol/**',
+  'invoker/src/containers/sandbox/**',
   'invoker/src/gpu-agent/drivers/**',
   'invoker/src/gpu-agent/enforcers/**',
   'invoker/src/gpu-agent/host/**',
+  'invoker/src/host/**',
   'invoker/src/runtimes/**',
+  'server/src/**',
   'standalone/src/**',
   '**/*.test.ts',
 ];
@@ -143,7 +215,15 @@ export default tseslint.config(
     rules: { '@typescript-eslint/no-require-imports': 'off' },
   },
   ...Object.entries(mayImport).map(([name, allowed]) => boundary(name, allowed)),
-  ...gpuFolders.map(gpuBoundary),
+  ...Object.entries(mayImport).map(([name, allowed]) => boundary(name, allowed, true)),
+  ...Object.entries(folderOrder).flatMap(([name, folders]) =>
+    folders.flatMap((folder, at) => folderBoundary(name, folder, at)),
+  ),
+  {
+    files: ['{common,gpu,engines,controller,invoker,server,standalone,cli,bench}/src/**/*.ts'],
+    ignores: ['**/*.test.ts', '**/testing/**'],
+    rules: { '@typescript-eslint/no-non-null-assertion': 'error' },
+  },
   {
     files: ['{common,gpu,controller,invoker}/src/**/*.ts'],
     ignores: edges,

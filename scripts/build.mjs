@@ -1,7 +1,7 @@
 // Installs and builds what is missing or out of date; quick when nothing is.
 import './node-version.cjs';
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { currentState, root, stampedState, writeStamp } from './fresh.mjs';
@@ -28,6 +28,7 @@ export async function ensureBuilt() {
   if (state.build === stamped.build) return;
   console.log('Building (once) ...');
   run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b'], 'The TypeScript build');
+  writeFileSync(join(root, 'server', 'dist', 'build.json'), JSON.stringify({ date: sourceDate() }));
   const nativeBuild = join(root, 'native', 'build.mjs');
   if (existsSync(nativeBuild)) {
     const { buildNative } = await import(pathToFileURL(nativeBuild).href);
@@ -38,11 +39,27 @@ export async function ensureBuilt() {
   writeStamp(currentState());
 }
 
+/**
+ * The day of the sources in UTC, `YYYY-MM-DD`, which the API shows: that of SOURCE_DATE_EPOCH (seconds) if set, else of the
+ * commit, else, where there is no git, today.
+ */
+function sourceDate() {
+  const given = process.env.SOURCE_DATE_EPOCH || commitSeconds();
+  return (given ? new Date(Number(given) * 1000) : new Date()).toISOString().slice(0, 10);
+}
+
+/** Seconds since 1970 of this clone's commit; undefined outside a clone or without git. */
+function commitSeconds() {
+  if (!existsSync(join(root, '.git'))) return undefined;
+  const { status, stdout } = spawnSync('git', ['log', '-1', '--format=%ct'], { cwd: root, encoding: 'utf8' });
+  return status === 0 ? stdout.trim() : undefined;
+}
+
 /** Packages that OpenWhisk's images bring for actions. A machine without a network builds without them and says so. */
 async function installActionPackages() {
   const built = (name) => import(pathToFileURL(join(root, 'invoker', 'dist', 'runtimes', `${name}.js`)).href);
   const { builtPackages, installImagePackages } = await built('image-packages');
-  const { findPython } = await built('find-python');
+  const { findPython } = await built('find-toolchains');
   const runtimesDir = join(root, 'runtimes');
   const folder = builtPackages(runtimesDir);
   const notes = await installImagePackages(runtimesDir, folder, await findPython(join(folder, 'python.json')));

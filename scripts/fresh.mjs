@@ -12,6 +12,7 @@ const sourceFolders = [
   'engines',
   'controller',
   'invoker',
+  'server',
   'standalone',
   'cli',
   'bench',

@@ -6,6 +6,8 @@ import { root } from './fresh.mjs';
 const checks = [
   ['node_modules/eslint/bin/eslint.js', '.'],
   ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'],
+  ['scripts/lint-structure.mjs'],
+  ['scripts/lint-words.mjs'],
 ];
 const failed = checks.filter(([program, ...args]) => {
   const { status } = spawnSync(process.execPath, [join(root, program), ...args], { cwd: root, stdio: 'inherit' });

@@ -11,7 +11,7 @@ import { root } from './fresh.mjs';
 
 const localhost = '127.0.0.1';
 const prefix = 'whisk_local_';
-const main = join(root, 'standalone', 'dist', 'cluster', 'main.js');
+const main = join(root, 'server', 'dist', 'cluster', 'main.js');
 const couchdb = join(root, 'test', 'engines', 'couchdb-server.cjs');
 const readyMs = 90_000;
 const restartMs = 500;
@@ -146,7 +146,7 @@ async function startProxy(addresses) {
   };
 }
 
-/** Stores an account with a key that nobody knows yet. */
+/** Stores an account with a new random key. */
 async function createAccount(couchdbUrl, name) {
   const uuid = randomUUID();
   const key = randomBytes(48).toString('base64url');

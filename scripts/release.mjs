@@ -8,7 +8,7 @@ import { ensureBuilt } from './build.mjs';
 import { root } from './fresh.mjs';
 
 const timeoutMs = 300_000;
-const packages = ['common', 'gpu', 'engines', 'controller', 'invoker', 'standalone', 'cli'];
+const packages = ['common', 'gpu', 'engines', 'controller', 'invoker', 'server', 'standalone', 'cli'];
 const whole = ['bin', 'docker', 'runtimes', 'LICENSE', 'README.md', 'package-lock.json', '.npmrc'];
 /** Compiled tests, types and maps are of no use there; secrets of this clone's cluster must not leave it. */
 const isWanted = (path) =>

@@ -12,6 +12,6 @@ openwhisk_action_coldStarts_total{namespace="guest",initiator="guest",action="a"
   expect(parseStartCounts(text)).toEqual({ cold: 5, prewarmed: 0, injected: 7, warm: 1200 });
 });
 
-test('a start that is not known is an error', () => {
+test('an unknown start is an error', () => {
   expect(() => parseStartCounts('gpuwhisk_activation_starts_total{kind="k",start="new"} 1\n')).toThrow("'new'");
 });

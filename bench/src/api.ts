@@ -4,14 +4,14 @@ import { Agent, request } from 'node:http';
 export const guestKey =
   '23bc46b1-71f6-4ed5-8c54-816aa4f8c502:123zO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 
-/** What every request with a body carries that is authorized by `key`. */
+/** Headers of a request with a JSON body that is authorized by `key`. */
 export function headersOf(key: string): Readonly<Record<string, string>> {
   return { authorization: `Basic ${Buffer.from(key).toString('base64')}`, 'content-type': 'application/json' };
 }
 
 export const guestHeaders = headersOf(guestKey);
 
-/** A small body, sent to the platform and to the bare server alike. */
+/** A small request body, sent to the platform and to the bare server alike. */
 export const smallBody = '{"payload":"bench"}';
 
 /** Code that answers `{}`. */
@@ -19,17 +19,17 @@ export const noopCode = {
   nodejs: 'function main() { return {}; }',
   python: 'def main(args):\n    return {}\n',
 } as const;
-/** A family of runtimes that the benches use. */
+/** Runtime families that the benches use. */
 export type Family = keyof typeof noopCode;
 
-/** An answer and how long it took from request sent to body read. */
+/** An HTTP answer, and the time from the request sent to the body read. */
 export interface Answer {
   status: number;
   text: string;
   elapsedMs: number;
 }
 
-/** What a new action gets. */
+/** Settings of a new action. */
 export interface ActionSettings {
   kind?: string;
   code?: string;
@@ -38,9 +38,9 @@ export interface ActionSettings {
   annotations?: readonly { key: string; value: unknown }[];
 }
 
-/** The platform's API, spoken over one kept connection. */
+/** A client of the platform's API over one kept-alive connection. */
 export interface Api {
-  /** Where the server is. */
+  /** The server's URL. */
   baseUrl: string;
   send(method: string, path: string, body?: string): Promise<Answer>;
   /** As send, with the answer parsed. Throws for a status that is not 2xx. */
@@ -51,7 +51,7 @@ export interface Api {
   invoke(name: string): Promise<Answer>;
   /** Activations of `action` that started at `sinceMs` (epoch ms) or later. */
   countActivations(action: string, sinceMs: number): Promise<number>;
-  /** Runs so far by how they found their container, from the platform's metrics. */
+  /** Runs so far by state of their container, from the platform's metrics. */
   startCounts(): Promise<StartCounts>;
   close(): void;
 }
@@ -145,11 +145,11 @@ export function connectApi(baseUrl: string, key = guestKey): Api {
   };
 }
 
-/** Reads the Prometheus text format. */
+/** Reads the start counts from a text in Prometheus format. Throws Error for an unknown start. */
 export function parseStartCounts(text: string): StartCounts {
   const counts: StartCounts = { cold: 0, prewarmed: 0, injected: 0, warm: 0 };
   for (const [, start, count] of text.matchAll(/^gpuwhisk_activation_starts_total\{.*start="(\w+)".*\} (\S+)$/gm)) {
-    if (start === undefined || !(start in counts)) throw new Error(`a start of kind '${start}'`);
+    if (start === undefined || !(start in counts)) throw new Error(`/metrics has the unknown start '${start}'`);
     counts[start as keyof StartCounts] += Number(count);
   }
   return counts;

@@ -1,10 +1,10 @@
-/** What a figure must reach. */
+/** A bound that a figure must reach. */
 export interface Bar {
   bench: string;
   metric: string;
   bound: 'at least' | 'at most';
   value: number;
-  /** Where the bar was set. */
+  /** Document or decision that sets the bar. */
   source: string;
 }
 
@@ -116,7 +116,7 @@ export function reaches(bar: Bar, value: number): boolean {
   return bar.bound === 'at least' ? value >= bar.value : value <= bar.value;
 }
 
-/** The bars of `bench` that `metrics` falls short of; a figure that is absent falls short. */
+/** The bars of `bench` that `metrics` misses; an absent figure misses its bar. */
 export function missedBars(bench: string, metrics: Readonly<Record<string, number>>): Bar[] {
   return bars.filter((bar) => {
     const value = metrics[bar.metric];

@@ -7,24 +7,24 @@ import { median, spread } from './statistics.js';
 export interface Measurement {
   name: string;
   value: number;
-  /** Smallest and largest of the samples whose median `value` is. */
+  /** Smallest and largest of the samples whose median is `value`. */
   spread?: readonly [number, number];
 }
 
-/** The median of `values` under `name`, with their spread. Throws RangeError for no values. */
+/** The median of `values` under `name`, with their spread. Throws RangeError if `values` is empty. */
 export function medianOf(name: string, values: readonly number[]): Measurement {
   return { name, value: median(values), spread: spread(values) };
 }
 
-/** What a bench is given. */
+/** Dependencies and options of a bench. */
 export interface BenchContext {
   options: Options;
   load: LoadGenerator;
-  /** Everything that a bench starts is registered here, and is stopped when the run ends, however it ends. */
+  /** Releases of everything that the bench starts; they run when the run ends or fails. */
   cleanup: Cleanup;
-  /** A folder that is removed afterwards. */
+  /** A folder that is removed at the end of the run. */
   temporaryDir: string;
-  /** Progress, one line. */
+  /** Prints one line of progress. */
   say(line: string): void;
 }
 
@@ -33,7 +33,7 @@ export interface Bench {
   summary: string;
   /** Parts that `--parts` may choose from; all run by default. */
   parts: readonly string[];
-  /** Whether its figures are of the stand-in for a GPU. */
+  /** Whether the bench runs on the stand-in for a GPU. */
   simulated?: boolean;
   run(context: BenchContext): Promise<Measurement[]>;
 }

@@ -1,11 +1,11 @@
-/** Releases that wait for the end of a run; they run once each, newest first. */
+/** Releases at the end of a run; each runs once, newest first. */
 export interface Cleanup {
   add(what: string, release: () => Promise<void> | void): void;
-  /** Runs all, one after another; one that fails is reported and does not keep the others from running. */
+  /** Runs all releases one after another; a failure is reported and does not stop the others. */
   run(): Promise<void>;
 }
 
-/** An empty Cleanup; failures are told to `report`. */
+/** An empty Cleanup that tells failures to `report`. */
 export function newCleanup(report: (line: string) => void): Cleanup {
   const releases: { what: string; release: () => Promise<void> | void }[] = [];
   let running: Promise<void> | undefined;
@@ -22,7 +22,7 @@ export function newCleanup(report: (line: string) => void): Cleanup {
     add(what, release) {
       releases.push({ what, release });
     },
-    // A signal and the failure that it causes both come here: a folder must not go before the server that writes to it.
+    // A signal and the failure that it causes both call run: a folder must outlive the server that writes to it.
     run: () =>
       (running ??= drain().finally(() => {
         running = undefined;

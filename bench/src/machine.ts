@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
 import { cpus, release, totalmem } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { repositoryDir } from './paths.js';
 
-/** What figures depend on; nothing that names the machine. */
+/** Properties of a machine that affect figures; none of them identifies the machine. */
 export interface Machine {
   model: string;
   cores: number;
@@ -25,8 +25,8 @@ export function thisMachine(): Machine {
 }
 
 /**
- * The commit that is checked out, with `-dirty` if tracked files differ from it; `unknown` outside git. What was packed for
- * another machine says it in BENCH_COMMIT.
+ * The commit that is checked out, with `-dirty` if tracked files differ from it; `unknown` outside git. A copy that was
+ * packed for another machine has its commit in BENCH_COMMIT.
  */
 export async function currentCommit(): Promise<string> {
   const packed = process.env['BENCH_COMMIT'];
@@ -43,3 +43,8 @@ export async function currentCommit(): Promise<string> {
     return 'unknown';
   }
 }
+
+/** The root of the repository. */
+export const repositoryDir = fileURLToPath(new URL('../../', import.meta.url));
+/** This package's folder. */
+export const benchDir = fileURLToPath(new URL('../', import.meta.url));

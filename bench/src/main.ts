@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { missedBars } from './bars.js';
 import { benches } from './benches.js';
 import { newCleanup, type Cleanup } from './cleanup.js';
-import { runGpuBench } from './gpu/main.js';
-import { chooseLoad } from './load/choose.js';
 import { BenchDataError } from './data/csv.js';
-import { currentCommit, thisMachine } from './machine.js';
+import { runGpuBench } from './gpu/main.js';
+import { chooseLoad } from './load/wrk.js';
+import { writeFigures } from './documents/figures.js';
+import { currentCommit, thisMachine, benchDir } from './machine.js';
 import { commandLine, parseOptions, UsageError, type Options } from './options.js';
-import { benchDir } from './paths.js';
 import { flatMetrics, formatTable, type Result } from './report.js';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -24,6 +24,7 @@ function usage(): string {
     '         [--idle-seconds N] [--load-seconds N] [--seed N] [--client auto|wrk|autocannon]',
     ...names,
     '  gpu        a GPU, with flags of its own (npm run bench -- gpu --help)',
+    '  figures    writes the figures of bench/results into README.md and docs; a full run of a bench also does this',
   ].join('\n');
 }
 
@@ -42,6 +43,7 @@ async function runBench(options: Options, cleanup: Cleanup): Promise<Result> {
   return {
     bench: options.bench,
     commit: await currentCommit(),
+    date: new Date().toISOString().slice(0, 10),
     machine: thisMachine(),
     simulated: bench.simulated ?? false,
     command: commandLine({ ...options, client: load.name.startsWith('wrk') ? 'wrk' : 'autocannon' }),
@@ -50,13 +52,13 @@ async function runBench(options: Options, cleanup: Cleanup): Promise<Result> {
   };
 }
 
-/** Exit status: 0, 1 for a failure or a bar that was missed under --check, 2 for a wrong command line. */
+/** Runs a bench. Exit status: 0, 1 for a failure or a missed bar under --check, 2 for an invalid command line. */
 async function main(): Promise<number> {
   const cleanup = newCleanup(say);
   const stop = (): void => void cleanup.run().then(() => process.exit(1));
   process.once('SIGINT', stop);
   process.once('SIGTERM', stop);
-  // A reader that has left (`| head`) is no reason to leave things behind.
+  // A closed pipe (`| head`) must not prevent cleanup.
   process.stdout.on('error', (error) => say(`Cannot print: ${error.message}`));
   process.once('uncaughtException', (error) => {
     say(`The benchmark failed: ${error.stack ?? error.message}`);
@@ -66,11 +68,12 @@ async function main(): Promise<number> {
     const options = parseOptions(process.argv.slice(2));
     const result = await runBench(options, cleanup);
     const line = JSON.stringify(result);
-    // Part of a bench is no result to keep.
+    // Results are stored only if all parts ran.
     if (options.parts.length === 0) {
       const folder = join(benchDir, 'results');
       await mkdir(folder, { recursive: true });
       await writeFile(join(folder, `${result.bench}.json`), `${line}\n`);
+      await writeFigures();
     }
     const missed = options.check ? missedBars(result.bench, result.metrics) : [];
     for (const { metric, bound, value } of missed) {
@@ -92,4 +95,5 @@ async function main(): Promise<number> {
 }
 
 const [bench, ...flags] = process.argv.slice(2);
-process.exitCode = bench === 'gpu' ? await runGpuBench(flags) : await main();
+if (bench === 'figures') await writeFigures();
+else process.exitCode = bench === 'gpu' ? await runGpuBench(flags) : await main();

@@ -1,28 +1,28 @@
 import { parseArgs } from 'node:util';
 
-/** Choices of a run. */
+/** Options of a run. */
 export interface Options {
   bench: string;
-  /** Fail where a figure falls short of its bar. */
+  /** Fail if a figure misses its bar. */
   check: boolean;
   seed: number;
-  /** Alternating rounds of load, whose median counts. */
+  /** Alternating rounds of load; results are their median. */
   rounds: number;
   /** Length of one round of load, s. */
   seconds: number;
-  /** Repetitions of what is measured one at a time (cold starts, lists). */
+  /** Repetitions of single measurements (cold starts, lists). */
   samples: number;
-  /** How long the server rests before its memory is read, s. */
+  /** Rest of the server before its memory is read, s. */
   idleSeconds: number;
-  /** How long a steady load lasts, s. */
+  /** Length of a steady load, s. */
   loadSeconds: number;
-  /** Parts of the bench to run; empty: all. */
+  /** Parts of the bench to run; all if empty. */
   parts: readonly string[];
-  /** Load generator; `auto` takes wrk if it is there. */
+  /** Load generator; `auto` uses wrk if it is installed. */
   client: 'auto' | 'wrk' | 'autocannon';
 }
 
-/** Thrown for a command line that cannot be meant. */
+/** Thrown for an invalid command line. */
 export class UsageError extends Error {
   override name = 'UsageError';
 }
@@ -80,7 +80,7 @@ export function parseOptions(args: readonly string[]): Options {
   };
 }
 
-/** The command that repeats a run, every choice spelled out. */
+/** The command that repeats a run, with every option. */
 export function commandLine(options: Options): string {
   const flags = [
     `--seed ${options.seed}`,

@@ -6,11 +6,11 @@ export interface ProcessStat {
   parentPid: number;
   /** User and system time, s. */
   cpuS: number;
-  /** The same of its children that have ended and been waited for, s. */
+  /** User and system time of its ended children that were waited for, s. */
   endedChildrenCpuS: number;
 }
 
-/** A process and those below it, at one moment. */
+/** A process and its descendants at one moment. */
 export interface ProcessTree {
   root: ProcessStat;
   descendants: readonly ProcessStat[];
@@ -19,11 +19,11 @@ export interface ProcessTree {
 /** Processor time spent since a start, s. */
 export interface CpuTime {
   serverS: number;
-  /** All processes below it, ended ones included. */
+  /** CPU time of all descendants, ended ones included. */
   sandboxesS: number;
 }
 
-// The kernel counts in USER_HZ to user space, which is 100 on every architecture that Node supports.
+// The kernel reports times in USER_HZ, which is 100 on every architecture that Node supports.
 const ticksPerS = 100;
 
 /** Reads one line of /proc/PID/stat (proc(5)); the name in parentheses may hold spaces and parentheses. */
@@ -42,7 +42,7 @@ export function parseStat(line: string): ProcessStat {
   };
 }
 
-/** The process `pid` and all below it. Throws if `pid` is gone. */
+/** The process `pid` and its descendants. Throws if `pid` does not exist. */
 export function readTree(pid: number): ProcessTree {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -56,12 +56,12 @@ function readStat(pid: string): ProcessStat | undefined {
   try {
     return parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
-    // It ended between the listing and the reading.
+    // The process ended between the listing and the reading.
     return undefined;
   }
 }
 
-/** Those of `all` that are below `pid`, nearest first. */
+/** Descendants of `pid` among `all`, nearest first. */
 export function descendantsOf(pid: number, all: readonly ProcessStat[]): ProcessStat[] {
   const found: ProcessStat[] = [];
   let parents = new Set([pid]);
@@ -73,7 +73,7 @@ export function descendantsOf(pid: number, all: readonly ProcessStat[]): Process
   return found;
 }
 
-/** Processor time of a tree so far. */
+/** Processor time of a tree since its start. */
 export function cpuTime(tree: ProcessTree): CpuTime {
   const below = tree.descendants.map((one) => one.cpuS + one.endedChildrenCpuS);
   return {
@@ -82,7 +82,7 @@ export function cpuTime(tree: ProcessTree): CpuTime {
   };
 }
 
-/** Resident memory, MiB, and the part of it that counts shared pages by their share. 0 for a process that is gone. */
+/** Resident memory and proportional set size, MiB; 0 for a process that does not exist. */
 export function memoryOf(pid: number): { rssMiB: number; pssMiB: number } {
   try {
     return parseRollup(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));
@@ -99,7 +99,7 @@ export function parseRollup(text: string): { rssMiB: number; pssMiB: number } {
   return { rssMiB: kiB('Rss') / 1024, pssMiB: kiB('Pss') / 1024 };
 }
 
-/** Memory of a whole tree, MiB. `rssMiB` counts shared pages once per process, `pssMiB` once. */
+/** Memory of a whole tree, MiB. `rssMiB` counts shared pages once for each process, `pssMiB` once in all. */
 export function treeMemory(tree: ProcessTree): { rssMiB: number; pssMiB: number } {
   const each = [tree.root, ...tree.descendants].map((one) => memoryOf(one.pid));
   return {

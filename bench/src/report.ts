@@ -2,12 +2,14 @@ import { bars, reaches } from './bars.js';
 import type { Measurement } from './bench.js';
 import type { Machine } from './machine.js';
 
-/** What bench/results/NAME.json holds. */
+/** Contents of bench/results/NAME.json. */
 export interface Result {
   bench: string;
   commit: string;
+  /** Day of the measurement, UTC, as 2026-11-24. */
+  date: string;
   machine: Machine;
-  /** Whether any part of it ran on a simulated device. */
+  /** Whether any part ran on a simulated device. */
   simulated: boolean;
   command: string;
   seed: number;
@@ -19,7 +21,10 @@ export function rounded(value: number): number {
   return Number.isInteger(value) ? value : Number(value.toPrecision(4));
 }
 
-/** Measurements as a flat object, rounded. Throws for a name that occurs twice or a value that is no number. */
+/**
+ * Rounded measurements as a flat object. Throws Error for a name that occurs twice or a value that is not a finite
+ * number.
+ */
 export function flatMetrics(measurements: readonly Measurement[]): Record<string, number> {
   const metrics: Record<string, number> = {};
   for (const { name, value } of measurements) {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { newCleanup } from './cleanup.js';
-import { chooseLoad } from './load/choose.js';
+import { chooseLoad } from './load/wrk.js';
 import { startReference } from './servers.js';
 
 function isRunning(pid: number): boolean {

@@ -3,8 +3,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { connectApi, type Api } from './api.js';
+import type { BenchContext, Measurement } from './bench.js';
 import type { Cleanup } from './cleanup.js';
-import { benchDir, repositoryDir } from './paths.js';
+import { benchDir, repositoryDir } from './machine.js';
 
 /** A server that a bench started. */
 export interface Server {
@@ -12,7 +14,7 @@ export interface Server {
   pid: number;
   /** From the start of the process to the line that names the URL, ms. */
   listeningMs: number;
-  /** SIGTERM, and SIGKILL to its process group when it has not ended after 20 s. May be called twice. */
+  /** Sends SIGTERM, and SIGKILL to its process group if it has not ended after 20 s. May be called twice. */
   stop(): Promise<void>;
 }
 
@@ -24,10 +26,10 @@ export function startReference(cleanup: Cleanup): Promise<Server> {
   return startServer('reference server', cleanup, [join(benchDir, 'reference.mjs')], {});
 }
 
-/** How the platform is started for a bench. */
-export interface PlatformSettings {
+/** Settings of a platform for a bench. */
+interface PlatformSettings {
   dataDir: string;
-  /** Default: a free one. */
+  /** Default: a free port. */
   port?: number;
   stemCells?: boolean;
   /** `GPUWHISK_*` settings on top of benchSettings. */
@@ -37,8 +39,8 @@ export interface PlatformSettings {
 }
 
 /**
- * The guest may have 1,000 activations under way, and a million a minute; benches want to meet the queue's bound of
- * 10,000 first: the guest has no limits of its own, and the system's are out of the way.
+ * By default the guest may have 1,000 activations under way and a million a minute. Benches must reach the queue's
+ * bound of 10,000 first. These flags remove the guest's own limits, and benchSettings raises the system's.
  */
 const benchFlags = ['--limits', 'openwhisk'];
 const benchSettings = {
@@ -48,14 +50,18 @@ const benchSettings = {
   GPUWHISK_PREPARE_RUNTIMES: 'false',
 };
 
-/** Starts the platform; resolves once it listens. Throws with the end of its output if it does not. */
+/** Starts the platform and resolves once it listens. Throws with the end of its output if it fails to start. */
 export function startPlatform(cleanup: Cleanup, settings: PlatformSettings): Promise<Server> {
   const args = [
     ...(settings.nodeFlags ?? []),
-    // As package.json's start script has it.
+    // The value of package.json's start script.
     '--max-semi-space-size=64',
     join(repositoryDir, 'standalone', 'dist', 'main.js'),
-    ...['--port', String(settings.port ?? 0), '--data', settings.dataDir, ...benchFlags],
+    '--port',
+    String(settings.port ?? 0),
+    '--data',
+    settings.dataDir,
+    ...benchFlags,
     ...(settings.stemCells === false ? ['--stem-cells', 'false'] : []),
   ];
   return startServer('platform', cleanup, args, { ...benchSettings, ...settings.environment });
@@ -69,7 +75,8 @@ async function startServer(
 ): Promise<Server> {
   const inherited = Object.entries(process.env).filter(([key]) => !key.startsWith('GPUWHISK_'));
   const startedMs = performance.now();
-  // A process group of its own: Ctrl-C reaches only this process, which then stops the others in order.
+  // Puts the server into a process group of its own. Ctrl-C then reaches only this process, which stops the servers in
+  // order.
   const child = spawn(process.execPath, [...args], {
     cwd: repositoryDir,
     env: { ...Object.fromEntries(inherited), ...settings },
@@ -93,7 +100,7 @@ function listeningUrl(name: string, child: ChildProcess): Promise<string> {
       reject(new Error(`The ${name} ${what}: ${output.slice(-2000)}`));
     };
     const read = (chunk: Buffer): void => {
-      // After the URL is known the output is only drained; its end tells what went wrong before.
+      // After the start, the output is only drained; its last part explains a failed start.
       output = (output + chunk.toString()).slice(-20_000);
       const url = output.match(/http:\/\/127\.0\.0\.1:\d+(?=\D)/)?.[0];
       if (url === undefined) return;
@@ -121,7 +128,7 @@ async function stopProcess(child: ChildProcess, pid: number): Promise<void> {
   throw new Error(`it ignored SIGTERM for ${stopTimeoutMs} ms and was killed`);
 }
 
-/** A port that was free a moment ago. */
+/** A port that was free at the time of the call. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, '127.0.0.1');
@@ -131,4 +138,34 @@ export async function freePort(): Promise<number> {
   await once(server, 'close');
   if (address === null || typeof address === 'string') throw new Error('no port was given');
   return address.port;
+}
+
+/** The platform of a part and a client of it. */
+export interface PartPlatform {
+  platform: Server;
+  api: Api;
+}
+
+/**
+ * Runs the chosen parts, each on a platform of its own, so that one part's containers and records do not affect the
+ * next. `surroundings` makes from the platform the argument of the parts.
+ */
+export async function runParts<Given>(
+  context: BenchContext,
+  parts: Readonly<Record<string, (context: BenchContext, given: Given) => Promise<Measurement[]>>>,
+  surroundings: (own: PartPlatform) => Given,
+): Promise<Measurement[]> {
+  const { options, cleanup, temporaryDir, say } = context;
+  const measurements: Measurement[] = [];
+  for (const [name, measure] of Object.entries(parts)) {
+    if (options.parts.length > 0 && !options.parts.includes(name)) continue;
+    say(`Part ${name}`);
+    const platform = await startPlatform(cleanup, { dataDir: join(temporaryDir, name) });
+    const api = connectApi(platform.url);
+    cleanup.add('connection', () => api.close());
+    measurements.push(...(await measure(context, surroundings({ platform, api }))));
+    api.close();
+    await platform.stop();
+  }
+  return measurements;
 }

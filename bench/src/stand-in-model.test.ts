@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { repositoryDir } from './paths.js';
+import { repositoryDir } from './machine.js';
 import { readStandInModel, soloMs, standInSlowdowns } from './stand-in-model.js';
 import type { StandInClient } from './stand-in-model.js';
 

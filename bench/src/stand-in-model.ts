@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { repositoryDir } from './paths.js';
+import { repositoryDir } from './machine.js';
 
-/** A GPU of the stand-in's, as its data sheet has it; `smSpeed` is an SM's speed as a multiple of an A100's. */
+/** A GPU type of the stand-in with its data sheet's values; `smSpeed` is an SM's speed as a multiple of an A100's. */
 export interface StandInDevice {
   type: string;
   sms: number;
@@ -11,7 +11,7 @@ export interface StandInDevice {
   smSpeed: number;
 }
 
-/** A workload of the papers: what `native/cudasim/model.json` says of it, and where from. */
+/** A workload of the papers, with its entry in `native/cudasim/model.json` and the sources of its figures. */
 export interface StandInWorkload {
   name: string;
   paper: string;
@@ -23,14 +23,14 @@ export interface StandInWorkload {
   dram: number;
 }
 
-/** The parameters that the stand-in for a GPU and the simulator share. Devices are compared with `reference`. */
+/** Parameters that the stand-in for a GPU and the simulator share. Speeds of devices relate to `reference`. */
 export interface StandInModel {
   reference: string;
   devices: StandInDevice[];
   workloads: StandInWorkload[];
 }
 
-/** A client of an MPS server that runs batches of a workload without end; `percent` of the SMs at most. */
+/** A client of an MPS server that endlessly runs batches of a workload, with at most `percent` of the SMs. */
 export interface StandInClient {
   workload: string;
   batch: number;
@@ -57,12 +57,12 @@ function named<T>(rows: readonly T[], name: string, key: (row: T) => string): T 
   return found;
 }
 
-/** What each takes alone on a whole reference device, ms. */
+/** Solo time of a batch on a whole reference device, ms. */
 export function soloMs(workload: StandInWorkload, batch: number): number {
   return workload.fixedMs + batch * workload.itemMs;
 }
 
-/** Parts of `total` that are max-min fair: all rise alike until their cap or the total holds them. */
+/** Max-min fair parts of `total`: all rise equally until their cap or the total is reached. */
 export function fairParts(caps: readonly number[], total: number): number[] {
   const parts = caps.map(() => 0);
   const rising = caps.map((_, i) => i).sort((a, b) => (caps[a] as number) - (caps[b] as number));
@@ -75,7 +75,7 @@ export function fairParts(caps: readonly number[], total: number): number[] {
   return parts;
 }
 
-/** How fast each goes, as a multiple of what it does in a second with all that it fills of the reference device. */
+/** Speed of each demand, as a multiple of its speed on the reference device with all SMs that it fills. */
 function ratesOf(demands: readonly Demand[], device: StandInDevice): number[] {
   const sms = fairParts(
     demands.map((demand) => Math.min(demand.cap, demand.sms)),
@@ -94,16 +94,16 @@ const demandOf = (model: StandInModel, device: StandInDevice, { workload, batch,
   return { sms, cap, traffic: (dram * reference.bandwidthGBs) / reference.sms };
 };
 
-/** How a client goes alone on a whole device. */
+/** Behaviour of a client alone on a whole device. */
 export interface AloneOnDevice {
-  /** Time over that on a whole reference device. */
+  /** Its time over the time on a whole reference device. */
   stretch: number;
-  /** Parts of the device that it uses, 0 to 1. */
+  /** Fractions of the device that it uses. */
   smUtil: number;
   dramUtil: number;
 }
 
-/** A workload alone on a whole device of type `type`. Throws for names that are unknown. */
+/** A workload alone on a whole device of type `type`. Throws for unknown names. */
 export function aloneOnDevice(model: StandInModel, type: string, workload: string, batch: number): AloneOnDevice {
   const device = named(model.devices, type, (row) => row.type);
   const demand = demandOf(model, device, { workload, batch, percent: 100 });
@@ -116,9 +116,9 @@ export function aloneOnDevice(model: StandInModel, type: string, workload: strin
 }
 
 /**
- * How much slower each of the clients is beside the others than alone on the whole device: the stand-in's model of
- * contention (native/cudasim/daemon/sharing.cpp) in its steady state. SMs are shared max-min fairly, and where more
- * bandwidth is asked for than there is, all slow down alike (PROTEAN, section 3). Throws for names that are unknown.
+ * Slowdown of each client beside the others over its solo time on the whole device: the stand-in's model of contention
+ * (native/cudasim/daemon/sharing.cpp) in its steady state. SMs are shared max-min fairly. If the clients demand more
+ * bandwidth than the device has, all slow down equally (PROTEAN, section 3). Throws for unknown names.
  */
 export function standInSlowdowns(model: StandInModel, type: string, clients: readonly StandInClient[]): number[] {
   const device = named(model.devices, type, (row) => row.type);

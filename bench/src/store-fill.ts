@@ -4,7 +4,7 @@ import type { ArtifactStore, DatabaseName, StoredDocument } from '@gpuwhisk/comm
 
 const batchDocuments = 1000;
 
-/** fillStore in the data folder of a platform that is not running. */
+/** Runs fillStore in the data folder of a stopped platform. */
 export async function fillDataFolder(
   dataDir: string,
   name: string,
@@ -19,8 +19,8 @@ export async function fillDataFolder(
 }
 
 /**
- * Copies the action `guest/<name>` until there are `actions` of it, and its newest activation until there are
- * `activations`, one a second into the past. Copies of documents that the platform wrote itself stay true to it.
+ * Copies the action `guest/<name>` until there are `actions` copies, and its newest activation until there are
+ * `activations`, each one second earlier. Copies of the platform's own documents stay valid when its format changes.
  */
 export async function fillStore(
   store: ArtifactStore,

@@ -1,8 +1,8 @@
 /** Exit codes of OpenWhisk's wsk (a failed HTTP request exits with its status minus 256, as a byte). */
 export const exitCodes = { general: 1, usage: 2, network: 3, notAllowed: 149, timedOut: 202 } as const;
 
-/** What a WskError tells the top level to do. */
-export interface WskErrorOptions {
+/** How the top level reports a WskError. */
+interface WskErrorOptions {
   exitCode?: number;
   /** Adds `Run 'wsk --help' for usage.` */
   showUsage?: boolean;

@@ -1,10 +1,8 @@
 import { parseArgs } from 'node:util';
 import { runBackup } from './backup/run.js';
-import { WskError, messageOf } from './errors.js';
-import { UsageError } from './migrate/options.js';
-import { dataFolderOf, readOperatorKey } from './operator-key.js';
-import { runMigrate } from './migrate/run.js';
-import { cliVersion } from './version.js';
+import { messageOf, WskError } from './errors.js';
+import { runMigrate, UsageError } from './migrate/run.js';
+import { cliVersion, dataFolderOf, readOperatorKey } from './settings.js';
 
 const operatorKeyHelp = `usage: gpuwhisk operator-key [--data DIR]
 

@@ -1,15 +1,21 @@
-import { FlagError, globalFlags, helpFlag, parseFlags, versionFlag, withGlobals, type Flags } from './args/flags.js';
-import { commandWords, distance, without } from './args/words.js';
-import { takePairs, type Pairs } from './args/pairs.js';
-import type { Client } from './client/client.js';
-import type { TraceLevel } from './client/trace.js';
-import type { Command, CommandEntry } from './commands/command.js';
+import {
+  FlagError,
+  globalFlags,
+  helpFlag,
+  parseFlags,
+  versionFlag,
+  withGlobals,
+  type Flags,
+  type FlagSpec,
+} from './args/flags.js';
+import { takePairs, type Pairs } from './args/parameters.js';
+import type { Client, TraceLevel } from './client/client.js';
+import type { Command, CommandEntry } from './command.js';
 import { commandTable } from './commands/table.js';
-import { WskError, wrapError } from './errors.js';
-import { commandHelp, groupHelp, rootHelp, rootUsage } from './help.js';
-import { loadSettings, type Settings } from './settings.js';
+import { wrapError, WskError } from './errors.js';
+import { commandHelp, groupHelp, rootHelp, rootUsage } from './command.js';
+import { cliVersion, loadSettings, type Settings } from './settings.js';
 import { printError, stderr, stdout } from './terminal.js';
-import { cliVersion } from './version.js';
 
 /** Runs one command line, without the leading `node wsk`, and returns its exit code. */
 export async function run(commandLine: string[]): Promise<number> {
@@ -48,13 +54,13 @@ async function dispatch(words: string[], pairs: Pairs): Promise<void> {
   if (first === 'help') return runHelp(words);
   const entry = commandTable.find(({ name }) => name === first);
   if (!entry) throw unknownCommand(first);
-  const rest = without(words, first);
+  const rest = withoutWord(words, first);
   const loaded = await entry.load();
   if (!Array.isArray(loaded)) return runCommand(`wsk ${first}`, loaded, rest, pairs);
   const [second] = commandWords(rest);
   const command = loaded.find(({ name }) => name === second);
   if (!command || second === undefined) return runGroup(entry, loaded, rest);
-  return runCommand(`wsk ${first} ${second}`, command, without(rest, second), pairs);
+  return runCommand(`wsk ${first} ${second}`, command, withoutWord(rest, second), pairs);
 }
 
 function runRoot(words: string[]): void {
@@ -126,4 +132,47 @@ async function runCommand(path: string, command: Command, words: string[], pairs
 function traceLevel(flags: Flags): TraceLevel {
   if (flags.bool('debug') || process.env['WSK_CLI_DEBUG']) return 'debug';
   return flags.bool('verbose') ? 'verbose' : 'off';
+}
+
+/** The words that are neither flags nor their values, as far as one can tell before the command is known. */
+function commandWords(words: string[]): string[] {
+  const found: string[] = [];
+  for (let index = 0; index < words.length; index++) {
+    const word = words[index] ?? '';
+    if (word === '--') break;
+    if (takesNextWord(word)) index++;
+    else if (word !== '' && !word.startsWith('-')) found.push(word);
+  }
+  return found;
+}
+
+function takesNextWord(word: string): boolean {
+  const isSwitch = (test: (flag: FlagSpec) => boolean): boolean =>
+    [...globalFlags, helpFlag(''), versionFlag].some((flag) => flag.type === 'bool' && test(flag));
+  if (word.startsWith('--')) return !word.includes('=') && !isSwitch(({ name }) => name === word.slice(2));
+  return /^-[^-]$/.test(word) && !isSwitch(({ short }) => short === word[1]);
+}
+
+/** `words` less the first `taken` that is no flag's value. */
+function withoutWord(words: string[], taken: string): string[] {
+  for (let index = 0; index < words.length; index++) {
+    const word = words[index] ?? '';
+    if (takesNextWord(word)) index++;
+    else if (word === taken) return [...words.slice(0, index), ...words.slice(index + 1)];
+  }
+  return words;
+}
+
+/** How many letters must be added, dropped or changed to make one word of the other (Levenshtein). */
+function distance(a: string, b: string): number {
+  let row = [...b, ''].map((_, index) => index);
+  [...a].forEach((letter, index) => {
+    const next = [index + 1];
+    [...b].forEach((other, column) => {
+      const changed = (row[column] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(changed, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
+    });
+    row = next;
+  });
+  return row[b.length] ?? 0;
 }

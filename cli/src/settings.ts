@@ -1,10 +1,11 @@
+// Address and credentials of the CLI: flags, environment, the properties file, and a standalone server's own key.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Flags } from './args/flags.js';
 import { messageOf, WskError } from './errors.js';
 
-/** Where the CLI connects to, and as whom. */
+/** Address and credentials of the CLI. */
 export interface Settings {
   apiHost: string;
   apiVersion: string;
@@ -14,7 +15,7 @@ export interface Settings {
   cert: string;
   key: string;
   insecure: boolean;
-  /** What the API gateway's management is told: its token, and the tenant where that is not the key's uuid. */
+  /** Token for the API gateway's management, and the tenant if it is not the key's uuid. */
   gatewayToken: string;
   gatewayTenant: string;
 }
@@ -67,4 +68,35 @@ export function loadSettings(flags: Flags, given: (name: string) => string, file
     gatewayToken: properties.get('APIGW_ACCESS_TOKEN') ?? '',
     gatewayTenant: properties.get('APIGW_TENANT_ID') ?? '',
   };
+}
+
+/** The folder of a standalone server's state, as the server itself has it. */
+export function dataFolderOf(environment: NodeJS.ProcessEnv): string {
+  return environment['GPUWHISK_DATA_DIR'] ?? '.gpuwhisk';
+}
+
+/** The operator's `uuid:secret` that a standalone server keeps in its data folder. Throws the system's error (ENOENT). */
+export function readOperatorKey(folder: string): string {
+  return readFileSync(join(folder, 'operator.key'), 'utf8').trim();
+}
+
+/** Whether an API host, with or without its scheme and port, is this machine. */
+export function isLoopback(apiHost: string): boolean {
+  const url = /^https?:\/\//.test(apiHost) ? apiHost : `http://${apiHost}`;
+  if (!URL.canParse(url)) return false;
+  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(url).hostname);
+}
+
+/** The CLI's version, from its package.json. */
+export function cliVersion(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+const goArchitectures: Record<string, string> = { x64: 'amd64', ia32: '386' };
+
+/** The User-Agent that wsk sends; operating system and processor have the names that Go gives them. */
+export function userAgent(): string {
+  const os = process.platform === 'win32' ? 'windows' : process.platform;
+  return `OpenWhisk-CLI/1.0 (${cliVersion()}) ${os} ${goArchitectures[process.arch] ?? process.arch}`;
 }

@@ -11,7 +11,7 @@ interface Member {
   read?(value: Json): Json;
 }
 
-/** What entities of one kind look like. */
+/** The members of one kind of entity. */
 export type Shape = Member[];
 
 const member = (name: string, missing: Json, read?: Member['read']): Member =>

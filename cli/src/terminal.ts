@@ -1,5 +1,4 @@
-import type { Json } from './json/json.js';
-import { stringify } from './json/json.js';
+import { stringify, type Json } from './json/json.js';
 
 function colourful(stream: NodeJS.WriteStream): boolean {
   return stream.isTTY === true && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { shareClasses } from './gpu.js';
 import { keyBytesOf } from './entities/parameter-encryption.js';
 import type { ParameterCipher } from './entities/parameter-encryption.js';
-import { hasPublishedSecret } from './entities/well-known-accounts.js';
+import { hasPublishedSecret } from './entities/identity.js';
 import { tokenIssuerSchema } from './token-issuer.js';
 
 const MiB = 1024 * 1024;
@@ -62,6 +62,8 @@ export const configSchema = z.strictObject({
     .strictObject({
       /** `host:port` of some of its brokers, with commas between. */
       brokers: z.string().regex(/^[^\s,:]+:\d+(,[^\s,:]+:\d+)*$/),
+      /** The library that speaks with brokers. */
+      client: z.enum(['platformatic', 'kafkajs']).default('platformatic'),
       /** Put before the names of topics and groups, as OpenWhisk's `whisk.kafka.topics.prefix`. */
       topicPrefix: z
         .string()
@@ -95,11 +97,13 @@ export const configSchema = z.strictObject({
       prefix: z.string().default('gpuwhisk:'),
       /** After which a call to it is given up, ms. */
       timeoutMs: count.default(2000),
+      /** The library that keeps queues of jobs in it. */
+      jobs: z.enum(['bull', 'bullmq']).default('bull'),
     })
     .optional(),
   /** The name of this process among those of its sort in the cluster, whose number it keeps; absent: the host's. */
   name: z.string().min(1).optional(),
-  /** `user:password` of who may have an invoker take no more activations (POST /disable, /enable); absent: nobody. */
+  /** `user:password` of the caller that may disable an invoker (POST /disable, /enable); absent: no caller may. */
   invokerAuth: z
     .string()
     .regex(/^[^:]+:.+$/)
@@ -115,7 +119,7 @@ export const configSchema = z.strictObject({
   allowWeakIsolation: z.boolean().optional(),
   /**
    * How containers that are made ahead start functions: by injection into warm processes (mscontainer), or as those that
-   * are made when somebody waits (process). Or containers are those of a Docker engine on this host (docker).
+   * are made when an activation waits (process). Or containers are those of a Docker engine on this host (docker).
    */
   containers: z.enum(['mscontainer', 'process', 'docker']).default('mscontainer'),
   /** With `containers: docker`. */
@@ -291,7 +295,7 @@ export const configSchema = z.strictObject({
         .strictObject({
           /** From a change until it is in the store, ms: what changes in between is written once. */
           saveMs: count.default(2000),
-          /** Predictors are learned anew, in threads of their own, once enough was measured. */
+          /** Predictors are trained again, in threads of their own, once enough was measured. */
           retrain: z.boolean().default(true),
         })
         .prefault({}),
@@ -299,7 +303,7 @@ export const configSchema = z.strictObject({
       search: z
         .strictObject({
           enabled: z.boolean().default(true),
-          /** How long nothing has run on a GPU, and nobody has waited, before it is used for that, ms. */
+          /** How long nothing has run on a GPU, and no activation has waited, before it is used for that, ms. */
           idleMs: count.default(10_000),
           /** How often a set must have been formed. */
           minAsked: count.default(3),

@@ -110,7 +110,7 @@ export const docsWithCount = (): ApiError => new ApiError(400, "The parameter 'd
 const authenticationNeeded = 'The resource requires authentication, which was not supplied with the request';
 /** 401 */
 export const credentialsMissing = (): ApiError => new ApiError(401, authenticationNeeded, challenge);
-/** 401: a web action lets nobody in without what its annotation wants; browsers are not to ask for a password. */
+/** 401: a web action wants the secret that its annotation names; browsers are not to ask for a password. */
 export const authenticationRequired = (): ApiError => new ApiError(401, authenticationNeeded);
 /** 401 */
 export const credentialsInvalid = (): ApiError =>

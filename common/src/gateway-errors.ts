@@ -10,7 +10,7 @@ export class SwaggerError extends Error {
   override name = 'SwaggerError';
 }
 
-/** 502: route management refuses. OpenWhisk's actions fail with this status whoever is at fault. */
+/** 502: route management refuses. OpenWhisk's actions fail with this status for every cause. */
 export const managementFailure = (text: string): ApiError => new ApiError(502, text);
 
 /** The gateway behind OpenWhisk's route management refuses a document; its JSON is part of the text. */

@@ -1,3 +1,5 @@
+import type { ClusterState, WindowCounters } from './state/cluster-state.js';
+
 /**
  * How a device is shared: by one process, in turns (`timeslice`, the driver's own way), by MPS clients side by side, or
  * cut into MIG instances. What is learned in one mode holds in no other.
@@ -114,11 +116,11 @@ export interface Resident {
   memoryMiB: number;
   /** What it was measured to hold, context included, MiB; absent before the first look. */
   heldMiB?: number;
-  /** How long it took to start it and to load its function, ms: what its end costs whoever needs it next. */
+  /** How long it took to start it and to load its function, ms: the cost of ending it for its next request. */
   loadMs?: number;
   /** What its processes launched, where that is counted (kernel tokens) and they have launched anything. */
   launches?: LaunchFigures;
-  /** That it serves, and whom that lets share an MPS server with it; absent for a pre-warmer that has no action yet. */
+  /** The function that it serves, and its isolation; absent for a pre-warmer that has no action yet. */
   namespace?: string;
   isolation?: GpuIsolation;
   /** Where requests run as one (`batch`): whose it serves, as a batch has one caller's rights. */
@@ -170,11 +172,11 @@ export const gpuDeciderKey = 'epoch';
 /** The ClusterState table of NodeStatus rows. */
 export const gpuTable = 'gpus';
 
-/** The ClusterState table of what operators want of devices: GpuWish rows by UUID. */
-export const gpuWishTable = 'gpuWishes';
+/** The ClusterState table of what operators want of devices: CordonRequest rows by UUID. */
+export const cordonTable = 'gpuWishes';
 
 /** What an operator wants of a device: no new work, nothing on it once what runs has ended, or work again. */
-export interface GpuWish {
+export interface CordonRequest {
   wish: 'cordon' | 'drain' | 'uncordon';
   /** Epoch ms. */
   at: number;
@@ -228,7 +230,7 @@ export interface TokenTerms {
   violation?: number;
 }
 
-/** Who may share an MPS server with a function: everybody, its namespace, nobody. */
+/** Functions that may share an MPS server with one: all, those of its namespace, none. */
 export type GpuIsolation = 'shared' | 'namespace' | 'exclusive';
 
 /** Annotation `gpu` of an action, checked and with its defaults. */
@@ -295,7 +297,7 @@ export interface Placement {
 }
 
 /** A decision with all it weighed. */
-export interface Decision {
+export interface DecisionRecord {
   /** Epoch ms. */
   at: number;
   activationId: string;
@@ -349,4 +351,41 @@ export interface GpuRecord {
   /** Requests that ran together with it, itself included. */
   batch?: number;
   simulated?: boolean;
+}
+
+/** The ClusterState table of registered and started workloads, by id. */
+export const workloadTable = 'gpuWorkloads';
+
+/** A long-running process that is not a function: registered, started by us, or found on a device. */
+export interface Workload {
+  id: string;
+  name: string;
+  origin: 'registered' | 'started' | 'discovered';
+  invoker: string;
+  device: string;
+  pid?: number;
+  /** When that started, in the kernel's ticks since the boot (proc(5), starttime): numbers of processes are used again. */
+  processStart?: number;
+  /** Its process ended without a deregistration: its registration is to be removed. */
+  ended?: boolean;
+  /** Epoch ms. */
+  since: number;
+  memoryMiB?: number;
+  /** Percent of the SMs that one which was started may use; absent: all. */
+  mpsPercent?: number;
+  /** How much slower it may get, fraction 0–1. */
+  maxDegradation: number;
+  /** Its rate alone on the device, and now, in a unit of its own: steps or samples per second; absent: it is not told. */
+  baselineRate?: number;
+  rate?: number;
+  namespace?: string;
+  command?: string;
+}
+
+/**
+ * What each namespace (its name) has had of GPUs in the calendar minute, in ms of a whole GPU: a run with half of one for a
+ * second is 500. Agents count it, controllers hold it against the limit `gpuSecondsPerMinute`.
+ */
+export function gpuSpendingCounters(state: ClusterState): WindowCounters {
+  return state.windowCounters('gpuSpentMs', 60_000);
 }

@@ -1,6 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { LogRing } from './log-ring.js';
-import { createLogger, transactionLogger } from './logging.js';
+import { LogRing, createLogger, transactionLogger } from './logging.js';
 
 function ring(maxLines: number, maxBytes = 1e6): { ring: LogRing; passedOn: string[] } {
   const passedOn: string[] = [];

@@ -1,3 +1,4 @@
+// The JSON logger, and the ring of last lines that the API shows.
 import { pino } from 'pino';
 import type { DestinationStream, Level, Logger as PinoLogger } from 'pino';
 
@@ -5,7 +6,7 @@ import type { DestinationStream, Level, Logger as PinoLogger } from 'pino';
 export type Logger = PinoLogger;
 
 /** How a logger is made. */
-export interface LoggerOptions {
+interface LoggerOptions {
   /** trace, debug, info, warn, error or silent. */
   level: Level | 'silent';
   /** Where lines go; default: standard output. */
@@ -26,4 +27,65 @@ export function transactionLogger(logger: Logger, transactionId: string, extraLo
   const child = logger.child({ transid: transactionId });
   if (extraLogging && !child.isLevelEnabled('debug')) child.level = 'debug';
   return child;
+}
+
+/** How much is remembered. */
+interface LogRingBounds {
+  maxLines: number;
+  maxBytes: number;
+}
+
+/** What lines are wanted: those that meet every condition. */
+interface LogQuery {
+  /** Exactly this transaction id. */
+  transactionId?: string;
+  /** Contained in the line, whatever the case. */
+  text?: string;
+}
+
+/** The last lines of the log, in memory: the oldest go first. Lines are passed on to `next`. */
+export class LogRing implements DestinationStream {
+  private lines: string[] = [];
+  /** Lines before this one in `lines` are forgotten. */
+  private first = 0;
+  private bytes = 0;
+
+  constructor(
+    private readonly next: DestinationStream,
+    private readonly bounds: LogRingBounds = { maxLines: 10_000, maxBytes: 8 * 1024 * 1024 },
+  ) {}
+
+  write(line: string): void {
+    this.next.write(line);
+    this.lines.push(line);
+    this.bytes += line.length;
+    while (this.lines.length - this.first > this.bounds.maxLines || this.bytes > this.bounds.maxBytes) {
+      this.bytes -= this.lines[this.first]?.length ?? 0;
+      this.lines[this.first++] = '';
+    }
+    if (this.first <= this.bounds.maxLines) return;
+    this.lines = this.lines.slice(this.first);
+    this.first = 0;
+  }
+
+  /** The lines that are remembered, oldest first, without line ends. */
+  find({ transactionId, text }: LogQuery): string[] {
+    const wanted = text?.toLowerCase();
+    return this.lines
+      .slice(this.first)
+      .filter((line) => wanted === undefined || line.toLowerCase().includes(wanted))
+      .filter((line) => transactionId === undefined || transactionOf(line) === transactionId)
+      .map((line) => line.trimEnd());
+  }
+}
+
+function transactionOf(line: string): string | undefined {
+  if (!line.includes('"transid"')) return undefined;
+  try {
+    const { transid } = JSON.parse(line) as { transid?: unknown };
+    return typeof transid === 'string' ? transid : undefined;
+  } catch {
+    // A line that is cut short names no namespace.
+    return undefined;
+  }
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import type { JsonObject, JsonValue } from './json.js';
 import { MalformedError } from './entities/malformed.js';
-import { readAcknowledgement, readActivationMessage } from './messages-codec.js';
+import { readAcknowledgement, readActivationMessage } from './messages.js';
 
 const fixtures = new URL('../../test/fixtures/openwhisk-messages/', import.meta.url);
 const fixture = (name: string): JsonObject =>

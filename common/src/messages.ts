@@ -1,8 +1,12 @@
+// Messages between controllers and invokers, and their codecs.
 import type { TopicOptions } from './bus/message-bus.js';
 import type { JsonObject, JsonValue } from './json.js';
 import type { WhiskActivation } from './entities/activation.js';
 import type { Identity } from './entities/identity.js';
 import type { GpuNeed, Placement } from './gpu.js';
+import { isJsonObject } from './json.js';
+import { activationStatusWords } from './entities/activation.js';
+import { MalformedError, asObject, asString } from './entities/malformed.js';
 
 /** `[id, start epoch ms, extra logging?]`, as OpenWhisk writes a transaction id. */
 export type TransactionIdJson = [string, number, ...unknown[]];
@@ -66,9 +70,9 @@ export interface UnplacedMessage {
   activation: ActivationMessage;
   /** Why the agent refused. */
   refused?: string;
-  /** The invoker was started again before it had begun it: where it is to run is decided anew. */
+  /** The invoker was started again before it had begun it: it is placed again. */
   restarted?: true;
-  /** An earlier life of the controller that hands it on may have placed it. */
+  /** An earlier process of the controller that hands it on may have placed it. */
   seenBefore?: true;
 }
 
@@ -102,7 +106,7 @@ export interface InvalidationMessage {
 }
 
 /** Result only: the slot is still in use. */
-export interface ResultMessage {
+interface ResultMessage {
   transid: TransactionIdJson;
   /** The record, or just its id where it is too large for the bus. */
   response: WhiskActivation | string;
@@ -114,7 +118,7 @@ export interface CompletionMessage {
   activationId: string;
   isSystemError: boolean;
   instance: InvokerInstanceId;
-  /** Ours, of a run on a GPU: it did not succeed, by whoever's fault. */
+  /** Ours, of a run on a GPU: it did not succeed, for any reason. */
   isFailed?: boolean;
 }
 
@@ -136,3 +140,124 @@ export const completedTopicOptions: TopicOptions = {
 
 /** On a topic that completedTopic names. */
 export type AcknowledgementMessage = ResultMessage | CompletionMessage | CombinedMessage;
+
+/** What may be part of a topic's name. */
+const controllerName = /^[\w.-]{1,100}$/;
+const activationId = /^[\w-]{1,100}$/;
+
+/**
+ * A message of an invoker's topic, of this platform or of an OpenWhisk; what older releases leave out is filled in, and what is
+ * not known is kept. The message itself is not changed. Throws MalformedError.
+ */
+export function readActivationMessage(message: JsonObject): ActivationMessage {
+  checkTransactionId(message.transid);
+  const action = asObject(message.action, 'action malformed');
+  asString(action.path, 'action malformed');
+  asString(action.name, 'action malformed');
+  checkOptional(action.version, 'string', 'action malformed');
+  checkOptional(action.binding, 'string', 'action malformed');
+  checkUser(message.user);
+  checkActivationId(message.activationId);
+  const { asString: controller } = asObject(message.rootControllerIndex, 'rootControllerIndex malformed');
+  if (typeof controller !== 'string' || !controllerName.test(controller)) {
+    throw new MalformedError('rootControllerIndex malformed');
+  }
+  if (typeof message.blocking !== 'boolean') throw new MalformedError('blocking malformed');
+  checkOptional(message.cause, 'string', 'cause malformed');
+  checkOptional(message.revision, 'string', 'revision malformed');
+  checkOptional(message.executeOnly, 'boolean', 'executeOnly malformed');
+  checkOptional(message.traceContext, 'object', 'traceContext malformed');
+  checkSample(message.sample);
+  const { content = null, initArgs = [], lockedArgs = {} } = message;
+  if (content !== null && typeof content !== 'object') throw new MalformedError('content malformed');
+  if (!Array.isArray(initArgs) || initArgs.some((name) => typeof name !== 'string')) {
+    throw new MalformedError('initArgs malformed');
+  }
+  if (!isJsonObject(lockedArgs)) throw new MalformedError('lockedArgs malformed');
+  checkOptional(message.lockedIn, 'object', 'lockedIn malformed');
+  return withDefaults(message, { initArgs, lockedArgs, revision: '' }) as unknown as ActivationMessage;
+}
+
+/** A message of what waits for a GPU, with the activation as readActivationMessage gives it. Throws MalformedError. */
+export function readUnplacedMessage(message: JsonObject): UnplacedMessage {
+  const activation = readActivationMessage(asObject(message.activation, 'activation malformed'));
+  asObject((activation as { gpuNeed?: JsonValue }).gpuNeed, 'gpuNeed malformed');
+  checkOptional(message.refused, 'string', 'refused malformed');
+  return { ...message, activation } as unknown as UnplacedMessage;
+}
+
+/**
+ * A message of a controller's topic `completed<N>`. Older releases call `instance` `invoker`. Throws MalformedError, also where
+ * it is neither a result nor a completion.
+ */
+export function readAcknowledgement(message: JsonObject): AcknowledgementMessage {
+  checkTransactionId(message.transid);
+  const { response = null, instance = message.invoker ?? null } = message;
+  if (response === null && instance === null) throw new MalformedError('neither a result nor a completion');
+  if (response !== null) checkResponse(response);
+  if (instance === null) return withDefaults(message, {}) as unknown as AcknowledgementMessage;
+  if (!isJsonObject(instance)) throw new MalformedError('instance malformed');
+  checkOptional(message.isSystemError, 'boolean', 'isSystemError malformed');
+  checkOptional(message.isFailed, 'boolean', 'isFailed malformed');
+  if (response === null) checkActivationId(message.activationId);
+  return withDefaults(message, { instance, isSystemError: false }) as unknown as AcknowledgementMessage;
+}
+
+/** A whole record, or its id. */
+function checkResponse(response: JsonValue): void {
+  if (typeof response === 'string') {
+    checkActivationId(response);
+    return;
+  }
+  const record = asObject(response, 'response malformed');
+  checkActivationId(record.activationId);
+  const { statusCode } = asObject(record.response, 'response malformed');
+  if (typeof statusCode !== 'number' || activationStatusWords[statusCode] === undefined) {
+    throw new MalformedError('response malformed');
+  }
+  if (!Array.isArray(record.annotations)) throw new MalformedError('response malformed');
+}
+
+function checkUser(value: JsonValue | undefined): void {
+  const user = asObject(value, 'user malformed');
+  asString(user.subject, 'user malformed');
+  const namespace = asObject(user.namespace, 'user malformed');
+  asString(namespace.name, 'user malformed');
+  asString(namespace.uuid, 'user malformed');
+  asString(asObject(user.authkey, 'user malformed').api_key, 'user malformed');
+  asObject(user.limits, 'user malformed');
+}
+
+function checkActivationId(value: JsonValue | undefined): void {
+  if (typeof value !== 'string' || !activationId.test(value)) throw new MalformedError('activationId malformed');
+}
+
+function checkTransactionId(value: JsonValue | undefined): void {
+  const [id, startMs] = Array.isArray(value) ? value : [];
+  if (typeof id !== 'string' || !Number.isFinite(startMs)) throw new MalformedError('transid malformed');
+}
+
+function checkSample(value: JsonValue | undefined): void {
+  if (value === undefined || value === null) return;
+  const { maxMs } = asObject(value, 'sample malformed');
+  if (typeof maxMs !== 'number' || !(maxMs > 0)) throw new MalformedError('sample malformed');
+}
+
+/** Absent or null is no value, as in OpenWhisk. */
+function checkOptional(value: JsonValue | undefined, type: 'string' | 'boolean' | 'object', text: string): void {
+  if (value !== undefined && value !== null && typeof value !== type) throw new MalformedError(text);
+}
+
+/** The message itself if it lacks none of `defaults`. */
+function withDefaults(message: JsonObject, defaults: JsonObject): JsonObject {
+  if (!lacksSome(message, defaults)) return message;
+  const given = Object.entries(message).filter(([, value]) => value !== null);
+  return { ...defaults, ...Object.fromEntries(given) };
+}
+
+/** Each message is looked at, so nothing is made for it. */
+function lacksSome(message: JsonObject, defaults: JsonObject): boolean {
+  for (const name in defaults) if (message[name] === undefined) return true;
+  for (const name in message) if (message[name] === null) return true;
+  return false;
+}

@@ -93,8 +93,8 @@ export function parseManifest(text: string, file: string): RuntimeManifest {
     const defaults = entries.filter((entry) => entry.default);
     const lone = entries.length === 1;
     if (defaults.length !== 1 && !lone) fail(`family '${family}' has ${defaults.length} defaults instead of one`);
-    const stranger = entries.find((entry) => !entry.kind.startsWith(`${family}:`));
-    if (stranger) fail(`'${stranger.kind}' is in family '${family}'`);
+    const misplaced = entries.find((entry) => !entry.kind.startsWith(`${family}:`));
+    if (misplaced) fail(`'${misplaced.kind}' is in family '${family}'`);
     const kinds = entries.map((entry) => entry.kind);
     const twice = kinds.find((kind, at) => kinds.indexOf(kind) !== at);
     if (twice !== undefined) fail(`'${twice}' is listed twice`);

@@ -1,3 +1,5 @@
+// Collections with bounded memory for keys that come and go.
+
 /** After so many removals, and no fewer than there are entries, the entries are copied. */
 const leastRemovals = 1000;
 
@@ -56,5 +58,26 @@ export class ShortLivedMap<Key, Value> {
   /** The entries that are there now, in the order in which they came. */
   entries(): [Key, Value][] {
     return [...this.map];
+  }
+}
+
+/** The ids that came last: so many at least, twice as many at most. */
+export class RecentIds {
+  /** The newest, and those before them: two sets that take turns need no removal one by one. */
+  private newest = new Set<string>();
+  private before = new Set<string>();
+
+  constructor(private readonly remembered: number) {}
+
+  has(id: string): boolean {
+    return this.newest.has(id) || this.before.has(id);
+  }
+
+  add(id: string): void {
+    if (this.newest.size >= this.remembered) {
+      this.before = this.newest;
+      this.newest = new Set();
+    }
+    this.newest.add(id);
   }
 }

@@ -11,13 +11,13 @@ import type { Clock } from './system/clock.js';
 /** OpenWhisk's topic of events that tell users, or their bills, of activations and limits. */
 export const eventsTopic = 'events';
 
-/** Events that no broker has taken, or on an embedded bus nobody: the next are dropped. */
+/** Events that no broker, or no consumer of an embedded bus, has taken: the next are dropped. */
 const topicOptions = { durable: false, maxPendingMessages: 1000, maxPendingBytes: 1024 * 1024 };
 
 /** What OpenWhisk's throttles tell of: activations in flight, and refusals. */
 export type UserMetric = 'ConcurrentInvocations' | 'ConcurrentRateLimit' | 'TimedRateLimit';
 
-/** Whom an event is about. */
+/** The subject of an event. */
 type Whose = Pick<Identity, 'subject' | 'namespace'>;
 
 /** Where user events go. Sending never throws and never waits: what cannot be sent at once is dropped and counted. */

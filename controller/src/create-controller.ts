@@ -5,59 +5,56 @@ import type { RouterContext } from '@koa/router';
 import { createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { ApiError, notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
-import { ActionCache } from './actions/action-cache.js';
+import { ActionCache, ActionWriter } from './actions/action-store.js';
 import { ActionResolver } from './actions/action-resolver.js';
-import { ActionWriter } from './actions/action-writer.js';
 import { identityChanges } from './api/admin.js';
-import { createRouter, isApiPath, refuseUnrouted } from './api/create-router.js';
-import type { CallState } from './api/create-router.js';
-import type { ApiContext, ControllerDependencies } from './api/dependencies.js';
-import { fromSandbox, isForSandboxes } from './api/route.js';
-import type { Route } from './api/route.js';
-import { createRoutes } from './api/routes.js';
+import { createRouter, isApiPath, refuseUnrouted, createRoutes } from './api/routes.js';
+import type { CallState } from './api/routes.js';
+import type { ApiContext, ControllerDependencies } from './api/api-context.js';
+import { fromSandbox, isForSandboxes } from './http/route.js';
+import type { Route } from './http/route.js';
 import { Throttles } from './entitlement/throttles.js';
-import { acceptsJson } from './http/accept.js';
-import { textAnswer, writeAnswer, writeError } from './http/answer.js';
-import { ClientGoneError, maxUriLength } from './http/body.js';
-import { logAnswered, transactionIdOf } from './http/transaction.js';
-import { authenticateNamespaces, authenticateOperators } from './authentication.js';
-import type { Authentication } from './authentication.js';
-import { Identities } from './identities.js';
-import { ComposingInvoker } from './invoke/composing-invoker.js';
-import { createInvokeRoute } from './invoke/invoke-route.js';
-import { PackageCache } from './packages/package-cache.js';
-import { PackageWriter } from './packages/package-writer.js';
+import { acceptsJson, textAnswer, writeAnswer, writeError } from './http/answer.js';
+import { ClientGoneError, maxUriLength, logAnswered, transactionIdOf } from './http/request.js';
+import { authenticateNamespaces, authenticateOperators, Identities } from './authentication/authentication.js';
+import type { Authentication } from './authentication/authentication.js';
+import { ComposingInvoker } from './compose/composing-invoker.js';
+import { createInvokeRoute } from './api/invoke-route.js';
+import { PackageCache, PackageWriter } from './packages/package-store.js';
 import { RuleWriter } from './triggers/rule-writer.js';
 import { TriggerWriter } from './triggers/trigger-writer.js';
 import { createGateway } from './gateway/create-gateway.js';
 import { ApiRegistry } from './gateway/api-registry.js';
 import { createManagementHandler } from './gateway/management-handler.js';
-import { vanityUrl } from './web/vanity.js';
+import { vanityUrl } from './web/web-request.js';
 import { createWebCaller, createWebHandler } from './web/web-handler.js';
 
-export type { ControllerDependencies } from './api/dependencies.js';
+export type { ControllerDependencies } from './api/api-context.js';
 
 /** The REST API. */
 export interface Controller {
-  /** Answers one HTTP request; never throws. What an invoker passes on for a function is answered as by `handleSandboxes`. */
+  /**
+   * Answers one HTTP request; never throws. A request that an invoker forwards for a function is handled as by
+   * `handleSandboxes`.
+   */
   handle(request: IncomingMessage, response: ServerResponse): void;
-  /** Answers one HTTP request of a function; never throws. Operators' routes are not found there, with any key. */
+  /** Answers one HTTP request of a function; never throws. Operators' routes are not served, whatever the key. */
   handleSandboxes(request: IncomingMessage, response: ServerResponse): void;
-  /** Answers one HTTP request to the API gateway, which listens apart; never throws. */
+  /** Answers one HTTP request to the API gateway, which has its own port; never throws. */
   handleGateway(request: IncomingMessage, response: ServerResponse): void;
-  /** Who calls; `cached` answers at once. */
+  /** The callers' identities; `cached` does not wait. */
   readonly identities: Identities;
-  /** The actions without their code; `cached` answers at once. */
+  /** The actions without their code; `cached` does not wait. */
   readonly actions: ActionCache;
-  /** What names of actions lead to. */
+  /** Finds actions by name. */
   readonly resolver: ActionResolver;
-  /** Sequences and compositions: opened before requests are handled, closed when no more come. */
+  /** Sequences and compositions. Open before the first request; close after the last one. */
   readonly composing: Pick<ComposingInvoker, 'open' | 'close'>;
-  /** Every route, as the API documents describe it. */
+  /** All routes, also for the API documents. */
   readonly routes: readonly Route[];
 }
 
-/** Creates the REST API on its dependencies; it holds no resources of its own. */
+/** Creates the REST API; it owns no resources. */
 export function createController(dependencies: ControllerDependencies): Controller {
   const { store, clock, random, logger, config, state } = dependencies;
   const { vanityDomain } = config;
@@ -97,22 +94,22 @@ export function createController(dependencies: ControllerDependencies): Controll
     triggerWriter,
     ruleWriter: new RuleWriter(store, triggerWriter),
   };
-  // Another controller's operator may change who calls.
+  // An operator at another controller may change identities.
   state
     .subscribe(identityChanges, () => identities.forget())
-    .catch((error: unknown) => logger.error({ err: error }, 'changes of identities will be seen late'));
+    .catch((error: unknown) => logger.error({ err: error }, 'changes of identities will take effect late'));
   const routes = createRoutes(context);
   const serve = (served: readonly Route[], authentication: Authentication) =>
     createApp(dependencies, createRouter(served, authentication), authentication);
   const outside = serve(routes, authenticateOperators(identities, config, logger));
   const sandboxes = serve(routes.filter(isForSandboxes), authenticateNamespaces(identities));
-  const answerWarmInvocation = createInvokeRoute(context, identities);
-  const callWebAction = createWebCaller(context, identities);
+  const answerWarmInvocation = createInvokeRoute(context);
+  const callWebAction = createWebCaller(context);
   const answerWebAction = createWebHandler(context, callWebAction);
   const issuers = dependencies.config.gatewayIssuers;
   const registry = new ApiRegistry({ store, clock, random, logger, issuers });
   const gatewayUrl = dependencies.gatewayUrl ?? (() => undefined);
-  const answerManagement = createManagementHandler(context, identities, { registry, issuers, gatewayUrl });
+  const answerManagement = createManagementHandler(context, { registry, issuers, gatewayUrl });
   const answer = (request: IncomingMessage, response: ServerResponse, app: HttpHandler): void => {
     if (vanityDomain !== undefined) {
       request.url = vanityUrl(request.headers.host, request.url ?? '/', vanityDomain) ?? request.url;
@@ -129,7 +126,11 @@ export function createController(dependencies: ControllerDependencies): Controll
       answer(request, response, request.headers[fromSandbox] === undefined ? outside : sandboxes),
     handleSandboxes: (request, response) => answer(request, response, sandboxes),
     handleGateway: createGateway({
-      ...{ registry, callWebAction, clock, random, logger },
+      registry,
+      callWebAction,
+      clock,
+      random,
+      logger,
       countInWindow: (key, windowMs) => state.windowCounters(`gateway ${windowMs}`, windowMs).add(key),
     }),
     identities,
@@ -140,7 +141,7 @@ export function createController(dependencies: ControllerDependencies): Controll
   };
 }
 
-/** Answers what is not answered before the router is asked. */
+/** Answers the requests that no faster handler has answered. */
 function createApp(
   { clock, random, logger }: ControllerDependencies,
   router: Router<CallState>,
@@ -171,13 +172,13 @@ function createApp(
     }
     logAnswered(logger, response, transactionId, clock.monotonicMs() - startedMs);
   });
-  // Koa reports connections that broke while an answer was written.
+  // Koa reports connections that broke during an answer.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'a connection failed'));
   const handle = app.callback();
   return (request, response) => void handle(request, response);
 }
 
-/** The path that is asked for. Throws ApiError (400) where the request's target is a URL that cannot be read. */
+/** The path of a request. Throws ApiError (400) for a malformed URL as target. */
 function pathOf(ctx: Koa.Context): string {
   try {
     return ctx.path;
@@ -186,7 +187,7 @@ function pathOf(ctx: Koa.Context): string {
   }
 }
 
-/** Refuses requests that no route would answer. Throws ApiError (406, 414). */
+/** Refuses requests before routing. Throws ApiError (406, 414). */
 function checkRequest(request: IncomingMessage, answersJson: boolean): void {
   if ((request.url?.length ?? 0) > maxUriLength) throw uriTooLong(maxUriLength);
   if (answersJson && !acceptsJson(request.headers.accept)) throw notAcceptable('application/json');

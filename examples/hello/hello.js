@@ -1,4 +1,4 @@
-/** Greets whoever parameter `name` names. */
+/** Greets the person whose name parameter `name` gives. */
 function main({ name = 'stranger' }) {
   return { greeting: `Hello, ${name}!` };
 }

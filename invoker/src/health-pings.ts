@@ -6,13 +6,13 @@ import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
 const topic = 'health';
-/** OpenWhisk's interval, ms. */
+/** Interval of pings, as in OpenWhisk, ms. */
 const pingMs = 1000;
-/** Controllers have heard a ping by then, where all goes as it should, ms. */
+/** Time in which controllers usually receive a ping, ms. */
 const heardMs = 500;
 const maxPendingMessages = 10_000;
 
-/** Tells the controllers every second that an invoker is there, and whether it takes activations. */
+/** Sends the controllers a ping every second, with whether the invoker takes activations. */
 export class HealthPings {
   private timer: Timer | undefined;
   private isEnabled = true;
@@ -30,13 +30,16 @@ export class HealthPings {
     this.beat();
   }
 
-  /** From now on it takes no activations, or takes them again; the controllers know at once. */
+  /** Sets whether the invoker takes activations, and pings at once. */
   enable(isEnabled: boolean): void {
     this.isEnabled = isEnabled;
     this.ping();
   }
 
-  /** It is about to stop: resolves once the controllers should know, and send it nothing that would wait for its return. */
+  /**
+   * Announces that the invoker stops. Resolves once the controllers should have received the ping and send no more
+   * activations.
+   */
   async leave(): Promise<void> {
     this.enable(false);
     await sleep(this.clock, heardMs);

@@ -1,16 +1,15 @@
 import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
-import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
+import { isRecorded } from '@gpuwhisk/common/activations/record-policy';
+import { showRecords, RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
-import { showRecords } from '@gpuwhisk/common/activations/record-metrics';
-import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { RecordWriterOptions } from '@gpuwhisk/common/activations/record-writer';
-import { busMetrics } from '@gpuwhisk/common/bus/bus-metrics';
+import { busMetrics } from '@gpuwhisk/common/metrics';
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { ResultBounds } from '@gpuwhisk/common/entities/limits';
-import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { UnlockArguments } from '@gpuwhisk/common/entities/parameter-encryption';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { InHand } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage, InvokerInstanceId } from '@gpuwhisk/common/messages';
@@ -21,31 +20,30 @@ import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import { ActionLoader } from './activation/action-loader.js';
-import { ActivationRun } from './activation/activation-run.js';
+import type { RunnableAction } from './activation/action-loader.js';
+import { complete, giveBack, refuse } from './activation/activation-end.js';
 import { activationRecord } from './activation/activation-record.js';
-import { complete, giveBack, refuse } from './activation/completion.js';
-import type { InvokerContext } from './activation/invoker-context.js';
-import { applicationError, whiskError } from './activation/outcome-response.js';
-import type { RunnableAction } from './activation/runnable-action.js';
-import type { StartMarks } from './activation/start-marks.js';
+import { applicationError, whiskError } from './activation/activation-response.js';
+import { ActivationRun } from './activation/activation-run.js';
+import type { InvokerContext, StartJournal } from './activation/invoker-context.js';
 import type { ContainerFactory } from './containers/container-factory.js';
 import type { GpuAgent } from './gpu-agent/gpu-agent.js';
-import { gpuUserOf } from './gpu-agent/gpu-desk.js';
-import type { GpuDesk } from './gpu-agent/gpu-desk.js';
+import { gpuUserOf } from './gpu-agent/gpu-runs.js';
+import type { GpuRuns } from './gpu-agent/gpu-runs.js';
 import { ContainerPool } from './pool/container-pool.js';
 import type { PoolOptions, PoolSnapshot } from './pool/container-pool.js';
 
-/** What an invoker is made of. */
+/** Dependencies of an Invoker. */
 export interface InvokerDependencies {
   instance: number;
   bus: MessageBus;
   store: ArtifactStore;
   factory: ContainerFactory;
-  marks: StartMarks;
+  marks: StartJournal;
   clock: Clock;
   logger: Logger;
   metrics: Metrics;
-  /** Absent: nobody is told. */
+  /** Absent: no user events are sent. */
   userEvents?: UserEvents;
   pool: PoolOptions;
   /** The system's bounds on results; a namespace may have narrower ones. */
@@ -54,26 +52,26 @@ export interface InvokerDependencies {
   warmGpuContainers?: number | undefined;
   /** Which records are stored. */
   recordLevels: RecordLevels;
-  /** How many may wait for the store; absent: the writer's own bounds. */
+  /** Bounds on records that wait for the store; absent: the writer's defaults. */
   recordBounds?: Partial<RecordWriterOptions>;
-  /** Namespaces whose activations are not run; absent: all are. */
+  /** Namespaces whose activations are refused; absent: none. */
   blacklist?: { has(namespace: string): boolean };
-  /** Activations taken from the bus whose records are not yet durable, at most. */
+  /** Largest number of activations that were taken from the bus and whose records are not yet durable. */
   maxInFlight: number;
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
-  /** The kind that a stored `<family>:default` means here; absent: none. */
+  /** The kind that a stored `<family>:default` means on this invoker; absent: none. */
   defaultKind?: (kind: string) => string | undefined;
-  /** Of this node's GPUs; absent: there are none. */
+  /** The agent of this node's GPUs; absent on nodes without GPUs. */
   gpu?: InvokerGpus;
-  /** False while the cluster may have given this invoker up: no run begins then. Absent: one may always. */
+  /** Whether runs may begin: false while the cluster may count this invoker as lost. Absent: always. */
   mayBegin?: () => boolean;
 }
 
-/** What an invoker asks of the agent of its GPUs. */
-export type InvokerGpus = GpuDesk & Pick<GpuAgent, 'ledger' | 'attach' | 'admit'>;
+/** The GPU agent as the invoker uses it. */
+export type InvokerGpus = GpuRuns & Pick<GpuAgent, 'ledger' | 'attach' | 'admit'>;
 
-/** How often, and how long after each other, ms, it is looked for room for an activation that is to be placed again. */
+/** Attempts to return an activation to a full topic for a new placement, and the interval between two, ms. */
 const maxRoomLooks = 6000;
 const roomLookMs = 100;
 
@@ -81,7 +79,7 @@ const roomLookMs = 100;
 export class Invoker {
   private readonly context: InvokerContext;
   private readonly loader: ActionLoader;
-  private readonly pool: ContainerPool;
+  private readonly pool: ContainerPool<ActivationRun>;
   private readonly feed: ActivationFeed;
   private closing = false;
 
@@ -141,7 +139,7 @@ export class Invoker {
     void this.pool.prewarm();
   }
 
-  /** Containers that are ready for an action yet to come. */
+  /** Containers that are ready for a future action. */
   prewarmers(): Prewarmer[] {
     const invoker = `invoker${this.dependencies.instance}`;
     return this.pool.prewarmed().map(({ id: container, pid, msContainer, sinceMs: since, spec }) => {
@@ -155,7 +153,10 @@ export class Invoker {
     return { ...this.pool.snapshot(), pending: this.feed.pending };
   }
 
-  /** Takes no more messages, waits up to `drainMs` for those in hand, then ends every container and stores what is recorded. */
+  /**
+   * Takes no more messages, waits up to `drainMs` for the present ones, then ends every container and stores pending
+   * records.
+   */
   async close(drainMs: number): Promise<void> {
     this.closing = true;
     const { clock } = this.dependencies;
@@ -198,7 +199,7 @@ export class Invoker {
     }
     const run = new ActivationRun(this.context, message, action, {
       stored: done,
-      retry: (job) => this.pool.submit(job),
+      retry: (retried) => this.pool.submit(retried),
       giveBack: (refused) => void this.giveBack(message, action, refused),
     });
     if (message.launch === undefined) this.pool.submit(run);
@@ -206,29 +207,29 @@ export class Invoker {
     else run.launched(refusal);
   }
 
-  /** Why an activation does not get the GPU that it was placed on; undefined if it does, or needs none. */
+  /** Why an activation is refused the GPU of its placement; undefined if it is admitted or needs none. */
   private gpuRefusal(message: ActivationMessage): string | undefined {
     if (message.gpu === undefined) return undefined;
     const { gpu } = this.dependencies;
     return gpu === undefined ? 'this invoker has no GPU' : gpu.admit(message.gpu, gpuUserOf(message));
   }
 
-  /** Gives an activation back whose placement the agent refused. */
+  /** Returns an activation whose placement the agent refused to its controller. */
   private async giveBack(message: ActivationMessage, action: RunnableAction, refused: string): Promise<void> {
-    // It may come again before the log has synced.
+    // The activation may be delivered again before the log has synced.
     const end = this.feed.letGo(message.activationId);
     try {
       await giveBack(this.context, { activation: message, refused });
       end();
     } catch (error) {
-      this.context.logger.error({ error: String(error) }, 'an activation could not be given back');
+      this.context.logger.error({ error: String(error) }, 'an activation could not be returned to its controller');
       this.recordWhiskError(message, action, refused, () => end(true));
     }
   }
 
   /**
-   * Has the scheduler decide anew about an activation with a GPU that an earlier life has left: after a crash it may have
-   * it from before, too, and only one may decide what becomes of it.
+   * Returns an activation with a GPU that an earlier process of this invoker left to the scheduler, which decides again.
+   * After a crash the scheduler may have the activation, too, and only one of the two may decide about it.
    */
   private async placeAgain(message: ActivationMessage, done: () => void): Promise<void> {
     try {
@@ -242,12 +243,12 @@ export class Invoker {
       return;
     }
     const latest = this.feed.latest(message.activationId);
-    // It may have been placed and sent meanwhile; of earlier lives there may be several messages.
+    // The scheduler may have sent a new placement meanwhile, and earlier processes may have left several messages.
     if (latest === undefined) this.feed.letGo(message.activationId)();
     else this.accept(latest, done);
   }
 
-  /** False if the topic is full, unless that is the `last` time that it matters. */
+  /** Returns an activation to its controller; false if the topic is full. At the `last` attempt a full topic is an error. */
   private async isGivenBack(message: ActivationMessage, last: boolean): Promise<boolean> {
     try {
       await giveBack(this.context, { activation: message, restarted: true });
@@ -258,9 +259,11 @@ export class Invoker {
     }
   }
 
-  /** Decides about a message that an earlier life may have had: recorded, started, or neither. */
+  /**
+   * Handles a message that an earlier process may have taken, by whether its activation was recorded, started, or neither.
+   */
   private async recover(message: ActivationMessage, done: () => void): Promise<void> {
-    // Its instance would have ended with the earlier process; the controller launches another one if it wants one.
+    // An instance of the earlier process has ended with it; the controller launches another one if needed.
     if (message.launch !== undefined) {
       done();
       return;

@@ -2,10 +2,10 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
-/** OpenWhisk's interval. */
+/** Interval of refreshes, as in OpenWhisk, ms. */
 const refreshMs = 5 * 60_000;
 
-/** The namespaces whose activations are not run: their limits are 0, or their subject is blocked. */
+/** The namespaces whose activations are refused: their limits are 0, or their subject is blocked. */
 export class NamespaceBlacklist {
   private namespaces: ReadonlySet<string> = new Set();
   private timer: Timer | undefined;
@@ -17,7 +17,7 @@ export class NamespaceBlacklist {
     private readonly logger: Logger,
   ) {}
 
-  /** Reads the list, and from now on again every five minutes. */
+  /** Reads the list now, and then every five minutes. */
   async start(): Promise<void> {
     await this.refresh();
     if (this.closed) return;
@@ -28,7 +28,7 @@ export class NamespaceBlacklist {
     return this.namespaces.has(namespace);
   }
 
-  /** Reads the list; where that fails, the one before stays. */
+  /** Reads the list; the previous one stays on failure. */
   async refresh(): Promise<void> {
     try {
       const everything = { view: 'blocked-namespaces', startKey: [], endKey: ['\uffff'] } as const;

@@ -45,7 +45,7 @@ struct gwsim_entry {
 
 struct gwsim_stream_state {
   uint64_t completed; // Sequence number; by the daemon.
-  uint64_t awaited;   // Somebody waits until `completed` is as great; by the client, and 0 by the daemon when it is.
+  uint64_t awaited;   // A caller waits until `completed` is as great; by the client, and 0 by the daemon when it is.
   uint32_t wakes;     // Futex; grows when `completed` has reached `awaited`.
   uint32_t unused;
 };

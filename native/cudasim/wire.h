@@ -233,7 +233,7 @@ struct gwsim_mps_target {
 };
 
 enum gwsim_fault_kind {
-  GWSIM_FAULT_CLIENT = 1,    // As of a bad access of `pid`, or of whoever runs: 700 for all that share its MPS server.
+  GWSIM_FAULT_CLIENT = 1,    // As of a bad access of `pid`, or of the running client: 700 for all that share its MPS server.
   GWSIM_FAULT_XID,           // Only the event.
   GWSIM_FAULT_LOST,          // The device falls off the bus.
   GWSIM_FAULT_ECC,

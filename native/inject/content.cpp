@@ -19,7 +19,7 @@ Content::Content(Descriptor file, size_t bytes, Remote &remote) : file_(std::mov
   void *mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
   if (mapped == MAP_FAILED) throw_errno("map the snapshot");
   mapped_ = static_cast<std::byte *>(mapped);
-  // From now on nobody else gets a mapping that can be written, or that can be made so.
+  // From now on no other process gets a mapping that can be written, or that can be made so.
   if (fcntl(file_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
     throw_errno("seal the snapshot");
   remote_ = static_cast<uint64_t>(

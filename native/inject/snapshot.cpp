@@ -33,7 +33,7 @@ gw_call make_call(int64_t number, std::initializer_list<uint64_t> arguments) {
 constexpr uint64_t block_bytes = 2 << 20; // What one page table maps.
 constexpr size_t max_open_pages = 1024;
 constexpr size_t max_adopted_bytes = 128 * page_bytes;
-constexpr unsigned rounds_until_closed = 64; // Then it is learned anew what functions write.
+constexpr unsigned rounds_until_closed = 64; // Then the pages that functions write are learned again.
 
 bool overlaps(const Range &one, const Range &other) { return one.start < other.end && other.start < one.end; }
 
@@ -168,7 +168,7 @@ void Snapshot::plan_copies(std::vector<gw_call> &calls) {
   to_.clear();
   pages_ = 0;
   for (Range range : to_write_) {
-    // With pages in it already, a mapping that is made anew would not become one with its neighbour when it is enlisted.
+    // With pages in it already, a new mapping would not become one with its neighbour when it is enlisted.
     bool anew = std::ranges::any_of(to_enlist_, [&](const Range &gone) { return overlaps(gone, range); });
     auto stored = std::ranges::upper_bound(stored_, range.start, {}, &Stored::start) - 1;
     for (; stored != stored_.end() && stored->start < range.end; ++stored) {

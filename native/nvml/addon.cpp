@@ -214,7 +214,7 @@ Napi::Value watch(const Napi::CallbackInfo &info) {
       watch->hooked = true;
       auto *kept = new std::shared_ptr<Watch>(watch);
       return WatchHandle::New(env, kept, [](Napi::Env, std::shared_ptr<Watch> *old) {
-        if ((*old)->unhook()) { // Nobody has stopped it, nor can any more.
+        if ((*old)->unhook()) { // No caller has stopped it, nor can any more.
           (*old)->watcher.reset();
           (*old)->queue.Release();
         }

@@ -88,7 +88,7 @@ void destroy_slice(const Library &library, nvmlDevice_t device, const std::strin
     nvmlGpuInstance_t instance = nullptr;
     nvmlComputeInstance_t compute = nullptr;
     library.check(nvml.instance_by_id(device, slice.instance, &instance), "GPU instance");
-    // Ours have one compute instance, whose id is 0; somebody else's may have more, and is refused below.
+    // Ours have one compute instance, whose id is 0; those of other programs may have more, and is refused below.
     nvmlReturn_t found = nvml.compute_by_id(instance, 0, &compute);
     if (found == NVML_SUCCESS) library.check(nvml.destroy_compute(compute), "compute instance");
     else if (found != NVML_ERROR_NOT_FOUND) library.fail(found, "compute instance");

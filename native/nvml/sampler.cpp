@@ -88,12 +88,12 @@ void Sampler::close_counters(const std::string &uuid) {
 std::vector<Sample> Sampler::sample() {
   unsigned count = 0;
   library_.check(library_.calls().count(&count), "number of devices");
-  // A device that was lost and comes back has a new handle: the list is made anew until it is whole.
+  // A device that was lost and comes back has a new handle: the list is built again until it is whole.
   if (devices_.size() != count) devices_ = list_devices(library_);
   std::vector<Sample> samples;
   for (Device &device : devices_) {
     try {
-      // Somebody else may cut the device at any time.
+      // Another program may cut the device at any time.
       device.mig = is_mig(library_, device.handle);
       device.slices = device.mig ? list_slices(library_, device.handle) : std::vector<Slice>{};
       samples.push_back(sample_device(device));

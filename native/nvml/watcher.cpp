@@ -20,7 +20,7 @@ Watcher::Watcher(std::shared_ptr<const Library> library, std::function<void(cons
   thread_ = std::thread(&Watcher::serve, this);
 }
 
-/** Makes the event set anew, of the devices that are not lost: with one that is, a wait may tell of nothing else. */
+/** Builds the event set again, of the devices that are not lost: with one that is, a wait may tell of nothing else. */
 void Watcher::listen() {
   const Functions &nvml = library_->calls();
   nvmlEventSet_t made = nullptr;
@@ -72,7 +72,7 @@ void Watcher::serve() {
     // Some drivers say that a device is lost, and not which; of a lost one that is back none tells.
     bool is_due = result == NVML_ERROR_GPU_IS_LOST || (!lost_.empty() && waits % waits_between_looks == 0);
     if (is_due && look_for_lost()) continue;
-    // Other failures show at the next sample, which is asked for every second and has somebody to tell.
+    // Other failures show at the next sample, which is asked for every second and reports to its caller.
     if (failed && !rest()) return;
   }
 }

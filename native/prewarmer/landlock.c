@@ -30,7 +30,7 @@ static void allow(int ruleset, const char *path, uint64_t access) {
   if (!S_ISDIR(status.st_mode)) access &= ON_FILES;
   struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = folder};
   if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0) gw_fail(path, errno);
-  // An inode of /proc goes when nobody holds it, and the rule with it.
+  // An inode of /proc goes when no process holds it, and the rule with it.
   if (strncmp(path, "/proc/", 6) != 0) close(folder);
 }
 

@@ -17,7 +17,7 @@ enum { GW_MAX_CALLS = 1000, GW_ARGUMENTS_BYTES = 8 << 20, GW_ENTRY_BYTES = 256, 
 // The state page.
 struct gw_state {
   uint32_t ready; // GW_READY: parked at the safe point.
-  uint32_t park;  // The futex that the worker waits on; nobody wakes it.
+  uint32_t park;  // The futex that the worker waits on; it is never woken.
 };
 
 // One system call for gw_script; or, with the number GW_COPY, a copy of bytes: to, from, length.

@@ -26,7 +26,7 @@ struct Frame {
 /** The next frame from the invoker. Ends the process at the end of file, and for what no frame may be. */
 Frame read_frame();
 
-/** Writes all in one go; ends the process if nobody reads any more. */
+/** Writes all in one go; ends the process if the reader is gone. */
 void write_frames(const std::vector<Frame> &frames);
 
 } // namespace gpuwhisk::proxy

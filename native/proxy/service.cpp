@@ -53,7 +53,7 @@ Answer Service::run(std::string_view payload) {
 
 Answer Service::run_one(const Parts &given) {
   inject::CallOptions call = call_of(given);
-  // After a failure the function is loaded anew, with the call.
+  // After a failure the function is loaded again, with the call.
   if (!prewarmer_.loaded()) return inject(&call);
   return attempt([&] { return prewarmer_.call(call); });
 }

@@ -205,7 +205,7 @@ int main(int count, char **words) {
   (void)setpgid(0, 0);
   if (count == 4 && strcmp(words[2], "--hold") == 0) return hold((uid_t)number(words[3]));
   pid_t platform = getppid();
-  // Blocked so that they wait for supervise(): a frozen sandbox must be thawed to die, whoever asks for its end.
+  // Blocked so that they wait for supervise(): a frozen sandbox must be thawed to die, on any request for its end.
   sigset_t handled;
   sigemptyset(&handled);
   sigaddset(&handled, SIGTERM);

@@ -17,7 +17,7 @@ static void send_frame(const char *text) {
   size_t length = strlen(text);
   uint8_t frame[HEADER_BYTES + MAX_TEXT] = {(uint8_t)length, (uint8_t)(length >> 8), 0, 0, FRAME_LAUNCHER};
   memcpy(frame + HEADER_BYTES, text, length);
-  // If the platform is gone there is nobody to tell, and the death signal is on its way. Without a socket this is one
+  // If the platform is gone there is no reader, and the death signal is on its way. Without a socket this is one
   // of the platform's own calls, whose complaints it reads here.
   if (send(SOCKET_FD, frame, HEADER_BYTES + length, MSG_NOSIGNAL) < 0 && errno == EBADF)
     dprintf(STDERR_FILENO, "%s\n", text);

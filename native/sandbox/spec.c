@@ -40,7 +40,7 @@ static void read_fully(void *into, size_t length) {
   while (length > 0) {
     ssize_t got = read(SOCKET_FD, at, length);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) _exit(EXIT_SETUP_FAILED); // The platform is gone: nobody to tell.
+    if (got <= 0) _exit(EXIT_SETUP_FAILED); // The platform is gone: there is no reader.
     at += got;
     length -= (size_t)got;
   }

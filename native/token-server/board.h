@@ -1,5 +1,5 @@
 // The memory that the ticking thread shares with the JavaScript thread that decides: a header of 32-bit words, then
-// columns of doubles, one place a client (gpu/src/tokens/columns.ts has the same names in the same order).
+// columns of doubles, one place a client (gpu/src/tokens/token-machine.ts has the same names in the same order).
 #pragma once
 
 #include <atomic>

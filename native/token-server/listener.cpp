@@ -19,7 +19,7 @@
 namespace gpuwhisk::tokens {
 namespace {
 
-/** What epoll says of whom: the kind above, the id below. */
+/** Data of an epoll event: the kind in the upper half, the id in the lower. */
 enum Source : uint64_t { LISTENING = 0, WAKING = 1ull << 32, CONNECTION = 2ull << 32, PROCESS = 3ull << 32 };
 
 [[noreturn]] void fail(const std::string &what) { throw std::system_error(errno, std::generic_category(), what); }

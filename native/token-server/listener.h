@@ -1,4 +1,4 @@
-// The thread that clients register with. It answers nobody by itself: who may have which place is decided elsewhere.
+// The thread that clients register with. It answers no client by itself: places are assigned by the caller of its functions.
 #pragma once
 
 #include "pages.h"
@@ -11,7 +11,7 @@
 
 namespace gpuwhisk::tokens {
 
-/** What is asked of, or told to, whoever decides. */
+/** Questions and reports to the deciding side. */
 struct Event {
   enum Kind { HELLO, GONE } kind;
   /** Of the connection that waits for an answer, or the place whose process is gone. */

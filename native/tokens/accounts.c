@@ -39,7 +39,7 @@ static void limit_nothing(struct tokens_page *page) {
   page->granted = page->budget = page->memory_cap = INT64_MAX;
 }
 
-/** In the child: it has the parent's pages, and must register for itself. Its device memory is nobody's. */
+/** In the child: it has the parent's pages, and must register for itself. Its device memory is not charged. */
 static void after_fork(void) {
   for (int i = 0; i < account_count; i += 1) accounts[i].process = -1;
   ledger_reset();
@@ -139,7 +139,7 @@ struct account *account_of_device(CUdevice device) {
   uint8_t found = LOAD(account_of[device]);
   if (found == 0) {
     found = find_account(device);
-    // Before all have their pages nobody's device is known for certain.
+    // Before all have their pages no device is known for certain.
     if (LOAD(accounts_attention) == 0) STORE(account_of[device], found);
   }
   return found == 0 || found > MAX_ACCOUNTS ? unlimited : &accounts[found - 1];

@@ -66,7 +66,7 @@ static bool receive(int socket, struct tokens_welcome *welcome, int *page_file) 
          welcome->magic == TOKENS_MAGIC && welcome->version == TOKENS_VERSION;
 }
 
-/** Whether the page can be mapped for good: of the right size, and nobody can cut it off. */
+/** Whether the page can be mapped for good: of the right size, and sealed against truncation. */
 static bool is_sound(int file) {
   struct stat status;
   int seals = fcntl(file, F_GET_SEALS);

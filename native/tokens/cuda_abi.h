@@ -1,4 +1,4 @@
-// The part of the CUDA driver's binary interface that the hooks see, declared anew: no CUDA header is needed to build.
+// The part of the CUDA driver's binary interface that the hooks see, declared here: no CUDA header is needed to build.
 #ifndef GPUWHISK_TOKENS_CUDA_ABI_H
 #define GPUWHISK_TOKENS_CUDA_ABI_H
 

@@ -4,7 +4,7 @@
 // Tokens are counted up, never down. A launch of n blocks adds n to `taken` once and may go when `granted` covers what
 // was taken before it and n itself, or a whole period's budget if n is more: a kernel larger than the budget goes into
 // debt, and those after it wait until the debt is granted. The position that the addition returned is the place in the
-// queue, so that nobody overtakes.
+// queue, so that no waiter is overtaken.
 //
 //   taken before   + n                   granted <- server, each period: min(granted, taken) + budget
 //   |--------------|=====|-----> waits   (what was not taken in a period is lost)

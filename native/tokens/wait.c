@@ -24,7 +24,7 @@ static int64_t lead_ns = MAX_LEAD_NS / 2;
 /** Until the tick changes, `limit_ns` have passed, or a signal comes. */
 static void sleep_on(struct tokens_page *page, uint32_t tick, int64_t limit_ns) {
   const struct timespec limit = {.tv_nsec = limit_ns < SLEEP_NS ? limit_ns : SLEEP_NS};
-  // Said before the kernel compares the tick: the server changes the tick before it looks whom to wake.
+  // Said before the kernel compares the tick: the server changes the tick before it looks for threads to wake.
   __atomic_store_n(&page->waiting, 1, __ATOMIC_SEQ_CST);
   syscall(SYS_futex, &page->tick, FUTEX_WAIT, tick, &limit, NULL, 0);
 }

@@ -10,7 +10,7 @@ const reachedOtherwise = new Set(['process', 'Buffer', 'DOMException']);
 const byNameOnly = ['Atomics', 'DataView', 'FinalizationRegistry', 'Intl', 'SharedArrayBuffer', 'WebAssembly'];
 
 /**
- * The globals that Node.js makes when somebody asks for them, which it must not have done yet; `fetch`, whose answers are
+ * The globals that Node.js makes on first access, which it must not have done yet; `fetch`, whose answers are
  * such; and some of the language's own.
  */
 function rareGlobals() {

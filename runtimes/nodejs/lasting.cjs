@@ -19,7 +19,7 @@ const lastingCalls = {
 };
 
 /**
- * Watches for calls that last, and for code that Node.js keeps or that nobody has looked through. Returns `left`, which
+ * Watches for calls that last, and for code that Node.js keeps or that was not inspected. Returns `left`, which
  * says what came since the start, in words; such a process is not used again.
  */
 function watchLasting() {
@@ -42,7 +42,7 @@ function watchLasting() {
     for (const name of names) watch(require(module), name, () => `a call of ${name}`);
   }
   watch(require('perf_hooks').PerformanceObserver.prototype, 'observe', () => 'an observer');
-  // Whatever loads a file comes here; what such a file is made of stays with the loaders.
+  // Whatever loads a file comes here; the parts of such a file stay with the loaders.
   for (const extension of Object.keys(Module._extensions)) {
     watch(Module._extensions, extension, () => 'a module that is a file');
   }

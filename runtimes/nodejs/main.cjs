@@ -109,7 +109,7 @@ let early;
 function onFrame(type, id, text, atUs, rest) {
   if (early) return early.push([type, id, text, atUs, rest]);
   if (type === frameType.run) return rest === undefined ? runWhole(id, text, atUs) : run(id, parsed(text), rest, atUs);
-  if (type === frameType.cancel) return; // The run goes on: its answer is dropped by whoever cancelled it.
+  if (type === frameType.cancel) return; // The run goes on: its answer is dropped by the caller that cancelled it.
   if (type === frameType.bye) process.exit(0);
   const answering = requests[type];
   if (!answering) onViolation(`a frame of type ${type}`);

@@ -1,6 +1,6 @@
 'use strict';
 // The environment variables of a run. The C library never frees a value that it replaces and takes long to replace it,
-// so what a run says reaches the real environment only when somebody looks.
+// so what a run says reaches the real environment only on access.
 
 const real = process.env;
 const prefix = '__OW_';
@@ -33,7 +33,7 @@ const writesFirst =
     return Reflect[name](target, ...rest);
   };
 const traps = ['has', 'deleteProperty', 'defineProperty', 'getOwnPropertyDescriptor', 'ownKeys'];
-/** The real environment for whoever kept it from an earlier `process.env`. */
+/** The real environment for code that kept an earlier `process.env`. */
 const watched = new Proxy(real, {
   ...Object.fromEntries(traps.map((name) => [name, writesFirst(name)])),
   get(target, name) {

@@ -52,7 +52,7 @@ function answerError(id, error) {
 }
 
 function onFrame(type, id, text) {
-  if (type === frameType.cancel) return; // The run goes on: its answer is dropped by whoever cancelled it.
+  if (type === frameType.cancel) return; // The run goes on: its answer is dropped by the caller that cancelled it.
   if (type === frameType.bye) process.exit(0);
   if (type !== frameType.run && type !== frameType.init) violate(`a frame of type ${type}`);
   let message;

@@ -77,7 +77,7 @@ class Runtime:
             self.init(request, payload)
         elif kind == BYE:
             end(0)
-        elif kind != CANCEL:  # A cancelled run goes on; whoever cancelled it drops the answer.
+        elif kind != CANCEL:  # A cancelled run goes on; the caller that cancelled it drops the answer.
             violate("a frame of type %d" % kind)
 
     def start_thread(self, target, *args):

@@ -21,7 +21,7 @@ export async function startRedis({ dir, host = '127.0.0.1', port, env = {}, args
   for (let attempt = 1; ; attempt++) {
     const started = await tryToStart(dir, host, port ?? (await freePort()), env, args);
     if (started !== undefined) return started;
-    // Somebody else took the port meanwhile.
+    // Another process took the port meanwhile.
     if (port !== undefined || attempt === attempts) throw new Error('redis-server did not start');
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { parseClusterCommand } from './cluster/flags.js';
+import { parseClusterCommand } from '@gpuwhisk/server/cluster/flags';
 import { parseCommand } from './flags.js';
 
 test('records are kept for ever in standalone, and for seven days in a cluster, unless that is set', () => {

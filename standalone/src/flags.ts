@@ -1,9 +1,9 @@
 import { ConfigError, loadConfig } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
-import { jsonOrText, readFlags, settingsFlags, settingsOf } from './settings-flags.js';
-import type { AccountLimits } from './standalone-identities.js';
+import { jsonOrText, readFlags, settingsFlags, settingsOf } from '@gpuwhisk/server/process/settings-flags';
+import type { AccountLimits } from './identities.js';
 
-/** What standalone changes in the defaults of a cluster. */
+/** Standalone's defaults where they differ from a cluster's. */
 const standaloneDefaults = {
   recordTtlHours: 0,
   limits: {
@@ -51,8 +51,8 @@ const standaloneFlags = {
   'log-level': { type: 'string' },
 } as const;
 
-/** What the command line asks for. */
-export type Command =
+/** The parsed command line. */
+type Command =
   | { type: 'help' }
   | { type: 'print-config'; config: Config }
   | { type: 'serve'; config: Config; accountLimits: AccountLimits };

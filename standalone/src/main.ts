@@ -1,18 +1,18 @@
 import { resolve } from 'node:path';
 import { ConfigError, withoutSecrets } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
-import { guest } from '@gpuwhisk/common/entities/well-known-accounts';
-import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
+import { guest } from '@gpuwhisk/common/entities/identity';
+import { StoreOpenError } from '@gpuwhisk/common/store/artifact-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
-import { DataFolderError } from './data-lock.js';
+import { DataFolderError } from '@gpuwhisk/server/process/data-lock';
+import { raiseProcessorPriority } from '@gpuwhisk/server/process/service';
 import { parseCommand, usage } from './flags.js';
-import type { AccountLimits } from './standalone-identities.js';
-import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
+import type { AccountLimits } from './identities.js';
 import { startPlatform } from './platform.js';
 import type { Platform } from './platform.js';
-import { goFirst } from './processor-priority.js';
 
 function greet(platform: Platform): void {
   const key = platform.wellKnownAccounts ? `${guest.uuid}:${guest.key}` : 'YOUR_KEY';
@@ -58,7 +58,7 @@ function stopOnSignals(starting: Promise<Platform>, drainMs: number): () => bool
             process.exit(1);
           },
         ),
-      () => undefined, // Whoever awaits the start tells.
+      () => undefined, // The caller that awaits the start reports the error.
     );
   };
   process.on('SIGINT', stop);
@@ -67,7 +67,7 @@ function stopOnSignals(starting: Promise<Platform>, drainMs: number): () => bool
 }
 
 async function serve(config: Config, accountLimits: AccountLimits): Promise<void> {
-  goFirst();
+  raiseProcessorPriority();
   // It begins when signals are heard.
   const starting = Promise.resolve().then(() =>
     startPlatform({ ...config, dataDir: resolve(config.dataDir) }, { accountLimits }),
@@ -78,10 +78,7 @@ async function serve(config: Config, accountLimits: AccountLimits): Promise<void
 }
 
 function explain(error: unknown): string {
-  const told = [
-    ...[ConfigError, DataFolderError, IsolationError],
-    ...[EngineError, KafkaUnavailableError, StoreOpenError],
-  ];
+  const told = [ConfigError, DataFolderError, IsolationError, EngineError, KafkaUnavailableError, StoreOpenError];
   if (told.some((type) => error instanceof type)) return (error as Error).message;
   const { code, port, address } = error as { code?: string; port?: number; address?: string };
   if (code === 'EADDRINUSE') return `Port ${port} of ${address} is in use; choose another with --port.`;

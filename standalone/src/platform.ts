@@ -1,24 +1,21 @@
 import { join } from 'node:path';
 import type { Config } from '@gpuwhisk/common/config';
 import { openEmbeddedJobs } from '@gpuwhisk/common/jobs/embedded-jobs';
-import { LogRing } from '@gpuwhisk/common/log-ring';
-import { createLogger } from '@gpuwhisk/common/logging';
+import { LogRing, createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import { openControllerNode } from './controller-node.js';
-import type { ControllerNode } from './controller-node.js';
-import { lockDataFolder } from './data-lock.js';
-import { openInvokerNode } from './invoker-node.js';
-import { openCatalog } from './node-containers.js';
-import { Opened } from './opened.js';
-import { openBus } from './open-bus.js';
-import { operatorKeyOf } from './operator-key.js';
-import { openStore, takesWellKnownAccounts } from './open-store.js';
-import { installAccounts } from './standalone-identities.js';
-import type { AccountLimits } from './standalone-identities.js';
+import { openBus, openStore } from '@gpuwhisk/server/engines/open-engines';
+import { openControllerNode } from '@gpuwhisk/server/node/controller-node';
+import type { ControllerNode } from '@gpuwhisk/server/node/controller-node';
+import { openInvokerNode } from '@gpuwhisk/server/node/invoker-node';
+import { openCatalog } from '@gpuwhisk/server/node/node-containers';
+import { lockDataFolder } from '@gpuwhisk/server/process/data-lock';
+import { Opened } from '@gpuwhisk/server/process/opened';
+import { installAccounts, operatorKeyOf, takesWellKnownAccounts } from './identities.js';
+import type { AccountLimits } from './identities.js';
 
 /** A platform that serves. */
 export interface Platform {
@@ -32,12 +29,12 @@ export interface Platform {
   readonly gpus: string | undefined;
   /** Plain lines about what this machine lacks. */
   readonly notes: readonly string[];
-  /** Lets running activations end for up to `drainMs`, then stops everything; what waits is run by the next life. */
+  /** Lets running activations end for up to `drainMs`, then stops everything; queued activations run after the next start. */
   close(drainMs: number): Promise<void>;
 }
 
-/** What is standalone's own, and no setting of a platform. */
-export interface PlatformOptions {
+/** Options that are standalone's own and no settings of the configuration. */
+interface PlatformOptions {
   /** The limits of the well-known accounts: far above OpenWhisk's, or none of their own. */
   accountLimits: AccountLimits;
 }
@@ -45,7 +42,10 @@ export interface PlatformOptions {
 const instance = 0;
 const requestGraceMs = 2000;
 
-/** Starts controller and invoker in this process, on embedded engines where the configuration names no others. `config.dataDir` must be absolute. */
+/**
+ * Starts controller and invoker in this process, on embedded engines where the configuration names no others.
+ * `config.dataDir` must be absolute.
+ */
 export function startPlatform(config: Config, options: PlatformOptions): Promise<Platform> {
   return Opened.during((opened) => start(config, options, opened));
 }
@@ -73,7 +73,12 @@ async function start(given: Config, options: PlatformOptions, opened: Opened): P
   const state = embeddedState(clock);
   opened.onClose(() => state.close());
   const { jobs, damage: lostJobs } = await openEmbeddedJobs({
-    ...{ disk: systemDisk, folder: folder('jobs'), clock, random, leases: state, holder: `controller${instance}` },
+    disk: systemDisk,
+    folder: folder('jobs'),
+    clock,
+    random,
+    leases: state,
+    holder: `controller${instance}`,
     onWarning: (warning) => logger.warn({ err: warning }, 'a job could not be noted or got no lease; again later'),
   });
   opened.onClose(() => jobs.close());

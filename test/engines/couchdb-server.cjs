@@ -1,7 +1,7 @@
 'use strict';
 // A server of CouchDB's protocol, which prints its port. `[PORT] [FOLDER] [ADDRESS]`: by default a free port on 127.0.0.1,
 // and everything in memory (FOLDER absent or empty). Asks for the name and password COUCHDB_USER and COUCHDB_PASSWORD where
-// they are set; with COUCHDB_ACCOUNTS=1 also for those of accounts that it made, for whom _security and validate functions hold.
+// they are set; with COUCHDB_ACCOUNTS=1 also for those of accounts that it made, which _security and validate functions bind.
 // With COUCHDB_CERT and COUCHDB_KEY, paths of PEM files, it speaks TLS. Ends with its parent. Where PouchDB's server is milder
 // than CouchDB 3.5, it answers as that does.
 const PouchDB = require('pouchdb-core').plugin(require('pouchdb-adapter-memory')).plugin(require('pouchdb-mapreduce'));

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
+import { repositoryDir } from '../machine.js';
 import { readTree } from '../processes.js';
 import { startPlatform } from '../servers.js';
 import type { Server } from '../servers.js';
@@ -17,7 +17,7 @@ const settleMs = 10_000;
 const answerWithinMs = 60_000;
 const standIn = join(repositoryDir, 'native/build/cudasim');
 
-/** What the GPU agent costs a platform at rest: a look every second at 8 devices with 50 processes. */
+/** Processor time of the GPU agent at rest, with one look a second at 8 devices and 50 processes. */
 export const agent: Bench = {
   summary: 'processor time of the GPU agent, against a platform without one',
   parts: ['agent'],
@@ -32,7 +32,7 @@ export const agent: Bench = {
   },
 };
 
-/** Processors that the server and the programs it ran to their end took, on average over a minute. */
+/** Mean processor use over a minute, in cores, of the server and of the programs it ran to their end. */
 async function measure(context: BenchContext, name: string, gpus: string): Promise<number> {
   const dataDir = join(context.temporaryDir, name);
   const environment = { GPUWHISK_GPUS: gpus };
@@ -57,7 +57,7 @@ function ownS(pid: number): number {
   return root.cpuS + root.endedChildrenCpuS;
 }
 
-/** Starts clients of the devices' MPS daemons, each with a context; they wait until they are told more. */
+/** Starts clients of the devices' MPS daemons; each makes a context and then waits for input. */
 async function startProcesses({ cleanup }: BenchContext, platform: Server, dataDir: string): Promise<void> {
   const devices = await devicesOf(platform, dataDir);
   for (let number = 0; number < processCount; number++) {
@@ -85,6 +85,6 @@ async function devicesOf({ url }: Server, dataDir: string): Promise<{ uuid: stri
   const headers = { authorization: `Basic ${Buffer.from(operator).toString('base64')}` };
   const signal = AbortSignal.timeout(answerWithinMs);
   const response = await fetch(`${url}/api/v1/gpu/devices`, { headers, signal });
-  if (response.status !== 200) throw new Error(`the devices were answered ${response.status}`);
+  if (response.status !== 200) throw new Error(`GET devices gave status ${response.status}`);
   return (await response.json()) as { uuid: string; workloads: unknown[] }[];
 }

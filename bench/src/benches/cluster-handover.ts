@@ -1,8 +1,7 @@
 import { openRedisState } from '@gpuwhisk/engines/redis/redis-state';
 import { invokePath, smallBody } from '../api.js';
 import type { BenchContext, Measurement } from '../bench.js';
-import { untilStored } from '../cluster/records.js';
-import { startCluster, type Cluster } from '../cluster/running-cluster.js';
+import { untilStored, startCluster, type Cluster } from '../cluster/running-cluster.js';
 import { offer } from '../load/offered.js';
 import { runsOf } from './cluster-recover.js';
 
@@ -11,10 +10,11 @@ const beforeMs = 5000;
 const afterMs = 12_000;
 const quietMs = 60_000;
 
-/** The controller that decides about GPUs is killed: for how long nothing is placed, and whether anything is twice. */
+/** Kills the controller that decides about GPUs: longest time without a placement, and activations placed twice. */
 export async function measureHandover(context: BenchContext): Promise<Measurement[]> {
   const cluster = await startCluster(context, 'handover', {
-    ...{ controllers: 2, invokers: 1 },
+    controllers: 2,
+    invokers: 1,
     invokerSet: ['gpus=sim:a100-40'],
   });
   await cluster.api(0).putAction('onGpu', { annotations: [{ key: 'gpu', value: { memoryMiB: 1024 } }] });
@@ -30,7 +30,10 @@ export async function measureHandover(context: BenchContext): Promise<Measuremen
   const ending = new AbortController();
   const accepted: string[] = [];
   const load = offer({
-    ...{ baseUrl: survivor.url, headers: cluster.headers, body: smallBody, perS },
+    baseUrl: survivor.url,
+    headers: cluster.headers,
+    body: smallBody,
+    perS,
     paths: [invokePath('onGpu', false)],
     signal: ending.signal,
     onAccepted: (id) => accepted.push(id),
@@ -49,7 +52,7 @@ export async function measureHandover(context: BenchContext): Promise<Measuremen
   const gaps = starts.slice(1).map((start, at) => (start < killedAt ? 0 : start - (starts[at] ?? start)));
   const failed = [...records.values()].filter(({ response }) => response.statusCode !== 0).length;
   return [
-    // What was not placed within quietMs may never be.
+    // A placement that is missing after quietMs counts as quietMs, since it may never come.
     { name: 'handoverS', value: (missing.length > 0 ? quietMs : Math.max(0, ...gaps)) / 1000 },
     { name: 'handoverDoubled', value: Math.max(0, runs - records.size) },
     { name: 'handoverLost', value: missing.length / Math.max(1, accepted.length) },
@@ -57,7 +60,7 @@ export async function measureHandover(context: BenchContext): Promise<Measuremen
   ];
 }
 
-/** The number of the controller that has the lease. */
+/** The number of the controller that holds the lease. */
 async function deciderOf({ redis }: Cluster): Promise<number> {
   const state = await openRedisState({ url: redis.url, prefix: 'gpuwhisk:', timeoutMs: 5000 });
   try {

@@ -1,27 +1,28 @@
 import { invokePath, smallBody } from '../api.js';
 import type { BenchContext, Measurement } from '../bench.js';
-import { watchCluster } from '../cluster/cluster-watch.js';
-import { untilStored } from '../cluster/records.js';
-import { startCluster, type Cluster } from '../cluster/running-cluster.js';
+import { watchCluster, untilStored, startCluster, type Cluster } from '../cluster/running-cluster.js';
 import { offer, type OfferedResult } from '../load/offered.js';
 import { median, percentile } from '../statistics.js';
 
 const perS = 1000;
-/** In the first seconds processes compile their code and containers start: of them counts only what is lost. */
+/** Warm-up, in which processes compile code and containers start; only lost activations count in it. */
 const warmUpS = 15;
-/** One in so many accepted activations is asked for until it is there. */
+/** One of this many accepted activations is requested until its record can be read. */
 const askedEvery = 100;
-/** Lists are looked at beforehand, in a load that the stand-in for CouchDB can index: it takes 1 ms of processor time a record. */
+/**
+ * Load of the list measurement, which runs before the main load. Its rate is one that the stand-in for CouchDB can
+ * index: it takes 1 ms of processor time a record.
+ */
 const [listedPerS, listedS, listedEvery] = [50, 20, 50];
-/** How long is waited between looks, ms: a tenth of the time so far at least, so that looking is no load of its own. */
+/** Pause between polls, ms; at least a tenth of the time so far, so that polling adds little load. */
 const askMs = 20;
 const listMs = 250;
 const askShare = 0.1;
 const lookLimitMs = 60_000;
-/** After the load nothing has been stored for so long: what is missing is lost. */
+/** An activation is lost if its record is missing after nothing has been stored for this time, ms. */
 const quietMs = 60_000;
 
-/** Non-blocking no-ops at a steady rate: what is lost, when records can be read, and what memory does. */
+/** Non-blocking no-ops at a steady rate: lost activations, time until a record can be read, and memory. */
 export async function measureLoad(context: BenchContext): Promise<Measurement[]> {
   const { options, say } = context;
   const cluster = await startCluster(context, 'load', { controllers: 2, invokers: 2 });
@@ -62,7 +63,7 @@ export async function measureLoad(context: BenchContext): Promise<Measurement[]>
   ];
 }
 
-/** From the 202 to the first list that shows the activation, ms. */
+/** Times from the 202 to the first list that shows the activation, ms. */
 async function measureViewLags(cluster: Cluster): Promise<number[]> {
   const lags: Promise<number>[] = [];
   let accepted = 0;
@@ -79,17 +80,20 @@ function offerNoops(
   onAccepted: (id: string) => void,
 ): Promise<OfferedResult> {
   return offer({
-    ...{ baseUrl: cluster.url, headers: cluster.headers, body: smallBody, perS },
+    baseUrl: cluster.url,
+    headers: cluster.headers,
+    body: smallBody,
+    perS,
     paths: [invokePath('noop', false)],
     signal: AbortSignal.timeout(seconds * 1000),
     onAccepted,
   });
 }
 
-/** Asks a controller; each caller over a connection of its own. */
+/** Sends a GET to a controller; each caller has a connection of its own. */
 type Get = (path: string) => Promise<{ status: number; text: string }>;
 
-/** Time until the activation can be seen at controller `at`, ms; at most lookLimitMs. */
+/** Time until controller `at` shows the activation, ms; at most lookLimitMs. */
 async function untilThere(
   cluster: Cluster,
   at: number,
@@ -115,7 +119,10 @@ async function isRecord(get: Get, id: string): Promise<boolean> {
   return (await get(`/api/v1/namespaces/_/activations/${id}`)).status === 200;
 }
 
-/** Its id begins with the time at which it was made. */
+/**
+ * Whether a list shows the activation. The id begins with the time at which the activation was made, which bounds the
+ * list.
+ */
 async function isListed(get: Get, id: string): Promise<boolean> {
   const at = Number.parseInt(id.slice(0, 12), 16);
   const path = `/api/v1/namespaces/_/activations?limit=200&since=${at}&upto=${at + 100}`;

@@ -1,46 +1,47 @@
 import { invokePath, smallBody } from '../api.js';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import { storedRecords, untilStored } from '../cluster/records.js';
-import { startCluster, type Cluster, type Member } from '../cluster/running-cluster.js';
+import { storedRecords, untilStored, startCluster, type Cluster, type Member } from '../cluster/running-cluster.js';
 import { offer } from '../load/offered.js';
 import { median, percentile } from '../statistics.js';
 
 const actionCount = 8;
 const perS = 20;
 const beforeMs = 16_000;
-/** Of that, what is normal: before it containers start, and processes compile their code. */
+/** Span before the kill whose latencies count as normal, ms; earlier, containers start and processes compile code. */
 const normalMsOver = 8000;
 const afterMs = 20_000;
 const quietMs = 60_000;
 const blockingMs = 75_000;
-/** Normal is up to so many times the median of the seconds before. */
+/** A second counts as normal up to this multiple of the median of the seconds before the kill. */
 const normalFactor = 2;
 const windowMs = 1000;
-/** Of so many kills the median is taken, second by second. */
+/** Kills whose median is taken, second by second. */
 const maxKills = 3;
 
 interface Probe {
-  /** Undefined: there was no answer. */
+  /** Undefined if there was no answer. */
   status: number | undefined;
-  /** When it was answered, on the clock of performance.now(). */
+  /** Time of the answer on the clock of performance.now(), ms. */
   atMs: number;
   tookMs: number;
 }
 
-/** What one kill gave. */
+/** Result of one kill. */
 interface Kill {
   recoverS: number;
-  /** Accepted and never recorded, as a part. */
+  /** Fraction of the accepted activations that were never recorded. */
   lost: number;
   /** Calls without an answer. */
   unanswered: number;
-  /** Of the calls of the others' actions: the 99th percentile by seconds before and after the kill, ms, and errors. */
+  /** P99 of calls of the other invokers' actions, ms, by seconds before and after the kill, and their errors. */
   beforeMs: number[];
   afterMs: number[];
   errors: number;
 }
 
-/** An invoker is killed under load: when its activations have ended, and when the others' callers notice nothing. */
+/**
+ * Kills an invoker under load: time until its activations have ended, and time until other callers see normal latency.
+ */
 export async function measureRecover(context: BenchContext): Promise<Measurement[]> {
   const kills: Kill[] = [];
   for (let round = 0; round < Math.min(maxKills, context.options.rounds); round += 1) {
@@ -66,7 +67,7 @@ export async function measureRecover(context: BenchContext): Promise<Measurement
   ];
 }
 
-/** Each in a cluster of its own. */
+/** Kills one invoker in a cluster of its own. */
 async function killOne(context: BenchContext, name: string): Promise<Kill> {
   const cluster = await startCluster(context, name, { controllers: 2, invokers: 3 });
   const actions = Array.from({ length: actionCount }, (_, at) => `noop${at}`);
@@ -82,7 +83,10 @@ async function killOne(context: BenchContext, name: string): Promise<Kill> {
   const ending = new AbortController();
   const accepted: { id: string; atMs: number }[] = [];
   const load = offer({
-    ...{ baseUrl: cluster.url, headers: cluster.headers, body: smallBody, perS },
+    baseUrl: cluster.url,
+    headers: cluster.headers,
+    body: smallBody,
+    perS,
     paths: actions.map((action) => invokePath(action, false)),
     signal: ending.signal,
     onAccepted: (id) => accepted.push({ id, atMs: performance.now() }),
@@ -114,7 +118,7 @@ async function killOne(context: BenchContext, name: string): Promise<Kill> {
   const seconds = (count: number, from: number): number[] =>
     Array.from({ length: count }, (_, at) => p99OfSecond(probes, killedMs + (from + at) * windowMs));
   const found: Kill = {
-    // Not within quietMs: it may be never.
+    // A record that is missing after quietMs counts as quietMs, since it may never come.
     recoverS: (left.length > 0 ? quietMs : recoveredMs - killedMs) / 1000,
     lost: missing.length / Math.max(1, accepted.length),
     unanswered: result.failed,
@@ -127,7 +131,7 @@ async function killOne(context: BenchContext, name: string): Promise<Kill> {
   return found;
 }
 
-/** The invoker whose count of runs rises with a run of the action. */
+/** The invoker whose count of runs grows when the action runs. */
 async function homeOf(cluster: Cluster, action: string): Promise<Member> {
   const counts = (): Promise<number[]> => Promise.all(cluster.invokers.map((invoker) => runsOf(invoker, action)));
   await cluster.api(0).invoke(action);
@@ -142,7 +146,7 @@ async function homeOf(cluster: Cluster, action: string): Promise<Member> {
   throw new Error(`no invoker has counted a run of ${action}`);
 }
 
-/** Runs of an action that an invoker has counted: health tests are runs, too. */
+/** Runs of an action that an invoker has counted. Health tests count as runs, too. */
 export async function runsOf({ url }: Pick<Member, 'url'>, action: string): Promise<number> {
   const answer = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(10_000) });
   const counts = (await answer.text()).matchAll(/^openwhisk_action_activations_total\{(.*)\} (\d+)$/gm);
@@ -157,8 +161,10 @@ async function probe(cluster: Cluster, action: string, signal: AbortSignal, prob
   while (!signal.aborted) {
     const beganMs = performance.now();
     const status = await fetch(`${cluster.url}${invokePath(action, true)}`, {
-      ...{ method: 'POST', headers: cluster.headers, body: smallBody },
-      // Longer than a caller is kept waiting.
+      method: 'POST',
+      headers: cluster.headers,
+      body: smallBody,
+      // Longer than the platform keeps a blocking caller waiting.
       signal: AbortSignal.timeout(blockingMs),
     }).then(
       async (answer) => {
@@ -175,7 +181,7 @@ async function probe(cluster: Cluster, action: string, signal: AbortSignal, prob
 
 function p99OfSecond(probes: readonly Probe[], fromMs: number): number {
   const within = probes.filter(({ atMs }) => atMs > fromMs && atMs <= fromMs + windowMs);
-  // Nobody was answered: that is slow.
+  // A second without an answer counts as slow.
   if (within.length === 0) return quietMs;
   return percentile(
     within.map(({ tookMs }) => tookMs),

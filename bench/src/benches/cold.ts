@@ -14,10 +14,10 @@ const modes = {
 
 /** Unmeasured starts that fill the page cache. */
 const warmUps = 3;
-/** Containers go soon after use, so that the next start meets the same machine. */
+/** Idle containers are removed soon after use, so that each start meets the same machine. */
 const environment = { GPUWHISK_POOL__IDLE_CONTAINER_MS: '300' };
 
-/** First invocations of fresh actions, without and with a stem cell at hand. */
+/** First invocations of fresh actions, without and with a stem cell. */
 export const cold: Bench = {
   summary: 'cold and prewarmed start latencies per kind',
   parts: Object.keys(modes),
@@ -68,13 +68,13 @@ async function measureStarts(
   return startsMs;
 }
 
-/** Throws unless exactly one run began between two counts, in a container made for it or in one that was ready. */
+/** Throws Error unless exactly one run began between two counts, in a container made for it or in a ready one. */
 function expectStart(before: StartCounts, after: StartCounts, start: 'cold' | 'ready'): void {
   const cold = after.cold - before.cold;
   const ready = readyStarts(after) - readyStarts(before);
   const isOne = start === 'cold' ? cold === 1 && ready === 0 : cold === 0 && ready === 1;
   if (isOne && after.warm === before.warm) return;
-  throw new Error(`not one ${start} start: ${JSON.stringify({ before, after })}`);
+  throw new Error(`expected one ${start} start: ${JSON.stringify({ before, after })}`);
 }
 
 function readyStarts({ prewarmed, injected }: StartCounts): number {
@@ -91,10 +91,10 @@ async function untilQuiet(pid: number): Promise<void> {
   for (let before = usedS(pid); ;) {
     await sleep(quietForMs);
     const after = usedS(pid);
-    // Processes that are killed take their time with them; a fall is no sign of rest.
+    // Killed processes take their counted time with them, so a falling sum is no sign of rest.
     if (after >= before && after - before <= quietAtMostS) return;
     before = after;
-    if (performance.now() > deadlineMs) throw new Error('the platform does not come to rest');
+    if (performance.now() > deadlineMs) throw new Error('the platform does not become idle');
   }
 }
 
@@ -106,7 +106,7 @@ function usedS(pid: number): number {
 /** Stem cells of some kinds start a while after the platform. */
 const settledForMs = 5000;
 
-/** Waits until the number of processes below the server stays, and resolves with it. Throws after 60 s. */
+/** Waits until the number of processes below the server stops changing, and resolves with it. Throws after 60 s. */
 async function settledProcesses(pid: number): Promise<number> {
   const deadlineMs = performance.now() + 4 * waitAtMostMs;
   let count = -1;
@@ -114,13 +114,13 @@ async function settledProcesses(pid: number): Promise<number> {
     const { length } = readTree(pid).descendants;
     if (length !== count) sinceMs = performance.now();
     count = length;
-    if (performance.now() > deadlineMs) throw new Error('the platform does not come to rest');
+    if (performance.now() > deadlineMs) throw new Error('the platform does not become idle');
     await sleep(quietForMs);
   }
   return count;
 }
 
-/** Waits until as many processes as `count` are below the server: used ones gone, stem cells refilled. Throws after 15 s. */
+/** Waits until `count` processes are below the server: used ones gone, stem cells refilled. Throws after 15 s. */
 async function untilProcesses(pid: number, count: number): Promise<void> {
   const deadlineMs = performance.now() + waitAtMostMs;
   for (;;) {

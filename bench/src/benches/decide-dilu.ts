@@ -4,7 +4,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { conservative, placeTightest } from '@gpuwhisk/gpu/place/tightest-fit';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
-import type { PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import { medianOf } from '../bench.js';
 import type { Measurement } from '../bench.js';
@@ -13,12 +13,12 @@ const nodes = 1000;
 const devicesPerNode = 4;
 const memoryMiB = 40_960;
 const instanceCount = 3200;
-/** Mixes that are placed; the first one is left out of the times. */
+/** Seeds of the placed mixes; the times leave the first one out. */
 const seeds = [1, 2, 3, 4, 5, 6];
 
-/** A kind of instance; ranges are drawn from evenly. */
+/** A kind of instance; values are drawn evenly from its ranges. */
 interface Kind {
-  /** How many of ten instances are of it. */
+  /** Instances of this kind among ten. */
   ofTen: number;
   /** Hundredths of the SMs. */
   request: readonly [number, number];
@@ -33,7 +33,7 @@ const kinds: readonly Kind[] = [
 /** Hundredths by which a limit is above its request. */
 const limitAbove = [15, 30] as const;
 
-/** What an instance needs: thousandths of the SMs, MiB. */
+/** Demand of an instance: thousandths of the SMs, MiB. */
 interface Instance {
   request: number;
   limit: number;
@@ -46,7 +46,9 @@ const between = (random: Random, [low, high]: readonly [number, number]): number
 function mixOf(random: Random): Instance[] {
   const ofTen = kinds.flatMap((kind) => Array.from({ length: kind.ofTen }, () => kind));
   return Array.from({ length: instanceCount }, () => {
-    const { request: requests, gib } = ofTen[random.uint32() % ofTen.length]!;
+    const kind = ofTen[random.uint32() % ofTen.length];
+    if (kind === undefined) throw new Error('there is no kind of instance');
+    const { request: requests, gib } = kind;
     const request = between(random, requests);
     const limit = Math.min(100, request + between(random, limitAbove));
     return { request: request * 10, limit: limit * 10, memoryMiB: between(random, gib) * 1024 };
@@ -55,11 +57,22 @@ function mixOf(random: Random): Instance[] {
 
 function rowOf(invoker: string): NodeStatus {
   const devices = Array.from({ length: devicesPerNode }, (_, index): Device => ({
-    ...{ uuid: `${invoker}.${index}`, index, name: 'NVIDIA A100-SXM4-40GB', type: 'a100-40', smCount: 108, memoryMiB },
-    ...{ mode: 'mps', slices: [], simulated: true },
+    uuid: `${invoker}.${index}`,
+    index,
+    name: 'NVIDIA A100-SXM4-40GB',
+    type: 'a100-40',
+    smCount: 108,
+    memoryMiB,
+    mode: 'mps',
+    slices: [],
+    simulated: true,
   }));
   const status = devices.map(({ uuid }): DeviceStatus => ({
-    ...{ uuid, at: 0, usedMemoryMiB: 0, processes: [], health: { state: 'healthy', reasons: [] } },
+    uuid,
+    at: 0,
+    usedMemoryMiB: 0,
+    processes: [],
+    health: { state: 'healthy', reasons: [] },
   }));
   return { invoker, version: 1, at: 0, devices, status, residents: [] };
 }
@@ -67,8 +80,14 @@ function rowOf(invoker: string): NodeStatus {
 function requestOf({ request, limit, memoryMiB: needMiB }: Instance, number: number): PlacementRequest {
   const fractions = { smRequest: request / 1000, smLimit: limit / 1000 };
   return {
-    ...{ action: `/n/f${number}`, namespace: 'n', isolation: 'shared', memoryMiB: needMiB, gpus: 1, batch: 1 },
-    ...{ share: { shareClass: classAtOrAbove(fractions.smLimit), ...fractions, memoryMiB: needMiB }, isBounded: false },
+    action: `/n/f${number}`,
+    namespace: 'n',
+    isolation: 'shared',
+    memoryMiB: needMiB,
+    gpus: 1,
+    batch: 1,
+    share: { shareClass: classAtOrAbove(fractions.smLimit), ...fractions, memoryMiB: needMiB },
+    isBounded: false,
   };
 }
 
@@ -87,12 +106,12 @@ function place(instances: readonly Instance[]): { devices: number; us: number[] 
     const { action, namespace, isolation } = request;
     ledger.hold({ activationId: `i${at}`, action, namespace, isolation, placement, ended: false }, Infinity);
     us.push((performance.now() - from) * 1000);
-    used.add(placement.devices[0]!);
+    for (const device of placement.devices) used.add(device);
   }
   return { devices: used.size, us };
 }
 
-/** Devices that best fit uses when each instance looks at all of them, by an account of the bench's own. */
+/** Devices that best fit uses when it examines all devices for each instance, by an account of the bench's own. */
 function exhaustive(instances: readonly Instance[]): number {
   const capacityMiB = Math.floor(memoryMiB * gpuMemoryBound);
   const devices = Array.from({ length: nodes * devicesPerNode }, () => ({ request: 0, limit: 0, memoryMiB: 0 }));
@@ -117,10 +136,10 @@ function exhaustive(instances: readonly Instance[]): number {
 }
 
 /**
- * Best fit under Ω = 1 and γ = 1.5 of 3,200 instances on 4,000 empty devices of 40 GB, as in Dilu's simulation (section 5.1):
- * training, language models and other inference as 2 : 2 : 6. Requests are drawn from 40–80, 40–60 and 20–40 % of the SMs,
- * memory from 24–37, 20–30 and 3–10 GiB; a limit is 15–30 % above its request, at most 100 %. The paper does not print its
- * ranges. Each instance has one device: under MPS, one of several devices has them for itself.
+ * Best fit under Ω = 1 and γ = 1.5 of 3,200 instances on 4,000 empty devices of 40 GB (Dilu, section 5.1). Training,
+ * language models and other inference come as 2 : 2 : 6. Requests are drawn from 40–80, 40–60 and 20–40 % of the SMs,
+ * memory from 24–37, 20–30 and 3–10 GiB. A limit is 15–30 % above its request, at most 100 %. The paper does not print
+ * its ranges. Each instance has one device, because an instance of several devices gets them exclusively under MPS.
  */
 export function placeDilu(say: (line: string) => void): Measurement[] {
   const totalsMs: number[] = [];

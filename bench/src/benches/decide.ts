@@ -1,10 +1,11 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- indices are below the lengths of non-empty arrays; a placement has one device and an invoker with an agent. */
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceStatus, NodeStatus, Placement, Resident, Share, ShareClass } from '@gpuwhisk/common/gpu';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { placeLeastLoaded } from '@gpuwhisk/gpu/place/least-loaded';
 import type { PlacementLimits } from '@gpuwhisk/gpu/place/least-loaded';
-import type { PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import { medianOf } from '../bench.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
@@ -16,7 +17,7 @@ const functionCount = 200;
 const namespaces = 20;
 const warmUps = 3000;
 const events = 6000;
-/** Events after which both fits are tried on the same state. */
+/** Number of events between two comparisons of both fits on the same state. */
 const compareEvery = 20;
 const fullness = [0.7, 0.95];
 const sizes = [
@@ -27,23 +28,32 @@ const sizes = [
 ] as const;
 
 const share = (shareClass: ShareClass, memoryMiB: number): Share => ({
-  ...{ shareClass, smRequest: shareClass / 100, smLimit: shareClass / 100, memoryMiB },
+  shareClass,
+  smRequest: shareClass / 100,
+  smLimit: shareClass / 100,
+  memoryMiB,
 });
 
-/** What one function asks for, the same each time. */
+/** The request of one function, the same each time. */
 function requestOf(number: number): PlacementRequest {
   const classes = shareClasses.filter((one) => one <= 50);
   const asked = share(classes[number % classes.length]!, 2000 + (number % 7) * 1500);
   const namespace = `n${number % namespaces}`;
   return {
-    ...{ action: `/${namespace}/f${number}`, namespace, share: asked, memoryMiB: asked.memoryMiB, gpus: 1, batch: 1 },
-    ...{ isolation: 'shared', isBounded: false },
+    action: `/${namespace}/f${number}`,
+    namespace,
+    share: asked,
+    memoryMiB: asked.memoryMiB,
+    gpus: 1,
+    batch: 1,
+    isolation: 'shared',
+    isBounded: false,
   };
 }
 
 const requests = Array.from({ length: functionCount }, (_, number) => requestOf(number));
 
-/** A node and what its agent does with it. */
+/** A simulated agent: the row of its node and the instances on its devices. */
 class AgentOfNode {
   residents: Resident[] = [];
   private readonly devices: Device[];
@@ -57,12 +67,22 @@ class AgentOfNode {
   ) {
     const uuids = Array.from({ length: count }, (_, at) => `GPU-${invoker}-${at}`);
     this.devices = uuids.map((uuid, index) => ({
-      ...{ uuid, index, name: 'NVIDIA A100-SXM4-80GB', type: 'a100-80', smCount: 108, memoryMiB: 81_920 },
-      ...{ mode: 'mps', slices: [], simulated: true },
+      uuid,
+      index,
+      name: 'NVIDIA A100-SXM4-80GB',
+      type: 'a100-80',
+      smCount: 108,
+      memoryMiB: 81_920,
+      mode: 'mps',
+      slices: [],
+      simulated: true,
     }));
     // Every second device has a workload beside the platform's instances.
     this.status = uuids.map((uuid, at) => ({
-      ...{ uuid, at: 0, usedMemoryMiB: 0, health: { state: 'healthy', reasons: [] } },
+      uuid,
+      at: 0,
+      usedMemoryMiB: 0,
+      health: { state: 'healthy', reasons: [] },
       processes: at % 2 === 0 ? [{ pid: 1000 + at, memoryMiB: 12_000 }] : [],
     }));
   }
@@ -77,7 +97,7 @@ class AgentOfNode {
     return { invoker, version, at: 0, devices, status, residents: this.residents.map((one) => ({ ...one })) };
   }
 
-  /** Starts an activation where it was placed. */
+  /** Starts an activation at its placement. */
   take(id: string, { devices, reclaim = [], share: given }: Placement, { action, namespace }: PlacementRequest): void {
     this.residents = this.residents.filter(({ container }) => !reclaim.includes(container));
     const warm = this.residents.find(
@@ -87,13 +107,19 @@ class AgentOfNode {
     else {
       const container = `${this.invoker}-${(this.containers += 1)}`;
       this.residents.push({
-        ...{ container, action, namespace, isolation: 'shared', device: devices[0]!, share: given },
-        ...{ memoryMiB: given.memoryMiB, activations: [id] },
+        container,
+        action,
+        namespace,
+        isolation: 'shared',
+        device: devices[0]!,
+        share: given,
+        memoryMiB: given.memoryMiB,
+        activations: [id],
       });
     }
   }
 
-  /** Ends an activation; its instance stays for the next one as often as `keeps` says. */
+  /** Ends an activation; its instance becomes idle if `keeps`. */
   end(id: string, keeps: boolean): void {
     const at = this.at(({ activations }) => activations.includes(id));
     if (keeps) this.residents[at]!.activations = [];
@@ -102,7 +128,7 @@ class AgentOfNode {
 
   private at(is: (one: Resident) => boolean): number {
     const at = this.residents.findIndex(is);
-    if (at < 0) throw new Error('the agent does not have what it is told to end');
+    if (at < 0) throw new Error('the agent has no such instance');
     return at;
   }
 }
@@ -110,13 +136,13 @@ class AgentOfNode {
 interface World {
   ledger: Ledger;
   agents: Map<string, AgentOfNode>;
-  /** Activations that run, and where. */
+  /** Running activations with their agents. */
   running: { id: string; agent: AgentOfNode }[];
 }
 
 const pick = <One>(random: Random, from: readonly One[]): One => from[random.uint32() % from.length]!;
 
-/** A cluster in which so much of the SMs is given away, by three to four instances a device. */
+/** A cluster in which the part `full` of the SMs is given away, in three to four instances a device. */
 function fill(devices: number, full: number, random: Random): World {
   const world: World = { ledger: new Ledger(), agents: new Map(), running: [] };
   for (let at = 0; at * perNode < devices; at += 1) {
@@ -138,7 +164,10 @@ function fill(devices: number, full: number, random: Random): World {
   return world;
 }
 
-/** Microseconds of events, of the texts of their alternatives, and of rows; and the part that the first fit could not place. */
+/**
+ * Microseconds of events, of alternatives' texts and of rows; and the fraction of requests that first fit could not
+ * place.
+ */
 interface Times {
   eventUs: number[];
   explainUs: number[];
@@ -147,9 +176,9 @@ interface Times {
 }
 
 /**
- * Microseconds of events: the end of a run comes in, and one request is filtered, placed and held. Alternatives get their
- * texts and ranks when a record of the decision is first read, and rows of agents come between events: both are timed by
- * themselves.
+ * Microseconds of events: the end of a run is counted, and one request is filtered, placed and held. Two costs are
+ * timed apart: alternatives get their texts and ranks when a record of the decision is first read, and rows of agents
+ * arrive between events.
  */
 function run(world: World, fit: 'best' | 'first', random: Random): Times {
   const { ledger, agents, running } = world;
@@ -208,7 +237,7 @@ function run(world: World, fit: 'best' | 'first', random: Random): Times {
 }
 
 function measure({ say }: BenchContext): Measurement[] {
-  // First: clusters of the other part would be garbage in its times.
+  // Runs first, since the clusters of the other part would add garbage collection to its times.
   const measured = placeDilu(say);
   for (const { devices, fit, name } of sizes) {
     const all = fullness.map((full) => run(fill(devices, full, seededRandom(7)), fit, seededRandom(8)));
@@ -236,7 +265,7 @@ function measure({ say }: BenchContext): Measurement[] {
   return [...measured, { name: 'decisionRatio.10000fast', value }];
 }
 
-/** What decisions of the least-loaded policy cost on clusters of 8 to 10,000 devices, and best fit of Dilu's mix. */
+/** Time of decisions of the least-loaded policy on clusters of 8 to 10,000 devices, and of best fit on Dilu's mix. */
 export const decide: Bench = {
   summary: 'time of decisions on generated clusters',
   parts: [],

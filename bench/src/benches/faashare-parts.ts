@@ -1,11 +1,19 @@
 import { seededRandom, type Random } from '@gpuwhisk/common/system/random';
-import { bursty, fromTrace, poisson, readAzureConversations } from '../replay/arrivals.js';
-import { runAll, type Figures } from '../replay/experiments/compare.js';
-import { gainOver, intervalOf, meanOf } from '../replay/experiments/compare.js';
-import { ablatedPolicies, allPolicies, oursName, queueOrders } from '../replay/experiments/policies.js';
-import { perturbed } from '../replay/experiments/perturb.js';
-import { figure, gainRows, scenarioMeasurements, scenarioText, type Findings } from '../replay/experiments/report.js';
+import { runAll, type Figures, gainOver, intervalOf, meanOf } from '../replay/experiments/compare.js';
 import {
+  figure,
+  gainRows,
+  scenarioMeasurements,
+  scenarioText,
+  type Findings,
+  sourcesTable,
+} from '../replay/experiments/report.js';
+import {
+  ablatedPolicies,
+  allPolicies,
+  oursName,
+  queueOrders,
+  perturbed,
   closed,
   coldStartMs,
   lengthFactor,
@@ -15,12 +23,12 @@ import {
   paperJobs,
   saturationRate,
 } from '../replay/experiments/scenarios.js';
-import { sourcesTable } from '../replay/experiments/sources.js';
 import { intervalText, markdownTable, percent, policyTable } from '../replay/experiments/tables.js';
+import { bursty, fromTrace, poisson, readAzureConversations } from '../replay/jobs.js';
 import { learn, ours, runSeed, type Known, type Setting } from '../replay/setting.js';
 import { median } from '../statistics.js';
 
-/** A setting with what was learned in it before its experiments, and how they are run. */
+/** A setting, the data learned in it before its experiments, and the options of its runs. */
 export interface Prepared {
   setting: Setting;
   known: readonly Known[];
@@ -30,10 +38,10 @@ export interface Prepared {
   say(line: string): void;
 }
 
-/** Baseline of the paper's own claims. */
+/** Baseline that the paper's own claims name. */
 const rival = 'fast-gshare';
 
-/** Learns in a setting and finds the length of its jobs. */
+/** Learns in a setting and computes the length of its jobs. */
 export function prepare(setting: Setting, seed: number, seeds: number, say: Prepared['say']): Prepared {
   const known = learn(setting, seed);
   const length = lengthFactor(setting, known);
@@ -73,7 +81,7 @@ export function overall(
   return found;
 }
 
-/** Two to sixteen GPUs at high load (FaaShare, figures 13 to 15), with what deciding takes. */
+/** Two to sixteen GPUs at high load (FaaShare, figures 13 to 15), with the time of decisions. */
 export function scaling({ setting, known, length, seeds, random, say }: Prepared): Findings {
   const found: Findings = { measurements: [], text: [] };
   const rows: string[][] = [];
@@ -128,7 +136,7 @@ export function orders({ setting, known, length, seeds, random }: Prepared): Fin
   return found;
 }
 
-/** Without the optimiser, the queue, injection; and the baselines without warm starts (reported apart). */
+/** FaaShare without the optimiser, the queue or injection; and, apart, the baselines without warm starts. */
 export function ablations({ setting, known, length, seeds, random }: Prepared): Findings {
   const scenario = closed(paperGpus, paperJobs, length);
   const warm = runAll(setting, known, scenario, ablatedPolicies(), seeds);
@@ -154,7 +162,7 @@ export function ablations({ setting, known, length, seeds, random }: Prepared): 
   };
 }
 
-/** Other arrivals than Poisson's, at medium load. */
+/** Arrivals other than Poisson's, at medium load. */
 export async function traces({ setting, known, length, seeds, random }: Prepared, folder?: string): Promise<Findings> {
   const rate = saturationRate(setting, known, paperGpus, length);
   const arrivals = { poisson, bursty, 'azure-llm': fromTrace(await readAzureConversations(folder)) };
@@ -174,7 +182,7 @@ export async function traces({ setting, known, length, seeds, random }: Prepared
   return found;
 }
 
-/** What the policy's decisions take, on this machine. */
+/** Time of the policy's decisions on this machine. */
 export function overheads({ setting, known: all, length, seeds }: Prepared): Findings {
   const known = all.map((one) => ({ ...one, predictor: one.forgetful }));
   const first: number[] = [];
@@ -183,7 +191,7 @@ export function overheads({ setting, known: all, length, seeds }: Prepared): Fin
   const rate = saturationRate(setting, known, paperGpus, length);
   for (let seed = 1; seed <= seeds; seed += 1) {
     const batch = runSeed(setting, known, closed(paperGpus, paperJobs, length), ours, seed).run.decideUs;
-    first.push(batch[0]!);
+    first.push(...batch.slice(0, 1));
     total.push(batch.reduce((sum, us) => sum + us, 0));
     arrival.push(...runSeed(setting, known, open(paperGpus, length, loads.high, rate), ours, seed).run.decideUs);
   }
@@ -204,7 +212,7 @@ export function overheads({ setting, known: all, length, seeds }: Prepared): Fin
   };
 }
 
-/** Every invented figure of the workloads 30 % lower and higher: how far the gains move. */
+/** Gains with every invented figure of the workloads 30 % lower and higher. */
 export function perturbation(prepared: Prepared, seed: number): Findings {
   const { setting, length, seeds, random } = prepared;
   const rows = [0.7, 1.3].map((factor) => {

@@ -1,24 +1,30 @@
-import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/expected-improvement';
-import { runAll, type Figures } from '../replay/experiments/compare.js';
-import { gainOver, maxOf } from '../replay/experiments/compare.js';
+import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
+import { runAll, type Compared, type Figures, type Gain, gainOver, maxOf } from '../replay/experiments/compare.js';
 import { explorations, extremes, outcomeText, searchAll } from '../replay/experiments/exploration.js';
-import { allPolicies, oursName } from '../replay/experiments/policies.js';
 import { figure, type Findings } from '../replay/experiments/report.js';
-import { closed, open, paperGpus, paperJobs, saturationRate } from '../replay/experiments/scenarios.js';
+import {
+  allPolicies,
+  oursName,
+  closed,
+  open,
+  paperGpus,
+  paperJobs,
+  saturationRate,
+} from '../replay/experiments/scenarios.js';
 import { intervalText, markdownTable, policyTable, verdict } from '../replay/experiments/tables.js';
 import { ours, searchedWith } from '../replay/setting.js';
 import { percentile } from '../statistics.js';
 import type { Prepared } from './faashare-parts.js';
-import { rappSurfaces } from './quota-surfaces.js';
+import { rappSurfaces } from '../data/quota-surfaces.js';
 
-/** Sets that are searched for each seed of the run. */
+/** Searched sets for each seed of the run. */
 const setsPerSeed = 2;
 
 const nameOf = ({ start, decay }: Exploration): string => `${start}·${decay}^t`;
-/** In names of figures. */
+/** Name of an exploration in names of figures. */
 const keyOf = ({ start, decay }: Exploration): string => `start${start}.decay${decay}`;
 
-/** How much depends on ξ: for the search on measured surfaces, and for the completion of jobs end to end. */
+/** Sensitivity to ξ of the search on measured surfaces, and of the job completion times end to end. */
 export async function explorationSensitivity(prepared: Prepared, seed: number): Promise<Findings> {
   const { seeds, say } = prepared;
   const surfaces = await rappSurfaces();
@@ -50,7 +56,7 @@ export async function explorationSensitivity(prepared: Prepared, seed: number): 
   return { measurements: [...found.measurements, ...end.measurements], text: [...found.text, ...end.text] };
 }
 
-/** The closed batch with shares that were searched with other ξ. */
+/** The closed batch, with shares that were searched with other values of ξ. */
 function endToEnd({ setting, known, length, seeds, random, say }: Prepared, seed: number): Findings {
   const figures = new Map<string, NonNullable<ReturnType<Figures['get']>>>();
   for (const exploration of extremes) {
@@ -67,27 +73,27 @@ function endToEnd({ setting, known, length, seeds, random, say }: Prepared, seed
   say('  end to end done');
   const rows = extremes
     .filter((one) => one !== defaultExploration)
-    .map((exploration) =>
-      (['jctMs', 'makespanMs'] as const).map((metric) =>
-        gainOver(figures, nameOf(exploration), nameOf(defaultExploration), metric, random),
-      ),
-    );
+    .map((exploration) => {
+      const gain = (metric: Compared): Gain =>
+        gainOver(figures, nameOf(exploration), nameOf(defaultExploration), metric, random);
+      return { exploration, jct: gain('jctMs'), makespan: gain('makespanMs') };
+    });
   return {
-    measurements: rows.map(([jct], at) => figure(`xiJctGain.${keyOf(extremes[at + 1]!)}`, jct!.interval)),
+    measurements: rows.map(({ exploration, jct }) => figure(`xiJctGain.${keyOf(exploration)}`, jct.interval)),
     text: [
       `**End to end, ${paperGpus} GPUs, all ${paperJobs} jobs at the start: against ${nameOf(defaultExploration)}**`,
       markdownTable(
         ['ξ', 'JCT lower by', 'verdict', 'makespan lower by', 'verdict'],
-        rows.map((gains, at) => [
-          nameOf(extremes[at + 1]!),
-          ...gains.flatMap((gain) => [intervalText(gain.interval), verdict(gain)]),
+        rows.map(({ exploration, jct, makespan }) => [
+          nameOf(exploration),
+          ...[jct, makespan].flatMap((gain) => [intervalText(gain.interval), verdict(gain)]),
         ]),
       ),
     ],
   };
 }
 
-/** More comes than the GPUs can do, and the bound on waiting is the platform's 30 s, so that most jobs wait for longer. */
+/** Overload with the platform's bound on waiting of 30 s, so that most jobs wait for longer than the bound. */
 export function waits({ setting, known, length, seeds, say }: Prepared): Findings {
   const gpus = 4;
   const load = 1.5;
@@ -101,7 +107,7 @@ export function waits({ setting, known, length, seeds, say }: Prepared): Finding
       { name: 'overload.overdue', value: maxOf(figures, oursName, 'overdue') },
     ],
     text: [
-      `**Waiting: ${gpus} GPUs, Poisson, ${load} times what they can do, nobody overtaken after 30 s (stretched in no way)**`,
+      `**Waiting: ${gpus} GPUs, Poisson, ${load} times what they can do, no task overtaken after 30 s (stretched in no way)**`,
       policyTable(figures),
     ],
   };

@@ -2,25 +2,22 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Bench, Measurement } from '../bench.js';
+import { benchDir } from '../machine.js';
 import { commandLine } from '../options.js';
-import { benchDir, repositoryDir } from '../paths.js';
-import { barChart } from '../replay/experiments/bar-chart.js';
 import { bestOther, gainOver, intervalOf, type Compared, type Figures } from '../replay/experiments/compare.js';
-import { writeResults } from '../replay/experiments/document.js';
-import { paperClaims } from '../replay/experiments/paper-claims.js';
-import { oursName } from '../replay/experiments/policies.js';
-import { figure, type Findings } from '../replay/experiments/report.js';
-import { intervalText, markdownTable, verdict } from '../replay/experiments/tables.js';
-import { validate } from '../replay/model/validate.js';
+import { paperClaims, figure, type Findings } from '../replay/experiments/report.js';
+import { oursName } from '../replay/experiments/scenarios.js';
+import { barChart, intervalText, markdownTable, verdict } from '../replay/experiments/tables.js';
+import { validate } from '../replay/model/fit.js';
 import { igniterSetting, lucidSetting, readModelData, tableOneSetting } from '../replay/settings.js';
-import { explorationSensitivity, waits } from './faashare-sensitivity.js';
 import { ablations, orders, overall, overheads, perturbation, prepare, scaling, traces } from './faashare-parts.js';
+import { explorationSensitivity, waits } from './faashare-sensitivity.js';
 
-/** Seeds of every comparison, and bootstrap draws of the model's parameters; `--samples` may ask for fewer. */
+/** Seeds of every comparison, and bootstrap draws of the model's parameters; `--samples` may request fewer. */
 const mostSeeds = 30;
 const mostPerturbedSeeds = 10;
 
-/** FaaShare's experiments in replay, against its baselines. Measured data is read from BENCH_DATA. */
+/** FaaShare's experiments in replay against its baselines. Reads measured data from BENCH_DATA. */
 export const faashare: Bench = {
   summary: "FaaShare's experiments in replay: 120 jobs of table I, against its baselines (needs BENCH_DATA)",
   parts: ['table1', 'igniter', 'lucid', 'xi', 'waits'],
@@ -79,16 +76,22 @@ export const faashare: Bench = {
     }
     const ratios = measurements.filter(({ name }) => name.endsWith('.waitOverBound')).map(({ value }) => value);
     if (ratios.length > 0) measurements.push({ name: 'waitOverBound', value: Math.max(...ratios) });
-    if (options.parts.length === 0) await writeResults(join(repositoryDir, 'docs/faashare.md'), text.join('\n\n'));
+    if (options.parts.length === 0) await writeFile(join(benchDir, 'results/faashare.md'), `${text.join('\n\n')}\n`);
     return measurements;
   },
 };
 
+function scenarioOf(figures: ReadonlyMap<string, Figures>, name: string): Figures {
+  const found = figures.get(name);
+  if (found === undefined) throw new RangeError(`scenario '${name}' was not run`);
+  return found;
+}
+
 /** The paper's claims beside ours. */
 function claims(figures: ReadonlyMap<string, Figures>, seed: number): Findings {
   const random = seededRandom(seed);
-  const high = figures.get('high')!;
-  const closed = figures.get('closed')!;
+  const high = scenarioOf(figures, 'high');
+  const closed = scenarioOf(figures, 'closed');
   const against: readonly [keyof typeof paperClaims & ('jctGain' | 'makespanGain' | 'stpGain'), Figures, Compared][] = [
     ['jctGain', high, 'jctMs'],
     ['makespanGain', closed, 'makespanMs'],
@@ -113,7 +116,7 @@ function claims(figures: ReadonlyMap<string, Figures>, seed: number): Findings {
   const { violations16: claim } = paperClaims;
   const ratio = (violations.mean / claim).toFixed(2);
   return {
-    // `violations16` itself is measured with the other numbers of GPUs.
+    // `violations16` itself is measured in the part with other numbers of GPUs.
     measurements: gains.map(({ measurement }) => measurement),
     text: [
       markdownTable(
@@ -143,7 +146,7 @@ async function charts(figures: ReadonlyMap<string, Figures>, seed: number): Prom
     ['high', 'jctMs', 'JCT at high load, s'],
   ] as const;
   for (const [scenario, metric, title] of drawn) {
-    const of = figures.get(scenario)!;
+    const of = scenarioOf(figures, scenario);
     const bars = [...of.keys()].map((name) => {
       const { mean, low, high } = intervalOf(of, name, metric, random);
       return { name, value: mean / 1000, low: low / 1000, high: high / 1000 };

@@ -1,15 +1,15 @@
 import { connectApi, guestHeaders, invokePath, smallBody, type Api, type Family } from '../api.js';
 import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
 import { errorsOf, type LoadRequest, type LoadResult } from '../load/load.js';
-import { runParts, type PartPlatform } from './part-platforms.js';
+import { runParts, type PartPlatform } from '../servers.js';
 
-/** Runs of the hostile function that are under way at once. */
+/** Concurrent runs of the hostile function. */
 const flooders = 2;
 const connections = 2;
 const warmUpS = 2;
 const floodMs = 1000;
 
-/** A function that floods, for a second or until it is ended. */
+/** A function that floods for a second, or until the platform ends it. */
 interface Flood {
   family: Family;
   code: string;
@@ -42,15 +42,21 @@ def main(args):
   },
 };
 
-/** A neighbour's latency beside functions that flood, against the same neighbour alone, by turns. */
+/** A neighbour's latency beside a flooding function, alternating with the same neighbour alone. */
 async function measure(context: BenchContext, { platform, api }: PartPlatform, name: string): Promise<Measurement[]> {
   const { options, load, say } = context;
   const { family, code } = functions[name] as Flood;
   await api.putAction('neighbour');
   await api.putAction('flood', { kind: `${family}:default`, code });
   const request = (seconds: number): LoadRequest => ({
-    ...{ baseUrl: platform.url, paths: [invokePath('neighbour', true)], seconds, seed: options.seed },
-    ...{ headers: guestHeaders, body: smallBody, connections, countStatuses: true },
+    baseUrl: platform.url,
+    paths: [invokePath('neighbour', true)],
+    seconds,
+    seed: options.seed,
+    headers: guestHeaders,
+    body: smallBody,
+    connections,
+    countStatuses: true,
   });
   await load.run(request(warmUpS));
   const alone: LoadResult[] = [];
@@ -88,12 +94,12 @@ async function measure(context: BenchContext, { platform, api }: PartPlatform, n
   ];
 }
 
-/** Runs the hostile function again and again until what is returned is called, which resolves with how often it ended. */
+/** Runs the hostile function repeatedly. The returned function stops it and resolves with the number of ended runs. */
 function startFlood({ cleanup }: BenchContext, url: string): () => Promise<number> {
   let stopped = false;
   const runOn = async (api: Api): Promise<number> => {
     let runs = 0;
-    // However a run ends: a function that floods may well be ended.
+    // A failed run counts as ended, too: the platform may end a function that floods.
     for (; !stopped; runs += 1) await api.send('POST', invokePath('flood', true), smallBody);
     api.close();
     return runs;
@@ -115,7 +121,7 @@ const partOf =
     measure(context, given, name);
 const parts = Object.fromEntries(Object.keys(functions).map((name) => [name, partOf(name)]));
 
-/** Functions that print, send frames and take shared memory without end, beside a neighbour's calls. */
+/** Functions that endlessly print, send frames and take shared memory, beside a neighbour's calls. */
 export const floods: Bench = {
   summary: "a neighbour's calls beside functions that flood",
   parts: Object.keys(parts),

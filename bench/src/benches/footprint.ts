@@ -12,7 +12,7 @@ const starts = 5;
 const listPath = '/api/v1/namespaces/_/activations?limit=200';
 const readyWithinMs = 60_000;
 
-/** Start, memory and a long list with 1,000 actions and 20,000 activations stored. */
+/** Start, memory and a long list, with 1,000 actions and 20,000 activations stored. */
 export const footprint: Bench = {
   summary: 'start with a filled store, memory at rest, a long list',
   parts: ['ready', 'memory', 'list'],
@@ -47,7 +47,7 @@ export const footprint: Bench = {
   },
 };
 
-/** Lets the platform write one action and one activation of its own, and copies them. */
+/** Makes the platform write one action and one activation of its own, and copies both. */
 async function prepare({ cleanup }: BenchContext, dataDir: string): Promise<void> {
   const platform = await startPlatform(cleanup, { dataDir });
   const api = connectApi(platform.url);
@@ -55,12 +55,12 @@ async function prepare({ cleanup }: BenchContext, dataDir: string): Promise<void
   await api.putAction('stored');
   await api.invoke('stored');
   api.close();
-  // The drain stores what is under way.
+  // Stopping drains the platform, which stores the activations under way.
   await platform.stop();
   await fillDataFolder(dataDir, 'stored', { actions, activations });
 }
 
-/** From the start of the process to its first answer to /ping, several times. */
+/** Time from the start of the process to its first answer to /ping, over several starts. */
 async function measureReady({ cleanup, say }: BenchContext, dataDir: string): Promise<Measurement> {
   const readyMs: number[] = [];
   for (let start = 0; start < starts; start += 1) {
@@ -79,7 +79,7 @@ async function measureReady({ cleanup, say }: BenchContext, dataDir: string): Pr
   return medianOf('readyMs', readyMs);
 }
 
-/** When the server at `port` first answered /ping, ms after `startedMs`; undefined when it failed, or after a minute. */
+/** Time of the first answer to /ping at `port`, ms after `startedMs`; undefined after a failure or a minute. */
 async function firstPing(port: number, startedMs: number, failed: () => boolean): Promise<number | undefined> {
   while (!failed() && performance.now() - startedMs < readyWithinMs) {
     if ((await ping(port)) === 200) return performance.now() - startedMs;
@@ -88,7 +88,7 @@ async function firstPing(port: number, startedMs: number, failed: () => boolean)
   return undefined;
 }
 
-/** The status of one /ping; 0 when nothing listens. */
+/** The status of one /ping; 0 if no server listens. */
 async function ping(port: number): Promise<number> {
   try {
     const response = await fetch(`http://127.0.0.1:${port}/ping`, { signal: AbortSignal.timeout(5000) });

@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectApi, invokePath, type Api } from '../api.js';
 import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
+import { repositoryDir } from '../machine.js';
 import { startPlatform } from '../servers.js';
-import { measureReadied } from './inference-readied.js';
 
 const exampleDir = join(repositoryDir, 'examples', 'text-recognition');
 const requirements = ['rapidocr==3.10.0', 'onnxruntime>=1.20,<2'];
@@ -26,7 +25,7 @@ export const inference: Bench = {
     const picture = await readFile(join(exampleDir, 'sample.png'));
     const body = JSON.stringify({ image: picture.toString('base64') });
     const onPlatform = async (measure: (api: Api) => Promise<Measurement[]>): Promise<Measurement[]> => {
-      // One for each part: containers that idle hold the memory that readied ones would have.
+      // Each part has a platform of its own, since idle containers hold the memory that readied ones need.
       const platform = await startPlatform(cleanup, { dataDir: join(temporaryDir, 'data') });
       const api = connectApi(platform.url);
       cleanup.add('connection', () => api.close());
@@ -76,7 +75,7 @@ async function putAction(api: Api, name: string, code: string, warmth?: object):
   });
 }
 
-/** One blocking invocation, ms. Throws unless it read the picture's text. */
+/** Time of one blocking invocation, ms. Throws unless the function read the picture's text. */
 async function recognise({ say }: BenchContext, api: Api, name: string, body: string): Promise<number> {
   const { status, text, elapsedMs } = await api.send('POST', invokePath(name, true), body);
   if (status !== 200) throw new Error(`${name} gave ${status}: ${text.slice(0, 500)}`);
@@ -85,7 +84,7 @@ async function recognise({ say }: BenchContext, api: Api, name: string, body: st
   return elapsedMs;
 }
 
-/** Invokes without waiting, and asks for the record until it is there. */
+/** Sends a non-blocking invocation and polls until its record exists. */
 async function invokeAndWait(api: Api, name: string, body: string): Promise<void> {
   const answer = await api.send('POST', invokePath(name, false), body);
   if (answer.status !== 202) throw new Error(`${name} gave ${answer.status}: ${answer.text.slice(0, 500)}`);
@@ -104,4 +103,116 @@ function expectText(activation: unknown): void {
   if (!/invoice/i.test(response.result?.text ?? '')) {
     throw new Error(`the text was not read: ${JSON.stringify(response).slice(0, 500)}`);
   }
+}
+
+const samples = 3;
+/**
+ * Length of a run that only waits, s. The run keeps the first container busy, so that another one is readied for the
+ * next request.
+ */
+const heldS = 20;
+const readyWithinMs = 15_000;
+
+/** Code that notes when the function's first line runs, and how often its container was used. */
+const stamped = `
+import time as _time
+_recognise, _runs = main, 0
+def main(args):
+    global _runs
+    first_line_ms = _time.monotonic() * 1000
+    _runs += 1
+    if "held" in args:
+        _time.sleep(args["held"])
+        return {"firstLineMs": first_line_ms, "runs": _runs}
+    return {**_recognise(args), "firstLineMs": first_line_ms, "runs": _runs}
+`;
+
+interface Request {
+  /** From the request to the function's first line, ms. */
+  firstLineMs: number;
+  /** From the request to its answer, ms. */
+  totalMs: number;
+  /** Runs of its container up to this one. */
+  runs: number;
+  /** Whether the run had to wait for its code to be loaded. */
+  loaded: boolean;
+}
+
+/**
+ * The first request of an action in a new container, cold and in a container that was readied ahead. Annotation `warm`
+ * loads libraries and models and reads a picture, work that a cold start does not do beforehand.
+ */
+async function measureReadied(
+  api: Api,
+  put: (name: string, code: string, entry: string) => Promise<void>,
+  code: string,
+  body: string,
+  say: (line: string) => void,
+): Promise<Measurement[]> {
+  const cold: Request[] = [];
+  const readied: Request[] = [];
+  for (let sample = 0; sample < samples; sample += 1) {
+    await put(`cold${sample}`, code + stamped, 'load');
+    const first = await request(api, `cold${sample}`, body);
+    cold.push(first);
+    const name = `readied${sample}`;
+    await put(name, code + stamped, 'rehearse');
+    await request(api, name, body);
+    readied.push(await readiedRequest(api, name, body));
+    say(
+      `  ${name}: first line after ${first.firstLineMs.toFixed(0)} ms cold, ${readied[sample]?.firstLineMs.toFixed(1)} ms`,
+    );
+  }
+  const totals = (requests: readonly Request[]) => requests.map(({ totalMs }) => totalMs);
+  return [
+    medianOf('firstRequestColdMs', totals(cold)),
+    medianOf('firstRequestReadiedMs', totals(readied)),
+    medianOf(
+      'firstLineColdMs',
+      cold.map(({ firstLineMs }) => firstLineMs),
+    ),
+    medianOf(
+      'firstLineReadiedMs',
+      readied.map(({ firstLineMs }) => firstLineMs),
+    ),
+    medianOf(
+      'inferenceSpeedup',
+      cold.map(({ firstLineMs }, at) => firstLineMs / (readied[at]?.firstLineMs ?? NaN)),
+    ),
+    medianOf(
+      'firstRequestSpeedup',
+      cold.map(({ totalMs }, at) => totalMs / (readied[at]?.totalMs ?? NaN)),
+    ),
+  ];
+}
+
+/** The first request that a readied container serves. Call it right after the action's first start. */
+async function readiedRequest(api: Api, name: string, body: string): Promise<Request> {
+  const holder = connectApi(api.baseUrl);
+  try {
+    const held = request(holder, name, JSON.stringify({ held: heldS }));
+    await sleep(readyWithinMs);
+    const next = await request(api, name, body);
+    await held;
+    if (next.runs !== 1 || next.loaded) throw new Error(`no container was readied for ${name}`);
+    return next;
+  } finally {
+    holder.close();
+  }
+}
+
+/** The clock of `time.monotonic()` in a function; wall clock time in milliseconds would be too coarse. */
+const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
+
+async function request(api: Api, name: string, body: string): Promise<Request> {
+  const sentMs = monotonicMs();
+  const { status, text, elapsedMs } = await api.send('POST', invokePath(name, true), body);
+  if (status !== 200) throw new Error(`${name} gave ${status}: ${text.slice(0, 500)}`);
+  const { response, annotations } = JSON.parse(text) as {
+    response: { result: { firstLineMs: number; runs: number } };
+    annotations: { key: string }[];
+  };
+  const { firstLineMs, runs } = response.result;
+  const loaded = annotations.some(({ key }) => key === 'initTime');
+  return { firstLineMs: firstLineMs - sentMs, totalMs: elapsedMs, runs, loaded };
 }

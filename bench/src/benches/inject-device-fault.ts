@@ -2,22 +2,22 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  nativePrewarmerPath,
-  type Injector,
-  type LaunchedPrewarmer,
-} from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import { nativePrewarmerPath } from '@gpuwhisk/invoker/host/programs';
+import { type Injector, type LaunchedPrewarmer } from '@gpuwhisk/test/native/inject-addon';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
-import { startHelper } from './cudasim-clients.js';
-import { requireInjector, type NativeFunction } from './inject-objects.js';
+import { repositoryDir } from '../machine.js';
+import { startHelper } from './cudasim.js';
+import { requireInjector, type NativeFunction } from './inject-native.js';
 
 const rounds = 20;
 const compileTimeoutMs = 60_000;
 const standIn = join(repositoryDir, 'native', 'build', 'cudasim');
 const call = (argument: string) => ({ argument, timeoutMs: 10_000 });
 
-/** Launches an empty kernel, or with `bad` in its argument one that ends in an illegal address; returns the error. */
+/**
+ * Source that launches an empty kernel and returns the error; with `bad` in its argument the kernel ends in an illegal
+ * address.
+ */
 const source = `
 #include <cuda.h>
 #include <stdio.h>
@@ -38,15 +38,15 @@ const char *gpuwhisk_main(const char *json) {
 }`;
 
 /**
- * On the stand-in driver: a function meets a fault of the device, which stays with its pre-warmer's context.
- * `deviceFaultMs`: from the faulting call's answer to the same function's result in the pre-warmer that was standing by;
- * `deviceReadyMs`: from there until another one stands by, its CUDA context made.
+ * Recovery from a fault of the device on the stand-in driver; the fault stays with the pre-warmer's context.
+ * `deviceFaultMs`: from the faulting call's answer to the same function's result in the pre-warmer that was standing
+ * by. `deviceReadyMs`: from that result until another pre-warmer with a CUDA context stands by.
  */
 export async function measureDeviceFault(context: BenchContext): Promise<Measurement[]> {
   const { temporaryDir, say } = context;
   const injector = requireInjector();
   if (!existsSync(join(standIn, 'daemon'))) {
-    say('  without the stand-in driver no fault of a device is measured');
+    say('  device faults are not measured: the stand-in driver is not built');
     return [];
   }
   const socket = join(temporaryDir, 'stand-in');
@@ -64,9 +64,9 @@ export async function measureDeviceFault(context: BenchContext): Promise<Measure
     if (failed !== 700) throw new Error(`The device has no fault: ${failed}`);
     const startedMs = performance.now();
     const unloaded = await injector.unload(serving);
-    if (unloaded.ready) throw new Error('A pre-warmer whose device failed was taken back.');
+    if (unloaded.ready) throw new Error('A pre-warmer is used again although its device failed.');
     const error = await run(injector, standby, compiled, 'good');
-    if (error !== 0) throw new Error(`The one that stood by fails: ${error}`);
+    if (error !== 0) throw new Error(`The pre-warmer that stood by fails: ${error}`);
     fault.push(performance.now() - startedMs);
     const relaunchedMs = performance.now();
     const next = (await launch()).target;
@@ -101,7 +101,7 @@ function launchWithContext(injector: Injector, socket: string): Promise<Launched
   });
 }
 
-/** Loads and calls the function; returns the driver's error that it reports. */
+/** Loads and calls the function; returns the driver's error that the function reports. */
 async function run(
   injector: Injector,
   target: LaunchedPrewarmer['target'],

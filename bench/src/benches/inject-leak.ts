@@ -1,19 +1,19 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { BenchContext, Measurement } from '../bench.js';
 import { median } from '../statistics.js';
-import { compileFunction, echoSource, launchNative, requireInjector } from './inject-objects.js';
+import { compileFunction, echoSource, launchNative, requireInjector } from './inject-native.js';
 import { PythonPlace } from './inject-python.js';
 
 const injections = 100_000;
 const compared = 1000;
-/** Not compared: first-use costs of both processes. */
+/** Injections that are not compared, because of first-use costs of both processes. */
 const warmUps = 1000;
 
 const residentMiB = (pid: number) =>
   Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 const descriptors = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
 
-/** A pre-warmer, and an injection into it with its unload. */
+/** A pre-warmer, and a function that injects into it and unloads again. */
 interface Served {
   pid: number;
   serve(): Promise<unknown>;
@@ -30,9 +30,9 @@ async function run({ serve }: Served, count: number): Promise<number[]> {
 }
 
 /**
- * 100,000 injections into one pre-warmer: growth of its resident memory, and how much slower the last thousand are than
- * the first thousand of another one, in turns with them, so that the machine's speed drops out (a fraction, of the
- * medians). Throws if a descriptor is left, there or here.
+ * Growth of a pre-warmer's resident memory over 100,000 injections, and its slowdown. The slowdown is a fraction of
+ * medians: its last thousand injections against the first thousand of another pre-warmer, in turns, so that changes of
+ * the machine's speed cancel out. Throws if a descriptor leaks in the pre-warmer or in this process.
  */
 async function measureLeak(
   kind: string,

@@ -1,22 +1,32 @@
-import type { Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { nativePrewarmerPath } from '@gpuwhisk/invoker/host/programs';
+import {
+  loadInjector,
+  type InjectionOutcome,
+  type Injector,
+  type LaunchedPrewarmer,
+} from '@gpuwhisk/test/native/inject-addon';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { percentile } from '../statistics.js';
-import { compileFunction, crashSource, echoSource, launchNative, requireInjector } from './inject-objects.js';
 
 const fewestRuns = 300;
 const warmUps = 50;
 const coldRuns = 30;
 const call = { argument: '{"name":"Ada"}', timeoutMs: 10_000 };
 
-const msOf = (outcomes: readonly Outcome[], name?: string) =>
+const msOf = (outcomes: readonly InjectionOutcome[], name?: string) =>
   outcomes
     .flatMap(({ stages }) => stages)
     .filter((stage) => name === undefined || stage.name === name)
     .reduce((sum, { us }) => sum + us / 1000, 0);
 
 /**
- * `nativeMs`: ready check, first call of a function that returns its input, restore, verify and detach, as the tracer
- * spends it; `nativeWallMs`: as Node.js sees it, with the ways to the tracer's thread and back.
+ * Times of a native injection. `nativeMs`: ready check, first call of a function that returns its input, restore,
+ * verify and detach, measured by the tracer. `nativeWallMs`: the same measured by Node.js, with the ways to and from
+ * the tracer's thread.
  */
 export async function measureNative({ options, temporaryDir, cleanup }: BenchContext): Promise<Measurement[]> {
   const injector = requireInjector();
@@ -43,7 +53,8 @@ export async function measureNative({ options, temporaryDir, cleanup }: BenchCon
   const rollbackMs: number[] = [];
   for (let run = 0; run < Math.max(fewestRuns, options.samples); run += 1) {
     const outcome = await injector.inject(target, crash.code, { digest: crash.digest, first: call });
-    if (outcome.kind !== 'signal' || !outcome.ready) throw new Error(`no rollback: ${JSON.stringify(outcome)}`);
+    if (outcome.kind !== 'signal' || !outcome.ready)
+      throw new Error(`The injection was not rolled back: ${JSON.stringify(outcome)}`);
     rollbackMs.push(['restore', 'verify', 'detach'].reduce((sum, name) => sum + msOf([outcome], name), 0));
   }
 
@@ -64,4 +75,43 @@ export async function measureNative({ options, temporaryDir, cleanup }: BenchCon
     medianOf('rollbackMs', rollbackMs),
     { name: 'rollbackP99Ms', value: percentile(rollbackMs, 99) },
   ];
+}
+
+const compileTimeoutMs = 60_000;
+
+/** A shared object and its digest. */
+export interface NativeFunction {
+  code: Buffer;
+  digest: string;
+}
+
+/** Source of a function that returns its input; its data makes the shared object about 64 KiB. */
+export const echoSource = `
+__attribute__((used)) static const char room[49000] = {1};
+const char *gpuwhisk_main(const char *json) { return json; }`;
+
+/** Source of a function that ends with a memory fault. */
+const crashSource = `
+const char *gpuwhisk_main(const char *json) { static int *volatile nowhere; *nowhere = 1; return json; }`;
+
+/** Compiles C source in `folder`. Throws with the compiler's output. */
+export function compileFunction(folder: string, name: string, source: string): NativeFunction {
+  const file = join(folder, `${name}.c`);
+  const object = join(folder, `${name}.so`);
+  writeFileSync(file, source);
+  execFileSync('cc', ['-O2', '-shared', '-fPIC', '-o', object, file], { timeout: compileTimeoutMs });
+  const code = readFileSync(object);
+  return { code, digest: createHash('sha256').update(code).digest('hex') };
+}
+
+/** The addon. Throws if it is not built. */
+export function requireInjector(): Injector {
+  const injector = loadInjector();
+  if (!injector) throw new Error('The inject bench needs native/build/inject.node: a C++ compiler on x86-64 Linux.');
+  return injector;
+}
+
+/** A native pre-warmer, which the caller must end. Rejects if it does not start. */
+export function launchNative(injector: Injector): Promise<LaunchedPrewarmer> {
+  return injector.launch({ program: nativePrewarmerPath, environment: ['PATH=/usr/bin:/bin'] });
 }

@@ -1,22 +1,22 @@
 import { createHash } from 'node:crypto';
 import { mkdtempSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import type { Injector, LaunchedPrewarmer, Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
-import { pythonInjection, pythonPrewarmer } from '@gpuwhisk/invoker/containers/mscontainer/python-prewarmer';
-import { findPython, type Python } from '@gpuwhisk/invoker/runtimes/find-python';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { hostJobs } from '@gpuwhisk/invoker/runtimes/host-job';
-import { installRequirements } from '@gpuwhisk/invoker/runtimes/install-requirements';
+import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
+import type { Injector, LaunchedPrewarmer, InjectionOutcome } from '@gpuwhisk/test/native/inject-addon';
+import { pythonInjection, pythonPrewarmer } from '@gpuwhisk/invoker/runtimes/python-runtime';
+import { findPython, type Python } from '@gpuwhisk/invoker/runtimes/find-toolchains';
+import { hostJobs } from '@gpuwhisk/invoker/containers/sandbox/sandbox-job';
+import { installRequirements } from '@gpuwhisk/invoker/runtimes/requirements-cache';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
+import { repositoryDir } from '../machine.js';
 import { percentile } from '../statistics.js';
-import { requireInjector } from './inject-objects.js';
+import { requireInjector } from './inject-native.js';
 
 const fewestRuns = 300;
 const warmUps = 100;
 const calls = 200;
-/** Of the calls against which `errorXXSpeedup` is measured: each crash costs a start of the interpreter. */
+/** Calls of the comparison for `errorXXSpeedup`; few, since each crash costs a start of the interpreter. */
 const coldCalls = 40;
 const call = { argument: '{"name":"Ada"}', timeoutMs: 10_000 };
 
@@ -26,7 +26,7 @@ const digests = new Map<Buffer, string>(
   [echo, crash].map((code) => [code, createHash('sha256').update(code).digest('hex')]),
 );
 
-/** Where a Python pre-warmer with numpy comes from. */
+/** Starts Python pre-warmers with numpy. */
 export class PythonPlace {
   private readonly tracebacks = openSync('/dev/null', 'w');
 
@@ -37,7 +37,7 @@ export class PythonPlace {
     private readonly folder: string,
   ) {}
 
-  /** Installs numpy. Throws where Python or numpy cannot be had. */
+  /** Installs numpy. Throws if Python or numpy cannot be installed. */
   static async find(temporaryDir: string): Promise<PythonPlace> {
     const python = await findPython(join(temporaryDir, 'python.json'));
     if (!python) throw new Error('There is no Python 3.8 or newer.');
@@ -52,14 +52,14 @@ export class PythonPlace {
     return this.injector.launch({ ...how, errors: this.tracebacks });
   }
 
-  inject({ target }: LaunchedPrewarmer, code: Buffer): Promise<Outcome> {
+  inject({ target }: LaunchedPrewarmer, code: Buffer): Promise<InjectionOutcome> {
     const digest = digests.get(code) as string;
     const how = pythonInjection(this.python, [this.packages]);
     return this.injector.inject(target, code, { digest, entry: 'main', first: call, ...how });
   }
 
-  /** Injects and calls a function that returns its input, and unloads it. Throws unless all went well. */
-  async serve(launched: LaunchedPrewarmer): Promise<Outcome[]> {
+  /** Injects and calls a function that returns its input, and unloads the function. Throws if a step fails. */
+  async serve(launched: LaunchedPrewarmer): Promise<InjectionOutcome[]> {
     const loaded = await this.inject(launched, echo);
     if (loaded.kind !== 'result') throw new Error(loaded.message);
     const unloaded = await this.injector.unload(launched.target);
@@ -68,7 +68,7 @@ export class PythonPlace {
   }
 }
 
-const usOf = (outcomes: Outcome[], name?: string) =>
+const usOf = (outcomes: InjectionOutcome[], name?: string) =>
   outcomes
     .flatMap(({ stages }) => stages)
     .filter((stage) => name === undefined || stage.name === name)
@@ -77,8 +77,8 @@ const usOf = (outcomes: Outcome[], name?: string) =>
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /**
- * `pythonMs`: as `nativeMs`, with numpy loaded. `errorXXSpeedup`: the mean over calls of which XX % crash after their
- * first line, against killing the interpreter at each crash and starting it anew.
+ * `pythonMs`: as `nativeMs`, with numpy loaded. `errorXXSpeedup`: mean time of calls of which XX % crash after their
+ * first line, with injection, against killing and restarting the interpreter at each crash.
  */
 export async function measurePython({ options, temporaryDir, cleanup, say }: BenchContext): Promise<Measurement[]> {
   const place = await PythonPlace.find(temporaryDir);
@@ -110,7 +110,7 @@ export async function measurePython({ options, temporaryDir, cleanup, say }: Ben
   return measurements;
 }
 
-/** Milliseconds a call; without `kept`, a crashed interpreter is killed and the next one started. */
+/** Milliseconds of a call; without `kept`, a crashed interpreter is killed and the next one started. */
 async function serveWithErrors(
   place: PythonPlace,
   errors: number,
@@ -128,7 +128,8 @@ async function serveWithErrors(
       await place.serve(launched);
     } else {
       const outcome = await place.inject(launched, crash);
-      if (outcome.kind !== 'signal' || !outcome.ready) throw new Error(`no rollback: ${JSON.stringify(outcome)}`);
+      if (outcome.kind !== 'signal' || !outcome.ready)
+        throw new Error(`The injection was not rolled back: ${JSON.stringify(outcome)}`);
       if (!kept) {
         await place.injector.end(launched.target);
         launched = await place.launch();

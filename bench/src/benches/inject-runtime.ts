@@ -1,29 +1,29 @@
 import { join } from 'node:path';
-import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
-import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
+import { RuntimeProcess } from '@gpuwhisk/test/runtimes/runtime-harness';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
+import { repositoryDir } from '../machine.js';
 import { memoryOf } from '../processes.js';
 import { median, percentile } from '../statistics.js';
 
-/** The function that returns its input, as an init of it. */
+/** The init message of a function that returns its input. */
 export interface EchoFunction {
   code: string;
   main: string;
   binary: boolean;
-  /** SHA-256 of the code, which the runtime compares. */
+  /** SHA-256 of the code, which the runtime checks. */
   digest: string;
 }
 
 const leastSamples = 300;
-/** Unmeasured ones, in which this side's code is compiled. */
+/** Unmeasured runs, in which the invoker's code is compiled. */
 const warmUps = 50;
 const longRuns = 20_000;
-/** Runs from which on times must not rise. */
+/** Number of runs from which on times must not rise. */
 const settledRuns = 5_000;
-/** Runs of the long-lived one after its long part, and as many of one that has only settled, in turns. */
+/** Runs of the long-lived process after its long part, and as many of a settled one, in turns. */
 const comparedRuns = 3_000;
 const coldStarts = 15;
 const memoryMiB = 256;
@@ -45,10 +45,10 @@ export async function launchOf(
 }
 
 /**
- * Measures a runtime that can unload. `<name>Ms`: ready check (that it may take this code: its namespace and digest),
- * init, run and unload with all that is put back and verified, as the invoker sees it over the socket; the time that the
- * runtime spent verifying apart, and the cold start of the same function. `<name>Slowdown20k`: how much slower it is after
- * 20,000 such runs than another one after 5,000, in turns with it.
+ * Measures a runtime that can unload. `<name>Ms`: ready check with namespace and digest, init, run and verified unload,
+ * as the invoker measures them over the socket. Verification in the runtime and the cold start of the same function are
+ * figures of their own. `<name>Slowdown20k`: slowdown after 20,000 such runs against another process after 5,000, in
+ * turns.
  */
 export async function measureRuntime(
   context: BenchContext,
@@ -99,7 +99,7 @@ interface Samples {
   totalMs: number[];
   /** Init and run: up to the function's result. */
   resultMs: number[];
-  /** The runtime's own account of its verification. */
+  /** Verification time as the runtime reports it. */
   verifyMs: number[];
 }
 
@@ -111,7 +111,7 @@ async function repeat(runtime: RuntimeProcess, echo: EchoFunction, times: number
     const resultMs = performance.now() - startedMs;
     const { isError, body } = await runtime.unload();
     samples.totalMs.push(performance.now() - startedMs);
-    if (isError) throw new Error(`It cannot be unloaded: ${JSON.stringify(body)}`);
+    if (isError) throw new Error(`The function cannot be unloaded: ${JSON.stringify(body)}`);
     samples.resultMs.push(resultMs);
     samples.verifyMs.push((body as { verifyUs: number }).verifyUs / 1000);
     runtime.frames.length = 0;
@@ -121,12 +121,12 @@ async function repeat(runtime: RuntimeProcess, echo: EchoFunction, times: number
 
 async function callOnce(runtime: RuntimeProcess, echo: EchoFunction, turn: number): Promise<void> {
   const loaded = await runtime.init({ ...echo, env });
-  if (loaded.isError) throw new Error(`It cannot be loaded: ${JSON.stringify(loaded.body)}`);
+  if (loaded.isError) throw new Error(`The function cannot be loaded: ${JSON.stringify(loaded.body)}`);
   const { body } = await runtime.run({ turn });
-  if ((body as { turn?: number }).turn !== turn) throw new Error(`It answered ${JSON.stringify(body)}`);
+  if ((body as { turn?: number }).turn !== turn) throw new Error(`The runtime answered ${JSON.stringify(body)}`);
 }
 
-/** A fresh process up to the result of the same function. */
+/** Times from a fresh process to the result of the same function. */
 async function measureColdStarts(context: BenchContext, launch: RuntimeLaunch, echo: EchoFunction): Promise<number[]> {
   const coldMs: number[] = [];
   for (let turn = 0; turn < coldStarts; turn += 1) {

@@ -9,13 +9,13 @@ const actionCount = 100;
 const connections = 64;
 const warmUpS = 4;
 const warmUpsAtMost = 12;
-/** A warm-up that gave so much more than the best before it was not the last: engines were still compiling. */
+/** If a warm-up beats the best one before it by this factor, another follows: engines are still compiling. */
 const stillRising = 1.03;
 
 /**
- * 100 actions of 128 MB, chosen uniformly at random, against one action alone, which runs on a platform of its own:
- * on the same one it would take containers from the others. All are warm before timing: no
- * cold start in the last two warm-ups, and no more requests a second than before them.
+ * 100 actions of 128 MB, chosen uniformly at random, against one action alone. The one action has a platform of its
+ * own, since on a shared one it would take containers from the others. Timing begins when all are warm: the last two
+ * warm-ups had no cold start and no higher rate than those before.
  */
 export async function measureMix(context: BenchContext, { platform, api }: Pair): Promise<Measurement[]> {
   const { options, load, say } = context;
@@ -30,10 +30,15 @@ export async function measureMix(context: BenchContext, { platform, api }: Pair)
   await aloneApi.putAction('alone', { memoryMiB: 128 });
 
   const request = (baseUrl: string, ofNames: readonly string[], seconds: number, seed: number): LoadRequest => ({
-    ...{ baseUrl, paths: ofNames.map((name) => invokePath(name, true)), seconds, seed },
-    ...{ headers: guestHeaders, body: smallBody, connections },
+    baseUrl,
+    paths: ofNames.map((name) => invokePath(name, true)),
+    seconds,
+    seed,
+    headers: guestHeaders,
+    body: smallBody,
+    connections,
   });
-  // The name twice, so that the client does for one action what it does for a hundred: choose.
+  // The name occurs twice, so that the client chooses among paths for one action as it does for a hundred.
   const mixFor = (seconds: number, seed: number): LoadRequest => request(platform.url, names, seconds, seed);
   const aloneFor = (seconds: number, seed: number): LoadRequest =>
     request(alone.url, ['alone', 'alone'], seconds, seed);
@@ -81,7 +86,7 @@ export async function measureMix(context: BenchContext, { platform, api }: Pair)
   ];
 }
 
-/** Runs that did not find their code loaded. */
+/** Runs whose container did not have the code loaded. */
 function startsBetween(before: StartCounts, after: StartCounts): number {
   const loadedIn = ({ cold, prewarmed, injected }: StartCounts): number => cold + prewarmed + injected;
   return loadedIn(after) - loadedIn(before);

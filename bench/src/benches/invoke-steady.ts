@@ -4,7 +4,7 @@ import { errorsOf, type LoadRequest, type LoadResult } from '../load/load.js';
 import { cpuTime, memoryOf, readTree, treeMemory } from '../processes.js';
 import type { Pair } from './invoke.js';
 
-/** One load of the round: which server, which path, how many connections. */
+/** One load of a round: server, path and number of connections. */
 interface Target {
   key: string;
   onReference: boolean;
@@ -56,7 +56,7 @@ export async function measureSteady(context: BenchContext, pair: Pair): Promise<
 
   const samples = new Map<string, Sample[]>(targets.map(({ key }) => [key, []]));
   for (let round = 0; round < options.rounds; round += 1) {
-    // Every other round runs backwards: a drift of the machine then weighs on both servers alike.
+    // Every other round runs backwards, so that a drift of the machine affects both servers alike.
     for (const target of round % 2 === 0 ? targets : targets.toReversed()) {
       const before = cpuTime(readTree(platform.pid));
       const load = await context.load.run(requestFor(target, options.seconds));

@@ -1,15 +1,14 @@
 import type { Bench } from '../bench.js';
-import { comparison } from '../live/comparison.js';
-import { liveRun } from '../live/live-run.js';
+import { comparison, liveRun } from '../live/live-run.js';
 import type { TraceSettings } from '../live/trace.js';
 
 const mostSeeds = 3;
-/** FaaShare's trace (section IX-A): 120 jobs; scaled in time so that they come within 100 s, at the high load of replay. */
+/** FaaShare's trace (section IX-A): 120 jobs, compressed to arrive within 100 s, at the high load of replay. */
 const settings: TraceSettings = { jobs: 120, gpus: 4, load: 0.9, spanMs: 100_000 };
 
-/** The live proof: FaaShare's jobs through the API on simulated GPUs, against what the simulator predicts of them. */
+/** FaaShare's jobs through the API on simulated GPUs, compared with the simulator's prediction. */
 export const live: Bench = {
-  summary: "FaaShare's 120 jobs through the API on simulated GPUs, against what replay predicts",
+  summary: "FaaShare's 120 jobs through the API on simulated GPUs, compared with replay's prediction",
   parts: ['faashare'],
   simulated: true,
   async run(context) {

@@ -1,32 +1,33 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- every task has features and solo time, policies name waiting tasks only, and arrays have an entry a namespace. */
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { GpuState, RunningTask, SchedulingEvent, Task } from '@gpuwhisk/gpu/view/view';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/policies/testing';
+import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/testing/fixtures';
 import type { BenchContext, Measurement } from '../bench.js';
 import { percentile } from '../statistics.js';
 
 const gpuCount = 16;
 const namespaces = 10;
 const lastMs = 6000;
-/** Requests a second of each namespace: six tenths of what the GPUs do. */
+/** Requests a second of each namespace; all namespaces together offer six tenths of the GPUs' capacity. */
 const ratePerS = 28;
-/** What the flooding one sends more than the others. */
+/** Rate of the flooding namespace as a multiple of the others'. */
 const flood = 20;
-/** What a namespace may have waiting and running; the next request is answered 429. */
+/** Limit of waiting and running requests of a namespace; the next request is answered 429. */
 const concurrent = 100;
 const flooding = 'n0';
 
 interface Run {
-  /** Of all but the flooding one, ms. */
+  /** P99 of all namespaces but the flooding one, ms. */
   p99Ms: number;
-  /** Time alone of what was done, by namespace, ms. */
+  /** Solo time of the finished requests, by namespace, ms. */
   doneMs: number[];
-  /** Of what was asked for, ms. */
+  /** Solo time of the offered requests, by namespace, ms. */
   askedMs: number[];
 }
 
-/** One request of one namespace after the other, at random times. */
+/** Requests of all namespaces at random times, in order of arrival. */
 function arrivals(seed: number, floodFactor: number): Task[] {
   const tasks: Task[] = [];
   for (let at = 0; at < namespaces; at += 1) {
@@ -47,7 +48,7 @@ function arrivals(seed: number, floodFactor: number): Task[] {
   return tasks.sort((one, other) => one.arrivedAt - other.arrivedAt);
 }
 
-/** A cluster whose GPUs do just what the predictor says. */
+/** A cluster whose GPUs behave exactly as the predictor says. */
 class Cluster {
   private readonly running = new Map<string, { one: RunningTask; gpu: string; leftMs: number }>();
   at = 0;
@@ -62,7 +63,7 @@ class Cluster {
     this.running.set(task.id, { one: { task, share, startedAt: this.at }, gpu, leftMs: task.soloMs! });
   }
 
-  /** Lets time pass to `untilMs` or the next end of a task, whichever comes first; the task that ended, if one did. */
+  /** Advances time to `untilMs` or to the next end of a task; returns the task if one ended. */
   advance(untilMs: number): Task | undefined {
     const speeds = [...this.running.values()].map((entry) => ({ entry, slowdown: this.slowdownOf(entry) }));
     let next: (typeof speeds)[number] | undefined;
@@ -129,7 +130,7 @@ function play(policy: Policy, tasks: readonly Task[]): Run {
     const here = inside.get(task.namespace) ?? 0;
     if (ended !== undefined) {
       inside.set(ended.namespace, here - 1);
-      // What ends while requests come: afterwards the queues run dry.
+      // Only tasks that end while requests still arrive count; afterwards the queues drain.
       if (cluster.at <= lastMs) doneMs[numberOf(ended)]! += ended.soloMs!;
       if (ended.namespace !== flooding) tookMs.push(cluster.at - ended.arrivedAt);
       decide({ kind: 'completion', task: ended.id, gpu: '' });
@@ -145,7 +146,7 @@ function play(policy: Policy, tasks: readonly Task[]): Run {
   return { p99Ms: percentile(tookMs, 99), doneMs, askedMs };
 }
 
-/** What each would have if what was done were divided max-min fairly, nobody getting more than was asked for. */
+/** Max-min fair division of the finished work; no share exceeds its demand. */
 function fairShares(done: number, asked: readonly number[]): number[] {
   const shares = new Array<number>(asked.length).fill(0);
   const open = new Set(asked.keys());
@@ -162,16 +163,16 @@ function fairShares(done: number, asked: readonly number[]): number[] {
   return shares;
 }
 
-/** Jain's index of fairness: 1 where all have the same part of what is theirs. */
+/** Jain's index of fairness: 1 if all parts are equal. */
 function jainIndex(parts: readonly number[]): number {
   const total = parts.reduce((sum, part) => sum + part, 0);
   return total ** 2 / (parts.length * parts.reduce((sum, part) => sum + part ** 2, 0));
 }
 
 /**
- * `jain`: of what ten namespaces got over what they would get by max-min fairness, one of them sending twenty times as
- * much as each other; `floodP99Ratio`: the others' P99 then over what it is when all send alike. The GPUs are made up,
- * and do just what the policy's predictor says.
+ * `jain`: fairness of the work finished for ten namespaces over their max-min fair parts, where one namespace sends
+ * twenty times as much as each other. `floodP99Ratio`: P99 of the others in that load over their P99 when all send
+ * alike. The GPUs are invented and behave exactly as the policy's predictor says.
  */
 export function measureFairness({ say }: BenchContext): Measurement[] {
   const policyOf = (): Policy =>

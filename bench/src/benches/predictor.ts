@@ -1,13 +1,18 @@
-import type { Bench, BenchContext, Measurement } from '../bench.js';
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- invented samples have all utilisations, and indices are taken modulo the number of samples. */
+import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
+import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
+import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
+import { modelPredictor, trainModel } from '@gpuwhisk/gpu/predict/slowdown-model';
+import { faashareFeatures, type CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import { medianOf, type Measurement } from '../bench.js';
+import type { Bench, BenchContext } from '../bench.js';
 import { benchDataDir } from '../data/csv.js';
 import { gavelSet, igniterSet, lucidSet, type InterferenceSet } from '../data/interference.js';
-import { choiceLosses } from '../predictor/choice.js';
 import { learners, type Predict } from '../predictor/learners.js';
-import { splits, splitSeeds, trainFraction, type Fold } from '../predictor/splits.js';
+import { choiceLosses, splits, splitSeeds, trainFraction, type Fold } from '../predictor/splits.js';
 import { median, percentile } from '../statistics.js';
-import { measureSpeed } from './predictor-speed.js';
 
-/** All measured sets. Throws BenchDataError where BENCH_DATA or a file is missing. */
+/** All measured sets. Throws BenchDataError if BENCH_DATA or a file is missing. */
 async function measuredSets(): Promise<InterferenceSet[]> {
   const folder = benchDataDir();
   return Promise.all([
@@ -24,8 +29,8 @@ function meanError(predict: Predict, { test }: Fold): number {
 }
 
 /**
- * Of each learner the mean over all folds of its mean error, and ours over the others'. The paper's forest, which takes
- * most of the time, only learns from splits by pair.
+ * For each learner the mean over all folds of its mean error, and our error over the others'. The paper's forest takes
+ * most of the time and therefore only learns from splits by pair.
  */
 export function errorsOf(
   set: InterferenceSet,
@@ -35,16 +40,17 @@ export function errorsOf(
 ): Measurement[] {
   const all = Object.keys(learners) as (keyof typeof learners)[];
   const names = all.filter((name) => name !== 'literal' || kind === 'pair');
-  const errors = new Map(names.map((name) => [name, [] as number[]]));
+  const errors = Object.fromEntries(all.map((name) => [name, [] as number[]])) as Record<
+    (typeof all)[number],
+    number[]
+  >;
   for (let seed = firstSeed; seed < firstSeed + seeds; seed += 1) {
     for (const fold of splits[kind](set, seed)) {
-      for (const name of names) errors.get(name)!.push(meanError(learners[name](fold.train, seed), fold));
+      for (const name of names) errors[name].push(meanError(learners[name](fold.train, seed), fold));
     }
   }
-  const mean = (name: (typeof names)[number]): number => {
-    const values = errors.get(name)!;
-    return values.reduce((sum, error) => sum + error, 0) / values.length;
-  };
+  const mean = (name: (typeof names)[number]): number =>
+    errors[name].reduce((sum, error) => sum + error, 0) / errors[name].length;
   const here = `${set.name}.${kind}`;
   return [
     { name: `maeVsRidge.${here}`, value: mean('ours') / mean('ridge') },
@@ -66,8 +72,8 @@ function measureErrors(sets: readonly InterferenceSet[], { options, say }: Bench
 }
 
 /**
- * `choiceRegret` is the median over the draws of all sets, as many of each. iGniter's jobs are judged by what they take
- * at the shares that are chosen with them, so that its set of mere contention is left out.
+ * `choiceRegret`: median over the draws of all sets, with as many draws of each. iGniter's set of mere contention is
+ * left out: its jobs are judged by their times at the shares that are chosen with them.
  */
 function measureChoice(sets: readonly InterferenceSet[], { options }: BenchContext): Measurement[] {
   const losses = sets
@@ -76,7 +82,7 @@ function measureChoice(sets: readonly InterferenceSet[], { options }: BenchConte
       name: `choiceRegret.${set.name}`,
       values: Array.from({ length: splitSeeds }, (_, i) => i + options.seed).flatMap((seed) => {
         const [fold] = splits.pair(set, seed);
-        return choiceLosses(set, learners.ours(fold!.train, seed), seed);
+        return fold === undefined ? [] : choiceLosses(set, learners.ours(fold.train, seed), seed);
       }),
     }));
   return [{ name: 'choiceRegret', values: losses.flatMap(({ values }) => values) }, ...losses].map(
@@ -84,9 +90,9 @@ function measureChoice(sets: readonly InterferenceSet[], { options }: BenchConte
   );
 }
 
-/** FaaShare's predictor: its time, and its error on measured pairs beside those of simpler predictors. */
+/** FaaShare's predictor: its time, and its error on measured pairs beside the errors of simpler predictors. */
 export const predictor: Bench = {
-  summary: 'slowdown predictor: time, error on measured pairs, loss by choosing partners with it (needs BENCH_DATA)',
+  summary: 'slowdown predictor: time, error on measured pairs, loss from its choices of partners (needs BENCH_DATA)',
   parts: ['speed', 'errors', 'choice'],
   async run(context) {
     const { options, say } = context;
@@ -101,3 +107,68 @@ export const predictor: Bench = {
     ];
   },
 };
+
+/** Size of the paper's data set (section V). */
+const sampleCount = 1000;
+const rounds = 31;
+const perRound = 5000;
+
+/** Invented runs beside one to four neighbours; the time of a prediction does not depend on the true slowdowns. */
+function inventedSamples(seed: number): SlowdownSample[] {
+  const random = seededRandom(seed);
+  const workload = (): CoLocated => {
+    const [smUtil, dramUtil, l2Util] = [0, 0, 0].map(() => randomFraction(random)) as [number, number, number];
+    return { features: { smUtil, dramUtil, l2Util }, share: (1 + Math.floor(randomFraction(random) * 10)) / 10 };
+  };
+  return Array.from({ length: sampleCount }, () => {
+    const one = workload();
+    const others = Array.from({ length: 1 + Math.floor(randomFraction(random) * 4) }, workload);
+    const contended = others.reduce((sum, { features }) => sum + features.dramUtil! * one.features.dramUtil!, 1);
+    return { one, others, slowdown: contended * (1 + 0.05 * randomFraction(random)) };
+  });
+}
+
+/** Processor time of a prediction, µs, by round; on a busy machine wall time would include other processes. */
+function timesOf(predict: (i: number) => number): number[] {
+  const times: number[] = [];
+  let sum = 0;
+  for (let round = 0; round < rounds; round += 1) {
+    const start = process.cpuUsage();
+    for (let i = 0; i < perRound; i += 1) sum += predict((i * 7919) % sampleCount);
+    const { user, system } = process.cpuUsage(start);
+    times.push((user + system) / perRound);
+  }
+  if (!Number.isFinite(sum)) throw new Error('A prediction is not finite.');
+  // The engine compiles the code in the first rounds.
+  return times.slice(5);
+}
+
+/**
+ * `predictUs`: processor time of one prediction of the shipped predictor, from utilisations and shares to slowdown: 100
+ * trees of depth 12, regression and capacity model. `literalPredictUs`: the paper's forest alone. `trainMs`: learning
+ * from 1,000 runs.
+ */
+function measureSpeed(seed: number): Measurement[] {
+  const samples = inventedSamples(seed);
+  const start = performance.now();
+  const model = trainModel({ gpuType: 'bench', mode: 'mps' }, samples, { version: 1, seed });
+  const trainMs = performance.now() - start;
+  const predictor = modelPredictor(model);
+  const rows = samples.map(({ one, others }) => faashareFeatures(one, others));
+  const literal = trainForest(
+    rows,
+    samples.map(({ slowdown }) => slowdown),
+    { ...faashareForest, seed },
+  );
+  return [
+    medianOf(
+      'predictUs',
+      timesOf((i) => predictor.slowdown(samples[i]!.one, samples[i]!.others)),
+    ),
+    medianOf(
+      'literalPredictUs',
+      timesOf((i) => predictForest(literal, rows[i]!)),
+    ),
+    { name: 'trainMs', value: trainMs },
+  ];
+}

@@ -3,15 +3,14 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { connectApi, guestHeaders, invokePath, smallBody } from '../api.js';
 import type { Bench } from '../bench.js';
-import { repositoryDir } from '../paths.js';
-import { selfTimes, type CpuProfile } from '../profiles.js';
+import { repositoryDir } from '../machine.js';
 import { startPlatform } from '../servers.js';
 
 const connections = 64;
 const warmUpS = 5;
 const shown = 40;
 
-/** Where the server spends its time under the load of 64 connections. */
+/** Self time of the server's functions under the load of 64 connections. */
 export const profile: Bench = {
   summary: "the server's functions by self time at 64 connections",
   parts: ['blocking', 'nonBlocking'],
@@ -51,3 +50,55 @@ export const profile: Bench = {
     ];
   },
 };
+
+/** The fields of a profile of node --cpu-prof that are read here. Times are µs. */
+interface CpuProfile {
+  nodes: {
+    id: number;
+    callFrame: { functionName: string; url: string; lineNumber: number };
+    children?: number[];
+  }[];
+  samples: number[];
+  timeDeltas: number[];
+}
+
+/** A function and the time spent in itself, callees excluded. */
+interface SelfTime {
+  name: string;
+  /** `file:line`; for code of Node or V8, of the nearest caller in a file, or empty if there is none. */
+  place: string;
+  ms: number;
+}
+
+/** Self time per function (Node's and V8's own: per function and caller), longest first. */
+export function selfTimes(profile: CpuProfile): SelfTime[] {
+  const byNode = new Map<number, number>();
+  profile.samples.forEach((id, index) => {
+    byNode.set(id, (byNode.get(id) ?? 0) + (profile.timeDeltas[index] ?? 0) / 1000);
+  });
+  const places = placesOf(profile);
+  const byFunction = new Map<string, SelfTime>();
+  for (const { id, callFrame } of profile.nodes) {
+    const name = callFrame.functionName || '(anonymous)';
+    const place = places.get(id) ?? '';
+    const entry = byFunction.get(`${name} ${place}`) ?? { name, place, ms: 0 };
+    entry.ms += byNode.get(id) ?? 0;
+    byFunction.set(`${name} ${place}`, entry);
+  }
+  return [...byFunction.values()].sort((a, b) => b.ms - a.ms);
+}
+
+/** The place of each node by its id. Parents precede their children in a profile, so one pass can pass files down. */
+function placesOf(profile: CpuProfile): Map<number, string> {
+  const callers = new Map<number, string>();
+  const places = new Map<number, string>();
+  for (const { id, callFrame, children } of profile.nodes) {
+    const { functionName, url, lineNumber } = callFrame;
+    const isFile = url.startsWith('file:');
+    const caller = callers.get(id) ?? '';
+    const own = `${url}:${lineNumber + 1}`;
+    places.set(id, isFile ? own : caller && `from ${caller}`);
+    for (const child of children ?? []) callers.set(child, isFile ? `${functionName || '(anonymous)'} ${own}` : caller);
+  }
+  return places;
+}

@@ -1,17 +1,22 @@
-import type { Random } from '@gpuwhisk/common/system/random';
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- sets are not empty, and shares have an entry a job. */
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { allotments } from '@gpuwhisk/gpu/share/candidates';
+import type { Random } from '@gpuwhisk/common/system/random';
+import {
+  allotments,
+  defaultHyper,
+  maxEvaluations,
+  quotaSearchBody,
+  quotaSearchJob,
+} from '@gpuwhisk/gpu/share/quota-search';
 import type { Hyperparameters, Prior } from '@gpuwhisk/gpu/share/gaussian-process';
 import { fittedHyper, pooledPrior, vaguePrior } from '@gpuwhisk/gpu/share/priors';
-import { defaultHyper, maxEvaluations } from '@gpuwhisk/gpu/share/quota-search';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
-import { quotaSearchBody, quotaSearchJob } from '@gpuwhisk/gpu/share/search-job';
 import type { Measurement } from '../bench.js';
-import { percentile } from '../statistics.js';
-import { drawSet, folds, leastSum, slowdownAt, sumAt } from './quota-surfaces.js';
-import type { Surface } from './quota-surfaces.js';
+import { percentile, randomItem } from '../statistics.js';
+import { drawSet, folds, leastSum, slowdownAt, sumAt } from '../data/quota-surfaces.js';
+import type { Surface } from '../data/quota-surfaces.js';
 
-/** Standard deviation of the logarithm of a measured time: means over some hundred runs differ by so much. */
+/** Standard deviation of the logarithm of a measured time, as means over some hundred runs show it. */
 const noise = 0.03;
 const foldCount = 5;
 const classes = [10, 20, 30, 50, 70, 100];
@@ -25,13 +30,13 @@ interface Comparison {
   say(line: string): void;
 }
 
-/** Shares that one way of finding them came to. */
+/** Shares that one method found. */
 interface Found {
   shares: readonly number[];
   evaluations: number;
 }
 
-/** What one way of finding shares did over many sets. */
+/** Results of one method over many sets. */
 interface Outcome {
   /** Relative to the optimum, by set. */
   gaps: number[];
@@ -39,8 +44,8 @@ interface Outcome {
 }
 
 /**
- * How near the search comes to the least sum of slowdowns, for models whose curves it has not seen, beside random and
- * equal splits. Every evaluation gives each job's time with noise; a gap is of the true times.
+ * Distance of the search from the least sum of slowdowns, for models whose curves it has not seen, beside random and
+ * equal splits. Every evaluation gives each job's time with noise; gaps are computed from the true times.
  */
 export async function comparison({ rapp, igniter, sets, seed, say }: Comparison): Promise<Measurement[]> {
   const measurements: Measurement[] = [];
@@ -59,13 +64,13 @@ export async function comparison({ rapp, igniter, sets, seed, say }: Comparison)
     for (const [fold, held] of parts.entries()) {
       const random = seededRandom(seed * 1000 + fold * 10 + jobs);
       const known = rapp.filter(({ model }) => !held.includes(model));
-      const strangers = rapp.filter(({ model }) => held.includes(model));
+      const unseen = rapp.filter(({ model }) => held.includes(model));
       const learned = { prior: pooledPrior(known), hyper: fittedHyper(known, defaultHyper) };
       say(
         `${jobs} jobs, models left out: ${held.length}, length ${learned.hyper.lengths[0]}, noise ${learned.hyper.noise}`,
       );
       for (let set = 0; set < sets / foldCount; set += 1) {
-        const drawn = drawSet(strangers, jobs, random);
+        const drawn = drawSet(unseen, jobs, random);
         const shares = drawn[0]!.shares;
         note(found.search, drawn, await search(drawn, shares, learned, random));
         note(found.flat, drawn, await search(drawn, shares, { prior: vaguePrior, hyper: learned.hyper }, random));
@@ -96,7 +101,7 @@ export async function comparison({ rapp, igniter, sets, seed, say }: Comparison)
   ];
 }
 
-/** The same on another laboratory's V100, with what was learned from RaPP's models of other names. */
+/** The same comparison on another laboratory's V100, with data learned from RaPP's models of other names. */
 async function elsewhere(
   rapp: readonly Surface[],
   igniter: readonly Surface[],
@@ -121,7 +126,7 @@ async function elsewhere(
   ];
 }
 
-/** The search as it runs as a job, and then what the table answers. */
+/** Shares from the search as the job runs it, and the table's answer afterwards. */
 async function search(
   set: readonly Surface[],
   shares: readonly number[],
@@ -161,7 +166,7 @@ async function search(
   return { shares: choice.shares.map((share) => Math.round(100 * share)), evaluations };
 }
 
-/** The best by measurement of as many splits as a search may make, each drawn evenly from those that give away all. */
+/** The best measured of as many random splits as a search may make, each drawn evenly from those that give away all. */
 function randomSplits(set: readonly Surface[], random: Random): Found {
   const splits = allotments({ shares: set[0]!.shares, maxTotal: 100 }, set.length, Infinity, random).filter(
     (shares) => shares.reduce((sum, share) => sum + share, 0) === 100,
@@ -169,14 +174,14 @@ function randomSplits(set: readonly Surface[], random: Random): Found {
   let best: readonly number[] = [];
   let least = Infinity;
   for (let evaluation = 0; evaluation < maxEvaluations; evaluation += 1) {
-    const shares = splits[Math.floor(randomFraction(random) * splits.length)]!;
+    const shares = randomItem(splits, random);
     const sum = observed(set, shares, random).reduce((total, slowdown) => total + slowdown, 0);
     if (sum < least) [best, least] = [shares, sum];
   }
   return { shares: best, evaluations: maxEvaluations };
 }
 
-/** To each the same, the rest step by step to the first ones. */
+/** Equal shares; the remainder goes step by step to the first jobs. */
 function equalSplit(set: readonly Surface[]): Found {
   const { shares } = set[0]!;
   const each = shares.filter((share) => share * set.length <= 100).at(-1)!;
@@ -190,7 +195,7 @@ function equalSplit(set: readonly Surface[]): Found {
   return { shares: split, evaluations: 0 };
 }
 
-/** Compares with the best that `allowed` shares can do; default: all that were measured. */
+/** Notes the distance from the best of the `allowed` shares; default: all measured shares. */
 function note(
   { gaps, evaluations }: Outcome,
   set: readonly Surface[],
@@ -201,12 +206,12 @@ function note(
   evaluations.push(found.evaluations);
 }
 
-/** Slowdowns as a run would show them. */
+/** Slowdowns with the noise of a measurement. */
 function observed(set: readonly Surface[], shares: readonly number[], random: Random): number[] {
   return set.map((surface, at) => slowdownAt(surface, shares[at]!) * Math.exp(noise * standardNormal(random)));
 }
 
-/** Box and Muller's transform. */
+/** A standard normal number by Box and Muller's transform. */
 function standardNormal(random: Random): number {
   return Math.sqrt(-2 * Math.log(1 - randomFraction(random))) * Math.cos(2 * Math.PI * randomFraction(random));
 }

@@ -1,21 +1,21 @@
-import { spawn } from 'node:child_process';
+import { spawn, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Share } from '@gpuwhisk/common/gpu';
-import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
-import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
+import { tokenLibraryPath, TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
-import { repositoryDir } from '../paths.js';
+import type { Cleanup } from '../cleanup.js';
+import { repositoryDir } from '../machine.js';
 import { median } from '../statistics.js';
-import { compileLauncher, startLineProgram, type LineProgram } from './tokens-programs.js';
 
 const device = 'GPU-a0a0a0a0-a0a0-a0a0-a0a0-a0a0a0a0a0a0';
 const standIn = join(repositoryDir, 'native', 'build', 'cudasim');
 const rounds = 15;
 const jitterClients = 32;
-/** Longer than the server remembers, so that the start of the clients is forgotten by then. */
+/** Longer than the server's history, so that it has forgotten the start of the clients. */
 const jitterMs = 22_000;
 
 const shareOf = (fraction: number, maxTokens?: number): Share => ({
@@ -38,20 +38,21 @@ const withTokens = (server: TokenServer, share: Share): Record<string, string> =
   GPUWHISK_TOKENS_TICKET: server.ticketFor(device, share),
 });
 
-/** What two programs, one of them under tokens, answer to `line` in turns, a pair a round. */
+/** Answers of two programs, one of them under tokens, to `line`; the programs take turns, one pair a round. */
 async function compare(plain: LineProgram, under: LineProgram, line: string): Promise<[number, number][]> {
   const pairs: [number, number][] = [];
   for (let round = 0; round < rounds; round += 1) {
     const first = round % 2 === 0;
     const one = await (first ? plain : under).ask(line);
     const other = await (first ? under : plain).ask(line);
-    const [a, b] = [one.at(-1)!, other.at(-1)!];
+    const [a, b] = [one.at(-1), other.at(-1)];
+    if (a === undefined || b === undefined) throw new Error(`'${line}' has an answer without numbers.`);
     pairs.push(first ? [a, b] : [b, a]);
   }
   return pairs;
 }
 
-/** `launchNs`: added to a launch by which nobody is held back, on a driver that does nothing but count. */
+/** `launchNs`: added time of a launch without a wait, on a driver that only counts. */
 async function measureLaunch(context: BenchContext): Promise<Measurement[]> {
   const server = await startServer(context, 'launch');
   const launcher = compileLauncher(context.temporaryDir);
@@ -72,7 +73,10 @@ async function measureLaunch(context: BenchContext): Promise<Measurement[]> {
   ];
 }
 
-/** `tokenUs`: from a tick to the return of a launch that waited for it; `tokenCpu`: the part of a core that this takes. */
+/**
+ * `tokenUs`: from a tick to the return of a launch that waited for it. `tokenCpu`: cores that the server uses
+ * meanwhile.
+ */
 async function measureWaits(context: BenchContext): Promise<Measurement[]> {
   const server = await startServer(context, 'waits');
   const launcher = compileLauncher(context.temporaryDir);
@@ -82,15 +86,15 @@ async function measureWaits(context: BenchContext): Promise<Measurement[]> {
   await program.ask('waits 500 100');
   const [medians, parts]: [number[], number[]] = [[], []];
   for (let round = 0; round < rounds; round += 1) {
-    const [median, part] = await program.ask('waits 500 100');
-    medians.push(median!);
-    parts.push(part!);
+    const [median = NaN, part = NaN] = await program.ask('waits 500 100');
+    medians.push(median);
+    parts.push(part);
   }
   await Promise.all([program.end(), server.close()]);
   return [medianOf('tokenUs', medians), medianOf('tokenCpu', parts)];
 }
 
-/** `tickJitterMs`: how far the period strays at p99 while 32 clients launch and wait. */
+/** `tickJitterMs`: deviation of the period at p99 while 32 clients launch and wait. */
 async function measureJitter(context: BenchContext): Promise<Measurement[]> {
   const server = await startServer(context, 'jitter');
   const launcher = compileLauncher(context.temporaryDir);
@@ -111,7 +115,7 @@ async function measureJitter(context: BenchContext): Promise<Measurement[]> {
   ];
 }
 
-/** A daemon of the stand-in with one GPU; resolves when it is ready. */
+/** Starts a daemon of the stand-in with one GPU; resolves when it is ready. */
 async function startStandIn({ temporaryDir, cleanup }: BenchContext): Promise<string> {
   if (!existsSync(join(standIn, 'client')))
     throw new Error('The stand-in driver is not built: it takes a C++ compiler.');
@@ -129,8 +133,8 @@ async function startStandIn({ temporaryDir, cleanup }: BenchContext): Promise<st
 }
 
 /**
- * `launchLoss` and `computeLoss`: how much slower programs get under tokens that hold nobody back. One launches empty
- * kernels, each of which costs its caller 4 us; one computes for half a second at a time.
+ * `launchLoss` and `computeLoss`: slowdown of programs under tokens that never run out. One program launches empty
+ * kernels, each of which costs its caller 4 µs; the other computes for half a second at a time.
  */
 async function measureLoss(context: BenchContext): Promise<Measurement[]> {
   const server = await startServer(context, 'loss');
@@ -140,7 +144,7 @@ async function measureLoss(context: BenchContext): Promise<Measurement[]> {
     startLineProgram(join(standIn, 'client'), [], env, context.cleanup);
   const [plain, under] = [start(env), start({ ...env, ...withTokens(server, shareOf(1)) })] as const;
   for (const program of [plain, under]) await program.ask('context');
-  // Wall time: what the program does besides is the same for both.
+  // Wall time; the program's other work is the same for both.
   const timed = (program: LineProgram): LineProgram => ({
     ...program,
     async ask(line) {
@@ -151,11 +155,12 @@ async function measureLoss(context: BenchContext): Promise<Measurement[]> {
     },
   });
   await compare(plain, under, 'launches 2000');
-  // Its own median of a launch, which others' work on the machine does not move.
+  // The program's own median of a launch, which other work on the machine does not affect.
   const launches = await compare(plain, under, 'launches 20000');
   const computing = await compare(timed(plain), timed(under), 'run 100 864 5000000 0 0');
   const counted = server.all().map((client) => server.figuresOf(client).taken);
-  if (counted.length !== 1 || counted[0]! < rounds * 20_000) throw new Error(`Not all was counted: ${counted.join()}.`);
+  if (counted.length !== 1 || counted.some((taken) => taken < rounds * 20_000))
+    throw new Error(`The server has not counted all blocks: ${counted.join()}.`);
   await Promise.all([plain.end(), under.end(), server.close()]);
   const loss = (pairs: [number, number][]): number =>
     median(pairs.map(([, with_]) => with_)) / median(pairs.map(([without]) => without)) - 1;
@@ -167,9 +172,9 @@ async function measureLoss(context: BenchContext): Promise<Measurement[]> {
 
 const parts = { launch: measureLaunch, waits: measureWaits, jitter: measureJitter, loss: measureLoss } as const;
 
-/** Kernel tokens: what interception costs, how soon a waiting launch goes on, how well the period is kept. */
+/** Kernel tokens: cost of interception, wake-up time of a waiting launch, and accuracy of the period. */
 export const tokens: Bench = {
-  summary: 'kernel tokens: cost of a launch, of a wait, and how the period is kept',
+  summary: 'kernel tokens: cost of a launch and of a wait, accuracy of the period',
   parts: Object.keys(parts),
   async run(context) {
     const chosen = context.options.parts.length > 0 ? context.options.parts : Object.keys(parts);
@@ -182,3 +187,55 @@ export const tokens: Bench = {
     return measurements;
   },
 };
+
+const compileTimeoutMs = 60_000;
+const answerTimeoutMs = 120_000;
+
+/** A program that answers each line with a line. */
+interface LineProgram {
+  /** Sends a line; resolves with the numbers in the answer. Rejects if the program ends or takes too long. */
+  ask(line: string): Promise<number[]>;
+  end(): Promise<void>;
+}
+
+/** Starts a program with only `env` as its environment; cleanup ends it at the latest. */
+function startLineProgram(
+  path: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  cleanup: Cleanup,
+): LineProgram {
+  const child = spawn(path, args, { stdio: ['pipe', 'pipe', 'inherit'], env });
+  const closed = once(child, 'close');
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const end = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await closed;
+  };
+  cleanup.add(path, end);
+  return {
+    async ask(line) {
+      child.stdin.write(`${line}\n`);
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => reject(new Error(`${path} does not answer '${line}'.`)), answerTimeoutMs);
+      });
+      const { value, done } = await Promise.race([lines.next(), late]);
+      clearTimeout(timer);
+      if (done === true) throw new Error(`${path} has ended at '${line}'.`);
+      return String(value).split(' ').map(Number);
+    },
+    end,
+  };
+}
+
+/** Compiles in `folder` the driver that only counts, and the program that launches on it. */
+function compileLauncher(folder: string): string {
+  const fixture = (name: string): string => join(repositoryDir, 'test', 'fixtures', 'tokens', name);
+  const compile = (...options: string[]): Buffer =>
+    execFileSync('cc', ['-O2', '-pthread', ...options], { timeout: compileTimeoutMs });
+  const launcher = join(folder, 'launcher');
+  compile('-fPIC', '-shared', '-Wl,-soname,libcuda.so.1', fixture('fake_cuda.c'), '-o', join(folder, 'libcuda.so.1'));
+  compile(fixture('client.c'), '-o', launcher, '-ldl');
+  return launcher;
+}

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Bench, BenchContext, Measurement } from '../bench.js';
-import { benchDir } from '../paths.js';
-import type { SchedulerLoad, SchedulerUse } from '../scheduler/scheduler-process.js';
 import { medianOf } from '../bench.js';
+import type { Bench, BenchContext, Measurement } from '../bench.js';
+import { benchDir } from '../machine.js';
+import type { SchedulerLoad, SchedulerUse } from '../scheduler/scheduler-process.js';
 
 const module = join(benchDir, 'dist/scheduler/scheduler-process.js');
 const load = { nodes: 500, devicesPerNode: 8, instancesPerDevice: 3, seconds: 20 };
@@ -51,9 +51,10 @@ async function measure({ say }: BenchContext): Promise<Measurement[]> {
 }
 
 /**
- * Processor and memory of a scheduler and its simulated agents: 4,000 devices on 500 nodes with three instances each, a row
- * of each node a second, 50 placements a second, policy least-loaded. `view4000AgentsCpu` is the part of `view4000Cpu` that
- * the simulated agents take to make and write their rows: a scheduler that hears of nothing is beside them.
+ * Processor use and memory of a scheduler and its simulated agents: 4,000 devices on 500 nodes with three instances
+ * each, one row a second of each node, 50 placements a second, policy least-loaded. `view4000AgentsCpu` is the part of
+ * `view4000Cpu` that the simulated agents take to make and write their rows. It is measured with a scheduler that
+ * receives no rows.
  */
 export const view: Bench = {
   summary: 'processor and memory of a scheduler with 4,000 devices',

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** What a column holds. A blank is an error but in the optional kinds, where it is undefined. */
-export type ColumnKind = 'text' | 'number' | 'optionalText' | 'optionalNumber';
+/** Type of a column. A blank is undefined in an optional column and an error elsewhere. */
+type ColumnKind = 'text' | 'number' | 'optionalText' | 'optionalNumber';
 
 interface Cells {
   text: string;
@@ -11,18 +11,18 @@ interface Cells {
   optionalNumber: number | undefined;
 }
 
-/** The columns that a reader wants, by their names in the file's header. */
-export type Columns = Readonly<Record<string, ColumnKind>>;
+/** The wanted columns, by their names in the file's header. */
+type Columns = Readonly<Record<string, ColumnKind>>;
 
 /** One line of a table, with the wanted columns. */
-export type Row<C extends Columns> = { [Name in keyof C]: Cells[C[Name]] };
+type Row<C extends Columns> = { [Name in keyof C]: Cells[C[Name]] };
 
-/** Thrown where BENCH_DATA is not set, a file of it is missing, or a file is not what its reader expects. */
+/** Thrown if BENCH_DATA is not set, a file of it is missing, or a file has another form than its reader expects. */
 export class BenchDataError extends Error {
   override name = 'BenchDataError';
 }
 
-/** The folder with measured data that BENCH_DATA names. Throws BenchDataError if it names none. */
+/** The folder with measured data that BENCH_DATA names. Throws BenchDataError if BENCH_DATA is not set. */
 export function benchDataDir(env: NodeJS.ProcessEnv = process.env): string {
   const folder = env.BENCH_DATA;
   if (folder === undefined || folder === '') {
@@ -31,7 +31,7 @@ export function benchDataDir(env: NodeJS.ProcessEnv = process.env): string {
   return folder;
 }
 
-/** The text of `file` (a path inside BENCH_DATA). Throws BenchDataError naming both where it cannot be read. */
+/** The text of `file` (a path inside BENCH_DATA). Throws BenchDataError with file and folder if it cannot be read. */
 async function readBenchData(file: string, folder: string = benchDataDir()): Promise<string> {
   try {
     return await readFile(join(folder, file), 'utf8');
@@ -51,9 +51,9 @@ export async function readTable<const C extends Columns>(
 }
 
 /**
- * Reads a header line and lines with a comma between fields; a field with a comma is in double quotes, a doubled quote
- * in it stands for one. Throws BenchDataError naming file, line and column for a missing column, a wrong number of
- * fields, or a field that is not of its kind (NaN and infinity are no numbers here).
+ * The wanted columns of a text with a header line and a comma between fields. A field with a comma stands in double
+ * quotes; in it, a doubled quote stands for one quote. Throws BenchDataError with file, line and column for a missing
+ * column, a wrong number of fields, or a field of another type. NaN and infinity are no numbers here.
  */
 export function parseTable<const C extends Columns>(text: string, columns: C, file: string): Row<C>[] {
   const [header, ...lines] = text.replace(/^\uFEFF/, '').split(/\r?\n/);
@@ -72,7 +72,7 @@ export function parseTable<const C extends Columns>(text: string, columns: C, fi
     }
     const row: Record<string, string | number | undefined> = {};
     for (const { name, kind, at } of wanted) {
-      row[name] = cell(fields[at]!, kind, () => `'${file}', line ${index + 2}, column '${name}'`);
+      row[name] = cell(fields[at] ?? '', kind, () => `'${file}', line ${index + 2}, column '${name}'`);
     }
     rows.push(row as Row<C>);
   }
@@ -101,3 +101,31 @@ function fieldsOf(line: string, file: string, lineNumber: number): string[] {
   }
   return fields;
 }
+
+/** Columns of `interference/lucid_training_pairs.csv`. */
+export const lucidPairColumns = {
+  model_a: 'text',
+  dataset_a: 'text',
+  batch_a: 'number',
+  amp_a: 'number',
+  model_b: 'text',
+  dataset_b: 'text',
+  batch_b: 'number',
+  amp_b: 'number',
+  norm_speed_a: 'number',
+  norm_speed_b: 'number',
+} as const;
+
+/** Columns of `interference/igniter_v100_mps_pairs.csv` that every reader needs; times in ms. */
+export const igniterPairColumns = {
+  model_a: 'text',
+  batch_a: 'number',
+  partition_a_pct: 'number',
+  model_b: 'text',
+  batch_b: 'number',
+  partition_b_pct: 'number',
+  lat_a_solo_ms: 'number',
+  lat_a_co_ms: 'number',
+  lat_b_solo_ms: 'number',
+  lat_b_co_ms: 'number',
+} as const;

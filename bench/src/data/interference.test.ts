@@ -52,7 +52,7 @@ afterAll(() => rm(folder, { recursive: true }));
 
 const slowdowns = ({ rows }: InterferenceSet): number[] => rows.map(({ slowdown }) => slowdown);
 const feature = (set: InterferenceSet, row: number, name: string): number | undefined =>
-  set.rows[row]!.features[set.featureNames.indexOf(name)];
+  set.rows[row]?.features[set.featureNames.indexOf(name)];
 
 test('Gavel: throughput alone over together, of one GPU type, of pairs that fit', async () => {
   const set = await gavelSet('v100', folder);

@@ -1,12 +1,11 @@
-import { readTable } from './csv.js';
-import { igniterPairColumns, lucidPairColumns } from './pair-columns.js';
+import { readTable, igniterPairColumns, lucidPairColumns } from './csv.js';
 
-/** What a job meets: neighbours that use the memory much, that do not, or (of a pair) one of each. */
+/** Kind of a job's neighbours, or of a pair: limited by memory, limited by compute, or one of each. */
 export type Pattern = 'memory' | 'mixed' | 'compute';
 
-/** One job of a measured pair, seen from its side. */
+/** One job of a measured pair, beside the other. */
 export interface InterferenceRow {
-  /** Equal for the rows of one pair of workloads, whatever their shares. */
+  /** Equal for all rows of one pair of workloads, at any shares. */
   pair: string;
   workload: string;
   neighbour: string;
@@ -14,7 +13,7 @@ export interface InterferenceRow {
   measurement: number;
   pattern: Pattern;
   features: Float64Array;
-  /** Time beside the neighbour over time alone. */
+  /** Time beside the neighbour over solo time. */
   slowdown: number;
 }
 
@@ -25,20 +24,20 @@ export interface InterferenceSet {
   rows: readonly InterferenceRow[];
 }
 
-/** One job of a measurement, as the files have it. */
+/** One job of a measurement, in the files' terms. */
 export interface Side {
   workload: string;
   model: string;
   /** The same features for all workloads of a set, measured alone. */
   solo: Readonly<Record<string, number>>;
-  /** The higher, the more the workload is limited by memory rather than by arithmetic; comparable within a set. */
+  /** Comparable within a set; a higher value means that memory limits the workload more than arithmetic does. */
   memoryIntensity: number;
   slowdown: number;
 }
 
 /**
- * Gavel's pairs of training jobs on one GPU type. It measured no utilisation: features are speed and batch alone, and
- * what is counted in the model's definition. Pairs that do not fit into the memory are left out.
+ * Gavel's pairs of training jobs on one GPU type. Gavel measured no utilisation: features are the solo speed and batch,
+ * and counts from the model's definition. Pairs that do not fit into the memory are left out.
  */
 export async function gavelSet(gpu: 'p100' | 'v100', folder?: string): Promise<InterferenceSet> {
   const counts = await readTable(
@@ -66,7 +65,7 @@ export async function gavelSet(gpu: 'p100' | 'v100', folder?: string): Promise<I
   const side = (job: string, batch: number, alone: number, together: number): Side => {
     const model = countsOf.get(`gavel:${job}`);
     if (!model) throw new Error(`No counts of Gavel's ${job} in models/static_features.csv.`);
-    // A job without a batch takes one sample a step.
+    // A job without a batch processes one sample a step.
     const samplesPerS = alone * Math.max(batch, 1);
     return {
       workload: `${job}/${batch}`,
@@ -134,9 +133,9 @@ export async function lucidSet(folder?: string): Promise<InterferenceSet> {
 }
 
 /**
- * iGniter's pairs of inference jobs under MPS on a V100, with shares that sum to 100 %. A slowdown is over the time
- * alone at the same share (`contention`), or at 80 %, the greatest that was measured for all batches (`share`): the
- * latter is what a scheduler asks for, the former what the neighbour alone does.
+ * iGniter's pairs of inference jobs under MPS on a V100, with shares that sum to 100 %. Slowdowns relate to the solo
+ * time at the same share (`contention`), which shows the neighbour's effect alone. With `share` they relate to the solo
+ * time at 80 %, the greatest share that was measured for all batches, which is what a scheduler needs.
  */
 export async function igniterSet(over: 'contention' | 'share', folder?: string): Promise<InterferenceSet> {
   const alone = await readTable(
@@ -188,7 +187,7 @@ export async function igniterSet(over: 'contention' | 'share', folder?: string):
   );
 }
 
-/** Rows of both sides of each measurement; features are both sides' own, and which model each is. */
+/** Rows of both sides of each measurement; features are those of both sides, and the model of each. */
 export function setOf(name: string, measurements: readonly (readonly [Side, Side])[]): InterferenceSet {
   const sides = measurements.flat();
   const models = [...new Set(sides.map(({ model }) => model))].sort();

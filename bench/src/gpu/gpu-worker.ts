@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 
-const startTimeoutMs = 180_000; // PyTorch takes its time.
+const startTimeoutMs = 180_000; // Long enough for loading PyTorch.
 const answerTimeoutMs = 180_000;
 const endTimeoutMs = 10_000;
 
-/** What a workload took in each of its iterations. */
+/** Times of a workload's iterations. */
 export interface Times {
   iterations: number;
   medianMs: number;
@@ -17,23 +17,23 @@ export interface Times {
 /** A process of the benchmark: native/gpu-bench/worker.c, or bench/gpu/torch_worker.py. */
 export interface GpuWorker {
   pid: number;
-  /** As it sees them: those of its percentage under MPS. */
+  /** SMs that the process sees: those of its percentage under MPS. */
   sms: number;
   memoryMiB: number;
   device: string;
-  /** Readies a workload in place of the last. Rejects with the driver's word where it cannot be. */
+  /** Loads a workload in place of the last one. Rejects with the driver's error if it cannot. */
   load(workload: string): Promise<void>;
   run(seconds: number): Promise<Times>;
   check(): Promise<void>;
   end(): Promise<void>;
 }
 
-/** A workload could not be readied or run; the process goes on. */
+/** Thrown if a workload could not be loaded or run; the process continues. */
 export class WorkerError extends Error {
   override name = 'WorkerError';
 }
 
-/** Starts one and waits until it has its device. Rejects with WorkerError where there is none. */
+/** Starts a process and waits until it has its device. Rejects with WorkerError if there is none. */
 export async function startGpuWorker(command: readonly string[], env: NodeJS.ProcessEnv): Promise<GpuWorker> {
   const [program = '', ...args] = command;
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'], env });
@@ -41,7 +41,8 @@ export async function startGpuWorker(command: readonly string[], env: NodeJS.Pro
     child.once('close', () => resolve());
     child.once('error', () => resolve());
   });
-  child.stdin.on('error', () => child.kill('SIGKILL')); // It has ended; the answer will be missing.
+  // A failed write means that the process has ended; the missing answer reports it.
+  child.stdin.on('error', () => child.kill('SIGKILL'));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const answer = async (timeoutMs: number): Promise<string> => {
     const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);

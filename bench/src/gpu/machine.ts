@@ -2,29 +2,30 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Cleanup } from '../cleanup.js';
-import { repositoryDir } from '../paths.js';
+import { repositoryDir } from '../machine.js';
 import { startGpuWorker, type GpuWorker } from './gpu-worker.js';
 
 const native = join(repositoryDir, 'native/build');
 const standIn = join(native, 'cudasim');
 const commandTimeoutMs = 20_000;
-/** A share that shows whether MPS is in force. */
+/** The share that a test client asks for, to check that MPS is in force. */
 const probePercent = 50;
 
-/** The device that is measured, and how processes come to it. */
+/** The measured device, and a way to start processes on it. */
 export interface GpuMachine {
   device: string;
   sms: number;
   memoryMiB: number;
   simulated: boolean;
-  /** Whether shares are in force; if not, why. */
+  /** Whether MPS limits shares; if not, mpsProblem gives the reason. */
   mps: boolean;
   mpsProblem?: string;
   env: NodeJS.ProcessEnv;
-  /** `percent` of the SMs at most, as a client of MPS, where there is MPS; `more` for its environment. */
+  /** Starts a process; with MPS, as a client with at most `percent` of the SMs. `more` adds to its environment. */
   start(kind: 'driver' | 'torch', percent: number, more?: NodeJS.ProcessEnv): Promise<GpuWorker>;
 }
 
@@ -51,7 +52,7 @@ async function startStandIn(temporaryDir: string, seed: number, cleanup: Cleanup
   };
 }
 
-/** Starts a control daemon of its own. Rejects where it does not start. */
+/** Starts a control daemon for this run. Rejects if it does not start. */
 async function startMps(env: NodeJS.ProcessEnv, temporaryDir: string, cleanup: Cleanup): Promise<NodeJS.ProcessEnv> {
   const own = { CUDA_MPS_PIPE_DIRECTORY: join(temporaryDir, 'mps'), CUDA_MPS_LOG_DIRECTORY: join(temporaryDir, 'log') };
   await Promise.all(Object.values(own).map((path) => mkdir(path, { recursive: true })));
@@ -66,8 +67,8 @@ async function startMps(env: NodeJS.ProcessEnv, temporaryDir: string, cleanup: C
 }
 
 /**
- * Finds the device, first that is seen, and starts MPS for it if that can be. With `simulated` on the stand-in, else on
- * NVIDIA's driver. Rejects where there is no device.
+ * Finds the first visible device and starts MPS for it if possible. Uses the stand-in if `simulated`, else NVIDIA's
+ * driver. Rejects if there is no device.
  */
 export async function openMachine(options: {
   simulated: boolean;
@@ -77,7 +78,7 @@ export async function openMachine(options: {
 }): Promise<GpuMachine> {
   const { simulated, seed, temporaryDir, cleanup } = options;
   const own = { ...process.env };
-  delete own['GPUWHISK_SIM_SOCKET']; // Of another stand-in.
+  delete own['GPUWHISK_SIM_SOCKET']; // The variable may name another stand-in.
   const base = simulated ? { ...own, ...(await startStandIn(temporaryDir, seed, cleanup)) } : own;
   const alone = await startGpuWorker(commands.driver, base);
   await alone.check().finally(() => alone.end());
@@ -93,7 +94,7 @@ export async function openMachine(options: {
     });
   try {
     mps = await startMps(base, temporaryDir, cleanup);
-    // A client that misses its daemon gets the whole device without a word.
+    // A client that finds no daemon silently gets the whole device.
     const half = await start('driver', probePercent);
     await half.end();
     if (half.sms >= sms) throw new Error(`a client of ${probePercent} % has ${half.sms} of ${sms} SMs`);
@@ -102,8 +103,59 @@ export async function openMachine(options: {
     mpsProblem = (error as Error).message;
   }
   return {
-    ...{ device, sms, memoryMiB, simulated, start, env: base },
+    device,
+    sms,
+    memoryMiB,
+    simulated,
+    start,
+    env: base,
     mps: mps !== undefined,
     ...(mpsProblem !== undefined && { mpsProblem }),
+  };
+}
+
+/** Used fractions of time and bandwidth since the last look; absent if the chip does not report them. */
+export interface Activity {
+  smActivity?: number;
+  dramActivity?: number;
+  powerW?: number;
+}
+
+/** Measures the activity of the first device. */
+export interface ActivityMeter {
+  driver: string;
+  /** The activity since the last look. */
+  look(): Promise<Activity>;
+  close(): Promise<void>;
+}
+
+interface Nvml {
+  open(path: string, simulator: string): Promise<{ session: object; driver: string }>;
+  sample(session: object): Promise<Activity[]>;
+  close(session: object): Promise<void>;
+}
+
+/**
+ * Opens the driver's management library through native/nvml; it has GPM's figures from Hopper on. `simulator` is the
+ * stand-in's socket, or empty. Rejects if there is no such library.
+ */
+export async function openActivity(simulator: string): Promise<ActivityMeter> {
+  const addon = join(repositoryDir, 'native/build/nvml.node');
+  if (!existsSync(addon)) throw new Error('native/nvml was not built.');
+  const nvml = createRequire(import.meta.url)(addon) as Nvml;
+  const library = simulator === '' ? '' : join(repositoryDir, 'native/build/cudasim/');
+  const { session, driver } = await nvml.open(`${library}libnvidia-ml.so.1`, simulator);
+  return {
+    driver,
+    async look() {
+      const [first = {}] = await nvml.sample(session);
+      const { smActivity, dramActivity, powerW } = first;
+      return {
+        ...(smActivity !== undefined && { smActivity }),
+        ...(dramActivity !== undefined && { dramActivity }),
+        ...(powerW !== undefined && { powerW }),
+      };
+    },
+    close: () => nvml.close(session),
   };
 }

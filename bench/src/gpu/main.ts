@@ -5,11 +5,9 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Measurement } from '../bench.js';
 import { newCleanup, type Cleanup } from '../cleanup.js';
-import { currentCommit, thisMachine } from '../machine.js';
-import { benchDir } from '../paths.js';
+import { currentCommit, thisMachine, benchDir } from '../machine.js';
 import { flatMetrics } from '../report.js';
-import { openActivity, type ActivityMeter } from './activity.js';
-import { openMachine, type GpuMachine } from './machine.js';
+import { openActivity, type ActivityMeter, openMachine, type GpuMachine } from './machine.js';
 import { gpuParts } from './measure.js';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -17,7 +15,7 @@ const say = (line: string): void => void process.stderr.write(`${line}\n`);
 const usage = [
   'Usage: npm run bench -- gpu [--simulated] [--parts A,B] [--seconds N] [--samples N] [--seed N] [--out FOLDER]',
   `  On the machine's first GPU, or (--simulated) scaled down on the stand-in. Parts: ${Object.keys(gpuParts).join(', ')}.`,
-  '  Started again with the same folder it goes on with the samples that are missing.',
+  '  A second run with the same folder measures only the missing samples.',
 ].join('\n');
 
 interface GpuOptions {
@@ -29,7 +27,7 @@ interface GpuOptions {
   out: string | undefined;
 }
 
-/** Throws RangeError, or TypeError of parseArgs, for a command line that cannot be meant. */
+/** Reads the command line. Throws RangeError, or parseArgs' TypeError, for an invalid one. */
 function readOptions(args: readonly string[]): GpuOptions {
   const { values } = parseArgs({
     args: [...args],
@@ -61,7 +59,7 @@ function readOptions(args: readonly string[]): GpuOptions {
 }
 
 async function hasTorch(machine: GpuMachine): Promise<boolean> {
-  if (machine.simulated) return false; // It does not run on the stand-in.
+  if (machine.simulated) return false; // PyTorch does not run on the stand-in.
   try {
     await (await machine.start('torch', 100)).end();
     return true;
@@ -90,7 +88,7 @@ async function measureAll(options: GpuOptions, cleanup: Cleanup): Promise<void> 
     `${machine.device}: ${machine.sms} SMs, ${machine.memoryMiB} MiB, ${machine.mps ? 'MPS' : `no MPS (${machine.mpsProblem})`}`,
   );
   const meter = await openMeter(machine, cleanup);
-  // What the stand-in says of itself is never kept as a GPU's.
+  // Results of the stand-in are never stored as those of a GPU.
   const folder = options.out ?? (machine.simulated ? temporaryDir : join(benchDir, 'results'));
   await mkdir(folder, { recursive: true });
   const name = `gpu-${machine.device
@@ -98,8 +96,12 @@ async function measureAll(options: GpuOptions, cleanup: Cleanup): Promise<void> 
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/-$/, '')}`;
   const run = {
-    ...{ machine, temporaryDir, say },
-    ...{ seconds: options.seconds, samples: options.samples, seed: options.seed },
+    machine,
+    temporaryDir,
+    say,
+    seconds: options.seconds,
+    samples: options.samples,
+    seed: options.seed,
     torch: await hasTorch(machine),
     samplesPath: join(folder, `${name}-samples.jsonl`),
     look: async () => (await meter?.look()) ?? {},
@@ -111,7 +113,7 @@ async function measureAll(options: GpuOptions, cleanup: Cleanup): Promise<void> 
     try {
       measurements.push(...((await gpuParts[part]?.(run)) ?? []));
     } catch (error) {
-      // The others are worth having: a machine with a GPU is rare.
+      // Continues with the other parts, since machines with a GPU are rare.
       problems[part] = (error as Error).message;
       say(`  failed: ${(error as Error).stack}`);
     }
@@ -130,8 +132,12 @@ async function measureAll(options: GpuOptions, cleanup: Cleanup): Promise<void> 
     bench: 'gpu',
     commit: await currentCommit(),
     machine: thisMachine(),
-    ...{ device: machine.device, sms: machine.sms, memoryMiB: machine.memoryMiB, driver: meter?.driver ?? 'unknown' },
-    ...{ mps: machine.mps, ...(machine.mpsProblem !== undefined && { mpsProblem: machine.mpsProblem }) },
+    device: machine.device,
+    sms: machine.sms,
+    memoryMiB: machine.memoryMiB,
+    driver: meter?.driver ?? 'unknown',
+    mps: machine.mps,
+    ...(machine.mpsProblem !== undefined && { mpsProblem: machine.mpsProblem }),
     torch: run.torch,
     simulated: machine.simulated,
     command: `npm run bench -- gpu ${flags.join(' ')}`,

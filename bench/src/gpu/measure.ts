@@ -1,25 +1,32 @@
 import { join } from 'node:path';
-import type { Share } from '@gpuwhisk/common/gpu';
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
-import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
+import type { Share } from '@gpuwhisk/common/gpu';
+import { tokenLibraryPath, TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import type { Measurement } from '../bench.js';
-import type { Activity } from './activity.js';
 import { WorkerError } from './gpu-worker.js';
-import type { GpuMachine } from './machine.js';
-import { driverWorkloads, planSamples, simulatedWorkloads, torchWorkloads } from './plan.js';
-import { addSample, measureSample, readSamples, withSlowdowns, WorkerPool } from './samples.js';
+import type { Activity, GpuMachine } from './machine.js';
+import {
+  driverWorkloads,
+  planSamples,
+  simulatedWorkloads,
+  torchWorkloads,
+  addSample,
+  measureSample,
+  readSamples,
+  withSlowdowns,
+  WorkerPool,
+} from './plan.js';
 
-/** What a part of the benchmark is given. */
+/** Context of a part of the benchmark. */
 export interface GpuRun {
   machine: GpuMachine;
-  /** PyTorch is there and sees the device. */
+  /** Whether PyTorch is installed and sees the device. */
   torch: boolean;
   seconds: number;
-  /** Sets of processes besides the solos. */
+  /** Number of samples of several processes. */
   samples: number;
   seed: number;
-  /** Where samples go, and whence a run goes on that was cut off. */
+  /** File of samples; an interrupted run continues from it. */
   samplesPath: string;
   temporaryDir: string;
   look(): Promise<Activity>;
@@ -28,7 +35,7 @@ export interface GpuRun {
 
 const limits = [10, 25, 50, 75, 100];
 const tokenWorkload = 'matmul:512';
-/** Blocks in 5 ms beyond what any device launches: so that a limit of all holds nobody. */
+/** Blocks in 5 ms, more than any device launches, so that the limit never takes effect. */
 const unlimited = 1_000_000_000;
 
 const metricOf = (workload: string, percent: number): string => `${workload.replace(':', '.')}Ms.${percent}`;
@@ -46,7 +53,7 @@ async function measureAlone(run: GpuRun, workloads: readonly string[]): Promise<
           measurements.push({ name: metricOf(workload, percent), value: (await worker.run(run.seconds)).medianMs });
         } catch (error) {
           if (!(error instanceof WorkerError)) throw error;
-          run.say(`  ${workload} at ${percent} %: ${error.message}`); // What does not fit is left out.
+          run.say(`  ${workload} at ${percent} %: ${error.message}`); // Workloads that do not fit are left out.
         }
       }
     } finally {
@@ -57,9 +64,10 @@ async function measureAlone(run: GpuRun, workloads: readonly string[]): Promise<
   return measurements;
 }
 
-/** Iterations a second under a limit of kernel tokens, as a part of what the same process does without one. */
+/** Iterations a second under a limit of kernel tokens, as a fraction of the rate without a limit. */
 async function measureTokens(run: GpuRun): Promise<Measurement[]> {
-  const device = 'GPU-00000000-0000-0000-0000-000000000000'; // One ticket: it stands for whatever device there is.
+  const device = 'GPU-00000000-0000-0000-0000-000000000000'; // A token server with one ticket, which stands for any
+  // device.
   const server = await TokenServer.start({ folder: join(run.temporaryDir, 'tokens') });
   const measurements: Measurement[] = [];
   try {
@@ -96,7 +104,7 @@ async function measureTokens(run: GpuRun): Promise<Measurement[]> {
 
 const ofDriver = (run: GpuRun): readonly string[] => (run.machine.simulated ? simulatedWorkloads : driverWorkloads);
 
-/** The samples that are not there yet. Their own file keeps them; what comes back says how many, and how slow. */
+/** Measures the missing samples and stores them in their file. Returns their number and slowdowns. */
 async function measureColocation(run: GpuRun): Promise<Measurement[]> {
   const workloads = [...ofDriver(run), ...(run.torch ? torchWorkloads : [])];
   const plan = planSamples(workloads, { count: run.samples, seed: run.seed, shares: run.machine.mps });
@@ -107,7 +115,8 @@ async function measureColocation(run: GpuRun): Promise<Measurement[]> {
       if (known.has(planned.id)) continue;
       const { machine, seconds, look } = run;
       const measured = await measureSample(planned, { machine, pool, seconds, look });
-      known.set(planned.id, measured); // It may be what others are compared with, itself among them.
+      // Later samples are compared with solo samples; a solo sample is compared with itself.
+      known.set(planned.id, measured);
       const sample = withSlowdowns(measured, known);
       known.set(planned.id, sample);
       await addSample(run.samplesPath, sample);

@@ -1,7 +1,6 @@
+import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/replay';
 import { saturationOf, stretchTable } from '../replay/model/gpu-model.js';
-import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/truth';
-import { invented, type CatalogueEntry } from '../replay/workloads/catalogue.js';
-import { tableOne } from '../replay/workloads/table-one.js';
+import { invented, type CatalogueEntry, tableOne } from '../replay/workloads/catalogue.js';
 import {
   aloneOnDevice,
   standInSlowdowns,
@@ -18,15 +17,18 @@ export interface LiveEntry extends CatalogueEntry {
   isTraining: boolean;
 }
 
-/** Models of table I that are trained as best effort; replay has measured training of the same (Lucid). */
+/** Models of table I that are trained as best effort; replay has measured training of the same ones (Lucid). */
 const trained = new Set(['resnet18', 'resnet50', 'vgg16', 'mobilenet']);
 const largestTrainedBatch = 128;
-/** Forward and back: time and memory of so many inferences (`train_step` of runtimes/cuda). */
+/** Time and memory of a training step, forward and back, in inferences (`train_step` of runtimes/cuda). */
 const trainingFactor = 3;
-/** A context, and what a driver takes besides, MiB. */
+/** Memory of a context and of the driver's other needs, MiB. */
 const contextMiB = 512;
 
-/** Inference of all rows of table I that replay has, and training of some: as they are alone on a device of the stand-in. */
+/**
+ * Inference of all rows of table I that replay has, and training of some, with their solo values on a device of the
+ * stand-in.
+ */
 export function liveCatalogue(model: StandInModel, type: string): LiveEntry[] {
   return tableOne.flatMap(({ name, slosMs }) => {
     const row = model.workloads.find((one) => one.name === name);
@@ -56,7 +58,11 @@ function entryOf(
   });
   const source = `the stand-in's ${row.name}`;
   return {
-    ...{ name, workload: row.name, batch, isTraining, class: isTraining ? 'training' : 'inference' },
+    name,
+    workload: row.name,
+    batch,
+    isTraining,
+    class: isTraining ? 'training' : 'inference',
     unitMs: soloMs(row, batch) * alone.stretch * times,
     memoryMiB: Math.ceil(row.weightsMiB + batch * row.itemMiB * times) + contextMiB,
     model: { name, stretch, saturation: saturationOf(stretch), l2Util: 0, dramUtil: alone.dramUtil, powerW: 0 },
@@ -64,7 +70,7 @@ function entryOf(
   };
 }
 
-/** What the stand-in makes of workloads side by side. Throws RangeError for one that is not in the catalogue. */
+/** The stand-in's slowdowns of concurrent workloads. Throws RangeError for a workload that is not in the catalogue. */
 export function standInTruth(model: StandInModel, type: string, catalogue: readonly LiveEntry[]): GpuTruth {
   const entries = new Map(catalogue.map((entry) => [entry.name, entry]));
   const entryOf = ({ workload }: TruthClient): LiveEntry => {

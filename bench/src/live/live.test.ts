@@ -7,8 +7,7 @@ import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { newCleanup } from '../cleanup.js';
 import { readStandInModel } from '../stand-in-model.js';
 import { liveCatalogue, standInTruth } from './catalogue.js';
-import { liveRun } from './live-run.js';
-import { predict } from './prediction.js';
+import { liveRun, predict } from './live-run.js';
 import { lengthOf, traceOf, type TraceSettings } from './trace.js';
 
 const type = 'rtx3090';
@@ -18,7 +17,7 @@ const truth = standInTruth(model, type, catalogue);
 const settings: TraceSettings = { jobs: 120, gpus: 4, load: 0.9, spanMs: 100_000 };
 
 test('workloads take their time on the device, and training three times that of inference', () => {
-  const unitMs = (name: string): number => catalogue.find((one) => one.name === name)!.unitMs;
+  const unitMs = (name: string): number => catalogue.find((one) => one.name === name)?.unitMs ?? NaN;
   // It fills 108 SMs of an A100; of these it gets 82, each 0.3 times as fast.
   expect(unitMs('resnet50-16')).toBeCloseTo(((2.196 + 16 * 0.603) * 108) / 82 / 0.3, 6);
   expect(unitMs('resnet50-16-training')).toBeCloseTo(3 * unitMs('resnet50-16'), 6);
@@ -64,9 +63,9 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: no trace i
     expect(lengthOf(small, catalogue)).toBeGreaterThanOrEqual(1);
     try {
       const { traces, coldMs } = await liveRun({ cleanup, temporaryDir, say: () => {} }, type, 'faashare', small, [1]);
-      const { live, replay } = traces[0]!;
+      expect(traces).toHaveLength(1);
       expect(coldMs).toBeGreaterThan(0);
-      for (const { jctMs, makespanMs, violations } of [live, replay]) {
+      for (const { jctMs, makespanMs, violations } of traces.flatMap(({ live, replay }) => [live, replay])) {
         expect(jctMs).toBeGreaterThan(0);
         expect(makespanMs).toBeGreaterThanOrEqual(jctMs);
         expect(violations).toBeLessThanOrEqual(1);

@@ -1,22 +1,21 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { poisson } from '../replay/arrivals.js';
-import { drawJobs } from '../replay/jobs.js';
-import type { Profile } from '../replay/profiling.js';
 import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
-import { sloFactor } from '../replay/workloads/table-one.js';
+import { poisson, drawJobs } from '../replay/jobs.js';
+import type { Profile } from '../replay/profiling.js';
+import { sloFactor } from '../replay/workloads/catalogue.js';
 import type { LiveEntry } from './catalogue.js';
 
-/** How a trace is made. */
+/** Parameters of a trace. */
 export interface TraceSettings {
   jobs: number;
   gpus: number;
-  /** Work that arrives, as a part of what the GPUs can do when each does one job at a time. */
+  /** Offered work as a fraction of the GPUs' capacity at one job at a time. */
   load: number;
   /** From the first to the last arrival, on average, ms. */
   spanMs: number;
 }
 
-/** Batches or iterations of each job, so that jobs arrive over `spanMs` on average. */
+/** Batches or iterations of each job, so that the arrivals take `spanMs` on average at the load. */
 export function lengthOf({ jobs, gpus, load, spanMs }: TraceSettings, catalogue: readonly LiveEntry[]): number {
   const meanMs = (entries: readonly LiveEntry[]): number =>
     entries.reduce((sum, { unitMs }) => sum + unitMs, 0) / entries.length;
@@ -28,8 +27,8 @@ const strictOf = (catalogue: readonly LiveEntry[]): LiveEntry[] => catalogue.fil
 const bestEffortOf = (catalogue: readonly LiveEntry[]): LiveEntry[] => catalogue.filter(({ isTraining }) => isTraining);
 
 /**
- * Jobs that come as a Poisson process: half of them inference with an SLO of four times the time alone, half training.
- * `startMs`: what a start is expected to take.
+ * Jobs of a Poisson process: half inference with an SLO of four times the solo time, half training. `startMs`: expected
+ * time of a start.
  */
 export function traceOf(
   settings: TraceSettings,
@@ -41,13 +40,16 @@ export function traceOf(
   const meanMs = settings.spanMs / settings.jobs;
   const times = poisson(settings.jobs, random).map((at) => at * meanMs);
   const mix = {
-    ...{ strict: strictOf(catalogue), bestEffort: bestEffortOf(catalogue) },
-    ...{ sloFactor, length: lengthOf(settings, catalogue), startMs },
+    strict: strictOf(catalogue),
+    bestEffort: bestEffortOf(catalogue),
+    sloFactor,
+    length: lengthOf(settings, catalogue),
+    startMs,
   };
   return drawJobs(mix, times, profilesOf(catalogue), random);
 }
 
-/** The profile of each as the platform has it: its time, and its fill. Use of DRAM and L2 is unknown. */
+/** The profile of each workload as the platform has it: its time and its fill. Use of DRAM and L2 is unknown. */
 function profilesOf(catalogue: readonly LiveEntry[]): Map<string, Profile> {
   return new Map(catalogue.map(({ name, model }) => [name, { soloFactor: 1, features: { smUtil: model.saturation } }]));
 }

@@ -1,10 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import autocannon from 'autocannon';
-import { percentile } from '../statistics.js';
+import { percentile, seededChoice } from '../statistics.js';
 import { timeoutS, type LoadGenerator, type LoadRequest, type LoadResult } from './load.js';
-import { seededChoice } from './random.js';
 
-/** autocannon, inside this process. It is slower than wrk, so throughput ratios come out kinder. */
+/** autocannon, inside this process. It is slower than wrk, so throughput ratios come out higher. */
 export const autocannonLoad: LoadGenerator = { name: 'autocannon', run };
 
 async function run(request: LoadRequest): Promise<LoadResult> {

@@ -7,15 +7,15 @@ export interface LoadRequest {
   body: string;
   connections: number;
   seconds: number;
-  /** Of the choice of paths. */
+  /** Seed for the choice of paths. */
   seed: number;
-  /** Count answers by status. This costs the client time, so a throughput that is compared goes without. */
+  /** Count answers by status. Counting slows the client down, so loads whose throughput is compared do not count. */
   countStatuses?: boolean;
   /** File that takes the bodies of 2xx answers, one a line; implies countStatuses. */
   bodiesFile?: string;
 }
 
-/** What came back. Latencies from request sent to answer read. */
+/** Result of a load. Latencies run from request sent to answer read. */
 export interface LoadResult {
   requests: number;
   requestsPerS: number;
@@ -27,11 +27,11 @@ export interface LoadResult {
   failedStatuses: number;
   /** Failures to connect, read or write, and requests that took longer than timeoutS. */
   socketErrors: number;
-  /** Answers by status, where they were counted. */
+  /** Answers by status, if they were counted. */
   statuses: ReadonlyMap<number, number>;
 }
 
-/** A client that makes load. */
+/** A client that generates load. */
 export interface LoadGenerator {
   /** Its name and version. */
   name: string;
@@ -41,7 +41,7 @@ export interface LoadGenerator {
 /** How long a request may take before it counts as an error, s. */
 export const timeoutS = 60;
 
-/** Requests that did not end with `expected`; without counted statuses, those above 399. */
+/** Number of requests that did not end with `expected`; without counted statuses, of statuses above 399. */
 export function errorsOf(result: LoadResult, expected: number): number {
   if (result.statuses.size === 0) return result.failedStatuses + result.socketErrors;
   let others = 0;

@@ -1,28 +1,28 @@
 import { Agent, request } from 'node:http';
 
-/** Requests that are sent at a rate of their own, whatever comes back. */
+/** Requests that are sent at a fixed rate, independent of the answers. */
 export interface OfferedLoad {
   baseUrl: string;
-  /** Taken by turns. */
+  /** Paths, used in turns. */
   paths: readonly string[];
   headers: Readonly<Record<string, string>>;
   body: string;
   perS: number;
   /** Ends the load. */
   signal: AbortSignal;
-  /** Told of each 202: its activation. */
+  /** Called for each 202 with its activation. */
   onAccepted: (activationId: string) => void;
 }
 
-/** What came back. */
+/** Result of a load. */
 export interface OfferedResult {
   sent: number;
   accepted: number;
-  /** Answers by status, 202 aside. */
+  /** Answers by status, without 202. */
   refused: ReadonlyMap<number, number>;
   /** Requests without an answer. */
   failed: number;
-  /** Not sent: as many requests as may be were open. */
+  /** Requests that were not sent, because the maximum number of requests was open. */
   heldBack: number;
 }
 

@@ -3,13 +3,14 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Cleanup } from '../cleanup.js';
-import { benchDir } from '../paths.js';
+import { benchDir } from '../machine.js';
+import type { Options } from '../options.js';
 import { timeoutS, type LoadGenerator, type LoadRequest, type LoadResult } from './load.js';
 
 const execute = promisify(execFile);
 
-/** wrk, if it is on the PATH. `temporaryDir` takes the files that its script reads. */
-export async function wrkLoad(temporaryDir: string, cleanup: Cleanup): Promise<LoadGenerator | undefined> {
+/** wrk, or undefined if it is not on the PATH. `temporaryDir` takes the files that its script reads. */
+async function wrkLoad(temporaryDir: string, cleanup: Cleanup): Promise<LoadGenerator | undefined> {
   const version = await wrkVersion();
   if (version === undefined) return undefined;
   const stopping = new AbortController();
@@ -34,9 +35,23 @@ export async function wrkLoad(temporaryDir: string, cleanup: Cleanup): Promise<L
 function wrkArguments(request: LoadRequest, headersFile: string, pathsFile: string): string[] {
   const counting = request.countStatuses === true || request.bodiesFile !== undefined;
   return [
-    ...['-t', '1', '-c', String(request.connections), '-d', `${request.seconds}s`, '--timeout', `${timeoutS}s`],
-    ...['-s', join(benchDir, 'load.lua'), request.baseUrl, '--'],
-    ...[headersFile, request.body, pathsFile, request.bodiesFile ?? '-', counting ? 'count' : 'quick'],
+    '-t',
+    '1',
+    '-c',
+    String(request.connections),
+    '-d',
+    `${request.seconds}s`,
+    '--timeout',
+    `${timeoutS}s`,
+    '-s',
+    join(benchDir, 'load.lua'),
+    request.baseUrl,
+    '--',
+    headersFile,
+    request.body,
+    pathsFile,
+    request.bodiesFile ?? '-',
+    counting ? 'count' : 'quick',
     String(request.seed),
   ];
 }
@@ -52,7 +67,7 @@ async function wrkVersion(): Promise<string | undefined> {
   }
 }
 
-/** Reads what load.lua prints at the end. Throws if it is not there. */
+/** Reads the line that load.lua prints at the end. Throws if it is missing. */
 export function parseWrkOutput(output: string): LoadResult {
   const line = output.split('\n').find((candidate) => candidate.startsWith('RESULT '));
   if (line === undefined) throw new Error(`wrk gave no result: ${output.slice(0, 500)}`);
@@ -73,4 +88,19 @@ export function parseWrkOutput(output: string): LoadResult {
     socketErrors: number('connect') + number('read') + number('write') + number('timeout'),
     statuses: new Map(Object.entries(raw.statuses).map(([status, count]) => [Number(status), count])),
   };
+}
+
+/** The chosen load generator. Throws if wrk is chosen and not installed. */
+export async function chooseLoad(
+  client: Options['client'],
+  temporaryDir: string,
+  cleanup: Cleanup,
+): Promise<LoadGenerator> {
+  if (client !== 'autocannon') {
+    const wrk = await wrkLoad(temporaryDir, cleanup);
+    if (wrk) return wrk;
+    if (client === 'wrk') throw new Error('wrk is not on the PATH (Debian package: wrk).');
+  }
+  const { autocannonLoad } = await import('./autocannon.js');
+  return autocannonLoad;
 }

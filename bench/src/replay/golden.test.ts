@@ -6,11 +6,10 @@ import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import { policies } from '@gpuwhisk/gpu/policies/registry';
-import { dividedSms, profiledTask } from '@gpuwhisk/gpu/policies/testing';
+import { dividedSms, profiledTask } from '@gpuwhisk/gpu/testing/fixtures';
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { alike, replay } from '@gpuwhisk/gpu/simulate/replay';
-import type { AlikeGpus, ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
-import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
+import type { AlikeGpus, ReplayJob, GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 
 const seeds = Array.from({ length: 30 }, (_, at) => at + 1);
 const jobs = 60;
@@ -22,7 +21,7 @@ const functions: readonly { name: string; soloMs: number; smUtil: number; memory
   { name: '/b/long', soloMs: 2500, smUtil: 0.6, memoryMiB: 7000 },
 ];
 
-/** The world that policies predict by `dividedSms`: the same and a sixth of the bandwidth dearer. */
+/** The true world. Policies predict by `dividedSms`; here bandwidth adds up to a sixth to that. */
 const truth: GpuTruth = {
   noise: 0.1,
   used: (clients) =>
@@ -41,7 +40,7 @@ const truth: GpuTruth = {
 };
 
 function smOf(workload: string): number {
-  return functions.find(({ name }) => name === workload)!.smUtil;
+  return functions.find(({ name }) => name === workload)?.smUtil ?? NaN;
 }
 
 function featuresOf(workload: string): WorkloadFeatures {
@@ -53,11 +52,17 @@ function drawJobs(random: Random, isOpen: boolean): ReplayJob[] {
   let at = 0;
   return Array.from({ length: jobs }, (_, index) => {
     if (isOpen) at += -90 * Math.log(1 - randomFraction(random));
-    const { name, soloMs, smUtil, memoryMiB } = functions[random.uint32() % functions.length]!;
-    const namespace = name.split('/')[1]!;
+    const drawn = functions[random.uint32() % functions.length];
+    if (drawn === undefined) throw new Error('there is no function');
+    const { name, soloMs, smUtil, memoryMiB } = drawn;
+    const [, namespace = ''] = name.split('/');
     const strict = randomFraction(random) < 0.5 ? { sloMs: soloMs * (2 + (random.uint32() % 6)) } : {};
     const task = profiledTask(`t${index}`, soloMs, smUtil, {
-      ...{ function: name, namespace, memoryMiB, startMs, arrivedAt: at },
+      function: name,
+      namespace,
+      memoryMiB,
+      startMs,
+      arrivedAt: at,
       ...strict,
     });
     return { task, workload: name, soloMs, startMs };
@@ -71,13 +76,18 @@ function resultOf(name: string, seed: number): string {
     admission: 'best-effort',
   });
   const cluster: AlikeGpus = {
-    ...{ gpus: 4, type: 't', mode: 'mps', memoryMiB: 10_000, perNode: 2 },
+    gpus: 4,
+    type: 't',
+    mode: 'mps',
+    memoryMiB: 10_000,
+    perNode: 2,
     ...(seed % 3 === 0 && { kept: { warmMs: 2, initial: [] } }),
   };
   const given = drawJobs(seededRandom(seed), seed % 2 === 0);
   const { finished, totals } = replay(given, alike(cluster), truth, policy, seededRandom(seed + 2));
   const ends = finished.map(({ job, gpu, startedAt, finishedAt }) => [
-    ...[job.task.id, gpu],
+    job.task.id,
+    gpu,
     ...[startedAt, finishedAt].map((ms) => ms.toFixed(6)),
   ]);
   const digest = createHash('sha256').update(JSON.stringify(ends)).digest('hex').slice(0, 12);
@@ -91,8 +101,8 @@ const found = Object.fromEntries(
 
 const kept = new URL('../../src/replay/golden-replays.json', import.meta.url);
 
-test('every policy comes to the results that it came to', () => {
-  // For a change that is meant to change them, and says why.
+test('every policy gives the recorded results', () => {
+  // For changes that are meant to change results; their commit message gives the reason.
   if (process.env['GOLDEN_UPDATE'] === '1') writeFileSync(kept, `${JSON.stringify(found, undefined, 2)}\n`);
   expect(found).toEqual(JSON.parse(readFileSync(kept, 'utf8')));
 });

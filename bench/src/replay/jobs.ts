@@ -1,21 +1,22 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
-import type { Profile } from './profiling.js';
 import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
+import { readTable } from '../data/csv.js';
+import type { Profile } from './profiling.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
-/** How jobs are drawn. */
+/** Parameters of a draw of jobs. */
 export interface JobMix {
   /** Half of the jobs are drawn from these and have an SLO. */
   strict: readonly CatalogueEntry[];
-  /** The others from these. */
+  /** The other half is drawn from these. */
   bestEffort: readonly CatalogueEntry[];
-  /** SLO over the time alone. */
+  /** SLO over solo time. */
   sloFactor: number;
   /** Batches or iterations of a job: the one factor that stretches all of them. */
   length: number;
-  /** Injection or cold start, ms. */
+  /** Time of an injection or a cold start, ms. */
   startMs: number;
-  /** Overrides what a task is said to hold; for truths in which only pairs may meet. */
+  /** Overrides the memory of each task; for truths that know pairs only. */
   memoryMiB?: number;
 }
 
@@ -62,4 +63,50 @@ function shuffle<T>(values: T[], random: Random): void {
     const j = Math.floor(randomFraction(random) * (i + 1));
     [values[i], values[j]] = [values[j] as T, values[i] as T];
   }
+}
+
+/** Draws `count` rising arrival times from 0 on, with a mean distance of 1. */
+export type Arrivals = (count: number, random: Random) => number[];
+
+const exponential = (random: Random): number => -Math.log(1 - randomFraction(random));
+
+/** A Poisson process. */
+export const poisson: Arrivals = (count, random) => {
+  let at = 0;
+  return Array.from({ length: count }, () => (at += exponential(random)));
+};
+
+/** Rate in a burst over the rate between bursts; both phases have equally many arrivals on average. */
+const burstFactor = 9;
+const arrivalsOfAPhase = 10;
+
+/** A Poisson process whose rate changes between two levels (a Markov-modulated one). */
+export const bursty: Arrivals = (count, random) => {
+  let at = 0;
+  let isBurst = randomFraction(random) < 0.5;
+  // Phases have equally many arrivals, so the mean distance is the mean of both levels'.
+  const slow = (2 * burstFactor) / (1 + burstFactor);
+  return Array.from({ length: count }, () => {
+    if (randomFraction(random) < 1 / arrivalsOfAPhase) isBurst = !isBurst;
+    return (at += exponential(random) * (isBurst ? slow / burstFactor : slow));
+  });
+};
+
+/** A piece of a measured trace that starts at a random place, stretched to a mean distance of 1. */
+export function fromTrace(times: readonly number[]): Arrivals {
+  return (count, random) => {
+    if (times.length <= count) throw new RangeError(`the trace has ${times.length} arrivals, not more than ${count}`);
+    const first = Math.floor(randomFraction(random) * (times.length - count));
+    const piece = times.slice(first, first + count + 1);
+    const start = piece[0] as number;
+    const mean = ((piece.at(-1) as number) - start) / count;
+    if (!(mean > 0)) throw new RangeError('a piece of the trace has no duration');
+    return piece.slice(1).map((time) => (time - start) / mean);
+  };
+}
+
+/** Times of the conversations in Azure's LLM trace of 2023. */
+export async function readAzureConversations(folder?: string): Promise<number[]> {
+  const rows = await readTable('traces/azure_llm2023_conv.csv', { t_s: 'number' }, folder);
+  return rows.map((row) => row.t_s);
 }

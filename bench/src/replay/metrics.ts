@@ -1,8 +1,7 @@
+import type { ReplayRun, FinishedJob } from '@gpuwhisk/gpu/simulate/replay';
 import { percentile } from '../statistics.js';
-import type { ReplayRun } from '@gpuwhisk/gpu/simulate/replay';
-import { waitsOf, type Waits } from './waits.js';
 
-/** What a replay comes to. Times in ms. */
+/** Results of a replay. Times in ms. */
 export interface ReplayMetrics extends Waits {
   /** Mean time from arrival to result. */
   jctMs: number;
@@ -11,25 +10,25 @@ export interface ReplayMetrics extends Waits {
   p50Ms: number;
   p95Ms: number;
   p99Ms: number;
-  /** P99 of the time from arrival to result over the time alone. */
+  /** P99 of the time from arrival to result over solo time. */
   p99Stretch: number;
   /** From the first arrival to the last result. */
   makespanMs: number;
-  /** Solo time worked off for each ms of the makespan: how many whole GPUs' worth of work were done at a time. */
+  /** Solo time finished for each ms of the makespan, in whole GPUs. */
   stp: number;
-  /** Part of the jobs with an SLO that had no result in time; 0 where none has one. */
+  /** Fraction of the jobs with an SLO whose result came late; 0 if no job has an SLO. */
   violations: number;
   /** Part of the SMs in use, over all GPUs and the makespan. */
   utilisation: number;
-  /** Part of the free memory, while jobs wait, on GPUs where none of them fits. */
+  /** Fraction of the free memory, while jobs wait, that is on GPUs where no waiting job fits. */
   fragmentation: number;
-  /** GPU hours with a job on the GPU: what a pay-as-you-go operator pays for. */
+  /** GPU hours with a job on the GPU, which a pay-as-you-go operator pays for. */
   gpuHours: number;
 }
 
 /**
- * The metrics of a replay in which at least one job has finished. `withSlo`: jobs with an SLO; `bestEffortMs`: after which
- * nobody overtakes a job any more.
+ * The metrics of a replay in which at least one job has finished. `withSlo`: jobs with an SLO; `bestEffortMs`: wait
+ * after which a best-effort job is not overtaken.
  */
 export function metricsOf(
   { finished, refused, totals }: ReplayRun,
@@ -61,4 +60,40 @@ export function metricsOf(
     gpuHours: totals.occupiedMs / 3_600_000,
     ...waitsOf(finished, bestEffortMs),
   };
+}
+
+/** Waiting times of jobs, and their ratio to the bound that FaaShare's queue guarantees. */
+interface Waits {
+  /** From arrival to start, ms. */
+  longestWaitMs: number;
+  /** Fraction of the jobs that waited so long that no job may overtake them. */
+  overdue: number;
+  /** The longest wait over its bound: above 1, the bound does not hold. */
+  waitOverBound: number;
+}
+
+/**
+ * Waiting times of finished jobs. A job is overdue after max(2 · SLO, `bestEffortMs`) and is then not overtaken. Its
+ * bound adds the longest run of the replay for the job itself and for each job that was overdue earlier and still
+ * waits: GPUs kept for a job first end their running work.
+ */
+export function waitsOf(finished: readonly FinishedJob[], bestEffortMs: number): Waits {
+  const longestRunMs = Math.max(0, ...finished.map(({ startedAt, finishedAt }) => finishedAt - startedAt));
+  const jobs = finished.map(({ job: { task }, startedAt }) => ({
+    waitMs: startedAt - task.arrivedAt,
+    startedAt,
+    overdueMs: Math.max(2 * (task.sloMs ?? 0), bestEffortMs),
+    overdueAt: task.arrivedAt + Math.max(2 * (task.sloMs ?? 0), bestEffortMs),
+  }));
+  let [longestWaitMs, overdue, waitOverBound] = [0, 0, 0];
+  for (const one of jobs) {
+    longestWaitMs = Math.max(longestWaitMs, one.waitMs);
+    const isBefore = (other: (typeof jobs)[number]): boolean =>
+      other !== one && other.overdueAt <= one.overdueAt && other.startedAt > one.overdueAt;
+    const isOverdue = one.waitMs > one.overdueMs;
+    if (isOverdue) overdue += 1;
+    const before = isOverdue ? jobs.filter(isBefore).length : 0;
+    waitOverBound = Math.max(waitOverBound, one.waitMs / (one.overdueMs + (before + 1) * longestRunMs));
+  }
+  return { longestWaitMs, overdue: jobs.length === 0 ? 0 : overdue / jobs.length, waitOverBound };
 }

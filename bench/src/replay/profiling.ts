@@ -1,23 +1,31 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
+import { capacityModel } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { modelPredictor, trainModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { CoLocated, SlowdownPredictor, WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import type { Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
+import { predictedPrior } from '@gpuwhisk/gpu/share/priors';
+import { classSpace, defaultHyper, propose, type SearchProblem } from '@gpuwhisk/gpu/share/quota-search';
+import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
+import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
+import type { MeasuredPoint } from '@gpuwhisk/gpu/share/surrogate';
 import { normal } from '@gpuwhisk/gpu/simulate/replay';
-import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
-import type { CatalogueEntry } from './workloads/catalogue.js';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
+import { randomItem } from '../statistics.js';
 import { featuresOf } from './workloads/catalogue.js';
+import type { CatalogueEntry } from './workloads/catalogue.js';
 
-/** What may be run before a replay begins, so that predictors know something. */
+/** Budget of runs before a replay, from which predictors learn. */
 export interface ProfilingBudget {
-  /** Runs whose time is taken; FaaShare's own set has 1000 (section V). */
+  /** Timed runs; FaaShare's own set has 1000 (section V). */
   runs: number;
-  /** Tasks that run beside each other, at most. */
+  /** Maximum of tasks that run beside each other. */
   mostTasks: number;
 }
 
-/** What a policy knows of a workload: as its solo runs showed it. */
+/** A policy's data of a workload, from its solo runs. */
 export interface Profile {
-  /** Over the true time alone. */
+  /** Measured over true solo time. */
   soloFactor: number;
   features: WorkloadFeatures;
 }
@@ -37,8 +45,8 @@ export function profileAlone(
 }
 
 /**
- * The platform's own predictor, trained on noisy runs of random sets at random shares in steps of 10 %, which is all that
- * it ever sees of the truth.
+ * The platform's own predictor, trained on noisy runs of random sets at random shares in steps of 10 %. It learns the
+ * truth from these runs only.
  */
 export function profiledPredictor(
   catalogue: readonly CatalogueEntry[],
@@ -62,4 +70,66 @@ export function profiledPredictor(
   }
   const key = { gpuType: 'replay', mode: 'mps' } as const;
   return modelPredictor(trainModel(key, samples.slice(0, budget.runs), { version: 1, seed: random.uint32() }));
+}
+
+/** Number and size of the sets that are searched before a replay. */
+export interface QuotaBudget {
+  sets: number;
+  mostTasks: number;
+}
+
+const driverMajor = 1;
+
+/**
+ * FaaShare's offline phase (section VII-B): random sets are run at the shares that the search proposes, and a table
+ * keeps their noisy times. For a set that is not in the table, the nearest row answers, or none.
+ */
+export function offlineQuotas(
+  catalogue: readonly CatalogueEntry[],
+  truth: GpuTruth,
+  predictor: SlowdownPredictor,
+  gpuType: string,
+  budget: QuotaBudget,
+  random: Random,
+  exploration?: Exploration,
+): QuotaTable {
+  const table = new QuotaTable({ predictorOf: () => predictor });
+  const pick = (count: number): number => Math.floor(randomFraction(random) * count);
+  for (let i = 0; i < budget.sets; i += 1) {
+    const set = Array.from({ length: 2 + pick(budget.mostTasks - 1) }, () => randomItem(catalogue, random));
+    const known = set.map((entry): QuotaJob => ({
+      function: `/guest/${entry.name}`,
+      version: '0.0.1',
+      batch: entry.batch,
+      features: featuresOf(entry),
+    }));
+    const points = search(set, truth, random, exploration);
+    for (const point of points) table.record(known, gpuType, 'mps', point, driverMajor);
+  }
+  return table;
+}
+
+function search(
+  set: readonly CatalogueEntry[],
+  truth: GpuTruth,
+  random: Random,
+  exploration: Exploration | undefined,
+): MeasuredPoint[] {
+  const problem: SearchProblem = {
+    jobs: set.map((entry) => {
+      const features = featuresOf(entry);
+      return { prior: predictedPrior(capacityModel, features), weight: 1, maxSlowdown: Infinity, features };
+    }),
+    space: classSpace,
+    hyper: defaultHyper,
+    ...(exploration && { exploration }),
+  };
+  const points: MeasuredPoint[] = [];
+  for (;;) {
+    const next = propose(problem, points, points.length, random);
+    if (!next) return points;
+    const clients = set.map(({ name }, at) => ({ workload: name, share: (next.shares[at] ?? 0) / 100 }));
+    const slowdowns = [...truth.slowdowns(clients)].map((one) => one * Math.exp(truth.noise * normal(random)));
+    points.push({ shares: next.shares, slowdowns });
+  }
 }

@@ -1,17 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { bursty, fromTrace, poisson } from './arrivals.js';
-import { metricsOf } from './metrics.js';
-import { own, pairedInterval, ratio, reduction } from './paired.js';
 import { alike, replay, type AlikeGpus, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
+import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
+import { own, pairedInterval, ratio, reduction } from '../statistics.js';
+import { bursty, fromTrace, poisson } from './jobs.js';
+import { metricsOf } from './metrics.js';
 import { named } from './setting.js';
-import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
 import { lookupTruth } from './truth.js';
 
 const cluster: AlikeGpus = { gpus: 1, type: 'v100', mode: 'mps', memoryMiB: 1000, perNode: 8 };
-/** As many run, so much slower is each. */
+/** A truth in which n tasks each run n times slower. */
 const turns: GpuTruth = {
   noise: 0,
   slowdowns: (clients) => new Float64Array(clients.length).fill(clients.length),
@@ -40,12 +40,14 @@ function job(id: string, more: Partial<ReplayJob['task']> = {}, startMs = 0): Re
   };
 }
 
-/** Starts all that wait at once on the first GPU. */
+/** A policy that starts all waiting tasks at once on the first GPU. */
 function greedyPolicy(observed: ObservedRun[] = []): Policy {
   return {
     name: 'all at once',
     decide: ({ gpus, waiting }) => ({
-      starts: waiting.map(({ id }) => ({ task: id, gpu: gpus[0]!.id, share: 1, reason: '' })),
+      starts: gpus
+        .slice(0, 1)
+        .flatMap((gpu) => waiting.map(({ id }) => ({ task: id, gpu: gpu.id, share: 1, reason: '' }))),
       refused: [],
       bestEffort: [],
       order: [],
@@ -64,7 +66,7 @@ const finishes = (jobs: ReplayJob[], policy: Policy, truth = turns): Record<stri
   );
 
 describe('the simulator', () => {
-  test('reckons progress anew whenever somebody comes or goes', () => {
+  test('recomputes progress when a job starts or ends', () => {
     // a alone for 50 ms, both at half speed until a has its other 50 ms, then b alone.
     expect(finishes([job('a'), job('b', { arrivedAt: 50 })], greedyPolicy())).toEqual({ a: 150, b: 200 });
   });
@@ -83,7 +85,7 @@ describe('the simulator', () => {
     expect(observed[0]?.beside).toEqual([expect.objectContaining({ share: 1, part: expect.closeTo(2 / 3, 9) })]);
   });
 
-  test('whoever is late goes on as best effort, and counts as a violation', () => {
+  test('a late job continues as best effort and counts as a violation', () => {
     const jobs = [job('a', { sloMs: 150 }), job('b', { sloMs: 120 })];
     const one: Policy = named('exclusive')(
       {
@@ -138,9 +140,10 @@ test.each([
   ['a trace', fromTrace(Array.from({ length: 3000 }, (_, i) => i * i))],
 ])('arrivals of %s rise, with a mean distance of 1', (_, arrivals) => {
   const times = arrivals(2000, seededRandom(3));
-  expect(times.every((time, i) => i === 0 || time >= times[i - 1]!)).toBe(true);
-  expect(times.at(-1)! / times.length).toBeGreaterThan(0.8);
-  expect(times.at(-1)! / times.length).toBeLessThan(1.2);
+  expect(times.every((time, i) => time >= (times[i - 1] ?? 0))).toBe(true);
+  const mean = (times.at(-1) ?? NaN) / times.length;
+  expect(mean).toBeGreaterThan(0.8);
+  expect(mean).toBeLessThan(1.2);
 });
 
 test('paired intervals: what all pairs agree on is certain, what is noise is not', () => {
@@ -152,7 +155,7 @@ test('paired intervals: what all pairs agree on is certain, what is noise is not
     low: expect.closeTo(0.5, 9),
     high: expect.closeTo(0.5, 9),
   });
-  const shuffled = [...theirs.slice(1), theirs[0]!];
+  const shuffled = [...theirs.slice(1), ...theirs.slice(0, 1)];
   const even = pairedInterval(shuffled, theirs, ratio, random);
   expect(even.low).toBeLessThan(1);
   expect(even.high).toBeGreaterThan(1);

@@ -1,34 +1,39 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
-import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import type { Exploration } from '@gpuwhisk/gpu/share/expected-improvement';
-import type { Quotas } from '@gpuwhisk/gpu/share/quotas';
 import { makePolicy, type PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
-import type { Arrivals } from './arrivals.js';
-import { drawJobs, type JobMix } from './jobs.js';
-import { offlineQuotas, type QuotaBudget } from './offline-quotas.js';
-import { metricsOf, type ReplayMetrics } from './metrics.js';
-import { profileAlone, profiledPredictor, type Profile, type ProfilingBudget } from './profiling.js';
-import { remembering } from './remembering.js';
+import type { Policy } from '@gpuwhisk/gpu/policies/policy';
+import type { SlowdownPredictor, CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import type { Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
+import type { Quotas } from '@gpuwhisk/gpu/share/quotas';
 import { alike, replay, type AlikeGpus, type ReplayRun } from '@gpuwhisk/gpu/simulate/replay';
-import type { GpuTruth } from '@gpuwhisk/gpu/simulate/truth';
+import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
+import { drawJobs, type JobMix } from './jobs.js';
+import type { Arrivals } from './jobs.js';
+import { metricsOf, type ReplayMetrics } from './metrics.js';
+import {
+  offlineQuotas,
+  type QuotaBudget,
+  profileAlone,
+  profiledPredictor,
+  type Profile,
+  type ProfilingBudget,
+} from './profiling.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
-/** One world to compare policies in. */
+/** A world in which policies are compared. */
 export interface Setting {
   name: string;
   catalogue: readonly CatalogueEntry[];
   strict: readonly CatalogueEntry[];
   bestEffort: readonly CatalogueEntry[];
-  /** The truth for a seed: with as many bootstrap draws of its parameters as there are, in turn. */
+  /** The truth by seed: bootstrap draws of its parameters, used in turn. */
   truths: readonly GpuTruth[];
   cluster: Omit<AlikeGpus, 'gpus'>;
   budget: ProfilingBudget;
   quotaBudget: QuotaBudget;
-  /** Overrides what a task is said to hold. */
+  /** Overrides the memory of each task. */
   memoryMiB?: number;
-  /** The same with other workloads. */
+  /** The same setting with other workloads. */
   withCatalogue(strict: readonly CatalogueEntry[], bestEffort: readonly CatalogueEntry[]): Setting;
 }
 
@@ -36,21 +41,21 @@ export interface Setting {
 export interface Scenario {
   gpus: number;
   jobs: number;
-  /** Absent: all are there at the start. */
+  /** Absent if all jobs arrive at the start. */
   open?: { arrivals: Arrivals; ratePerMs: number };
   length: number;
   startMs: number;
   sloFactor: number;
-  /** After which nobody overtakes a job any more, ms; absent: 30 s, stretched as the jobs are. */
+  /** Wait after which a job is not overtaken, ms; default: 30 s, stretched as the jobs are. */
   bestEffortMs?: number;
 }
 
-/** What profiling has shown under one truth; all policies share it. */
+/** Results of profiling under one truth, shared by all policies. */
 export interface Known {
   profiles: Map<string, Profile>;
-  /** That remembers what it was asked, which changes no answer. */
+  /** A predictor with a cache, which changes no answer. */
   predictor: SlowdownPredictor;
-  /** The same, which does not: what decisions take is measured with it. */
+  /** The predictor without the cache, with which the time of decisions is measured. */
   forgetful: SlowdownPredictor;
   quotas: Quotas;
 }
@@ -77,7 +82,7 @@ export function learn(setting: Setting, seed: number): Known[] {
   });
 }
 
-/** The same with shares that were searched with another exploration. */
+/** The same data with shares that were searched with another exploration. */
 export function searchedWith(
   setting: Setting,
   known: readonly Known[],
@@ -96,7 +101,7 @@ export function searchedWith(
 /** Makes a policy for a scenario. */
 export type PolicyMaker = (needs: PolicyNeeds, scenario: Scenario) => Policy;
 
-/** FaaShare; its bound on waiting is stretched as the jobs are. */
+/** FaaShare. Its bound on waiting is stretched as the jobs are. */
 export const ours: PolicyMaker = (needs, scenario) =>
   makePolicy({ base: 'faashare', settings: { bestEffortMs: bestEffortMsOf(scenario) } }, needs);
 
@@ -109,7 +114,7 @@ export function named(name: string): PolicyMaker {
   return name === 'faashare' ? ours : (needs) => makePolicy(name, needs);
 }
 
-/** Runs one scenario with one seed under one policy. Everything but the policy depends on the seed alone. */
+/** Runs one scenario with one seed under one policy. All random numbers depend on the seed alone, not on the policy. */
 export function runSeed(
   setting: Setting,
   known: readonly Known[],
@@ -140,4 +145,24 @@ export function runSeed(
   const run = replay(jobs, cluster, truth, policy, seededRandom(seed + 2), () => performance.now());
   const withSlo = jobs.filter(({ task }) => task.sloMs !== undefined).length;
   return { metrics: metricsOf(run, withSlo, bestEffortMsOf(scenario)), run };
+}
+
+const mostRemembered = 200_000;
+
+/** A predictor that caches answers; replays under one truth repeat the same questions. */
+function remembering(predictor: SlowdownPredictor): SlowdownPredictor {
+  const known = new Map<string, number>();
+  const text = ({ features: { smUtil, dramUtil, l2Util }, share }: CoLocated): string =>
+    `${smUtil} ${dramUtil} ${l2Util} ${share}`;
+  return {
+    slowdown(one, others) {
+      const key = `${text(one)};${others.map(text).join()}`;
+      let slowdown = known.get(key);
+      if (slowdown === undefined) {
+        if (known.size >= mostRemembered) known.clear();
+        known.set(key, (slowdown = predictor.slowdown(one, others)));
+      }
+      return slowdown;
+    },
+  };
 }

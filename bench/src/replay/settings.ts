@@ -1,29 +1,36 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { bootstrapModels } from './model/bootstrap.js';
-import { fitModel, powerOf } from './model/fit.js';
+import { bootstrapModels, fitModel, powerOf } from './model/fit.js';
 import { saturationOf, stretchTable } from './model/gpu-model.js';
+import type { ModelWorkload } from './model/gpu-model.js';
 import { readIgniter, type IgniterData } from './model/igniter.js';
-import type { ModelWorkload } from './model/parameters.js';
 import type { Setting } from './setting.js';
 import { lookupTruth, modelTruth, type MeasuredPair } from './truth.js';
-import type { CatalogueEntry } from './workloads/catalogue.js';
 import { invented } from './workloads/catalogue.js';
-import { measuredTogether, readLucidPairs, readLucidSolo, trainingOfTableOne } from './workloads/read-lucid.js';
-import { readTableOne } from './workloads/read-table-one.js';
+import type { CatalogueEntry } from './workloads/catalogue.js';
+import {
+  measuredTogether,
+  readLucidPairs,
+  readLucidSolo,
+  trainingOfTableOne,
+  readTableOne,
+} from './workloads/measured.js';
 import { readIgniterSurfaces, timeOverShare } from './workloads/surfaces.js';
 
-/** Of an RTX 3090, as in FaaShare's first server, MiB. */
+/** Memory of an RTX 3090, as in FaaShare's first server, MiB. */
 const rtx3090MiB = 24_576;
 const v100MiB = 16_384;
-/** FaaShare's own (section V): 1000 runs, sets of up to ten. */
+/** FaaShare's budget (section V): 1000 runs, sets of up to ten. */
 const paperBudget = { runs: 1000, mostTasks: 10 };
-/** Each takes seven runs at most. */
+/** The search of a set takes at most seven runs. */
 const quotaBudget = { sets: 40, mostTasks: 3 };
 const pairQuotaBudget = { sets: 40, mostTasks: 2 };
-/** Batches of iGniter's models in the setting of pairs. */
+/** Batches of iGniter's models in the setting with pairs. */
 const igniterBatches = [1, 4, 8, 16, 32];
 
-/** Table I on the model tier: extrapolated, since most of it was not measured beside others, or not on this GPU. */
+/**
+ * Table I on the model tier. Its results are extrapolated: most workloads were not measured beside others, or not on
+ * this GPU.
+ */
 export async function tableOneSetting(data: IgniterData, draws: number, folder?: string): Promise<Setting> {
   const fitted = fitModel(data);
   const { idleW, capW } = fitted.power;
@@ -36,7 +43,9 @@ export async function tableOneSetting(data: IgniterData, draws: number, folder?:
   });
 }
 
-/** Pairs of iGniter's inference on a V100, on the model tier, within what was measured as long as shares sum to 1. */
+/**
+ * Pairs of iGniter's inference on a V100, on the model tier. Results stay within measured points while shares sum to 1.
+ */
 export async function igniterSetting(data: IgniterData, draws: number, folder?: string): Promise<Setting> {
   const { power } = fitModel(data);
   const surfaces = await readIgniterSurfaces(folder);
@@ -79,8 +88,8 @@ export async function igniterSetting(data: IgniterData, draws: number, folder?: 
 }
 
 /**
- * Lucid's training pairs on an RTX 3090, on the lookup tier: workloads each two of which were measured. Only pairs were,
- * so that every task is said to hold half of the memory. Shares mean nothing here.
+ * Lucid's training pairs on an RTX 3090, on the lookup tier: workloads of which every two were measured together. Each
+ * task is set to half of the memory, since only pairs were measured. Shares have no effect here.
  */
 export async function lucidSetting(folder?: string): Promise<Setting> {
   const pairs = await readLucidPairs(folder);
@@ -110,7 +119,7 @@ function withPairs(
   };
 }
 
-/** Reads what the model tier is fitted to. */
+/** Reads the measurements that the model tier is fitted to. */
 export const readModelData = readIgniter;
 
 function withModel(

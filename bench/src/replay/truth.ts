@@ -1,9 +1,8 @@
-import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/truth';
-import { effectiveShares } from './model/effective-shares.js';
-import { mpsSlowdowns, timesliceSlowdowns } from './model/gpu-model.js';
-import type { ModelParameters, ModelWorkload } from './model/parameters.js';
+import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/replay';
+import { effectiveShares, mpsSlowdowns, timesliceSlowdowns } from './model/gpu-model.js';
+import type { ModelParameters, ModelWorkload } from './model/gpu-model.js';
 
-/** The model tier: any number of clients, under MPS or taking turns. Throws RangeError for an unknown workload. */
+/** The model tier: any number of clients, under MPS or in turns. Throws RangeError for an unknown workload. */
 export function modelTruth(
   parameters: ModelParameters,
   workloads: ReadonlyMap<string, ModelWorkload>,
@@ -26,7 +25,7 @@ export function modelTruth(
   };
 }
 
-/** What a measured pair says: each one's slowdown beside the other. */
+/** A measured pair with the slowdown of each workload beside the other. */
 export interface MeasuredPair {
   a: string;
   b: string;
@@ -35,8 +34,8 @@ export interface MeasuredPair {
 }
 
 /**
- * The lookup tier: one or two clients, whose slowdowns are what was measured. Shares mean nothing in it. Throws
- * RangeError for a pair that was not measured, and for more than two.
+ * The lookup tier: measured slowdowns of one or two clients. Shares have no effect. Throws RangeError for a pair that
+ * was not measured, and for more than two clients.
  */
 export function lookupTruth(pairs: readonly MeasuredPair[], used: ReadonlyMap<string, number>): GpuTruth {
   const table = new Map<string, Float64Array>();
@@ -53,7 +52,7 @@ export function lookupTruth(pairs: readonly MeasuredPair[], used: ReadonlyMap<st
       ),
     slowdowns(clients) {
       const [first, second] = clients;
-      if (clients.length > 2) throw new RangeError('more than two beside each other were never measured');
+      if (clients.length > 2) throw new RangeError('more than two workloads together were not measured');
       if (!first || !second) return new Float64Array(clients.length).fill(1);
       const slowdowns = table.get(`${first.workload} + ${second.workload}`);
       if (!slowdowns) throw new RangeError(`${first.workload} beside ${second.workload} was not measured`);

@@ -1,4 +1,4 @@
-// A GPU scheduler on embedded state with simulated agents, in a process of its own: prints what it took.
+// A process with a GPU scheduler on embedded state and simulated agents. Prints its processor use and memory.
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import { configSchema } from '@gpuwhisk/common/config-schema';
@@ -9,14 +9,13 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
-import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 
 /** The cluster and its load, as JSON in the first argument. */
 export interface SchedulerLoad {
@@ -26,7 +25,7 @@ export interface SchedulerLoad {
   placementsPerSecond: number;
   seconds: number;
   policy: string;
-  /** Whether the scheduler hears of the rows; without it, the process does only what its simulated agents do. */
+  /** Whether the scheduler receives the rows. Without them, the process does only the work of its simulated agents. */
   hears: boolean;
 }
 
@@ -45,7 +44,7 @@ const rowMs = 1000;
 const functionName = (number: number): string => `f${number % functionCount}`;
 const memoryMiB = (number: number): number => 6000 + (number % 7) * 1500;
 
-/** A node whose instances idle until an activation comes, and its row each second. */
+/** A node whose instances idle until an activation arrives, and its row each second. */
 class SimulatedAgent {
   readonly residents: Resident[];
   private readonly devices: Device[];
@@ -59,20 +58,42 @@ class SimulatedAgent {
   ) {
     const uuids = Array.from({ length: load.devicesPerNode }, (_, at) => `GPU-${invoker}-${at}`);
     this.devices = uuids.map((uuid, index) => ({
-      ...{ uuid, index, name: 'NVIDIA A100-SXM4-80GB', type: 'a100-80', smCount: 108, memoryMiB: 81_920 },
-      ...{ mode: 'mps', slices: [], simulated: true },
+      uuid,
+      index,
+      name: 'NVIDIA A100-SXM4-80GB',
+      type: 'a100-80',
+      smCount: 108,
+      memoryMiB: 81_920,
+      mode: 'mps',
+      slices: [],
+      simulated: true,
     }));
     this.status = uuids.map((uuid) => ({
-      ...{ uuid, at: 0, usedMemoryMiB: 30_000, utilisation: 0.5, smActivity: 0.3, dramActivity: 0.2 },
-      ...{ temperatureC: 60, powerW: 200, processes: [], health: { state: 'healthy', reasons: [] } },
+      uuid,
+      at: 0,
+      usedMemoryMiB: 30_000,
+      utilisation: 0.5,
+      smActivity: 0.3,
+      dramActivity: 0.2,
+      temperatureC: 60,
+      powerW: 200,
+      processes: [],
+      health: { state: 'healthy', reasons: [] },
     }));
     this.residents = uuids.flatMap((device, at) =>
       Array.from({ length: load.instancesPerDevice }, (_, one): Resident => {
         const number = first + at * load.instancesPerDevice + one;
         const share = { shareClass: 20, smRequest: 0.2, smLimit: 0.2, memoryMiB: memoryMiB(number) } as const;
         return {
-          ...{ container: `${device}-${one}`, action: `/n/${functionName(number)}`, namespace: 'n', device, share },
-          ...{ isolation: 'shared', memoryMiB: share.memoryMiB, activations: [], loadMs: 300 },
+          container: `${device}-${one}`,
+          action: `/n/${functionName(number)}`,
+          namespace: 'n',
+          device,
+          share,
+          isolation: 'shared',
+          memoryMiB: share.memoryMiB,
+          activations: [],
+          loadMs: 300,
         };
       }),
     );
@@ -84,22 +105,30 @@ class SimulatedAgent {
     return { invoker, version, at: Date.now(), devices, status, residents };
   }
 
-  /** Runs an activation in an idle instance of its function, or in a new one. */
+  /** Runs an activation in an idle instance of its function, or in a new instance. */
   take({ activationId, action, gpu }: ActivationMessage, ended: () => void): void {
     const name = `/${action.path}/${action.name}`;
-    const gone = new Set(gpu!.reclaim ?? []);
-    for (let at = this.residents.length - 1; at >= 0; at -= 1) {
-      if (gone.has(this.residents[at]!.container)) this.residents.splice(at, 1);
+    const device = gpu?.devices[0];
+    if (gpu === undefined || device === undefined) throw new Error('the activation has no device');
+    const gone = new Set(gpu.reclaim ?? []);
+    for (const [at, { container }] of [...this.residents.entries()].reverse()) {
+      if (gone.has(container)) this.residents.splice(at, 1);
     }
-    const device = gpu!.devices[0]!;
     const isFree = (one: Resident): boolean =>
       one.device === device && one.action === name && one.activations.length === 0;
     let one = this.residents.find(isFree);
     if (one === undefined) {
-      const share = gpu!.share;
+      const share = gpu.share;
       one = {
-        ...{ container: activationId, action: name, namespace: 'n', device, share, isolation: 'shared' },
-        ...{ memoryMiB: share.memoryMiB, activations: [], loadMs: 300 },
+        container: activationId,
+        action: name,
+        namespace: 'n',
+        device,
+        share,
+        isolation: 'shared',
+        memoryMiB: share.memoryMiB,
+        activations: [],
+        loadMs: 300,
       };
       this.residents.push(one);
     }
@@ -122,7 +151,7 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
   const options = { ...configSchema.parse({}).gpu, policy: load.policy };
   const table = new GpuTable(state, clock);
   if (load.hears) await table.open();
-  const learned = await Learned.open({ store, clock, random, logger, metrics, instance: 0, options });
+  const performanceData = await PerformanceData.open({ store, clock, random, logger, metrics, instance: 0, options });
   const agents = new Map<string, SimulatedAgent>();
   let placed = 0;
   let unplaced: ((message: JsonObject) => void) | undefined;
@@ -154,9 +183,22 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
   } as const;
   const lease = { epoch: 1 };
   const scheduler = new GpuScheduler({
-    ...{ bus, store, records: new RecordWriter(store, clock, logger), recordLevels, clock, logger, metrics, table },
-    ...{ lease, learned, instance: 0, options, random, workloads: { shown: [] } },
-    ...{ desired: new GpuDesired({ state, lease, logger }), wishes: new GpuWishes(store, state, clock) },
+    bus,
+    store,
+    records: new RecordWriter(store, clock, logger),
+    recordLevels,
+    clock,
+    logger,
+    metrics,
+    table,
+    lease,
+    performanceData,
+    instance: 0,
+    options,
+    random,
+    workloads: { shown: [] },
+    desired: new DesiredState({ state, lease, logger }),
+    cordons: new DeviceCordons(store, state, clock),
   });
   await scheduler.open(() => false);
   for (let at = 0; at < load.nodes; at += 1) {
@@ -189,15 +231,25 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
 function submit(scheduler: GpuScheduler, number: number): void {
   const spread = number * 7919;
   const need: GpuNeed = {
-    ...{ memoryMiB: memoryMiB(spread), class: 'inference', batch: 1, gpus: 1, isolation: 'shared', timeoutMs: 60_000 },
-    ...{ mpsPercent: 20, sloMs: 1000 },
+    memoryMiB: memoryMiB(spread),
+    class: 'inference',
+    batch: 1,
+    gpus: 1,
+    isolation: 'shared',
+    timeoutMs: 60_000,
+    mpsPercent: 20,
+    sloMs: 1000,
   };
   const message: ActivationMessage = {
     transid: ['tid', Date.now()],
     action: { path: 'n', name: functionName(spread), version: '0.0.1' },
     revision: '1-x',
     user: {
-      ...{ subject: 'n', namespace: { name: 'n', uuid: 'u' }, authkey: { api_key: 'u:k' }, rights: [], limits: {} },
+      subject: 'n',
+      namespace: { name: 'n', uuid: 'u' },
+      authkey: { api_key: 'u:k' },
+      rights: [],
+      limits: {},
     },
     activationId: number.toString(16).padStart(32, '0'),
     rootControllerIndex: { asString: '0', instanceType: 'controller' },

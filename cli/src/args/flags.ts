@@ -2,7 +2,7 @@ import { messageOf } from '../errors.js';
 
 /**
  * One flag of a command. A word in backquotes in `help` names the flag's value in the help text. Flags of type `pair`
- * (`-p KEY VALUE`) take two words and are taken out of the command line before this parser sees it: see pairs.ts.
+ * (`-p KEY VALUE`) take two words and are taken out of the command line before this parser sees it: see parameters.ts.
  */
 export interface FlagSpec {
   name: string;

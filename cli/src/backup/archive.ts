@@ -4,8 +4,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { messageOf, WskError } from '../errors.js';
 import { isObject, textOf } from '../migrate/values.js';
-import { WskError, messageOf } from '../errors.js';
 
 /*
  * A backup is compressed lines of JSON: a header, a line for each document with its attachments in it, and the number of
@@ -37,7 +37,7 @@ export async function writeArchive(
   }
   const partial = `${file}.partial`;
   try {
-    // What it holds are keys, among others: nobody else is to read it.
+    // The archive holds keys: only its owner may read it.
     await pipeline(Readable.from(lines()), createGzip(), createWriteStream(partial, { mode: 0o600, flush: true }));
     await rename(partial, file);
   } catch (error) {
@@ -56,7 +56,7 @@ export async function* readArchive(file: string): AsyncGenerator<ArchivedDocumen
   for await (const line of linesOf(file)) {
     const value = parse(file, line);
     if (!begun) {
-      if (value.format !== format) throw notOne(file);
+      if (value.format !== format) throw notAnArchive(file);
       if (value.version !== version) {
         throw new WskError(
           `'${file}' is a backup of version ${String(value.version)}; this is for version ${version}.`,
@@ -68,7 +68,7 @@ export async function* readArchive(file: string): AsyncGenerator<ArchivedDocumen
       yield { database: textOf(value.database), document: value.document };
     } else complete = value.documents === read;
   }
-  if (!begun) throw notOne(file);
+  if (!begun) throw notAnArchive(file);
   if (!complete) throw new WskError(`The backup '${file}' is cut off after ${read} documents.`);
 }
 
@@ -102,10 +102,10 @@ function parse(file: string, line: string): JsonObject {
   } catch {
     value = undefined;
   }
-  if (!isObject(value)) throw notOne(file);
+  if (!isObject(value)) throw notAnArchive(file);
   return value;
 }
 
-function notOne(file: string): WskError {
+function notAnArchive(file: string): WskError {
   return new WskError(`'${file}' is no backup of gpuwhisk.`);
 }

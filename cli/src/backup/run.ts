@@ -1,9 +1,8 @@
 import { parseArgs } from 'node:util';
 import { messageOf, WskError } from '../errors.js';
-import { UsageError } from '../migrate/options.js';
 import { connectServer, RefusedError, UnreachableError, type Server } from '../migrate/http.js';
-import { backUp, existing } from './backup.js';
-import { restore } from './restore.js';
+import { UsageError } from '../migrate/run.js';
+import { backUp, existing, restore } from './backup.js';
 
 /** Longest silence of CouchDB, ms: code of 48 MiB has to get through. */
 const timeoutMs = 120_000;

@@ -1,11 +1,83 @@
-import { usageError, wrapError } from '../errors.js';
-import { stringify, type Json } from '../json/json.js';
-import type { Settings } from '../settings.js';
-import { userAgent } from '../version.js';
-import { failure, InvocationError, readJson, succeeded } from './answer.js';
-import { apiBase, encodePath } from './api-host.js';
-import { send, tlsOptions, type HttpRequest, type HttpResponse } from './transport.js';
-import { traceRequest, traceResponse, type TraceLevel } from './trace.js';
+import { messageOf, WskError, usageError, wrapError } from '../errors.js';
+import { asMap, asText, type Json, type JsonMap, stringify } from '../json/json.js';
+import { parseJson } from '../json/parse.js';
+import { userAgent, type Settings } from '../settings.js';
+import { stdout } from '../terminal.js';
+import { apiBase, encodePath, send, tlsOptions, type HttpRequest, type HttpResponse } from './transport.js';
+
+/** A blocking invocation that failed or goes on: thrown with what the server answered. */
+export class InvocationError extends WskError {
+  constructor(
+    message: string,
+    options: ConstructorParameters<typeof WskError>[1],
+    readonly answer: Json,
+  ) {
+    super(message, options);
+  }
+}
+
+/** Whether the status is one of success. */
+export function succeeded(response: HttpResponse): boolean {
+  return response.status >= 200 && response.status <= 299;
+}
+
+/** @throws WskError if the body is not JSON. */
+export function readJson(response: HttpResponse): Json {
+  try {
+    return parseJson(response.body);
+  } catch (error) {
+    throw new WskError(`The server's answer is not JSON: ${messageOf(error)}`);
+  }
+}
+
+/**
+ * The error to throw for a failed request. The exit code is the status minus 256, as a byte. A 502 whose body has no `code`
+ * is not the platform's error but an activation that failed.
+ */
+export function failure(response: HttpResponse): WskError {
+  const exitCode = response.status - 256;
+  const body = bodyOf(response);
+  if (body instanceof Map) {
+    const code = body.get('code') ?? null;
+    const error = body.get('error') ?? null;
+    if (code === null && response.status === 502) {
+      const status = asMap(body.get('response')).get('status') ?? null;
+      if (status !== null || error !== null) {
+        const options = { exitCode, showMessage: false, outcome: 'application error' } as const;
+        return new InvocationError(activationError(body), options, body);
+      }
+    } else if (code !== null && error !== null) {
+      return new WskError(`${asText(error)} (code ${asText(code)})`, { exitCode });
+    }
+  }
+  return new WskError(`The connection failed, or timed out. (HTTP status code ${response.status})`, { exitCode });
+}
+
+/** Why the activation failed, from its record or from its bare result. */
+function activationError(body: JsonMap): string {
+  const response = asMap(body.get('response'));
+  if (!response.has('status')) return errorText(body.get('error'));
+  const result = response.get('result') ?? null;
+  const text = result instanceof Map && result.has('error') ? errorText(result.get('error')) : asText(result);
+  return `The following application error was received: ${text}`;
+}
+
+/** The texts of an error object, `error` first, or the error itself. */
+function errorText(error: Json | undefined): string {
+  if (!(error instanceof Map)) return asText(error);
+  const texts = ['error', ...[...error.keys()].filter((key) => key !== 'error')].map((key) => error.get(key));
+  const strings = texts.filter((text) => typeof text === 'string');
+  return strings.length > 0 ? strings.join('; ') : asText(error);
+}
+
+function bodyOf(response: HttpResponse): Json {
+  try {
+    return parseJson(response.body);
+  } catch (error) {
+    if (error instanceof SyntaxError) return null; // a proxy's page, or nothing: the status says what there is to say
+    throw error;
+  }
+}
 
 /** Requests of the OpenWhisk API. All throw WskError with wsk's exit code when they fail. */
 export interface Client {
@@ -124,4 +196,50 @@ export function validTls(settings: Settings): ReturnType<typeof tlsOptions> {
   } catch (error) {
     throw wrapError(error, 'Unable to initialize server connection', { showUsage: true });
   }
+}
+
+/** `-v` prints requests and answers with bodies cut at 1,000 bytes, `-d` whole. */
+export type TraceLevel = 'off' | 'verbose' | 'debug';
+
+const shownBytes = 1000;
+
+/** Prints the request as wsk -v does. */
+export function traceRequest(request: HttpRequest, level: TraceLevel): void {
+  if (level === 'off') return;
+  stdout.print(`REQUEST:\n[${request.method}]\t${request.url}\nReq Headers\n`);
+  printHeaders(Object.entries(request.headers));
+  if (request.body !== undefined) stdout.print(`Req Body\n${hidePasswords(shown(request.body, level))}\n`);
+}
+
+/** Prints the answer as wsk -v does. */
+export function traceResponse(response: HttpResponse, level: TraceLevel): void {
+  if (level === 'off') return;
+  stdout.print(`RESPONSE:Got response with code ${response.status}\nResp Headers\n`);
+  const names = response.rawHeaders.filter((_, index) => index % 2 === 0);
+  printHeaders(names.map((name, index) => [name, response.rawHeaders[2 * index + 1] ?? '']));
+  stdout.print(`Response body size is ${Buffer.byteLength(response.body)} bytes\n`);
+  const body = hidePasswords(shown(response.body, level));
+  stdout.print(`Response body received:\n${body}\n`);
+}
+
+function printHeaders(headers: [string, string][]): void {
+  const byName = new Map<string, Json[]>();
+  for (const [name, value] of headers) {
+    if (name.toLowerCase() === 'transfer-encoding') continue; // how it was sent, not what
+    const canonical = name.toLowerCase().replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
+    byName.set(canonical, [...(byName.get(canonical) ?? []), value]);
+  }
+  const sorted = [...byName].sort(([a], [b]) => (a < b ? -1 : 1));
+  stdout.print(`${stringify(new Map<string, Json>(sorted), 2)}\n`);
+}
+
+function shown(body: string, level: TraceLevel): string {
+  const bytes = Buffer.from(body);
+  if (level === 'debug' || bytes.length <= shownBytes) return body;
+  stdout.print(`Body exceeds ${shownBytes} bytes and will be truncated\n`);
+  return `${bytes.subarray(0, shownBytes).toString('utf8')}...`;
+}
+
+function hidePasswords(text: string): string {
+  return text.replace(/"[Pp]assword":\s*".*"/g, '"password": "******"');
 }

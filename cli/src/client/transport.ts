@@ -1,8 +1,39 @@
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { IncomingMessage, RequestOptions } from 'node:http';
-import { exitCodes, messageOf, WskError } from '../errors.js';
-import { loadKeyPair } from './key-pair.js';
-import { mostRequests, redirected } from './redirect.js';
+import { argumentError, messageOf, exitCodes, WskError } from '../errors.js';
 import type { Settings } from '../settings.js';
+
+/**
+ * The base of all URLs, `https://host/api`. A host without `http://` or `https://` gets `https://`.
+ * @throws WskError if there is no host or it makes no URL.
+ */
+export function apiBase(apiHost: string): string {
+  if (apiHost === '') throw argumentError('An API host must be provided.\n');
+  const base = `${/^https?:\/\//.test(apiHost) ? '' : 'https://'}${apiHost}/api`;
+  try {
+    new URL(base);
+  } catch (error) {
+    throw argumentError(`parse ${JSON.stringify(base)}: ${messageOf(error)}`);
+  }
+  return base;
+}
+
+/** A path with everything escaped that would end it or be read as something else. */
+export function encodePath(path: string): string {
+  return encodeURIComponent(path)
+    .replace(/%(24|26|2B|2C|2F|3A|3B|3D|40)/g, decodeURIComponent)
+    .replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+/** `?name=value&...` in the order of the names; undefined and empty values are left out. */
+export function query(options: Record<string, string | number | boolean | undefined>): string {
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined && value !== '');
+  const sorted = entries
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]): [string, string] => [name, String(value)]);
+  return `?${new URLSearchParams(sorted).toString()}`;
+}
 
 /** A request as it is sent. */
 export interface HttpRequest {
@@ -27,7 +58,7 @@ const connectTimeoutMs = 30_000;
 const idleTimeoutMs = 600_000;
 
 /** Client certificate and certificate checking, for node:https. */
-export type TlsOptions = Pick<
+type TlsOptions = Pick<
   RequestOptions & { cert?: Buffer; key?: Buffer; rejectUnauthorized?: boolean },
   'cert' | 'key' | 'rejectUnauthorized'
 >;
@@ -118,5 +149,99 @@ function reasonOf(error: unknown, url: URL): string {
       return `http: server gave HTTP response to HTTPS client (for plain HTTP, write --apihost http://${url.host})`;
     default:
       return messageOf(cause) + (cause.code?.includes('CERT') ? ' (-i bypasses certificate checking)' : '');
+  }
+}
+
+/** Requests that are made for one, the first included, as in Go's client. */
+const mostRequests = 10;
+
+/**
+ * The request that the answer sends the client to, or undefined if it sends it nowhere. As Go's client has it, 301, 302
+ * and 303 are followed with GET and no body, 307 and 308 with the request's own, and the key goes to the `first` host
+ * and to hosts below it only.
+ * @throws Error if the answer's location is no URL.
+ */
+function redirected(first: HttpRequest, last: HttpRequest, response: HttpResponse): HttpRequest | undefined {
+  const location = headerOf(response, 'location');
+  if (location === undefined || ![301, 302, 303, 307, 308].includes(response.status)) return undefined;
+  const url = resolve(location, last.url);
+  const keepsBody = response.status >= 307;
+  const dropped = new Set([
+    ...(isBelow(url.hostname, new URL(first.url).hostname) ? [] : ['authorization']),
+    ...(keepsBody ? [] : ['content-type']),
+  ]);
+  const headers = Object.fromEntries(Object.entries(last.headers).filter(([name]) => !dropped.has(name.toLowerCase())));
+  if (!keepsBody) return { method: 'GET', url: url.href, headers };
+  return { ...last, url: url.href, headers };
+}
+
+function resolve(location: string, base: string): URL {
+  const url = URL.canParse(location, base) ? new URL(location, base) : undefined;
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
+    throw new Error(`failed to parse Location header ${JSON.stringify(location)}`);
+  }
+  return url;
+}
+
+function headerOf({ rawHeaders }: HttpResponse, name: string): string | undefined {
+  const at = rawHeaders.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === name);
+  return at < 0 ? undefined : rawHeaders[at + 1];
+}
+
+const isBelow = (host: string, parent: string): boolean => host === parent || host.endsWith(`.${parent}`);
+
+/**
+ * The client certificate and its key, which the connection needs as PEM.
+ * @throws WskError in the words of OpenWhisk's client if a file cannot be read, holds no PEM, or the two are no pair.
+ */
+function loadKeyPair(certFile: string, keyFile: string): { cert: Buffer; key: Buffer } {
+  try {
+    const cert = read(certFile);
+    const key = read(keyFile);
+    check(cert, key);
+    return { cert, key };
+  } catch (error) {
+    throw new WskError(`Unable to load the X509 key pair due to the following reason: ${messageOf(error)}`);
+  }
+}
+
+const systemTexts: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file or directory',
+  EACCES: 'permission denied',
+  ENOTDIR: 'not a directory',
+  EISDIR: 'is a directory',
+};
+
+function read(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    const reason = systemTexts[code] ?? messageOf(error);
+    throw new Error(`${code === 'EISDIR' ? 'read' : 'open'} ${file}: ${reason}`, { cause: error });
+  }
+}
+
+function check(cert: Buffer, key: Buffer): void {
+  if (!/-----BEGIN CERTIFICATE-----/.test(cert.toString('latin1'))) {
+    throw new Error('tls: failed to find any PEM data in certificate input');
+  }
+  if (!/-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----/.test(key.toString('latin1'))) {
+    throw new Error('tls: failed to find any PEM data in key input');
+  }
+  let parsed: KeyObject;
+  try {
+    parsed = createPrivateKey(key);
+  } catch {
+    throw new Error('tls: failed to parse private key');
+  }
+  if (!certificateOf(cert).checkPrivateKey(parsed)) throw new Error('tls: private key does not match public key');
+}
+
+function certificateOf(cert: Buffer): X509Certificate {
+  try {
+    return new X509Certificate(cert);
+  } catch {
+    throw new Error('x509: malformed certificate');
   }
 }

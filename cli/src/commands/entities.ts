@@ -1,14 +1,13 @@
-import { valueOf } from '../args/parameters.js';
+import { annotationsOf, valueOf } from '../args/parameters.js';
 import { ownNamespace, parseQualifiedName } from '../args/qualified-name.js';
-import { encodePath, query } from '../client/api-host.js';
-import { argumentError, WskError, wrapError } from '../errors.js';
-import { asMap, asText, type Json, type JsonMap } from '../json/json.js';
+import { encodePath, query } from '../client/transport.js';
+import { checkArgs, type CommandContext } from '../command.js';
+import { argumentError, wrapError, WskError } from '../errors.js';
+import { asList, asMap, asText, type Json, type JsonMap } from '../json/json.js';
 import { conform, hasMember, memberOf, type Shape } from '../shapes.js';
 import { stdout } from '../terminal.js';
-import { checkArgs, type CommandContext } from './command.js';
-import { annotationsOf, printList, type ListFormat } from './lists.js';
 
-/** What commands about packages, triggers and rules differ in. */
+/** The differences between commands about packages, triggers and rules. */
 export interface EntityKind {
   /** As messages have it: `package`. */
   noun: string;
@@ -102,22 +101,7 @@ export async function list(
   printList(await complete(namespace, entities), kind.format, flags.bool('name-sort'));
 }
 
-/** The feed action that an entity's `feed` annotation names; empty if there is none. */
-export function feedOf(entity: JsonMap): string {
-  const feed = valueOf(annotationsOf(entity), 'feed');
-  return typeof feed === 'string' ? feed : '';
-}
-
-/** Members of a request's body; lists without anything in them are left out. */
-export function body(members: Record<string, Json | undefined>): JsonMap {
-  const given = Object.entries(members).filter(
-    (member): member is [string, Json] =>
-      member[1] !== undefined && !(Array.isArray(member[1]) && member[1].length === 0),
-  );
-  return new Map(given);
-}
-
-/** What a command that prints one line of success prints. */
+/** Prints the one line of success of a command. */
 export function printDone(done: string, kind: string, name: string): void {
   stdout.print(`${stdout.ok} ${done} ${kind} ${stdout.bold(name)}\n`);
 }
@@ -128,3 +112,83 @@ export const summaryFlag = (noun: string, note: string) =>
 
 /** `asText` of a member. */
 export const textOf = (entity: JsonMap, member: string): string => asText(entity.get(member));
+
+/** How one kind of entity is listed. */
+interface ListFormat {
+  title: string;
+  row(entity: JsonMap): string;
+  /** The key that `-n` sorts by. */
+  sortKey(entity: JsonMap): string;
+}
+
+const fullName = (entity: JsonMap): string => `/${asText(entity.get('namespace'))}/${asText(entity.get('name'))}`;
+const lowerCaseName = (entity: JsonMap): string =>
+  `${asText(entity.get('namespace'))}${asText(entity.get('name'))}`.toLowerCase();
+
+/** Actions outside packages first, by name as it is written; then packaged ones. */
+function actionSortKey(entity: JsonMap): string {
+  const packaged = asText(entity.get('namespace')).includes('/');
+  return packaged ? `1${lowerCaseName(entity)}` : `0${asText(entity.get('name'))}`;
+}
+
+export const listFormats = {
+  actions: {
+    title: 'actions',
+    row: (entity) => `${fullName(entity).padEnd(70)} private ${asText(valueOf(annotationsOf(entity), 'exec'))}`,
+    sortKey: actionSortKey,
+  },
+  packages: {
+    title: 'packages',
+    row: (entity) => `${fullName(entity).padEnd(70)} ${entity.get('publish') === true ? 'shared' : 'private'}`,
+    sortKey: lowerCaseName,
+  },
+  triggers: {
+    title: 'triggers',
+    row: (entity) => `${fullName(entity).padEnd(70)} private`,
+    sortKey: lowerCaseName,
+  },
+  rules: {
+    title: 'rules',
+    row: (entity) => `${fullName(entity).padEnd(70)} ${'private'.padEnd(20)} ${asText(entity.get('status'))}`,
+    sortKey: lowerCaseName,
+  },
+} satisfies Record<string, ListFormat>;
+
+/** Prints a title and a row for each entity, in the server's order or, with `sorted`, by name. */
+export function printList(entities: Json, format: ListFormat, sorted: boolean): void {
+  const list = asList(entities).map(asMap);
+  if (sorted) list.sort((a, b) => (format.sortKey(a) < format.sortKey(b) ? -1 : 1));
+  stdout.print(`${stdout.bold(`${format.title}\n`)}${list.map((entity) => `${format.row(entity)}\n`).join('')}`);
+}
+
+/**
+ * Two lines about an entity: its name and description, and its parameters. Bound parameters are marked `*`, or `**` if
+ * they are final; without a `description` annotation the parameters make up for one.
+ */
+export function summaryOf(
+  kind: string,
+  entity: JsonMap,
+  name = `/${asText(entity.get('namespace'))}/${asText(entity.get('name'))}`,
+): string {
+  const annotations = annotationsOf(entity);
+  const names = parameterNames(entity, annotations);
+  const description = asText(valueOf(annotations, 'description')) || describe(names.map(({ plain }) => plain));
+  const shown = names.map(({ marked }) => marked).join(', ') || 'none defined';
+  const colon = description === '' ? '' : ': ';
+  return `${stdout.bold(kind)} ${name}${colon}${description}\n   (${stdout.bold('parameters')}: ${shown})\n`;
+}
+
+function parameterNames(entity: JsonMap, annotations: JsonMap[]): { plain: string; marked: string }[] {
+  const bound = asList(entity.get('parameters')).map((item) => asText(asMap(item).get('key')));
+  const described = asList(valueOf(annotations, 'parameters')).map((item) => asText(asMap(item).get('name')));
+  const mark = valueOf(annotations, 'final') === true ? '**' : '*';
+  const all = [...new Set([...bound, ...described])].filter((name) => name !== '').sort();
+  return all.map((plain) => ({ plain, marked: bound.includes(plain) ? `${mark}${plain}` : plain }));
+}
+
+function describe(names: string[]): string {
+  const last = names[names.length - 1];
+  if (last === undefined) return '';
+  if (names.length === 1) return `Returns a result based on parameter ${last}`;
+  return `Returns a result based on parameters ${names.slice(0, -1).join(', ')} and ${last}`;
+}

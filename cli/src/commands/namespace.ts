@@ -1,12 +1,12 @@
 import { ownNamespace } from '../args/qualified-name.js';
-import { query } from '../client/api-host.js';
+import { query } from '../client/transport.js';
 import type { Client } from '../client/client.js';
+import { checkArgs, nameSortFlag, type Command, type CommandContext } from '../command.js';
 import { wrapError } from '../errors.js';
 import { asList, asText, type Json } from '../json/json.js';
 import { stdout } from '../terminal.js';
-import { checkArgs, nameSortFlag, type Command, type CommandContext } from './command.js';
-import { listFormats, printList } from './lists.js';
-import { withStatus } from './rule/status.js';
+import { listFormats, printList } from './entities.js';
+import { withStatus } from './rule.js';
 
 async function listNamespaces({ args, client }: CommandContext): Promise<void> {
   checkArgs(args, 0, 0, 'No arguments are required.');

@@ -1,9 +1,7 @@
 import type { FlagSpec } from '../args/flags.js';
-import { commandUsage } from '../help.js';
-import { bareError } from '../project/errors.js';
+import { projectFlags, type Command, type CommandContext, commandUsage } from '../command.js';
+import { bareError } from '../project/manifest.js';
 import { stdout } from '../terminal.js';
-import type { Command, CommandContext } from './command.js';
-import { projectFlags } from './project-flags.js';
 
 const loadProject = () => import('../project/project.js');
 

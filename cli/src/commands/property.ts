@@ -1,12 +1,11 @@
 import type { Flags, FlagSpec } from '../args/flags.js';
-import { apiBase } from '../client/api-host.js';
+import { apiBase } from '../client/transport.js';
 import { validTls } from '../client/client.js';
-import { WskError, wrapError } from '../errors.js';
+import type { Command, CommandContext } from '../command.js';
+import { wrapError, WskError } from '../errors.js';
 import { asList, asMap, asText, type JsonMap } from '../json/json.js';
-import { defaultApiVersion, propertiesFile, readProperties, writeProperties } from '../settings.js';
+import { cliVersion, defaultApiVersion, propertiesFile, readProperties, writeProperties } from '../settings.js';
 import { stdout } from '../terminal.js';
-import { cliVersion } from '../version.js';
-import type { Command, CommandContext } from './command.js';
 
 /** A property that can be set: its flag, its key in the properties file, and what messages call it. */
 const settable = [

@@ -1,5 +1,4 @@
-import type { CommandEntry } from './command.js';
-import { projectFlags } from './project-flags.js';
+import { projectFlags, type CommandEntry } from '../command.js';
 
 /** Every word that may follow `wsk`, in the order of the help text. A new group is one file and one line here. */
 export const commandTable: CommandEntry[] = [
@@ -36,7 +35,7 @@ export const commandTable: CommandEntry[] = [
   {
     name: 'package',
     summary: 'work with packages',
-    load: async () => (await import('./package/group.js')).packageCommands,
+    load: async () => (await import('./package.js')).packageCommands,
   },
   {
     name: 'project',
@@ -52,16 +51,16 @@ export const commandTable: CommandEntry[] = [
   {
     name: 'rule',
     summary: 'work with rules',
-    load: async () => (await import('./rule/group.js')).ruleCommands,
+    load: async () => (await import('./rule.js')).ruleCommands,
   },
   {
     name: 'sdk',
     summary: 'work with the sdk',
-    load: async () => (await import('./sdk/group.js')).sdkCommands,
+    load: async () => (await import('./sdk.js')).sdkCommands,
   },
   {
     name: 'trigger',
     summary: 'work with triggers',
-    load: async () => (await import('./trigger/group.js')).triggerCommands,
+    load: async () => (await import('./trigger.js')).triggerCommands,
   },
 ];

@@ -86,3 +86,12 @@ function writeItems<Item>(
 function quote(text: string): string {
   return JSON.stringify(text).replace(/[\u2028\u2029]/g, (c) => (c === '\u2028' ? '\\u2028' : '\\u2029'));
 }
+
+/** Members of a request's body; lists without anything in them are left out. */
+export function body(members: Record<string, Json | undefined>): JsonMap {
+  const given = Object.entries(members).filter(
+    (member): member is [string, Json] =>
+      member[1] !== undefined && !(Array.isArray(member[1]) && member[1].length === 0),
+  );
+  return new Map(given);
+}

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { isObject, objectsOf, sameJson, textOf, valueIn } from './values.js';
 
-/** What changes on the way. */
+/** Names and kinds that a migration changes. */
 export interface Renaming {
   /** The target's name of a namespace. */
   namespace(name: string): string;
@@ -10,7 +10,7 @@ export interface Renaming {
 }
 
 /** Nothing changes: how what is at the target is read. */
-export const asItIs: Renaming = { namespace: (name) => name, kind: (kind) => kind };
+export const noRenaming: Renaming = { namespace: (name) => name, kind: (kind) => kind };
 
 /** `/ns/pkg/name`, `ns/pkg/name` or `{path, name}` as `/ns/pkg/name` of the target. */
 function renamed(value: JsonValue | undefined, { namespace }: Renaming): string {
@@ -108,7 +108,7 @@ function byKey(list: JsonValue | undefined): JsonObject {
   return Object.fromEntries(objectsOf(list).map((one) => [textOf(one.key), one]));
 }
 
-/** What the target has encrypted itself cannot be compared; keys alone are. */
+/** Values that the target has encrypted cannot be compared; only keys are. */
 function sameParameters(wanted: JsonObject, found: JsonObject): boolean {
   const keys = Object.keys(wanted);
   return (
@@ -120,4 +120,26 @@ function sameParameters(wanted: JsonObject, found: JsonObject): boolean {
       return lockedHere ? one.init === other.init : sameJson(one, other);
     })
   );
+}
+
+/** The kinds of actions that the target runs. */
+export class TargetKinds {
+  /** Undefined: the target does not say. */
+  private readonly accepted: Map<string, boolean> | undefined;
+
+  /** `info` is what the target answers about itself at `/`. */
+  constructor(info: JsonValue) {
+    if (!isObject(info) || !isObject(info.runtimes)) return;
+    const entries = Object.values(info.runtimes).flatMap(objectsOf);
+    this.accepted = new Map(entries.map(({ kind, deprecated }) => [textOf(kind), deprecated !== true]));
+  }
+
+  /** Why an action of this kind cannot be carried; undefined if it can, or if the target does not list its kinds. */
+  problem(kind: string): string | undefined {
+    if (kind === 'sequence' || kind === 'blackbox' || this.accepted === undefined) return undefined;
+    const remedy = `(--kind ${kind}=OTHER carries it as another kind)`;
+    const accepted = this.accepted.get(kind);
+    if (accepted === undefined) return `the target has no runtime for kind '${kind}' ${remedy}`;
+    return accepted ? undefined : `the target no longer accepts kind '${kind}' ${remedy}`;
+  }
 }

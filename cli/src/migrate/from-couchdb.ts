@@ -1,16 +1,183 @@
+import { createHash } from 'node:crypto';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { openCouchDatabase, type CouchDatabase } from './couchdb.js';
-import { DocumentCarrier, entityTypeOf, type DocumentOptions } from './document-carrier.js';
-import { each } from './each.js';
-import { RefusedError, type Server } from './http.js';
-import type { Progress } from './progress.js';
-import { openRawTarget, type RawTarget } from './raw-target.js';
-import type { EntityType, Report } from './report.js';
-import { TargetKinds } from './target-kinds.js';
-import { isObject, objectsOf, textOf } from './values.js';
+import type { DatabaseName } from './endpoints.js';
+import { RefusedError, each, type Server } from './http.js';
+import type { EntityType, Report, Progress } from './report.js';
+import { isObject, objectsOf, sameJson, textOf } from './values.js';
+import { TargetKinds } from './bodies.js';
+import { openCouchDatabase, openRawTarget, type CouchDatabase, type RawTarget } from './endpoints.js';
+
+/** How documents are carried. */
+interface DocumentOptions {
+  dryRun: boolean;
+  overwrite: boolean;
+  /** Source kind to target kind. */
+  kinds: ReadonlyMap<string, string>;
+}
+
+/** A document on its way. */
+interface DocumentLoad {
+  database: Exclude<DatabaseName, 'activations'>;
+  type: EntityType;
+  /** As CouchDB has it. */
+  document: JsonObject;
+  /** Where its attachment lies. */
+  source: CouchDatabase;
+}
+
+/** Puts documents at the target as they are, and tells the report. */
+class DocumentCarrier {
+  private readonly present: Record<DocumentLoad['database'], Set<string>> = { subjects: new Set(), whisks: new Set() };
+
+  constructor(
+    private readonly target: RawTarget,
+    private readonly report: Report,
+    private readonly targetKinds: TargetKinds,
+    private readonly options: DocumentOptions,
+  ) {}
+
+  /** Learns what the target has. Throws RefusedError, UnreachableError. */
+  async look(database: DocumentLoad['database']): Promise<void> {
+    this.present[database] = await this.target.ids(database);
+  }
+
+  /** Carries one document; what cannot be is told. Throws UnreachableError. */
+  async carry(load: DocumentLoad): Promise<void> {
+    const id = textOf(load.document._id);
+    try {
+      await this.place(load, id);
+    } catch (error) {
+      if (!(error instanceof RefusedError || error instanceof CodeError)) throw error;
+      this.report.fail(load.type, id, error.message);
+    }
+  }
+
+  private async place({ database, type, document, source }: DocumentLoad, id: string): Promise<void> {
+    const { report, target, options } = this;
+    let wanted = this.withKind(withoutInternals(document));
+    const kind = isObject(wanted.exec) ? textOf(wanted.exec.kind) : undefined;
+    const problem = kind === undefined ? undefined : this.targetKinds.problem(kind);
+    if (problem !== undefined) return report.fail(type, id, problem);
+
+    const code = codeReference(wanted);
+    let bytes: Buffer | undefined;
+    if (code !== undefined && code.digest === undefined) {
+      bytes = await source.attachment(id, code.name);
+      wanted = withDigest(wanted, code, bytes);
+    }
+    const found = this.present[database].has(id) ? await target.get(database, id) : undefined;
+    if (found !== undefined) {
+      const other = entityTypeOf(found);
+      if (database === 'whisks' && other !== entityTypeOf(document)) {
+        return report.fail(type, id, `its name is taken at the target by a ${other ?? 'document of another sort'}`);
+      }
+      if (sameJson(wanted, withoutInternals(found))) return report.add(type, 'equal');
+      if (!options.overwrite) {
+        return report.fail(type, id, 'the target has another one of this name (--overwrite replaces it)');
+      }
+    }
+    report.noteCiphers(id, document.parameters);
+    if (!options.dryRun) {
+      if (code !== undefined) bytes ??= await source.attachment(id, code.name);
+      if (code?.digest?.startsWith('sha256-') === true && bytes !== undefined && digestOf(bytes) !== code.digest) {
+        throw new CodeError('its code is not what its document says: the digests differ');
+      }
+      await target.put(database, {
+        ...wanted,
+        ...(found !== undefined && { _rev: found._rev ?? null }),
+        ...(code !== undefined &&
+          bytes !== undefined && {
+            _attachments: { [code.name]: { content_type: code.contentType, data: bytes.toString('base64') } },
+          }),
+      });
+    }
+    report.add(type, found === undefined ? 'created' : 'replaced');
+  }
+
+  /** The document with the kind that it has at the target. */
+  private withKind(document: JsonObject): JsonObject {
+    const { exec } = document;
+    if (!isObject(exec)) return document;
+    const kind = this.options.kinds.get(textOf(exec.kind));
+    if (kind === undefined) return document;
+    const annotations = objectsOf(document.annotations).map((one) =>
+      one.key === 'exec' ? { ...one, value: kind } : one,
+    );
+    return { ...document, exec: { ...exec, kind }, annotations };
+  }
+}
+
+/** The type of a document of the whisks; old ones do not name it. */
+function entityTypeOf(document: JsonObject): 'action' | 'package' | 'trigger' | 'rule' | undefined {
+  const { entityType, exec, binding, trigger, parameters } = document;
+  if (entityType === 'action' || entityType === 'package' || entityType === 'trigger' || entityType === 'rule') {
+    return entityType;
+  }
+  if (entityType !== undefined) return undefined;
+  if (exec !== undefined) return 'action';
+  if (isObject(binding)) return 'package';
+  if (trigger !== undefined) return 'rule';
+  return parameters === undefined ? undefined : 'trigger';
+}
+
+function withoutInternals(document: JsonObject): JsonObject {
+  const fields = { ...document };
+  delete fields._rev;
+  delete fields._attachments;
+  return fields;
+}
+
+/** Code that lies beside its document. */
+interface CodeReference {
+  /** The field of `exec` that refers to it; Java actions once had `jar`. */
+  field: 'code' | 'jar';
+  /** The name of the attachment. */
+  name: string;
+  contentType: string;
+  /** `sha256-<hex>`; old documents have none. */
+  digest: string | undefined;
+}
+
+/** Thrown for code that is not in CouchDB, or not what the document says. */
+class CodeError extends Error {
+  override name = 'CodeError';
+}
+
+/** Where the code of an action's document lies; undefined: in the document itself. Throws CodeError. */
+function codeReference({ exec }: JsonObject): CodeReference | undefined {
+  if (!isObject(exec)) return undefined;
+  const field = exec.code === undefined ? 'jar' : 'code';
+  const reference = exec[field];
+  if (!isObject(reference)) return undefined;
+  const full = textOf(reference.attachmentName);
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(full)?.[1];
+  if (scheme === 'mem') return undefined;
+  if (scheme !== undefined && scheme !== 'couch') {
+    throw new CodeError(`its code is not in CouchDB but in another store ('${scheme}:')`);
+  }
+  return {
+    field,
+    name: scheme === undefined ? full : full.slice(scheme.length + 1),
+    contentType: textOf(reference.attachmentType),
+    digest: typeof reference.digest === 'string' ? reference.digest : undefined,
+  };
+}
+
+/** The digest that OpenWhisk writes of code. */
+function digestOf(bytes: Uint8Array): string {
+  return `sha256-${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+/** The document with length and digest of its code, by which copies are compared. */
+function withDigest(document: JsonObject, { field }: CodeReference, bytes: Uint8Array): JsonObject {
+  const exec = isObject(document.exec) ? document.exec : {};
+  const reference = isObject(exec[field]) ? exec[field] : {};
+  const described = { ...reference, length: bytes.length, digest: digestOf(bytes) };
+  return { ...document, exec: { ...exec, [field]: described } };
+}
 
 /** How databases are carried. */
-export interface CouchOptions extends DocumentOptions {
+interface CouchOptions extends DocumentOptions {
   /** CouchDB. */
   source: Server;
   /** The platform's API, with an operator's key. */
@@ -94,7 +261,7 @@ async function eachPage(
   for (const under of parts) for await (const page of source.pages(under)) await use(page);
 }
 
-/** What a document of the subjects is; undefined if it is not to be carried. */
+/** The type of a document of the subjects database; undefined if it is not to be carried. */
 function identityType(document: JsonObject, isWanted: (namespace: string) => boolean): EntityType | undefined {
   const id = textOf(document._id);
   if (id.endsWith(limitsSuffix)) return isWanted(id.slice(0, -limitsSuffix.length)) ? 'limits' : undefined;

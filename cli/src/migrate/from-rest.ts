@@ -1,24 +1,19 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { actionBody, asItIs, packageBody, ruleBody, triggerBody, type Renaming } from './bodies.js';
-import { carryRoutes } from './api-routes.js';
-import { each } from './each.js';
-import { RefusedError, type Server } from './http.js';
-import { fullName, localName, openNamespace, type Collection, type Namespace } from './namespace.js';
-import type { Progress } from './progress.js';
-import type { EntityType, Report } from './report.js';
-import { RestCarrier, type Load, type Pair } from './rest-carrier.js';
-import { sequenceGroups } from './sequence-order.js';
-import { TargetKinds } from './target-kinds.js';
+import { actionBody, noRenaming, packageBody, ruleBody, TargetKinds, triggerBody, type Renaming } from './bodies.js';
+import { fullName, localName, openNamespace, type Collection, type Namespace } from './endpoints.js';
+import { each, RefusedError, type Server } from './http.js';
+import type { EntityType, Progress, Report } from './report.js';
+import { carryRoutes, RestCarrier, type Load, type Pair } from './rest-carrier.js';
 import { isObject, textOf } from './values.js';
 
 /** Two API servers, each seen with the key of one namespace. */
-export interface ServerPair {
+interface ServerPair {
   source: Server;
   target: Server;
 }
 
 /** How entities are carried. */
-export interface RestOptions {
+interface RestOptions {
   servers: readonly ServerPair[];
   /** Source kind to target kind. */
   kinds: ReadonlyMap<string, string>;
@@ -33,7 +28,7 @@ interface Row {
   row: JsonObject;
 }
 
-/** What is on its way before its body is known. */
+/** An entity to be carried whose body is not read yet. */
 interface Found {
   pair: Pair;
   entity: JsonObject;
@@ -70,7 +65,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
   ): Promise<void> => {
     progress.begin(`${type}s`, rows.length);
     await each(rows, concurrency, async ({ pair, row }) => {
-      await orTell(report, type, row, async () => {
+      await orReport(report, type, row, async () => {
         await use({ pair, entity: await pair.source.get(collection, localName(row)) });
       });
       progress.step();
@@ -85,7 +80,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
   await carryRows('package', 'packages', plain, async ({ pair, entity }) => {
     sourceParameters.set(pair.source, localName(entity), entity.parameters);
     const body = packageBody(entity, undefined, renaming);
-    const bodyOf = async (found: JsonObject): Promise<JsonObject> => packageBody(found, undefined, asItIs);
+    const bodyOf = async (found: JsonObject): Promise<JsonObject> => packageBody(found, undefined, noRenaming);
     await carrier.carry({ pair, type: 'package', collection: 'packages', entity, body, bodyOf });
   });
 
@@ -97,7 +92,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
         : parameters.get(namespace, packageName);
     const body = actionBody(entity, await inherited(pair.source, sourceParameters), renaming);
     const bodyOf = async (found: JsonObject): Promise<JsonObject> =>
-      actionBody(found, await inherited(pair.target, targetParameters), asItIs);
+      actionBody(found, await inherited(pair.target, targetParameters), noRenaming);
     return { pair, type, collection: 'actions', entity, body, bodyOf };
   };
   const sequences: Found[] = [];
@@ -114,8 +109,8 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
     const body = packageBody(entity, inherited, renaming);
     const bodyOf = async (found: JsonObject): Promise<JsonObject> => {
       const { namespace, name } = providerOf(found);
-      if (name === '') return packageBody(found, undefined, asItIs);
-      return packageBody(found, await targetParameters.get(pair.target, name, namespace), asItIs);
+      if (name === '') return packageBody(found, undefined, noRenaming);
+      return packageBody(found, await targetParameters.get(pair.target, name, namespace), noRenaming);
     };
     await carrier.carry({ pair, type: 'binding', collection: 'packages', entity, body, bodyOf });
   });
@@ -123,7 +118,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
   progress.begin('sequences', sequences.length);
   for (const group of sequenceGroups(sequences, providers)) {
     await each(group, concurrency, async (found) => {
-      await orTell(report, 'sequence', found.entity, async () => carrier.carry(await actionLoad(found, 'sequence')));
+      await orReport(report, 'sequence', found.entity, async () => carrier.carry(await actionLoad(found, 'sequence')));
       progress.step();
     });
   }
@@ -131,12 +126,12 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
   await carryRows('trigger', 'triggers', await rowsOf('triggers'), async ({ pair, entity }) => {
     report.noteFeed(fullName(entity), entity.annotations);
     const body = triggerBody(entity, renaming);
-    const bodyOf = async (found: JsonObject): Promise<JsonObject> => triggerBody(found, asItIs);
+    const bodyOf = async (found: JsonObject): Promise<JsonObject> => triggerBody(found, noRenaming);
     await carrier.carry({ pair, type: 'trigger', collection: 'triggers', entity, body, bodyOf });
   });
   await carryRows('rule', 'rules', await rowsOf('rules'), async ({ pair, entity }) => {
     const body = ruleBody(entity, renaming);
-    const bodyOf = async (found: JsonObject): Promise<JsonObject> => ruleBody(found, asItIs);
+    const bodyOf = async (found: JsonObject): Promise<JsonObject> => ruleBody(found, noRenaming);
     await carrier.carry({ pair, type: 'rule', collection: 'rules', entity, body, bodyOf });
   });
 
@@ -153,7 +148,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
 }
 
 /** Does `work`; what the source refuses is told. */
-async function orTell(report: Report, type: EntityType, row: JsonObject, work: () => Promise<void>): Promise<void> {
+async function orReport(report: Report, type: EntityType, row: JsonObject, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -186,4 +181,38 @@ class InheritedParameters {
     }
     return parameters;
   }
+}
+
+/**
+ * Sequences in groups, each after those that its sequences contain. Sequences that contain each other come last,
+ * together: the target says what is wrong with them. `providers` has the package of each binding, both in full.
+ */
+function sequenceGroups<Item extends { entity: JsonObject }>(
+  items: readonly Item[],
+  providers: ReadonlyMap<string, string>,
+): Item[][] {
+  let left: readonly Item[] = items;
+  const groups: Item[][] = [];
+  while (left.length > 0) {
+    const waiting = new Set(left.map(({ entity }) => fullName(entity)));
+    const isReady = ({ entity }: Item): boolean =>
+      componentsOf(entity).every((name) => !waiting.has(behindBinding(name, providers)));
+    const ready = left.filter(isReady);
+    groups.push(ready.length > 0 ? ready : [...left]);
+    left = ready.length > 0 ? left.filter((item) => !isReady(item)) : [];
+  }
+  return groups;
+}
+
+function componentsOf({ exec }: JsonObject): string[] {
+  if (!isObject(exec) || !Array.isArray(exec.components)) return [];
+  return exec.components.map((one) =>
+    (isObject(one) ? `${textOf(one.path)}/${textOf(one.name)}` : textOf(one)).replace(/^\//, ''),
+  );
+}
+
+function behindBinding(name: string, providers: ReadonlyMap<string, string>): string {
+  const slash = name.lastIndexOf('/');
+  const provider = providers.get(name.slice(0, slash));
+  return provider === undefined ? name : provider + name.slice(slash);
 }

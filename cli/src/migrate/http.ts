@@ -21,7 +21,7 @@ export class UnreachableError extends Error {
 }
 
 /** Where a server is, and how it is spoken to. */
-export interface ServerOptions {
+interface ServerOptions {
   /** Paths are relative to it; it ends with a slash. */
   base: URL;
   /** `user:password`, or undefined. */
@@ -39,7 +39,7 @@ export interface ServerOptions {
 /** An HTTP server. All throw RefusedError and UnreachableError. */
 export interface Server {
   readonly base: URL;
-  /** What stands before the colon of `auth`. */
+  /** The part of `auth` before the colon. */
   readonly user: string;
   json(method: 'GET' | 'PUT' | 'POST', path: string, body?: JsonValue): Promise<JsonValue>;
   bytes(path: string): Promise<Buffer>;
@@ -49,10 +49,10 @@ export interface Server {
 const attempts = 5;
 /** Answers that a later attempt may not get: too many requests, and proxies without a server behind. */
 const passing = new Set([429, 502, 503, 504]);
-/** What OpenWhisk says to the loser of two writers. */
+/** OpenWhisk's message for a conflict of two concurrent writes. */
 const concurrentModification = 'Concurrent modification to resource detected.';
 
-/** What is accepted, and what is sent. */
+/** Media types of the answer and of the request. */
 interface Content {
   accept: string;
   body: string | undefined;
@@ -141,7 +141,27 @@ function errorText(text: string, status: number): string {
     if (typeof reason === 'string') return reason;
     if (typeof error === 'string') return error;
   } catch {
-    // Whoever answered speaks no JSON: the text itself is told.
+    // The answer is not JSON: its text is reported as it is.
   }
   return `status ${status}${text === '' ? '' : `: ${text.slice(0, 200)}`}`;
+}
+
+/** Calls `work` for each item, at most `concurrency` at a time. Rejects with the first error, after all under way. */
+export async function each<Item>(
+  items: Iterable<Item>,
+  concurrency: number,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  const iterator = items[Symbol.iterator]();
+  let failed = false;
+  const worker = async (): Promise<void> => {
+    for (let next = iterator.next(); !failed && next.done !== true; next = iterator.next()) {
+      await work(next.value).catch((error: unknown) => {
+        failed = true;
+        throw error;
+      });
+    }
+  };
+  const ends = await Promise.allSettled(Array.from({ length: concurrency }, worker));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
 }

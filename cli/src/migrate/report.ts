@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { objectsOf, textOf, valueIn } from './values.js';
 
-/** What is carried, in the order in which it is. */
-export const entityTypes = [
+/** Types of entities, in the order in which they are carried. */
+const entityTypes = [
   'subject',
   'limits',
   'package',
@@ -19,7 +19,7 @@ export const entityTypes = [
 export type EntityType = (typeof entityTypes)[number];
 
 /** `created` and `replaced` are intentions in a dry run. */
-export type Outcome = 'created' | 'replaced' | 'equal' | 'failed';
+type Outcome = 'created' | 'replaced' | 'equal' | 'failed';
 
 interface Remark {
   type: EntityType | 'namespace';
@@ -28,7 +28,7 @@ interface Remark {
   reason: string;
 }
 
-/** What became of everything that was to be carried. */
+/** The outcome for every entity that was to be carried. */
 export class Report {
   private readonly counts = new Map<EntityType, Record<Outcome, number>>();
   private readonly problems: Remark[] = [];
@@ -57,7 +57,7 @@ export class Report {
     this.problems.push({ type, name, reason });
   }
 
-  /** Something that somebody has to know. */
+  /** A remark that the user must act on or know about. */
   note(type: Remark['type'], name: string, reason: string): void {
     this.notes.push({ type, name, reason });
   }
@@ -136,4 +136,42 @@ export class Report {
     this.counts.set(type, counts);
     return counts;
   }
+}
+
+const barWidth = 30;
+const everyMs = 100;
+
+/** Where a long work stands. */
+export interface Progress {
+  /** Another part of the work begins, with so many things in it (undefined if unknown). */
+  begin(part: string, total: number | undefined): void;
+  step(count?: number): void;
+  /** Removes what is on the terminal. */
+  end(): void;
+}
+
+/** A bar on a terminal; nothing where `stream` is none. */
+export function createProgress(stream: NodeJS.WriteStream): Progress {
+  if (stream.isTTY !== true) return { begin: () => undefined, step: () => undefined, end: () => undefined };
+  let part = '';
+  let total: number | undefined;
+  let done = 0;
+  let drawnMs = 0;
+  const draw = (): void => {
+    drawnMs = performance.now();
+    const filled = total === undefined ? 0 : Math.round((barWidth * Math.min(done, total)) / Math.max(1, total));
+    const bar = total === undefined ? '' : `[${'#'.repeat(filled)}${' '.repeat(barWidth - filled)}] `;
+    stream.write(`\r\u001b[K${part.padEnd(12)}${bar}${done}${total === undefined ? '' : `/${total}`}`);
+  };
+  return {
+    begin(name, count) {
+      [part, total, done] = [name, count, 0];
+      draw();
+    },
+    step(count = 1) {
+      done += count;
+      if (performance.now() - drawnMs >= everyMs) draw();
+    },
+    end: () => void stream.write('\r\u001b[K'),
+  };
 }

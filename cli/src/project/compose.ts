@@ -1,17 +1,32 @@
-import { readSwagger } from '../commands/api/swagger.js';
+import { pathParameters, readSwagger } from '../client/gateway.js';
 import { messageOf, type WskError } from '../errors.js';
 import { asMap, type Json, type JsonMap } from '../json/json.js';
-import { composeAction, composeSequence } from './compose-action.js';
-import { composeApis } from './compose-api.js';
-import { interpolate, interpolateAll } from './environment.js';
-import { fileError } from './errors.js';
-import { nameFrom, packageInputs, parametersFrom, resolveInput, valuesOf, type Input } from './inputs.js';
-import { textOf, type Manifest } from './manifest.js';
-import { isDefaultPackage, type Plan, type PlannedDependency, type PlannedPackage, type PlannedRule } from './plan.js';
+import { composeAction, composeSequence, setWeb } from './compose-action.js';
+import {
+  declaredAnnotations,
+  interpolate,
+  nameFrom,
+  packageInputs,
+  parametersFrom,
+  resolveInput,
+  valuesOf,
+  type Input,
+} from './inputs.js';
+import { bareError, fileError, textOf, type Manifest } from './manifest.js';
+import {
+  inPackage,
+  isDefaultPackage,
+  type Plan,
+  type PlannedAction,
+  type PlannedApi,
+  type PlannedDependency,
+  type PlannedPackage,
+  type PlannedRule,
+} from './plan.js';
 import { repositoryAt, type Repository } from './repository.js';
 import type { Runtimes } from './runtimes.js';
 
-/** What a plan is made with. */
+/** Options of composing a plan. */
 export interface ComposeOptions {
   runtimes: Runtimes;
   strict: boolean;
@@ -66,12 +81,6 @@ export async function compose(manifest: Manifest, options: ComposeOptions): Prom
   return plan;
 }
 
-/** Annotations as declared, and whose project they are of. */
-export function annotationsOf(declared: JsonMap, { managed }: ComposeOptions): JsonMap {
-  const annotations = asMap(interpolateAll(asMap(declared.get('annotations'))));
-  return managed ? new Map([...annotations, ['whisk-managed', managed]]) : annotations;
-}
-
 async function composePackage(declared: JsonMap, scope: Scope, parameters: JsonMap): Promise<PlannedPackage> {
   const { packageName: name, warn } = scope;
   const missing = (key: string, value: string): void => {
@@ -88,7 +97,7 @@ async function composePackage(declared: JsonMap, scope: Scope, parameters: JsonM
     version: interpolate(textOf(declared, 'version')) || '0.0.1',
     publish,
     parameters,
-    annotations: annotationsOf(declared, scope),
+    annotations: declaredAnnotations(declared, scope),
     dependencies: dependenciesOf(declared, scope),
     actions: new Map(),
   };
@@ -113,7 +122,7 @@ function dependenciesOf(declared: JsonMap, scope: Scope): Map<string, PlannedDep
     const location = interpolate(textOf(dependency, 'location'));
     const repository = /^\.{0,2}\//.test(location) ? undefined : repositoryOf(name, location, dependency, scope);
     const parameters = parametersFrom(asMap(dependency.get('inputs')), scope.inputs, scope.commandLine, scope.file);
-    const annotations = annotationsOf(dependency, scope);
+    const annotations = declaredAnnotations(dependency, scope);
     const planned = { location, isBinding: location.startsWith('/'), parameters, annotations };
     dependencies.set(name, repository ? { ...planned, repository } : planned);
   }
@@ -151,7 +160,7 @@ function addTriggers(plan: Plan, declared: JsonMap, scope: Scope): void {
     }
     const parameters = parametersFrom(asMap(trigger.get('inputs')), scope.inputs, scope.commandLine, scope.file);
     const ofFeed: [string, Json][] = feed === '' ? [] : [['feed', feed]];
-    const annotations = new Map([...ofFeed, ...annotationsOf(trigger, scope)]);
+    const annotations = new Map([...ofFeed, ...declaredAnnotations(trigger, scope)]);
     plan.triggers.set(name, { name, feed, parameters, annotations });
   }
 }
@@ -175,15 +184,80 @@ function composeRule(name: string, declared: JsonMap, scope: Scope): PlannedRule
     const message = `Rule [${name}] must name a trigger and an action.`;
     throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', scope.file, message);
   }
-  return { name, trigger, action: inPackage(action, scope.packageName), annotations: annotationsOf(declared, scope) };
+  return {
+    name,
+    trigger,
+    action: inPackage(action, scope.packageName),
+    annotations: declaredAnnotations(declared, scope),
+  };
 }
 
-/** `package/action` for an action that is named alone. */
-export function inPackage(action: string, packageName: string): string {
-  return action.includes('/') || isDefaultPackage(packageName) ? action : `${packageName}/${action}`;
+const verbs = ['GET', 'PUT', 'POST', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS'];
+
+/**
+ * The routes that a package declares. Their actions become web actions, or with `--strict` must be.
+ * @throws WskError for a route to an unknown action, an unknown method or a base path with more than one part.
+ */
+function composeApis(declared: JsonMap, planned: PlannedPackage, scope: Scope): PlannedApi[] {
+  const apis: PlannedApi[] = [];
+  for (const [apiName, basePaths] of asMap(declared.get('apis'))) {
+    for (const [basePath, paths] of asMap(basePaths)) {
+      checkBasePath(basePath, scope);
+      for (const [path, actions] of asMap(paths)) {
+        for (const [actionName, method] of asMap(actions)) {
+          const route = { apiName, basePath: withSlash(basePath), path: withSlash(path), actionName };
+          apis.push(composeApi(route, asMap(method), planned, scope));
+        }
+      }
+    }
+  }
+  return apis;
 }
 
-/** `/namespace/name`, in the given namespace unless the name has one. */
-export function qualified(namespace: string, name: string): string {
-  return name.startsWith('/') ? name : `/${namespace}/${name}`;
+function composeApi(
+  route: { apiName: string; basePath: string; path: string; actionName: string },
+  method: JsonMap,
+  planned: PlannedPackage,
+  { file, strict, warn }: Scope,
+): PlannedApi {
+  const { apiName, basePath, path, actionName } = route;
+  const action = planned.actions.get(actionName);
+  if (!action) {
+    const message = `Action/Sequence [${actionName}] is missing from manifest file, API [${apiName}] can only be created based on the action/sequence from manifest file. Please update manifest file to include [${actionName}] as a web action/sequence.\n`;
+    throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', file, message);
+  }
+  exportToWeb(apiName, action, strict, warn);
+  const verb = textOf(method, 'method').toUpperCase();
+  if (!verbs.includes(verb)) {
+    const given = textOf(method, 'method');
+    const message = `API [${basePath}${path}]: API gateway method [${given}]: API gateway supported methods [${verbs.join(', ')}]`;
+    throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', file, message);
+  }
+  let responseType = textOf(method, 'response');
+  if (pathParameters(path).length > 0 && responseType !== 'http') {
+    warn(
+      `API [${apiName}] with path parameters [${path}] is required to have http as response type. Changing response type from [${responseType}] to http for [${apiName}].\n`,
+    );
+    responseType = 'http';
+  }
+  return { apiName, basePath, path, verb, packageName: planned.name, actionName, responseType };
 }
+
+function exportToWeb(apiName: string, action: PlannedAction, strict: boolean, warn: (message: string) => void): void {
+  const isWeb = action.annotations.get('web-export');
+  if (isWeb === true) return;
+  const kind = action.isSequence ? 'sequence' : 'action';
+  const title = action.isSequence ? 'Sequence' : 'Action';
+  const problem = `${title} [${action.name}] is not a web ${kind}, API [${apiName}] can only be created using a web ${kind}.`;
+  if (isWeb !== undefined || strict) throw bareError(`[ERROR_YAML_INVALID_API]: ${problem}\n`);
+  warn(`${problem} Converting [${action.name}] to a web ${kind}.\n`);
+  action.annotations = setWeb(action.annotations, true, false);
+}
+
+function checkBasePath(basePath: string, { file }: Scope): void {
+  if (basePath !== '' && !basePath.replace(/^\//, '').includes('/')) return;
+  const message = `API Gateway base path [${basePath}] is invalid. It has path parameters which is not supported, only relative path supports path parameters.`;
+  throw fileError('ERROR_YAML_PARSER_ERROR', file, message);
+}
+
+const withSlash = (path: string): string => (path.startsWith('/') ? path : `/${path}`);

@@ -1,11 +1,12 @@
-import { encodePath } from '../client/api-host.js';
+import { parseQualifiedName } from '../args/qualified-name.js';
+import { encodePath } from '../client/transport.js';
 import type { Client } from '../client/client.js';
 import { messageOf, WskError } from '../errors.js';
-import { asMap, asText, type Json, type JsonMap } from '../json/json.js';
+import { asMap, asText, sortKeys, type Json, type JsonMap } from '../json/json.js';
 import type { Settings } from '../settings.js';
-import { bareError } from './errors.js';
+import { bareError } from './manifest.js';
 
-/** What putting a project on the platform, or taking it off, works with. */
+/** Dependencies of deploying and removing a project. */
 export interface Deployer {
   client: Client;
   settings: Settings;
@@ -21,7 +22,7 @@ const notFound = 404 - 256;
 const attempts = 3;
 const retryAfterMs = 1000;
 
-/** Calls again, a second later and at most twice, if somebody else changed the same entity at the same time. */
+/** Calls again, a second later and at most twice, if another client changed the same entity at the same time. */
 export async function withRetries<T>({ warn }: Deployer, call: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -118,3 +119,23 @@ export const routes = {
 
 /** The text of a member. */
 export const memberText = (entity: JsonMap, member: string): string => asText(entity.get(member));
+
+/** Invokes a trigger's feed and waits for its answer. */
+export function tellFeed(
+  deployer: Deployer,
+  feedName: string,
+  trigger: string,
+  lifecycleEvent: 'CREATE' | 'READ' | 'DELETE',
+  parameters: JsonMap,
+  result = false,
+): Promise<Json> {
+  const feed = parseQualifiedName(feedName);
+  const lifecycle: [string, Json][] = [
+    ['authKey', deployer.settings.auth],
+    ['lifecycleEvent', lifecycleEvent],
+    ['triggerName', `/${deployer.namespace}/${trigger}`],
+  ];
+  const body = sortKeys(new Map([...parameters, ...lifecycle]));
+  const route = `actions/${encodePath(feed.path)}`;
+  return withRetries(deployer, () => deployer.client.invoke(feed.namespace, route, body, { blocking: true, result }));
+}

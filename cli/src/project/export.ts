@@ -1,13 +1,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { apisOf, callGateway, operationsOf } from '../commands/api/gateway.js';
+import { feedOf } from '../args/parameters.js';
+import { apisOf, callGateway, operationsOf } from '../client/gateway.js';
 import { messageOf, WskError } from '../errors.js';
+import { stringifyYaml } from '../files.js';
 import { asList, asMap, asText, stringify, type Json, type JsonMap } from '../json/json.js';
-import { stringifyYaml } from '../yaml.js';
-import { clientError, find, listAll, memberText, routes, type Deployer } from './deployer.js';
-import { fileError } from './errors.js';
-import { tellFeed } from './feeds.js';
-import { feedOf, isOf } from './managed.js';
+import { clientError, find, listAll, memberText, routes, tellFeed, type Deployer } from './deployer.js';
+import { isOf } from './managed.js';
+import { fileError } from './manifest.js';
 import { extensionForKind } from './runtimes.js';
 
 const notFound = 404 - 256;
@@ -146,7 +146,7 @@ function exportSequence(exec: JsonMap, entity: JsonMap): JsonMap {
   ]);
 }
 
-/** What an action has from its package is not its own. */
+/** Parameters and annotations that an action inherits from its package are left out. */
 function exportAction(
   exec: JsonMap,
   entity: JsonMap,

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, normalize, relative, sep } from 'node:path';
+import AdmZip from 'adm-zip';
 import { asList, asText, type Json } from '../json/json.js';
-import { zip, type ZipFile } from './zip.js';
 
 /**
  * Zips a folder with an action's code: without what `exclude` names, with what `include` names (`[source]` or
@@ -61,7 +61,7 @@ function filesBelow(path: string): string[] {
     .flatMap((name) => filesBelow(join(path, name)));
 }
 
-/** What there is by a name with `*` in its parts. */
+/** Existing files and folders that match a name with `*` in its parts. */
 function matches(pattern: string): string[] {
   const parts = normalize(pattern).split(sep);
   let found = [pattern.startsWith(sep) ? sep : '.'];
@@ -81,4 +81,26 @@ function inFolder(folder: string, part: string): string[] {
     .filter((name) => expression.test(name))
     .sort()
     .map((name) => join(folder, name));
+}
+
+/** A file in an archive. */
+interface ZipFile {
+  /** With `/` between folders. */
+  name: string;
+  content: Buffer;
+  /** Permission bits. */
+  mode: number;
+}
+
+/** The first day of the format, in local time as the format has it: equal files make equal archives. */
+const date = new Date(1980, 0, 1);
+
+/** A zip archive of the files in this order, without the extensions for more than 4 GiB. */
+function zip(files: readonly ZipFile[]): Buffer {
+  const archive = new AdmZip({ noSort: true });
+  for (const { name, content, mode } of files) {
+    const entry = archive.addFile(name, content, '', mode);
+    entry.header.time = date;
+  }
+  return archive.toBuffer();
 }

@@ -1,7 +1,6 @@
 import { asMap, asText, NumberLiteral, type Json, type JsonMap } from '../json/json.js';
 import { parseJson } from '../json/parse.js';
-import { interpolate, interpolateAll, variableName } from './environment.js';
-import { fileError } from './errors.js';
+import { fileError } from './manifest.js';
 
 /** An input of a package, action or trigger once its value is known. */
 export interface Input {
@@ -12,8 +11,8 @@ export interface Input {
 
 const defaults: Record<string, Json> = { string: '', integer: 0, float: 0, boolean: false, json: new Map() };
 
-/** Whether a value is what an input of its type has when nobody gave it one. */
-export function isDefault({ type, value }: Input): boolean {
+/** Whether a value is the default of an input of its type. */
+function isDefault({ type, value }: Input): boolean {
   const none = defaults[type];
   return none instanceof Map ? value instanceof Map && value.size === 0 : value === none;
 }
@@ -132,4 +131,42 @@ function requireValues(inputs: Map<string, Input>, file: string): void {
 export function nameFrom(text: string, inputs: Map<string, Input>): string {
   const input = text.includes('$') ? inputs.get(variableName(text)) : undefined;
   return input ? asText(input.value) : interpolate(text);
+}
+
+/**
+ * Replaces `$NAME` and `${NAME}` by environment variables; one that is not set is empty. `$${NAME}` stands for
+ * `${NAME}` itself. Text that does not begin with `$` is only looked at if it has `${` and as many `{` as `}`.
+ */
+export function interpolate(text: string, environment: NodeJS.ProcessEnv = process.env): string {
+  const count = (letter: string): number => text.split(letter).length - 1;
+  const hasVariable = (text.startsWith('$') && text.length > 1) || (text.includes('${') && count('{') === count('}'));
+  if (!hasVariable) return text;
+  return text.replace(
+    /\$\$\{([^${}]+)\}|\$\{([^${}]+)\}|\$([^${}]+)/g,
+    (_, escaped: string | undefined, braced: string | undefined, plain: string | undefined) =>
+      escaped === undefined ? (environment[braced ?? plain ?? ''] ?? '') : `\${${escaped}}`,
+  );
+}
+
+/** Like interpolate, for text at any depth of a value. */
+export function interpolateAll(value: Json): Json {
+  if (typeof value === 'string') return interpolate(value);
+  if (Array.isArray(value)) return value.map(interpolateAll);
+  return value instanceof Map ? new Map([...value].map(([key, item]) => [key, interpolateAll(item)])) : value;
+}
+
+/** The name in `$NAME` or `${NAME}`. */
+function variableName(text: string): string {
+  return text.replace('$', '').replace(/[{}]/g, '');
+}
+
+/** `/namespace/name`, in the given namespace unless the name has one. */
+export function qualified(namespace: string, name: string): string {
+  return name.startsWith('/') ? name : `/${namespace}/${name}`;
+}
+
+/** Annotations as declared, and whose project they are of. */
+export function declaredAnnotations(declared: JsonMap, { managed }: { managed?: JsonMap }): JsonMap {
+  const annotations = asMap(interpolateAll(asMap(declared.get('annotations'))));
+  return managed ? new Map([...annotations, ['whisk-managed', managed]]) : annotations;
 }

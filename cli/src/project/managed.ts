@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { valueOf } from '../args/parameters.js';
-import { annotationsOf } from '../commands/lists.js';
+import { annotationsOf, feedOf, valueOf } from '../args/parameters.js';
 import { asList, asMap, type Json, type JsonMap } from '../json/json.js';
+import { removeTrigger, undeploy, type Removable } from './deploy.js';
 import { find, listAll, memberText, removeIfThere, routes, type Deployer } from './deployer.js';
 import type { PlannedDependency } from './plan.js';
-import { removeTrigger, undeploy, type Removable } from './undeploy.js';
 
 const managedKey = 'whisk-managed';
 
@@ -24,7 +23,7 @@ export function managedAnnotation(projectName: string, file: string): JsonMap {
   ]);
 }
 
-/** What an entity's annotation says about its project; empty if it is in none. */
+/** An entity's annotation about its project; empty if it belongs to none. */
 function managedBy(entity: JsonMap): JsonMap {
   return asMap(valueOf(annotationsOf(entity), managedKey));
 }
@@ -60,13 +59,7 @@ export async function removeGone(deployer: Deployer, managed: JsonMap): Promise<
   }
 }
 
-/** The feed that an entity's annotation names; empty if there is none. */
-export function feedOf(entity: JsonMap): string {
-  const feed = valueOf(annotationsOf(entity), 'feed');
-  return typeof feed === 'string' ? feed : '';
-}
-
-/** What is on the platform under a project's name. */
+/** Entities on the platform under a project's name. */
 export async function projectAssets(deployer: Deployer, projectName: string): Promise<Removable> {
   const own = async (collection: string): Promise<JsonMap[]> =>
     (await listAll(deployer, collection)).filter((entity) => isOf(entity, projectName));
@@ -110,7 +103,7 @@ async function dependentProjects(deployer: Deployer, projectName: string): Promi
   return [...new Set(projects)];
 }
 
-/** What `projectDeps` says about projects in other folders: whose package is used, and its own annotation. */
+/** The entries of `projectDeps` about projects in other folders: whose package is used, and its own annotation. */
 export async function dependencyAnnotations(
   deployer: Deployer,
   dependencies: Map<string, PlannedDependency>,

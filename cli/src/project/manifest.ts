@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import type { Node } from 'yaml';
-import { messageOf } from '../errors.js';
-import { asMap, asText, type JsonMap } from '../json/json.js';
-import { fileError } from './errors.js';
-import { readDocument, SchemaError, type Source } from './schema.js';
+import { basename } from 'node:path';
+import type { Node, YAMLMap } from 'yaml';
+import { messageOf, WskError } from '../errors.js';
+import { toJson } from '../files.js';
+import { asMap, asText, type Json, type JsonMap } from '../json/json.js';
 
 /** A manifest or a deployment file. */
 export interface Manifest {
@@ -59,3 +59,199 @@ async function decode(source: string, file: string): Promise<JsonMap> {
 export function textOf(map: JsonMap, member: string): string {
   return asText(map.get(member));
 }
+
+/** Kinds of mistakes in a project's files, named as by OpenWhisk's wskdeploy. */
+type FileErrorType =
+  | 'ERROR_FILE_READ_ERROR'
+  | 'ERROR_MANIFEST_FILE_NOT_FOUND'
+  | 'ERROR_YAML_FILE_FORMAT_ERROR'
+  | 'ERROR_YAML_INVALID_RUNTIME'
+  | 'ERROR_YAML_PARSER_ERROR';
+
+/** A mistake in a project's files; the form is wskdeploy's, less the line of its own source that it begins with. */
+export function fileError(type: FileErrorType, file: string, message: string): WskError {
+  return bareError(`[${type}]: File: [${basename(file)}]: ${message}\n`);
+}
+
+/** A message that is printed as it is; the exit code is 1. */
+export function bareError(message: string): WskError {
+  return new WskError(message, { showPrefix: false });
+}
+
+/** Reads one node of a YAML document; `where` is what messages call it. */
+type Read = (node: Node | null, where: string, document: Source) => Json;
+
+/** Functions of the YAML library, which is loaded late, and of the document that reading needs. */
+interface Source {
+  isMap(node: unknown): node is YAMLMap<Node, Node | null>;
+  isScalar(node: unknown): node is Node & { source?: string; value: unknown };
+  isSeq(node: unknown): node is Node & { items: (Node | null)[] };
+  resolve(node: Node | null): Node | null;
+  toPlain(node: Node): unknown;
+  lineOf(node: Node): number;
+}
+
+/** A part of a manifest that is not what it should be. */
+class SchemaError extends Error {}
+
+function fail(node: Node, document: Source, message: string): never {
+  throw new SchemaError(`line ${document.lineOf(node)}: ${message}`);
+}
+
+/** Text as it is written: `1.0` and `yes` stay what they are. */
+const text: Read = (node, where, document) => {
+  if (node === null) return '';
+  if (!document.isScalar(node)) return fail(node, document, `${where} must be text`);
+  return typeof node.value === 'string' ? node.value : (node.source ?? '');
+};
+
+const any: Read = (node, _, document) => (node === null ? null : toJson(document.toPlain(node)));
+
+const bool: Read = (node, where, document) => {
+  const value = any(node, where, document);
+  if (node === null || value === null) return false;
+  return typeof value === 'boolean' ? value : fail(node, document, `${where} must be true or false`);
+};
+
+const int: Read = (node, where, document) => {
+  const value = any(node, where, document);
+  if (node === null || value === null) return null;
+  return Number.isSafeInteger(value) ? value : fail(node, document, `${where} must be a whole number`);
+};
+
+const list =
+  (read: Read): Read =>
+  (node, where, document) => {
+    if (node === null) return [];
+    if (!document.isSeq(node)) return fail(node, document, `${where} must be a list`);
+    return node.items.map((item) => read(document.resolve(item), where, document));
+  };
+
+function members(node: Node | null, where: string, document: Source): [string, Node, Node | null][] {
+  const isNull = node === null || (document.isScalar(node) && node.value === null);
+  if (isNull) return [];
+  if (!document.isMap(node)) return fail(node, document, `${where} must have members`);
+  return node.items.map(({ key, value }) => [text(key, where, document) as string, key, document.resolve(value)]);
+}
+
+/** Any names, each with the same kind of value. */
+const mapOf =
+  (read: Read): Read =>
+  (node, where, document) =>
+    new Map(members(node, where, document).map(([name, , value]) => [name, read(value, `'${name}'`, document)]));
+
+/** These members and no others, so that a misspelt one does not go unnoticed. */
+const record =
+  (fields: Record<string, Read>): Read =>
+  (node, where, document) => {
+    const result: JsonMap = new Map();
+    for (const [name, key, value] of members(node, where, document)) {
+      const read = Object.hasOwn(fields, name) ? fields[name] : undefined;
+      if (!read) return fail(key, document, `field ${name} not found in ${where}`);
+      result.set(name, read(value, `${name} of ${where}`, document));
+    }
+    return result;
+  };
+
+const inputFields = {
+  type: text,
+  description: text,
+  value: any,
+  required: bool,
+  default: any,
+  status: text,
+  schema: any,
+};
+
+/** `name: value` becomes `{value}`; the long form, recognised by its members, stays and is marked `multiline`. */
+const input: Read = (node, where, document) => {
+  const isLong =
+    node !== null && document.isMap(node) && members(node, where, document).every(([name]) => name in inputFields);
+  if (!isLong) return new Map([['value', any(node, where, document)]]);
+  return (record(inputFields)(node, where, document) as JsonMap).set('multiline', true);
+};
+
+const inputs = mapOf(input);
+const annotations = mapOf(any);
+
+const action = record({
+  name: text,
+  location: text,
+  version: text,
+  function: text,
+  code: text,
+  runtime: text,
+  namespace: text,
+  credential: text,
+  exposedUrl: text,
+  'web-export': text,
+  web: text,
+  main: text,
+  docker: text,
+  native: bool,
+  conductor: bool,
+  limits: record({
+    timeout: int,
+    memorySize: int,
+    logSize: int,
+    concurrentActivations: int,
+    userInvocationRate: int,
+    codeSize: int,
+    parameterSize: int,
+  }),
+  inputs,
+  outputs: inputs,
+  description: text,
+  annotations,
+  include: list(list(text)),
+  exclude: list(text),
+});
+
+const trigger = record({
+  feed: text,
+  namespace: text,
+  credential: text,
+  inputs,
+  name: text,
+  description: text,
+  annotations,
+  source: text,
+});
+
+const onePackage = record({
+  name: text,
+  version: text,
+  license: text,
+  public: bool,
+  repositories: list(record({ url: text, description: text, credential: text })),
+  dependencies: mapOf(record({ version: text, location: text, inputs, annotations })),
+  namespace: text,
+  credential: text,
+  apiHost: text,
+  apigwAccessToken: text,
+  actions: mapOf(action),
+  triggers: mapOf(trigger),
+  feeds: any,
+  rules: mapOf(record({ trigger: text, action: text, rule: text, name: text, description: text, annotations })),
+  inputs,
+  sequences: mapOf(record({ actions: text, web: text, annotations })),
+  description: text,
+  annotations,
+  apis: mapOf(mapOf(mapOf(mapOf(record({ method: text, response: text }))))),
+});
+
+/** `manifest.yaml`, and `deployment.yaml` too. */
+const readDocument = record({
+  project: record({
+    name: text,
+    namespace: text,
+    credential: text,
+    apiHost: text,
+    apigwAccessToken: text,
+    version: text,
+    packages: mapOf(onePackage),
+    inputs,
+    config: text,
+  }),
+  packages: mapOf(onePackage),
+});

@@ -1,4 +1,6 @@
-import type { JsonMap } from '../json/json.js';
+import { asMap, stringify, type Json, type JsonMap } from '../json/json.js';
+import { interpolateAll } from './inputs.js';
+import { fileError, textOf, type Manifest } from './manifest.js';
 import type { Repository } from './repository.js';
 
 /** Everything that a project's files describe, ready to be sent. Parameters and annotations are maps by name. */
@@ -74,7 +76,7 @@ export interface PlannedApi {
   responseType: string;
 }
 
-/** What a route is called in messages. */
+/** A route's name in messages. */
 export function apiLabel({ apiName, basePath, path, verb }: PlannedApi): string {
   return `${apiName} ${basePath}${path} ${verb}`;
 }
@@ -87,4 +89,94 @@ export function isDefaultPackage(name: string): boolean {
 /** An action's name with its package, if it is in one. */
 export function pathOf(packageName: string, actionName: string): string {
   return isDefaultPackage(packageName) ? actionName : `${packageName}/${actionName}`;
+}
+
+/** The plan as text, for `--preview`. */
+export function describePlan(plan: Plan): string {
+  const lines = ['Packages:'];
+  for (const { name, parameters, annotations, dependencies, actions } of plan.packages.values()) {
+    lines.push(`Name: ${name}`, ...values('bindings', parameters), ...values('annotation', annotations));
+    for (const [label, { location }] of dependencies) {
+      lines.push(`  * dependency: ${label}`, `    location: ${location}`);
+    }
+    lines.push('');
+    for (const action of [...actions.values()].filter(({ isSequence }) => !isSequence)) {
+      lines.push(`  * action: ${action.name}`, ...values('bindings', action.parameters));
+      lines.push(...values('annotation', action.annotations));
+    }
+    lines.push('');
+    for (const sequence of [...actions.values()].filter(({ isSequence }) => isSequence)) {
+      lines.push(`  * sequence: ${sequence.name}`, ...values('annotation', sequence.annotations));
+    }
+    lines.push('');
+  }
+  lines.push('Triggers:');
+  for (const { name, parameters, annotations } of plan.triggers.values()) {
+    lines.push(`* trigger: ${name}`, ...values('bindings', parameters), ...values('annotation', annotations));
+  }
+  lines.push('', 'Rules');
+  for (const { name, trigger, action, annotations } of plan.rules.values()) {
+    lines.push(`* rule: ${name}`, ...values('annotation', annotations));
+    lines.push(`    - trigger: ${trigger}`, `    - action: ${action}`);
+  }
+  return `${lines.join('\n')}\n\n`;
+}
+
+function values(title: string, map: JsonMap): string[] {
+  return [`    ${title}: `, ...[...map].map(([name, value]) => `        - ${name} : ${shown(title, value)}`)];
+}
+
+function shown(title: string, value: Json): string {
+  return title === 'annotation' && typeof value === 'string' ? value : stringify(value, 2);
+}
+
+/** The parts of a plan that a deployment file can change. */
+interface Changeable {
+  parameters: JsonMap;
+  annotations: JsonMap;
+}
+
+/**
+ * Puts a deployment file's inputs and annotations over those of the plan; the command line's values stay on top.
+ * @throws WskError if the file is about another project.
+ */
+export function applyDeployment(
+  plan: Plan,
+  manifest: Manifest,
+  deployment: Manifest,
+  commandLine: JsonMap,
+  warn: (message: string) => void,
+): void {
+  const [own, theirs] = [textOf(manifest.project, 'name'), textOf(deployment.project, 'name')];
+  if (manifest.inProject && deployment.inProject && own !== '' && own !== theirs) {
+    const message = `The project named [${theirs}] in deployment file [${deployment.file}] does not match the name [${own}] in manifest file [${manifest.file}].`;
+    throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', manifest.file, message);
+  }
+  const change = (kind: string, name: string, target: Changeable | undefined, declared: JsonMap): void => {
+    if (target) bind(target, declared, commandLine);
+    else warn(`The ${kind} [${name}] in the deployment file was not found in the manifest file.\n`);
+  };
+  for (const [name, declared] of deployment.packages) {
+    const planned = plan.packages.get(name);
+    change('package', name, planned, declared);
+    for (const [actionName, action] of asMap(declared.get('actions'))) {
+      change('action', actionName, planned?.actions.get(actionName), asMap(action));
+    }
+    for (const [triggerName, trigger] of asMap(declared.get('triggers'))) {
+      change('trigger', triggerName, plan.triggers.get(triggerName), asMap(trigger));
+    }
+  }
+}
+
+function bind(target: Changeable, declared: JsonMap, commandLine: JsonMap): void {
+  for (const [name, input] of asMap(declared.get('inputs'))) {
+    const given = commandLine.get(name) ?? asMap(input).get('value') ?? asMap(input).get('default') ?? null;
+    target.parameters.set(name, interpolateAll(given));
+  }
+  for (const [name, value] of asMap(declared.get('annotations'))) target.annotations.set(name, interpolateAll(value));
+}
+
+/** `package/action` for an action that is named alone. */
+export function inPackage(action: string, packageName: string): string {
+  return action.includes('/') || isDefaultPackage(packageName) ? action : `${packageName}/${action}`;
 }

@@ -2,23 +2,19 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { mergeObjects } from '../args/parameters.js';
 import { ownNamespace } from '../args/qualified-name.js';
-import type { CommandContext } from '../commands/command.js';
+import type { CommandContext } from '../command.js';
 import { messageOf } from '../errors.js';
 import type { Json, JsonMap } from '../json/json.js';
 import { loadSettings, type Settings } from '../settings.js';
 import { stderr, stdout } from '../terminal.js';
 import { compose, type ComposeOptions } from './compose.js';
-import { deploy, putBinding, putPackage } from './deploy.js';
-import { applyDeployment } from './deployment.js';
+import { deploy, putBinding, putPackage, undeploy } from './deploy.js';
 import { clientError, type Deployer } from './deployer.js';
-import { bareError, fileError } from './errors.js';
 import { dependencyAnnotations, managedAnnotation, removeGone } from './managed.js';
-import { readManifest, textOf, type Manifest } from './manifest.js';
-import type { Plan, PlannedDependency } from './plan.js';
-import { describePlan } from './preview.js';
+import { bareError, fileError, readManifest, textOf, type Manifest } from './manifest.js';
+import { applyDeployment, describePlan, type Plan, type PlannedDependency } from './plan.js';
 import { downloadRepository, repositoryFolder } from './repository.js';
 import { fetchRuntimes } from './runtimes.js';
-import { undeploy } from './undeploy.js';
 
 /** A project's files, and what their plan is made with. */
 export interface Project {

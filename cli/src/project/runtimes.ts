@@ -1,5 +1,52 @@
+// Runtime families by the extension of code files, as in OpenWhisk's wsk and wskdeploy, and the platform's kinds.
 import type { Client } from '../client/client.js';
 import { asList, asMap, asText } from '../json/json.js';
+
+/** The tools of OpenWhisk whose rules the commands follow: `wsk action` those of wsk, `wsk project` those of wskdeploy. */
+type Tool = 'wsk' | 'wskdeploy';
+
+interface CodeExtension {
+  /** Without its dot. */
+  extension: string;
+  family: string;
+  /** Such files are sent in base64. */
+  isBinary?: true;
+  /** The only tool that knows the extension; absent: both do. */
+  only?: Tool;
+}
+
+const codeExtensions: readonly CodeExtension[] = [
+  { extension: 'js', family: 'nodejs' },
+  { extension: 'py', family: 'python' },
+  { extension: 'swift', family: 'swift' },
+  { extension: 'php', family: 'php' },
+  { extension: 'java', family: 'java', only: 'wskdeploy' },
+  { extension: 'jar', family: 'java', isBinary: true },
+  { extension: 'rb', family: 'ruby' },
+  { extension: 'rs', family: 'rust' },
+  { extension: 'go', family: 'go' },
+  { extension: 'cs', family: 'dotnet', only: 'wskdeploy' },
+  { extension: 'balx', family: 'ballerina', isBinary: true, only: 'wsk' },
+];
+
+function knownTo(tool: Tool): CodeExtension[] {
+  return codeExtensions.filter(({ only }) => only === undefined || only === tool);
+}
+
+/** The family that a tool takes files of this extension (without its dot) for; undefined if it knows none. */
+export function familyForExtension(tool: Tool, extension: string): string | undefined {
+  return knownTo(tool).find((one) => one.extension === extension)?.family;
+}
+
+/** The extension, without its dot, that a tool gives code of a family: the first of the table; undefined if it knows none. */
+export function extensionForFamily(tool: Tool, family: string): string | undefined {
+  return knownTo(tool).find((one) => one.family === family)?.extension;
+}
+
+/** Whether a tool sends files of this extension (without its dot) in base64. */
+export function isBinaryExtension(tool: Tool, extension: string): boolean {
+  return extension === 'zip' || knownTo(tool).some((one) => one.extension === extension && one.isBinary === true);
+}
 
 /** The runtimes that the platform offers. */
 export interface Runtimes {
@@ -8,19 +55,6 @@ export interface Runtimes {
   /** The default kind of each family. */
   defaults: Map<string, string>;
 }
-
-const familyOfExtension: Record<string, string> = {
-  js: 'nodejs',
-  py: 'python',
-  swift: 'swift',
-  php: 'php',
-  java: 'java',
-  jar: 'java',
-  rb: 'ruby',
-  rs: 'rust',
-  go: 'go',
-  cs: 'dotnet',
-};
 
 /** Asks the platform. */
 export async function fetchRuntimes(client: Client): Promise<Runtimes> {
@@ -40,13 +74,13 @@ export async function fetchRuntimes(client: Client): Promise<Runtimes> {
 
 /** The default kind for a file extension without its dot; undefined if there is none. */
 export function kindForExtension({ defaults }: Runtimes, extension: string): string | undefined {
-  const family = familyOfExtension[extension];
+  const family = familyForExtension('wskdeploy', extension);
   return family === undefined ? undefined : defaults.get(family);
 }
 
 /** Whether a kind runs files of this extension. */
 export function isKindOf({ kinds }: Runtimes, extension: string, kind: string): boolean {
-  return (kinds.get(familyOfExtension[extension] ?? '') ?? []).includes(kind);
+  return (kinds.get(familyForExtension('wskdeploy', extension) ?? '') ?? []).includes(kind);
 }
 
 /** Whether the platform has this kind at all. */
@@ -62,5 +96,5 @@ export function allKinds({ kinds }: Runtimes): string[] {
 /** The extension of source files of a kind, without its dot; empty if none is known. */
 export function extensionForKind(kind: string): string {
   const [family = ''] = kind.split(':');
-  return Object.keys(familyOfExtension).find((extension) => familyOfExtension[extension] === family) ?? '';
+  return extensionForFamily('wskdeploy', family) ?? '';
 }

@@ -1,14 +1,25 @@
 import { WskError } from '../errors.js';
-import { dataFolderOf, isLoopback, readOperatorKey } from '../operator-key.js';
-import { defaultApiVersion, propertiesFile, readProperties, type Settings } from '../settings.js';
-import { createAdminClient } from './admin-client.js';
-import { parseGiven, takeOptions, UsageError, usageOf, type OptionSpec } from './arguments.js';
-import { exitCodes, type AdminCommand } from './command.js';
-import { dataCommands } from './data-commands.js';
-import { limitsCommands } from './limits-commands.js';
-import { refusedCommands } from './refused-commands.js';
-import { retireCommands } from './retire-commands.js';
-import { userCommands } from './user-commands.js';
+import {
+  dataFolderOf,
+  defaultApiVersion,
+  isLoopback,
+  propertiesFile,
+  readOperatorKey,
+  readProperties,
+  type Settings,
+} from '../settings.js';
+import {
+  createAdminClient,
+  exitCodes,
+  parseGiven,
+  takeOptions,
+  UsageError,
+  usageOf,
+  type AdminCommand,
+  type OptionSpec,
+} from './command.js';
+import { limitsCommands, userCommands } from './user-commands.js';
+import { dataCommands, refusedCommands, retireCommands } from './platform-commands.js';
 
 const commands: readonly AdminCommand[] = [
   ...userCommands,
@@ -44,7 +55,7 @@ function settingsFrom(values: Map<string, unknown>, environment: NodeJS.ProcessE
   return {
     apiHost: apiHost.replace(/\/+$/, ''),
     apiVersion: defaultApiVersion,
-    auth: given ?? keptKey(apiHost, environment) ?? properties.get('AUTH') ?? '',
+    auth: given ?? localOperatorKey(apiHost, environment) ?? properties.get('AUTH') ?? '',
     cert: properties.get('CERT') ?? '',
     key: properties.get('KEY') ?? '',
     insecure: values.get('insecure') === true,
@@ -54,7 +65,7 @@ function settingsFrom(values: Map<string, unknown>, environment: NodeJS.ProcessE
 }
 
 /** The operator's key that this machine's standalone server keeps, if the request goes there and the key may be read. */
-function keptKey(apiHost: string, environment: NodeJS.ProcessEnv): string | undefined {
+function localOperatorKey(apiHost: string, environment: NodeJS.ProcessEnv): string | undefined {
   if (!isLoopback(apiHost)) return undefined;
   try {
     return readOperatorKey(dataFolderOf(environment));

@@ -1,14 +1,13 @@
 import type { Delivery, MessageBus, Subscription } from '../bus/message-bus.js';
 import type { ActivationMessage } from '../messages.js';
-import { readActivationMessage } from '../messages-codec.js';
-import { ShortLivedMap } from '../short-lived-map.js';
-import { RecentIds } from './recent-ids.js';
+import { readActivationMessage } from '../messages.js';
+import { ShortLivedMap, RecentIds } from '../short-lived-map.js';
 
 /** Told of each activation once per life, however often its message comes. */
 export interface FeedHandler {
-  /** A message that nobody had before. `done` is called once the activation's record is durable. */
+  /** A message that was not delivered before. `done` is called once the activation's record is durable. */
   accept(message: ActivationMessage, done: () => void): void;
-  /** A message that an earlier life of this consumer may have had. */
+  /** A message that an earlier process of this consumer may have had. */
   recover(message: ActivationMessage, done: () => void): void;
   /** A message that is no activation, and is skipped. */
   malformed(offset: number, reason: string): void;
@@ -67,7 +66,7 @@ export class ActivationFeed {
     return this.inFlight.values().map((deliveries) => deliveries[0]?.message as unknown as ActivationMessage);
   }
 
-  /** The message that came last for an activation in hand, of those that no earlier life may have had. */
+  /** The message that came last for an activation in hand, of those that no earlier process may have had. */
   latest(activationId: string): ActivationMessage | undefined {
     const fresh = this.inFlight.get(activationId)?.findLast(({ redelivered }) => !redelivered);
     return fresh?.message as unknown as ActivationMessage | undefined;

@@ -1,10 +1,13 @@
+import { Counter, Gauge } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { ArtifactStore, StoredDocument } from '../store/artifact-store.js';
-import { StoreRefusedError } from '../store/store-error.js';
+import { StoreRefusedError } from '../store/artifact-store.js';
 import { sleep } from '../system/clock.js';
 import type { Clock } from '../system/clock.js';
 import type { Logger } from '../logging.js';
-import { approximateBytes, smallerRecord } from './record-size.js';
+import { approximateBytes, smallerRecord } from './record-policy.js';
 import { RefusedRecords, standInRecords } from './refused-records.js';
+import type { RecordExpiry } from './record-expiry.js';
 
 /** How records are gathered. */
 export interface RecordWriterOptions {
@@ -42,7 +45,7 @@ interface Entry {
 }
 
 /**
- * Writes activation records in batches, one after the other. A write that fails is tried again, ever more slowly and with
+ * Writes activation records in batches, one after the other. A write that fails is tried again with growing delays and
  * half the records, until the writer is closed; one that the store refuses for what it is, is tried apart from the others,
  * without its logs or result where it is too large. A record that is refused for good is set aside (RefusedRecords), and one
  * without its contents is stored in its place. Nothing is dropped: what ends with a record begins once there is `room`,
@@ -275,4 +278,50 @@ export class RecordWriter {
     this.waiting = [];
     for (const resolve of waiting) resolve();
   }
+}
+
+/**
+ * Shows in `registry` what waits for the store, as `gpuwhisk_<part>_records_pending` and `..._pending_bytes`, and what the store
+ * refused for good, as `gpuwhisk_<part>_records_refused_total`.
+ */
+export function showRecords(registry: Registry, part: string, records: RecordWriter): void {
+  const gauge = (name: string, help: string, value: () => number): void => {
+    registry.removeSingleMetric(name);
+    registry.registerMetric(
+      new Gauge({
+        name,
+        help,
+        registers: [],
+        collect() {
+          this.set(value());
+        },
+      }),
+    );
+  };
+  const name = `gpuwhisk_${part}_records_pending`;
+  gauge(name, 'Activation records that are not stored yet', () => records.pending);
+  gauge(`${name}_bytes`, 'What they take, about', () => records.pendingBytes);
+  const refused = 'Activation records that the store refuses for good, and that were set aside';
+  counter(registry, `gpuwhisk_${part}_records_refused_total`, refused, () => records.refused);
+}
+
+/** Shows in `registry` how many records were removed, as `gpuwhisk_controller_records_expired_total`. */
+export function showExpiry(registry: Registry, expiry: RecordExpiry): void {
+  const help = 'Activation records that have expired and were removed';
+  counter(registry, 'gpuwhisk_controller_records_expired_total', help, () => expiry.removed);
+}
+
+function counter(registry: Registry, name: string, help: string, value: () => number): void {
+  registry.removeSingleMetric(name);
+  registry.registerMetric(
+    new Counter({
+      name,
+      help,
+      registers: [],
+      collect() {
+        this.reset();
+        this.inc(value());
+      },
+    }),
+  );
 }

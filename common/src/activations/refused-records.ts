@@ -4,7 +4,7 @@ import type { Logger } from '../logging.js';
 import type { ArtifactStore, StoredDocument } from '../store/artifact-store.js';
 import { DocumentConflictError, NoDocumentError } from '../store/artifact-store.js';
 import type { Clock } from '../system/clock.js';
-import { approximateBytes } from './record-size.js';
+import { approximateBytes } from './record-policy.js';
 
 /** In database `gpu`: the prefix, and the id of the record. */
 const prefix = 'refused-record/';

@@ -35,7 +35,7 @@ export class LogBehindError extends Error {
 export interface AppendLog {
   /**
    * Appends and returns the entry's position at once. It goes out with its group: at the end of this turn of the
-   * event loop if somebody waits for it, else within about 20 ms. Throws LogFailedError, LogBehindError.
+   * event loop if a caller waits for it, else within about 20 ms. Throws LogFailedError, LogBehindError.
    */
   append(stream: string, payload: Uint8Array | string): number;
   /** Resolves when the entry at `position` and all before it would survive a power loss; rejects if they cannot. */

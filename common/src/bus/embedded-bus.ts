@@ -2,12 +2,10 @@ import type { Clock, Timer } from '../system/clock.js';
 import type { JsonObject } from '../json.js';
 import type { AppendLog, LogEntry } from './append-log.js';
 import { LogBehindError } from './append-log.js';
-import type { Checkpoint } from './checkpoint.js';
-import { dropFinished, restoreGroups, takeCheckpoint } from './checkpoint.js';
+import type { Checkpoint, PendingMessage } from './topic.js';
+import { dropFinished, restoreGroups, takeCheckpoint, Topic, messageOf } from './topic.js';
 import type { ConsumerOptions, Delivery, MessageBus, Receipt, Subscription, TopicOptions } from './message-bus.js';
 import { TopicFullError } from './message-bus.js';
-import type { PendingMessage } from './topic.js';
-import { Topic, messageOf } from './topic.js';
 
 const messageStream = 'bus.topic.';
 const carriedStream = 'bus.again.';
@@ -18,7 +16,7 @@ const checkpointMs = 15;
 /** While the log takes nothing that is tried so often, ms. */
 const checkpointRetryMs = 1000;
 
-/** What an embedded bus is made of. */
+/** Dependencies of an embedded bus. */
 export interface EmbeddedBusOptions {
   clock: Clock;
   /** Bytes of log that unfinished messages may hold back; those further behind are appended again. */
@@ -61,7 +59,7 @@ export class EmbeddedBus implements MessageBus {
 
   constructor(private readonly options: EmbeddedBusOptions) {}
 
-  /** Takes an entry of an earlier life; false if it belongs to another user of the log. */
+  /** Takes an entry of an earlier process; false if it belongs to another user of the log. */
   restore(entry: LogEntry): boolean {
     const { stream, position, payload } = entry;
     if (stream.startsWith(messageStream)) {
@@ -78,7 +76,7 @@ export class EmbeddedBus implements MessageBus {
     return true;
   }
 
-  /** Starts the present life on `log`, after all entries were restored. */
+  /** Starts writing to `log`, after all entries were restored. */
   open(log: AppendLog): void {
     this.log = log;
     for (const [name, groups] of Object.entries(this.recovered)) restoreGroups(this.topic(name), groups);

@@ -1,15 +1,21 @@
+// The append log in files of one folder, and the groups of entries that are written at once.
 import type { Clock, Timer } from '../system/clock.js';
 import type { Disk, DiskFile } from '../system/disk.js';
 import type { Random } from '../system/random.js';
 import type { AppendLog, LogDamage, LogEntry } from './append-log.js';
 import { LogBehindError, LogFailedError } from './append-log.js';
-import { encodeFileHeader, entryHeaderBytes, fileHeaderBytes, markBytes, maxBodyBytes } from './log-format.js';
-import type { Group } from './log-group.js';
-import { GroupBuilder, makeOutcome } from './log-group.js';
+import {
+  encodeFileHeader,
+  entryHeaderBytes,
+  fileHeaderBytes,
+  markBytes,
+  maxBodyBytes,
+  writeEntry,
+} from './log-format.js';
 import type { Segment } from './log-recovery.js';
 import { recoverFolder, segmentName } from './log-recovery.js';
 
-/** Entries that nobody waits for are written and synced after this time, ms. */
+/** Entries without a waiting caller are written and synced after this time, ms. */
 const lazyMs = 20;
 /** After a failure it is tried so often whether the log can be written again, ms. */
 const repairMs = 1000;
@@ -21,7 +27,7 @@ export interface AppendLogOptions {
   folder: string;
   clock: Clock;
   random: Random;
-  /** Sees every readable entry of earlier lives, in order, before the log opens. */
+  /** Sees every readable entry of earlier processes, in order, before the log opens. */
   onEntry: (entry: LogEntry) => void;
   /** Told of what did not work and does no harm: a file that could not be removed or cut. */
   onWarning?: (warning: Error) => void;
@@ -32,7 +38,7 @@ export interface AppendLogOptions {
 }
 
 /**
- * Opens the log in `folder`, reading what earlier lives left. Damage is skipped and listed, and never keeps the
+ * Opens the log in `folder`, reading the entries of earlier processes. Damage is skipped and listed, and never keeps the
  * log from opening; only a folder that cannot be listed or made does.
  */
 export async function openAppendLog(options: AppendLogOptions): Promise<{ log: AppendLog; damage: LogDamage[] }> {
@@ -100,10 +106,10 @@ class FileLog implements AppendLog {
     if (this.failure) return Promise.reject(this.failure);
     if (position >= this.nextPosition) return Promise.reject(new RangeError(`no entry has position ${position} yet`));
     if (this.writing && position <= this.writing.lastPosition) {
-      return (this.writing.outcome ??= makeOutcome()).promise;
+      return (this.writing.deferred ??= newDeferred()).promise;
     }
     this.hurry();
-    return (this.gathered.outcome ??= makeOutcome()).promise;
+    return (this.gathered.deferred ??= newDeferred()).promise;
   }
 
   oldestWithin(bytes: number): number {
@@ -155,7 +161,7 @@ class FileLog implements AppendLog {
     if (!this.writing && !this.failure && this.gathered.bytes > 0) this.flushed = this.flush();
   }
 
-  /** Writes and syncs group after group while somebody waits, then leaves the rest to the timer. */
+  /** Writes and syncs group after group while a caller waits, then leaves the rest to the timer. */
   private async flush(): Promise<void> {
     do {
       const group = (this.writing = this.gathered.take());
@@ -167,8 +173,8 @@ class FileLog implements AppendLog {
       }
       this.writing = undefined;
       this.gathered.recycle();
-      group.outcome?.resolve();
-    } while (this.gathered.outcome);
+      group.deferred?.resolve();
+    } while (this.gathered.deferred);
     if (this.gathered.bytes > 0) this.scheduled = this.options.clock.setTimer(lazyMs, () => this.startFlush());
   }
 
@@ -181,14 +187,14 @@ class FileLog implements AppendLog {
   }
 
   /**
-   * After a failed write or sync nobody knows what is on disk behind what was synced. Nothing more is taken, and whoever waits is
+   * After a failed write or sync it is not known which unsynced entries are on disk. No more is taken, and waiting callers are
    * told so; but what was appended is kept, since others may have acted on it, and goes out once the log can be written.
    */
   private fail(cause: Error, group: Group): void {
     this.failure = new LogFailedError(`the log cannot be written: ${cause.message}`, { cause });
     this.writing = undefined;
     this.unwritten = this.gathered.bytes > 0 ? [group, this.gathered.take()] : [group];
-    for (const each of this.unwritten) each.outcome?.reject(this.failure);
+    for (const each of this.unwritten) each.deferred?.reject(this.failure);
     this.repairLater();
   }
 
@@ -269,5 +275,94 @@ class FileLog implements AppendLog {
       }
       this.segments.shift();
     }
+  }
+}
+
+const chunkBytes = 256 * 1024;
+
+/** A promise with its handles; made only when a caller waits. */
+interface Deferred {
+  promise: Promise<void>;
+  resolve: () => void;
+  reject: (error: Error) => void;
+}
+
+/** Entries that go out in one write. */
+interface Group {
+  chunks: Uint8Array[];
+  bytes: number;
+  firstPosition: number;
+  lastPosition: number;
+  /** Settled with the group; undefined if no caller waits. */
+  deferred: Deferred | undefined;
+}
+
+/** A promise that is settled from outside. */
+function newDeferred(): Deferred {
+  let resolve!: () => void;
+  let reject!: (error: Error) => void;
+  const promise = new Promise<void>((onResolve, onReject) => {
+    resolve = onResolve;
+    reject = onReject;
+  });
+  return { promise, resolve, reject };
+}
+
+/** Encodes entries one behind the other into large chunks until the gathered group is taken. */
+class GroupBuilder {
+  private chunk = Buffer.allocUnsafeSlow(chunkBytes);
+  /** Where, in the chunk, the gathered group starts and ends. */
+  private start = 0;
+  private end = 0;
+  private full: Uint8Array[] = [];
+  private fullBytes = 0;
+  private firstPosition = 0;
+  private lastPosition = 0;
+  deferred: Deferred | undefined;
+
+  constructor(private readonly mark: Buffer) {}
+
+  /** Bytes gathered. */
+  get bytes(): number {
+    return this.fullBytes + this.end - this.start;
+  }
+
+  add(position: number, stream: string, streamBytes: number, payload: Uint8Array | string, payloadBytes: number): void {
+    const length = entryHeaderBytes + streamBytes + payloadBytes;
+    if (this.end + length > this.chunk.length) this.nextChunk(length);
+    if (this.bytes === 0) this.firstPosition = position;
+    this.lastPosition = position;
+    this.end = writeEntry(this.chunk, this.end, this.mark, position, stream, streamBytes, payload, payloadBytes);
+  }
+
+  /** Hands over the gathered entries and starts the next group. The group's chunks are not touched until `recycle`. */
+  take(): Group {
+    this.closeChunk();
+    const { firstPosition, lastPosition, deferred } = this;
+    const group = { chunks: this.full, bytes: this.fullBytes, firstPosition, lastPosition, deferred };
+    this.full = [];
+    this.fullBytes = 0;
+    this.deferred = undefined;
+    return group;
+  }
+
+  /** Tells that no group is being written: the chunk's used part may be written over. */
+  recycle(): void {
+    if (this.bytes > 0) return;
+    if (this.chunk.length > chunkBytes) this.chunk = Buffer.allocUnsafeSlow(chunkBytes);
+    this.start = this.end = 0;
+  }
+
+  private nextChunk(atLeast: number): void {
+    this.closeChunk();
+    this.chunk = Buffer.allocUnsafeSlow(Math.max(chunkBytes, atLeast));
+    this.start = this.end = 0;
+  }
+
+  private closeChunk(): void {
+    if (this.end === this.start) return;
+    this.full.push(this.chunk.subarray(this.start, this.end));
+    this.fullBytes += this.end - this.start;
+    this.start = this.end;
   }
 }

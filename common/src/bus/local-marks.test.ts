@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { systemClock } from '../system/clock.js';
 import { systemDisk } from '../system/disk.js';
 import { systemRandom } from '../system/random.js';
-import { LocalMarks } from './local-marks.js';
+import { LocalStartJournal } from './durable.js';
 
 describe('start marks of messages that are kept elsewhere', () => {
   let folder: string;
   let nowMs: number;
   const clock = { ...systemClock, now: () => nowMs };
-  const open = (): Promise<LocalMarks> =>
-    LocalMarks.open({ disk: systemDisk, folder, clock, random: systemRandom, keepMs: 1000 });
+  const open = (): Promise<LocalStartJournal> =>
+    LocalStartJournal.open({ disk: systemDisk, folder, clock, random: systemRandom, keepMs: 1000 });
 
   beforeEach(async () => {
     nowMs = 1_000_000;
@@ -21,7 +21,7 @@ describe('start marks of messages that are kept elsewhere', () => {
 
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  test('are known to the next life until they are forgotten', async () => {
+  test('are known to the next process until they are forgotten', async () => {
     let marks = await open();
     await marks.mark('a')();
     await marks.mark('b')();

@@ -38,7 +38,7 @@ export interface Delivery {
   readonly message: JsonObject;
   /** Length in bytes of the serialised message. */
   readonly bytes: number;
-  /** True if an earlier life of this consumer may have seen it. */
+  /** True if an earlier process of this consumer may have seen it. */
   readonly redelivered: boolean;
   /** The consumer needs the message no more. In any order; twice is once. */
   done(): void;

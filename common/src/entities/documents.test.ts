@@ -1,19 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import type { StoredDocument } from '../store/artifact-store.js';
-import { simulatedStore } from '../store/simulated-store.js';
+import { simulatedStore } from '../testing/simulated-store.js';
 import { systemClock } from '../system/clock.js';
 import { seededRandom } from '../system/random.js';
-import {
-  EntityTypeError,
-  actionDocument,
-  actionToApi,
-  readAction,
-  readActionCode,
-  withCode,
-  withoutCode,
-} from './action-codec.js';
-import { activationDocument, activationResult, activationToApi, readActivation } from './activation-codec.js';
-import { readUserLimits } from './identity-codec.js';
+import { actionDocument, actionToApi, readAction, readActionCode, withCode, withoutCode } from './action.js';
+import { activationDocument, activationResult, activationToApi, readActivation } from './activation.js';
+import { readUserLimits } from './identity.js';
+import { EntityTypeError } from './names.js';
 
 /** Documents as an OpenWhisk of 2024 writes them. */
 const action: StoredDocument = {

@@ -1,7 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '../system/random.js';
-import { codeText, isBase64Code, locateCode, storeCode } from './code-attachment.js';
-import { execBytes, readExecInput, readStoredExec, writeExec } from './exec-codec.js';
+import {
+  codeText,
+  isBase64Code,
+  locateCode,
+  storeCode,
+  execBytes,
+  readExecInput,
+  readStoredExec,
+  writeExec,
+} from './exec-codec.js';
 
 describe('what counts as an archive', () => {
   test.each(['abcd', 'abc=', 'ab==', ' abcd \n', 'ab+/', 'A'.repeat(4_000_000)])('%#', (code) => {

@@ -1,7 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
 import { configSchema } from '../config-schema.js';
-import { formatByteSize, parseByteSize } from './byte-size.js';
-import { boundsFor, defaultLimits, limitsProblem, readActionLimits, resultBoundsFor } from './limits.js';
+import {
+  formatByteSize,
+  parseByteSize,
+  boundsFor,
+  defaultLimits,
+  limitsProblem,
+  readActionLimits,
+  resultBoundsFor,
+} from './limits.js';
 
 const system = configSchema.parse({}).limits;
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { StoredDocument } from '../store/artifact-store.js';
-import { EntityTypeError } from './action-codec.js';
+import { EntityTypeError } from './names.js';
 import { MalformedError } from './malformed.js';
-import { packageDocument, packageToApi, readPackage } from './package-codec.js';
+import { packageDocument, packageToApi, readPackage } from './package.js';
 
 /** Documents as an OpenWhisk of 2024 writes them. */
 const stored: StoredDocument = {

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { JsonValue } from '../json.js';
-import { parametersBytes, readParameters, writeParameters } from './parameters-codec.js';
+import { parametersBytes, readParameters, writeParameters } from './parameters.js';
 
 test('parameters keep their order, and what they carry', () => {
   const given: JsonValue[] = [

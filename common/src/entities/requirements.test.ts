@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { RequirementsError, validateRequirements } from './requirements.js';
+import { RequirementsError, validateRequirements } from './action-annotations.js';
 
 describe('annotation requirements', () => {
   test('names with extras and versions pass, normalised, sorted, once', () => {

@@ -1,9 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
 import type { StoredDocument } from '../store/artifact-store.js';
-import { EntityTypeError } from './action-codec.js';
+import { EntityTypeError } from './names.js';
 import { MalformedError } from './malformed.js';
-import { readRule, ruleDocument, ruleToApi } from './rule-codec.js';
-import { readRuleStatus, readTrigger, triggerDocument, triggerToApi } from './trigger-codec.js';
+import {
+  readRule,
+  ruleDocument,
+  ruleToApi,
+  readRuleStatus,
+  readTrigger,
+  triggerDocument,
+  triggerToApi,
+} from './trigger.js';
 
 /** Documents as an OpenWhisk of 2024 writes them. */
 const trigger: StoredDocument = {

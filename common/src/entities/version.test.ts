@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { JsonValue } from '../json.js';
-import { bumpPatch, readVersion } from './version.js';
+import { bumpPatch, readVersion } from './names.js';
 
 test.each([
   ['0.0.1', '0.0.1'],

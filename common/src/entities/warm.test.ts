@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { readWarm } from './warm.js';
+import { readWarm } from './action-annotations.js';
 
 describe('annotation warm', () => {
   test('is read with its defaults, its imports sorted and without repetition', () => {

@@ -1,7 +1,10 @@
-import type { JobRequest } from './jobs.js';
+// Rules that every job engine follows: attempts, delays, one attempt of a body, and the lease of its resource.
+import type { JobRequest, JobBody } from './jobs.js';
+import type { Clock, Timer } from '../system/clock.js';
+import type { ClusterState, Lease } from '../state/cluster-state.js';
 
 /** What is counted of a job. */
-export interface JobCounts {
+interface JobCounts {
   /** Begun so far, those cut short by a crash included. */
   attempts: number;
   /** How often it gave up its resource, or was stopped with its process. */
@@ -9,7 +12,7 @@ export interface JobCounts {
 }
 
 /** How an attempt ended. */
-export interface AttemptEnd {
+interface AttemptEnd {
   /** What it was rejected with; undefined: it is done. */
   failure: unknown;
   /** It was aborted for no fault of its own. */
@@ -17,7 +20,7 @@ export interface AttemptEnd {
 }
 
 /** What becomes of a job after an attempt: it is over, or comes again after `laterMs` with these counts. */
-export type Verdict = { type: 'done' } | { type: 'failed' } | ({ type: 'again'; laterMs: number } & JobCounts);
+type Verdict = { type: 'done' } | { type: 'failed' } | ({ type: 'again'; laterMs: number } & JobCounts);
 
 /** Times between attempts, ms. */
 export interface RetryTimes {
@@ -80,4 +83,100 @@ export function verdictOf(
 /** Why a job failed, in words. */
 export function reasonOf(failure: unknown): string {
   return failure instanceof Error ? failure.message : String(failure);
+}
+
+/** A job that runs here. */
+export class JobRun {
+  private readonly controller = new AbortController();
+  private interrupted = false;
+
+  constructor(readonly request: JobRequest) {}
+
+  /** Has it given up, for no fault of its own. */
+  interrupt(why: string): void {
+    this.interrupted = true;
+    this.controller.abort(new Error(why));
+  }
+
+  /** Whether it is being given up. */
+  get isInterrupted(): boolean {
+    return this.interrupted;
+  }
+
+  /** Runs the body for the attempt of this number, for `timeoutMs` at most if the body obeys its signal. */
+  async attempt(body: JobBody, attempt: number, clock: Clock, timeoutMs: number): Promise<AttemptEnd> {
+    const { signal } = this.controller;
+    const timer = clock.setBackgroundTimer(timeoutMs, () =>
+      this.controller.abort(new Error(`it took more than ${timeoutMs} ms`)),
+    );
+    let failure: unknown;
+    try {
+      if (this.interrupted) throw signal.reason;
+      const isLast = attempt >= attemptsOf(this.request);
+      await body(structuredClone(this.request.payload), { attempt, isLast, signal });
+    } catch (error) {
+      failure = error ?? new Error('it failed without saying why');
+    } finally {
+      timer.cancel();
+    }
+    return { failure, wasInterrupted: this.interrupted };
+  }
+}
+
+/** What resources are taken with. */
+export interface LeaseOptions {
+  clock: Clock;
+  /** Where resources are taken. */
+  leases: Pick<ClusterState, 'acquireLease' | 'renewLease' | 'releaseLease'>;
+  /** Told of what did not work and is tried again. */
+  onWarning?: (warning: Error) => void;
+}
+
+const leaseTtlMs = 10_000;
+
+/**
+ * Does `work` while `holder` has the resource for itself, and calls `onLost` where it loses it meanwhile. False, and
+ * nothing was done, where another one has it.
+ */
+export async function withResource(
+  options: LeaseOptions,
+  { resource, holder }: { resource: string; holder: string },
+  work: () => Promise<void>,
+  onLost: () => void,
+): Promise<boolean> {
+  const lease = await options.leases.acquireLease(`jobs/${resource}`, holder, leaseTtlMs);
+  if (lease === undefined) return false;
+  const renewal = keep(options, lease, onLost);
+  try {
+    await work();
+  } finally {
+    renewal.cancel();
+    await options.leases.releaseLease(lease);
+  }
+  return true;
+}
+
+/** Renews a lease in time, until it is cancelled or the lease is lost. */
+function keep({ clock, leases, onWarning }: LeaseOptions, lease: Lease, onLost: () => void): Timer {
+  let isOver = false;
+  let timer: Timer;
+  const renewLater = (): void => {
+    timer = clock.setBackgroundTimer(leaseTtlMs / 3, () => void renew());
+  };
+  const renew = async (): Promise<void> => {
+    const isRenewed = await leases.renewLease(lease, leaseTtlMs).catch((error: unknown) => {
+      onWarning?.(error as Error);
+      return false;
+    });
+    if (isOver) return;
+    if (isRenewed) renewLater();
+    else onLost();
+  };
+  renewLater();
+  return {
+    cancel: () => {
+      isOver = true;
+      timer.cancel();
+    },
+  };
 }

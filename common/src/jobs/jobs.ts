@@ -82,7 +82,7 @@ export interface Jobs {
    */
   submit(request: JobRequest): Promise<boolean>;
   /**
-   * Runs jobs of a kind here from now on, those of earlier lives too; until then they wait. A kind has one handler in a
+   * Runs jobs of a kind here from now on, those of earlier processes too; until then they wait. A kind has one handler in a
    * process. Where several processes have one, each job is run by one of them at a time.
    */
   handle(kind: string, options: HandlerOptions, body: JobBody): JobHandler;
@@ -92,6 +92,6 @@ export interface Jobs {
   pending(): Promise<PendingJob[]>;
   /** The last ones that failed, oldest first. */
   failed(): Promise<FailedJob[]>;
-  /** Aborts what runs, waits for its end for a while, and closes; what was not done is done in the next life. */
+  /** Aborts what runs, waits for its end for a while, and closes; unfinished jobs run in the next process. */
   close(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import type { JsonValue } from '../json.js';
 
 /**
  * Calls the default export of a module with `input` in a thread of its own, of low priority on Linux, so that computing
- * keeps nobody waiting, and gives its result. Ends the thread at once where `signal` is aborted. Rejects with what the
+ * delays no request, and gives its result. Ends the thread at once where `signal` is aborted. Rejects with what the
  * module throws, with the reason of the signal, or where the thread needs more memory than it may have.
  */
 export function runInWorker(module: URL, input: JsonValue, signal: AbortSignal, maxHeapMiB = 1024): Promise<JsonValue> {

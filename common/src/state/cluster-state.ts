@@ -72,7 +72,7 @@ export interface ClusterState {
   renewLease(lease: Lease, ttlMs: number): Promise<boolean>;
   /** Gives the lease back; one that is over is no error. */
   releaseLease(lease: Lease): Promise<void>;
-  /** The lease that somebody has now. */
+  /** The lease that is held now. */
   currentLease(name: string): Promise<Lease | undefined>;
 
   /** Sets a row, for `ttlMs` where that is given, and tells those who watch. */

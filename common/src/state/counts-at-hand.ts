@@ -10,7 +10,7 @@ const maxOwed = 10_000;
 
 /**
  * `state`, whose counters and holds are this process's own while it cannot be reached: limits then hold for each process by
- * itself, so that all together let in as many times as much as there are processes. Windows begin anew, holds are known from
+ * itself, so that all together let in as many times as much as there are processes. Windows start empty, holds are known from
  * before; those that end meanwhile are released once it is back (10,000 at most, others end by themselves). `onAway` is told
  * of every answer that came from here.
  */

@@ -1,8 +1,16 @@
 import type { JsonValue } from '../json.js';
 import type { Clock } from '../system/clock.js';
-import type { ClusterState, Lease, RowListener, StateSubscription, WindowCounters } from './cluster-state.js';
+import type {
+  ClusterState,
+  Lease,
+  RowListener,
+  StateSubscription,
+  WindowCounters,
+  Held,
+  Holds,
+} from './cluster-state.js';
 import { StateUnavailableError } from './cluster-state.js';
-import { EmbeddedHolds } from './embedded-holds.js';
+import { ShortLivedMap } from '../short-lived-map.js';
 
 /** The state of a cluster that is this process; counters and holds answer at once. */
 export function embeddedState(clock: Clock): EmbeddedState {
@@ -50,7 +58,7 @@ export class EmbeddedState implements ClusterState {
     this.checkOpen();
     const current = this.leaseNow(name);
     if (current !== undefined && current.holder !== holder) return undefined;
-    // Beyond those of earlier lives of this process too, which took fewer than one a millisecond.
+    // Beyond those of earlier processes of this name too, which took fewer than one a millisecond.
     this.lastEpoch = Math.max(this.lastEpoch + 1, this.clock.now());
     const lease = { name, holder, epoch: this.lastEpoch };
     this.leases.set(name, { lease, expiresMs: this.clock.monotonicMs() + ttlMs });
@@ -168,8 +176,82 @@ class Listeners<News> {
     };
   }
 
-  /** `news` is made anew for each, so that none can change another's. */
+  /** `news` is made for each, so that none can change another's. */
   tell(topic: string, news: () => News): void {
     for (const listener of [...(this.byTopic.get(topic) ?? [])]) listener(news());
+  }
+}
+
+/** The holders of one key. */
+interface Holders {
+  /** Tokens and when their time is over, monotonic ms. */
+  expiries: ShortLivedMap<string, number>;
+  /** No hold is over before this, monotonic ms. */
+  noneOverBeforeMs: number;
+}
+
+/**
+ * Holds in memory. Expired holds are removed by the next call for their key: holding and releasing cost the same
+ * however many hold.
+ */
+class EmbeddedHolds implements Holds {
+  private readonly keys = new ShortLivedMap<string, Holders>();
+
+  constructor(private readonly clock: Clock) {}
+
+  hold(key: string, token: string, ttlMs: number): number {
+    const nowMs = this.clock.monotonicMs();
+    const expiresMs = nowMs + ttlMs;
+    let holders = this.keys.get(key);
+    if (holders === undefined) {
+      holders = { expiries: new ShortLivedMap(), noneOverBeforeMs: expiresMs };
+      this.keys.set(key, holders);
+    } else if (expiresMs < holders.noneOverBeforeMs) {
+      holders.noneOverBeforeMs = expiresMs;
+    }
+    holders.expiries.set(token, expiresMs);
+    this.forgetOver(holders, nowMs);
+    return holders.expiries.size;
+  }
+
+  release(key: string, token: string): void {
+    const holders = this.keys.get(key);
+    if (holders?.expiries.delete(token) && holders.expiries.size === 0) this.keys.delete(key);
+  }
+
+  count(key: string): number {
+    const holders = this.keys.get(key);
+    if (holders === undefined) return 0;
+    this.forgetOver(holders, this.clock.monotonicMs());
+    if (holders.expiries.size === 0) this.keys.delete(key);
+    return holders.expiries.size;
+  }
+
+  tokens(key: string): string[] {
+    return this.count(key) === 0 ? [] : (this.keys.get(key)?.expiries.keys() ?? []);
+  }
+
+  all(): Held[] {
+    const nowMs = this.clock.monotonicMs();
+    return this.keys
+      .keys()
+      .filter((key) => this.count(key) > 0)
+      .flatMap((key) =>
+        (this.keys.get(key)?.expiries.entries() ?? []).map(([token, expiresMs]) => ({
+          key,
+          token,
+          leftMs: expiresMs - nowMs,
+        })),
+      );
+  }
+
+  private forgetOver(holders: Holders, nowMs: number): void {
+    if (nowMs < holders.noneOverBeforeMs) return;
+    let earliestMs = Infinity;
+    for (const [token, expiresMs] of holders.expiries.entries()) {
+      if (expiresMs <= nowMs) holders.expiries.delete(token);
+      else if (expiresMs < earliestMs) earliestMs = expiresMs;
+    }
+    holders.noneOverBeforeMs = earliestMs;
   }
 }

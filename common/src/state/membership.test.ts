@@ -4,15 +4,13 @@ import { seededRandom } from '../system/random.js';
 import { sleep, systemClock } from '../system/clock.js';
 import type { Clock } from '../system/clock.js';
 import type { ClusterState } from './cluster-state.js';
-import { holdName } from './held-name.js';
-import type { HeldName } from './held-name.js';
-import { assignInstanceId, InstanceIdError } from './instance-ids.js';
-import { LifeFence } from './life-fence.js';
+import { holdName, LivenessFence, assignInstanceId, InstanceIdError } from './instance-ids.js';
+import type { HeldName } from './instance-ids.js';
 import { ProcessRegistry } from './process-registry.js';
-import { simulatedStore } from '../store/simulated-store.js';
+import { simulatedStore } from '../testing/simulated-store.js';
 import { embeddedState } from './embedded-state.js';
 import { Membership } from './membership.js';
-import { simulatedState } from './simulated-state.js';
+import { simulatedState } from '../testing/simulated-state.js';
 
 /** A clock whose timers fire when it is moved. */
 function movedClock(): Clock & { move(durationMs: number): Promise<void> } {
@@ -105,7 +103,7 @@ test('a number is never given to another data folder, and a retired one to none'
 
 test('nothing begins after a silence of all engines until the name is confirmed', async () => {
   const clock = movedClock();
-  const fence = new LifeFence(clock, 8000);
+  const fence = new LivenessFence(clock, 8000);
   for (let second = 0; second < 20; second++) {
     await clock.move(1000);
     fence.heard();
@@ -132,7 +130,7 @@ describe('the name of a process', () => {
     const lost: string[] = [];
     const retired = new Set<string>();
     const store = { isAway: false };
-    const fence = new LifeFence(clock, 5000);
+    const fence = new LivenessFence(clock, 5000);
     const logger = createLogger({ level: 'silent' });
     const hold = (holder: string, sort = 'invokers', where: ClusterState = state): Promise<HeldName> =>
       holdName({

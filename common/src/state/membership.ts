@@ -8,12 +8,12 @@ import type { ClusterState } from './cluster-state.js';
 const beatMs = 2000;
 const silentMs = 10_000;
 
-/** What membership is made of. */
+/** Dependencies of membership. */
 export interface MembershipDependencies {
   state: ClusterState;
   clock: Clock;
   logger: Logger;
-  /** Of whom: those of one sort know each other. */
+  /** Kind of members: those of one kind know each other. */
   table: string;
   name: string;
   /** What the others are told. */

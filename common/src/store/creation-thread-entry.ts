@@ -4,11 +4,9 @@ import type { MessagePort } from 'node:worker_threads';
 import { withoutHalfPairs } from '../json.js';
 import type { StoredDocument } from './artifact-store.js';
 import type { ExpiredRecords, ThreadAnswer, ThreadRequest } from './creation-thread.js';
-import { encodeNewDocument } from './document-codec.js';
+import { encodeNewDocument, withoutShared } from './document-codec.js';
 import { LmdbDocuments } from './lmdb-documents.js';
-import { openRoot } from './lmdb-table.js';
-import { LmdbWrites } from './lmdb-writes.js';
-import { withoutShared } from './shared-fields.js';
+import { openRoot, LmdbWrites } from './lmdb-table.js';
 
 /** The thread that CreationThread starts. */
 // There it is the thread's own. Where the server goes before others, half as much: it is not to be pushed off its processor.

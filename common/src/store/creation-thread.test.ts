@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreationThread } from './creation-thread.js';
-import { StoreWriteError } from './store-error.js';
+import { StoreWriteError } from './artifact-store.js';
 
 let folder: string;
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { DatabaseName, StoredDocument } from './artifact-store.js';
-import { StoreWriteError } from './store-error.js';
+import { StoreWriteError } from './artifact-store.js';
 
 /** What the thread is asked for; `documents` is a JSON array. */
 export type ThreadRequest =

@@ -1,5 +1,7 @@
+// Documents as bytes in LMDB, and the fields that many documents share.
 import * as crypto from 'node:crypto';
-import type { StoredDocument } from './artifact-store.js';
+import type { StoredDocument, DatabaseName, ViewKey } from './artifact-store.js';
+import type { JsonObject } from '../json.js';
 
 const hashDigits = 32;
 
@@ -19,7 +21,7 @@ const firstRevisions = crypto.randomBytes(8).toString('hex');
 let created = 0;
 
 /**
- * A new document as it is stored. Nobody can hold another first revision of it, so this one need not say what the
+ * A new document as it is stored. There is no other first revision of it, so this one need not say what the
  * document holds: it is unique, and cheaper than a hash.
  */
 export function encodeNewDocument(document: StoredDocument): string {
@@ -53,4 +55,36 @@ export function decodeDocument(stored: string): StoredDocument {
   const document = JSON.parse(stored.slice(end + 1)) as StoredDocument;
   document._rev = stored.slice(0, end);
   return document;
+}
+
+/**
+ * An activation's row in the view `activations` holds most of its document; what the row has, the document is stored
+ * without.
+ */
+const sharedFields = ['name', 'version', 'publish', 'annotations', 'activationId', 'cause'] as const;
+
+/** The document as it is stored beside its row. */
+export function withoutShared(database: DatabaseName, document: StoredDocument): StoredDocument {
+  if (database !== 'activations' || typeof document.activationId !== 'string' || !hasRow(document)) return document;
+  const rest: Record<string, unknown> = { ...document };
+  for (const field of sharedFields) rest[field] = undefined;
+  return rest as StoredDocument;
+}
+
+/** The key of the row in `activations` that has the rest of a stored document; undefined if the document is whole. */
+export function sharedRowKey(database: DatabaseName, stored: StoredDocument): ViewKey | undefined {
+  if (database !== 'activations' || stored.activationId !== undefined || !hasRow(stored)) return undefined;
+  return [stored.namespace, stored.start];
+}
+
+/** Gives a stored document back what its row has. */
+export function addShared(stored: StoredDocument, row: JsonObject): void {
+  for (const field of sharedFields) {
+    const value = row[field];
+    if (value !== undefined) stored[field] = value;
+  }
+}
+
+function hasRow(document: StoredDocument): document is StoredDocument & { namespace: string; start: number } {
+  return typeof document.namespace === 'string' && typeof document.start === 'number';
 }

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import { KeyGate } from './key-gate.js';
+import { KeyGate } from './key-queue.js';
 
 let gate: KeyGate;
 let begun: string[];

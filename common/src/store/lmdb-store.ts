@@ -13,20 +13,16 @@ import type {
   ViewQuery,
   ViewRow,
 } from './artifact-store.js';
-import { DocumentConflictError, NoDocumentError } from './artifact-store.js';
+import { DocumentConflictError, NoDocumentError, StoreOpenError, StoreWriteError } from './artifact-store.js';
 import { CreationThread } from './creation-thread.js';
 import type { ExpiredRecords } from './creation-thread.js';
-import { encodeDocument, encodeNewDocument, revisionOf } from './document-codec.js';
+import { encodeDocument, encodeNewDocument, revisionOf, withoutShared } from './document-codec.js';
 import { systemDisk } from '../system/disk.js';
 import { KeyQueue } from './key-queue.js';
-import { LmdbAttachments } from './lmdb-attachments.js';
-import { checkLmdbFile } from './lmdb-check.js';
-import { LmdbDocuments } from './lmdb-documents.js';
-import { openRoot, tableOptions, textOf } from './lmdb-table.js';
+import { LmdbAttachments, LmdbDocuments } from './lmdb-documents.js';
+import { openRoot, tableOptions, textOf, LmdbWrites } from './lmdb-table.js';
 import type { Root, Table } from './lmdb-table.js';
-import { LmdbWrites } from './lmdb-writes.js';
-import { StoreOpenError, StoreWriteError } from './store-error.js';
-import { withoutShared } from './shared-fields.js';
+import type { Disk, DiskFile } from '../system/disk.js';
 
 const ownerKey = Buffer.from('owner');
 
@@ -118,7 +114,7 @@ class LmdbStore implements ArtifactStore {
     }
     const created = new Array<boolean>(documents.length).fill(false);
     if (keys.size > 0) await this.createNow(database, documents, keys, created);
-    // Those that somebody else was writing: again, when that is done.
+    // Those that another caller was writing: again, when that is done.
     for (const index of later)
       created[index] = await this.createOne(database, withoutHalfPairsIn(documents[index] as StoredDocument));
     return created;
@@ -186,7 +182,7 @@ class LmdbStore implements ArtifactStore {
     await this.root.close();
   }
 
-  /** Creates the documents with the indices `keys`, whose keys nobody uses, and notes in `created` which were not there. */
+  /** Creates the documents with the indices `keys`, whose keys are not in use, and notes in `created` which were not there. */
   private async createNow(
     database: DatabaseName,
     documents: readonly StoredDocument[],
@@ -239,4 +235,55 @@ class LmdbStore implements ArtifactStore {
     const stored = this.read(database, typeof linked === 'string' ? linked : row.id);
     if (stored !== undefined) row.doc = this.documents.decode(database, stored);
   }
+}
+
+/*
+ * Where LMDB (0.9.90, data version 2, 64 bit) keeps what we look at, from the start of its first page. The second
+ * page is laid out alike; the one with the higher transaction number counts.
+ */
+const magicAt = 24;
+const pageSizeAt = 48;
+const freeRootAt = 88;
+const mainRootAt = 136;
+const lastPageAt = 144;
+const transactionAt = 152;
+const metaBytes = 160;
+const magic = 0xbeefc0de;
+const noPage = 0xffff_ffff_ffff_ffffn;
+
+/**
+ * Looks whether LMDB's file in `folder`, if there is one, can be opened: the library crashes the process on a file
+ * that is none of its own or lacks its end. Throws StoreOpenError.
+ */
+async function checkLmdbFile(disk: Disk, folder: string): Promise<void> {
+  if (!(await disk.list(folder)).includes('data.mdb')) return;
+  const file = await disk.open(`${folder}/data.mdb`);
+  try {
+    const reason = await damageOf(file);
+    if (reason) throw new StoreOpenError(`the database in '${folder}' cannot be opened: data.mdb ${reason}`);
+  } finally {
+    await file.close();
+  }
+}
+
+async function damageOf(file: DiskFile): Promise<string | undefined> {
+  const size = await file.size();
+  if (size === 0) return undefined;
+  const first = await readMeta(file, 0);
+  const pageSize = first?.readUInt32LE(pageSizeAt) ?? 0;
+  const second = first && (await readMeta(file, pageSize));
+  if (!first || !second) return 'is not an LMDB file, or is damaged';
+  const newest = first.readBigUInt64LE(transactionAt) > second.readBigUInt64LE(transactionAt) ? first : second;
+  const pages = BigInt(Math.floor(size / pageSize));
+  const roots = [newest.readBigUInt64LE(freeRootAt), newest.readBigUInt64LE(mainRootAt)];
+  // Pages at the end that were freed before they were ever written may be missing, so some must be allowed.
+  const wanted = ((newest.readBigUInt64LE(lastPageAt) + 1n) * 3n) / 4n;
+  if (pages < wanted || roots.some((root) => root !== noPage && root >= pages)) return 'lacks its end';
+  return undefined;
+}
+
+async function readMeta(file: DiskFile, offset: number): Promise<Buffer | undefined> {
+  const read = await file.read(offset, metaBytes);
+  const meta = Buffer.from(read.buffer, read.byteOffset, read.byteLength);
+  return meta.length === metaBytes && meta.readUInt32LE(magicAt) === magic ? meta : undefined;
 }

@@ -3,7 +3,7 @@ import { isJsonObject } from '../json.js';
 import type { DatabaseName, StoredDocument, ViewKey, ViewName } from './artifact-store.js';
 
 /** A row that a document has in a view. */
-export interface EmittedRow {
+interface EmittedRow {
   view: ViewName;
   key: ViewKey;
   /** The list row; undefined where the same document's row in the view's `sharesValueOf` has it. */
@@ -166,4 +166,13 @@ function present(fields: Record<string, JsonValue | undefined>): JsonObject {
     if (value !== undefined) object[key] = value;
   }
   return object;
+}
+
+/**
+ * Whether a record, of which this is the row in view `activations`, ended before `beforeMs` (ms since the epoch). One that has no
+ * end, such as a trigger's, ended when it started.
+ */
+export function hasExpired(row: JsonValue | undefined, startMs: number, beforeMs: number): boolean {
+  const end = isJsonObject(row) && typeof row.end === 'number' ? row.end : startMs;
+  return Math.max(startMs, end) < beforeMs;
 }

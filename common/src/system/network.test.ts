@@ -74,7 +74,7 @@ test('an answer that is too long is an error', async () => {
   );
 });
 
-test('nobody there is an error', async () => {
+test('an address without a server is an error', async () => {
   const unused = createServer().listen(0, host);
   await new Promise((resolve) => unused.once('listening', resolve));
   const { port } = unused.address() as AddressInfo;

@@ -1,16 +1,24 @@
-import type { Exec } from '@gpuwhisk/common/entities/action';
-import { execBytes, readExecInput } from '@gpuwhisk/common/entities/exec-codec';
-import { readLimitsPatch } from '@gpuwhisk/common/entities/limits';
+// An action's PUT: its body, and the action that it makes or changes.
+import type { Exec, SequenceExec, WhiskAction, ActionLimits } from '@gpuwhisk/common/entities/action';
+import { execBytes, readExecInput, isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import { readLimitsPatch, instancesProblem, limitsProblem } from '@gpuwhisk/common/entities/limits';
 import type { LimitBounds, LimitsPatch } from '@gpuwhisk/common/entities/limits';
 import { asArray, asBoolean, asObject, asString } from '@gpuwhisk/common/entities/malformed';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import { parametersBytes, readParameters } from '@gpuwhisk/common/entities/parameters-codec';
-import { readVersion } from '@gpuwhisk/common/entities/version';
+import { parametersBytes, readParameters, mergeParameters, parameterValue } from '@gpuwhisk/common/entities/parameters';
+import { readVersion, bumpPatch, firstVersion } from '@gpuwhisk/common/entities/names';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
-import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../http/put-fields.js';
+import { execUndefined, notAllowed } from '@gpuwhisk/common/errors';
+import { GpuAnnotationError, readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
+import { validateRequirements, readWarm } from '@gpuwhisk/common/entities/action-annotations';
+import type { NodeStatus } from '@gpuwhisk/common/gpu';
+import { capacityProblem } from '@gpuwhisk/gpu/view/places';
+import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../http/request.js';
+import { acceptGiven } from '../entities/stored-entity.js';
+import { checkNotDeprecated } from '../http/invocation.js';
 
-/** The body of an action's PUT: what it names. Absent parts are kept, or have defaults in a new action. */
+/** The body of an action's PUT. An absent field keeps its stored value, or has its default in a new action. */
 export interface ActionPut {
   exec?: Exec;
   parameters?: Parameter[];
@@ -21,12 +29,12 @@ export interface ActionPut {
   delAnnotations?: string[];
 }
 
-/** What a PUT may be as large as. */
-export type PutBounds = Pick<LimitBounds, 'maxParametersBytes'> & { maxCodeBytes: number };
+/** Bounds on the size of a PUT. */
+type PutBounds = Pick<LimitBounds, 'maxParametersBytes'> & { maxCodeBytes: number };
 
 /**
- * Reads a PUT body. As in OpenWhisk, what can be large is read and measured first, then the rest is read.
- * Unknown fields are ignored. Throws ApiError (400, 413).
+ * Reads a PUT body. As in OpenWhisk, large fields are read and measured before the others. Unknown fields are ignored.
+ * Throws ApiError (400, 413).
  */
 export function readActionPut(body: JsonValue, manifest: RuntimeManifest, bounds: PutBounds): ActionPut {
   return readFields(() => {
@@ -53,4 +61,124 @@ export function readActionPut(body: JsonValue, manifest: RuntimeManifest, bounds
 function readKeys(value: JsonValue): string[] {
   const text = (found: JsonValue, type: string): string => `Expected ${type}, but got ${JSON.stringify(found)}`;
   return asArray(value, text(value, 'Array as JsArray')).map((key) => asString(key, text(key, 'String as JsString')));
+}
+
+/** The bounds that a PUT is checked against, and the defaults of a new action. */
+export interface MergeContext {
+  manifest: RuntimeManifest;
+  bounds: LimitBounds;
+  /** Bounds of actions with annotation `gpu`. */
+  gpuBounds: LimitBounds;
+  /** The GPUs of all nodes with a current row. */
+  gpuNodes: readonly NodeStatus[];
+  defaultLimits: ActionLimits;
+  /** Parameters of the action's package. */
+  inherited: readonly Parameter[];
+  /** Epoch ms. */
+  nowMs: number;
+}
+
+/** A new action from a PUT. Throws ApiError (400). */
+export function makeAction(namespace: string, name: string, put: ActionPut, context: MergeContext): WhiskAction {
+  checkInstances(put, context);
+  const { exec } = put;
+  if (exec === undefined) throw execUndefined();
+  checkNotDeprecated(exec.kind, context.manifest);
+  const given = put.annotations ?? [];
+  const annotations =
+    parameterValue(given, 'provide-api-key') === undefined
+      ? [...given, { key: 'provide-api-key', value: false }]
+      : given;
+  return checked(put, context, {
+    namespace,
+    name,
+    exec,
+    parameters: isSequence(exec) ? sequenceParameters(exec) : (givenParameters(put, [], context) ?? []),
+    limits: { ...context.defaultLimits, ...put.limits },
+    version: put.version ?? firstVersion,
+    publish: put.publish ?? false,
+    annotations: withKind(annotations, exec.kind),
+    updated: context.nowMs,
+    revision: '',
+  });
+}
+
+/** The stored action with the changes of a PUT. Throws ApiError (400). */
+export function updateAction(stored: WhiskAction, put: ActionPut, context: MergeContext): WhiskAction {
+  checkInstances(put, context);
+  const exec = put.exec ?? stored.exec;
+  checkNotDeprecated(exec.kind, context.manifest);
+  const deleted = new Set(put.delAnnotations);
+  const kept = stored.annotations.filter(({ key }) => !deleted.has(key));
+  return checked(put, context, {
+    ...stored,
+    exec,
+    parameters: mergedParameters(stored, put, context),
+    limits: { ...stored.limits, ...put.limits },
+    version: put.version ?? bumpPatch(stored.version),
+    publish: put.publish ?? stored.publish,
+    annotations: withKind(mergeParameters(kept, put.annotations ?? []), exec.kind),
+    updated: context.nowMs,
+  });
+}
+
+/**
+ * The parameters after a PUT. A sequence's parameters are derived from its components: given ones are dropped, and derived
+ * ones are removed when the action is no longer a sequence.
+ */
+function mergedParameters(stored: WhiskAction, put: ActionPut, context: MergeContext): Parameter[] {
+  const given = givenParameters(put, stored.parameters, context);
+  if (put.exec !== undefined && isSequence(put.exec)) return sequenceParameters(put.exec);
+  if (!isSequence(stored.exec)) return given ?? stored.parameters;
+  return put.exec === undefined ? stored.parameters : (given ?? []);
+}
+
+function givenParameters(
+  { parameters }: ActionPut,
+  stored: readonly Parameter[],
+  { inherited }: MergeContext,
+): Parameter[] | undefined {
+  return parameters && acceptGiven(parameters, { stored, inherited });
+}
+
+/** The parameters by which OpenWhisk's clients recognise a sequence. */
+function sequenceParameters({ components }: SequenceExec): Parameter[] {
+  return [{ key: '_actions', value: components }];
+}
+
+function withKind(annotations: readonly Parameter[], kind: string): Parameter[] {
+  return mergeParameters(annotations, [{ key: 'exec', value: kind }]);
+}
+
+function checkInstances(put: ActionPut, context: MergeContext): void {
+  const problem = instancesProblem(put.limits ?? {}, context.bounds);
+  if (problem !== undefined) throw notAllowed(problem);
+}
+
+/** Checks the rules that combine kind, annotations and limits. Throws ApiError (400). */
+function checked(put: ActionPut, context: MergeContext, action: WhiskAction): WhiskAction {
+  const { annotations, exec } = action;
+  const requirements = parameterValue(annotations, 'requirements');
+  const warm = parameterValue(annotations, 'warm');
+  const gpu = isSequence(exec) ? undefined : parameterValue(annotations, 'gpu');
+  try {
+    if (requirements !== undefined && exec.kind.startsWith('python:')) validateRequirements(requirements);
+    if (warm !== undefined && !isSequence(exec)) readWarm(warm);
+    if (gpu !== undefined) checkGpu(gpu, context);
+  } catch (error) {
+    throw notAllowed((error as Error).message);
+  }
+  // Without annotation `gpu` the stored limits, too, must keep to the bounds of CPU actions.
+  const limits = put.delAnnotations?.includes('gpu') === true ? action.limits : (put.limits ?? {});
+  const problem = limitsProblem(limits, gpu === undefined ? context.bounds : context.gpuBounds);
+  if (problem !== undefined) throw notAllowed(problem);
+  return action;
+}
+
+/** Throws an Error that describes the fault if annotation `gpu` is invalid. */
+function checkGpu(value: JsonValue, { gpuNodes }: MergeContext): void {
+  const annotation = readGpuAnnotation(value);
+  const problem = gpuNodes.length === 0 ? undefined : capacityProblem(gpuNodes, annotation);
+  if (problem !== undefined)
+    throw new GpuAnnotationError(`Annotation 'gpu' asks for more than the cluster has: ${problem}.`);
 }

@@ -1,50 +1,35 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { packageId } from '@gpuwhisk/common/entities/package-codec';
+import { packageId } from '@gpuwhisk/common/entities/package';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { notAuthorized } from '@gpuwhisk/common/errors';
 import { cachedReadablePackages, checkActionsUsable, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { PackageChain } from '../entitlement/rights.js';
-import type { PackageCache } from '../packages/package-cache.js';
-import type { ActionCache } from './action-cache.js';
+import type { PackageCache } from '../packages/package-store.js';
+import type { ActionCache } from './action-store.js';
+import type { ActionName } from '../entities/action-name.js';
 
-/** An action's name, in parts. */
-export interface ActionName {
-  namespace: string;
-  /** The package or binding that the path names; absent: the namespace's own action. */
-  packageName?: string;
-  name: string;
-}
-
-/** What a name leads to when it is invoked. */
+/** The action that an invoked name resolves to. */
 export interface ResolvedAction {
-  /** The action itself, without code; its parameters are merged with those of its package and binding. */
+  /** The action without code; its parameters are merged with those of its package and binding. */
   action: WhiskAction;
-  /** `ns/pkg` of the binding that led to it. */
+  /** `ns/pkg` of the binding through which the action was reached. */
   binding?: string;
 }
 
-/** Where an action lies, and what it has from its package. */
+/** The place of an action, and the parameters that its package adds. */
 export interface ActionPlace {
-  /** `ns`, or `ns/pkg` of the package that has it. */
+  /** `ns`, or `ns/pkg` for an action in a package. */
   namespace: string;
   name: string;
-  /** Parameters of the package, with those of the binding over them. */
+  /** Parameters of the package; those of the binding override them. */
   inherited: Parameter[];
-  /** `ns/pkg` of the binding that led to it. */
+  /** `ns/pkg` of the binding through which the action was reached. */
   binding?: string;
 }
 
-/** `/ns/a`, `ns/a`, `/ns/pkg/a`, … in parts; undefined if it has neither two nor three. */
-export function parseActionName(fullName: string): ActionName | undefined {
-  const parts = fullName.split('/').filter((part) => part !== '');
-  const [namespace, second, third] = parts;
-  if (namespace === undefined || second === undefined || parts.length > 3) return undefined;
-  return third === undefined ? { namespace, name: second } : { namespace, packageName: second, name: third };
-}
-
-/** Finds the action that a name leads to, for whoever may use it. */
+/** Resolves names to actions, for callers with the right to use them. */
 export class ActionResolver {
   constructor(
     private readonly actions: ActionCache,
@@ -62,7 +47,7 @@ export class ActionResolver {
     return checkActionsUsable(this.packages, identity, names);
   }
 
-  /** The action that `identity` invokes by this name, if all that is needed to tell is remembered. */
+  /** As `resolve`, from the caches alone; undefined if an entry is missing there. */
   cached(identity: Identity, { namespace, packageName, name }: ActionName): ResolvedAction | undefined {
     if (packageName === undefined) {
       const action = namespace === identity.namespace.name ? this.actions.cached(namespace, name) : undefined;
@@ -75,10 +60,7 @@ export class ActionResolver {
     return action && resolvedAt(place, action);
   }
 
-  /**
-   * Where the action lies that `identity` names so, whether or not it is there.
-   * Throws ApiError (403, 404, 409, 422, 500).
-   */
+  /** The place of the action that `identity` names; the action need not exist. Throws ApiError (403, 404, 409, 422, 500). */
   async locate(identity: Identity, { namespace, packageName, name }: ActionName): Promise<ActionPlace> {
     if (packageName === undefined) {
       if (namespace !== identity.namespace.name) throw notAuthorized(`${namespace}/${name}`);
@@ -96,7 +78,7 @@ function placeIn(chain: PackageChain, name: string): ActionPlace {
   return provider === named ? place : { ...place, binding: packageId(named) };
 }
 
-/** The parameters of a package, those of bindings to it over them. */
+/** The parameters of a package; those of bindings to the package override them. */
 export function inheritedParameters(chain: PackageChain): Parameter[] {
   return chain.reduceRight<Parameter[]>((below, { parameters }) => mergeParameters(below, parameters), []);
 }

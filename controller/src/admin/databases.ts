@@ -1,8 +1,17 @@
-import { malformedPath, malformedQuery } from '@gpuwhisk/common/errors';
-import type { JsonObject } from '@gpuwhisk/common/json';
-import type { ArtifactStore, DatabaseName, ViewName } from '@gpuwhisk/common/store/artifact-store';
+// The databases for operators: rows of views, and documents as stored.
+import { malformedPath, malformedQuery, malformedContent, tooLarge } from '@gpuwhisk/common/errors';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import type {
+  ArtifactStore,
+  DatabaseName,
+  ViewName,
+  NamedAttachment,
+  StoredDocument,
+} from '@gpuwhisk/common/store/artifact-store';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import { refuseConflict } from './subjects.js';
 
-/** OpenWhisk's design documents and their views, as our views are named; the last is our own. */
+/** OpenWhisk's design documents and views, mapped to our names of views; the last entry is our own. */
 const views: Record<DatabaseName, Readonly<Record<string, ViewName>>> = {
   subjects: {
     'subjects.v2.0.0/identities': 'identities',
@@ -22,25 +31,25 @@ const views: Record<DatabaseName, Readonly<Record<string, ViewName>>> = {
   gpu: { 'gpu.v1/apis': 'apis' },
 };
 
-/** One of the databases. Throws ApiError (400). */
+/** The database of this name. Throws ApiError (400). */
 export function databaseNamed(name: string): DatabaseName {
   if (Object.hasOwn(views, name)) return name as DatabaseName;
-  throw malformedPath(`There is no database '${name}'; there are ${Object.keys(views).join(', ')}.`);
+  throw malformedPath(`There is no database '${name}'; the databases are ${Object.keys(views).join(', ')}.`);
 }
 
-/** A view by `design/view`, as CouchDB names it. Throws ApiError (400). */
+/** The view of a `design/view` name, as CouchDB writes it. Throws ApiError (400). */
 function viewNamed(database: DatabaseName, name: string): ViewName {
   const view = Object.hasOwn(views[database], name) ? views[database][name] : undefined;
   if (view !== undefined) return view;
   const known = Object.keys(views[database]).join(', ');
-  throw malformedQuery('view', `There is no view '${name}' of ${database}; there are ${known}.`);
+  throw malformedQuery('view', `There is no view '${name}' of ${database}; its views are ${known}.`);
 }
 
-/** Which rows of a database are wanted. */
-export interface RowQuery {
+/** Selects rows of a database. */
+interface RowQuery {
   /** `design/view`; absent: all documents by id. */
   view: string | undefined;
-  /** Of documents by id: those behind this one. */
+  /** Lists only documents with an id greater than this one. */
   after: string | undefined;
   skip: number;
   limit: number;
@@ -63,4 +72,53 @@ export async function readRows(store: ArtifactStore, database: DatabaseName, que
     const row: JsonObject = { id, key: [...key], value };
     return includeDocs ? { ...row, doc: doc ?? null } : row;
   });
+}
+
+/** A document as an operator has sent it. */
+interface RawDocument {
+  document: StoredDocument;
+  /** Undefined: the document keeps its attachments. */
+  attachment: NamedAttachment | undefined;
+}
+
+/**
+ * Reads a document from a request's body. An attachment is inline, as in CouchDB: `"_attachments": {"<name>":
+ * {"content_type", "data": "<base64>"}}`. Throws ApiError (400, 413).
+ */
+export function readRawDocument(body: JsonValue, id: string | undefined, maxAttachmentBytes: number): RawDocument {
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  const { _attachments: attachments, ...fields } = body;
+  const { _id: ownId = id, _rev: revision } = fields;
+  if (typeof ownId !== 'string' || ownId === '') throw malformedContent("'_id' must be a string");
+  if (id !== undefined && ownId !== id) throw malformedContent("'_id' must equal the id in the path");
+  if (revision !== undefined && typeof revision !== 'string') throw malformedContent("'_rev' must be a string");
+  const attachment = attachments === undefined ? undefined : readAttachment(attachments);
+  if (attachment !== undefined && attachment.bytes.length > maxAttachmentBytes) {
+    throw tooLarge('attachment', attachment.bytes.length, maxAttachmentBytes);
+  }
+  return { document: { ...fields, _id: ownId }, attachment };
+}
+
+function readAttachment(value: JsonValue): NamedAttachment {
+  const entries = isJsonObject(value) ? Object.entries(value) : [];
+  const [first] = entries;
+  if (first === undefined || entries.length > 1) throw malformedContent("'_attachments' must have one attachment");
+  const [name, described] = first;
+  const { content_type: contentType, data }: JsonObject = isJsonObject(described) ? described : {};
+  if (name === '' || typeof contentType !== 'string' || typeof data !== 'string') {
+    throw malformedContent("an attachment must have a name, 'content_type' and 'data'");
+  }
+  return { name, contentType, bytes: Buffer.from(data, 'base64') };
+}
+
+/**
+ * Stores a document unchanged; a given attachment replaces all stored ones. Resolves with the new revision. Throws ApiError
+ * (409).
+ */
+export function storeRawDocument(
+  store: ArtifactStore,
+  database: DatabaseName,
+  { document, attachment }: RawDocument,
+): Promise<string> {
+  return store.put(database, document, attachment && [attachment]).catch(refuseConflict);
 }

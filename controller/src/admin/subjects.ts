@@ -1,3 +1,4 @@
+// Subjects with their namespaces and keys, and the limits of namespaces.
 import {
   concurrentModification,
   malformedContent,
@@ -8,39 +9,40 @@ import {
 } from '@gpuwhisk/common/errors';
 import { newKey, newUuid } from '@gpuwhisk/common/ids';
 import { isJsonObject } from '@gpuwhisk/common/json';
-import type { JsonValue } from '@gpuwhisk/common/json';
+import type { JsonValue, JsonObject } from '@gpuwhisk/common/json';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { keyLength, minSubjectLength } from '../identities.js';
+import { isLimitName, limitProblem } from '@gpuwhisk/common/entities/identity';
+import { keyLength, minSubjectLength } from '../authentication/authentication.js';
 
 /** A namespace of a subject, and its key. */
-export interface OwnedNamespace {
+interface OwnedNamespace {
   name: string;
   uuid: string;
   key: string;
 }
 
-/** A subject as its document describes it. */
+/** A subject as stored in its document. */
 export interface Subject {
   subject: string;
   namespaces: OwnedNamespace[];
   blocked: boolean;
 }
 
-/** What a new key is for. */
+/** A request for a key of a subject to a namespace. */
 export interface KeyRequest {
   subject: string;
   namespace: string;
-  /** Absent: new random ones. */
+  /** Absent: a random one. */
   uuid?: string;
   key?: string;
-  /** Replace the key that the subject has for the namespace. */
+  /** Whether to replace an existing key of the subject for the namespace. */
   revoke: boolean;
 }
 
-/** A row of the identities: a namespace's key and whose it is. */
-export type Owner = OwnedNamespace & { subject: string };
+/** A row of the identities: a namespace's key and its subject. */
+type Owner = OwnedNamespace & { subject: string };
 
 /** Reads and changes the subjects of OpenWhisk's subjects database. `changed` is called after every change. */
 export class Subjects {
@@ -50,14 +52,14 @@ export class Subjects {
     private readonly changed: () => Promise<void>,
   ) {}
 
-  /** Throws ApiError (404). */
+  /** The subject. Throws ApiError (404). */
   async get(subject: string): Promise<Subject> {
     const document = await this.document(subject);
     if (document === undefined) throw noSuchEntity();
     return subjectOf(document);
   }
 
-  /** Gives a subject, a new one if need be, a key for a namespace. Throws ApiError (400, 409). */
+  /** Gives a subject a key for a namespace, and creates a missing subject. Throws ApiError (400, 409). */
   async putKey({ subject, namespace, uuid, key, revoke }: KeyRequest): Promise<Owner> {
     if (subject.length < minSubjectLength) {
       throw malformedContent(`Subject name must be at least ${minSubjectLength} characters`);
@@ -90,7 +92,7 @@ export class Subjects {
     await this.put({ ...document, namespaces: others.map((one) => ({ ...one })) });
   }
 
-  /** Throws ApiError (404, 409). */
+  /** Blocks or unblocks a subject. Throws ApiError (404, 409). */
   async setBlocked(subject: string, blocked: boolean): Promise<Subject> {
     const document = await this.document(subject);
     if (document === undefined) throw noSuchEntity();
@@ -99,12 +101,12 @@ export class Subjects {
     return subjectOf(changed);
   }
 
-  /** The keys of a namespace, those of blocked subjects left out. */
+  /** The keys of a namespace, without those of blocked subjects. */
   async ofNamespace(namespace: string): Promise<Owner[]> {
     return this.owners([namespace]);
   }
 
-  /** Whose a key is. Throws ApiError (404), for blocked subjects too. */
+  /** The owner of a key. Throws ApiError (404), also for blocked subjects. */
   async whois(uuid: string, key: string): Promise<Owner> {
     const [owner] = await this.owners([uuid, key]);
     if (owner === undefined) throw noSuchEntity();
@@ -123,7 +125,7 @@ export class Subjects {
   private async document(subject: string): Promise<StoredDocument | undefined> {
     try {
       const document = await this.store.get('subjects', subject);
-      // Limits lie in the same database.
+      // The same database holds documents of limits, which have no namespaces.
       return Array.isArray(document.namespaces) ? document : undefined;
     } catch (error) {
       if (error instanceof NoDocumentError) return undefined;
@@ -137,7 +139,7 @@ export class Subjects {
   }
 }
 
-/** Throws a conflict of the store, or that the document went meanwhile, as ApiError (409), anything else as it is. */
+/** Throws ApiError (409) for a conflict, or for a document deleted during the change. Throws other errors unchanged. */
 export function refuseConflict(error: unknown): never {
   if (error instanceof DocumentConflictError || error instanceof NoDocumentError) throw concurrentModification();
   throw error;
@@ -155,4 +157,60 @@ function ownedNamespace(value: JsonValue): OwnedNamespace[] {
   if (!isJsonObject(value)) return [];
   const { name, uuid, key } = value;
   return typeof name === 'string' && typeof uuid === 'string' && typeof key === 'string' ? [{ name, uuid, key }] : [];
+}
+
+/** Reads and changes the limits documents of the subjects database. `changed` is called after every change. */
+export class NamespaceLimits {
+  constructor(
+    private readonly store: ArtifactStore,
+    private readonly changed: () => Promise<void>,
+  ) {}
+
+  /** The namespace's own limits. Throws ApiError (404) if the namespace has none. */
+  async get(namespace: string): Promise<JsonObject> {
+    const document = await this.document(namespace);
+    if (document === undefined) throw noSuchEntity();
+    return limitsOf(document);
+  }
+
+  /** Sets the limits that `body` names and keeps the others; null removes a limit. Throws ApiError (400, 409). */
+  async set(namespace: string, body: JsonValue): Promise<JsonObject> {
+    if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+    const document: StoredDocument = (await this.document(namespace)) ?? { _id: documentId(namespace) };
+    for (const [name, value] of Object.entries(body)) {
+      if (!isLimitName(name)) throw malformedContent(`'${name}' is not a limit`);
+      const wanted = value === null ? undefined : limitProblem(name, value);
+      if (wanted !== undefined) throw malformedContent(`'${name}' must be ${wanted}`);
+      if (value === null) delete document[name];
+      else document[name] = value;
+    }
+    await this.store.put('subjects', document).catch(refuseConflict);
+    await this.changed();
+    return limitsOf(document);
+  }
+
+  /** Deletes the namespace's own limits. Throws ApiError (404, 409). */
+  async delete(namespace: string): Promise<void> {
+    const document = await this.document(namespace);
+    if (document === undefined) throw noSuchEntity();
+    await this.store.delete('subjects', document._id, String(document._rev)).catch(refuseConflict);
+    await this.changed();
+  }
+
+  private async document(namespace: string): Promise<StoredDocument | undefined> {
+    try {
+      return await this.store.get('subjects', documentId(namespace));
+    } catch (error) {
+      if (error instanceof NoDocumentError) return undefined;
+      throw error;
+    }
+  }
+}
+
+function documentId(namespace: string): string {
+  return `${namespace}/limits`;
+}
+
+function limitsOf(document: StoredDocument): JsonObject {
+  return Object.fromEntries(Object.entries(document).filter(([name]) => isLimitName(name)));
 }

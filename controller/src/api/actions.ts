@@ -1,26 +1,28 @@
-import { actionToApi } from '@gpuwhisk/common/entities/action-codec';
+import { actionToApi } from '@gpuwhisk/common/entities/action';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
-import { packageId } from '@gpuwhisk/common/entities/package-codec';
+import { packageId } from '@gpuwhisk/common/entities/package';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { defaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';
 import { kindNotAuthorized, notAllowed } from '@gpuwhisk/common/errors';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
-import { parseActionName } from '../actions/action-resolver.js';
-import type { ActionName } from '../actions/action-resolver.js';
 import { readActionPut } from '../actions/action-put.js';
-import { checkActionShown } from '../entitlement/execute-only.js';
-import { providerOf, readablePackages } from '../entitlement/rights.js';
+import { checkActionShown, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
-import { checkSequence, inNamespace } from '../invoke/sequence-check.js';
+import { checkSequence, inNamespace } from '../compose/sequence.js';
 import { jsonAnswer } from '../http/answer.js';
-import { checkContentType, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
-import { readPutBody } from '../http/put-fields.js';
-import { wantsExtraLogging } from '../http/transaction.js';
-import { booleanParameter } from '../http/query.js';
+import {
+  checkContentType,
+  checkDeclaredLength,
+  parseArguments,
+  readBody,
+  readPutBody,
+  wantsExtraLogging,
+  booleanParameter,
+} from '../http/request.js';
 import { listEntities, listRows } from './collections.js';
-import type { ApiContext } from './dependencies.js';
-import { boundsOf, gpuBoundsOf, maxPayloadBytesOf } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
+import { boundsOf, gpuBoundsOf, maxPayloadBytesOf } from '../entitlement/limits.js';
 import {
   actionNameParameter,
   codeParameter,
@@ -31,9 +33,26 @@ import {
   overwriteParameter,
   packageNameParameter,
 } from './descriptions.js';
-import { checkInvocable, invocationAnswer, readInvokeOptions } from './invocation.js';
-import { apiRoot, checkOwner, entityNameOf, namespaceOf } from './route.js';
-import type { IdentifiedCall, Route } from './route.js';
+import { checkInvocable, invocationAnswer, readInvokeOptions } from '../http/invocation.js';
+import { apiRoot, checkOwner, entityNameOf, namespaceOf } from '../http/route.js';
+import type { IdentifiedCall, Route } from '../http/route.js';
+import { parseActionName } from '../entities/action-name.js';
+import type { ActionName } from '../entities/action-name.js';
+
+type Context = Pick<
+  ApiContext,
+  | 'actionResolver'
+  | 'actionWriter'
+  | 'clock'
+  | 'config'
+  | 'gpuTable'
+  | 'invoker'
+  | 'manifest'
+  | 'packageWriter'
+  | 'packages'
+  | 'store'
+  | 'throttles'
+>;
 
 /** The action that the path names. Throws ApiError (400). */
 function actionNameOf(call: IdentifiedCall): ActionName {
@@ -43,22 +62,22 @@ function actionNameOf(call: IdentifiedCall): ActionName {
   return { namespace, packageName: entityNameOf(call, 'packageName'), name };
 }
 
-/** Where an action is written. */
+/** The place of an action that the caller may write. */
 interface WritableAction {
   /** `ns` or `ns/pkg`. */
   namespace: string;
   name: string;
   /** Parameters of its package. */
   inherited: readonly Parameter[];
-  /** Writes it while its package, if it has one, stays there. */
+  /** Does `work`, during which the package of the action is not deleted. */
   write<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
 /**
- * The place of an action that the caller may write: in its own namespace, and in a package that is there and no
+ * The place of an action that the caller may write: in the caller's namespace, and in an existing package that is no
  * binding. Throws ApiError (400, 403, 404, 409, 500).
  */
-async function writableAction(context: ApiContext, call: IdentifiedCall): Promise<WritableAction> {
+async function writableAction(context: Context, call: IdentifiedCall): Promise<WritableAction> {
   const { namespace, packageName, name } = actionNameOf(call);
   if (packageName === undefined) {
     checkOwner(call, namespace, name);
@@ -71,17 +90,17 @@ async function writableAction(context: ApiContext, call: IdentifiedCall): Promis
   return { namespace: packageId(place), name, inherited, write: (work) => packageWriter.writeInside(place, work) };
 }
 
-async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function putAction(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { config, clock } = context;
   const { namespace, name, inherited, write } = await writableAction(context, call);
-  // Code and both lists of parameters at their largest.
+  // Code and both lists of parameters at their maximum sizes.
   const maxBodyBytes = config.limits.maxCodeBytes + 2 * config.limits.maxParametersBytes;
   const body = await readPutBody(call.request, maxBodyBytes);
   const manifest = context.manifest();
   const bounds = boundsOf(context, call.identity);
   const put = readActionPut(body, manifest, { ...bounds, maxCodeBytes: config.limits.maxCodeBytes });
   const overwrite = booleanParameter(call.query, 'overwrite', false);
-  // Whether a stored action needs a GPU, and may have more, is seen when it is updated.
+  // Before an update the stored annotations, which may ask for a GPU, are not known.
   const mayNeedGpu = overwrite || (put.annotations ?? []).some(({ key }) => key === 'gpu');
   const gpuBounds = gpuBoundsOf(context, call.identity);
   const problem = limitsProblem(put.limits ?? {}, mayNeedGpu ? gpuBounds : bounds);
@@ -104,7 +123,9 @@ async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
     if (!isAllowed) throw kindNotAuthorized(exec.kind);
   }
   const merge = {
-    ...{ manifest, bounds, gpuBounds },
+    manifest,
+    bounds,
+    gpuBounds,
     gpuNodes: context.gpuTable.nodes(),
     defaultLimits: defaultLimits(config.limits),
     inherited,
@@ -114,7 +135,7 @@ async function putAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
   return jsonAnswer(actionToApi(written, { code: true }));
 }
 
-async function getAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function getAction(context: Context, call: IdentifiedCall): Promise<Answer> {
   const code = booleanParameter(call.query, 'code', true);
   const { actionResolver, actionWriter } = context;
   const asked = actionNameOf(call);
@@ -127,20 +148,20 @@ async function getAction(context: ApiContext, call: IdentifiedCall): Promise<Ans
   return jsonAnswer(code || binding === undefined ? shown : { ...shown, binding });
 }
 
-async function deleteAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function deleteAction(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name } = await writableAction(context, call);
   const deleted = await context.actionWriter.delete(namespace, name);
   return jsonAnswer(actionToApi(deleted, { code: true }));
 }
 
 /** The actions of a package, or of the package that a binding leads to. */
-async function listPackageActions(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function listPackageActions(context: Context, call: IdentifiedCall): Promise<Answer> {
   const name = { namespace: namespaceOf(call), name: entityNameOf(call, 'packageName') };
   const chain = await readablePackages(context.packages, call.identity, name);
   return listRows(context, call, { collection: 'actions', view: 'actions', path: packageId(providerOf(chain)) });
 }
 
-async function invokeAction(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function invokeAction(context: Context, call: IdentifiedCall): Promise<Answer> {
   const name = actionNameOf(call);
   const { request, identity, transactionId } = call;
   await context.throttles.admit(identity);
@@ -155,14 +176,18 @@ async function invokeAction(context: ApiContext, call: IdentifiedCall): Promise<
   const { blocking, waitMs } = options;
   const outcome = await context.invoker.invoke({
     ...resolved,
-    ...{ identity, payload, blocking, waitMs, transactionId },
+    identity,
+    payload,
+    blocking,
+    waitMs,
+    transactionId,
     extraLogging: wantsExtraLogging(request),
   });
   return invocationAnswer(outcome, options.result);
 }
 
-/** Actions: their life and their invocation. */
-export function actionRoutes(context: ApiContext): Route[] {
+/** Routes to manage and invoke actions. */
+export function actionRoutes(context: Context): Route[] {
   const path = `${apiRoot}/namespaces/{namespace}/actions`;
   const shared = { access: 'identified', tag: 'Actions' } as const;
   const one = { ...shared, path: `${path}/{actionName}` };

@@ -3,7 +3,7 @@ import {
   activationToApi,
   readActivation,
   responseToApi,
-} from '@gpuwhisk/common/entities/activation-codec';
+} from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { isEntityName } from '@gpuwhisk/common/entities/names';
@@ -14,8 +14,8 @@ import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, ViewQuery } from '@gpuwhisk/common/store/artifact-store';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { booleanParameter, listRange, timeParameter } from '../http/query.js';
-import type { ApiContext } from './dependencies.js';
+import { booleanParameter, listRange, timeParameter, afterAll } from '../http/request.js';
+import type { ApiContext } from './api-context.js';
 import {
   activationFilters,
   activationIdParameter,
@@ -23,13 +23,14 @@ import {
   listParameters,
   namespaceParameter,
 } from './descriptions.js';
-import { apiRoot, checkOwner, namespaceOf, pathParameter } from './route.js';
-import type { IdentifiedCall, Route } from './route.js';
-import { afterAll } from './view-range.js';
+import { apiRoot, checkOwner, namespaceOf, pathParameter } from '../http/route.js';
+import type { IdentifiedCall, Route } from '../http/route.js';
+
+type Context = Pick<ApiContext, 'clock' | 'store'>;
 
 const collection = 'activations';
 const idLength = 32;
-/** A blocking answer may be ahead of its record by 50 ms: one that is not there is looked for again after this. */
+/** A blocking answer may precede its record by 50 ms, so a missing record is looked up again after this delay. */
 const recordLagMs = 60;
 
 /** Query parameter `name`: `action` or `package/action`; undefined for none. Throws ApiError (400). */
@@ -66,11 +67,11 @@ async function listActivations(store: ArtifactStore, call: IdentifiedCall): Prom
   }
   const rows = await store.query('activations', { ...range, descending: true, skip, limit, includeDocs: docs });
   if (!docs) return jsonAnswer(rows.map((row) => row.value));
-  // A record that was removed meanwhile has no document any more.
+  // The document of a row is undefined if its record was removed after the view was read.
   return jsonAnswer(rows.flatMap((row) => (row.doc === undefined ? [] : [activationToApi(readActivation(row.doc))])));
 }
 
-async function readRecord({ store, clock }: ApiContext, call: IdentifiedCall): Promise<WhiskActivation> {
+async function readRecord({ store, clock }: Context, call: IdentifiedCall): Promise<WhiskActivation> {
   const namespace = namespaceOf(call);
   const id = pathParameter(call, 'activationId');
   if (id.length !== idLength) throw malformedPath(`Activation id length is ${id.length} but must be ${idLength}.`);
@@ -92,8 +93,8 @@ async function readRecord({ store, clock }: ApiContext, call: IdentifiedCall): P
   }
 }
 
-/** Records of what ran. */
-export function activationRoutes(context: ApiContext): Route[] {
+/** Routes to list and read activations and their records. */
+export function activationRoutes(context: Context): Route[] {
   const path = `${apiRoot}/namespaces/{namespace}/activations`;
   const tag = 'Activations';
   const one = [namespaceParameter, activationIdParameter];

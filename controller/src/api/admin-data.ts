@@ -1,28 +1,30 @@
+// Documents of the databases, and records that the store refuses, for operators.
 import { malformedContent, malformedQuery, noSuchEntity } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { DatabaseName } from '@gpuwhisk/common/store/artifact-store';
-import { databaseNamed, readRows } from '../admin/databases.js';
-import { readRawDocument, storeRawDocument } from '../admin/raw-documents.js';
+import { deleteRefused, listRefused, readRefused } from '@gpuwhisk/common/activations/refused-records';
+import { databaseNamed, readRows, readRawDocument, storeRawDocument } from '../admin/databases.js';
 import { refuseConflict } from '../admin/subjects.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/put-fields.js';
-import { booleanParameter, parseInt32 } from '../http/query.js';
+import { readPutBody, booleanParameter, parseInt32 } from '../http/request.js';
 import { identityChanges } from './admin.js';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters, queryParameters } from './descriptions.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { Call, IdentifiedCall, Route } from './route.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { Call, IdentifiedCall, Route } from '../http/route.js';
 
-/** Rows of one answer, at most. */
+type Context = Pick<ApiContext, 'actions' | 'config' | 'identities' | 'logRing' | 'packages' | 'state' | 'store'>;
+
+/** Most rows of one answer. */
 const maxRows = 1000;
 
-/** Bytes of documents that are created at once, at most. */
+/** Most bytes of documents that are created at the same time. */
 const maxCreateBytes = 32 * 1024 * 1024;
 
 /** A whole number of the query, from 0 to `most`. Throws ApiError (400). */
-export function countParameter(call: Call, name: string, otherwise: number, most: number): number {
+function countParameter(call: Call, name: string, otherwise: number, most: number): number {
   const text = call.query.get(name);
   if (text === null) return otherwise;
   const value = parseInt32(text);
@@ -37,8 +39,8 @@ function refuseMissing(error: unknown): never {
   return refuseConflict(error);
 }
 
-/** Forgets what caches hold of a document that was written past them. */
-async function forget({ actions, packages, identities, state }: ApiContext, database: DatabaseName, id: string) {
+/** Removes from the caches a document that was written directly to the database. */
+async function forget({ actions, packages, identities, state }: Context, database: DatabaseName, id: string) {
   if (database === 'subjects') {
     identities.forget();
     await state.publish(identityChanges, null);
@@ -50,7 +52,7 @@ async function forget({ actions, packages, identities, state }: ApiContext, data
   }
 }
 
-async function getRows(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function getRows(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { query } = call;
   const rows = await readRows(context.store, databaseOf(call), {
     view: query.get('view') ?? undefined,
@@ -62,22 +64,22 @@ async function getRows(context: ApiContext, call: IdentifiedCall): Promise<Answe
   return jsonAnswer({ rows });
 }
 
-async function getDocument({ store }: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function getDocument({ store }: Context, call: IdentifiedCall): Promise<Answer> {
   return jsonAnswer(await store.get(databaseOf(call), pathParameter(call, 'documentId')).catch(refuseMissing));
 }
 
-async function putDocument(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function putDocument(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { maxCodeBytes, maxParametersBytes } = context.config.limits;
   const database = databaseOf(call);
   const id = pathParameter(call, 'documentId');
-  // Code may come as text, or as an attachment in base64.
+  // Code may be text, or an attachment in base64, which is longer by a third.
   const body = await readPutBody(call.request, Math.ceil((maxCodeBytes * 4) / 3) + 3 * maxParametersBytes);
   const rev = await storeRawDocument(context.store, database, readRawDocument(body, id, maxCodeBytes));
   await forget(context, database, id);
   return jsonAnswer({ ok: true, id, rev });
 }
 
-async function createDocuments(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function createDocuments(context: Context, call: IdentifiedCall): Promise<Answer> {
   const database = databaseOf(call);
   const body = await readPutBody(call.request, maxCreateBytes);
   const given = isJsonObject(body) ? body.documents : undefined;
@@ -96,7 +98,7 @@ async function createDocuments(context: ApiContext, call: IdentifiedCall): Promi
   return jsonAnswer({ created });
 }
 
-async function deleteDocument(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function deleteDocument(context: Context, call: IdentifiedCall): Promise<Answer> {
   const database = databaseOf(call);
   const id = pathParameter(call, 'documentId');
   const revision = call.query.get('rev');
@@ -106,8 +108,8 @@ async function deleteDocument(context: ApiContext, call: IdentifiedCall): Promis
   return jsonAnswer({ ok: true, id });
 }
 
-/** Raw documents of the databases, and the log: for operators only. */
-export function adminDataRoutes(context: ApiContext): Route[] {
+/** Routes to raw documents of the databases and to the log, for operators only. */
+export function adminDataRoutes(context: Context): Route[] {
   const shared = { access: 'operator', tag: 'Administration' } as const;
   const database = `${apiRoot}/admin/databases/{database}`;
   const databaseParameters = pathParameters({ database: 'subjects, whisks or activations' });
@@ -194,6 +196,67 @@ export function adminDataRoutes(context: ApiContext): Route[] {
         const text = query.get('grep') ?? undefined;
         const wanted = { ...(transactionId !== undefined && { transactionId }), ...(text !== undefined && { text }) };
         return jsonAnswer({ lines: context.logRing?.find(wanted) ?? [] });
+      },
+    },
+  ];
+}
+
+/** Most records of one answer. */
+const maxRecords = 1000;
+
+/** Routes to activation records that the store will never accept, for operators only. */
+export function refusedRecordRoutes(context: Pick<ApiContext, 'store'>): Route[] {
+  const { store } = context;
+  const shared = { access: 'operator', tag: 'Administration' } as const;
+  const all = `${apiRoot}/admin/refused-records`;
+  const one = {
+    path: `${all}/{namespace}/{activationId}`,
+    parameters: pathParameters({ namespace: 'Namespace of the activation', activationId: 'Id of the activation' }),
+  };
+  const errors = errorResponses(400, 401, 403, 404, 500);
+  const idOf = (call: Call): string => `${pathParameter(call, 'namespace')}/${pathParameter(call, 'activationId')}`;
+  return [
+    {
+      ...shared,
+      method: 'GET',
+      path: all,
+      operationId: 'getRefusedRecords',
+      summary: 'Activation records that the store refuses, by id',
+      parameters: queryParameters({
+        after: 'Those behind this id',
+        limit: `Records at most, up to ${maxRecords}; default 200`,
+      }),
+      responses: { 200: { description: 'Records', schema: { arrayOf: 'RefusedRecord' } }, ...errors },
+      handle: async (call: Call) => {
+        const after = call.query.get('after') ?? '';
+        const limit = countParameter(call, 'limit', 200, maxRecords);
+        return jsonAnswer((await listRefused(store, { after, limit })).map((record) => ({ ...record })));
+      },
+    },
+    {
+      ...shared,
+      ...one,
+      method: 'GET',
+      operationId: 'getRefusedRecord',
+      summary: 'A record as it was refused',
+      responses: { 200: { description: 'The record', schema: 'Document' }, ...errors },
+      handle: async (call: Call) => {
+        const record = await readRefused(store, idOf(call)).catch((error: unknown) => {
+          throw error instanceof NoDocumentError ? noSuchEntity() : error;
+        });
+        return jsonAnswer(record);
+      },
+    },
+    {
+      ...shared,
+      ...one,
+      method: 'DELETE',
+      operationId: 'deleteRefusedRecord',
+      summary: 'Delete a record that was refused',
+      responses: { 200: { description: 'Deleted' }, ...errors },
+      handle: async (call: Call) => {
+        if (!(await deleteRefused(store, idOf(call)))) throw noSuchEntity();
+        return jsonAnswer({});
       },
     },
   ];

@@ -3,21 +3,20 @@ import { namespaceNameProblem } from '@gpuwhisk/common/entities/names';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ProcessSort } from '@gpuwhisk/common/state/process-registry';
-import { NamespaceLimits } from '../admin/namespace-limits.js';
-import { Subjects } from '../admin/subjects.js';
+import { NamespaceLimits, Subjects } from '../admin/subjects.js';
 import type { KeyRequest, Subject } from '../admin/subjects.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/put-fields.js';
-import type { ApiContext } from './dependencies.js';
+import { readPutBody } from '../http/request.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters, queryParameters } from './descriptions.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { Call, IdentifiedCall, Route } from './route.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { Call, IdentifiedCall, Route } from '../http/route.js';
 
-/** The channel that tells all controllers to forget who was authenticated. */
+/** The channel on which controllers are told to forget authenticated identities. */
 export const identityChanges = 'identities';
 
-/** No body of this API is larger. */
+/** Longest request body of this API, bytes. */
 const maxBodyBytes = 64 * 1024;
 
 async function readObject(call: Call): Promise<JsonObject> {
@@ -26,7 +25,7 @@ async function readObject(call: Call): Promise<JsonObject> {
   return body;
 }
 
-/** A field that is text where it is there. Throws ApiError (400). */
+/** An optional field that must be a text. Throws ApiError (400). */
 function textOf(body: JsonObject, field: string): string | undefined {
   const value = body[field];
   if (value === undefined || typeof value === 'string') return value;
@@ -60,8 +59,10 @@ function subjectAnswer({ namespaces, ...subject }: Subject): Answer {
   return jsonAnswer({ ...subject, namespaces: namespaces.map((one) => ({ ...one })) });
 }
 
-/** Subjects, their keys, and the limits of namespaces: for operators only. */
-export function adminRoutes(context: ApiContext): Route[] {
+/** Routes to subjects, their keys, and the limits of namespaces, for operators only. */
+export function adminRoutes(
+  context: Pick<ApiContext, 'identities' | 'prewarmers' | 'random' | 'retirements' | 'state' | 'store'>,
+): Route[] {
   const { store, random, state, identities } = context;
   const changed = async (): Promise<void> => {
     identities.forget();
@@ -112,7 +113,7 @@ export function adminRoutes(context: ApiContext): Route[] {
     },
     handle: async (call: IdentifiedCall) => {
       if (context.retirements === undefined)
-        throw new ApiError(404, 'This platform is one process: there is nothing to retire.');
+        throw new ApiError(404, 'This platform runs in one process, which cannot be retired.');
       return jsonAnswer({ ...(await context.retirements.retire(sort, pathParameter(call, 'name'))) });
     },
   });
@@ -178,7 +179,7 @@ export function adminRoutes(context: ApiContext): Route[] {
       method: 'POST',
       path: `${root}/whois`,
       operationId: 'whois',
-      summary: 'Whose a key is',
+      summary: 'Find the owner of a key',
       body: { schema: 'AuthKey', required: true },
       responses: answers.key,
       handle: async (call: IdentifiedCall) => {

@@ -2,16 +2,17 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import type { ViewName, ViewRow } from '@gpuwhisk/common/store/artifact-store';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { booleanParameter, listRange } from '../http/query.js';
-import type { ApiContext } from './dependencies.js';
-import { checkOwner, namespaceOf } from './route.js';
-import type { IdentifiedCall } from './route.js';
-import { afterAll } from './view-range.js';
+import { booleanParameter, listRange, afterAll } from '../http/request.js';
+import type { ApiContext } from './api-context.js';
+import { checkOwner, namespaceOf } from '../http/route.js';
+import type { IdentifiedCall } from '../http/route.js';
 
-/** A kind of entity that a namespace holds, by the name of its path and view. */
+type Context = Pick<ApiContext, 'store'>;
+
+/** A kind of entity in a namespace; also the name of its path and view. */
 export type Collection = 'actions' | 'packages' | 'triggers' | 'rules';
 
-/** A rule is listed whole, as its document has it; others by the row that the view made. */
+/** The list entry of a row: a rule's whole document, or for other entities the value of the view. */
 function listed({ value, doc }: ViewRow): JsonValue {
   if (doc === undefined) return value;
   const rule: Record<string, JsonValue> = { ...doc };
@@ -19,23 +20,23 @@ function listed({ value, doc }: ViewRow): JsonValue {
   return rule;
 }
 
-/** Lists or counts one kind of entity of the caller's namespace, last written first. Throws ApiError (400, 403). */
-export async function listEntities(context: ApiContext, call: IdentifiedCall, collection: Collection): Promise<Answer> {
+/** Lists or counts the entities of one kind in the caller's namespace, last written first. Throws ApiError (400, 403). */
+export async function listEntities(context: Context, call: IdentifiedCall, collection: Collection): Promise<Answer> {
   const path = namespaceOf(call);
   checkOwner(call, path);
   return listRows(context, call, { collection, view: collection, path });
 }
 
-/** What a list shows: rows of a view below a path (`ns` or `ns/pkg`), under their collection's name. */
+/** The source of a list: a view's rows below a path (`ns` or `ns/pkg`), named by their collection. */
 export interface ListSource {
   collection: Collection;
   view: ViewName;
   path: string;
 }
 
-/** Lists or counts what lies below a path that the caller may list, last written first. Throws ApiError (400). */
+/** Lists or counts the entities below a path that the caller may list, last written first. Throws ApiError (400). */
 export async function listRows(
-  context: ApiContext,
+  context: Context,
   call: IdentifiedCall,
   { collection, view, path }: ListSource,
 ): Promise<Answer> {

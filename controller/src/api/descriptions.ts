@@ -1,6 +1,6 @@
-import type { RouteParameter, RouteResponse } from './route.js';
+import type { RouteParameter, RouteResponse } from '../http/route.js';
 
-/** What several routes describe alike. */
+/** Descriptions that several routes share. */
 
 export const namespaceParameter: RouteParameter = {
   name: 'namespace',
@@ -84,7 +84,7 @@ export function pathParameters(described: Readonly<Record<string, string>>): Rou
   return Object.entries(described).map(([name, description]) => ({ name, in: 'path', type: 'string', description }));
 }
 
-/** Parameters of a query that are texts, by name and description. */
+/** Text parameters of a query, by name and description. */
 export function queryParameters(described: Readonly<Record<string, string>>): RouteParameter[] {
   return Object.entries(described).map(([name, description]) => ({ name, in: 'query', type: 'string', description }));
 }

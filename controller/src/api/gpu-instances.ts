@@ -12,16 +12,21 @@ import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DesiredShare, Resident } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { parseActionName } from '../actions/action-resolver.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/put-fields.js';
+import { readPutBody } from '../http/request.js';
 import type { Launch } from '../invoke/invoke-service.js';
-import type { ApiContext } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';
-import { acceptedAnswer, checkInvocable } from './invocation.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { IdentifiedCall, Route, ViewerCall } from './route.js';
+import { acceptedAnswer, checkInvocable } from '../http/invocation.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
+import { parseActionName } from '../entities/action-name.js';
+
+type Context = Pick<
+  ApiContext,
+  'actionResolver' | 'config' | 'gpuDesired' | 'gpuTable' | 'manifest' | 'primitive' | 'throttles'
+>;
 
 const maxBodyBytes = 16 * 1024;
 
@@ -29,7 +34,7 @@ interface LaunchBody extends Launch {
   action: string;
 }
 
-/** Throws ApiError (400). */
+/** Reads the body of a launch. Throws ApiError (400). */
 function readLaunch(body: unknown): LaunchBody {
   if (!isJsonObject(body)) throw malformedContent('JSON object expected');
   const unknown = Object.keys(body).find((key) => !['action', 'devices', 'mpsPercent'].includes(key));
@@ -49,7 +54,7 @@ function readLaunch(body: unknown): LaunchBody {
   };
 }
 
-/** Throws ApiError (400). */
+/** Reads the body of a change of share. Throws ApiError (400). */
 function readShare(body: unknown): DesiredShare {
   const { smRequest, smLimit, ...rest } = isJsonObject(body) ? body : {};
   const isFraction = (value: unknown): value is number => typeof value === 'number' && value > 0 && value <= 1;
@@ -59,7 +64,7 @@ function readShare(body: unknown): DesiredShare {
   return { smRequest, smLimit };
 }
 
-async function launch(context: ApiContext, call: ViewerCall): Promise<Answer> {
+async function launch(context: Context, call: ViewerCall): Promise<Answer> {
   const { identity, transactionId } = call;
   await context.throttles.admit(identity);
   const { action: given, ...launch } = readLaunch(await readPutBody(call.request, maxBodyBytes));
@@ -77,24 +82,35 @@ async function launch(context: ApiContext, call: ViewerCall): Promise<Answer> {
   const waitMs = context.config.blockingWaitMs;
   const outcome = await context.primitive.invoke({
     ...resolved,
-    ...{ identity, payload: {}, blocking: true, waitMs, transactionId, launch },
+    identity,
+    payload: {},
+    blocking: true,
+    waitMs,
+    transactionId,
+    launch,
   });
   if (outcome.type === 'accepted') return acceptedAnswer(outcome.activationId);
   const { response, annotations } = outcome.activation;
   if (response.statusCode !== ActivationStatus.success) {
-    const { error = 'its start failed' } = (response.result ?? {}) as { error?: string };
+    const { error = 'the instance failed to start' } = (response.result ?? {}) as { error?: string };
     throw instanceNotLaunched(error.replace(/\.$/, ''));
   }
   const gpu = parameterValue(annotations, 'gpu');
   return jsonAnswer({ action: fullName, ...(isJsonObject(gpu) && placeOf(gpu)) });
 }
 
-function placeOf({ device, slice, share }: JsonObject): JsonObject {
-  return { device: device!, ...(slice !== undefined && { slice }), share: share! };
+/** The place of a started instance, from its activation's annotation `gpu`. */
+function placeOf(annotation: JsonObject): JsonObject {
+  const place: JsonObject = {};
+  for (const field of ['device', 'slice', 'share']) {
+    const value = annotation[field];
+    if (value !== undefined) place[field] = value;
+  }
+  return place;
 }
 
-/** An instance that the caller may change, and its node. Throws ApiError (404). */
-function instanceOf({ gpuTable }: ApiContext, call: ViewerCall): { invoker: string; resident: Resident } {
+/** An instance that the caller may change, with its node. Throws ApiError (404). */
+function instanceOf({ gpuTable }: Context, call: ViewerCall): { invoker: string; resident: Resident } {
   const container = pathParameter(call, 'container');
   for (const { invoker, residents } of gpuTable.nodes()) {
     const resident = residents.find((one) => one.container === container);
@@ -106,7 +122,7 @@ function instanceOf({ gpuTable }: ApiContext, call: ViewerCall): { invoker: stri
 
 const maxGraceMs = 3_600_000;
 
-/** Throws ApiError (400). */
+/** The query parameter for the grace of a running activation. Throws ApiError (400). */
 function graceOf({ query }: ViewerCall): number | undefined {
   const text = query.get('graceMs');
   if (text === null) return undefined;
@@ -119,7 +135,7 @@ function graceOf({ query }: ViewerCall): number | undefined {
 const maxSlices = 7;
 const profileName = /^[1-9]\d*g\.[1-9]\d*gb(\+[a-z0-9.]+)?$/;
 
-/** Throws ApiError (400). */
+/** Reads the body of a change of geometry. Throws ApiError (400). */
 function readGeometry(body: unknown): string[] {
   const { profiles, ...rest } = isJsonObject(body) ? body : {};
   const isName = (one: unknown): boolean => typeof one === 'string' && profileName.test(one);
@@ -134,15 +150,15 @@ function readGeometry(body: unknown): string[] {
   return profiles as string[];
 }
 
-/** Throws ApiError (404). */
-function nodeOf({ gpuTable }: ApiContext, uuid: string): string {
+/** The node of a device. Throws ApiError (404). */
+function nodeOf({ gpuTable }: Context, uuid: string): string {
   const node = gpuTable.nodes().find(({ devices }) => devices.some((device) => device.uuid === uuid));
   if (node === undefined) throw noSuchDevice(uuid);
   return node.invoker;
 }
 
-/** Throws ApiError (503) where another controller decides. */
-async function asDecider(work: Promise<void>): Promise<void> {
+/** Waits for work that only the leader may do. Throws ApiError (503) if another controller is the leader. */
+async function asLeader(work: Promise<void>): Promise<void> {
   try {
     await work;
   } catch (error) {
@@ -150,8 +166,8 @@ async function asDecider(work: Promise<void>): Promise<void> {
   }
 }
 
-/** Instances of functions on GPUs, and the slices that they run in. */
-export function gpuInstanceRoutes(context: ApiContext): Route[] {
+/** Routes to instances of functions on GPUs, and to the geometry of devices. */
+export function gpuInstanceRoutes(context: Context): Route[] {
   const shared = { access: 'viewer', tag: 'GPUs' } as const;
   const all = { ...shared, path: `${apiRoot}/gpu/instances` };
   const one = {
@@ -168,7 +184,7 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
       body: { schema: 'GpuLaunch', required: true },
       responses: {
         200: { description: 'The instance waits for a request', schema: 'GpuLaunched' },
-        202: { description: 'It starts still', schema: 'ActivationId' },
+        202: { description: 'The instance is still loading', schema: 'ActivationId' },
         ...errorResponses(400, 401, 403, 404, 429, 500, 503),
       },
       handle: (call: ViewerCall) => launch(context, call),
@@ -186,7 +202,7 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
       handle: async (call: ViewerCall) => {
         const share = readShare(await readPutBody(call.request, maxBodyBytes));
         const { invoker, resident } = instanceOf(context, call);
-        await asDecider(context.gpuDesired.reshare(invoker, resident.container, share));
+        await asLeader(context.gpuDesired.reshare(invoker, resident.container, share));
         return jsonAnswer({ ...share });
       },
     },
@@ -198,15 +214,17 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
       parameters: [
         ...one.parameters,
         {
-          ...{ name: 'graceMs', in: 'query', type: 'integer' },
+          name: 'graceMs',
+          in: 'query',
+          type: 'integer',
           description: 'Stop its run after so many ms; an idempotent action runs again elsewhere',
         },
       ],
-      responses: { 200: { description: 'It ends' }, ...errorResponses(400, 401, 404, 500, 503) },
+      responses: { 200: { description: 'The instance ends' }, ...errorResponses(400, 401, 404, 500, 503) },
       handle: async (call: ViewerCall) => {
         const { invoker, resident } = instanceOf(context, call);
         const { container } = resident;
-        await asDecider(context.gpuDesired.retire(invoker, container, graceOf(call)));
+        await asLeader(context.gpuDesired.retire(invoker, container, graceOf(call)));
         return jsonAnswer({ container, running: resident.activations.length });
       },
     },
@@ -226,7 +244,7 @@ export function gpuInstanceRoutes(context: ApiContext): Route[] {
       handle: async (call: IdentifiedCall) => {
         const profiles = readGeometry(await readPutBody(call.request, maxBodyBytes));
         const uuid = pathParameter(call, 'uuid');
-        await asDecider(context.gpuDesired.cut(nodeOf(context, uuid), uuid, profiles));
+        await asLeader(context.gpuDesired.cut(nodeOf(context, uuid), uuid, profiles));
         return jsonAnswer({ profiles });
       },
     },

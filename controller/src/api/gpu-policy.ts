@@ -1,20 +1,28 @@
-import type { JsonObject } from '@gpuwhisk/common/json';
+// The GPU policy: the policy in force, trials of other policies, and recorded decisions.
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { compositionOf, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
-import { median } from '@gpuwhisk/gpu/profile/kept-runs';
-import type { LearnedFunction, LearnedModel } from '../gpu/learning/learned-view.js';
-import { PolicyTrials, readTrial } from './gpu-policy-trials.js';
+import { median } from '@gpuwhisk/gpu/profile/fill';
+import { malformedContent, trialFailed, trialUnderWay, viewNotSaved } from '@gpuwhisk/common/errors';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
+import type { PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
+import { trialModule } from '@gpuwhisk/gpu/simulate/try-policy';
+import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
+import type { Task } from '@gpuwhisk/gpu/view/view';
+import type { Rejection } from '@gpuwhisk/common/gpu';
+import type { FunctionPerformance, PredictorSummary } from '../gpu/learning/performance-view.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/put-fields.js';
-import type { ApiContext } from './dependencies.js';
+import { readPutBody } from '../http/request.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses } from './descriptions.js';
-import { apiRoot } from './route.js';
-import type { IdentifiedCall, Route, ViewerCall } from './route.js';
+import { apiRoot } from '../http/route.js';
+import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
-/** Arrivals may be given in the body. */
+/** Longest request body, bytes; it may list arrivals. */
 const maxTrialBytes = 4 * 1024 * 1024;
 
-/** The predictors of the kinds of GPU that functions were measured on, with their errors. */
-function modelsView(functions: readonly LearnedFunction[], models: readonly LearnedModel[]): JsonObject[] {
+/** Predictors of each kind of GPU that functions were measured on, with their errors. */
+function modelsView(functions: readonly FunctionPerformance[], models: readonly PredictorSummary[]): JsonObject[] {
   const misses = new Map<string, { misses: number[]; runs: number }>();
   for (const { gpuType, mode, batches } of functions) {
     for (const { slowdown } of batches) {
@@ -26,10 +34,10 @@ function modelsView(functions: readonly LearnedFunction[], models: readonly Lear
       misses.set(key, known);
     }
   }
-  const learned = new Map(models.map((model) => [`${model.gpuType}/${model.mode}`, model]));
-  return [...new Set([...learned.keys(), ...misses.keys()])].sort().map((key) => {
+  const performanceData = new Map(models.map((model) => [`${model.gpuType}/${model.mode}`, model]));
+  return [...new Set([...performanceData.keys(), ...misses.keys()])].sort().map((key) => {
     const [gpuType = '', mode = ''] = key.split('/');
-    const { version = 0, sampleCount = 0, learnedAt } = learned.get(key) ?? {};
+    const { version = 0, sampleCount = 0, learnedAt } = performanceData.get(key) ?? {};
     const known = misses.get(key);
     const error = known && median(known.misses);
     const age = learnedAt !== undefined && { learnedAt };
@@ -44,9 +52,11 @@ function modelsView(functions: readonly LearnedFunction[], models: readonly Lear
   });
 }
 
-/** The policy in force with its stages, settings and learned state. */
-export function gpuPolicyRoutes(context: ApiContext): Route[] {
-  const { config, gpuScheduler, learned } = context;
+/** Routes to the policy in force with its stages, settings and learned state. */
+export function gpuPolicyRoutes(
+  context: Pick<ApiContext, 'clock' | 'config' | 'gpuScheduler' | 'logger' | 'performanceData'>,
+): Route[] {
+  const { config, gpuScheduler, performanceData } = context;
   const trials = new PolicyTrials(context);
   return [
     {
@@ -61,17 +71,17 @@ export function gpuPolicyRoutes(context: ApiContext): Route[] {
         const readable = (name: string): boolean =>
           call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);
         const composition = compositionOf(config.gpu.policy);
-        const functions = learned.functions(readable);
+        const functions = performanceData.functions(readable);
         return Promise.resolve(
           jsonAnswer({
             policy: composition.name,
             admission: config.gpu.admission,
-            decides: gpuScheduler.decides,
+            decides: gpuScheduler.isLeader,
             stages: { ...composition.stages },
             settings: settingsInForce(composition) as JsonObject,
             functions: functions.length,
-            sharedSets: learned.quotas(readable).filter(({ points }) => points.length > 0).length,
-            models: modelsView(functions, learned.models()),
+            sharedSets: performanceData.quotas(readable).filter(({ points }) => points.length > 0).length,
+            models: modelsView(functions, performanceData.models()),
           }),
         );
       },
@@ -90,6 +100,195 @@ export function gpuPolicyRoutes(context: ApiContext): Route[] {
       },
       handle: async (call: IdentifiedCall) =>
         jsonAnswer(await trials.run(readTrial(await readPutBody(call.request, maxTrialBytes)))),
+    },
+  ];
+}
+
+/** A trial that an operator has requested. */
+interface AskedTrial {
+  policy: PolicyChoice;
+  minutes: number;
+  /** Absent: the recorded arrivals. */
+  arrivals?: Task[];
+}
+
+const maxMinutes = 60;
+const maxArrivals = 10_000;
+/** Timeout of a trial, ms. */
+const timeoutMs = 120_000;
+/** Time to start a run in a warm instance, ms. */
+const warmMs = 1;
+
+/** Reads the body of a trial. Throws ApiError (400). */
+function readTrial(body: JsonValue): AskedTrial {
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  const unknown = Object.keys(body).find((key) => !['policy', 'minutes', 'arrivals'].includes(key));
+  if (unknown !== undefined) throw malformedContent(`'${unknown}' is no field of a trial`);
+  const { policy, minutes = maxMinutes, arrivals } = body;
+  if (typeof policy !== 'string' && !isJsonObject(policy))
+    throw malformedContent("'policy' must be a name or an object");
+  try {
+    compositionOf(policy as PolicyChoice);
+  } catch (error) {
+    if (error instanceof RangeError) throw malformedContent(error.message);
+    throw error;
+  }
+  if (typeof minutes !== 'number' || !(minutes > 0 && minutes <= maxMinutes)) {
+    throw malformedContent(`'minutes' must be a number up to ${maxMinutes}`);
+  }
+  return {
+    policy: policy as PolicyChoice,
+    minutes,
+    ...(arrivals !== undefined && { arrivals: readArrivals(arrivals) }),
+  };
+}
+
+function readArrivals(arrivals: JsonValue): Task[] {
+  if (!Array.isArray(arrivals) || arrivals.length > maxArrivals) {
+    throw malformedContent(`'arrivals' must be a list of ${maxArrivals} arrivals at most`);
+  }
+  return arrivals.map(readArrival);
+}
+
+function readArrival(one: JsonValue, at: number): Task {
+  const { function: name, ...given } = isJsonObject(one) ? one : {};
+  const number = (field: string, least: number, fallback?: number): number => {
+    const { [field]: value = fallback } = given;
+    if (typeof value === 'number' && value >= least) return value;
+    throw malformedContent(`'${field}' of arrival ${at + 1} must be a number from ${least}`);
+  };
+  if (typeof name !== 'string') throw malformedContent(`'function' of arrival ${at + 1} must be a name`);
+  const smUtil = number('smUtil', 0, 1);
+  return {
+    id: `arrival ${at + 1}`,
+    function: name,
+    version: '',
+    namespace: 'trial',
+    batch: 1,
+    gpus: 1,
+    class: 'inference',
+    arrivedAt: number('atMs', 0),
+    soloMs: number('soloMs', 0.001),
+    memoryMiB: number('memoryMiB', 1),
+    startMs: number('startMs', 0, 0),
+    ...(given.sloMs !== undefined && { sloMs: number('sloMs', 0) }),
+    features: { smUtil: Math.min(1, smUtil), dramUtil: Math.min(1, smUtil) / 2, l2Util: Math.min(1, smUtil) / 2 },
+  };
+}
+
+/** Replays arrivals under the policy in force and under another policy. Trials run in a thread, one at a time. */
+class PolicyTrials {
+  private isRunning = false;
+
+  constructor(private readonly context: Pick<ApiContext, 'config' | 'gpuScheduler' | 'clock' | 'logger'>) {}
+
+  /** Runs a trial. Rejects with ApiError (429, 503). */
+  async run({ policy, minutes, arrivals }: AskedTrial): Promise<JsonObject> {
+    const { config, gpuScheduler, clock, logger } = this.context;
+    if (this.isRunning) throw trialUnderWay();
+    const recorded = gpuScheduler.trialSince(clock.now() - minutes * 60_000);
+    const all = arrivals ?? recorded.tasks;
+    const tasks = all.filter(({ gpus, soloMs }) => gpus === 1 && soloMs !== undefined);
+    if (recorded.places.length === 0) throw trialFailed('no GPU is healthy');
+    const trial: PolicyTrial = {
+      policies: [config.gpu.policy, policy],
+      admission: config.gpu.admission,
+      warmMs,
+      ...recorded,
+      tasks,
+    };
+    this.isRunning = true;
+    const controller = new AbortController();
+    const timer = clock.setBackgroundTimer(timeoutMs, () => controller.abort());
+    try {
+      const { signal } = controller;
+      const { results = [] } = (await runInWorker(trialModule, trial as unknown as JsonValue, signal)) as JsonObject;
+      const leftOut = all.length - tasks.length;
+      return { arrivals: tasks.length, leftOut, gpus: recorded.places.length, results };
+    } catch (error) {
+      logger.warn({ error: String(error) }, 'a trial of a policy failed');
+      throw trialFailed(`the trial did not end within ${timeoutMs / 1000} s, or failed`);
+    } finally {
+      timer.cancel();
+      this.isRunning = false;
+    }
+  }
+}
+
+/** A task's owner and its rejected alternatives. */
+interface Shown {
+  activationId: string;
+  namespace: string;
+  rejected: readonly Rejection[];
+}
+
+/** A device's state with its reasons. The reasons may name other namespaces' functions, so that only operators see them. */
+const stateWithReasons = /^(cordoned|draining|offline): .*/s;
+
+/** Routes to the GPU queue and to recorded decisions about activations that need a GPU. */
+export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuScheduler'>): Route[] {
+  const shown = <One extends Shown>({ identity, isOperator, query }: ViewerCall, all: readonly One[]): JsonObject[] => {
+    const wanted = query.get('activation');
+    return all
+      .filter(({ namespace }) => isOperator || namespace === identity.namespace.name)
+      .filter(({ activationId }) => wanted === null || activationId === wanted)
+      .map((one) => {
+        const rejected = one.rejected.map(({ reason, ...rejection }) => ({
+          ...rejection,
+          reason: isOperator ? reason : reason.replace(stateWithReasons, '$1'),
+        }));
+        return { ...one, rejected } as unknown as JsonObject;
+      });
+  };
+  const shared = {
+    access: 'viewer',
+    tag: 'GPUs',
+    method: 'GET',
+    parameters: [
+      { name: 'activation', in: 'query', type: 'string', description: 'Only of the activation with this id' },
+    ],
+  } as const;
+  return [
+    {
+      ...shared,
+      path: `${apiRoot}/gpu/queue`,
+      operationId: 'getGpuQueue',
+      summary: 'Activations that wait for a GPU',
+      responses: {
+        200: { description: 'In the order of their turn', schema: { arrayOf: 'GpuQueued' } },
+        ...errorResponses(401, 500),
+      },
+      handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.queued()))),
+    },
+    {
+      ...shared,
+      path: `${apiRoot}/gpu/decisions`,
+      operationId: 'getGpuDecisions',
+      summary: 'Decisions about activations that need a GPU',
+      responses: {
+        200: {
+          description: 'The last 1000 of this controller, the last one first',
+          schema: { arrayOf: 'GpuDecision' },
+        },
+        ...errorResponses(401, 500),
+      },
+      handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.decisions()))),
+    },
+    {
+      access: 'operator',
+      tag: 'GPUs',
+      method: 'GET',
+      path: `${apiRoot}/gpu/view`,
+      operationId: 'getGpuView',
+      summary: 'All that the policy decides on now, to repeat a decision (operators)',
+      responses: {
+        200: { description: 'The view, the policy and the state of its stages', schema: 'GpuView' },
+        ...errorResponses(401, 403, 500, 503),
+      },
+      handle: () => {
+        if (!gpuScheduler.isLeader) throw viewNotSaved();
+        return Promise.resolve(jsonAnswer(gpuScheduler.savedView()));
+      },
     },
   ];
 }

@@ -1,3 +1,4 @@
+// GPUs and the workloads on them.
 import {
   deviceWithoutMps,
   gpuShareTooLarge,
@@ -6,32 +7,29 @@ import {
   noSuchDevice,
   noSuchEntity,
 } from '@gpuwhisk/common/errors';
-import type { Device, GpuWish, NodeStatus } from '@gpuwhisk/common/gpu';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { Device, CordonRequest, NodeStatus, Workload, DeviceStatus, Resident } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
-import type { JsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/put-fields.js';
-import type { ApiContext } from './dependencies.js';
+import { readPutBody } from '../http/request.js';
+import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';
-import { allWorkloads, devicesView, maySee } from './gpu-view.js';
-import type { Viewer } from './gpu-view.js';
-import { readNewWorkload, readWorkloadChanges } from './gpu-workload-body.js';
-import type { NewWorkload } from './gpu-workload-body.js';
-import { apiRoot, pathParameter } from './route.js';
-import type { IdentifiedCall, Route, ViewerCall } from './route.js';
+import { apiRoot, pathParameter } from '../http/route.js';
+import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
-/** No body of this API is larger. */
+type Context = Pick<ApiContext, 'clock' | 'config' | 'gpuCordons' | 'gpuTable' | 'gpuWorkloads'>;
+
+/** Longest request body of this API, bytes. */
 const maxBodyBytes = 16 * 1024;
 
-/** Where a workload is, or is to be. */
+/** The node and device of a workload. */
 interface DevicePlace {
   node: NodeStatus;
   device: Device;
 }
 
-/** The device that the caller names, or the one in order with the most free memory. Throws ApiError (404, 503). */
+/** The device that the caller names, or else the healthy device with the most free memory. Throws ApiError (404, 503). */
 function devicePlace(nodes: readonly NodeStatus[], wanted: string | undefined): DevicePlace {
   const places = nodes.flatMap((node) => node.devices.map((device) => ({ node, device })));
   const named = places.find(({ device }) => device.uuid === wanted);
@@ -48,27 +46,27 @@ function devicePlace(nodes: readonly NodeStatus[], wanted: string | undefined): 
   return place;
 }
 
-/** What makes a process an MPS client of the device, with its bounds. Throws ApiError (409). */
+/** The environment that makes a process an MPS client of the device, with its bounds. Throws ApiError (409). */
 function clientEnv({ node, device }: DevicePlace, { memoryMiB, mpsPercent }: NewWorkload): Record<string, string> {
   const env = node.clientEnv?.[device.uuid];
   if (env === undefined) throw deviceWithoutMps(device.uuid);
   return {
     ...env,
     ...(mpsPercent !== undefined && { CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(mpsPercent) }),
-    // It sees this device only, as its number 0.
+    // The process sees this device only, as number 0.
     ...(memoryMiB !== undefined && { CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: `0=${memoryMiB}M` }),
   };
 }
 
-/** A workload that is to be started, within the share that its namespace may have. Throws ApiError (429). */
-function boundedWorkload(context: ApiContext, call: IdentifiedCall, asked: NewWorkload): NewWorkload {
+/** A workload yet to be started, limited to its namespace's GPU share. Throws ApiError (429). */
+function boundedWorkload(context: Context, call: IdentifiedCall, asked: NewWorkload): NewWorkload {
   const most = call.identity.limits.maxGpuShare ?? context.config.limits.maxGpuShare;
   if (!asked.start || most === undefined) return asked;
   if ((asked.mpsPercent ?? 0) > most) throw gpuShareTooLarge(asked.mpsPercent ?? 0, most);
   return { ...asked, mpsPercent: asked.mpsPercent ?? most };
 }
 
-async function registerWorkload(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function registerWorkload(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { gpuTable, gpuWorkloads, clock } = context;
   const asked = boundedWorkload(context, call, readNewWorkload(await readPutBody(call.request, maxBodyBytes)));
   const place = devicePlace(gpuTable.nodes(), asked.device);
@@ -90,30 +88,30 @@ async function registerWorkload(context: ApiContext, call: IdentifiedCall): Prom
   return jsonAnswer({ ...added, ...(env && { env }) });
 }
 
-const wishes: readonly GpuWish['wish'][] = ['cordon', 'drain', 'uncordon'];
+const cordonRequests: readonly CordonRequest['wish'][] = ['cordon', 'drain', 'uncordon'];
 
-/** Throws ApiError (400, 404, 409). */
-async function setWish({ gpuTable, gpuWishes }: ApiContext, call: IdentifiedCall): Promise<Answer> {
+/** Stores a cordon request. Throws ApiError (400, 404, 409). */
+async function setCordon({ gpuTable, gpuCordons }: Context, call: IdentifiedCall): Promise<Answer> {
   const uuid = pathParameter(call, 'uuid');
   const body = await readPutBody(call.request, maxBodyBytes);
-  const wanted = isJsonObject(body) ? wishes.find((wish) => wish === body.wish) : undefined;
+  const wanted = isJsonObject(body) ? cordonRequests.find((wish) => wish === body.wish) : undefined;
   if (wanted === undefined || Object.keys(body as JsonObject).length !== 1) {
-    throw malformedContent(`'wish' must be one of ${wishes.join(', ')}, and nothing else`);
+    throw malformedContent(`'wish' must be one of ${cordonRequests.join(', ')}, and nothing else`);
   }
   const isKnown = gpuTable.nodes().some(({ devices }) => devices.some((device) => device.uuid === uuid));
   if (!isKnown) throw noSuchDevice(uuid);
-  return jsonAnswer({ uuid, ...(await gpuWishes.set(uuid, wanted)) });
+  return jsonAnswer({ uuid, ...(await gpuCordons.set(uuid, wanted)) });
 }
 
-/** The GPUs of the cluster and what is on them. */
-export function gpuRoutes(context: ApiContext): Route[] {
+/** Routes to the GPUs of the cluster and to their workloads. */
+export function gpuRoutes(context: Context): Route[] {
   const { gpuTable, gpuWorkloads } = context;
   const viewerOf = ({ identity, isOperator }: ViewerCall): Viewer => ({
     namespace: identity.namespace.name,
     isOperator,
   });
   const workloads = async (): Promise<Workload[]> => allWorkloads(gpuTable.nodes(), await gpuWorkloads.list());
-  /** A registered workload that is the caller's to change. Throws ApiError (404). */
+  /** A registered workload that the caller may change. Throws ApiError (404). */
   const ownWorkload = async (call: ViewerCall): Promise<Workload> => {
     const workload = await gpuWorkloads.get(pathParameter(call, 'id'));
     if (!maySee(viewerOf(call), workload)) throw noSuchEntity();
@@ -143,10 +141,10 @@ export function gpuRoutes(context: ApiContext): Route[] {
       summary: 'Take a device out of use, or into use again (operators)',
       body: { schema: 'GpuWish', required: true },
       responses: {
-        200: { description: 'What is wanted of the device now', schema: 'GpuWish' },
+        200: { description: 'Cordon request of the device', schema: 'GpuWish' },
         ...errorResponses(400, 401, 403, 404, 409, 500),
       },
-      handle: (call: IdentifiedCall) => setWish(context, call),
+      handle: (call: IdentifiedCall) => setCordon(context, call),
     },
     {
       ...all,
@@ -194,4 +192,178 @@ export function gpuRoutes(context: ApiContext): Route[] {
       },
     },
   ];
+}
+
+/** The body of a registration. */
+interface NewWorkload {
+  name: string;
+  device?: string;
+  pid?: number;
+  memoryMiB?: number;
+  mpsPercent?: number;
+  /** Fraction 0–1. */
+  maxDegradation: number;
+  command?: string;
+  /** Whether the process is yet to be started, as an MPS client. */
+  start: boolean;
+}
+
+const workloadFields = ['name', 'device', 'pid', 'memoryMiB', 'mpsPercent', 'maxDegradation', 'command', 'start'];
+const maxNameLength = 200;
+const maxCommandLength = 4000;
+const defaultMaxDegradation = 0.05;
+
+function refused(field: string, expected: string): Error {
+  return malformedContent(`'${field}' must be ${expected}`);
+}
+
+function text(body: JsonObject, field: string, maxLength: number): string | undefined {
+  const value = body[field];
+  if (value === undefined) return undefined;
+  if (typeof value === 'string' && value.trim() !== '' && value.length <= maxLength) return value;
+  throw refused(field, `a text of 1 to ${maxLength} characters`);
+}
+
+function whole(body: JsonObject, field: string, max: number): number | undefined {
+  const value = body[field];
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= max) return value;
+  throw refused(field, `a whole number from 1 to ${max}`);
+}
+
+function rate(body: JsonObject, field: string): number | undefined {
+  const value = body[field];
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && Number.isFinite(value) && value > 0) return value;
+  throw refused(field, 'a number above 0');
+}
+
+/** Reads changes of a running workload: its process, start time, and rates alone and now. Throws ApiError (400). */
+function readWorkloadChanges(
+  body: JsonValue,
+): Pick<Partial<Workload>, 'pid' | 'processStart' | 'baselineRate' | 'rate'> {
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  const told = {
+    pid: whole(body, 'pid', 2 ** 22),
+    processStart: whole(body, 'processStart', Number.MAX_SAFE_INTEGER),
+    baselineRate: rate(body, 'baselineRate'),
+    rate: rate(body, 'rate'),
+  };
+  const changes = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
+  if (Object.keys(changes).every((field) => field === 'processStart')) {
+    throw malformedContent("one of 'pid', 'baselineRate' and 'rate' must be given");
+  }
+  return changes;
+}
+
+/** Reads the body of a registration. Throws ApiError (400). */
+function readNewWorkload(body: JsonValue): NewWorkload {
+  if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  const unknown = Object.keys(body).find((key) => !workloadFields.includes(key));
+  if (unknown !== undefined) throw malformedContent(`'${unknown}' is no field of a workload`);
+  const name = text(body, 'name', maxNameLength);
+  if (name === undefined) throw refused('name', 'given');
+  const { maxDegradation = defaultMaxDegradation, start = false } = body;
+  if (typeof maxDegradation !== 'number' || maxDegradation < 0 || maxDegradation > 1) {
+    throw refused('maxDegradation', 'a number from 0 to 1');
+  }
+  if (typeof start !== 'boolean') throw refused('start', 'true or false');
+  const workload: NewWorkload = { name, maxDegradation, start };
+  const optional = {
+    device: text(body, 'device', maxNameLength),
+    pid: whole(body, 'pid', 2 ** 22),
+    memoryMiB: whole(body, 'memoryMiB', 1024 * 1024),
+    mpsPercent: whole(body, 'mpsPercent', 100),
+    command: text(body, 'command', maxCommandLength),
+  };
+  for (const [key, value] of Object.entries(optional))
+    if (value !== undefined) Object.assign(workload, { [key]: value });
+  return workload;
+}
+
+/**
+ * The caller of a view. Operators see everything. Other callers see their namespace's part, and the amounts that others use
+ * without names.
+ */
+interface Viewer {
+  namespace: string;
+  isOperator: boolean;
+}
+
+/** The workloads of the cluster: registered ones, and processes that belong to no container and no registration. */
+function allWorkloads(nodes: readonly NodeStatus[], registered: readonly Workload[]): Workload[] {
+  const known = new Set(registered.map(({ invoker, pid }) => `${invoker} ${pid}`));
+  const discovered = nodes.flatMap((node) =>
+    node.status.flatMap(({ uuid: device, processes }) =>
+      processes
+        .filter(({ container, pid }) => container === undefined && !known.has(`${node.invoker} ${pid}`))
+        .map(({ pid, memoryMiB, workload }): Workload => {
+          const name = workload ?? `process ${pid}`;
+          const id = `${node.invoker}-${pid}`;
+          return {
+            id,
+            name,
+            origin: 'discovered',
+            invoker: node.invoker,
+            device,
+            pid,
+            since: node.at,
+            memoryMiB,
+            maxDegradation: 0,
+          };
+        }),
+    ),
+  );
+  return [...registered, ...discovered];
+}
+
+/** Whether a viewer may see a workload. */
+function maySee(viewer: Viewer, workload: Workload): boolean {
+  return viewer.isOperator || workload.namespace === viewer.namespace;
+}
+
+/** The devices of the cluster with the tenants that the viewer may see. */
+function devicesView(nodes: readonly NodeStatus[], workloads: readonly Workload[], viewer: Viewer): JsonObject[] {
+  return nodes.flatMap((node) => node.devices.map((device) => deviceView(node, device, workloads, viewer)));
+}
+
+function deviceView(node: NodeStatus, device: Device, workloads: readonly Workload[], viewer: Viewer): JsonObject {
+  const status = node.status.find(({ uuid }) => uuid === device.uuid);
+  const { state, reasons } = status?.health ?? { state: 'offline', reasons: ['nothing is known of it'] };
+  const { slices, ...fixed } = device;
+  return {
+    invoker: node.invoker,
+    ...fixed,
+    slices: slices.map((slice) => ({ ...slice })),
+    ...(status !== undefined && figuresOf(status)),
+    // The reasons may name functions and processes of other namespaces.
+    health: viewer.isOperator ? { state, reasons } : { state },
+    functions: node.residents.filter((one) => one.device === device.uuid).map((one) => functionView(one, viewer)),
+    workloads: workloads.filter((one) => one.device === device.uuid && maySee(viewer, one)).map((one) => ({ ...one })),
+  };
+}
+
+function figuresOf({ usedMemoryMiB, ...status }: DeviceStatus): JsonObject {
+  const { utilisation, smActivity, dramActivity, temperatureC, powerW, contextMiB } = status;
+  const known = Object.entries({ utilisation, smActivity, dramActivity, temperatureC, powerW, contextMiB });
+  return { usedMemoryMiB, ...Object.fromEntries(known.filter(([, value]) => value !== undefined)) } as JsonObject;
+}
+
+function functionView(resident: Resident, viewer: Viewer): JsonObject {
+  const { action, namespace, container, slice, share, memoryMiB, heldMiB, activations, launches } = resident;
+  // A pre-warmed container has no namespace yet.
+  const named = viewer.isOperator || namespace === undefined || namespace === viewer.namespace;
+  return {
+    ...(named && { container }),
+    ...(named && action !== undefined && { action }),
+    ...(named && namespace !== undefined && { namespace }),
+    ...(slice !== undefined && { slice }),
+    share: share.shareClass / 100,
+    smRequest: share.smRequest,
+    smLimit: share.smLimit,
+    memoryMiB,
+    ...(heldMiB !== undefined && { heldMiB }),
+    ...(named && launches !== undefined && { launches: { ...launches } }),
+    running: activations.length,
+  };
 }

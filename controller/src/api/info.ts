@@ -1,10 +1,11 @@
+// The server's limits and runtimes, its health and its metrics.
 import type { Config } from '@gpuwhisk/common/config';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
-import { jsonAnswer } from '../http/answer.js';
-import type { ApiContext } from './dependencies.js';
-import { apiRoot } from './route.js';
-import type { Route } from './route.js';
+import { jsonAnswer, textAnswer } from '../http/answer.js';
+import type { ApiContext } from './api-context.js';
+import { apiRoot } from '../http/route.js';
+import type { Route } from '../http/route.js';
 
 const MiB = 1024 * 1024;
 
@@ -17,7 +18,7 @@ function limitsInfo(limits: Config['limits']): JsonObject {
     min_action_logs: limits.minLogsMiB * MiB,
     max_action_logs: limits.maxLogsMiB * MiB,
   };
-  // What a namespace without limits of its own has: the system's.
+  // The system's limits, which apply to namespaces without their own.
   const defaults = Object.fromEntries(Object.entries(bounds).map(([name, value]) => [`default_${name}`, value]));
   return {
     actions_per_minute: limits.invocationsPerMinute,
@@ -44,8 +45,8 @@ function runtimesInfo(manifest: RuntimeManifest): JsonObject {
   return Object.fromEntries(families) as JsonObject;
 }
 
-/** What the server is: `/` and `/api/v1`. */
-export function infoRoutes(context: ApiContext): Route[] {
+/** The routes `/` and `/api/v1`: limits, runtimes and build of the server. */
+export function infoRoutes(context: Pick<ApiContext, 'build' | 'config' | 'manifest'>): Route[] {
   return [
     {
       method: 'GET',
@@ -85,6 +86,75 @@ export function infoRoutes(context: ApiContext): Route[] {
           buildno: context.build.number,
           swagger_paths: { ui: '/docs', 'api-docs': '/api-docs' },
         }),
+    },
+  ];
+}
+
+/** Routes to the health and metrics of the server and its invokers. */
+export function healthRoutes(context: Pick<ApiContext, 'invokersHealth' | 'metrics'>): Route[] {
+  const states = (): string[] => Object.values(context.invokersHealth());
+  const healthy = (): number => states().filter((state) => state === 'up').length;
+  return [
+    {
+      method: 'GET',
+      path: '/ping',
+      access: 'open',
+      operationId: 'ping',
+      tag: 'Health',
+      summary: 'Whether the server answers',
+      responses: { 200: { description: 'pong' } },
+      handle: () => textAnswer('pong'),
+    },
+    {
+      method: 'GET',
+      path: '/invokers',
+      trailingSlash: true,
+      access: 'outside',
+      operationId: 'getInvokers',
+      tag: 'Health',
+      summary: 'The state of each invoker',
+      responses: { 200: { description: 'States by name' } },
+      handle: () => jsonAnswer(context.invokersHealth()),
+    },
+    {
+      method: 'GET',
+      path: '/invokers/healthy/count',
+      access: 'outside',
+      operationId: 'countHealthyInvokers',
+      tag: 'Health',
+      summary: 'The number of invokers that are up',
+      responses: { 200: { description: 'A number' } },
+      handle: () => jsonAnswer(healthy()),
+    },
+    {
+      method: 'GET',
+      path: '/invokers/ready',
+      access: 'outside',
+      operationId: 'getReadiness',
+      tag: 'Health',
+      summary: 'Whether all invokers are up',
+      responses: { 200: { description: 'All are up' }, 500: { description: 'Some are not, or there are none' } },
+      handle: () => {
+        const all = states().length;
+        const up = healthy();
+        return all > 0 && up === all
+          ? jsonAnswer({ healthy: `${up}/${all}` })
+          : jsonAnswer({ unhealthy: `${all - up}/${all}` }, 500);
+      },
+    },
+    {
+      method: 'GET',
+      path: '/metrics',
+      access: 'outside',
+      operationId: 'getMetrics',
+      tag: 'Health',
+      summary: 'Metrics in the Prometheus text format',
+      responses: { 200: { description: 'Metrics' } },
+      handle: async () => ({
+        status: 200,
+        body: await context.metrics.render(),
+        contentType: context.metrics.contentType,
+      }),
     },
   ];
 }

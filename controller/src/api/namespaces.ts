@@ -1,13 +1,15 @@
-import { formatByteSize } from '@gpuwhisk/common/entities/byte-size';
+import { formatByteSize } from '@gpuwhisk/common/entities/limits';
 import type { UserLimits } from '@gpuwhisk/common/entities/identity';
 import { jsonAnswer } from '../http/answer.js';
-import type { ApiContext } from './dependencies.js';
-import { boundsOf } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
+import { boundsOf } from '../entitlement/limits.js';
 import { errorResponses, namespaceParameter } from './descriptions.js';
-import { apiRoot, checkOwner, namespaceOf } from './route.js';
-import type { IdentifiedCall, Route } from './route.js';
+import { apiRoot, checkOwner, namespaceOf } from '../http/route.js';
+import type { IdentifiedCall, Route } from '../http/route.js';
 
-function resolvedLimits(context: ApiContext, call: IdentifiedCall): UserLimits {
+type Context = Pick<ApiContext, 'config'>;
+
+function resolvedLimits(context: Context, call: IdentifiedCall): UserLimits {
   const own = call.identity.limits;
   const system = context.config.limits;
   const bounds = boundsOf(context, call.identity);
@@ -38,8 +40,8 @@ function resolvedLimits(context: ApiContext, call: IdentifiedCall): UserLimits {
   };
 }
 
-/** The caller's namespaces and what they may use. */
-export function namespaceRoutes(context: ApiContext): Route[] {
+/** Routes to the caller's namespaces and their limits. */
+export function namespaceRoutes(context: Context): Route[] {
   return [
     {
       method: 'GET',

@@ -1,19 +1,15 @@
 import type { PackageBinding } from '@gpuwhisk/common/entities/package';
-import { packageToApi } from '@gpuwhisk/common/entities/package-codec';
+import { packageToApi } from '@gpuwhisk/common/entities/package';
 import { isApiError, noSuchResource, packageNameReserved } from '@gpuwhisk/common/errors';
 import { inheritedParameters } from '../actions/action-resolver.js';
-import { checkPackageShown } from '../entitlement/execute-only.js';
-import { providerOf, readablePackages } from '../entitlement/rights.js';
+import { checkPackageShown, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
-import { readPutBody } from '../http/put-fields.js';
-import { booleanParameter } from '../http/query.js';
-import { isFeed, packageContents } from '../packages/package-contents.js';
-import { readPackagePut } from '../packages/package-put.js';
-import { bindingRefusal } from '../packages/package-writer.js';
+import { readPutBody, booleanParameter } from '../http/request.js';
+import { isFeed, packageContents, readPackagePut, bindingRefusal } from '../packages/package-store.js';
 import { listRows } from './collections.js';
-import type { ApiContext } from './dependencies.js';
-import { boundsOf } from './dependencies.js';
+import type { ApiContext } from './api-context.js';
+import { boundsOf } from '../entitlement/limits.js';
 import {
   errorResponses,
   forceParameter,
@@ -22,10 +18,12 @@ import {
   overwriteParameter,
   packageNameParameter,
 } from './descriptions.js';
-import { apiRoot, checkOwner, entityNameOf, namespaceOf } from './route.js';
-import type { IdentifiedCall, Route } from './route.js';
+import { apiRoot, checkOwner, entityNameOf, namespaceOf } from '../http/route.js';
+import type { IdentifiedCall, Route } from '../http/route.js';
 
-/** A namespace's default package in paths of web actions: no package may have this name. */
+type Context = Pick<ApiContext, 'clock' | 'config' | 'packageWriter' | 'packages' | 'store'>;
+
+/** Name of the default package in paths of web actions; reserved for that use. */
 const reservedName = 'default';
 
 function packageNameOf(call: IdentifiedCall): PackageBinding {
@@ -39,10 +37,10 @@ function ownPackage(call: IdentifiedCall): PackageBinding {
   return name;
 }
 
-async function putPackage(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function putPackage(context: Context, call: IdentifiedCall): Promise<Answer> {
   const name = ownPackage(call);
   const bounds = boundsOf(context, call.identity);
-  // Both lists of parameters at their largest, and room for the rest.
+  // Both lists of parameters at their maximum sizes, and the same again for the other fields.
   const body = await readPutBody(call.request, 3 * context.config.limits.maxParametersBytes);
   if (name.name === reservedName) throw packageNameReserved(name.name);
   const put = readPackagePut(body, name.namespace, bounds);
@@ -56,7 +54,7 @@ async function putPackage(context: ApiContext, call: IdentifiedCall): Promise<An
   return jsonAnswer(packageToApi(written));
 }
 
-async function getPackage(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function getPackage(context: Context, call: IdentifiedCall): Promise<Answer> {
   const name = packageNameOf(call);
   const chain = await readablePackages(context.packages, call.identity, name).catch((error: unknown) => {
     const missing = isApiError(error) && error.status === 404;
@@ -71,21 +69,21 @@ async function getPackage(context: ApiContext, call: IdentifiedCall): Promise<An
   });
 }
 
-async function deletePackage(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function deletePackage(context: Context, call: IdentifiedCall): Promise<Answer> {
   const name = ownPackage(call);
   const force = booleanParameter(call.query, 'force', false);
   return jsonAnswer(packageToApi(await context.packageWriter.delete(name, force)));
 }
 
-/** Everybody may list the shared packages of any namespace. */
-function listPackages(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+/** Lists packages. Every caller may list the shared packages of any namespace. */
+function listPackages(context: Context, call: IdentifiedCall): Promise<Answer> {
   const path = namespaceOf(call);
   const view = path === call.identity.namespace.name ? 'packages' : 'packages-public';
   return listRows(context, call, { collection: 'packages', view, path });
 }
 
-/** Packages and bindings to packages. */
-export function packageRoutes(context: ApiContext): Route[] {
+/** Routes to packages and bindings. */
+export function packageRoutes(context: Context): Route[] {
   const path = `${apiRoot}/namespaces/{namespace}/packages`;
   const shared = { access: 'identified', tag: 'Packages' } as const;
   const one = { ...shared, path: `${path}/{packageName}` };

@@ -1,26 +1,29 @@
+// All routes, and the router over them.
+import Router from '@koa/router';
+import type { RouterContext } from '@koa/router';
+import { methodNotAllowed, noSuchRoute } from '@gpuwhisk/common/errors';
 import { actionRoutes } from './actions.js';
-import { adminDataRoutes } from './admin-data.js';
+import { adminDataRoutes, refusedRecordRoutes } from './admin-data.js';
 import { adminRoutes } from './admin.js';
 import { activationRoutes } from './activations.js';
-import type { ApiContext } from './dependencies.js';
-import { docsRoutes } from './docs.js';
-import { gpuDecisionRoutes } from './gpu-decisions.js';
-import { gpuLearnedRoutes } from './gpu-learned.js';
+import type { ApiContext } from './api-context.js';
+import { docsRoutes, sdkRoutes } from './docs.js';
+import { gpuDecisionRoutes, gpuPolicyRoutes } from './gpu-policy.js';
+import { gpuPerformanceRoutes } from './gpu-performance.js';
 import { gpuRoutes } from './gpu.js';
 import { gpuInstanceRoutes } from './gpu-instances.js';
-import { gpuPolicyRoutes } from './gpu-policy.js';
-import { healthRoutes } from './health.js';
-import { infoRoutes } from './info.js';
+import { healthRoutes, infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
 import { packageRoutes } from './packages.js';
-import type { Route } from './route.js';
-import { refusedRecordRoutes } from './refused-records.js';
+import type { Route, RouteParameter, Call } from '../http/route.js';
 import { ruleRoutes } from './rules.js';
-import { sdkRoutes } from './sdk.js';
 import { triggerRoutes } from './triggers.js';
-import { webRoutes } from '../web/web-routes.js';
+import { actionNameParameter, namespaceParameter, packageNameParameter } from './descriptions.js';
+import { apiRoot } from '../http/route.js';
+import type { Answer } from '../http/answer.js';
+import type { Authentication } from '../authentication/authentication.js';
 
-/** Every route of the controller. */
+/** All routes of the controller. */
 export function createRoutes(context: ApiContext): Route[] {
   const routes: Route[] = [
     ...infoRoutes(context),
@@ -35,7 +38,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...gpuInstanceRoutes(context),
     ...gpuPolicyRoutes(context),
     ...gpuDecisionRoutes(context),
-    ...gpuLearnedRoutes(context),
+    ...gpuPerformanceRoutes(context),
     ...actionRoutes(context),
     ...packageRoutes(context),
     ...activationRoutes(context),
@@ -44,4 +47,102 @@ export function createRoutes(context: ApiContext): Route[] {
     ...webRoutes(),
   ];
   return routes;
+}
+
+const extensionParameter: RouteParameter = {
+  name: 'extension',
+  in: 'path',
+  type: 'string',
+  description: 'http, json, html, svg or text: how the result becomes an answer; http where absent',
+};
+
+const operations = [
+  ['GET', 'getWebAction'],
+  ['PUT', 'putWebAction'],
+  ['DELETE', 'deleteWebAction'],
+  ['POST', 'postWebAction'],
+] as const;
+
+/** Routes of web actions for the API documents; web-handler.ts answers their requests. */
+function webRoutes(): Route[] {
+  return operations.map(([method, operationId]) => ({
+    method,
+    path: `${apiRoot}/web/{namespace}/{packageName}/{actionName}.{extension}`,
+    access: 'web',
+    operationId,
+    tag: 'Actions',
+    summary: 'Call a web action',
+    parameters: [
+      namespaceParameter,
+      { ...packageNameParameter, description: "Name of the package; 'default' where there is none" },
+      actionNameParameter,
+      extensionParameter,
+    ],
+    responses: {
+      200: { description: 'Answer of the action' },
+      default: { description: 'Answer of the action with another status, or the reason why the action was not called' },
+    },
+    ...(method === 'POST' && { body: { schema: 'ActionPayload', required: false } }),
+  }));
+}
+
+/** The state of a request in Koa. */
+export interface CallState {
+  call: Omit<Call, 'params'>;
+  answer?: Answer;
+}
+
+type Context = RouterContext<CallState>;
+type RoutedRoute = Exclude<Route, { access: 'web' }>;
+
+/** `/a/{b}` → `/a/:b`, the router's syntax. */
+function routerPath(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ':$1');
+}
+
+/** Whether a path is part of the versioned API, which authenticates callers before it looks up the path. */
+export function isApiPath(path: string): boolean {
+  return path === apiRoot || path.startsWith(`${apiRoot}/`);
+}
+
+/** A router over the routes. Requests without a route throw ApiError (401, 404, 405). */
+export function createRouter(routes: readonly Route[], authentication: Authentication): Router<CallState> {
+  const router = new Router<CallState>({ strict: true, sensitive: true });
+  for (const route of routes) {
+    if (route.access === 'web') continue;
+    const path = routerPath(route.path);
+    const paths = route.trailingSlash === true ? [path, `${path}/`] : [path];
+    for (const one of paths) {
+      router.register(one, [route.method], async (ctx: Context) => {
+        ctx.state.answer = await answer(route, ctx, authentication);
+      });
+    }
+  }
+  return router;
+}
+
+async function answer(route: RoutedRoute, ctx: Context, authentication: Authentication): Promise<Answer> {
+  const call = { ...ctx.state.call, params: ctx.params };
+  const { authorization } = call.request.headers;
+  switch (route.access) {
+    case 'open':
+    case 'outside':
+      return route.handle(call);
+    case 'identified':
+      return route.handle({ ...call, identity: await authentication.namespace(authorization) });
+    case 'viewer':
+      return route.handle({ ...call, ...(await authentication.viewer(authorization)) });
+    case 'operator':
+      return route.handle({ ...call, identity: await authentication.operator(authorization, call) });
+  }
+}
+
+/** Refuses a request without a route. `matched` are the routes with the same path and another method. */
+export async function refuseUnrouted(ctx: Context, authentication: Authentication): Promise<never> {
+  if (isApiPath(ctx.path)) await authentication.viewer(ctx.state.call.request.headers.authorization);
+  // As in OpenWhisk, a path with a final slash (except the root) exists for its own methods only.
+  const matched = ctx.path !== '/' && ctx.path.endsWith('/') ? [] : (ctx.matched ?? []);
+  const methods = new Set(matched.flatMap((layer) => layer.methods));
+  methods.delete('HEAD');
+  throw methods.size > 0 ? methodNotAllowed([...methods]) : noSuchRoute();
 }

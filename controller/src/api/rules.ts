@@ -1,21 +1,18 @@
 import { isApiError, notAuthorized } from '@gpuwhisk/common/errors';
-import { referenceId } from '@gpuwhisk/common/entities/entity-reference';
-import type { EntityReference } from '@gpuwhisk/common/entities/entity-reference';
+import { referenceId } from '@gpuwhisk/common/entities/names';
+import type { EntityReference } from '@gpuwhisk/common/entities/names';
 import { MalformedError, asObject } from '@gpuwhisk/common/entities/malformed';
-import { ruleToApi } from '@gpuwhisk/common/entities/rule-codec';
+import { ruleToApi, readRuleStatus } from '@gpuwhisk/common/entities/trigger';
 import type { RuleStatus } from '@gpuwhisk/common/entities/trigger';
-import { readRuleStatus } from '@gpuwhisk/common/entities/trigger-codec';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { emptyAnswer, jsonAnswer } from '../http/answer.js';
-import { readFields, readPutBody } from '../http/put-fields.js';
-import { booleanParameter } from '../http/query.js';
-import { actionNameOf } from '../triggers/post-action.js';
-import { readRulePut } from '../triggers/trigger-put.js';
-import type { RulePut } from '../triggers/trigger-put.js';
+import { readFields, readPutBody, booleanParameter } from '../http/request.js';
+import { readRulePut } from '../triggers/trigger-writer.js';
+import type { RulePut } from '../triggers/trigger-writer.js';
 import { listEntities } from './collections.js';
-import { boundsOf } from './dependencies.js';
-import type { ApiContext } from './dependencies.js';
+import { boundsOf } from '../entitlement/limits.js';
+import type { ApiContext } from './api-context.js';
 import {
   errorResponses,
   listParameters,
@@ -23,8 +20,11 @@ import {
   overwriteParameter,
   ruleNameParameter,
 } from './descriptions.js';
-import { apiRoot, checkOwner, entityNameOf, namespaceOf } from './route.js';
-import type { IdentifiedCall, Route } from './route.js';
+import { apiRoot, checkOwner, entityNameOf, namespaceOf } from '../http/route.js';
+import type { IdentifiedCall, Route } from '../http/route.js';
+import { actionNameOf } from '../entities/action-name.js';
+
+type Context = Pick<ApiContext, 'actionResolver' | 'clock' | 'config' | 'ruleWriter' | 'store'>;
 
 /** The rule that the path names, in the caller's own namespace. Throws ApiError (400, 403). */
 function ownRule(call: IdentifiedCall): { namespace: string; name: string; id: string } {
@@ -34,9 +34,9 @@ function ownRule(call: IdentifiedCall): { namespace: string; name: string; id: s
   return { namespace, name, id: `${namespace}/${name}` };
 }
 
-async function putRule(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function putRule(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name } = ownRule(call);
-  // Annotations at their largest, and room for the rest.
+  // Annotations at their maximum size, and the same again for the other fields.
   const body = await readPutBody(call.request, 2 * context.config.limits.maxParametersBytes);
   const put = readRulePut(body, namespace, boundsOf(context, call.identity));
   const overwrite = booleanParameter(call.query, 'overwrite', false);
@@ -49,16 +49,12 @@ async function putRule(context: ApiContext, call: IdentifiedCall): Promise<Answe
   return jsonAnswer(ruleToApi(written.rule, written.status));
 }
 
-function resolveAction(
-  context: ApiContext,
-  { identity }: IdentifiedCall,
-  reference: EntityReference,
-): Promise<unknown> {
+function resolveAction(context: Context, { identity }: IdentifiedCall, reference: EntityReference): Promise<unknown> {
   return context.actionResolver.resolve(identity, actionNameOf(reference));
 }
 
-/** Refuses targets that the caller may not use, before anything is said about them. Throws ApiError (403). */
-async function checkRights(context: ApiContext, call: IdentifiedCall, { trigger, action }: RulePut): Promise<void> {
+/** Refuses targets that the caller may not use, before the answer can reveal whether they exist. Throws ApiError (403). */
+async function checkRights(context: Context, call: IdentifiedCall, { trigger, action }: RulePut): Promise<void> {
   const denied: string[] = [];
   if (trigger !== undefined && trigger.path.split('/', 1)[0] !== call.identity.namespace.name) {
     denied.push(referenceId(trigger));
@@ -77,16 +73,16 @@ async function checkRights(context: ApiContext, call: IdentifiedCall, { trigger,
   if (denied.length > 0) throw notAuthorized(...denied);
 }
 
-async function getRule(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function getRule(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { rule, status } = await context.ruleWriter.read(ownRule(call).id);
   return jsonAnswer(ruleToApi(rule, status));
 }
 
-async function deleteRule(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function deleteRule(context: Context, call: IdentifiedCall): Promise<Answer> {
   return jsonAnswer(ruleToApi(await context.ruleWriter.delete(ownRule(call).id), 'inactive'));
 }
 
-async function setState(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function setState(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { id } = ownRule(call);
   const body = await readPutBody(call.request, boundsOf(context, call.identity).maxPayloadBytes);
   await context.ruleWriter.setStatus(
@@ -102,8 +98,8 @@ function requestedStatus(body: JsonValue): RuleStatus {
   return readRuleStatus(status);
 }
 
-/** Rules: which action a trigger runs. */
-export function ruleRoutes(context: ApiContext): Route[] {
+/** Routes to rules. */
+export function ruleRoutes(context: Context): Route[] {
   const path = `${apiRoot}/namespaces/{namespace}/rules`;
   const one = { access: 'identified', tag: 'Rules', path: `${path}/{ruleName}` } as const;
   const names = [namespaceParameter, ruleNameParameter];

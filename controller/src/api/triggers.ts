@@ -1,18 +1,22 @@
-import { triggerToApi } from '@gpuwhisk/common/entities/trigger-codec';
+import { triggerToApi } from '@gpuwhisk/common/entities/trigger';
 import type { WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { emptyAnswer, jsonAnswer } from '../http/answer.js';
-import { checkContentType, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
-import { readPutBody } from '../http/put-fields.js';
-import { booleanParameter } from '../http/query.js';
-import { wantsExtraLogging } from '../http/transaction.js';
-import { postAction } from '../triggers/post-action.js';
-import { TriggerFires } from '../triggers/trigger-fires.js';
-import { readTriggerPut } from '../triggers/trigger-put.js';
+import {
+  checkContentType,
+  checkDeclaredLength,
+  parseArguments,
+  readBody,
+  readPutBody,
+  wantsExtraLogging,
+  booleanParameter,
+} from '../http/request.js';
+import { postAction, TriggerFires } from '../triggers/trigger-fires.js';
+import { readTriggerPut } from '../triggers/trigger-writer.js';
 import { listEntities } from './collections.js';
-import { boundsOf, maxPayloadBytesOf } from './dependencies.js';
-import type { ApiContext } from './dependencies.js';
+import { boundsOf, maxPayloadBytesOf } from '../entitlement/limits.js';
+import type { ApiContext } from './api-context.js';
 import {
   errorResponses,
   listParameters,
@@ -20,9 +24,25 @@ import {
   overwriteParameter,
   triggerNameParameter,
 } from './descriptions.js';
-import { acceptedAnswer } from './invocation.js';
-import { apiRoot, checkOwner, entityNameOf, namespaceOf } from './route.js';
-import type { Call, IdentifiedCall, Route } from './route.js';
+import { acceptedAnswer } from '../http/invocation.js';
+import { apiRoot, checkOwner, entityNameOf, namespaceOf } from '../http/route.js';
+import type { Call, IdentifiedCall, Route } from '../http/route.js';
+
+type Context = Pick<
+  ApiContext,
+  | 'actionResolver'
+  | 'clock'
+  | 'config'
+  | 'invoker'
+  | 'logger'
+  | 'manifest'
+  | 'random'
+  | 'records'
+  | 'ruleWriter'
+  | 'store'
+  | 'throttles'
+  | 'triggerWriter'
+>;
 
 /** The trigger that the path names, in the caller's own namespace. Throws ApiError (400, 403). */
 function ownTrigger(call: IdentifiedCall): { namespace: string; name: string; id: string } {
@@ -32,9 +52,9 @@ function ownTrigger(call: IdentifiedCall): { namespace: string; name: string; id
   return { namespace, name, id: `${namespace}/${name}` };
 }
 
-async function putTrigger(context: ApiContext, call: IdentifiedCall): Promise<Answer> {
+async function putTrigger(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name } = ownTrigger(call);
-  // Both lists of parameters at their largest, and room for the rest.
+  // Both lists of parameters at their maximum sizes, and the same again for the other fields.
   const body = await readPutBody(call.request, 3 * context.config.limits.maxParametersBytes);
   const put = readTriggerPut(body, boundsOf(context, call.identity));
   const overwrite = booleanParameter(call.query, 'overwrite', false);
@@ -43,12 +63,12 @@ async function putTrigger(context: ApiContext, call: IdentifiedCall): Promise<An
   );
 }
 
-/** The trigger with links as their rules have them. Throws ApiError (404, 409, 500). */
-async function settledTrigger({ triggerWriter, ruleWriter }: ApiContext, id: string): Promise<WhiskTrigger> {
+/** The trigger after pending changes of its rules' links are settled. Throws ApiError (404, 409, 500). */
+async function settledTrigger({ triggerWriter, ruleWriter }: Context, id: string): Promise<WhiskTrigger> {
   return ruleWriter.settled(await triggerWriter.read(id));
 }
 
-async function fireTrigger(context: ApiContext, fires: TriggerFires, call: IdentifiedCall): Promise<Answer> {
+async function fireTrigger(context: Context, fires: TriggerFires, call: IdentifiedCall): Promise<Answer> {
   const { request, identity, transactionId } = call;
   entityNameOf(call, 'triggerName');
   await context.throttles.admitFire(identity);
@@ -66,7 +86,7 @@ async function fireTrigger(context: ApiContext, fires: TriggerFires, call: Ident
   return activationId === undefined ? emptyAnswer(204) : acceptedAnswer(activationId);
 }
 
-/** Headers that describe the body, which functions get parsed. */
+/** Headers about the body. Functions get the parsed body without them. */
 const bodyHeaders = new Set(['content-length', 'content-type', 'transfer-encoding']);
 
 function headersOf({ request }: Call): JsonObject {
@@ -78,8 +98,8 @@ function headersOf({ request }: Call): JsonObject {
   return headers;
 }
 
-/** Triggers: their life and their fires. */
-export function triggerRoutes(context: ApiContext): Route[] {
+/** Routes to manage and fire triggers. */
+export function triggerRoutes(context: Context): Route[] {
   const { clock, config, random, logger, records, triggerWriter } = context;
   const fires = new TriggerFires({
     clock,

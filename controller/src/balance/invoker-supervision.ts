@@ -2,37 +2,40 @@ import type { MessageBus, Subscription } from '@gpuwhisk/common/bus/message-bus'
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
-import type { PingMessage } from '@gpuwhisk/common/messages';
+import type { PingMessage, InvokerInstanceId, ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import { InvokerState } from './invoker-state.js';
-import type { Health, Outcome } from './invoker-state.js';
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { actionDocument } from '@gpuwhisk/common/entities/action';
+import { newActivationId } from '@gpuwhisk/common/ids';
+import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Random } from '@gpuwhisk/common/system/random';
 import type { BalancedInvoker } from './sharding-balancer.js';
 
-/** What supervision is made of. */
-export interface SupervisionDependencies {
+/** Dependencies of InvokerSupervision. */
+interface SupervisionDependencies {
   bus: MessageBus;
   clock: Clock;
   logger: Logger;
   /** The controller's number. */
   instance: number;
-  /** Sends an activation to an invoker whose end tells whether it works. */
+  /** Sends a test activation to an invoker; its outcome tells whether the invoker works. */
   test: (invoker: number) => void;
-  /** Whether pings can be read now: a broker that is gone makes no invoker silent. Absent: always. */
+  /** Whether pings can be read now. Silence during an outage of the broker counts for no invoker. Absent: always. */
   isReadable?: () => boolean;
 }
 
-/** The topic of pings. */
+/** The topic of invokers' pings. */
 export const healthTopic = 'health';
-const topic = healthTopic;
 const maxInFlight = 1000;
 const maxPendingMessages = 10_000;
-/** How often an invoker that is not up is tested, ms. One that never was up is forgotten once it is silent. */
+/** How often an invoker that is not up is tested, ms. A silent invoker that never was up is forgotten. */
 const testMs = 60_000;
 const lookMs = 1000;
-/** Numbers of invokers are below this: what is beyond is no message of an invoker. */
+/** Upper bound of invoker numbers; messages with higher numbers are ignored. */
 const maxInvokers = 10_000;
 
-/** Knows which invokers are there and work, by their pings and by how activations end (OpenWhisk's InvokerSupervision). */
+/** Tracks which invokers are up, from their pings and the outcomes of activations (OpenWhisk's InvokerSupervision). */
 export class InvokerSupervision {
   private readonly states = new Map<number, InvokerState>();
   private readonly testedMs = new Map<number, number>();
@@ -48,8 +51,8 @@ export class InvokerSupervision {
 
   async open(): Promise<void> {
     const { bus, instance } = this.dependencies;
-    await bus.ensureTopic(topic, { durable: false, maxPendingMessages, maxPendingBytes: Infinity });
-    this.subscription = await bus.subscribe(topic, `${topic}${instance}`, { maxInFlight }, (delivery) => {
+    await bus.ensureTopic(healthTopic, { durable: false, maxPendingMessages, maxPendingBytes: Infinity });
+    this.subscription = await bus.subscribe(healthTopic, `${healthTopic}${instance}`, { maxInFlight }, (delivery) => {
       this.take(delivery.message);
       delivery.done();
     });
@@ -63,8 +66,8 @@ export class InvokerSupervision {
   }
 
   /**
-   * Every invoker that has ever been up, by number; those between them are not usable. Others have no place: whoever names a
-   * high number in a ping would make the list long.
+   * Every invoker that has ever been up, by number; numbers between them are entries that are not usable. Invokers that were
+   * never up are left out, as a ping with a high number would make the list long.
    */
   invokers(): readonly BalancedInvoker[] {
     return this.list;
@@ -77,14 +80,14 @@ export class InvokerSupervision {
     return Object.fromEntries(byNumber.map(([, state]) => [state.name, state.health(nowMs)]));
   }
 
-  /** How long an invoker has said nothing, ms; one that was never heard, for as long as pings are listened to. */
+  /** Time since an invoker's last ping, ms; without any ping, since this controller began to consume pings. */
   silenceMs(invoker: number): number {
     const nowMs = this.dependencies.clock.monotonicMs();
     return this.states.get(invoker)?.silenceMs(nowMs) ?? nowMs - this.openedMs;
   }
 
-  /** An activation of an invoker has ended, or did not in time. */
-  finished(invoker: number, outcome: Outcome): void {
+  /** Notes the outcome of an activation, or its time-out, for its invoker. */
+  finished(invoker: number, outcome: FinishedResult): void {
     const state = this.states.get(invoker);
     if (state === undefined) return;
     const nowMs = this.dependencies.clock.monotonicMs();
@@ -95,7 +98,7 @@ export class InvokerSupervision {
 
   private take(message: JsonObject): void {
     if (!isPing(message)) {
-      this.dependencies.logger.warn('a message on topic health is no ping, and was left out');
+      this.dependencies.logger.warn('a message on topic health that is no ping was skipped');
       return;
     }
     const ping = message as unknown as PingMessage;
@@ -103,7 +106,7 @@ export class InvokerSupervision {
     const nowMs = this.dependencies.clock.monotonicMs();
     const state = this.states.get(instance) ?? new InvokerState(ping);
     this.states.set(instance, state);
-    const isBack = state.heard(ping, nowMs);
+    const isBack = state.pinged(ping, nowMs);
     if (isBack) this.test(instance, nowMs);
     if (state.health(nowMs) !== this.lastHealth.get(instance)) this.update();
   }
@@ -112,7 +115,7 @@ export class InvokerSupervision {
     const { clock, isReadable } = this.dependencies;
     const nowMs = clock.monotonicMs();
     if (isReadable?.() === false) {
-      for (const state of this.states.values()) state.excuse(nowMs - this.lookedMs);
+      for (const state of this.states.values()) state.ignoreOutage(nowMs - this.lookedMs);
       this.openedMs += nowMs - this.lookedMs;
     }
     this.lookedMs = nowMs;
@@ -141,7 +144,8 @@ export class InvokerSupervision {
     const nowMs = clock.monotonicMs();
     for (const [instance, state] of this.states) {
       const health = state.health(nowMs);
-      if (health !== this.lastHealth.get(instance)) logger.warn({ invoker: state.name, health }, 'an invoker changed');
+      if (health !== this.lastHealth.get(instance))
+        logger.warn({ invoker: state.name, health }, 'an invoker changed its state');
       this.lastHealth.set(instance, health);
       if (health === 'up') this.wereUp.add(instance);
     }
@@ -163,4 +167,164 @@ function isPing({ name }: JsonObject): boolean {
     Number(instance) < maxInvokers &&
     typeof userMemory === 'string'
   );
+}
+
+/** The states of an invoker, in OpenWhisk's words. */
+type Health = 'up' | 'unhealthy' | 'unresponsive' | 'down';
+/** The outcome of an activation, as far as it concerns the invoker. */
+type FinishedResult = 'success' | 'system error' | 'time-out';
+
+/** An invoker is down after this time without a ping, ms. */
+const silentMs = 10_000;
+/** How many outcomes are kept, and how many of them may be bad. */
+const keptOutcomes = 10;
+const toleratedFailures = 3;
+
+/** The state of one invoker as this controller sees it. */
+class InvokerState {
+  private outcomes: FinishedResult[] = [];
+  private current: Exclude<Health, 'down'> = 'unhealthy';
+  private lastPingMs = -Infinity;
+  private isEnabled = true;
+  private id: InvokerInstanceId;
+
+  constructor({ name }: PingMessage) {
+    this.id = name;
+  }
+
+  get instance(): InvokerInstanceId {
+    return this.id;
+  }
+
+  /** `invoker0/name`. */
+  get name(): string {
+    const { instance, uniqueName, displayedName } = this.id;
+    return [`invoker${instance}`, uniqueName, displayedName].filter((part) => part !== undefined).join('/');
+  }
+
+  /** Memory for the invoker's containers, MiB. */
+  get memoryMiB(): number {
+    const match = /^(\d+) *(B|KB|MB|GB)?$/i.exec(this.id.userMemory);
+    const unit = { B: 1 / (1024 * 1024), KB: 1 / 1024, MB: 1, GB: 1024 }[(match?.[2] ?? 'B').toUpperCase()];
+    return Math.floor(Number(match?.[1] ?? 0) * (unit ?? 0));
+  }
+
+  health(nowMs: number): Health {
+    return this.isEnabled && nowMs - this.lastPingMs < silentMs ? this.current : 'down';
+  }
+
+  /** Excludes from the silence a period in which pings could not be read, ms. */
+  ignoreOutage(ms: number): void {
+    this.lastPingMs += ms;
+  }
+
+  /** Time since the invoker's last ping, ms. */
+  silenceMs(nowMs: number): number {
+    return nowMs - this.lastPingMs;
+  }
+
+  /** Notes a ping; returns whether the invoker was down before. */
+  pinged({ name, isEnabled = true }: PingMessage, nowMs: number): boolean {
+    const wasDown = this.health(nowMs) === 'down';
+    this.id = name;
+    this.isEnabled = isEnabled;
+    this.lastPingMs = nowMs;
+    if (!wasDown || !isEnabled) return false;
+    this.current = 'unhealthy';
+    this.outcomes = [];
+    return true;
+  }
+
+  /** Notes the outcome of one of the invoker's activations. */
+  finished(outcome: FinishedResult, nowMs: number): void {
+    if (this.health(nowMs) === 'down') return;
+    this.outcomes = [...this.outcomes, outcome].slice(-keptOutcomes);
+    const failures = (kind: FinishedResult): number => this.outcomes.filter((other) => other === kind).length;
+    if (failures('system error') > toleratedFailures) this.current = 'unhealthy';
+    else if (failures('time-out') > toleratedFailures) this.current = 'unresponsive';
+    // An invoker that is not up becomes up only after a successful outcome.
+    else if (this.current !== 'up' && !this.outcomes.includes('success')) return;
+    else this.current = 'up';
+  }
+}
+
+/** Dependencies of openHealthTest. */
+interface HealthTestDependencies {
+  bus: MessageBus;
+  store: ArtifactStore;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  /** The controller's number. */
+  instance: number;
+  /** Kind and memory (MiB) of the test action. */
+  kind: string;
+  memoryMiB: number;
+}
+
+const namespace = 'whisk.system';
+const transactionId = 'sid_invokerHealth';
+
+/**
+ * Stores the test action of the health check. Resolves with the function that sends one activation of the action to an
+ * invoker.
+ */
+export async function openHealthTest(dependencies: HealthTestDependencies): Promise<(invoker: number) => void> {
+  const { bus, clock, random, logger, instance } = dependencies;
+  const name = `invokerHealthTestAction${instance}`;
+  const revision = await storeAction(dependencies, name);
+  return (invoker) => {
+    const message: ActivationMessage = {
+      transid: [transactionId, clock.now()],
+      action: { path: namespace, name, version: '0.0.1' },
+      revision,
+      user: {
+        subject: namespace,
+        namespace: { name: namespace, uuid: namespace },
+        authkey: { api_key: '' },
+        rights: [],
+        limits: { storeActivations: false },
+      },
+      activationId: newActivationId(clock.now(), random),
+      rootControllerIndex: { asString: String(instance), instanceType: 'controller' },
+      blocking: true,
+      content: {},
+      initArgs: [],
+      lockedArgs: {},
+    };
+    try {
+      bus.send(`invoker${invoker}`, message as unknown as JsonObject);
+    } catch (error) {
+      logger.error({ invoker, error: String(error) }, 'an invoker could not be tested');
+    }
+  };
+}
+
+/** The revision of the test action, which may have been stored before a restart. */
+async function storeAction({ store, clock, kind, memoryMiB }: HealthTestDependencies, name: string): Promise<string> {
+  const action: WhiskAction = {
+    namespace,
+    name,
+    exec: { kind, code: 'function main(params) { return params; }', binary: false },
+    parameters: [],
+    limits: { timeout: 60_000, memory: memoryMiB, logs: 0, concurrency: 1 },
+    version: '0.0.1',
+    publish: false,
+    annotations: [],
+    updated: clock.now(),
+    revision: '',
+  };
+  try {
+    const { _rev: known } = await store.get('whisks', `${namespace}/${name}`);
+    action.revision = String(known);
+  } catch (error) {
+    if (!(error instanceof NoDocumentError)) throw error;
+  }
+  try {
+    return await store.put('whisks', actionDocument(action));
+  } catch (error) {
+    if (!(error instanceof DocumentConflictError)) throw error;
+    // A concurrent start has stored the action.
+    return String((await store.get('whisks', `${namespace}/${name}`))._rev);
+  }
 }

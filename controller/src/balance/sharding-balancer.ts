@@ -1,13 +1,10 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { actionId } from '@gpuwhisk/common/entities/action-codec';
+import { actionId } from '@gpuwhisk/common/entities/action';
 import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction } from '@gpuwhisk/common/system/random';
 import { completionWaitMs } from '../entitlement/in-flight.js';
-import { MemorySlots } from './memory-slots.js';
-import type { SlotNeed } from './memory-slots.js';
-import { probes, shardHash, shareOf } from './sharding.js';
 
 /** An invoker as a balancer sees it. */
 export interface BalancedInvoker {
@@ -16,35 +13,35 @@ export interface BalancedInvoker {
   isUsable: boolean;
 }
 
-export interface ShardingBalancerDependencies {
+interface ShardingBalancerDependencies {
   clock: Clock;
   random: Random;
-  /** Every invoker that has ever been up, by number, and those between them. */
+  /** Every invoker that has ever been up, by number, with unusable entries between. */
   invokers: () => readonly BalancedInvoker[];
-  /** Controllers that share the invokers, this one included. */
+  /** Number of controllers that share the invokers, including this one. */
   controllers: () => number;
-  /** Told of the invoker that did not complete an activation in time. */
+  /** Called with the invoker that did not complete an activation in time. */
   onLost?: (instance: number) => void;
 }
 
-/** What a controller may give out of an invoker at least, MiB. */
+/** Least memory of an invoker that each controller may allocate, MiB. */
 const minSlotsMiB = 128;
 const sweepMs = 10_000;
 
-interface Given {
+interface Allocation {
   instance: number;
   need: SlotNeed;
-  /** When its completion counts as lost, monotonic ms. */
+  /** When the activation's completion counts as lost, monotonic ms. */
   lostMs: number;
 }
 
 /**
- * OpenWhisk's sharding balancer: each action has a home invoker by its hash, where its warm containers are, and goes on
- * in steps of its own where that is full. Each controller gives out its share of every invoker's memory.
+ * OpenWhisk's sharding balancer. An action's hash gives its home invoker, which has its warm containers. From a full invoker
+ * the search goes on in steps given by the hash. Each controller allocates its share of every invoker's memory.
  */
 export class ShardingBalancer {
   private readonly slots = new Map<number, MemorySlots>();
-  private readonly given = new ShortLivedMap<string, Given>();
+  private readonly given = new ShortLivedMap<string, Allocation>();
   private sweepAtMs = 0;
 
   constructor(private readonly dependencies: ShardingBalancerDependencies) {}
@@ -54,7 +51,7 @@ export class ShardingBalancer {
     return this.given.size;
   }
 
-  /** The number of the invoker that is to run an activation, which holds a slot from now on; undefined: none can. */
+  /** Chooses the invoker of an activation and takes a slot there; undefined if no invoker is usable. */
   choose(action: WhiskAction, namespace: string, activationId: string): number | undefined {
     const { clock, random, controllers } = this.dependencies;
     const nowMs = clock.monotonicMs();
@@ -74,7 +71,7 @@ export class ShardingBalancer {
       this.given.set(activationId, { ...given, instance: invoker.instance });
       return invoker.instance;
     }
-    // All are full: what comes waits at one of them.
+    // All invokers are full: the activation waits at a random one.
     const chosen = usable[Math.floor(randomFraction(random) * usable.length)];
     if (chosen === undefined) return undefined;
     this.slotsOf(chosen.instance).take(need);
@@ -82,7 +79,7 @@ export class ShardingBalancer {
     return chosen.instance;
   }
 
-  /** The activation has completed, or was not sent after all. */
+  /** Frees the slot of an activation that has completed or was not sent. */
   ended(activationId: string): void {
     const given = this.given.get(activationId);
     if (given === undefined) return;
@@ -107,4 +104,108 @@ export class ShardingBalancer {
     this.slots.set(instance, created);
     return created;
   }
+}
+
+/** Java's String.hashCode, by which OpenWhisk chooses home invokers. */
+export function javaHash(text: string): number {
+  let hash = 0;
+  for (let at = 0; at < text.length; at++) hash = (Math.imul(hash, 31) + text.charCodeAt(at)) | 0;
+  return hash;
+}
+
+/** The hash of an action for an invoking namespace; `action` is `ns/pkg/name` without a leading slash. */
+function shardHash(namespace: string, action: string): number {
+  return Math.abs(javaHash(namespace) ^ javaHash(action));
+}
+
+/** The step sizes of recent counts; the count changes only when invokers join. */
+const knownSizes = new Map<number, readonly number[]>();
+const maxKnownSizes = 16;
+
+/** Numbers from 1 to `count` that are coprime to `count` and to each other. */
+export function stepSizes(count: number): readonly number[] {
+  const known = knownSizes.get(count);
+  if (known !== undefined) return known;
+  if (knownSizes.size === maxKnownSizes) knownSizes.clear();
+  const sizes = findStepSizes(count);
+  knownSizes.set(count, sizes);
+  return sizes;
+}
+
+function findStepSizes(count: number): number[] {
+  const sizes: number[] = [];
+  for (let size = 1; size <= count; size++) {
+    if (divisor(size, count) === 1 && sizes.every((other) => divisor(size, other) === 1)) sizes.push(size);
+  }
+  return sizes;
+}
+
+function divisor(a: number, b: number): number {
+  return b === 0 ? a : divisor(b, a % b);
+}
+
+/**
+ * The order in which `count` invokers are tried for an action (OpenWhisk's ShardingContainerPoolBalancer). Starts at the
+ * home invoker; the step reaches every invoker once.
+ */
+export function* probes(hash: number, count: number): Generator<number> {
+  const sizes = stepSizes(count);
+  const step = sizes[hash % sizes.length] ?? 1;
+  for (let probe = 0, at = hash % count; probe <= count + 1; probe++, at = (at + step) % count) yield at;
+}
+
+/** The invokers for managed runtimes (the first part of the list) or for users' own images (the rest). */
+export function shareOf<Invoker>(invokers: readonly Invoker[], isBlackbox: boolean): readonly Invoker[] {
+  const count = invokers.length;
+  return isBlackbox
+    ? invokers.slice(count - Math.max(1, Math.floor(count * 0.1)))
+    : invokers.slice(0, Math.max(1, Math.ceil(count * 0.9)));
+}
+
+/** The memory that an activation takes from an invoker. */
+interface SlotNeed {
+  /** `ns/pkg/name`. */
+  action: string;
+  memoryMiB: number;
+  /** Concurrent activations of the action in one container. */
+  concurrency: number;
+}
+
+/** The memory of one invoker that this controller may allocate. */
+class MemorySlots {
+  private takenMiB = 0;
+  private readonly running = new Map<string, number>();
+
+  /** Takes the memory; false if there is not enough below `limitMiB`. */
+  tryTake(need: SlotNeed, limitMiB: number): boolean {
+    if (this.takenMiB + this.newMiB(need) > limitMiB) return false;
+    this.take(need);
+    return true;
+  }
+
+  /** Takes the memory even if the limit is exceeded. */
+  take(need: SlotNeed): void {
+    this.takenMiB += this.newMiB(need);
+    this.running.set(keyOf(need), this.count(need) + 1);
+  }
+
+  giveBack(need: SlotNeed): void {
+    const left = this.count(need) - 1;
+    if (left > 0) this.running.set(keyOf(need), left);
+    else this.running.delete(keyOf(need));
+    if (left % need.concurrency === 0) this.takenMiB -= need.memoryMiB;
+  }
+
+  /** Memory of a new container, MiB; 0 if a container of the action has a free slot. */
+  private newMiB(need: SlotNeed): number {
+    return this.count(need) % need.concurrency === 0 ? need.memoryMiB : 0;
+  }
+
+  private count(need: SlotNeed): number {
+    return this.running.get(keyOf(need)) ?? 0;
+  }
+}
+
+function keyOf({ action, memoryMiB, concurrency }: SlotNeed): string {
+  return `${memoryMiB} ${concurrency} ${action}`;
 }

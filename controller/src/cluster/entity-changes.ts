@@ -3,12 +3,15 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { InvalidationMessage } from '@gpuwhisk/common/messages';
 
-/** OpenWhisk's topic. */
+/** The name of OpenWhisk's topic. */
 const topic = 'cacheInvalidation';
 const maxInFlight = 1000;
 const maxPendingMessages = 100_000;
 
-/** Has the controllers of a cluster forget what one of them has changed. What is missed is forgotten by its age. */
+/**
+ * Tells controllers about each other's changes, so that their caches drop changed entities. An entity whose change was
+ * missed expires by its age.
+ */
 export class EntityChanges {
   private readonly listeners = new Set<(id: string) => void>();
   private readonly own: string;
@@ -34,17 +37,17 @@ export class EntityChanges {
     await this.subscription?.close();
   }
 
-  /** Tells the others that the entity of an id, `ns/name` or `ns/pkg/name`, was or may have been changed here. */
+  /** Announces that the entity of an id, `ns/name` or `ns/pkg/name`, was or may have been changed here. */
   announce(id: string): void {
     const message: InvalidationMessage = { key: { mainId: id }, instanceId: this.own };
     try {
       this.bus.send(topic, message as unknown as JsonObject);
     } catch (error) {
-      this.logger.error({ id, error: String(error) }, 'other controllers see a change late');
+      this.logger.error({ id, error: String(error) }, 'a change will take effect late at other controllers');
     }
   }
 
-  /** Calls `listener`, which must not throw, for what another controller has changed. */
+  /** Calls `listener`, which must not throw, with the id of each entity that another controller has changed. */
   onElsewhere(listener: (id: string) => void): void {
     this.listeners.add(listener);
   }

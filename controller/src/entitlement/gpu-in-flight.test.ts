@@ -2,12 +2,12 @@ import { describe, expect, test } from '@jest/globals';
 import { configSchema } from '@gpuwhisk/common/config-schema';
 import type { Identity, UserLimits } from '@gpuwhisk/common/entities/identity';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
-import { gpuSpendingCounters } from '@gpuwhisk/common/gpu-spending';
+import { gpuSpendingCounters } from '@gpuwhisk/common/gpu';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { simulatedState } from '@gpuwhisk/common/state/simulated-state';
+import { simulatedState } from '@gpuwhisk/common/testing/simulated-state';
 import { sleep, systemClock as clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { InFlight } from './in-flight.js';
@@ -20,7 +20,7 @@ const need = (memoryMiB: number, gpus = 1): GpuNeed => ({
   ...{ memoryMiB, gpus, class: 'inference', batch: 1, isolation: 'namespace', timeoutMs: 60_000 },
 });
 
-/** Two controllers on one state. */
+/** Two controllers with a common state. */
 function controllers(state: ClusterState, system: object = {}): [InFlight, InFlight] {
   const limits = { ...configSchema.parse({}).limits, ...system };
   const make = (): InFlight => {
@@ -58,7 +58,7 @@ describe.each(places)('GPU limits of a namespace with the state %s', (_, makeSta
     await begin(other, 'c', own, need(1000));
     await expect(begin(one, 'd', own, need(1))).rejects.toMatchObject(over('concurrentGpuInvocations', 4, 3));
     one.end('a');
-    // Elsewhere a hold ends a little later.
+    // On a remote state a hold ends a little later.
     let isIn = false;
     for (let tries = 0; tries < 200 && !isIn; tries++) {
       isIn = await begin(one, 'd', own, need(1)).then(
@@ -82,7 +82,7 @@ describe.each(places)('GPU limits of a namespace with the state %s', (_, makeSta
     const state = makeState();
     const [one, other] = controllers(state, { gpuSecondsPerMinute: 5 });
     const spend = (ms: number): Promise<number> => Promise.resolve(gpuSpendingCounters(state).add('ns', ms));
-    // Minutes of the wall clock: all of this lies in one.
+    // The limit counts calendar minutes, so that the test must run within one.
     if (60_000 - (clock.now() % 60_000) < 5000) await sleep(clock, 5000);
     await spend(4999);
     await begin(one, 'a', {}, need(1));

@@ -6,8 +6,8 @@ import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { countsAtHand } from '@gpuwhisk/common/state/counts-at-hand';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { simulatedState } from '@gpuwhisk/common/state/simulated-state';
-import type { SimulatedState } from '@gpuwhisk/common/state/simulated-state';
+import { simulatedState } from '@gpuwhisk/common/testing/simulated-state';
+import type { SimulatedState } from '@gpuwhisk/common/testing/simulated-state';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
@@ -27,7 +27,7 @@ const caller: Identity = {
 const minuteMs = 60_000;
 
 let elapsedMs: number;
-/** Stands still; timers run at once. */
+/** A clock that stands still and runs timers at once. */
 const clock: Clock = {
   now: () => 1_700_000_040_000 + elapsedMs,
   monotonicMs: () => elapsedMs,
@@ -43,7 +43,7 @@ function partsOn(state: ClusterState): {
   throttles: Throttles;
   inFlight: InFlight;
   lines: string[];
-  /** What users are told. */
+  /** The events that were sent. */
   told: [string, number][];
 } {
   const told: [string, number][] = [];
@@ -131,7 +131,7 @@ describe.each(places)('with the state %s', (_, makeState) => {
     await throttles.admit(caller);
     await begin(inFlight, 'three');
     expect(inFlight.size).toBe(1);
-    expect(lines.filter((line) => line.includes('did not come'))).toHaveLength(2);
+    expect(lines.filter((line) => line.includes('is lost'))).toHaveLength(2);
     inFlight.end('one');
     expect(inFlight.size).toBe(1);
   });
@@ -165,7 +165,7 @@ test('while the state cannot be reached each process bounds what it lets in, and
   inFlight.end('two');
   elapsedMs = 2 * minuteMs;
   cut.cutOff(false);
-  // The cluster still counts the one from before until it hears of the next end.
+  // The cluster counts the previous activation until it hears of the next end.
   await throttles.admit(caller);
   await begin(inFlight, 'three');
   inFlight.end('three');

@@ -1,37 +1,36 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { tooManyInFlight, tooManyRequests } from '@gpuwhisk/common/errors';
-import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { Metrics, ThrottleMetrics } from '@gpuwhisk/common/metrics';
 import type { Awaitable, ClusterState, Holds, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { throttleMetrics } from '@gpuwhisk/common/throttle-metrics';
-import type { ThrottleMetrics } from '@gpuwhisk/common/throttle-metrics';
+import { throttleMetrics } from '@gpuwhisk/common/metrics';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import { inFlightHolds } from './in-flight.js';
 
-/** OpenWhisk's windows: calendar minutes. */
+/** OpenWhisk's window, a calendar minute. */
 const windowMs = 60_000;
-/** How often an invocation that finds its namespace's limit of activations in flight reached looks again. */
+/** How often an invocation retries at its namespace's limit of activations in flight. */
 const landingLooks = 5;
 const landingLookMs = 10;
-/** Invocations that may wait so; the next are refused at once. */
+/** Most invocations that wait at the limit; more are refused at once. */
 const maxWaiting = 1000;
 
-/** What throttles are made of. */
+/** Dependencies of Throttles. */
 export interface ThrottleDependencies {
   state: ClusterState;
-  /** The limits of namespaces that have none of their own. */
+  /** The limits for namespaces without their own. */
   limits: Config['limits'];
   clock: Clock;
   metrics: Metrics;
-  /** Absent: nobody is told. */
+  /** Absent: no events are sent. */
   userEvents?: UserEvents;
 }
 
 /**
- * Says who may invoke and fire now, by the limits of the namespace. A request is counted where it is asked about,
- * whether it is let in or not. Counting elsewhere may reject; countsAtHand has it not do so.
+ * Decides by a namespace's limits whether it may invoke and fire now. Every request counts, whether admitted or not.
+ * Counting in a remote state may reject; countsAtHand prevents that.
  */
 export class Throttles {
   private readonly invocations: WindowCounters;
@@ -49,9 +48,9 @@ export class Throttles {
   }
 
   /**
-   * Counts one invocation (a sequence or composition is one) against the namespace of `identity`. To be called once
-   * names were checked and before anything is looked up. Throws ApiError (429); who finds too many activations in flight
-   * waits up to 50 ms for some to end. What is let in is so at once where the state is embedded.
+   * Counts one invocation (a sequence or composition is one) against the namespace of `identity`. Call after names are
+   * checked and before entities are looked up. Waits up to 50 ms at the limit of activations in flight. Throws ApiError
+   * (429). Admits synchronously with an embedded state.
    */
   admit(identity: Identity): Awaitable<void> {
     const key = identity.namespace.uuid;
@@ -71,14 +70,17 @@ export class Throttles {
     this.checkRate(identity, count, identity.limits.firesPerMinute ?? this.dependencies.limits.firesPerMinute);
   }
 
-  /** Both are asked at once: each answer takes as long as the way to the state. */
+  /** Both counts are requested at once, as each takes a round trip to the state. */
   private async admitLater(identity: Identity, counting: Promise<number>, inFlight: Awaitable<number>): Promise<void> {
     const [count, landing] = await Promise.all([counting, inFlight]);
     this.checkInvocations(identity, count);
     await this.admitToFlight(identity, landing);
   }
 
-  /** Waits a little for others to land: a refusal at once has its caller try again, which keeps the platform from its work. */
+  /**
+   * Waits a short time for other activations to end. Callers that are refused at once retry at once, and that load slows the
+   * platform.
+   */
   private async admitToFlight(identity: Identity, counting: Awaitable<number>): Promise<void> {
     const { clock } = this.dependencies;
     const allowed = this.mostInFlight(identity);
@@ -97,7 +99,7 @@ export class Throttles {
     this.tellInFlight(identity, count);
   }
 
-  /** `count`: before the one that is let in. */
+  /** Sends an event about the limit; `count` excludes the activation that is being admitted. */
   private tellInFlight(identity: Identity, count: number): void {
     this.dependencies.userEvents?.metric('ConcurrentInvocations', count + 1, identity);
   }

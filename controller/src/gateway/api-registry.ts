@@ -8,42 +8,42 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { BoundedCache } from '../bounded-cache.js';
+import { BoundedCache } from '../entities/bounded-cache.js';
 import { compileApi } from './compile-api.js';
 import type { CompiledApi } from './compile-api.js';
-import { objectAt, textAt } from './json-path.js';
-import type { TokenIssuers } from './security-definitions.js';
+import { objectAt, textAt } from './swagger-document.js';
+import type { TokenIssuers } from './api-policies.js';
 
 /** A consumer's key to an API. */
 export interface Subscription {
-  /** SHA-256, hexadecimal; absent: the client id alone is the key. */
+  /** SHA-256, hexadecimal; absent for a client without a secret. */
   secretHash?: string;
 }
 
-/** An API as it is stored, one document for each base path of a namespace. */
+/** An API as stored: one document for each base path of a namespace. */
 export interface ApiRecord {
   readonly artifactId: string;
   readonly namespace: string;
-  /** What its URL has: the uuid of the key that made it, which OpenWhisk's tools know as the space's. */
+  /** The tenant in the API's URL: the uuid of the key that created the API, which OpenWhisk's tools call the space's. */
   readonly tenant: string;
   readonly basePath: string;
   readonly swagger: JsonObject;
-  /** By client id. */
+  /** Keys by client id. */
   readonly subscriptions: Readonly<Record<string, Subscription>>;
 }
 
-/** An API, and what the gateway makes of it. */
+/** A stored API, and its compiled form. */
 export interface ServedApi {
   readonly record: ApiRecord;
   readonly compiled: CompiledApi;
 }
 
-/** What may be changed of an API. */
+/** A change of an API. */
 export type ApiChange = Partial<Pick<ApiRecord, 'swagger' | 'subscriptions'>>;
 
 const database = 'gpu';
 const maxAttempts = 20;
-/** Another controller's change is seen after this at the latest. */
+/** Longest delay until another controller's change is visible here. */
 const cacheBounds = { maxAgeMs: 2000, maxEntries: 10_000 };
 
 /** The APIs of all namespaces. */
@@ -62,12 +62,12 @@ export class ApiRegistry {
     this.byTenant = new BoundedCache(context.clock, cacheBounds);
   }
 
-  /** A namespace's APIs in order of their base paths. */
+  /** A namespace's APIs, ordered by base path. */
   listOf(namespace: string): Promise<ApiRecord[]> {
     return this.query('namespace', namespace);
   }
 
-  /** The APIs below `/api/<tenant>`: a uuid, else the name of a namespace; of two seconds ago at the oldest. */
+  /** The APIs below `/api/<tenant>`, at most two seconds old. `tenant` is a uuid, or else the name of a namespace. */
   servedBy(tenant: string): Promise<readonly ServedApi[]> {
     return this.byTenant.resolve(tenant, async () => {
       const found = await this.query('tenant', tenant);
@@ -77,9 +77,9 @@ export class ApiRegistry {
   }
 
   /**
-   * Changes the namespace's API at a base path, or makes it. `change` gets the API as it is (undefined: there is
-   * none) and may be called again, when somebody else was faster; what it throws is thrown. Throws ApiError (502)
-   * after too many such losses.
+   * Creates or changes the namespace's API at a base path. `change` gets the current API (undefined for a new one). It is
+   * called again after a conflict with another write; its errors are passed on. Throws ApiError (502) after too many
+   * conflicts.
    */
   async put(identity: Identity, basePath: string, change: (before?: ApiRecord) => ApiChange): Promise<ApiRecord> {
     return await this.retry(async () => {
@@ -101,7 +101,7 @@ export class ApiRegistry {
     });
   }
 
-  /** Deletes an API; one that is not there is no error. Throws ApiError (502) where it is changed all the time. */
+  /** Deletes an API; a missing API is no error. Throws ApiError (502) after too many conflicts. */
   async delete({ namespace, basePath }: ApiRecord): Promise<void> {
     await this.retry(async () => {
       const document = await this.read(namespace, basePath);
@@ -131,7 +131,10 @@ export class ApiRegistry {
     }
   }
 
-  /** One that can no longer be served (its issuer has left the configuration) takes no other down. */
+  /**
+   * Compiles an API, or returns an empty list. One that can no longer be served (its issuer was removed from the
+   * configuration) must not affect the others.
+   */
   private compile(record: ApiRecord): ServedApi[] {
     const { issuers, logger } = this.context;
     try {

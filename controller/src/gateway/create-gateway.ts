@@ -1,3 +1,4 @@
+// The gateway's server: finds the API and the resource of a request, applies the policies, calls the web action.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isApiError } from '@gpuwhisk/common/errors';
 import {
@@ -14,21 +15,16 @@ import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { writeAnswer } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
-import { ClientGoneError, maxUriLength } from '../http/body.js';
-import { logAnswered, transactionIdOf } from '../http/transaction.js';
+import { ClientGoneError, maxUriLength, logAnswered, transactionIdOf } from '../http/request.js';
 import type { WebActionCaller } from '../web/web-handler.js';
-import { parseWebUrl } from '../web/web-url.js';
+import { parseWebUrl } from '../web/web-request.js';
 import type { ApiRegistry, ServedApi } from './api-registry.js';
-import { checkSecurity } from './check-security.js';
-import type { Target } from './compile-targets.js';
-import { preflightAnswer, withCors } from './cors.js';
-import { findRoute, readPath } from './find-route.js';
-import type { FoundRoute, RequestPath } from './find-route.js';
-import { checkRate } from './rate-limit.js';
-import type { CountInWindow } from './rate-limit.js';
+import { checkSecurity, preflightAnswer, withCors, checkRate } from './api-policies.js';
+import type { Target, CompiledApi, PathSegment, Resource } from './compile-api.js';
+import type { CountInWindow } from './api-policies.js';
 
-/** What the gateway works with. */
-export interface GatewayDependencies {
+/** Dependencies of the gateway. */
+interface GatewayDependencies {
   registry: ApiRegistry;
   callWebAction: WebActionCaller;
   countInWindow: CountInWindow;
@@ -41,7 +37,7 @@ interface GatewayCall {
   request: IncomingMessage;
   transactionId: string;
   path: RequestPath;
-  /** With the question mark, or ''. */
+  /** The query with its question mark, or ''. */
   search: string;
 }
 
@@ -88,7 +84,7 @@ async function answerCall(
   }
 }
 
-/** Throws ApiError, ClientGoneError. */
+/** Answers a request for an API. Throws ApiError, ClientGoneError. */
 async function answerRoute(
   dependencies: GatewayDependencies,
   call: GatewayCall,
@@ -102,7 +98,7 @@ async function answerRoute(
   const query = new URLSearchParams(call.search);
   const clientId = checkSecurity(compiled.security, record.subscriptions, { headers, query }, nowMs);
   if (compiled.rateLimit !== undefined) {
-    // Callers without a key of their own share the API's count.
+    // Callers without their own key share one count of the API.
     const key = clientId === undefined ? record.artifactId : `${record.artifactId} ${clientId}`;
     await checkRate(dependencies.countInWindow, compiled.rateLimit, key, nowMs);
   }
@@ -126,7 +122,7 @@ async function callTarget(
   return await callWebAction({ request, method, headers, url, transactionId });
 }
 
-/** The URL that the caller used, as far as proxies in front of the gateway say. */
+/** The URL that the caller used, from the headers of proxies in front of the gateway. */
 function publicUrl({ headers, url = '' }: IncomingMessage): string {
   const given = (name: string): string | undefined => {
     const value = headers[name];
@@ -141,7 +137,7 @@ function jsonText(status: number, body: string): Answer {
   return { status, body, contentType: 'application/json' };
 }
 
-/** An error in the form of OpenWhisk's gateway; what is no ApiError is logged. */
+/** The answer to a failed request, in the form of OpenWhisk's gateway. Errors other than ApiError are logged. */
 function failureAnswer(error: unknown, transactionId: string, logger: Logger): Answer {
   if (!isApiError(error)) transactionLogger(logger, transactionId, false).error({ err: error }, 'a request failed');
   const { status, message, headers } = isApiError(error) ? error : gatewayError();
@@ -151,4 +147,69 @@ function failureAnswer(error: unknown, transactionId: string, logger: Logger): A
     contentType: 'application/json; charset=utf-8',
     ...(headers !== undefined && { headers: Object.entries(headers).flat() }),
   };
+}
+
+/** A request's path below `/api/<tenant>`. */
+interface RequestPath {
+  /** Decoded segments. */
+  readonly segments: readonly string[];
+  /** Segments as sent. */
+  readonly raw: readonly string[];
+}
+
+/**
+ * Reads a path without its empty segments. Undefined for paths that a later decoder could read differently: dots, encoded
+ * slashes, bad encoding.
+ */
+function readPath(path: string): RequestPath | undefined {
+  const raw = path.split('/').filter((segment) => segment !== '');
+  const segments: string[] = [];
+  for (const each of raw) {
+    let segment: string;
+    try {
+      segment = decodeURIComponent(each);
+    } catch (error) {
+      if (error instanceof URIError) return undefined;
+      throw error;
+    }
+    if (segment === '.' || segment === '..' || /[/\\]|\p{Cc}/u.test(segment)) return undefined;
+    segments.push(segment);
+  }
+  return { segments, raw };
+}
+
+/** The API and resource of a request. */
+interface FoundRoute<Api extends { compiled: CompiledApi }> {
+  readonly api: Api;
+  readonly resource: Resource;
+}
+
+/**
+ * Finds the resource whose path is the longest prefix of the request's path. Among equals, text takes precedence over
+ * parameters, from the left. The rest of the path is passed on, as by OpenWhisk's gateway.
+ */
+function findRoute<Api extends { compiled: CompiledApi }>(
+  apis: readonly Api[],
+  segments: readonly string[],
+): FoundRoute<Api> | undefined {
+  let best: FoundRoute<Api> | undefined;
+  for (const api of apis) {
+    for (const resource of api.compiled.resources) {
+      if (!beginsWith(segments, resource.segments)) continue;
+      if (best === undefined || isCloser(resource.segments, best.resource.segments)) best = { api, resource };
+    }
+  }
+  return best;
+}
+
+function beginsWith(segments: readonly string[], template: readonly PathSegment[]): boolean {
+  return template.length <= segments.length && template.every((each, at) => each === null || each === segments[at]);
+}
+
+function isCloser(one: readonly PathSegment[], other: readonly PathSegment[]): boolean {
+  if (one.length !== other.length) return one.length > other.length;
+  for (const [at, segment] of one.entries()) {
+    if ((segment === null) !== (other[at] === null)) return segment !== null;
+  }
+  return false;
 }

@@ -1,19 +1,37 @@
+// Route management over HTTP, and the action documents at its URLs.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { isApiError } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { ApiContext } from '../api/dependencies.js';
-import { apiRoot } from '../api/route.js';
+import type { Config } from '@gpuwhisk/common/config';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { actionDocument } from '@gpuwhisk/common/entities/action';
+import { packageDocument } from '@gpuwhisk/common/entities/package';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import { apiRoot } from '../http/route.js';
 import { jsonAnswer, knownError, textAnswer, writeAnswer } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
-import { ClientGoneError, checkDeclaredLength, parseArguments, readBody } from '../http/body.js';
-import { logAnswered, transactionIdOf } from '../http/transaction.js';
-import type { Identities } from '../identities.js';
-import { createApi, deleteApi, getApi } from './manage-apis.js';
+import {
+  ClientGoneError,
+  checkDeclaredLength,
+  parseArguments,
+  readBody,
+  logAnswered,
+  transactionIdOf,
+} from '../http/request.js';
+import type { Identities } from '../authentication/authentication.js';
+import {
+  createApi,
+  deleteApi,
+  getApi,
+  createSubscription,
+  deleteSubscription,
+  getSubscriptions,
+} from './manage-apis.js';
 import type { ManagementContext, ManagementOperation } from './manage-apis.js';
-import { createSubscription, deleteSubscription, getSubscriptions } from './manage-subscriptions.js';
 
-/** The web actions of OpenWhisk's package `/whisk.system/apimgmt`, and ours for keys. */
+/** The web actions of OpenWhisk's package `/whisk.system/apimgmt`, and our own for keys. */
 const operations: Readonly<Record<string, ManagementOperation>> = {
   createApi,
   getApi,
@@ -23,21 +41,29 @@ const operations: Readonly<Record<string, ManagementOperation>> = {
   deleteSubscription,
 };
 
+/** Dependencies of route management's HTTP side. */
+interface ManagementDependencies {
+  config: Pick<Config, 'limits'>;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  identities: Pick<Identities, 'find'>;
+}
+
 const pattern = new RegExp(
   `^${apiRoot}/web/whisk\\.system/apimgmt/(${Object.keys(operations).join('|')})(\\.http|\\.json)?/?$`,
 );
 
 /**
- * Route management under the URLs of the web actions that OpenWhisk has for it: the returned function answers a
- * request and returns true, or leaves it alone.
+ * Serves route management under the URLs of OpenWhisk's web actions. The returned function answers a request and returns
+ * true, or returns false.
  */
 export function createManagementHandler(
-  context: ApiContext,
-  identities: Identities,
+  context: ManagementDependencies,
   management: ManagementContext,
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
   const run = async (request: IncomingMessage, operation: ManagementOperation, search: string): Promise<JsonObject> => {
-    const identity = await callerOf(identities, request.headers.authorization);
+    const identity = await context.identities.find(request.headers.authorization);
     const maxBytes = context.config.limits.maxPayloadBytes;
     checkDeclaredLength(request, maxBytes);
     const body = parseArguments(await readBody(request, maxBytes));
@@ -73,7 +99,7 @@ export function createManagementHandler(
 
 interface Called {
   operation: ManagementOperation;
-  /** With extension `.json`, an action's whole result is the body: OpenWhisk's have `{statusCode, headers, body}`. */
+  /** Whether the body is the action's whole result, `{statusCode, headers, body}`, as with extension `.json`. */
   isWhole: boolean;
   search: string;
 }
@@ -91,12 +117,73 @@ function webActionAnswer({ isWhole }: Called, status: number, body: JsonObject):
   return jsonAnswer({ statusCode: status, headers: { 'Content-Type': 'application/json' }, body });
 }
 
-/** Who calls; wrong credentials are nobody's, as for every web action. */
-async function callerOf(identities: Identities, authorization: string | undefined): Promise<Identity | undefined> {
-  try {
-    return await identities.authenticate(authorization);
-  } catch (error) {
-    if (isApiError(error) && error.status === 401) return undefined;
-    throw error;
-  }
+const namespace = 'whisk.system';
+const packageName = 'apimgmt';
+const timeoutMs = 60_000;
+const logsMiB = 10;
+
+/** The actions of OpenWhisk's package, with OpenWhisk's error for a caller without a namespace. */
+const actions = [
+  {
+    name: 'getApi',
+    description: 'Retrieve the specified API configuration (in JSON format)',
+    who: 'Invalid authentication.',
+  },
+  { name: 'createApi', description: 'Create an API', who: 'A valid auth key is required.' },
+  { name: 'deleteApi', description: 'Delete the API', who: 'Invalid authentication.' },
+];
+
+/**
+ * Code of an action that calls the API's operation `name` with its caller's key. As in OpenWhisk's actions, a text that the
+ * function rejects with becomes the error.
+ */
+function codeOf(name: string, who: string): string {
+  return `async function main(args) {
+  const { __OW_API_HOST: host, __OW_API_KEY: key, __OW_NAMESPACE: own } = process.env;
+  const { __ow_user: user = args.namespace, ...fields } = args;
+  if (!user) throw ${JSON.stringify(who)};
+  if (user !== own && user !== '_') throw 'The namespace ' + user + ' is not that of the key.';
+  const response = await fetch(host + '/api/v1/web/${namespace}/${packageName}/${name}.http', {
+    method: 'POST',
+    headers: { authorization: 'Basic ' + btoa(key), 'content-type': 'application/json' },
+    body: JSON.stringify(fields),
+    signal: AbortSignal.timeout(${timeoutMs - 5000}),
+  });
+  const body = await response.json();
+  if (!response.ok) throw body.error;
+  return body;
+}
+`;
+}
+
+/**
+ * Stores package `apimgmt` of whisk.system. Its actions manage routes for callers that invoke them instead of using their
+ * URLs. Existing documents are kept, such as those of an OpenWhisk installation. Resolves when all are stored.
+ */
+export async function storeManagementActions(
+  store: ArtifactStore,
+  clock: Clock,
+  { kind, memoryMiB }: { kind: string; memoryMiB: number },
+): Promise<void> {
+  const common = { version: '0.0.1', publish: false, updated: clock.now(), parameters: [], revision: '' };
+  const description = 'This package manages the gateway API configuration.';
+  const documents = actions.map(({ name, description: about, who }) => {
+    const action: WhiskAction = {
+      ...common,
+      namespace: `${namespace}/${packageName}`,
+      name,
+      exec: { kind, code: codeOf(name, who), binary: false },
+      limits: { timeout: timeoutMs, memory: memoryMiB, logs: logsMiB, concurrency: 1 },
+      annotations: [
+        { key: 'description', value: about },
+        // Not a web action, as callers of one would act with the key of whisk.system.
+        { key: 'provide-api-key', value: true },
+        { key: 'exec', value: kind },
+      ],
+    };
+    return actionDocument(action);
+  });
+  const annotations = [{ key: 'description', value: description }];
+  const parent = packageDocument({ ...common, namespace, name: packageName, annotations });
+  await store.createMany('whisks', [parent, ...documents]);
 }

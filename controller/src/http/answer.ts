@@ -1,3 +1,4 @@
+// Answers: making and writing them, and the content types that a client accepts.
 import type { ServerResponse } from 'node:http';
 import { internalError, isApiError } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
@@ -5,11 +6,11 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
 
-/** What a handler answers; `body` is written as it is. */
+/** An answer of a handler; `body` is written as it is. */
 export interface Answer {
   status: number;
   body: string | Buffer;
-  /** Default: `application/json`, without a charset, which clients compare; null: none, where there is no body. */
+  /** Default: `application/json` without a charset, as clients compare the whole text. Null for an answer without a body. */
   contentType?: string | null;
   /** Names and values in turn. */
   headers?: readonly string[];
@@ -30,10 +31,10 @@ export function emptyAnswer(status: number): Answer {
   return { status, body: '' };
 }
 
-/** Which CORS headers an answer carries: those under /api/v1, those of the server's own routes, or none. */
-export type Cors = 'api' | 'server' | 'none';
+/** The CORS headers of an answer: those under /api/v1, those of the server's own routes, or none. */
+type Cors = 'api' | 'server' | 'none';
 
-/** Headers that a browser may send from another site's page. */
+/** Request headers that browsers may send from pages of other origins. */
 export const defaultAllowedHeaders = 'Authorization, Origin, X-Requested-With, Content-Type, Accept, User-Agent';
 
 const shared = [
@@ -49,11 +50,11 @@ const corsHeaders: Record<Cors, readonly string[]> = {
   none: [],
 };
 
-/** Writes an answer; does nothing if the client is gone or an answer was begun. */
+/** Writes an answer. Does nothing if the client is gone or an answer was begun. */
 export function writeAnswer(response: ServerResponse, transactionId: string, answer: Answer, cors: Cors = 'api'): void {
   if (response.headersSent || response.destroyed) return;
   const headers = [...corsHeaders[cors], 'X-Request-ID', transactionId];
-  // With these there is no body, and so nothing to describe.
+  // These statuses have no body, and therefore no headers about one.
   if (answer.status !== 204 && answer.status !== 304) {
     if (answer.contentType !== null) headers.push('Content-Type', answer.contentType ?? 'application/json');
     headers.push('Content-Length', String(Buffer.byteLength(answer.body)));
@@ -63,7 +64,7 @@ export function writeAnswer(response: ServerResponse, transactionId: string, ans
   response.end(answer.body);
 }
 
-/** The answer that an error stands for: `{"error","code"}` with the transaction id as code. */
+/** The answer for an error: `{"error","code"}` with the transaction id as code. */
 function errorAnswer(error: ApiError, transactionId: string): Answer {
   return {
     status: error.status,
@@ -72,14 +73,14 @@ function errorAnswer(error: ApiError, transactionId: string): Answer {
   };
 }
 
-/** The error to answer with; what is no ApiError is logged, and is a 500. */
+/** The error to answer with. Any error other than an ApiError is logged and becomes a 500. */
 export function knownError(error: unknown, transactionId: string, logger: Logger): ApiError {
   if (isApiError(error)) return error;
   transactionLogger(logger, transactionId, false).error({ err: error }, 'a request failed');
   return internalError();
 }
 
-/** Writes the answer to a request that failed; what is no ApiError is logged and answered with 500. */
+/** Writes the answer to a failed request. Any error other than an ApiError is logged and answered with 500. */
 export function writeError(
   response: ServerResponse,
   error: unknown,
@@ -89,4 +90,27 @@ export function writeError(
 ): void {
   const apiError = knownError(error, transactionId, logger);
   writeAnswer(response, transactionId, errorAnswer(apiError, transactionId), apiError.rejection ? 'none' : cors);
+}
+
+/** Whether an Accept header allows JSON; an absent header does. */
+export function acceptsJson(accept: string | undefined): boolean {
+  return accepts(accept, 'application/json');
+}
+
+/** Whether an Accept header allows this Content-Type; an absent header does. The most specific range decides. */
+export function accepts(accept: string | undefined, contentType: string): boolean {
+  if (accept === undefined || accept === '*/*' || accept.trim() === '') return true;
+  const semicolon = contentType.indexOf(';');
+  const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).toLowerCase();
+  const mainType = `${type.slice(0, type.indexOf('/'))}/*`;
+  let closest = -1;
+  let isAccepted = false;
+  for (const given of accept.split(',')) {
+    const [range = '', ...parameters] = given.split(';').map((part) => part.trim().toLowerCase());
+    const closeness = ['*/*', mainType, type].indexOf(range);
+    if (closeness <= closest) continue;
+    closest = closeness;
+    isAccepted = !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+  }
+  return isAccepted;
 }

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { acceptsJson } from './accept.js';
-import { checkContentType, parseArguments } from './body.js';
-import { booleanParameter, listRange, parseInt32, timeParameter } from './query.js';
+import { acceptsJson } from './answer.js';
+import { checkContentType, parseArguments, booleanParameter, listRange, parseInt32, timeParameter } from './request.js';
 
 const query = (text: string): URLSearchParams => new URLSearchParams(text);
 

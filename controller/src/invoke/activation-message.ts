@@ -1,19 +1,23 @@
+// The message that runs an activation, and the record of an activation that no process runs.
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActionReference, ActivationMessage, TransactionIdJson } from '@gpuwhisk/common/messages';
+import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
+import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import type { InvokeRequest } from './invoke-service.js';
 
-/** What an action is given, and how. */
-export type Arguments = Pick<ActivationMessage, 'content' | 'initArgs' | 'lockedArgs' | 'lockedIn'>;
+/** The fields of a message that carry an action's arguments. */
+type Arguments = Pick<ActivationMessage, 'content' | 'initArgs' | 'lockedArgs' | 'lockedIn'>;
 
-/** The payload of a request as it is. */
+/** The arguments of a payload alone. */
 export function bareArguments(payload: InvokeRequest['payload']): Arguments {
   return { content: payload, initArgs: [], lockedArgs: {} };
 }
 
-/** An action's parameters with the payload over them. */
+/** The arguments of an action's parameters, overridden by the payload. */
 export function mergedArguments({ parameters }: WhiskAction, payload: InvokeRequest['payload']): Arguments {
-  // An array has no place for parameters: it is passed on as it is.
+  // An array cannot be merged with parameters and is passed unchanged.
   if (parameters.length === 0 || Array.isArray(payload)) return bareArguments(payload);
   const content: JsonObject = {};
   const initArgs: string[] = [];
@@ -30,7 +34,7 @@ export function mergedArguments({ parameters }: WhiskAction, payload: InvokeRequ
   return { content, initArgs, lockedArgs, ...(lockedIn && { lockedIn }) };
 }
 
-/** The message that an activation is run by; `instance` is the controller's number. */
+/** The message that runs an activation; `instance` is the controller's number. */
 export function activationMessage(
   request: InvokeRequest,
   { content, initArgs, lockedArgs, lockedIn }: Arguments,
@@ -56,7 +60,35 @@ export function activationMessage(
   return message;
 }
 
-/** The transaction id of a request as messages carry it. */
+/** The transaction id of a request in the format of messages. */
 function transactionIdJson({ transactionId, extraLogging }: InvokeRequest, nowMs: number): TransactionIdJson {
   return extraLogging === true ? [transactionId, nowMs, true] : [transactionId, nowMs];
+}
+
+/** The record of an activation that was accepted but got no GPU. */
+export function refusedRecord(message: ActivationMessage, nowMs: number, error: string): WhiskActivation {
+  const { action, activationId, cause, transid, user } = message;
+  const annotations: Parameter[] = [
+    { key: 'path', value: `${action.path}/${action.name}` },
+    { key: 'kind', value: 'unknown' },
+    { key: 'timeout', value: false },
+  ];
+  if (cause !== undefined) annotations.push({ key: 'causedBy', value: 'sequence' });
+  if (action.binding !== undefined) annotations.push({ key: 'binding', value: action.binding });
+  annotations.push({ key: 'waitTime', value: Math.max(0, nowMs - transid[1]) });
+  return {
+    namespace: user.namespace.name,
+    name: action.name,
+    version: action.version ?? '0.0.1',
+    subject: user.subject,
+    activationId,
+    start: nowMs,
+    end: nowMs,
+    duration: 0,
+    ...(cause !== undefined && { cause }),
+    response: { statusCode: ActivationStatus.whiskError, result: { error } },
+    logs: [],
+    publish: false,
+    annotations,
+  };
 }

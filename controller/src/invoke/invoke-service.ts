@@ -7,7 +7,7 @@ import type { Identity } from '@gpuwhisk/common/entities/identity';
 /** One invocation that passed authentication and validation. */
 export interface InvokeRequest {
   identity: Identity;
-  /** Its parameters are merged with those of its package and binding. */
+  /** The action; its parameters are merged with those of its package and binding. */
   action: WhiskAction;
   /** `ns/pkg` of the binding that the action was reached through. */
   binding?: string | undefined;
@@ -17,34 +17,34 @@ export interface InvokeRequest {
   /** How long a blocking caller waits, ms. */
   waitMs: number;
   transactionId: string;
-  /** The caller asked for X-OW-EXTRA-LOGGING: the record is stored whatever the configuration says. */
+  /** Whether the caller sent X-OW-EXTRA-LOGGING; the record is then stored whatever the configuration says. */
   extraLogging?: boolean;
-  /** The activation of the sequence or composition that this one is a part of. */
+  /** The activation of the sequence or composition that invokes this one. */
   cause?: string;
-  /** Absent: it is a request. */
+  /** Absent unless the run is a sample. */
   sample?: SampleRun;
-  /** Absent: it is a request. */
+  /** Absent unless the run is a launch. */
   launch?: Launch;
 }
 
-/** A run of a function's sample, to measure it on a GPU with a share. It counts towards no limit of its namespace. */
+/** A run of a function's sample that measures it on a GPU with a share. Limits of its namespace do not apply. */
 export interface SampleRun {
   /** UUID of the GPU or MIG instance. */
   gpu: string;
   shareClass: ShareClass;
-  /** Longer runs are ended, ms; loading is not part of it. */
+  /** Longest run without loading, ms; longer ones are ended. */
   maxMs: number;
 }
 
-/** The start of an instance whose code is loaded before a request comes. It counts towards no limit of its namespace. */
+/** The start of an instance whose code is loaded ahead of requests. Limits of its namespace do not apply. */
 export interface Launch {
-  /** UUIDs of the GPUs or of the MIG instance; absent: where the least is given away. */
+  /** UUIDs of the GPUs or of the MIG instance; absent: the place with the least allocated. */
   gpus?: readonly string[];
-  /** Absent: the share that the function asks for. */
+  /** Absent: the share that the function requests. */
   shareClass?: ShareClass;
 }
 
-/** What the caller is told. */
+/** The answer to the caller of an invocation. */
 export type InvokeOutcome =
   { type: 'accepted'; activationId: string } | { type: 'completed'; activation: WhiskActivation };
 

@@ -1,7 +1,8 @@
+import { buffer } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
-import { writeTar } from './tar.js';
+import { pack } from 'tar-stream';
 
-// What `wsk sdk install docker` downloads: the folder that the client expects, with an action to start from.
+// The download of `wsk sdk install docker`: the folder that the client expects, with an example action.
 
 const readme = `# An action in a Docker image
 
@@ -29,7 +30,7 @@ A program that needs nothing but the C library can be an action as it is:
     wsk action invoke hello --result --param name Ada
 `;
 
-// OpenWhisk's own test of its client looks for this image in the second line.
+// OpenWhisk's own test of its client expects this image in the second line.
 const dockerfile = `# An action of a program that is compiled into its image.
 FROM openwhisk/dockerskeleton
 # The image's server runs /action/exec for every invocation. The compiler leaves with the layer that needed it.
@@ -67,10 +68,10 @@ docker push "$1"
 `;
 
 /** The archive `blackbox.tar.gz`. */
-export function dockerSkeleton(): Buffer {
+export async function dockerSkeleton(): Promise<Buffer> {
   const folder = 'dockerSkeleton';
   return gzipSync(
-    writeTar([
+    await writeTar([
       { name: folder, mode: 0o755 },
       { name: `${folder}/README.md`, mode: 0o644, content: readme },
       { name: `${folder}/Dockerfile`, mode: 0o644, content: dockerfile },
@@ -78,4 +79,25 @@ export function dockerSkeleton(): Buffer {
       { name: `${folder}/buildAndPush.sh`, mode: 0o755, content: buildAndPush },
     ]),
   );
+}
+
+/** A file, or a folder if it has no content. */
+interface TarFile {
+  name: string;
+  mode: number;
+  content?: string;
+}
+
+/**
+ * A tar archive (POSIX ustar) of these files. All files are dated 1 January 1970, so that equal files make equal archives.
+ */
+async function writeTar(files: readonly TarFile[]): Promise<Buffer> {
+  const archive = pack();
+  for (const { name, mode, content } of files) {
+    const isFolder = content === undefined;
+    const type = isFolder ? 'directory' : 'file';
+    archive.entry({ name: isFolder ? `${name}/` : name, mode, type, mtime: new Date(0) }, content);
+  }
+  archive.finalize();
+  return buffer(archive);
 }

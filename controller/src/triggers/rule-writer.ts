@@ -6,25 +6,22 @@ import {
   ruleTargetMissing,
   ruleTriggerGone,
 } from '@gpuwhisk/common/errors';
-import { referenceId } from '@gpuwhisk/common/entities/entity-reference';
-import type { EntityReference } from '@gpuwhisk/common/entities/entity-reference';
-import type { WhiskRule } from '@gpuwhisk/common/entities/rule';
-import { readRule, ruleDocument } from '@gpuwhisk/common/entities/rule-codec';
-import type { RuleLink, RuleStatus, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
-import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
+import { referenceId, bumpPatch, firstVersion } from '@gpuwhisk/common/entities/names';
+import type { EntityReference } from '@gpuwhisk/common/entities/names';
+import type { WhiskRule, RuleLink, RuleStatus, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
+import { readRule, ruleDocument } from '@gpuwhisk/common/entities/trigger';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
-import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../stored-entity.js';
-import type { RulePut } from './trigger-put.js';
-import type { TriggerWriter } from './trigger-writer.js';
+import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../entities/stored-entity.js';
+import type { RulePut, TriggerWriter } from './trigger-writer.js';
 
-/** A rule and whether it takes part in fires. */
+/** A rule and whether fires run it. */
 export interface RuleWithStatus {
   rule: WhiskRule;
   status: RuleStatus;
 }
 
-/** How a PUT is done. */
+/** Options of a rule's PUT. */
 export interface RulePutOptions {
   overwrite: boolean;
   /** Epoch ms. */
@@ -34,13 +31,13 @@ export interface RulePutOptions {
 }
 
 /**
- * Reads and writes rules; `id` is `ns/rule`. A rule is a document and a link in its trigger's document, which no store
- * writes at once. The document is written first and goes last, so that what a crash leaves between the two is a rule
- * that can be seen, updated, enabled and deleted, and never a link that no rule stands for. While an update changes
- * the action, the link is marked, so that whoever reads it asks the document. What fails is undone.
+ * Reads and writes rules; `id` is `ns/rule`. A rule consists of a document and a link in its trigger's document, which
+ * cannot be written atomically. The document is written first and deleted last. A crash in between leaves a rule without
+ * a link, which can still be read, updated, enabled and deleted. There is never a link without a rule. While an update
+ * changes the action, the link is marked, so that readers of the link read the document. A failed write is undone.
  */
 export class RuleWriter {
-  /** One write of a rule at a time. A rule's turn may wait for its trigger's, never the other way round. */
+  /** Serialises the writes of a rule. A rule's write may wait for its trigger's, never the other way round. */
   private readonly writes = new KeyQueue();
 
   constructor(
@@ -48,13 +45,13 @@ export class RuleWriter {
     private readonly triggers: TriggerWriter,
   ) {}
 
-  /** Throws ApiError (404, 409, 500). */
+  /** The rule and its status. Throws ApiError (404, 409, 500). */
   async read(id: string): Promise<RuleWithStatus> {
     const rule = await readStoredEntity(this.store, id, readRule);
     return { rule, status: statusOf(await this.findLink(rule)) };
   }
 
-  /** Creates a rule, active, or, where `overwrite`, updates one. Throws ApiError. */
+  /** Creates an active rule, or updates a rule if `overwrite` is set. Throws ApiError. */
   put(namespace: string, name: string, put: RulePut, options: RulePutOptions): Promise<RuleWithStatus> {
     const id = `${namespace}/${name}`;
     return this.writes.run(id, async () => {
@@ -78,7 +75,7 @@ export class RuleWriter {
     });
   }
 
-  /** Makes a rule take part in fires, or not. Throws ApiError (404, 409, 500). */
+  /** Enables or disables a rule. Throws ApiError (404, 409, 500). */
   setStatus(id: string, status: RuleStatus): Promise<void> {
     return this.writes.run(id, async () => {
       const rule = await readStoredEntity(this.store, id, readRule);
@@ -89,7 +86,7 @@ export class RuleWriter {
     });
   }
 
-  /** The trigger with links as their rules have them, where a write of a rule did not come to its end. Throws ApiError. */
+  /** The trigger with links that match their rules, also after interrupted writes of rules. Throws ApiError. */
   async settled(trigger: WhiskTrigger): Promise<WhiskTrigger> {
     const rules = new Map(trigger.rules);
     for (const [id, link] of rules) {
@@ -98,7 +95,7 @@ export class RuleWriter {
     return trigger.rules === undefined ? trigger : { ...trigger, rules };
   }
 
-  /** A link's action and status now; a mark whose write another controller may still do stays. */
+  /** A link's present action and status. A mark is kept if another controller may still complete its write. */
   private async settledLink(id: string, seen: RuleLink): Promise<RuleLink> {
     const rule = await findStoredEntity(this.store, id, readRule);
     if (rule === undefined) return seen;
@@ -149,7 +146,7 @@ export class RuleWriter {
     const status = statusOf(link);
     const moves = referenceId(rule.trigger) !== referenceId(stored.trigger);
     const marks = !moves && link !== undefined && referenceId(rule.action) !== referenceId(stored.action);
-    // Before the document forgets which trigger it was.
+    // The link is removed while the document still names the old trigger.
     if (moves && link !== undefined) await this.unlink(stored);
     if (marks) await this.restoreLink(stored, { ...link, replacing: stored.revision });
     const revision = await orElse(
@@ -175,7 +172,7 @@ export class RuleWriter {
     await targetExists('action', action, () => checkAction(action));
   }
 
-  /** The rule's link; undefined where there is none, or no readable trigger to hold it. */
+  /** The rule's link; undefined without a link or without a readable trigger. */
   private async findLink(rule: WhiskRule): Promise<RuleLink | undefined> {
     try {
       return (await this.triggers.find(referenceId(rule.trigger)))?.rules?.get(idOf(rule));
@@ -188,7 +185,7 @@ export class RuleWriter {
   private async link(rule: WhiskRule, status: RuleStatus): Promise<void> {
     const trigger = referenceId(rule.trigger);
     const linked = await this.triggers.setLink(trigger, idOf(rule), { action: rule.action, status });
-    // It was there when the targets were checked.
+    // The trigger existed when the targets were checked.
     if (!linked) throw ruleTargetMissing('trigger', trigger);
   }
 
@@ -196,7 +193,7 @@ export class RuleWriter {
     await this.triggers.setLink(referenceId(rule.trigger), idOf(rule), undefined);
   }
 
-  /** Takes the mark off a link after a failed write; whoever was faster has said which action it is. */
+  /** Removes the mark from a link after a failed write. A concurrent write may already have set the action. */
   private async unmark(stored: WhiskRule, { status }: RuleLink): Promise<void> {
     const rule = await findStoredEntity(this.store, idOf(stored), readRule);
     if (rule !== undefined && referenceId(rule.trigger) === referenceId(stored.trigger)) await this.link(rule, status);
@@ -211,12 +208,12 @@ function idOf({ namespace, name }: WhiskRule): string {
   return `${namespace}/${name}`;
 }
 
-/** A rule that its trigger does not know is inactive. */
+/** The status of a rule by its link; a rule without a link is inactive. */
 function statusOf(link: RuleLink | undefined): RuleStatus {
   return link?.status ?? 'inactive';
 }
 
-/** Does `work`; where that fails, undoes what came before it and throws the failure. */
+/** Does `work`. If that fails, calls `undo` for the earlier steps and throws the failure. */
 async function orElse<T>(work: () => Promise<T>, undo: () => Promise<unknown>): Promise<T> {
   try {
     return await work();
@@ -224,14 +221,14 @@ async function orElse<T>(work: () => Promise<T>, undo: () => Promise<unknown>): 
     try {
       await undo();
     } catch (undoError) {
-      const text = 'a write failed, and undoing what came before it failed too';
+      const text = 'a write failed, and its earlier steps could not be undone';
       throw new AggregateError([error, undoError], text, { cause: undoError });
     }
     throw error;
   }
 }
 
-/** Whatever keeps a target from being used, but a lack of rights, is a mistake of the request. */
+/** Checks a target. Every error except a lack of rights becomes an error of the request. */
 async function targetExists(
   kind: 'trigger' | 'action',
   target: EntityReference,

@@ -1,39 +1,43 @@
-import { overloaded } from '@gpuwhisk/common/errors';
+import { overloaded, isApiError, internalError, tooLarge } from '@gpuwhisk/common/errors';
 import { isRecordKept } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
-import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
-import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
-import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
-import type { EntityReference } from '@gpuwhisk/common/entities/entity-reference';
+import { ActivationStatus, activationDocument } from '@gpuwhisk/common/entities/activation';
+import type { WhiskActivation, ActivationStatusCode } from '@gpuwhisk/common/entities/activation';
+import type { EntityReference } from '@gpuwhisk/common/entities/names';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { RuleLink, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
 import { newActivationId } from '@gpuwhisk/common/ids';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { isApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { failedResult, inactiveResult, resultLine, ruleArguments } from './rule-results.js';
-import type { ArgumentsOf, RuleResult } from './rule-results.js';
+import { referenceId } from '@gpuwhisk/common/entities/names';
+import { parametersToObject } from '@gpuwhisk/common/entities/parameters';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { ActionResolver } from '../actions/action-resolver.js';
+import type { Throttles } from '../entitlement/throttles.js';
+import type { InvokeService } from '../invoke/invoke-service.js';
+import { checkInvocable } from '../http/invocation.js';
+import { actionNameOf } from '../entities/action-name.js';
 
 /** One fire of a trigger that passed authentication and validation. */
-export interface Fire {
+interface Fire {
   identity: Identity;
   trigger: WhiskTrigger;
   payload: JsonObject;
-  /** The request's, lower-cased. */
+  /** Headers of the request, in lower case. */
   headers: JsonObject;
   transactionId: string;
-  /** The caller asked for X-OW-EXTRA-LOGGING. */
+  /** Whether the caller sent X-OW-EXTRA-LOGGING. */
   extraLogging: boolean;
-  /** The arguments of one action, at most. */
+  /** Most bytes of one action's arguments. */
   maxPayloadBytes: number;
 }
 
-/** What fires are made of. */
-export interface TriggerFiresDependencies {
+/** Dependencies of TriggerFires. */
+interface TriggerFiresDependencies {
   clock: Clock;
   random: Random;
   logger: Logger;
@@ -44,18 +48,18 @@ export interface TriggerFiresDependencies {
   post: (identity: Identity, action: EntityReference, args: JsonObject, transactionId: string) => Promise<string>;
 }
 
-/** Rules of one fire whose actions are posted at once; more wait for their turn. One group commit syncs them all. */
+/** Most rules of one fire whose actions are posted at once. One group commit syncs them all; more rules wait. */
 const maxRulesAtOnce = 1000;
-/** How long a fire waits for its record: OpenWhisk's limit on a request, less a little. */
+/** How long a fire waits for its record, ms: slightly less than OpenWhisk's limit on a request. */
 const recordWaitMs = 60_000;
 
-/** Fires triggers: posts the actions of their active rules and records what came of it. */
+/** Fires triggers: posts the actions of active rules and records the results. */
 export class TriggerFires {
   constructor(private readonly dependencies: TriggerFiresDependencies) {}
 
   /**
-   * Fires a trigger; resolves with the activation's id once the rules' activations are accepted and the record is
-   * stored, or with undefined, nothing done, if no rule is active. Throws ApiError (503).
+   * Fires a trigger. Resolves with the activation's id when the rules' activations are accepted and the record is stored.
+   * Without an active rule nothing is done, and the result is undefined. Throws ApiError (503).
    */
   async fire(fire: Fire): Promise<string | undefined> {
     const { clock, random, records } = this.dependencies;
@@ -117,7 +121,7 @@ export class TriggerFires {
     }
   }
 
-  /** Throws ApiError (503) where the store takes too long. */
+  /** Stores the record. Throws ApiError (503) if the store takes too long. */
   private store(activation: WhiskActivation): Promise<void> {
     const { clock, records } = this.dependencies;
     return new Promise((resolve, reject) => {
@@ -128,4 +132,101 @@ export class TriggerFires {
       });
     });
   }
+}
+
+/** The result of one rule of a fire, as a line of the trigger's logs. */
+type RuleResult = { activationId: string } | { statusCode: ActivationStatusCode; error: string };
+
+/** A rule's line in the logs of the trigger's record. */
+function resultLine(rule: string, { action }: RuleLink, result: RuleResult): string {
+  const target = { rule, action: referenceId(action) };
+  if ('activationId' in result) {
+    const { activationId } = result;
+    return JSON.stringify({ statusCode: ActivationStatus.success, success: true, activationId, ...target });
+  }
+  const { statusCode, error } = result;
+  return JSON.stringify({ statusCode, success: false, error, ...target });
+}
+
+/** The result of an inactive rule. */
+function inactiveResult(rule: string, { action }: RuleLink): RuleResult {
+  const error = `Rule '${rule}' is inactive, action '${referenceId(action)}' was not activated.`;
+  return { statusCode: ActivationStatus.applicationError, error };
+}
+
+/** The result of a rule whose action was not accepted; the error is internal only if the platform failed. */
+function failedResult(error: unknown): RuleResult {
+  const { status, message } = isApiError(error) ? error : internalError();
+  const isOurs = status >= 500;
+  return { statusCode: isOurs ? ActivationStatus.whiskError : ActivationStatus.applicationError, error: message };
+}
+
+/** Makes the arguments of a rule's action. Throws ApiError (413) if they are too large. */
+type ArgumentsOf = (action: EntityReference) => JsonObject;
+
+/**
+ * The trigger's parameters, then `__ow_headers`, then the payload; later ones take precedence. Only actions of the firing
+ * user's namespace get the Authorization header, as code of other namespaces must not learn the key.
+ */
+function ruleArguments(
+  trigger: WhiskTrigger,
+  headers: JsonObject,
+  payload: JsonObject,
+  identity: Identity,
+  maxBytes: number,
+): ArgumentsOf {
+  const make = (shown: JsonObject): (() => JsonObject) => {
+    let made: { args: JsonObject; bytes: number } | undefined;
+    return () => {
+      if (made === undefined) {
+        const parameters = parametersToObject(trigger.parameters.map(({ key, value }) => ({ key, value })));
+        const args = { ...parameters, __ow_headers: shown, ...payload };
+        made = { args, bytes: Buffer.byteLength(JSON.stringify(args)) };
+      }
+      if (made.bytes > maxBytes) throw tooLarge('Request', made.bytes, maxBytes);
+      return made.args;
+    };
+  };
+  const own = make(headers);
+  const foreign = make(Object.fromEntries(Object.entries(headers).filter(([name]) => name !== 'authorization')));
+  return ({ path }) => (path.split('/', 1)[0] === identity.namespace.name ? own() : foreign());
+}
+
+/** Dependencies of postAction. */
+interface PostContext {
+  /** The kinds that are supported at the time of the call. */
+  manifest: () => RuntimeManifest;
+  throttles: Pick<Throttles, 'admit'>;
+  actionResolver: Pick<ActionResolver, 'cached' | 'resolve'>;
+  /** Runs actions, sequences and compositions. */
+  invoker: InvokeService;
+}
+
+/**
+ * Invokes an action for `identity`, like a non-blocking POST. Resolves with the activation's id when the activation is
+ * accepted. `args` must not be modified afterwards. Throws ApiError.
+ */
+export async function postAction(
+  context: PostContext,
+  identity: Identity,
+  action: EntityReference,
+  args: JsonObject,
+  transactionId: string,
+): Promise<string> {
+  const { throttles, actionResolver, manifest } = context;
+  // Synchronous results are not awaited, as a fire's rules are counted and sent one after the other.
+  const admitted = throttles.admit(identity);
+  if (admitted !== undefined) await admitted;
+  const name = actionNameOf(action);
+  const resolved = actionResolver.cached(identity, name) ?? (await actionResolver.resolve(identity, name));
+  checkInvocable(resolved.action, args, manifest());
+  const outcome = await context.invoker.invoke({
+    ...resolved,
+    identity,
+    payload: args,
+    blocking: false,
+    waitMs: 0,
+    transactionId,
+  });
+  return outcome.type === 'accepted' ? outcome.activationId : outcome.activation.activationId;
 }

@@ -1,10 +1,10 @@
-/** A media type with its parameters, as a Content-Type header gives it. */
+/** A media type with its parameters, from a Content-Type header. */
 export interface MediaType {
   /** `type/subtype`, lower case. */
   readonly name: string;
-  /** Parameters other than the charset, as they came: `; a=b`, or ''. */
+  /** Parameters other than the charset, unchanged: `; a=b`, or ''. */
   readonly parameters: string;
-  /** Whether a charset was given. */
+  /** Whether the header names a charset. */
   readonly hasCharset: boolean;
 }
 
@@ -14,7 +14,7 @@ const parameterPattern = new RegExp(`\\s*;\\s*(${token})\\s*=\\s*(${token}|"(?:[
 
 const plainJson: MediaType = { name: 'application/json', parameters: '', hasCharset: false };
 
-/** Reads the value of a Content-Type header; undefined for one that is no media type. */
+/** Parses a Content-Type header; undefined for an invalid media type. */
 export function parseMediaType(text: string): MediaType | undefined {
   if (text === plainJson.name) return plainJson;
   const match = typePattern.exec(text);
@@ -32,7 +32,7 @@ export function parseMediaType(text: string): MediaType | undefined {
   return { name: (match[1] as string).toLowerCase(), parameters, hasCharset };
 }
 
-/** Types whose text is always UTF-8, so that they are written without a charset. */
+/** Types whose text is always UTF-8 and that are written without a charset. */
 const fixedCharset = new Set([
   'application/json',
   'application/json-patch+json',
@@ -43,22 +43,68 @@ const fixedCharset = new Set([
   'text/event-stream',
 ]);
 
-/** Types of text in any charset, beside those of `text/`. */
+/** Types of text in any charset, in addition to those of `text/`. */
 const openApplication = new Set(
   [
-    ...['atom+xml', 'base64', 'javascript', 'problem+xml', 'rss+xml', 'soap+xml', 'vnd.google-earth.kml+xml'],
-    ...['x-latex', 'x-vrml', 'xhtml+xml', 'xml', 'xml-dtd'],
+    'atom+xml',
+    'base64',
+    'javascript',
+    'problem+xml',
+    'rss+xml',
+    'soap+xml',
+    'vnd.google-earth.kml+xml',
+    'x-latex',
+    'x-vrml',
+    'xhtml+xml',
+    'xml',
+    'xml-dtd',
   ].map((subtype) => `application/${subtype}`),
 );
 
 const openText = new Set(
   [
-    ...['asp', 'cache-manifest', 'calendar', 'css', 'csv', 'html', 'markdown', 'mcf', 'plain', 'richtext'],
-    ...['tab-separated-values', 'uri-list', 'vnd.wap.wml', 'vnd.wap.wmlscript', 'x-asm', 'x-c', 'x-component', 'x-h'],
-    ...['x-java-source', 'x-pascal', 'x-script', 'x-scriptcsh', 'x-scriptelisp', 'x-scriptksh', 'x-scriptlisp'],
-    ...['x-scriptperl', 'x-scriptperl-module', 'x-scriptphyton', 'x-scriptrexx', 'x-scriptscheme', 'x-scriptsh'],
-    ...['x-scripttcl', 'x-scripttcsh', 'x-scriptzsh', 'x-server-parsed-html', 'x-setext', 'x-sgml', 'x-speech'],
-    ...['x-uuencode', 'x-vcalendar', 'x-vcard', 'xml'],
+    'asp',
+    'cache-manifest',
+    'calendar',
+    'css',
+    'csv',
+    'html',
+    'markdown',
+    'mcf',
+    'plain',
+    'richtext',
+    'tab-separated-values',
+    'uri-list',
+    'vnd.wap.wml',
+    'vnd.wap.wmlscript',
+    'x-asm',
+    'x-c',
+    'x-component',
+    'x-h',
+    'x-java-source',
+    'x-pascal',
+    'x-script',
+    'x-scriptcsh',
+    'x-scriptelisp',
+    'x-scriptksh',
+    'x-scriptlisp',
+    'x-scriptperl',
+    'x-scriptperl-module',
+    'x-scriptphyton',
+    'x-scriptrexx',
+    'x-scriptscheme',
+    'x-scriptsh',
+    'x-scripttcl',
+    'x-scripttcsh',
+    'x-scriptzsh',
+    'x-server-parsed-html',
+    'x-setext',
+    'x-sgml',
+    'x-speech',
+    'x-uuencode',
+    'x-vcalendar',
+    'x-vcard',
+    'xml',
   ].map((subtype) => `text/${subtype}`),
 );
 
@@ -71,8 +117,8 @@ export function isJsonType({ name }: MediaType): boolean {
 }
 
 /**
- * Whether a body of this type is bytes rather than text, by the table of Pekko HTTP that OpenWhisk goes by: a type
- * that the table lacks is bytes unless it comes with a charset.
+ * Whether a body of this type is bytes rather than text, by Pekko HTTP's table as in OpenWhisk. A type that is missing in
+ * the table is bytes unless it has a charset.
  */
 export function isBinaryType({ name, hasCharset }: MediaType): boolean {
   if (name.startsWith('multipart/')) return true;
@@ -80,7 +126,7 @@ export function isBinaryType({ name, hasCharset }: MediaType): boolean {
   return knownBinary(name) || !hasCharset;
 }
 
-/** Main types that are bytes whatever charset is claimed. */
+/** Whether a main type is bytes even with a charset. */
 function knownBinary(name: string): boolean {
   return /^(?:audio|font|image|message|video)\//.test(name) || name === 'application/octet-stream';
 }

@@ -7,19 +7,22 @@ import {
   propertyNotFound,
   responseNotReady,
   webActionFailed,
+  contentTypeMismatch,
+  unknownContentType,
 } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
-import type { JsonValue } from '@gpuwhisk/common/json';
-import { activationIdHeader } from '../api/invocation.js';
-import { accepts } from '../http/accept.js';
+import type { JsonValue, JsonObject } from '@gpuwhisk/common/json';
+import { isBase64Code } from '@gpuwhisk/common/entities/exec-codec';
+import { activationIdHeader } from '../http/invocation.js';
+import { accepts } from '../http/answer.js';
 import type { Answer } from '../http/answer.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
-import { httpAnswer } from './http-result.js';
-import { prettyJson } from './pretty-json.js';
-import type { WebExtension } from './web-url.js';
+import type { WebExtension } from './web-request.js';
+import { contentTypeOf, isBinaryType, isJsonType, parseMediaType } from './media-type.js';
+import type { MediaType } from './media-type.js';
 
-/** What the caller of a web action is answered. `accept` is the request's Accept header. */
+/** The answer to the caller of a web action. `accept` is the request's Accept header. */
 export function webAnswer(
   outcome: InvokeOutcome,
   extension: WebExtension,
@@ -40,7 +43,7 @@ export function webAnswer(
   return { ...answer, headers: [activationIdHeader, activationId, ...(answer.headers ?? [])] };
 }
 
-/** The answer that an error stands for, printed as OpenWhisk prints those of web actions. */
+/** The answer for an error, in OpenWhisk's layout for web actions. */
 export function webErrorAnswer({ status, message, headers }: ApiError, transactionId: string): Answer {
   return {
     status,
@@ -49,7 +52,7 @@ export function webErrorAnswer({ status, message, headers }: ApiError, transacti
   };
 }
 
-/** What is mapped: the result, or what an application error carries. Throws ApiError (400, 404). */
+/** The value for the answer: the result, or field `error` of an application error. Throws ApiError (400, 404). */
 function webResult({ response }: WhiskActivation): JsonValue {
   const { statusCode, result } = response;
   if (statusCode === ActivationStatus.success) return result ?? {};
@@ -83,8 +86,122 @@ function textAnswer(result: JsonValue): Answer {
   return { status: 200, body, contentType: 'text/plain; charset=UTF-8' };
 }
 
-/** An object's field `body`, else the one named; what is no object is itself the content. */
+/** An object's field `body`, or else the named field. Any other value is itself the content. */
 function fieldOf(result: JsonValue, name: string): JsonValue | undefined {
   if (!isJsonObject(result)) return result;
   return result.body === undefined ? result[name] : result.body;
+}
+
+const invalid = (): Error => invalidWebResponse('message/http');
+
+/**
+ * The answer that a result `{statusCode?, headers?, body?}` describes. Throws ApiError (400) for an invalid HTTP response,
+ * so that no ambiguous response is sent.
+ */
+export function httpAnswer(result: JsonValue): Answer {
+  if (!isJsonObject(result)) throw invalid();
+  const { headers, contentType } = readHeaders(result.headers);
+  const status = readStatus(result.statusCode);
+  const { body } = result;
+  if (body === undefined || body === null || body === '') {
+    return { status: status ?? 204, body: '', contentType: null, headers };
+  }
+  const content = typeof body === 'string' ? textContent(body, contentType) : jsonContent(body, contentType);
+  return { status: status ?? 200, headers, ...content };
+}
+
+/** The status, 200 to 999. Interim statuses (1xx) are no answers, and Node's HTTP server refuses more than three digits. */
+function readStatus(value: JsonValue | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const status = typeof value === 'string' && /^\+?\d{1,9}$/.test(value) ? Number(value) : value;
+  if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 999) throw invalid();
+  return status;
+}
+
+const namePattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+// Control characters would end the header and begin another one. Characters beyond Latin-1 cannot be sent.
+const valuePattern = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** Headers that only the server knows, or that frame the message; those of an action are dropped. */
+const serverHeaders = new Set([
+  'connection',
+  'content-length',
+  'date',
+  'keep-alive',
+  'server',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'x-openwhisk-activation-id',
+  'x-request-id',
+]);
+
+interface GivenHeaders {
+  /** Names and values in turn. */
+  headers: string[];
+  contentType: string | undefined;
+}
+
+function readHeaders(value: JsonValue | undefined): GivenHeaders {
+  if (value === undefined) return { headers: [], contentType: undefined };
+  if (!isJsonObject(value)) throw invalid();
+  const headers: string[] = [];
+  let contentType: string | undefined;
+  for (const [name, text] of pairsOf(value)) {
+    if (!namePattern.test(name) || !valuePattern.test(text)) throw invalid();
+    const lower = name.toLowerCase();
+    if (lower === 'content-type') contentType ??= text;
+    else if (!serverHeaders.has(lower)) headers.push(name, text);
+  }
+  return { headers, contentType };
+}
+
+function pairsOf(headers: JsonObject): [name: string, text: string][] {
+  return Object.entries(headers).flatMap(([name, value]) =>
+    valuesOf(value).map((text): [string, string] => [name, text]),
+  );
+}
+
+/** The values of a header: a single one, or those of nested arrays. */
+function valuesOf(value: JsonValue): string[] {
+  if (Array.isArray(value)) return value.flatMap(valuesOf);
+  if (typeof value === 'object') throw invalid();
+  return [String(value)];
+}
+
+type Content = Pick<Answer, 'body' | 'contentType'>;
+
+const html: MediaType = { name: 'text/html', parameters: '', hasCharset: false };
+
+function textContent(text: string, contentType: string | undefined): Content {
+  const mediaType = contentType === undefined ? html : parseMediaType(contentType);
+  if (mediaType === undefined) throw unknownContentType();
+  const encoded = isJsonType(mediaType) ? isBase64Code(text) : isBinaryType(mediaType);
+  return { contentType: contentTypeOf(mediaType), body: encoded ? decode(text) : text };
+}
+
+function jsonContent(value: JsonValue, contentType: string | undefined): Content {
+  const mediaType = parseMediaType(contentType ?? 'application/json');
+  if (mediaType === undefined || !isJsonType(mediaType)) throw contentTypeMismatch();
+  return { contentType: contentTypeOf(mediaType), body: prettyJson(value) };
+}
+
+/** Decodes base64. Throws ApiError (400) for invalid characters, which Buffer would skip. */
+function decode(text: string): Buffer {
+  const digits = text.replace(/={1,2}$/, '');
+  const isPadded = digits.length < text.length;
+  const isBase64 = /^[A-Za-z0-9+/]*$/.test(digits) && (isPadded ? text.length % 4 === 0 : text.length % 4 !== 1);
+  if (!isBase64) throw contentTypeMismatch();
+  return Buffer.from(text, 'base64');
+}
+
+/** JSON in the layout of OpenWhisk's printer (spray-json): one line for each field of an object, arrays in one line. */
+function prettyJson(value: JsonValue, indent = ''): string {
+  if (Array.isArray(value)) return `[${value.map((item) => prettyJson(item, indent)).join(', ')}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value);
+  const deeper = `${indent}  `;
+  const fields = Object.entries(value).map(
+    ([key, field]) => `${deeper}${JSON.stringify(key)}: ${prettyJson(field, deeper)}`,
+  );
+  return `{\n${fields.join(',\n')}\n${indent}}`;
 }

@@ -1,14 +1,11 @@
-import { attemptsOf, quietMsOf, reasonOf, verdictOf } from '@gpuwhisk/common/jobs/job-rules';
-import type { RetryTimes } from '@gpuwhisk/common/jobs/job-rules';
-import { JobRun } from '@gpuwhisk/common/jobs/job-run';
+import { attemptsOf, quietMsOf, reasonOf, verdictOf, JobRun, withResource } from '@gpuwhisk/common/jobs/job-rules';
+import type { RetryTimes, LeaseOptions } from '@gpuwhisk/common/jobs/job-rules';
 import type { FailedJob, HandlerOptions, JobBody } from '@gpuwhisk/common/jobs/jobs';
-import { withResource } from '@gpuwhisk/common/jobs/resource-lease';
-import type { LeaseOptions } from '@gpuwhisk/common/jobs/resource-lease';
 import type { Timer } from '@gpuwhisk/common/system/clock';
-import type { BullQueue, LockedJob } from './bull-queue.js';
+import type { JobQueue, LockedJob } from './job-queue.js';
 
 export interface BullHandlerOptions extends RetryTimes, LeaseOptions {
-  queue: BullQueue;
+  queue: JobQueue;
   options: HandlerOptions;
   body: JobBody;
   holder: string;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { checkPayload, maxFailedKept, quietMsOf } from '@gpuwhisk/common/jobs/job-rules';
-import type { RetryTimes } from '@gpuwhisk/common/jobs/job-rules';
+import type { RetryTimes, LeaseOptions } from '@gpuwhisk/common/jobs/job-rules';
 import { JobsClosedError, JobsFullError } from '@gpuwhisk/common/jobs/jobs';
 import type {
   FailedJob,
@@ -12,17 +12,18 @@ import type {
   Jobs,
   PendingJob,
 } from '@gpuwhisk/common/jobs/jobs';
-import type { LeaseOptions } from '@gpuwhisk/common/jobs/resource-lease';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
 import { connectRedis, runScript } from '../redis/redis-client.js';
 import type { RedisClientOptions } from '../redis/redis-client.js';
 import { releaseSubmission } from '../redis/scripts.js';
 import { BullHandler } from './bull-handler.js';
-import { openBullQueue } from './bull-queue.js';
-import type { BullQueue } from './bull-queue.js';
+import { loadJobQueue } from './job-queue.js';
+import type { JobQueue, JobQueueLibrary, JobQueueOptions } from './job-queue.js';
 
 export interface BullJobsOptions extends RedisClientOptions, RetryTimes, LeaseOptions {
+  /** Which keeps the queues; default: bull. */
+  library?: JobQueueLibrary;
   /** Before every key: clusters that share a Redis have different ones. */
   prefix: string;
   /** Where resources are taken, and interruptions are told to other processes. */
@@ -46,8 +47,9 @@ const maxQuiet = 10_000;
 
 /** Connects to the jobs in Redis. Rejects with StateUnavailableError. */
 export async function openBullJobs(options: BullJobsOptions): Promise<Jobs> {
+  const openQueue = await loadJobQueue(options.library ?? 'bull');
   const redis = await connectRedis(options);
-  const jobs = new BullJobs(redis, options);
+  const jobs = new BullJobs(redis, openQueue, options);
   try {
     await jobs.open();
   } catch (error) {
@@ -58,11 +60,11 @@ export async function openBullJobs(options: BullJobsOptions): Promise<Jobs> {
 }
 
 /**
- * Jobs of a cluster, in Redis by Bull: it keeps who waits, who runs with whose lock, and gives back what was lost with a
+ * Jobs of a cluster, in Redis by Bull or BullMQ: it keeps who waits, who runs with whose lock, and gives back what was lost with a
  * process. That there is one of a key at a time, how often one is tried, and what is interrupted is decided here.
  */
 class BullJobs implements Jobs {
-  private readonly queues = new Map<string, BullQueue>();
+  private readonly queues = new Map<string, JobQueue>();
   private readonly handlers = new Map<string, BullHandler>();
   /** Until when resources are left alone, monotonic ms. */
   private readonly quiet = new Map<string, number>();
@@ -72,6 +74,7 @@ class BullJobs implements Jobs {
 
   constructor(
     private readonly redis: Redis,
+    private readonly openQueue: (options: JobQueueOptions) => JobQueue,
     private readonly options: BullJobsOptions,
   ) {
     this.prefix = `${options.prefix}jobs`;
@@ -90,7 +93,7 @@ class BullJobs implements Jobs {
     const lock = `${this.prefix}:submit:${JSON.stringify([kind, key])}`;
     const token = randomUUID();
     return this.ask(async () => {
-      // Bull does not tell whether a job of the id was there.
+      // The libraries do not tell whether a job of the id was there.
       if ((await this.redis.set(lock, token, 'PX', submissionMs, 'NX')) === null) return false;
       try {
         const isTaken = await this.add(request);
@@ -186,11 +189,11 @@ class BullJobs implements Jobs {
     this.options.onWarning?.(error as Error);
   }
 
-  private queue(kind: string): BullQueue {
+  private queue(kind: string): JobQueue {
     let queue = this.queues.get(kind);
     if (queue === undefined) {
       const { redis, prefix, lockMs } = this;
-      queue = openBullQueue({ redis, prefix, kind, lockMs, now: () => this.options.clock.now() });
+      queue = this.openQueue({ redis, prefix, kind, lockMs, now: () => this.options.clock.now() });
       this.queues.set(kind, queue);
     }
     return queue;
@@ -211,7 +214,7 @@ class BullJobs implements Jobs {
     return true;
   }
 
-  /** A resource is wanted: here nobody has it for a while. */
+  /** A resource is wanted: here no job has it for a while. */
   private giveUp(resource: string): void {
     const nowMs = this.options.clock.monotonicMs();
     for (const [known, untilMs] of this.quiet) if (untilMs <= nowMs) this.quiet.delete(known);

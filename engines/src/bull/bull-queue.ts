@@ -1,55 +1,7 @@
-import { createHash } from 'node:crypto';
 import Bull from 'bull';
 import type { Redis } from 'ioredis';
-import type { JobRequest } from '@gpuwhisk/common/jobs/jobs';
-
-/** What is kept of a job. */
-export interface KeptJob {
-  request: JobRequest;
-  /** Rises from job to job of all kinds. */
-  number: number;
-  attempts: number;
-  interruptions: number;
-}
-
-/** A job that this process has the lock of. */
-export interface LockedJob {
-  readonly kept: KeptJob;
-  /** Keeps the lock for as long again; false: it was lost. */
-  extend(): Promise<boolean>;
-  /** Writes what is kept of it. Rejects where the lock was lost. */
-  write(kept: KeptJob): Promise<void>;
-  /** Gives it back, to be taken again after `delayMs`. Rejects where the lock was lost. */
-  giveBack(delayMs: number): Promise<void>;
-  /** Removes it. Rejects where the lock was lost. */
-  remove(): Promise<void>;
-}
-
-/** Jobs of one kind. */
-export interface BullQueue {
-  /** Whether a job of this key waits or runs. */
-  has(key: string): Promise<boolean>;
-  add(job: KeptJob): Promise<void>;
-  /** The job that has waited longest, with its lock; undefined: none is ready. */
-  take(): Promise<LockedJob | undefined>;
-  /** Lets go what waits no longer and what nobody has the lock of any more. */
-  sweep(): Promise<void>;
-  list(): Promise<{ kept: KeptJob; isRunning: boolean }[]>;
-  /** Jobs that wait and run. */
-  count(): Promise<number>;
-  close(): Promise<void>;
-}
-
-export interface BullQueueOptions {
-  /** For all commands of all queues. */
-  redis: Redis;
-  prefix: string;
-  kind: string;
-  /** How long a lock lasts that is not extended, ms. */
-  lockMs: number;
-  /** Epoch ms. */
-  now: () => number;
-}
+import { idOf } from './job-queue.js';
+import type { JobQueue, JobQueueOptions, KeptJob, LockedJob } from './job-queue.js';
 
 /** Methods that Bull has and its types leave out; they are what its own workers call. */
 interface ManualQueue {
@@ -68,7 +20,7 @@ const unlimited = Number.MAX_SAFE_INTEGER;
  * A queue of Bull whose jobs are fetched one by one (what Bull calls processing by hand): no connection of it blocks, and
  * nothing runs that was not asked for.
  */
-export function openBullQueue({ redis, prefix, kind, lockMs, now }: BullQueueOptions): BullQueue {
+export function openBullQueue({ redis, prefix, kind, lockMs, now }: JobQueueOptions): JobQueue {
   const queue = new Bull<KeptJob>(kind, {
     prefix,
     createClient: () => redis,
@@ -82,7 +34,7 @@ export function openBullQueue({ redis, prefix, kind, lockMs, now }: BullQueueOpt
     kept: job.data,
     extend: async () => (await job.extendLock(lockMs)) === 1,
     async write(kept) {
-      // Bull writes whoever has the lock.
+      // Bull writes without checking the lock's owner.
       if ((await job.extendLock(lockMs)) !== 1) throw new Error(`the lock of job ${kept.request.key} was lost`);
       await job.update(kept);
     },
@@ -127,9 +79,4 @@ export function openBullQueue({ redis, prefix, kind, lockMs, now }: BullQueueOpt
     },
     close: () => queue.close(),
   };
-}
-
-/** An id that Bull takes: any key may have colons, or be a number. */
-function idOf(key: string): string {
-  return `k${createHash('sha256').update(key).digest('hex')}`;
 }

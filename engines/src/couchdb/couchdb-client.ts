@@ -2,8 +2,6 @@ import { isJsonObject, withoutHalfPairs } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { CouchError } from './couch-error.js';
-import { Turns } from './turns.js';
 
 /** A request of CouchDB's HTTP interface. */
 export interface CouchRequest {
@@ -143,4 +141,61 @@ export function couchClient(url: string, timeoutMs: number, clock: Clock): Couch
       }
     },
   };
+}
+
+/**
+ * CouchDB refused a request, gave no proper answer, or could not be reached: `status` is 0 then. `word` is CouchDB's own name
+ * of the error, such as `bad_request`; undefined if something between answered.
+ */
+export class CouchError extends Error {
+  override name = 'CouchError';
+  constructor(
+    message: string,
+    readonly status: number,
+    readonly word?: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Lets so many go on at once; others wait for their turn, up to a number. */
+export class Turns {
+  private taken = 0;
+  private readonly waiting = new Set<() => void>();
+
+  constructor(
+    private readonly maxAtOnce: number,
+    private readonly maxWaiting: number,
+  ) {}
+
+  /** Resolves, first come first served, with what ends the turn. Rejects if too many wait, or once `signal` is aborted. */
+  async take(signal: AbortSignal): Promise<() => void> {
+    if (this.taken >= this.maxAtOnce) {
+      if (this.waiting.size >= this.maxWaiting) throw new CouchError(`${this.maxWaiting} requests wait already`, 0);
+      await new Promise<void>((resolve, reject) => {
+        const begin = (): void => {
+          signal.removeEventListener('abort', leave);
+          resolve();
+        };
+        const leave = (): void => {
+          this.waiting.delete(begin);
+          reject(new CouchError('no turn in time', 0));
+        };
+        this.waiting.add(begin);
+        signal.addEventListener('abort', leave, { once: true });
+      });
+    } else this.taken++;
+    return () => this.end();
+  }
+
+  /** Hands the turn on. */
+  private end(): void {
+    const [next] = this.waiting;
+    if (next === undefined) {
+      this.taken--;
+      return;
+    }
+    this.waiting.delete(next);
+    next();
+  }
 }

@@ -9,19 +9,22 @@ import type {
   ViewQuery,
   ViewRow,
 } from '@gpuwhisk/common/store/artifact-store';
-import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import { StoreOpenError, StoreRefusedError, StoreWriteError } from '@gpuwhisk/common/store/store-error';
+import {
+  DocumentConflictError,
+  NoDocumentError,
+  StoreOpenError,
+  StoreRefusedError,
+  StoreWriteError,
+} from '@gpuwhisk/common/store/artifact-store';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { CouchError } from './couch-error.js';
-import { couchClient } from './couchdb-client.js';
+import { CouchError, couchClient } from './couchdb-client.js';
 import type { CouchClient, CouchRequest } from './couchdb-client.js';
 import { designDocuments, viewPlaces } from './design-documents.js';
 import type { ViewPlace } from './design-documents.js';
 import { compactSparse, removeExpired } from './expiry.js';
-import { prepareDatabases } from './prepare-databases.js';
-import { serverWarnings } from './server-warnings.js';
+import { prepareDatabases, serverWarnings } from './prepare-databases.js';
 
 /** Which CouchDB, and which databases there. */
 export interface CouchdbOptions {

@@ -1,8 +1,7 @@
-import { hasExpired } from '@gpuwhisk/common/store/expired';
+import { hasExpired } from '@gpuwhisk/common/store/views';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import type { CouchError } from './couch-error.js';
-import type { CouchRequest } from './couchdb-client.js';
+import type { CouchError, CouchRequest } from './couchdb-client.js';
 
 /** Records that are removed at once. */
 const maxRecords = 500;

@@ -1,11 +1,10 @@
 import type { DatabaseName } from '@gpuwhisk/common/store/artifact-store';
-import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
+import { StoreOpenError } from '@gpuwhisk/common/store/artifact-store';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { CouchError } from './couch-error.js';
+import type { CouchError, CouchClient } from './couchdb-client.js';
 import { couchClient } from './couchdb-client.js';
-import type { CouchClient } from './couchdb-client.js';
 
 /** The role of invokers' accounts in CouchDB. */
 export const invokerRole = 'gpuwhisk-invoker';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { CouchError } from './couch-error.js';
-import { Turns } from './turns.js';
+import { CouchError, Turns } from './couchdb-client.js';
 
 const never = new AbortController().signal;
 

@@ -81,7 +81,7 @@ export class GroupProgress {
     this.waitingBytes = this.waiting.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Begins anew at `offset`: messages below `end` may have been seen. What is in hand is not known any more. */
+  /** Begins again at `offset`: messages below `end` may have been seen. What is in hand is not known any more. */
   restart(offset: number, end: number): void {
     this.doneAbove = new OffsetRanges();
     this.watermark = this.nextOffset = offset;

@@ -1,21 +1,28 @@
-import type { ConsumerOptions, Delivery, MessageBus, Receipt, Subscription } from '@gpuwhisk/common/bus/message-bus';
-import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
+import type {
+  ConsumerOptions,
+  Delivery,
+  MessageBus,
+  Receipt,
+  Subscription,
+  TopicOptions,
+} from '@gpuwhisk/common/bus/message-bus';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { backoffMs } from './backoff.js';
+import { backoffMs } from './pace.js';
 import { KafkaUnavailableError, isRefusal } from './kafka-errors.js';
 import { KafkaLink } from './kafka-link.js';
 import { KafkaTopic } from './kafka-topic.js';
 import type { TopicContext } from './kafka-topic.js';
-import type { KafkaConnection } from './kafkajs-cluster.js';
-import { topicSettings } from './topic-settings.js';
-import { setUpTopic } from './topic-setup.js';
+import type { KafkaClientName, KafkaConnection } from './kafka-broker.js';
+import { topicSettings, setUpTopic } from './topic-setup.js';
 
 export interface KafkaBusOptions {
   /** How brokers are reached; `requestTimeoutMs` is 10 seconds where it is absent. */
   connection: Omit<KafkaConnection, 'requestTimeoutMs'> & { requestTimeoutMs?: number };
+  /** The library that speaks with brokers; default: platformatic. */
+  client?: KafkaClientName;
   clock: Clock;
   random: Random;
   /** Put before the names of all topics and groups, as OpenWhisk's `whisk.kafka.topics.prefix`. */
@@ -75,7 +82,8 @@ export class KafkaBus implements MessageBus {
   constructor(private readonly options: KafkaBusOptions) {
     const { clock, random, idOf = activationIdOf, onCommitted, onMalformed, onLost, onTrouble } = options;
     const requestTimeoutMs = options.connection.requestTimeoutMs ?? 10_000;
-    const openLink = (): KafkaLink => new KafkaLink({ ...options.connection, requestTimeoutMs });
+    const openLink = (): KafkaLink =>
+      new KafkaLink({ ...options.connection, requestTimeoutMs }, options.client ?? 'platformatic');
     this.control = openLink();
     this.context = {
       ...{ clock, random, openLink, requestTimeoutMs },
@@ -179,9 +187,9 @@ export class KafkaBus implements MessageBus {
   /** Makes the topic, or brings its settings up to date. */
   private async setUp(name: string, topic: string): Promise<void> {
     const { replicationFactor = 1, flush = true } = this.options;
-    const { maxMessageBytes, requestTimeoutMs, onTrouble } = this.context;
+    const { maxMessageBytes, onTrouble } = this.context;
     const found = await setUpTopic(this.control, {
-      ...{ topic, replicationFactor, timeoutMs: requestTimeoutMs },
+      ...{ topic, replicationFactor },
       settings: (replicas) => topicSettings({ name, replicas, maxMessageBytes, flush }),
     });
     if (found === undefined) return;

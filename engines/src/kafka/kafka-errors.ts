@@ -24,8 +24,14 @@ export class KafkaUnavailableError extends Error {
   override name = 'KafkaUnavailableError';
 }
 
+/** The broker does not know who asks, or is not trusted. */
+export class KafkaRefusalError extends Error {
+  override name = 'KafkaRefusalError';
+}
+
 /** Whether the broker does not know who asks, or is not trusted: asking again would change nothing. */
 export function isRefusal(error: unknown): boolean {
+  if (error instanceof KafkaRefusalError) return true;
   const { name, message } = error as Error;
   return name === 'KafkaJSSASLAuthenticationError' || /certificate/i.test(message);
 }

@@ -5,7 +5,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { GroupProgress } from './group-progress.js';
 import type { CommittedProgress } from './group-progress.js';
 import type { KafkaLink } from './kafka-link.js';
-import type { KafkaRecord } from './kafkajs-cluster.js';
+import type { KafkaRecord } from './kafka-broker.js';
 import { OffsetCommitter } from './offset-committer.js';
 import { TopicReader } from './topic-reader.js';
 import type { TopicReaderOptions } from './topic-reader.js';

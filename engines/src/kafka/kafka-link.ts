@@ -1,12 +1,9 @@
-import type { Socket } from 'node:net';
-import type { Cluster } from 'kafkajs';
-import { createCluster } from './kafkajs-cluster.js';
-import type { KafkaBroker, KafkaConnection } from './kafkajs-cluster.js';
+import { loadKafkaClient } from './kafka-broker.js';
+import type { KafkaBroker, KafkaClientName, KafkaCluster, KafkaConnection } from './kafka-broker.js';
 
 /** A connection to brokers with what was learnt through it. */
 interface Attempt {
-  cluster: Cluster;
-  sockets: Set<Socket>;
+  cluster: Promise<KafkaCluster>;
   ready: Promise<void>;
   leaders: Map<string, KafkaBroker>;
   coordinators: Map<string, KafkaBroker>;
@@ -22,7 +19,7 @@ const harmless = new Set([
 ]);
 
 /**
- * A connection to Kafka that begins anew after every failure: whatever has gone stale or stuck in it is thrown away. It
+ * A connection to Kafka that begins again after every failure: whatever has gone stale or stuck in it is thrown away. It
  * retries nothing itself.
  */
 export class KafkaLink {
@@ -30,14 +27,17 @@ export class KafkaLink {
   private attempts = 0;
   private closed = false;
 
-  constructor(private readonly connection: KafkaConnection) {}
+  constructor(
+    private readonly connection: KafkaConnection,
+    private readonly client: KafkaClientName,
+  ) {}
 
-  /** Asks the broker that leads the only partition of `topic`. Rejects with what kafkajs makes of the failure. */
+  /** Asks the broker that leads the only partition of `topic`. Rejects with what the client makes of the failure. */
   atLeader<T>(topic: string, ask: (broker: KafkaBroker) => Promise<T>): Promise<T> {
     return this.run(async (attempt) => {
       let broker = attempt.leaders.get(topic);
       if (!broker?.isConnected()) {
-        broker = await findLeader(attempt.cluster, topic);
+        broker = await (await attempt.cluster).leader(topic);
         attempt.leaders.set(topic, broker);
       }
       return ask(broker);
@@ -49,7 +49,7 @@ export class KafkaLink {
     return this.run(async (attempt) => {
       let broker = attempt.coordinators.get(group);
       if (!broker?.isConnected()) {
-        broker = (await attempt.cluster.findGroupCoordinator({ groupId: group })) as unknown as KafkaBroker;
+        broker = await (await attempt.cluster).coordinator(group);
         attempt.coordinators.set(group, broker);
       }
       return ask(broker);
@@ -58,18 +58,12 @@ export class KafkaLink {
 
   /** Asks the broker that may create topics. */
   atController<T>(ask: (broker: KafkaBroker) => Promise<T>): Promise<T> {
-    return this.run(async ({ cluster }) => ask((await cluster.findControllerBroker()) as unknown as KafkaBroker));
+    return this.run(async ({ cluster }) => ask(await (await cluster).controller()));
   }
 
   /** Asks every broker. */
   atEach<T>(ask: (broker: KafkaBroker) => Promise<T>): Promise<T[]> {
-    return this.run(({ cluster }) =>
-      Promise.all(
-        cluster
-          .getNodeIds()
-          .map(async (id) => ask((await cluster.findBroker({ nodeId: String(id) })) as unknown as KafkaBroker)),
-      ),
-    );
+    return this.run(async ({ cluster }) => Promise.all((await (await cluster).all()).map(ask)));
   }
 
   /** Ends the connection; what was asked and not answered rejects. */
@@ -95,22 +89,20 @@ export class KafkaLink {
     // Another one first each time, as the first may be the one that is gone.
     const start = this.attempts++ % brokers.length;
     const order = [...brokers.slice(start), ...brokers.slice(0, start)];
-    const sockets = new Set<Socket>();
-    const cluster = createCluster({ ...this.connection, brokers: order }, sockets);
-    const ready = cluster.connect().then(() => cluster.refreshMetadata());
-    return { cluster, sockets, ready, leaders: new Map(), coordinators: new Map() };
+    const connection = { ...this.connection, brokers: order };
+    const cluster = loadKafkaClient(this.client).then((client) => client(connection));
+    const ready = cluster.then((connected) => connected.connect());
+    // It may be dropped before anything waits for it.
+    ready.catch(() => undefined);
+    return { cluster, ready, leaders: new Map(), coordinators: new Map() };
   }
 
-  /** Sockets are ended with an error: kafkajs would wait for what they still owe. */
   private drop(attempt: Attempt): void {
     if (this.attempt === attempt) this.attempt = undefined;
-    for (const socket of attempt.sockets) socket.destroy(new Error('the connection to Kafka was given up'));
+    const reason = new Error('the connection to Kafka was given up');
+    void attempt.cluster.then(
+      (cluster) => cluster.destroy(reason),
+      () => undefined,
+    );
   }
-}
-
-async function findLeader(cluster: Cluster, topic: string): Promise<KafkaBroker> {
-  await cluster.addTargetTopic(topic);
-  const [nodeId] = Object.keys(cluster.findLeaderForPartitions(topic, [0]));
-  if (nodeId === undefined) throw new Error(`topic '${topic}' has no leader now`);
-  return (await cluster.findBroker({ nodeId })) as unknown as KafkaBroker;
 }

@@ -6,11 +6,9 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { MessageTooLargeError, SendBufferFullError } from './kafka-errors.js';
 import { KafkaGroup } from './kafka-group.js';
 import type { KafkaLink } from './kafka-link.js';
-import type { KafkaRecord } from './kafkajs-cluster.js';
-import { Outgoing } from './outgoing.js';
-import { PendingBytes } from './pending-bytes.js';
+import type { KafkaRecord } from './kafka-broker.js';
+import { Outgoing, TopicWriter } from './topic-writer.js';
 import { commit, deleteBelow, fetchCommitted, groupsOf, logEnd, logStart } from './topic-offsets.js';
-import { TopicWriter } from './topic-writer.js';
 
 /** What all topics of a bus share. */
 export interface TopicContext {
@@ -287,12 +285,7 @@ export class KafkaTopic {
   }
 
   private onFetched(records: readonly KafkaRecord[], end: number): void {
-    for (const { batchContext } of records) {
-      if (batchContext) {
-        const { producerId, firstSequence, firstOffset } = batchContext;
-        this.writer.confirm(producerId, firstSequence, Number(firstOffset));
-      }
-    }
+    for (const { batch } of records) this.writer.confirm(batch.producerId, batch.firstSequence, batch.firstOffset);
     this.end = Math.max(this.end, end);
   }
 
@@ -308,5 +301,29 @@ export class KafkaTopic {
     this.stored.removeWhere(
       (offset) => offset < start || (groups.length > 0 && groups.every(({ progress }) => progress.isDone(offset))),
     );
+  }
+}
+
+/** The sizes of messages that were stored and are not done, by offset. */
+class PendingBytes {
+  private readonly sizes = new Map<number, number>();
+  total = 0;
+
+  add(offset: number, bytes: number): void {
+    this.remove(offset);
+    this.sizes.set(offset, bytes);
+    this.total += bytes;
+  }
+
+  remove(offset: number): void {
+    const bytes = this.sizes.get(offset);
+    if (bytes === undefined) return;
+    this.sizes.delete(offset);
+    this.total -= bytes;
+  }
+
+  /** Those at offsets that `isDone` says so of are done. */
+  removeWhere(isDone: (offset: number) => boolean): void {
+    for (const at of this.sizes.keys()) if (isDone(at)) this.remove(at);
   }
 }

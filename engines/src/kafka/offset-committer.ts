@@ -2,7 +2,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { backoffMs } from './backoff.js';
+import { backoffMs } from './pace.js';
 import type { CommittedProgress, GroupProgress } from './group-progress.js';
 import type { KafkaLink } from './kafka-link.js';
 import { commit, fetchCommitted } from './topic-offsets.js';

@@ -1,5 +1,8 @@
+// The pace of requests to a broker: under load, and after failures.
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { randomFraction } from '@gpuwhisk/common/system/random';
 
 /** Requests that carry little begin so far apart under load, ms. */
 const gapMs = 5;
@@ -27,4 +30,12 @@ export class Pace {
   carried(messages: number): void {
     this.loaded = messages > 1 ? remembered : Math.max(0, this.loaded - 1);
   }
+}
+
+const firstMs = 50;
+const longestMs = 2000;
+
+/** How long to wait after the failure number `attempt`, from 0 on, ms: doubling up to two seconds, less up to a half by chance. */
+export function backoffMs(attempt: number, random: Random): number {
+  return Math.min(longestMs, firstMs * 2 ** Math.min(attempt, 20)) * (1 - randomFraction(random) / 2);
 }

@@ -1,25 +1,13 @@
 import type { CommittedProgress } from './group-progress.js';
 import type { KafkaLink } from './kafka-link.js';
 
-const earliest = -2;
-const latest = -1;
-
-async function offsetAt(link: KafkaLink, topic: string, timestamp: number): Promise<number> {
-  const { responses } = await link.atLeader(topic, (broker) =>
-    broker.listOffsets({
-      replicaId: -1,
-      isolationLevel: 0,
-      topics: [{ topic, partitions: [{ partition: 0, timestamp }] }],
-    }),
-  );
-  return Number(responses[0]?.partitions[0]?.offset ?? 0);
-}
-
 /** The offset of the oldest message that brokers keep, or of the next to come. */
-export const logStart = (link: KafkaLink, topic: string): Promise<number> => offsetAt(link, topic, earliest);
+export const logStart = (link: KafkaLink, topic: string): Promise<number> =>
+  link.atLeader(topic, (broker) => broker.offsetAt(topic, 'start'));
 
 /** The offset of the next message to come. */
-export const logEnd = (link: KafkaLink, topic: string): Promise<number> => offsetAt(link, topic, latest);
+export const logEnd = (link: KafkaLink, topic: string): Promise<number> =>
+  link.atLeader(topic, (broker) => broker.offsetAt(topic, 'end'));
 
 /** What `group` has committed in `topic`; undefined: nothing. */
 export async function fetchCommitted(
@@ -27,12 +15,8 @@ export async function fetchCommitted(
   topic: string,
   group: string,
 ): Promise<CommittedProgress | undefined> {
-  const { responses } = await link.atCoordinator(group, (broker) =>
-    broker.offsetFetch({ groupId: group, topics: [{ topic, partitions: [{ partition: 0, offset: '0' }] }] }),
-  );
-  const partition = responses[0]?.partitions[0] as { offset: string; metadata?: string | null } | undefined;
-  const offset = Number(partition?.offset ?? -1);
-  return offset < 0 ? undefined : { offset, metadata: partition?.metadata ?? '' };
+  const committed = await link.atCoordinator(group, (broker) => broker.committed(topic, group));
+  return committed.offset < 0 ? undefined : committed;
 }
 
 /** Commits for `group`, which has no members. */
@@ -42,26 +26,16 @@ export async function commit(
   group: string,
   { offset, metadata }: CommittedProgress,
 ): Promise<void> {
-  const partition = { partition: 0, offset: String(offset), metadata };
-  await link.atCoordinator(group, (broker) =>
-    broker.offsetCommit({
-      groupId: group,
-      groupGenerationId: -1,
-      memberId: '',
-      topics: [{ topic, partitions: [partition] }],
-    }),
-  );
+  await link.atCoordinator(group, (broker) => broker.commit(topic, group, offset, metadata));
 }
 
 /** Has brokers delete all messages below `offset`; they give back whole segments, some minutes later. */
 export async function deleteBelow(link: KafkaLink, topic: string, offset: number): Promise<void> {
-  const partitions = [{ partition: 0, offset: String(offset) }];
-  await link.atLeader(topic, (broker) => broker.deleteRecords({ topics: [{ topic, partitions }] }));
+  await link.atLeader(topic, (broker) => broker.deleteBelow(topic, offset));
 }
 
 /** The groups that know anything of `topic` by their names: `topic` itself, and what begins with it and a dot. */
 export async function groupsOf(link: KafkaLink, topic: string): Promise<string[]> {
-  const lists = await link.atEach((broker) => broker.listGroups());
-  const ids = lists.flatMap(({ groups }) => groups.map(({ groupId }) => groupId));
+  const ids = (await link.atEach((broker) => broker.groups())).flat();
   return ids.filter((id) => id === topic || id.startsWith(`${topic}.`));
 }

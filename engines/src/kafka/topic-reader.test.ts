@@ -4,7 +4,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import { GroupProgress } from './group-progress.js';
 import type { KafkaLink } from './kafka-link.js';
-import type { KafkaBroker, KafkaRecord } from './kafkajs-cluster.js';
+import type { KafkaBroker, KafkaRecord } from './kafka-broker.js';
 import { TopicReader } from './topic-reader.js';
 
 const batch = 100;
@@ -14,14 +14,15 @@ const text = 'x'.repeat(1000);
 function endlessTopic() {
   const told = { fetches: 0 };
   const broker = {
-    fetch: ({ topics }: Parameters<KafkaBroker['fetch']>[0]) => {
+    fetch: ({ offset: from }: Parameters<KafkaBroker['fetch']>[0]) => {
       told.fetches++;
-      const from = Number(topics[0]?.partitions[0]?.fetchOffset);
-      const messages: KafkaRecord[] = Array.from({ length: batch }, (_, index) => ({
-        offset: String(from + index),
+      const records: KafkaRecord[] = Array.from({ length: batch }, (_, index) => ({
+        offset: from + index,
         value: Buffer.from(JSON.stringify({ text })),
+        isControl: false,
+        batch: { firstOffset: from, producerId: '1', firstSequence: 0 },
       }));
-      return Promise.resolve({ responses: [{ partitions: [{ highWatermark: '1000000', messages }] }] });
+      return Promise.resolve({ records, end: 1_000_000 });
     },
   } as unknown as KafkaBroker;
   const link = {

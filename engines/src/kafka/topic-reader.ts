@@ -3,12 +3,11 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { backoffMs } from './backoff.js';
+import { backoffMs, Pace } from './pace.js';
 import type { FetchedMessage, GroupProgress } from './group-progress.js';
 import { protocolErrorType } from './kafka-errors.js';
 import type { KafkaLink } from './kafka-link.js';
-import type { KafkaRecord } from './kafkajs-cluster.js';
-import { Pace } from './pace.js';
+import type { KafkaRecord } from './kafka-broker.js';
 import { logEnd, logStart } from './topic-offsets.js';
 
 /** A broker answers a fetch that finds nothing after so long. */
@@ -80,23 +79,14 @@ export class TopicReader {
 
   private async fetch(): Promise<void> {
     const { topic, link, progress, onFetched } = this.options;
-    const partition = { partition: 0, fetchOffset: String(progress.nextOffset), maxBytes: maxFetchBytes };
+    const request = { topic, offset: progress.nextOffset, maxWaitMs: longPollMs, maxBytes: maxFetchBytes };
     try {
-      const { responses } = await link.atLeader(topic, (broker) =>
-        broker.fetch({
-          maxWaitTime: longPollMs,
-          minBytes: 1,
-          maxBytes: maxFetchBytes,
-          isolationLevel: 0,
-          topics: [{ topic, partitions: [partition] }],
-        }),
-      );
-      const [answer] = responses[0]?.partitions ?? [];
-      if (answer === undefined || this.closed) return;
-      this.pace.carried(answer.messages.length);
-      onFetched(answer.messages, Number(answer.highWatermark));
-      const last = answer.messages.at(-1);
-      if (last !== undefined) progress.take(this.messages(answer.messages), Number(last.offset) + 1);
+      const { records, end } = await link.atLeader(topic, (broker) => broker.fetch(request));
+      if (this.closed) return;
+      this.pace.carried(records.length);
+      onFetched(records, end);
+      const last = records.at(-1);
+      if (last !== undefined) progress.take(this.messages(records), last.offset + 1);
     } catch (error) {
       if (protocolErrorType(error) !== 'OFFSET_OUT_OF_RANGE') throw error;
       await this.resume();
@@ -104,10 +94,9 @@ export class TopicReader {
   }
 
   private *messages(records: readonly KafkaRecord[]): Iterable<FetchedMessage> {
-    for (const { offset: text, value, isControlRecord } of records) {
-      const offset = Number(text);
+    for (const { offset, value, isControl } of records) {
       // A fetch gives whole batches, also what lies before the place that was asked for.
-      if (offset < this.options.progress.nextOffset || isControlRecord === true) continue;
+      if (offset < this.options.progress.nextOffset || isControl) continue;
       try {
         yield { offset, message: readObject(value), bytes: value?.length ?? 0 };
       } catch (error) {
@@ -118,7 +107,7 @@ export class TopicReader {
 
   /**
    * The next message is not there. Either retention was faster; or the log is shorter than it was (brokers lost its end, or the
-   * topic was made anew): then what is not done or may be new comes again.
+   * topic was made again): then what is not done or may be new comes again.
    */
   private async resume(): Promise<void> {
     const { topic, link, progress, onLost, onFetched } = this.options;

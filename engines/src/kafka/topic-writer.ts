@@ -1,15 +1,13 @@
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { backoffMs } from './backoff.js';
+import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
+import { backoffMs, Pace } from './pace.js';
 import { NotAcknowledgedError, protocolErrorType } from './kafka-errors.js';
 import type { KafkaLink } from './kafka-link.js';
-import type { Outgoing } from './outgoing.js';
-import { Pace } from './pace.js';
 
 /** The key of every message, as in OpenWhisk's KafkaProducerConnector. */
 const messageKey = 'messages';
-const allReplicas = -1;
 /** Messages of one request together, at most; one that is larger goes alone. */
 const maxBatchBytes = 512 * 1024;
 const maxBatchMessages = 2000;
@@ -41,13 +39,12 @@ const lostTrack = new Set([
 /** The request will not be taken, however often it is sent. */
 const refused = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE', 'INVALID_RECORD', 'CORRUPT_MESSAGE']);
 
-export interface TopicWriterOptions {
+interface TopicWriterOptions {
   /** With its prefix. */
   topic: string;
   link: KafkaLink;
   clock: Clock;
   random: Random;
-  requestTimeoutMs: number;
   /** These messages were stored, the first at `baseOffset`. */
   onStored: (messages: readonly Outgoing[], baseOffset: number) => void;
   /** These messages were given up. */
@@ -165,26 +162,19 @@ export class TopicWriter {
   }
 
   private async newProducer(): Promise<Producer> {
-    const { topic, link, requestTimeoutMs } = this.options;
-    const { producerId, producerEpoch } = await link.atLeader(topic, (broker) =>
-      broker.initProducerId({ transactionalId: null, transactionTimeout: requestTimeoutMs }),
-    );
-    return { id: producerId, epoch: producerEpoch, nextSequence: 0 };
+    const { topic, link } = this.options;
+    const made = await link.atLeader(topic, (broker) => broker.initProducerId());
+    return { ...made, nextSequence: 0 };
   }
 
   private async request(batch: Batch): Promise<void> {
-    const { topic, link, requestTimeoutMs } = this.options;
-    const messages = batch.messages.map(({ value }) => ({ key: messageKey, value }));
-    const { topics } = await link.atLeader(topic, (broker) =>
-      broker.produce({
-        topicData: [{ topic, partitions: [{ partition: 0, firstSequence: batch.firstSequence, messages }] }],
-        producerId: batch.producer.id,
-        producerEpoch: batch.producer.epoch,
-        acks: allReplicas,
-        timeout: requestTimeoutMs,
-      }),
+    const { topic, link } = this.options;
+    const { producer, firstSequence } = batch;
+    const values = batch.messages.map(({ value }) => value);
+    const baseOffset = await link.atLeader(topic, (broker) =>
+      broker.produce({ topic, producer, firstSequence, key: messageKey, values }),
     );
-    this.stored(batch, Number(topics[0]?.partitions[0]?.baseOffset ?? -1));
+    this.stored(batch, baseOffset);
   }
 
   private stored(batch: Batch, baseOffset: number): void {
@@ -208,5 +198,41 @@ export class TopicWriter {
     if (messages.length === 0) return;
     for (const message of messages) message.settle(reason);
     this.options.onGivenUp(messages, reason);
+  }
+}
+
+/** A message on its way to a broker. */
+export class Outgoing implements Receipt {
+  private outcome: 'stored' | Error | undefined;
+  private promise: Promise<void> | undefined;
+  private resolve: (() => void) | undefined;
+  private reject: ((error: Error) => void) | undefined;
+
+  constructor(
+    readonly value: string,
+    readonly bytes: number,
+    /** When it is given up, on the clock that does not go back. */
+    readonly deadlineMs: number,
+  ) {}
+
+  synced(): Promise<void> {
+    if (this.promise) return this.promise;
+    if (this.outcome === 'stored') this.promise = Promise.resolve();
+    else if (this.outcome) this.promise = Promise.reject(this.outcome);
+    else {
+      this.promise = new Promise((resolve, reject) => {
+        this.resolve = resolve;
+        this.reject = reject;
+      });
+    }
+    return this.promise;
+  }
+
+  /** It was stored, or will not be; the first of that counts. */
+  settle(outcome: 'stored' | Error): void {
+    if (this.outcome) return;
+    this.outcome = outcome;
+    if (outcome === 'stored') this.resolve?.();
+    else this.reject?.(outcome);
   }
 }

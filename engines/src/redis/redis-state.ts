@@ -11,8 +11,7 @@ import type {
   WindowCounters,
 } from '@gpuwhisk/common/state/cluster-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { RedisChannels } from './redis-channels.js';
-import { connectRedis, runScript } from './redis-client.js';
+import { RedisChannels, connectRedis, runScript } from './redis-client.js';
 import type { RedisClientOptions } from './redis-client.js';
 import * as scripts from './scripts.js';
 import type { Script } from './scripts.js';

@@ -29,7 +29,12 @@ const startsOf: Readonly<Record<string, readonly number[]>> = {
 };
 
 const profile = (name: string, slots: number, smCount: number, memoryMiB: number): MigProfile => ({
-  ...{ name, slots, smCount, memoryMiB, starts: startsOf[`${computeSlicesOf(name)} ${slots}`]! },
+  name,
+  slots,
+  smCount,
+  memoryMiB,
+  // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- `startsOf` has every size that a profile below has
+  starts: startsOf[`${computeSlicesOf(name)} ${slots}`]!,
 });
 
 /** The profiles of the devices that are known ahead, by type (NVIDIA's MIG user guide, supported profiles). */
@@ -80,12 +85,12 @@ export function placedSlots(type: string, profiles: readonly string[]): number[]
   const compute = profiles.reduce((sum, name) => sum + computeSlicesOf(name), 0);
   if (compute > computeSlices || !wanted.every((one) => one !== undefined)) return undefined;
   // The largest first: the small ones fit into what they leave.
-  const order = wanted.map((_, at) => at).sort((one, other) => wanted[other]!.slots - wanted[one]!.slots);
+  const order = [...wanted.entries()].sort(([, one], [, other]) => other.slots - one.slots);
   const slots = new Array<number>(wanted.length);
   const place = (turn: number, taken: number): boolean => {
-    const at = order[turn];
-    if (at === undefined) return true;
-    const { starts, slots: size } = wanted[at]!;
+    const next = order[turn];
+    if (next === undefined) return true;
+    const [at, { starts, slots: size }] = next;
     return starts.some((start) => {
       const mask = ((1 << size) - 1) << start;
       slots[at] = start;
@@ -106,11 +111,11 @@ export function geometriesOf(type: string): readonly (readonly string[])[] {
       .map(({ name }) => name);
     const found: string[][] = [];
     const extend = (chosen: readonly string[], from: number): void => {
-      for (let at = from; at < names.length; at += 1) {
-        const more = [...chosen, names[at]!];
+      for (const [passed, name] of names.slice(from).entries()) {
+        const more = [...chosen, name];
         if (placedSlots(type, more) === undefined) continue;
         found.push(more);
-        extend(more, at);
+        extend(more, from + passed);
       }
     };
     extend([], 0);

@@ -1,6 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { cholesky, solveLower, solveUpper } from './cholesky.js';
-import { whiten } from './whiten.js';
+import { cholesky, solveLower, solveUpper, whiten } from './cholesky.js';
 
 test('the factor of a matrix gives the matrix again, and solves', () => {
   const matrix = Float64Array.of(4, 2, 0.6, 2, 5, 1, 0.6, 1, 3);

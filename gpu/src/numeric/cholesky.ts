@@ -1,3 +1,6 @@
+// The Cholesky factor of a matrix, and whitening by it.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- indices run below the size of square matrices and of vectors of as many rows */
+
 /** Added to the diagonal, relative to its mean, where a matrix is not positive definite as it is: a thousandfold more each time. */
 const jitters = [0, 1e-10, 1e-7, 1e-4];
 
@@ -53,4 +56,31 @@ export function solveUpper(lower: Float64Array, values: Float64Array): void {
     for (let k = row + 1; k < size; k += 1) rest -= lower[k * size + row]! * values[k]!;
     values[row] = rest / lower[row * size + row]!;
   }
+}
+
+/** Values of a normal distribution with its covariance divided out (Rasmussen and Williams, algorithm 2.1). */
+export interface Whitened {
+  /** The covariance's factor L, with L·Lᵀ the covariance. */
+  lower: Float64Array;
+  /** L⁻¹ times the values. */
+  values: Float64Array;
+  /** Their squares' sum. With the next it is minus twice the logarithm of the density, but for size times log 2π. */
+  fit: number;
+  /** Of the covariance. */
+  logDeterminant: number;
+}
+
+/** Whitens `values`, their distance from the mean, of which there are as many as `covariance` has rows. Throws RangeError as `cholesky`. */
+export function whiten(covariance: Float64Array, values: Float64Array): Whitened {
+  const size = values.length;
+  const lower = cholesky(covariance, size);
+  const whitened = values.slice();
+  solveLower(lower, whitened);
+  let fit = 0;
+  let logDeterminant = 0;
+  for (let row = 0; row < size; row += 1) {
+    fit += whitened[row]! ** 2;
+    logDeterminant += 2 * Math.log(lower[row * size + row]!);
+  }
+  return { lower, values: whitened, fit, logDeterminant };
 }

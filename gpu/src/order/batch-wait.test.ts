@@ -14,7 +14,7 @@ describe('how long a request waits for others to run with', () => {
     expect(batchWaitMs({ ...queue, betweenMs: undefined })).toBe(0);
   });
 
-  test('not where nobody is expected within the limit', () => {
+  test('not where no request is expected within the limit', () => {
     expect(batchWaitMs({ ...queue, betweenMs: longestBatchWaitMs + 1 })).toBe(0);
     expect(batchWaitMs({ ...queue, betweenMs: 5, waitedMs: longestBatchWaitMs - 4 })).toBe(0);
   });

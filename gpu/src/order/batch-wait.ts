@@ -17,10 +17,9 @@ export const longestBatchWaitMs = 10;
 const slackPart = 0.1;
 
 /**
- * How long the requests go on waiting for more to run with them, ms; 0: they start. Nobody waits for a batch that is
+ * How long the requests go on waiting for more to run with them, ms; 0: they start. No request waits for a batch that is
  * full, nor where no further request is to be expected within the limit, which is 10 ms and a tenth of what the deadline
- * leaves (of what batches cost, PROTEAN, section 4.1, names the
- * queuing delay).
+ * leaves. PROTEAN, section 4.1, names this queuing delay as the cost of batches.
  */
 export function batchWaitMs({ waiting, batch, waitedMs, betweenMs, slackMs }: BatchQueue): number {
   if (waiting >= batch || betweenMs === undefined) return 0;

@@ -19,7 +19,7 @@ test('deadlines decide, best effort has 30 s, and the first to come goes first o
   expect(dueMs({ arrivedMs: 5 })).toBe(30_005);
 });
 
-test('nobody is overtaken who has waited for twice the SLO, and 30 s at least', () => {
+test('a task that has waited for twice its SLO, and 30 s at least, is not overtaken', () => {
   expect(isOverdue({ arrivedMs: 0, sloMs: 100 }, 29_999)).toBe(false);
   expect(isOverdue({ arrivedMs: 0, sloMs: 100 }, 30_000)).toBe(true);
   expect(isOverdue({ arrivedMs: 0, sloMs: 20_000 }, 39_999)).toBe(false);

@@ -1,5 +1,9 @@
+// The queue order by deadline, with a bound on starvation.
+import { deadlineAt } from '../view/view.js';
+import type { Order } from './order.js';
+
 /** What of a waiting activation decides about its turn. */
-export interface Waiting {
+interface Waiting {
   /** Epoch ms. */
   arrivedMs: number;
   /** From arrival to result; absent: best effort. */
@@ -14,12 +18,12 @@ export function dueMs({ arrivedMs, sloMs }: Waiting, bestEffortMs = defaultBestE
   return arrivedMs + (sloMs ?? bestEffortMs);
 }
 
-/** Whether it has waited so long that nobody may overtake it any more. */
+/** Whether it has waited for max(2 × SLO, `bestEffortMs`), so that no other may overtake it. */
 export function isOverdue({ arrivedMs, sloMs }: Waiting, nowMs: number, bestEffortMs = defaultBestEffortMs): boolean {
   return nowMs - arrivedMs >= Math.max(2 * (sloMs ?? 0), bestEffortMs);
 }
 
-/** Those who wait in the order of their turn: overdue ones as they came, then by deadline. */
+/** The waiting activations in queue order: overdue ones by arrival, then the others by deadline. */
 export function inTurn<One extends Waiting>(
   waiting: readonly One[],
   nowMs: number,
@@ -32,3 +36,16 @@ export function inTurn<One extends Waiting>(
     .sort((a, b) => a.turn[0] - b.turn[0] || a.turn[1] - b.turn[1] || a.one.arrivedMs - b.one.arrivedMs)
     .map(({ one }) => one);
 }
+
+/**
+ * By deadline; best effort has one, too, and a passed SLO does not count. A task that has waited for too long goes first and is
+ * not overtaken.
+ */
+export const dueFirst: Order = (tasks, at) => {
+  const turns = tasks.map((task) => ({
+    task,
+    arrivedMs: task.arrivedAt,
+    sloMs: deadlineAt(task) < at ? undefined : task.sloMs,
+  }));
+  return inTurn(turns, at).map((turn) => ({ task: turn.task, isOverdue: isOverdue(turn, at) }));
+};

@@ -1,6 +1,6 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
-import type { Grant, Place, Seat } from '../place/place.js';
-import { gangFor, obstacle, occupy, roomsOf, roomsToKeep } from '../place/room.js';
+import type { Grant, Place, CandidateGpu } from '../place/place.js';
+import { gangFor, obstacle, occupy, gpuAccountsOf, gpusToKeep } from '../place/gpu-account.js';
 import { isRefusal } from '../share/share.js';
 import type { ShareOut } from '../share/share.js';
 import { keptForAnother, mostRejections } from '../view/decision.js';
@@ -26,17 +26,20 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
   return {
     plan({ view, tasks }) {
       const { at } = view;
-      const seats = roomsOf(view).map((room): Seat => ({ ...room, residents: [...room.gpu.running] }));
-      const kept = new Set<Seat>();
+      const candidates = gpuAccountsOf(view).map((account): CandidateGpu => ({
+        ...account,
+        residents: [...account.gpu.running],
+      }));
+      const kept = new Set<CandidateGpu>();
       const starts: Start[] = [];
       const rejected: TaskRejection[] = [];
       const order: string[] = [];
       for (const { task, isOverdue } of orderOf(tasks, at)) {
-        const { offers, refused } = offersTo(task, seats, { share, kept, at });
-        const scored = offers.map((offer) => ({ ...offer, score: place(task, offer.seat, offer.grant) }));
+        const { offers, refused } = offersTo(task, candidates, { share, kept, at });
+        const scored = offers.map((offer) => ({ ...offer, score: place(task, offer.candidate, offer.grant) }));
         scored.sort((one, other) => one.score - other.score);
         const chosen = gangFor(
-          scored.map(({ seat }) => seat),
+          scored.map(({ candidate }) => candidate),
           task,
         );
         const others = outscored(scored, chosen, task, placeName);
@@ -46,7 +49,7 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
           continue;
         }
         order.push(task.id);
-        if (isOverdue) for (const seat of roomsToKeep(seats, task)) kept.add(seat);
+        if (isOverdue) for (const candidate of gpusToKeep(candidates, task)) kept.add(candidate);
       }
       return { starts, order, rejected };
     },
@@ -54,7 +57,7 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
 }
 
 interface Offer {
-  seat: Seat;
+  candidate: CandidateGpu;
   grant: Grant;
 }
 
@@ -64,15 +67,15 @@ interface ScoredOffer extends Offer {
 
 function offersTo(
   task: Task,
-  seats: readonly Seat[],
-  { share, kept, at }: { share: ShareOut; kept: ReadonlySet<Seat>; at: number },
+  candidates: readonly CandidateGpu[],
+  { share, kept, at }: { share: ShareOut; kept: ReadonlySet<CandidateGpu>; at: number },
 ): { offers: Offer[]; refused: Rejection[] } {
   const offers: Offer[] = [];
   const refused: Rejection[] = [];
-  for (const seat of seats) {
-    const given = (kept.has(seat) ? keptForAnother : obstacle(seat, task)) ?? share(task, seat, at);
-    if (!isRefusal(given)) offers.push({ seat, grant: given });
-    else if (refused.length < mostRejections) refused.push({ what: seat.gpu.id, ...given });
+  for (const candidate of candidates) {
+    const given = (kept.has(candidate) ? keptForAnother : obstacle(candidate, task)) ?? share(task, candidate, at);
+    if (!isRefusal(given)) offers.push({ candidate, grant: given });
+    else if (refused.length < mostRejections) refused.push({ what: candidate.gpu.id, ...given });
   }
   return { offers, refused };
 }
@@ -80,16 +83,16 @@ function offersTo(
 /** The GPUs that would do and were not chosen, by score, with the score that decided. */
 function outscored(
   scored: readonly ScoredOffer[],
-  chosen: readonly Seat[] | undefined,
+  chosen: readonly CandidateGpu[] | undefined,
   task: Task,
   placeName: string,
 ): Rejection[] {
-  const last = chosen && scored.findLast(({ seat }) => chosen.includes(seat));
+  const last = chosen && scored.findLast(({ candidate }) => chosen.includes(candidate));
   const others: Rejection[] = [];
-  for (const { seat, score } of scored) {
+  for (const { candidate, score } of scored) {
     if (others.length === mostRejections) return others;
-    if (chosen?.includes(seat) === true) continue;
-    const { load, gpu } = seat;
+    if (chosen?.includes(candidate) === true) continue;
+    const { load, gpu } = candidate;
     if (last === undefined || score < last.score) {
       others.push({ what: gpu.id, reason: 'too few alike on its node', numbers: { score, needed: task.gpus } });
       continue;
@@ -103,13 +106,14 @@ function outscored(
   return others;
 }
 
-function startOn(chosen: readonly Seat[], task: Task, scored: readonly ScoredOffer[]): Start {
-  const [first, ...others] = chosen as [Seat, ...Seat[]];
-  const { grant, score } = scored.find(({ seat }) => seat === first)!;
+function startOn(chosen: readonly CandidateGpu[], task: Task, scored: readonly ScoredOffer[]): Start {
+  const [first, ...others] = chosen as [CandidateGpu, ...CandidateGpu[]];
+  // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- those chosen are among those scored
+  const { grant, score } = scored.find(({ candidate }) => candidate === first)!;
   const share = task.share ?? grant.share;
-  for (const seat of chosen) {
-    occupy(seat, task, share);
-    seat.residents.push({ task, share });
+  for (const candidate of chosen) {
+    occupy(candidate, task, share);
+    candidate.residents.push({ task, share });
   }
   return {
     task: task.id,

@@ -1,10 +1,10 @@
 import { reservationOf, startOf } from '../place/bind.js';
-import { ledgerOf } from '../place/ledger-of.js';
+import { ledgerOf, requestOfTask } from '../place/ledger-of.js';
 import { placeLeastLoaded, placesToKeep } from '../place/least-loaded.js';
-import { requestOfTask } from '../place/request-of.js';
 import type { Start, TaskRejection } from '../view/decision.js';
-import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
-import { dueFirst } from './due-first.js';
+import { isPlaced } from '../view/account.js';
+import type { PlacementChoice, PlacementRequest } from '../view/account.js';
+import { dueFirst } from './earliest-deadline.js';
 import type { Pass, Planned, Planner } from './plan.js';
 
 /** Places of which the best is looked for; of more, the first one found among those loaded least. */
@@ -22,7 +22,7 @@ function planned({ view, tasks }: Pass): Planned {
   const fit = ledger.accounts().length > mostForBestFit ? 'first' : 'best';
   const kept = new Set<string>();
   /** Requests that no place could serve: placing others makes no room for them. */
-  const inVain = new Map<string, readonly TaskRejection[]>();
+  const unplaceable = new Map<string, readonly TaskRejection[]>();
   const starts: Start[] = [];
   const order: string[] = [];
   const rejected: TaskRejection[] = [];
@@ -31,17 +31,17 @@ function planned({ view, tasks }: Pass): Planned {
     const { allowed } = task;
     const asked = keyOf(request, allowed);
     const limits = { kept, isOpen, fit, ...(allowed && { allowed }) } as const;
-    const known = inVain.get(asked);
+    const known = unplaceable.get(asked);
     const choice: PlacementChoice =
       known === undefined ? placeLeastLoaded(ledger, request, limits, stamp) : { rejected: [...known] };
-    if (choice.placement !== undefined) {
+    if (isPlaced(choice)) {
       ledger.hold(reservationOf(task.id, request, choice), Infinity);
       starts.push(startOf(task.id, choice, 'least given away there'));
       continue;
     }
     order.push(task.id);
     const reasons = choice.rejected.map((one) => ({ ...one, task: task.id }));
-    inVain.set(asked, reasons);
+    unplaceable.set(asked, reasons);
     rejected.push(...reasons);
     if (isOverdue) for (const place of placesToKeep(ledger, request, limits)) kept.add(place);
   }

@@ -3,10 +3,10 @@ import { add, copyOf, firstQueueOn, hasRoom, laterQueueOn, smallestMemberOf, out
 import type { Member, SubQueue } from './sub-queue.js';
 import { mostRejections } from '../view/decision.js';
 import type { Start, TaskRejection } from '../view/decision.js';
-import type { Refusal } from '../place/filters/fact-filter.js';
+import type { Refusal } from '../place/fact-filters.js';
 import type { Task, View } from '../view/view.js';
 import type { Planned, Planner } from './plan.js';
-import { gangFor, needMiB, obstacle, roomsOf } from '../place/room.js';
+import { gangFor, needMiB, obstacle, gpuAccountsOf } from '../place/gpu-account.js';
 
 /** ε: what the memory of two groups may differ by, as a part of a GPU's. */
 const tolerance = 0.02;
@@ -23,8 +23,8 @@ export function literalPlan(predictions: PredictionCache): Planner {
 }
 
 function planned(view: View, waiting: readonly Task[], predictions: PredictionCache): Planned {
-  const rooms = roomsOf(view);
-  const gpus = rooms.map((room) => firstQueueOn(room, predictions.of(room.gpu), view.at));
+  const accounts = gpuAccountsOf(view);
+  const gpus = accounts.map((account) => firstQueueOn(account, predictions.of(account.gpu), view.at));
   const tasks = bySlo(view, waiting);
   const single = tasks.filter((task) => task.gpus === 1);
   const queues = partition(single, gpus, view.at);
@@ -55,12 +55,14 @@ function partition(tasks: readonly Task[], gpus: readonly SubQueue[], at: number
   const left = tasks.filter((task) => needMiB(task, largest.gpu) <= largest.gpu.memoryMiB);
   while (left.length > 0) {
     const queue = laterQueueOn(largest, at);
-    while (left[0] !== undefined && needMiB(left[0], largest.gpu) <= queue.availableMiB) {
-      add(queue, executing(left.shift()!, queue));
+    for (let [next] = left; next !== undefined && needMiB(next, largest.gpu) <= queue.availableMiB; [next] = left) {
+      add(queue, executing(next, queue));
+      left.shift();
     }
     // To the next sub-queue, which is another GPU's.
     while (queue.members.length > 1 && outlookOf(queue).late > 0) {
-      const tail = queue.members.at(-1)!;
+      const tail = queue.members.at(-1);
+      if (tail === undefined) break;
       remove(queue, tail);
       left.unshift(tail.task);
     }
@@ -77,8 +79,8 @@ function executing(task: Task, queue: SubQueue): Member {
 
 /** Lines 9 to 13. */
 function exchangeAll(queues: readonly SubQueue[]): void {
-  for (let i = queues.length - 2; i >= 0; i -= 1) {
-    for (let j = i + 1; j < queues.length; j += 1) exchange(queues[i]!, queues[j]!, queues);
+  for (const [at, queue] of [...queues.entries()].reverse()) {
+    for (const other of queues.slice(at + 1)) exchange(queue, other, queues);
   }
 }
 
@@ -102,7 +104,7 @@ function exchange(first: SubQueue, second: SubQueue, queues: readonly SubQueue[]
     [other, first, leaving],
   ] as const) {
     const { endsAt } = outlookOf(queue);
-    const late = members.find((member) => endsAt[queue.members.indexOf(member)]! > member.deadline);
+    const late = members.find((member) => (endsAt[queue.members.indexOf(member)] ?? -Infinity) > member.deadline);
     if (late === undefined) continue;
     const to = queues.find((one) => one !== from && needMiB(late.task, gpu) <= one.availableMiB);
     if (to === undefined) continue;
@@ -175,8 +177,11 @@ function startGangs(tasks: readonly Task[], gpus: readonly SubQueue[]): Start[] 
       task,
     );
     if (gang === undefined) return [];
-    const members = gang.map((gpu) => executing(task, gpu));
-    gang.forEach((gpu, at) => add(gpu, members[at]!));
+    const members = gang.map((gpu) => {
+      const member = executing(task, gpu);
+      add(gpu, member);
+      return member;
+    });
     const [gpu, ...alsoOn] = gang.map((one) => one.gpu.id) as [string, ...string[]];
     const share = Math.min(...members.map((member) => member.share));
     return [{ task: task.id, gpu, alsoOn, share, reason: 'there is room on all that it needs' }];

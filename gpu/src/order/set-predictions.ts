@@ -1,7 +1,8 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- kinds are indices of `kinds`, and a set has a slowdown for each of its kinds */
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
 
-/** Assumed of what nobody has profiled: it uses all of the GPU. */
+/** Assumed of functions that were not profiled: they use all of the GPU. */
 const unprofiled: WorkloadFeatures = { smUtil: 1, dramUtil: 1, l2Util: 1 };
 /** Sets and kinds that are remembered; then all are forgotten. They take a few MiB. */
 const maxSets = 10_000;

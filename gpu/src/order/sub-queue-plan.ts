@@ -1,30 +1,32 @@
+// Planning by sub-queues, and the horizon until which the GPUs are busy.
 import { defaultBestEffortMs, isOverdue } from './earliest-deadline.js';
-import { ArrivalLoad } from './arrival-load.js';
-import type { SavedArrivalLoad } from './arrival-load.js';
-import { exchange } from './exchange.js';
-import { Holdings } from './holdings.js';
-import { horizonAt, isCritical } from './horizon.js';
-import { NamespaceTurns } from './namespace-turns.js';
-import type { NamespaceQueue, SavedTurns } from './namespace-turns.js';
-import { Progress } from './progress.js';
-import type { Seen } from './progress.js';
+import { exchange } from './sub-queue-moves.js';
+import { Holdings, NamespaceTurns } from './namespace-fairness.js';
+import type { NamespaceQueue, SavedTurns } from './namespace-fairness.js';
+import {
+  Progress,
+  firstQueueOn,
+  outlookOf,
+  sufficientShare,
+  unmeasuredMs,
+  residentsOf,
+  setShares,
+} from './sub-queue.js';
+import type { Seen, Member, SubQueue } from './sub-queue.js';
 import type { PredictionCache } from './set-predictions.js';
-import { finalShares } from './final-shares.js';
-import { firstQueueOn, outlookOf, sufficientShare, unmeasuredMs } from './sub-queue.js';
-import type { Member, SubQueue } from './sub-queue.js';
 import { FirstQueues, laterQueues } from './sub-queues.js';
 import type { PlanOptions } from './sub-queues.js';
 import type { Quotas } from '../share/quotas.js';
 import type { ObservedRun, Start } from '../view/decision.js';
 import type { Task } from '../view/view.js';
 import type { Pass, Planned, Planner } from './plan.js';
-import { roomsOf } from '../place/room.js';
+import { gpuAccountsOf } from '../place/gpu-account.js';
 
 /** Runs whose end may be awaited, to correct what they were charged. */
 const maxCharged = 10_000;
 
 /** What can be set of the plan. */
-export interface SubQueueSettings extends PlanOptions {
+interface SubQueueSettings extends PlanOptions {
   /** Best effort is due so long after its arrival, and a task cannot be overtaken after so long at the earliest, ms. */
   bestEffortMs: number;
   /** What the tasks that come in an exchange may take more than those that go, as a part of the GPU's memory. */
@@ -74,7 +76,9 @@ export function subQueuePlan(
 
   function plan({ view, tasks, event }: Pass): Planned {
     const { at } = view;
-    const first = roomsOf(view).map((room) => firstQueueOn(room, predictions.of(room.gpu), at, progress));
+    const first = gpuAccountsOf(view).map((account) =>
+      firstQueueOn(account, predictions.of(account.gpu), at, progress),
+    );
     arrivals.see(tasks);
     const load = arrivals.part(at, first.length);
     const horizon = horizonAt(first, tasks, at, load);
@@ -134,13 +138,13 @@ export function subQueuePlan(
   /** An arrival makes no room: those that wait would have started. Only the newcomer is tried. */
   function fillWith(id: string, order: readonly Turn[], plan: FirstQueues): void {
     const place = order.findIndex(({ task }) => task.id === id);
-    for (let index = 0; index < place; index += 1) {
-      const { task, isOverdue, isCritical } = order[index]!;
+    for (const { task, isOverdue, isCritical } of order.slice(0, Math.max(0, place))) {
       plan.skip();
       if (isOverdue) plan.keepFor(task);
       else if (isCritical) plan.keepSoonest(task);
     }
-    if (place >= 0) plan.add(order[place]!.task, order.length - place - 1);
+    const newcomer = order[place];
+    if (newcomer !== undefined) plan.add(newcomer.task, order.length - place - 1);
   }
 
   function exchangeAll(
@@ -164,7 +168,8 @@ export function subQueuePlan(
     if (starts.length === 0) return;
     const tasks = new Map(first.flatMap(({ members }) => members.map(({ task }) => [task.id, task])));
     for (const { task: id, share } of starts) {
-      const task = tasks.get(id)!;
+      const task = tasks.get(id);
+      if (task === undefined) continue;
       const cost = costOf(task, share);
       turns.started(task.namespace, cost, namespaces);
       charged.set(id, { namespace: task.namespace, shareMs: cost });
@@ -247,12 +252,13 @@ function byNamespace(turns: readonly Turn[], namespaces: ReadonlySet<string>): N
 
 function startsOf(queue: SubQueue, at: number, quotas: Quotas | undefined): Start[] {
   if (queue.members.length === 0) return [];
-  const { shares, source } = finalShares(queue, quotas);
+  const { source } = finalShares(queue, quotas);
   const { endsAt } = outlookOf(queue);
-  return queue.members.map(({ task }, index) => ({
+  return queue.members.map(({ task, share }, index) => ({
     task: task.id,
     gpu: queue.gpu.id,
-    share: shares[index]!,
+    share,
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- an outlook has an end for each running task and member
     ...(task.soloMs !== undefined && { predictedMs: endsAt[queue.running.length + index]! - at }),
     reason: `beside ${queue.running.length + queue.members.length - 1} others; share: ${source}`,
   }));
@@ -261,10 +267,180 @@ function startsOf(queue: SubQueue, at: number, quotas: Quotas | undefined): Star
 /** A task on several GPUs is one start, with the smallest of its shares. */
 function oneStartEach(starts: Start[], next: Start): Start[] {
   const known = starts.findIndex(({ task }) => task === next.task);
-  if (known < 0) starts.push(next);
-  else {
-    const one = starts[known]!;
-    starts[known] = { ...one, alsoOn: [...(one.alsoOn ?? []), next.gpu], share: Math.min(one.share, next.share) };
-  }
+  const one = starts[known];
+  if (one === undefined) starts.push(next);
+  else starts[known] = { ...one, alsoOn: [...(one.alsoOn ?? []), next.gpu], share: Math.min(one.share, next.share) };
   return starts;
+}
+
+/** The shares that those who start now get, by member, and where they come from. */
+interface FinalShares {
+  shares: number[];
+  /** `owner`: fixed by them all; `filling`: what each can use. */
+  source: 'hit' | 'nearest' | 'owner' | 'filling';
+}
+
+/** Another choice has to lower the mean completion by this part: a share is fixed for the whole of a run. */
+const worthwhile = 0.02;
+
+/**
+ * The shares of a sub-queue's members, what runs there keeping its own: those that the quota stage has measured or knows
+ * from the most alike set, unless fewer are predicted to be late at the shares that they fill, or they end sooner on
+ * average. The queue is changed accordingly.
+ */
+function finalShares(queue: SubQueue, quotas: Quotas | undefined): FinalShares {
+  const planned = queue.members.map(({ share }) => share);
+  if (queue.members.every(({ task }) => task.share !== undefined)) return { shares: planned, source: 'owner' };
+  const filling: FinalShares = { shares: planned, source: 'filling' };
+  const known = fromTable(queue, quotas);
+  if (known === undefined) return filling;
+  const [byTable, byPlan] = [outlookWith(queue, known), outlookWith(queue, filling)];
+  const isSooner = known.source === 'hit' && byTable.takesMs < byPlan.takesMs * (1 - worthwhile);
+  const chosen = byTable.late < byPlan.late || (byTable.late === byPlan.late && isSooner) ? known : filling;
+  setShares(queue, chosen.shares);
+  return chosen;
+}
+
+/** How many would be late with these shares, and how long all take from now on, summed up. */
+function outlookWith(queue: SubQueue, { shares }: FinalShares): { late: number; takesMs: number } {
+  setShares(queue, shares);
+  const { late, sumAt, endsAt } = outlookOf(queue);
+  return { late, takesMs: sumAt - endsAt.length * queue.startsAt };
+}
+
+/** What the quota stage knows; undefined where it knows no more than the guardrail. */
+function fromTable(queue: SubQueue, quotas: Quotas | undefined): FinalShares | undefined {
+  if (quotas === undefined) return undefined;
+  const { gpu, running, members, startsAt } = queue;
+  const all = [...residentsOf(queue), ...members];
+  const budgetsMs = all.map(({ deadline, startMs }) => deadline - startsAt - startMs);
+  const fixed = [...running.map(({ share }) => share), ...members.map(({ task }) => task.share)];
+  const { shares, source } = quotas.shareFor(all.map(jobOf), gpu.type, gpu.mode, budgetsMs, fixed);
+  if (source === 'guardrail') return undefined;
+  const own = shares.slice(running.length);
+  const isBeyond = own.some((share, at) => share > (members[at]?.task.maxShare ?? 1));
+  return isBeyond ? undefined : { shares: own, source };
+}
+
+function jobOf({ task }: Member): Parameters<Quotas['shareFor']>[0][number] {
+  const { function: name, version, batch, soloMs, features } = task;
+  return {
+    function: name,
+    version,
+    batch,
+    ...(soloMs !== undefined && { soloMs }),
+    ...(features !== undefined && { features }),
+  };
+}
+
+/**
+ * When the GPUs have done all that runs and waits, on the snapshot's clock: no sooner than the longest task allows, and
+ * later the more of their time arrivals take (`load`: 0 to 1; the end of the busy period of a fluid queue). Infinity where
+ * they take all of it.
+ */
+function horizonAt(queues: readonly SubQueue[], waiting: readonly Task[], at: number, load: number): number {
+  let workMs = 0;
+  let longestMs = 0;
+  for (const queue of queues) {
+    for (const { leftMs, startMs } of residentsOf(queue)) {
+      workMs += leftMs + startMs;
+      longestMs = Math.max(longestMs, leftMs + startMs);
+    }
+  }
+  for (const task of waiting) {
+    workMs += workOf(task);
+    longestMs = Math.max(longestMs, task.soloMs ?? unmeasuredMs);
+  }
+  if (load >= 1) return Infinity;
+  return at + Math.max(longestMs, workMs / (queues.length * (1 - load)));
+}
+
+/** Whether a task would end after all others if it did not start now: it is as long as all of the rest takes the GPUs. */
+function isCritical(task: Task, at: number, horizon: number): boolean {
+  return at + (task.soloMs ?? 0) >= horizon;
+}
+
+/** State of an ArrivalLoad. */
+interface SavedArrivalLoad {
+  lastAt?: number;
+  gapMs?: number;
+  workMs: number;
+  newest?: { gapMs: number; workMs: number };
+}
+
+/** Weight of the newest arrival in the smoothed ones. */
+const weight = 0.1;
+
+/**
+ * How much of the GPUs' time arrivals take, from those seen so far. What comes at one instant is one arrival, so that a
+ * batch that is there at the start says nothing of what is still to come.
+ */
+class ArrivalLoad {
+  private lastAt: number | undefined;
+  /** Smoothed. */
+  private gapMs: number | undefined;
+  private workMs = 0;
+  /** Of the newest instant, which may not have been seen whole yet. */
+  private newest: { gapMs: number; workMs: number } | undefined;
+
+  /** Takes notice of the tasks that have arrived since it was told last. */
+  see(waiting: readonly Task[]): void {
+    const since = this.lastAt;
+    const fresh = waiting.filter(({ arrivedAt }) => since === undefined || arrivedAt > since);
+    fresh.sort((one, other) => one.arrivedAt - other.arrivedAt);
+    for (const task of fresh) {
+      const { arrivedAt } = task;
+      if (this.lastAt === undefined) this.lastAt = arrivedAt;
+      if (arrivedAt > this.lastAt) {
+        this.count();
+        this.newest = { gapMs: arrivedAt - this.lastAt, workMs: 0 };
+        this.lastAt = arrivedAt;
+      }
+      if (this.newest !== undefined) this.newest.workMs += workOf(task);
+    }
+  }
+
+  /** The part of the time of `gpus` GPUs that arrivals take at `at`; 0 before the second one. */
+  part(at: number, gpus: number): number {
+    if (this.newest === undefined || this.lastAt === undefined) return 0;
+    const gapMs = mix(this.gapMs, this.newest.gapMs);
+    const workMs = this.gapMs === undefined ? this.newest.workMs : mix(this.workMs, this.newest.workMs);
+    // That nothing has come for long says that less comes.
+    return workMs / (Math.max(gapMs, at - this.lastAt) * gpus);
+  }
+
+  /** The state, for `restore`. */
+  saved(): SavedArrivalLoad {
+    const { lastAt, gapMs, workMs, newest } = this;
+    return {
+      ...(lastAt !== undefined && { lastAt }),
+      ...(gapMs !== undefined && { gapMs }),
+      ...(newest !== undefined && { newest: { ...newest } }),
+      workMs,
+    };
+  }
+
+  /** Takes the state of another one. */
+  restore({ lastAt, gapMs, workMs, newest }: SavedArrivalLoad): void {
+    this.lastAt = lastAt;
+    this.gapMs = gapMs;
+    this.workMs = workMs;
+    this.newest = newest && { ...newest };
+  }
+
+  private count(): void {
+    if (this.newest === undefined) return;
+    const { gapMs, workMs } = this.newest;
+    this.workMs = this.gapMs === undefined ? workMs : mix(this.workMs, workMs);
+    this.gapMs = mix(this.gapMs, gapMs);
+  }
+}
+
+/** Time on GPUs that a task takes alone, ms. */
+function workOf({ soloMs = unmeasuredMs, gpus }: Task): number {
+  return soloMs * gpus;
+}
+
+function mix(known: number | undefined, newest: number): number {
+  return known === undefined ? newest : known + weight * (newest - known);
 }

@@ -1,9 +1,9 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- slowdowns and outlooks have an element for each running task and member, in their order */
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { deadlineAt } from '../view/view.js';
 import type { GpuState, RunningTask, Task } from '../view/view.js';
-import { emptyRoomOf, obstacle, occupy, vacate } from '../place/room.js';
-import type { Room } from '../place/room.js';
-import type { Progress } from './progress.js';
+import { emptyGpuAccountOf, obstacle, occupy, vacate } from '../place/gpu-account.js';
+import type { GpuAccount } from '../place/gpu-account.js';
 import type { SetPredictions } from './set-predictions.js';
 
 /** Time that a task is taken to need that has never been measured, ms. */
@@ -19,12 +19,12 @@ export interface Member {
   leftMs: number;
   /** Time from now until it computes, ms. */
   startMs: number;
-  /** When it has to have ended, ms; Infinity: nobody minds, or it is too late already. */
+  /** When it has to have ended, ms; Infinity: it has no deadline, or has missed it. */
   deadline: number;
 }
 
 /** Tasks that are to run on one GPU together (FaaShare, section VI). */
-export interface SubQueue extends Room {
+export interface SubQueue extends GpuAccount {
   predictions: SetPredictions;
   /** When its GPU will be free for it, ms; now for the first one on a GPU. */
   startsAt: number;
@@ -53,31 +53,36 @@ export interface Outlook {
 }
 
 /** The sub-queue that may start now on a GPU, with nothing in it but what runs there. */
-export function firstQueueOn(room: Room, predictions: SetPredictions, at: number, progress?: Progress): SubQueue {
-  const queue = queueIn(room, predictions, at, room.gpu.running, undefined);
+export function firstQueueOn(
+  account: GpuAccount,
+  predictions: SetPredictions,
+  at: number,
+  progress?: Progress,
+): SubQueue {
+  const queue = queueIn(account, predictions, at, account.gpu.running, undefined);
   queue.progress = progress;
   return queue;
 }
 
 /** Spelled out: copying the fields of one object into another takes ten times as long, and every decision makes dozens. */
 function queueIn(
-  room: Room,
+  account: GpuAccount,
   predictions: SetPredictions,
   startsAt: number,
   running: readonly RunningTask[],
   residents: Member[] | undefined,
 ): SubQueue {
   return {
-    gpu: room.gpu,
-    load: room.load,
-    mode: room.mode,
-    health: room.health,
-    capacityMiB: room.capacityMiB,
-    availableMiB: room.availableMiB,
-    clients: room.clients,
-    busy: room.busy,
-    workloads: room.workloads,
-    staying: room.staying,
+    gpu: account.gpu,
+    load: account.load,
+    mode: account.mode,
+    health: account.health,
+    capacityMiB: account.capacityMiB,
+    availableMiB: account.availableMiB,
+    clients: account.clients,
+    busy: account.busy,
+    workloads: account.workloads,
+    staying: account.staying,
     predictions,
     startsAt,
     running,
@@ -88,7 +93,7 @@ function queueIn(
   };
 }
 
-/** What runs on a sub-queue's GPU; looked at only where somebody may join it, since that takes predictions. */
+/** What runs on a sub-queue's GPU; computed only where a task may join it, since that takes predictions. */
 export function residentsOf(queue: SubQueue): Member[] {
   if (queue.residents !== undefined) return queue.residents;
   const { predictions, running, startsAt: at } = queue;
@@ -111,7 +116,7 @@ export function residentsOf(queue: SubQueue): Member[] {
 
 /** A sub-queue that has a GPU to itself from `startsAt` on. */
 export function laterQueueOn({ gpu, predictions }: SubQueue, startsAt: number): SubQueue {
-  return queueIn(emptyRoomOf(gpu), predictions, startsAt, [], []);
+  return queueIn(emptyGpuAccountOf(gpu), predictions, startsAt, [], []);
 }
 
 /** A copy that can be filled without the original's changing. */
@@ -187,7 +192,7 @@ export function membersOf(queue: SubQueue): Member[] {
 }
 
 /** How much slower they are beside each other than alone. */
-export function slowdownsOf({ predictions }: SubQueue, members: readonly Member[]): number[] {
+function slowdownsOf({ predictions }: SubQueue, members: readonly Member[]): number[] {
   return predictions.slowdowns(members.map(({ kind }) => kind));
 }
 
@@ -236,4 +241,52 @@ export function setShares(queue: SubQueue, shares: readonly number[]): void {
   });
   queue.load = [...queue.running, ...queue.members].reduce((total, { share }) => total + share, 0);
   queue.outlook = undefined;
+}
+
+/** What was known of a running task when a policy decided last. */
+export interface Seen {
+  /** Time alone that was still ahead, ms. */
+  leftMs: number;
+  at: number;
+  /** Predicted beside those who ran with it from then on. */
+  slowdown: number;
+}
+
+/**
+ * How far running tasks have got, from what was predicted of each set that they were in: the end of a run does not
+ * move those that stay further ahead. Knows what ran at the last decision only.
+ */
+export class Progress {
+  private seen = new Map<string, Seen>();
+
+  /** Time alone that is still ahead of a task at `at`, ms; undefined for one that was not seen before. */
+  leftMs({ task, startedAt }: RunningTask, at: number): number | undefined {
+    const seen = this.seen.get(task.id);
+    if (seen === undefined) return undefined;
+    const computesAt = startedAt + (task.startMs ?? 0);
+    const ranMs = Math.max(0, at - Math.max(seen.at, computesAt));
+    // One that takes longer than predicted is taken to need some more yet.
+    return Math.max((task.soloMs ?? unmeasuredMs) * 0.05, seen.leftMs - ranMs / seen.slowdown);
+  }
+
+  /** Keeps what runs after a decision, with its starts. */
+  note(queues: readonly SubQueue[], at: number): void {
+    const seen = new Map<string, Seen>();
+    for (const queue of queues) {
+      const members = membersOf(queue);
+      const slowdowns = slowdownsOf(queue, members);
+      members.forEach(({ task, leftMs }, index) => seen.set(task.id, { leftMs, at, slowdown: slowdowns[index]! }));
+    }
+    this.seen = seen;
+  }
+
+  /** The state by task, for `restore`. */
+  saved(): [string, Seen][] {
+    return [...this.seen];
+  }
+
+  /** Takes the state of another one. */
+  restore(seen: readonly (readonly [string, Seen])[]): void {
+    this.seen = new Map(seen);
+  }
 }

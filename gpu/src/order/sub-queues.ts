@@ -1,11 +1,11 @@
 import type { Task } from '../view/view.js';
 import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { TaskRejection } from '../view/decision.js';
-import type { Refusal } from '../place/filters/fact-filter.js';
-import { gangFor, obstacle, roomsToKeep } from '../place/room.js';
-import type { Holdings } from './holdings.js';
-import { joinIfBetter } from './joining.js';
-import type { Prospect } from './joining.js';
+import type { Refusal } from '../place/fact-filters.js';
+import { gangFor, obstacle, gpusToKeep } from '../place/gpu-account.js';
+import type { Holdings } from './namespace-fairness.js';
+import { joinIfBetter } from './sub-queue-moves.js';
+import type { Prospect } from './sub-queue-moves.js';
 import { add, copyOf, hasRoom, isWarmOn, laterQueueOn, memberOf, outlookOf } from './sub-queue.js';
 import type { SubQueue } from './sub-queue.js';
 
@@ -43,7 +43,7 @@ export class FirstQueues {
   private waiting = 0;
   /** When the GPUs will be free, the first one first; undefined: to be looked up. */
   private freeAt: number[] | undefined;
-  /** Half of the GPUs: those who have waited for too long do not stop everybody else; see `keepFor`. */
+  /** Half of the GPUs: overdue tasks do not stop all others; see `keepFor`. */
   private readonly maxKept: number;
 
   constructor(
@@ -56,8 +56,8 @@ export class FirstQueues {
   }
 
   /**
-   * Puts a task into the emptiest sub-queue with the memory for it in which nobody is predicted to miss a deadline: the
-   * paper's migration of whoever comes last, before it is in. `behind` tasks come after it.
+   * Puts a task into the emptiest sub-queue with the memory for it in which no task is predicted to miss a deadline: the
+   * paper's migration of the last task, before it is in. `behind` tasks come after it.
    */
   add(task: Task, behind: number): boolean {
     const { horizonAt, load } = this.outlook;
@@ -75,16 +75,16 @@ export class FirstQueues {
   }
 
   /**
-   * Keeps GPUs for a task that has waited for so long that nobody may overtake it there: for the first one in turn all that
+   * Keeps GPUs for a task that has waited for so long that no task may overtake it there: for the first one in turn all that
    * it needs, so that it starts once what runs on them has ended; for others while half of the GPUs suffice.
    */
   keepFor(task: Task): void {
-    const rooms = roomsToKeep(
+    const gpus = gpusToKeep(
       this.queues.filter((queue) => !this.kept.has(queue)),
       task,
     );
-    if (this.kept.size > 0 && this.kept.size + rooms.length > this.maxKept) return;
-    for (const room of rooms) this.kept.add(room);
+    if (this.kept.size > 0 && this.kept.size + gpus.length > this.maxKept) return;
+    for (const gpu of gpus) this.kept.add(gpu);
   }
 
   /** Keeps the GPU that is predicted to be free first for a task that all others would wait for in the end. */
@@ -92,7 +92,7 @@ export class FirstQueues {
     if (this.kept.size >= this.maxKept) return;
     let soonest: SubQueue | undefined;
     for (const queue of this.queues) {
-      if (this.kept.has(queue) || roomsToKeep([queue], task).length === 0) continue;
+      if (this.kept.has(queue) || gpusToKeep([queue], task).length === 0) continue;
       if (soonest === undefined || outlookOf(queue).lastAt < outlookOf(soonest).lastAt) soonest = queue;
     }
     if (soonest !== undefined) this.kept.add(soonest);
@@ -102,6 +102,7 @@ export class FirstQueues {
   private turnAt(): number {
     if (this.waiting >= this.queues.length) return Infinity;
     this.freeAt ??= this.queues.map((queue) => outlookOf(queue).lastAt).sort((one, other) => one - other);
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- there is a time for each queue, and fewer wait
     return this.freeAt[this.waiting]!;
   }
 
@@ -125,7 +126,8 @@ export class FirstQueues {
   /** Gives why a task is not added, or undefined. */
   private addTo(queue: SubQueue, task: Task, prospect: Prospect): Refusal | undefined {
     const problem = joinIfBetter(queue, task, prospect, this.options.minGain);
-    if (problem === undefined) this.holdings.add(task, queue.members.at(-1)!.share);
+    const joined = queue.members.at(-1);
+    if (problem === undefined && joined !== undefined) this.holdings.add(task, joined.share);
     return problem;
   }
 

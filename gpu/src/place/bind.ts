@@ -1,8 +1,12 @@
-import type { Start } from '../view/decision.js';
+// Placements that are held in the ledger: batches that are joined, starts, and launches ahead of requests.
+import type { Start, Action } from '../view/decision.js';
 import type { Reservation } from '../view/occupancy.js';
-import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
-import type { View } from '../view/view.js';
-import { joinBatch } from './least-loaded.js';
+import { isPlaced } from '../view/account.js';
+import type { PlacedChoice, PlacementRequest } from '../view/account.js';
+import type { View, FunctionState } from '../view/view.js';
+import { joinBatch, placeLeastLoaded } from './least-loaded.js';
+import { functionKey, placeIdsOf } from '../view/occupancy.js';
+import { ledgerOf, requestOfTask } from './ledger-of.js';
 
 /**
  * Starts of tasks that join an instance of their function which runs a batch while the next one gathers: they take nothing of
@@ -15,28 +19,75 @@ export function joinBatches({ at, waiting, ledger: open }: View): Start[] {
     if (request === undefined || request.batch === 1) return [];
     const limits = { kept: new Set<string>(), isOpen, ...(allowed && { allowed }) };
     const choice = joinBatch(ledger, request, limits, { epoch, at });
-    if (choice.placement === undefined) return [];
+    if (!isPlaced(choice)) return [];
     ledger.hold(reservationOf(id, request, choice), Infinity);
     return [startOf(id, choice, 'joins a batch')];
   });
 }
 
-/** What the ledger holds for a task that was placed. */
+/** The reservation in the ledger of a task that was placed. */
 export function reservationOf(
   task: string,
   { action, namespace, subject, isolation }: PlacementRequest,
-  { placement, reuses }: PlacementChoice,
+  { placement, reuses }: PlacedChoice,
 ): Reservation {
   return {
-    ...{ activationId: task, action, namespace, isolation, placement: placement!, ended: false },
+    activationId: task,
+    action,
+    namespace,
+    isolation,
+    placement,
+    ended: false,
     ...(subject !== undefined && { subject }),
     ...(reuses !== undefined && { reuses }),
   };
 }
 
 /** The start of a task that was placed. */
-export function startOf(task: string, choice: PlacementChoice, reason: string): Start {
-  const { slice, devices, share } = choice.placement!;
+export function startOf(task: string, choice: PlacedChoice, reason: string): Start {
+  const { slice, devices, share } = choice.placement;
   const [gpu, ...alsoOn] = slice === undefined ? devices : [slice];
-  return { ...{ task, gpu: gpu! }, ...(alsoOn.length > 0 && { alsoOn }), share: share.smLimit, reason, choice };
+  // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- a placement has at least one device
+  return { task, gpu: gpu!, ...(alsoOn.length > 0 && { alsoOn }), share: share.smLimit, reason, choice };
+}
+
+/** More instances of one function. */
+interface WantedInstances {
+  of: Pick<FunctionState, 'task'>;
+  count: number;
+  reason: string;
+}
+
+/** Instances that are launched in one second, at most: what is wanted still is launched in the next one. */
+const mostLaunches = 16;
+
+/**
+ * Places for instances that are wanted ahead of requests: where the least is given away, and only where nothing has to go
+ * for them. Each counts on those before it.
+ */
+export function launches(view: View, wanted: readonly WantedInstances[]): Action[] {
+  if (wanted.length === 0) return [];
+  const { ledger, isOpen, epoch } = view.ledger ?? ledgerOf(view.gpus);
+  const limits = { kept: new Set<string>(), isOpen, isNew: true };
+  const held: string[] = [];
+  const actions: Action[] = [];
+  try {
+    for (const { of, count, reason } of wanted) {
+      const request = requestOfTask(of.task);
+      const { action, namespace } = request;
+      for (let more = 0; more < count && actions.length < mostLaunches; more += 1) {
+        const choice = placeLeastLoaded(ledger, request, limits, { epoch, at: view.at });
+        if (!isPlaced(choice) || choice.placement.reclaim !== undefined) break;
+        const { placement } = choice;
+        const activationId = `launch ${functionKey(request)} ${more}`;
+        ledger.hold(reservationOf(activationId, request, choice), Infinity);
+        held.push(activationId);
+        const share = placement.share.shareClass / 100;
+        actions.push({ kind: 'launch', function: action, namespace, gpus: placeIdsOf(placement), share, reason });
+      }
+    }
+  } finally {
+    for (const id of held) ledger.release(id);
+  }
+  return actions;
 }

@@ -1,14 +1,18 @@
-import type { Placement } from '@gpuwhisk/common/gpu';
+// Places that would do for a request, with their instances that it may use or that are in its way; and those not chosen.
+import type { Placement, Share, NodeStatus, Rejection } from '@gpuwhisk/common/gpu';
 import { neededMiB } from '../view/account.js';
-import type { Account } from '../view/account.js';
-import type { Ledger, PlaceAccount } from '../view/ledger.js';
+import type { Account, PlaceAccount, PlacementRequest, PlacementChoice } from '../view/account.js';
+import type { Ledger } from '../view/ledger.js';
 import { gangKey } from '../view/places.js';
 import type { Occupant } from '../view/occupancy.js';
-import type { PlacementRequest } from '../view/placement-request.js';
-import { refusing } from './fact-filters.js';
-import { hasUnwanted, reclaimable, unwantedOn } from './instances.js';
+import { refusing, mayShare, refusalOf } from './fact-filters.js';
+import type { Start } from '../view/decision.js';
+import { classAtOrAbove } from '../view/shares.js';
+import type { Task } from '../view/view.js';
+import { keptForAnother, mostRejections } from '../view/decision.js';
+import type { Refusal } from './fact-filters.js';
 
-/** What limits where one activation may go, besides facts of the places. */
+/** Limits on the places of one activation, besides facts of the places. */
 export interface PlacementLimits {
   /** Places, by id, that are kept for one that waits for longer. */
   kept: ReadonlySet<string>;
@@ -18,19 +22,19 @@ export interface PlacementLimits {
   isOpen(invoker: string): boolean;
   /** `first`: the first place found among those that are loaded least, to within a twentieth; absent: the best one. */
   fit?: 'best' | 'first';
-  /** It gets an instance of its own, whatever idles there. */
+  /** It gets an instance of its own, even if one idles. */
   isNew?: boolean;
 }
 
-/** What a placement is stamped with. */
+/** Time and lease of a decision, which its placements carry. */
 export interface PlacementStamp {
-  /** Of the decider's lease. */
+  /** Epoch of the deciding controller's lease. */
   epoch: number;
   /** Epoch ms. */
   at: number;
 }
 
-/** What candidates are ranked by. */
+/** The sums that candidates are ranked by. */
 export type Ranked = Account & Pick<PlaceAccount, 'id' | 'order' | 'occupants' | 'load' | 'freeMiB'>;
 
 /** A place that would do. */
@@ -62,7 +66,7 @@ export function candidateAt(
 }
 
 /** A place of which facts refuse nothing. */
-export function candidateOf<One extends Ranked>(
+function candidateOf<One extends Ranked>(
   account: One,
   request: PlacementRequest,
   joined: Occupant | undefined,
@@ -104,6 +108,7 @@ export function alike(candidates: readonly Candidate[], gpus: number): Candidate
 
 /** The placement of a request on chosen places. */
 export function placementOf(chosen: readonly Candidate[], request: PlacementRequest, stamp: PlacementStamp): Placement {
+  // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- a placement has at least one place
   const { account, joined } = chosen[0]!;
   const { node, slice, device } = account.place;
   const placement: Placement = {
@@ -130,4 +135,234 @@ function reclaimedAt({ account, joined, reclaims }: Candidate, request: Placemen
   const lackingMiB = neededMiB(request, account) - account.freeMiB;
   const gone = joined === undefined ? reclaimable(account.occupants, unwanted, lackingMiB) : unwanted;
   return gone.flatMap(({ container }) => container ?? []);
+}
+
+/** The instance that a request would run in: one that idles, or else one that runs a batch while the next one gathers. */
+export function instanceFor(occupants: readonly Occupant[], request: PlacementRequest): Occupant | undefined {
+  const most = request.batch > 1 ? 2 * request.batch : 0;
+  let joined: Occupant | undefined;
+  for (const one of occupants) {
+    if (one.action !== request.action || !isInstanceOf(one, request)) continue;
+    if (one.users === 0 && one.container !== undefined) return one;
+    if (joined === undefined && one.users < most) joined = one;
+  }
+  return joined;
+}
+
+function isInstanceOf(occupant: Occupant, { namespace, subject, share, gpus }: PlacementRequest): boolean {
+  return (
+    occupant.namespace === namespace &&
+    occupant.subject === subject &&
+    occupant.gpus === gpus &&
+    occupant.shareClass === share.shareClass &&
+    occupant.memoryMiB >= share.memoryMiB
+  );
+}
+
+/** Instances that may not be beside the request; of a place that facts do not forbid it, all of them idle. */
+function unwantedOn(
+  { mode, occupants }: Account & { occupants: readonly Occupant[] },
+  request: PlacementRequest,
+  joined: Occupant | undefined,
+): Occupant[] {
+  return occupants.filter((one) => one !== joined && !mayShare(mode, one, request));
+}
+
+/** Whether there are any. */
+export function hasUnwanted(
+  { mode, occupants }: Account & { occupants: readonly Occupant[] },
+  request: PlacementRequest,
+  joined: Occupant | undefined,
+): boolean {
+  for (const one of occupants) if (one !== joined && !mayShare(mode, one, request)) return true;
+  return false;
+}
+
+/** The idle instances that go so that `lackingMiB` more are free, `unwanted` ones in any case. */
+function reclaimable(occupants: readonly Occupant[], unwanted: readonly Occupant[], lackingMiB: number): Occupant[] {
+  const gone = [...unwanted];
+  let lacking = unwanted.reduce((left, { memoryMiB }) => left - memoryMiB, lackingMiB);
+  if (lacking <= 0) return gone;
+  const idle = occupants.filter((one) => one.users === 0 && one.container !== undefined && !gone.includes(one));
+  // Least saved loading time per MiB first; where that is not known, those without an action, then the largest.
+  const savedPerMiB = ({ loadMs = 0, memoryMiB }: Occupant): number => loadMs / memoryMiB;
+  idle.sort(
+    (one, other) =>
+      savedPerMiB(one) - savedPerMiB(other) ||
+      Number(one.action !== undefined) - Number(other.action !== undefined) ||
+      other.memoryMiB - one.memoryMiB,
+  );
+  for (const one of idle) {
+    if (lacking <= 0) break;
+    gone.push(one);
+    lacking -= one.memoryMiB;
+  }
+  return gone;
+}
+
+/** The instances of a task's function that idle. */
+export function idleInstances(occupants: readonly Occupant[], task: Pick<Task, 'function' | 'namespace'>): Occupant[] {
+  return occupants.filter(
+    ({ users, action, namespace }) => users === 0 && action === task.function && namespace === task.namespace,
+  );
+}
+
+/**
+ * `asked` with the share of a start: in the instance of the task's function that idles there, of the smallest class at or
+ * above the limit, else in a new instance.
+ */
+export function shareInInstance(
+  occupants: readonly Occupant[],
+  task: Task,
+  { share: limit, request = limit }: Pick<Start, 'share' | 'request'>,
+  asked: Share,
+): Share {
+  const { maxShare = 1 } = task;
+  const decided = Math.min(limit, maxShare);
+  const classes = idleInstances(occupants, task)
+    .map(({ shareClass }) => shareClass / 100)
+    .filter((share) => share >= decided && share <= maxShare);
+  const fraction = classes.length > 0 ? Math.min(...classes) : decided;
+  return { ...asked, shareClass: classAtOrAbove(fraction), smRequest: Math.min(request, decided), smLimit: fraction };
+}
+
+/** A place that was not chosen, with its sums as they were then. */
+export class Alternative implements Ranked {
+  readonly id: string;
+  readonly order: number;
+  readonly mode: Ranked['mode'];
+  readonly health: Ranked['health'];
+  readonly capacityMiB: number;
+  readonly availableMiB: number;
+  readonly freeMiB: number;
+  readonly clients: number;
+  readonly busy: number;
+  readonly workloads: number;
+  readonly load: number;
+  readonly requestSum: number;
+  readonly limitSum: number;
+  // The ledger makes both lists again when it counts a place, so that these stay as they were.
+  readonly occupants: readonly Occupant[];
+  readonly staying: Ranked['staying'];
+
+  constructor(
+    account: PlaceAccount,
+    /** The instance that the request would have run in. */
+    readonly joined: Occupant | undefined,
+    /** Why it might not be chosen, whatever the facts are. */
+    readonly refusal: Refusal | undefined,
+  ) {
+    this.id = account.id;
+    this.order = account.order;
+    this.mode = account.mode;
+    this.health = account.health;
+    this.capacityMiB = account.capacityMiB;
+    this.availableMiB = account.availableMiB;
+    this.freeMiB = account.freeMiB;
+    this.clients = account.clients;
+    this.busy = account.busy;
+    this.workloads = account.workloads;
+    this.load = account.load;
+    this.requestSum = account.requestSum;
+    this.limitSum = account.limitSum;
+    this.occupants = account.occupants;
+    this.staying = account.staying;
+  }
+}
+
+/** Gives the reasons why alternatives were not chosen. */
+type Explain = (alternatives: readonly Alternative[]) => Rejection[];
+
+/** A choice that makes the reasons of its alternatives when they are first read, as of the time of the decision. */
+export function choiceOf(
+  placement: Placement | undefined,
+  reuses: string | undefined,
+  alternatives: readonly Alternative[],
+  explain: Explain,
+): PlacementChoice {
+  let reasons: Rejection[] | undefined;
+  return {
+    ...(placement !== undefined && { placement }),
+    ...(reuses !== undefined && { reuses }),
+    get rejected() {
+      return (reasons ??= explain(alternatives));
+    },
+  };
+}
+
+/**
+ * The places that were not chosen, at most `mostRejections`: first those that the request may go to. Of a large cluster
+ * only the first places are looked at.
+ */
+export function alternativesOf(
+  ledger: Ledger,
+  request: PlacementRequest,
+  limits: PlacementLimits,
+  chosen: readonly Candidate[] | undefined,
+): Alternative[] {
+  const found: Alternative[] = [];
+  const accounts = looking(ledger, limits);
+  const instances = ledger.withInstances(request, request.batch === 1);
+  let node: NodeStatus | undefined;
+  let isOpen = false;
+  for (const account of accounts) {
+    if (found.length >= mostRejections) break;
+    if (node !== account.place.node) {
+      ({ node } = account.place);
+      isOpen = limits.isOpen(node.invoker);
+    }
+    if (!isOpen || isAmong(chosen, account)) continue;
+    const isJoined = limits.isNew !== true && instances.has(account);
+    const joined = isJoined ? instanceFor(account.occupants, request) : undefined;
+    found.push(new Alternative(account, joined, refusalBy(limits, account)));
+  }
+  return found;
+}
+
+function isAmong(chosen: readonly Candidate[] | undefined, account: PlaceAccount): boolean {
+  if (chosen !== undefined) for (const one of chosen) if (one.account === account) return true;
+  return false;
+}
+
+/** A policy's reasons for places that it did not choose. */
+export interface Explanation {
+  /** The reason against a place that would have done. */
+  why: (candidate: Candidate<Alternative>) => Refusal;
+  /** Why a place that facts allow would not have done; absent: it would have. */
+  refuses?: (alternative: Alternative) => Refusal | undefined;
+  /** Below 0 if `one` goes before `other`; absent: the least loaded first. */
+  compare?: (one: Alternative, other: Alternative) => number;
+}
+
+/** Why places were not chosen: first those that would have done, by their rank, then others. */
+export function rejectionsOf(
+  alternatives: readonly Alternative[],
+  request: PlacementRequest,
+  { why, refuses, compare: compareAs }: Explanation,
+): Rejection[] {
+  const able: Candidate<Alternative>[] = [];
+  const refused: Rejection[] = [];
+  for (const one of alternatives) {
+    const refusal = one.refusal ?? refusalOf(one, request, one.joined) ?? refuses?.(one);
+    if (refusal === undefined) able.push(candidateOf(one, request, one.joined));
+    else refused.push({ what: one.id, reason: refusal.reason, numbers: refusal.numbers });
+  }
+  able.sort((one, other) => compareAs?.(one.account, other.account) ?? compare(one, other));
+  const rejected = able.map((one): Rejection => ({ what: one.account.id, ...why(one) }));
+  return [...rejected, ...refused];
+}
+
+/** The places that alternatives are taken from: first those that the request may go to. */
+function looking(ledger: Ledger, limits: PlacementLimits): readonly PlaceAccount[] {
+  const accounts = ledger.accounts();
+  if (limits.allowed === undefined) return accounts;
+  return [...new Set([...accountsFor(ledger, limits), ...accounts.slice(0, mostRejections)])];
+}
+
+const notAllowed: Refusal = { reason: 'it may not run there', numbers: {} };
+
+/** Why a place may not be chosen though facts would let it; undefined if it may. */
+function refusalBy({ allowed, kept }: PlacementLimits, { id }: PlaceAccount): Refusal | undefined {
+  if (allowed?.has(id) === false) return notAllowed;
+  return kept.has(id) ? keptForAnother : undefined;
 }

@@ -8,8 +8,8 @@ import { placeLeastLoaded, placesToKeep } from './least-loaded.js';
 import type { PlacementLimits } from './least-loaded.js';
 import { Ledger } from '../view/ledger.js';
 import type { Occupant } from '../view/occupancy.js';
-import { walkCluster } from './random-cluster.js';
-import type { PlacerOnTrial } from './random-cluster.js';
+import { walkCluster } from '../testing/random-cluster.js';
+import type { PlacerOnTrial } from '../testing/random-cluster.js';
 
 const seeds = Array.from({ length: 60 }, (_, at) => at + 1);
 

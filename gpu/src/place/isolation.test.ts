@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { DeviceMode, GpuIsolation } from '@gpuwhisk/common/gpu';
-import { mayShare } from './isolation.js';
+import { mayShare } from './fact-filters.js';
 import type { Tenant } from '../view/account.js';
 
 const tenant = (isolation: GpuIsolation, changes: Partial<Tenant> = {}): Tenant => ({

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Device, DeviceMode, DeviceStatus, NodeStatus, Resident, Share } from '@gpuwhisk/common/gpu';
 import { Ledger } from '../view/ledger.js';
 import * as leastLoaded from './least-loaded.js';
-import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
+import type { PlacementChoice, PlacementRequest } from '../view/account.js';
 import type { Reservation } from '../view/occupancy.js';
 import { capacityProblem } from '../view/places.js';
 
@@ -137,7 +137,7 @@ describe('the least loaded place', () => {
     expect(placeLeastLoaded(given, request({ share: shareOf(20, 18_001) })).placement).toBeUndefined();
   });
 
-  test('counts processes of others, and memory that nobody accounts for', () => {
+  test('counts processes of others, and memory that no process accounts for', () => {
     const training = { pid: 1, memoryMiB: 30_000 };
     const ours = { pid: 2, memoryMiB: 900, container: 'c' };
     const busy = node([device('G0')], [], { status: [status('G0', { processes: [training, ours] })] });

@@ -1,19 +1,30 @@
-import type { AccountColumns, Ledger, PlaceAccount } from '../view/ledger.js';
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are those of the ledger: each is an index of its accounts and their columns */
+import type { AccountColumns } from '../view/account-index.js';
+import type { Ledger } from '../view/ledger.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import { gangKey } from '../view/places.js';
 import { holdsToShares } from '../view/shares.js';
-import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
-import { Alternative, alternativesOf, choiceOf, rejectionsOf } from './alternatives.js';
-import { accountsFor, alike, candidateAt, compare, isBetter, placementOf } from './candidate.js';
-import type { Candidate, PlacementLimits, PlacementStamp } from './candidate.js';
-import type { Refusal } from './filters/fact-filter.js';
-import { instanceFor } from './instances.js';
-import { outrankedBy } from './outranked.js';
+import {
+  Alternative,
+  alternativesOf,
+  choiceOf,
+  rejectionsOf,
+  accountsFor,
+  alike,
+  candidateAt,
+  compare,
+  isBetter,
+  placementOf,
+  instanceFor,
+} from './candidate.js';
+import type { Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
+import type { Refusal } from './fact-filters.js';
 
 export type { PlacementLimits, PlacementStamp } from './candidate.js';
 
 /**
  * The place with the least share given away of those with room for the memory, an instance of the function that idles
- * there before all others while the SMs suffice. Idle instances of other functions are in nobody's way: they are named
+ * there before all others while the SMs suffice. Idle instances of other functions do not count: they are named
  * to be removed where their memory is needed. A function that fits nowhere is refused with what places lack.
  */
 export function placeLeastLoaded(
@@ -27,7 +38,7 @@ export function placeLeastLoaded(
   const last = chosen?.at(-1);
   // As it is now: reasons are made when they are read, and its account goes on.
   const seen = last && { ...last, account: new Alternative(last.account, last.joined, undefined) };
-  return choiceOf(chosen && placementOf(chosen, request, stamp), chosen?.[0]!.joined?.id, alternatives, (passed) =>
+  return choiceOf(chosen && placementOf(chosen, request, stamp), chosen?.[0]?.joined?.id, alternatives, (passed) =>
     rejectionsOf(passed, request, { why: (one) => whyNot(one, seen, request) }),
   );
 }
@@ -192,7 +203,7 @@ function idleGang(candidates: readonly Candidate[], gpus: number): Candidate[] |
   return undefined;
 }
 
-/** What decided against a place that would do; `last`: the one chosen last, if any was. */
+/** The reason against a place that would do; `last`: the place that was chosen last, if any. */
 function whyNot(
   one: Candidate<Alternative>,
   last: Candidate<Alternative> | undefined,
@@ -223,4 +234,31 @@ export function placesToKeep(ledger: Ledger, request: PlacementRequest, { kept, 
     if (gang.length >= request.gpus) return gang.slice(0, request.gpus).map((other) => other.account.id);
   }
   return [];
+}
+
+/**
+ * The rule by which the least-loaded placement ranks `chosen` before `other`, with the numbers of both. `isBefore`: `other` has
+ * the better rank, and was not reached.
+ */
+export function outrankedBy(chosen: Candidate<Ranked>, other: Candidate<Ranked>, isBefore: boolean): Refusal {
+  const { load, freeMiB } = other.account;
+  const { load: chosenLoad, freeMiB: chosenFreeMiB } = chosen.account;
+  if (isBefore)
+    return { reason: 'the chosen one was found first', numbers: { load, chosenLoad, freeMiB, chosenFreeMiB } };
+  if (other.isFull !== chosen.isFull) {
+    return { reason: 'more than its SMs would be given away', numbers: { load, chosenLoad } };
+  }
+  if ((other.joined === undefined) !== (chosen.joined === undefined)) {
+    return { reason: 'no instance of the function idles there, as on the chosen one', numbers: { load, chosenLoad } };
+  }
+  if (other.reclaims !== chosen.reclaims) {
+    return { reason: 'idle instances would have to go, unlike on the chosen one', numbers: { freeMiB, chosenFreeMiB } };
+  }
+  if (load !== chosenLoad) {
+    return { reason: 'more of its SMs are given away than of the chosen one', numbers: { load, chosenLoad } };
+  }
+  if (freeMiB !== chosenFreeMiB) {
+    return { reason: 'less of its memory is free than of the chosen one', numbers: { freeMiB, chosenFreeMiB } };
+  }
+  return { reason: 'as good as the chosen one, which is listed first', numbers: { load, freeMiB } };
 }

@@ -1,9 +1,11 @@
+// A ledger for a view that has none, and the requests of tasks that have none.
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
-import type { Device, DeviceStatus, NodeStatus, Resident } from '@gpuwhisk/common/gpu';
+import type { Device, DeviceStatus, NodeStatus, Resident, Share } from '@gpuwhisk/common/gpu';
 import { Ledger } from '../view/ledger.js';
-import type { GpuState, OpenLedger, RunningTask } from '../view/view.js';
-import { needMiB } from './room.js';
-import { requestOfTask, shareAt } from './request-of.js';
+import type { GpuState, OpenLedger, RunningTask, Task } from '../view/view.js';
+import { needMiB } from './gpu-account.js';
+import { classAtOrAbove } from '../view/shares.js';
+import type { PlacementRequest } from '../view/account.js';
 
 /** A ledger made of the GPUs of a view that has none, as their agents would report them. */
 export function ledgerOf(gpus: readonly GpuState[]): OpenLedger {
@@ -20,7 +22,12 @@ export function ledgerOf(gpus: readonly GpuState[]): OpenLedger {
     for (const one of gpu.running) row.residents.push(residentOf(one, gpu, gangs));
     for (const [at, { function: action, namespace, share, memoryMiB }] of (gpu.idle ?? []).entries()) {
       row.residents.push({
-        ...{ container: `${gpu.id} ${at}`, action, namespace, isolation: 'shared', memoryMiB, activations: [] },
+        container: `${gpu.id} ${at}`,
+        action,
+        namespace,
+        isolation: 'shared',
+        memoryMiB,
+        activations: [],
         share: shareAt(share, memoryMiB),
         ...onPlace(gpu),
       });
@@ -47,14 +54,23 @@ function deviceOf({ id, type, mode, memoryMiB: givenAwayMiB }: GpuState): Device
   const memoryMiB = (givenAwayMiB + 0.5) / gpuMemoryBound;
   const slice = { uuid: id, profile: '', startSlot: -1, slots: 1, memoryMiB, smCount: 1 };
   return {
-    ...{ uuid: mode === 'mig' ? `device of ${id}` : id, index: 0, name: type, type, memoryMiB, smCount: 1 },
-    ...{ mode, slices: mode === 'mig' ? [slice] : [], simulated: false },
+    uuid: mode === 'mig' ? `device of ${id}` : id,
+    index: 0,
+    name: type,
+    type,
+    memoryMiB,
+    smCount: 1,
+    mode,
+    slices: mode === 'mig' ? [slice] : [],
+    simulated: false,
   };
 }
 
 function statusOf({ id, mode, facts }: GpuState): DeviceStatus {
   const processes = Array.from({ length: facts?.workloads ?? 0 }, (_, at) => ({
-    ...{ pid: at + 1, memoryMiB: 0, ...(mode === 'mig' && { slice: id }) },
+    pid: at + 1,
+    memoryMiB: 0,
+    ...(mode === 'mig' && { slice: id }),
   }));
   const uuid = mode === 'mig' ? `device of ${id}` : id;
   return { uuid, at: 0, usedMemoryMiB: 0, health: { state: 'healthy', reasons: [] }, processes };
@@ -65,7 +81,12 @@ function residentOf({ task, share }: RunningTask, gpu: GpuState, gangs: Map<stri
   const gang = gangs.get(task.id);
   const memoryMiB = needMiB(task, gpu);
   return {
-    ...{ container: task.id, action, namespace, isolation, memoryMiB, activations: [task.id] },
+    container: task.id,
+    action,
+    namespace,
+    isolation,
+    memoryMiB,
+    activations: [task.id],
     share: shareAt(share, memoryMiB),
     ...(gang !== undefined && { gang }),
     ...onPlace(gpu),
@@ -74,4 +95,26 @@ function residentOf({ task, share }: RunningTask, gpu: GpuState, gangs: Map<stri
 
 function onPlace({ id, mode }: GpuState): Pick<Resident, 'device' | 'slice'> {
   return mode === 'mig' ? { device: `device of ${id}`, slice: id } : { device: id };
+}
+
+/** The request of a task to a device. */
+export function requestOfTask(task: Task): PlacementRequest {
+  const { request, namespace, memoryMiB, gpus, isolation = 'shared', maxShare = 1, share = maxShare } = task;
+  if (request !== undefined) return request;
+  return {
+    action: task.function,
+    namespace,
+    share: shareAt(share, memoryMiB),
+    memoryMiB,
+    gpus,
+    isolation,
+    // A task is a whole batch already.
+    isBounded: maxShare < 1,
+    batch: 1,
+  };
+}
+
+/** A share of `fraction` of the SMs, asked for whole. */
+export function shareAt(fraction: number, memoryMiB: number): Share {
+  return { shareClass: classAtOrAbove(fraction), smRequest: fraction, smLimit: fraction, memoryMiB };
 }

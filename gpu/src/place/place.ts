@@ -1,8 +1,9 @@
+// The stage `place`: its interface, and the scores that are one expression.
 import type { Task } from '../view/view.js';
-import type { Room } from './room.js';
+import type { GpuAccount } from './gpu-account.js';
 
 /** A GPU with the tasks that run there or were placed there in this decision. */
-export interface Seat extends Room {
+export interface CandidateGpu extends GpuAccount {
   residents: { task: Task; share: number }[];
 }
 
@@ -15,12 +16,30 @@ export interface Grant {
 }
 
 /** The stage that scores a GPU which has memory and a share for a task: the lowest score wins. */
-export type Place = (task: Task, seat: Seat, grant: Grant) => number;
+export type Place = (task: Task, candidate: CandidateGpu, grant: Grant) => number;
 
 /** Shares are sums of tenths, which floating point does not hold exactly. */
 const rounding = 1e-9;
 
 /** Whether a GPU has `share` of its SMs to give away. */
-export function hasShare({ load }: Room, share: number): boolean {
+export function hasShare({ load }: GpuAccount, share: number): boolean {
   return load + share <= 1 + rounding;
 }
+
+/** The first one. */
+export const firstFit: Place = () => 0;
+
+/** The GPU that keeps the least of its SMs free; GPUs that grant less than the wanted share come last. */
+export const bestFit: Place = (_, { load }, { share, lacks }) => (lacks > 0 ? 1 + lacks : 1 - load - share);
+
+/** Where the fewest run. */
+export const fewestTasks: Place = (_, { busy }) => busy;
+
+/**
+ * An empty GPU first; then for a task with an SLO the GPU whose resident has the smallest share, and for others the GPU that
+ * grants the largest one (TGS, Wu and others, NSDI 2023).
+ */
+export const mostGiven: Place = ({ sloMs }, { residents: [first] }, { share }) => {
+  if (first === undefined) return 0;
+  return sloMs === undefined ? 2 - share : first.share;
+};

@@ -4,7 +4,7 @@ import type { Device, DeviceStatus, NodeStatus } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { Ledger } from '../view/ledger.js';
-import type { PlacementRequest } from '../view/placement-request.js';
+import type { PlacementRequest } from '../view/account.js';
 import { classAtOrAbove } from '../view/shares.js';
 import { conservative, placeTightest } from './tightest-fit.js';
 import type { Oversubscription } from './tightest-fit.js';

@@ -1,14 +1,20 @@
 import { neededMiB } from '../view/account.js';
-import { fullness, usedMiB } from '../view/fullest-first.js';
-import type { Ledger, PlaceAccount } from '../view/ledger.js';
-import type { PlacementChoice, PlacementRequest } from '../view/placement-request.js';
+import { fullness, usedMiB } from '../view/account-index.js';
+import type { Ledger } from '../view/ledger.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import { thousandths } from '../view/shares.js';
-import { alternativesOf, choiceOf, rejectionsOf } from './alternatives.js';
-import type { Explanation } from './alternatives.js';
-import { accountsFor, alike, candidateAt, placementOf } from './candidate.js';
-import type { Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
-import type { Refusal } from './filters/fact-filter.js';
-import { hasUnwanted } from './instances.js';
+import {
+  alternativesOf,
+  choiceOf,
+  rejectionsOf,
+  accountsFor,
+  alike,
+  candidateAt,
+  placementOf,
+  hasUnwanted,
+} from './candidate.js';
+import type { Explanation, Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
+import type { Refusal } from './fact-filters.js';
 
 /** How much of its SMs a place may give to instances together (Dilu, section 3.3, principle 3). */
 export interface Oversubscription {
@@ -38,7 +44,8 @@ export function placeTightest(
 ): PlacementChoice {
   const chosen = chosenFor(ledger, request, limits, bounds);
   const alternatives = alternativesOf(ledger, request, { ...limits, isNew: true }, chosen);
-  const chosenRequests = chosen && chosen.at(-1)!.account.requestSum / 1000;
+  const chosenSum = chosen?.at(-1)?.account.requestSum;
+  const chosenRequests = chosenSum === undefined ? undefined : chosenSum / 1000;
   const explanation: Explanation = {
     why({ account: { requestSum, freeMiB } }) {
       const numbers = { requests: requestSum / 1000, freeMiB };
@@ -75,7 +82,8 @@ function chosenFor(
   }
   const requestSum = thousandths(bounds.requests) - thousandths(request.share.smRequest);
   const most = (capacityMiB: number): { requestSum: number; usedMiB: number } => ({
-    ...{ requestSum, usedMiB: capacityMiB - neededMiB(request, { capacityMiB }) },
+    requestSum,
+    usedMiB: capacityMiB - neededMiB(request, { capacityMiB }),
   });
   ledger.fullestFirst().find(most, accepts);
   const [best] = candidates.sort(fuller);

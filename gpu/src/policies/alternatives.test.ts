@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { GpuState, Task } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
-import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from './testing.js';
+import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from '../testing/fixtures.js';
 
 interface Told {
   what: string;

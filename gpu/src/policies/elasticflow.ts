@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /**
  * ElasticFlow (Gu and others, ASPLOS 2023): whole GPUs only; jobs whose minimum satisfactory share still meets their
@@ -7,5 +7,8 @@ import type { PolicyRecord } from './policy-record.js';
  */
 export const elasticflow: PolicyRecord = {
   summary: 'whole GPUs, by deadline, then the shortest',
-  ...{ admit: 'before-slo', order: 'meetable-first', share: 'whole', place: 'first-fit' },
+  admit: 'before-slo',
+  order: 'meetable-first',
+  share: 'whole',
+  place: 'first-fit',
 };

@@ -1,8 +1,8 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /** FaaShare, algorithm 1 as it is printed. */
 export const faashareLiteral: PolicyRecord = {
   summary: "FaaShare's algorithm 1 to the letter, for comparison",
-  admit: 'everybody',
+  admit: 'always',
   plan: 'sub-queues-literal',
 };

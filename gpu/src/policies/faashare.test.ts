@@ -7,7 +7,7 @@ import type { PolicyNeeds } from './make-policy.js';
 import type { Decision } from '../view/decision.js';
 import type { Policy } from './policy.js';
 import type { RunningTask, SchedulingEvent, View, Task } from '../view/view.js';
-import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from './testing.js';
+import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from '../testing/fixtures.js';
 
 const make = (changes: Partial<PolicyNeeds> = {}): Policy =>
   makePolicy('faashare', {
@@ -28,7 +28,7 @@ describe('order', () => {
     expect(decide({ gpus: [], waiting }).order).toEqual(['urgent', 'short', 'lax', 'long']);
   });
 
-  test('nobody is overtaken in a namespace who has waited for 30 s', () => {
+  test('a task that has waited for 30 s is not overtaken in its namespace', () => {
     const gpus = [gpuOf('g0', { mode: 'exclusive' })];
     const at = 30_000;
     const waiting = [profiledTask('old', 5000, 1), profiledTask('strict', 100, 1, { arrivedAt: at, sloMs: 300 })];
@@ -61,7 +61,7 @@ describe('order', () => {
         const gpus = ['g0', 'g1'].map((id) => gpuOf(id, { mode, running: running.filter(({ on }) => on === id) }));
         const free = new Set(gpus.filter((gpu) => gpu.running.length === 0).map(({ id }) => id));
         const gang = profiledTask('gang', 500, 0.5, { gpus: 2, allowed: free });
-        // Somebody shorter and later is always there.
+        // A shorter and later task is always there.
         const small = [0, 1, 2, 3].map((n) =>
           profiledTask(`${at} ${n}`, runMs, 1, { arrivedAt: at, sloMs: 20 * runMs }),
         );
@@ -126,10 +126,10 @@ describe('sets', () => {
     expect(found.starts.map(({ gpu }) => gpu).sort()).toEqual(['g0', 'g0', 'g1']);
   });
 
-  test('lose their last one while somebody would miss an SLO', () => {
+  test('lose their last one while a task would miss its SLO', () => {
     const waiting = [0, 1, 2].map((at) => profiledTask(`t${at}`, 100, 0.7, { sloMs: 160 + at, memoryMiB: 2000 }));
     const found = decide({ waiting });
-    // Alone 100 ms, two at a time 147: nobody can wait until the first has ended.
+    // Alone 100 ms, two at a time 147: no task can wait until the first has ended.
     expect(found.starts.map(({ task }) => task)).toEqual(['t0', 't1']);
     expect(found.order).toEqual(['t2']);
     expect(found.rejected[0]).toMatchObject({ task: 't2', what: 'g0' });
@@ -239,7 +239,7 @@ describe('shares', () => {
   const proposing = (shares: number[]): Quotas => ({ shareFor: () => ({ shares, source: 'hit', unmet: [] }) });
   const waiting = [profiledTask('t', 100, 0.6, { sloMs: 1000 })];
 
-  test('are what the function can use, where nobody is late for it', () => {
+  test('are what the function can use, where no task is late for it', () => {
     expect(where(decide({ waiting }))).toEqual([['t', 'g0', 0.7]]);
   });
 
@@ -257,7 +257,7 @@ describe('shares', () => {
     expect(find('nearest')).toEqual([0.7, 0.7]);
   });
 
-  test('do not come from the quota stage where somebody is predicted to be late for it', () => {
+  test('do not come from the quota stage where a task is predicted to be late for it', () => {
     const urgent = waiting.map((task) => ({ ...task, sloMs: 150 }));
     const poor = decide({ waiting: urgent }, make({ quotas: proposing([0.1]) }));
     expect(where(poor)).toEqual([['t', 'g0', 0.7]]);
@@ -292,7 +292,7 @@ describe('bad input', () => {
     expect(decide({ at: 51, waiting: [task] }).bestEffort).toEqual(['t']);
   });
 
-  test('a clock that is set back makes nobody late and nobody overdue', () => {
+  test('a clock that is set back makes no task late or overdue', () => {
     const task = profiledTask('t', 100, 0.5, { sloMs: 200, arrivedAt: 1_000_000 });
     expect(decide({ at: 0, waiting: [task] })).toMatchObject({ bestEffort: [], starts: [{ task: 't' }] });
     const resident = runningTask(profiledTask('r', 100, 0.2), 0.2, 1_000_000);
@@ -304,7 +304,7 @@ describe('bad input', () => {
     expect(found.starts).toHaveLength(1);
   });
 
-  test('a task that nobody has profiled gets all SMs, and none that is strict beside it', () => {
+  test('a task without a profile gets all SMs, and none that is strict beside it', () => {
     expect(where(decide({ waiting: [taskOf('t', { sloMs: 50 })] }))).toEqual([['t', 'g0', 1]]);
     const resident = runningTask(profiledTask('r', 100, 0.9, { sloMs: 130 }), 0.9);
     expect(decide({ gpus: [gpuOf('g0', { running: [resident] })], waiting: [taskOf('t')] }).starts).toEqual([]);

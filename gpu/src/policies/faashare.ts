@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /** FaaShare (section VI: the spatio-temporal priority queue; section VII: the optimised table of quotas). */
 export const faashare: PolicyRecord = {

@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /**
  * FaST-GShare (Gu and others, ICPP 2023): the rectangle of share and time that a function takes goes where it leaves the
@@ -6,5 +6,8 @@ import type { PolicyRecord } from './policy-record.js';
  */
 export const fastGshare: PolicyRecord = {
   summary: 'the share with most throughput for its size, packed as rectangles',
-  ...{ admit: 'before-slo', order: 'deadline-first', share: 'most-efficient', place: 'best-fit' },
+  admit: 'before-slo',
+  order: 'deadline-first',
+  share: 'most-efficient',
+  place: 'best-fit',
 };

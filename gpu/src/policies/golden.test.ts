@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { walk } from './random-world.js';
+import { walk } from '../testing/random-world.js';
 import { makePolicy } from './make-policy.js';
 import { policies } from './registry.js';
-import { dividedSms } from './testing.js';
+import { dividedSms } from '../testing/fixtures.js';
 
 const seeds = Array.from({ length: 30 }, (_, at) => at + 1);
 const steps = 40;

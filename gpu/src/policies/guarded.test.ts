@@ -1,17 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Placement } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { ledgerOf } from '../place/ledger-of.js';
-import { shareAt } from '../place/request-of.js';
-import type { Action } from '../view/action.js';
-import type { Decision } from '../view/decision.js';
+import { ledgerOf, shareAt } from '../place/ledger-of.js';
+import type { Action, Decision } from '../view/decision.js';
 import type { Reservation } from '../view/occupancy.js';
 import type { Task, View } from '../view/view.js';
 import { guarded, mostCallsOn } from './guarded.js';
 import { makePolicy } from './make-policy.js';
 import type { Policy } from './policy.js';
 import { policies } from './registry.js';
-import { dividedSms, gpuOf, profiledTask, taskOf } from './testing.js';
+import { dividedSms, gpuOf, profiledTask, taskOf } from '../testing/fixtures.js';
 
 const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
 const nothing: Decision = { starts: [], refused: [], bestEffort: [], order: [], rejected: [] };

@@ -1,8 +1,16 @@
+// The guard around a policy: checks of its decisions, and a spare policy for faults.
+import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import { allWait } from '../view/decision.js';
-import type { Decision, Start } from '../view/decision.js';
-import type { SchedulingEvent, View } from '../view/view.js';
-import { faultOf } from './decision-faults.js';
+import type { Decision, Start, Action } from '../view/decision.js';
+import type { SchedulingEvent, View, Task } from '../view/view.js';
 import type { Policy } from './policy.js';
+import { refusalOf } from '../place/fact-filters.js';
+import { requestOfTask } from '../place/ledger-of.js';
+import { neededMiB } from '../view/account.js';
+import type { Account, PlaceAccount } from '../view/account.js';
+import type { Ledger } from '../view/ledger.js';
+import { placeIdsOf } from '../view/occupancy.js';
+import { gangKey } from '../view/places.js';
 
 /** A view and the event on which a policy failed; absent: it failed outside of a decision. */
 export interface FaultyPass {
@@ -11,7 +19,7 @@ export interface FaultyPass {
 }
 
 /** Called with why a policy failed. */
-export type OnFault = (fault: string, pass?: FaultyPass) => void;
+type OnFault = (fault: string, pass?: FaultyPass) => void;
 
 /**
  * `policy`; where it throws, uses the ledger beyond what a pass may, or decides what cannot be carried out, `spare` decides
@@ -31,7 +39,8 @@ export function guarded(policy: Policy, spare: Policy, onFault: OnFault): Policy
     if (fault !== undefined) onFault(fault);
   };
   return {
-    ...{ name: policy.name, scales: policy.scales ?? false },
+    name: policy.name,
+    scales: policy.scales ?? false,
     decide: (view, event) => decideBy(policy, view, event) ?? decideBy(spare, view, event) ?? allWait(view),
     observe: (run) => told(() => policy.observe?.(run)),
     returned: (task) => told(() => policy.returned?.(task)),
@@ -61,6 +70,7 @@ function attempt(policy: Policy, view: View, event: SchedulingEvent): Attempt {
   const { decision, held } = result;
   if (result.fault !== undefined) return result;
   const thrown = faultIn(() => {
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- checked whatever it is: a faulty policy may give none
     result.fault = faultOf(decision!, { view, tasks, held });
   });
   result.fault = thrown ?? result.fault;
@@ -97,4 +107,212 @@ export function mostCallsOn({ waiting, ledger }: View): number {
   const allowed = waiting.reduce((sum, task) => sum + (task.allowed?.size ?? 0), 0);
   const places = ledger?.ledger.accounts().length ?? 0;
   return callsPerPass + callsPerTask * waiting.length + callsPerPlace * (places + allowed);
+}
+
+/** What a decision was made on, and what it has left in the ledger. */
+interface DecidedOn {
+  view: View;
+  /** The waiting tasks by id. */
+  tasks: ReadonlyMap<string, Task>;
+  /** Activations that the policy has placed in the ledger. */
+  held: ReadonlySet<string>;
+}
+
+/**
+ * Why a decision cannot be carried out; undefined if it can. Whether the subject of an action is still there is seen when the
+ * action is carried out. Throws TypeError for a decision that is no object, or lists of no objects.
+ */
+function faultOf(decision: Decision, { view, tasks, held }: DecidedOn): string | undefined {
+  const { starts, refused, actions = [] } = decision;
+  return (
+    formFault(decision) ??
+    taskFault(decision, tasks) ??
+    startsFault(decision, view, tasks) ??
+    leakOf(decision, held) ??
+    wakeFault(decision.wakeAt) ??
+    [...starts, ...refused].map(({ reason }) => reasonFault(reason)).find(isFault) ??
+    actions.map(actionFault).find(isFault)
+  );
+}
+
+function isFault(fault: string | undefined): fault is string {
+  return fault !== undefined;
+}
+
+function formFault(decision: Decision): string | undefined {
+  const { starts, refused, bestEffort, order, rejected, actions = [] } = decision;
+  const lists = { starts, refused, bestEffort, order, rejected, actions };
+  const missing = Object.entries(lists).find(([, list]) => !Array.isArray(list));
+  return missing && `'${missing[0]}' of a decision is no list`;
+}
+
+function taskFault(
+  { starts, refused, bestEffort, order }: Decision,
+  tasks: ReadonlyMap<string, Task>,
+): string | undefined {
+  const decided = new Set<string>();
+  for (const { task } of [...starts, ...refused]) {
+    if (!tasks.has(task)) return `task '${task}' does not wait`;
+    if (decided.has(task)) return `task '${task}' is decided about twice`;
+    decided.add(task);
+  }
+  const strange = [...bestEffort, ...order].find((task) => !tasks.has(task));
+  return strange === undefined ? undefined : `task '${strange}' does not wait`;
+}
+
+function startsFault({ starts }: Decision, view: View, tasks: ReadonlyMap<string, Task>): string | undefined {
+  const isPlace = placesIn(view);
+  for (const { task, gpu, alsoOn = [], share, request = share } of starts) {
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- the tasks of all starts were found to wait
+    const fault = startFault(tasks.get(task)!, [gpu, ...alsoOn], { share, request }, isPlace);
+    if (fault !== undefined) return `task '${task}' is started ${fault}`;
+  }
+  return view.ledger && overfull(starts, tasks, view.ledger.ledger);
+}
+
+/** A reservation that no start is made of would never be released. */
+function leakOf({ starts }: Decision, held: ReadonlySet<string>): string | undefined {
+  if (held.size === 0) return undefined;
+  const started = new Set(starts.filter(({ choice }) => choice !== undefined).map(({ task }) => task));
+  const leaked = [...held].find((id) => !started.has(id));
+  return leaked === undefined ? undefined : `'${leaked}' is held in the ledger and is not started`;
+}
+
+function wakeFault(wakeAt: unknown): string | undefined {
+  const isSound = wakeAt === undefined || (typeof wakeAt === 'number' && !Number.isNaN(wakeAt));
+  return isSound ? undefined : `it is to be asked again at ${JSON.stringify(wakeAt)}`;
+}
+
+function reasonFault(reason: unknown): string | undefined {
+  return typeof reason === 'string' ? undefined : `a reason is ${JSON.stringify(reason)}`;
+}
+
+const isFraction = (value: unknown): boolean => typeof value === 'number' && value > 0 && value <= 1;
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
+const areTexts = (values: unknown): boolean => Array.isArray(values) && values.every(isText);
+
+function actionFault(action: Action): string | undefined {
+  const isSound = isText(action?.reason) && fieldsAreSound(action);
+  return isSound ? undefined : `an action is malformed: ${JSON.stringify(action)}`;
+}
+
+function fieldsAreSound(action: Action): boolean {
+  switch (action.kind) {
+    case 'launch': {
+      const { function: name, namespace, gpus, share } = action;
+      return isText(name) && isText(namespace) && areTexts(gpus) && gpus.length > 0 && isFraction(share);
+    }
+    case 'retire':
+      return isText(action.instance) && (action.graceMs === undefined || action.graceMs >= 0);
+    case 'reshare': {
+      const { instance, request, limit } = action;
+      return isText(instance) && isFraction(limit) && isFraction(request) && request <= limit;
+    }
+    case 'cut':
+      return isText(action.device) && areTexts(action.profiles);
+    case 'acquire':
+      return action.market === 'spot' || action.market === 'on-demand';
+    case 'give-back':
+      return isText(action.node);
+    default:
+      return false;
+  }
+}
+
+function startFault(
+  { gpus }: Task,
+  places: readonly string[],
+  { share, request }: { share: number; request: number },
+  isPlace: (id: string) => boolean,
+): string | undefined {
+  const unknown = places.find((id) => !isPlace(id));
+  if (unknown !== undefined) return `on '${unknown}', which is not there`;
+  if (new Set(places).size !== gpus) return `on ${new Set(places).size} places, and needs ${gpus}`;
+  if (!(share > 0 && share <= 1)) return `with a share of ${share}`;
+  if (!(request > 0 && request <= share)) return `with a request of ${request} and a share of ${share}`;
+  return undefined;
+}
+
+function placesIn(view: View): (id: string) => boolean {
+  const { ledger } = view;
+  if (ledger !== undefined) return (id) => ledger.ledger.account(id) !== undefined;
+  const ids = new Set(view.gpus.map(({ id }) => id));
+  return (id) => ids.has(id);
+}
+
+/**
+ * Why starts cannot be carried out together by the facts of the ledger's places; undefined if they can. Every start names as
+ * many known places as its task needs.
+ */
+function overfull(starts: readonly Start[], tasks: ReadonlyMap<string, Task>, ledger: Ledger): string | undefined {
+  const forks = new Map<string, Account>();
+  for (const start of starts) {
+    const places = [start.gpu, ...(start.alsoOn ?? [])].flatMap((id) => ledger.account(id) ?? []);
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- the tasks of all starts were found to wait
+    const task = tasks.get(start.task)!;
+    const fault =
+      unlikeFault(places) ??
+      (start.choice === undefined ? forkedFault(task, places, forks) : heldFault(start, places, ledger));
+    if (fault !== undefined) return `task '${start.task}' is started ${fault}`;
+  }
+  return undefined;
+}
+
+function unlikeFault([first, ...others]: readonly PlaceAccount[]): string | undefined {
+  const isAlike = first === undefined || others.every(({ place }) => gangKey(place) === gangKey(first.place));
+  return isAlike ? undefined : 'on GPUs that are not alike on one node';
+}
+
+/** Adds a task to the forks of its places, if their facts allow it. */
+function forkedFault(task: Task, places: readonly PlaceAccount[], forks: Map<string, Account>): string | undefined {
+  const work = requestOfTask(task);
+  for (const { id, ...account } of places) {
+    if (task.allowed?.has(id) === false) return `on '${id}', where it may not run`;
+    const fork = forks.get(id) ?? forkOf(account);
+    forks.set(id, fork);
+    const refusal = refusalOf(fork, work);
+    if (refusal !== undefined)
+      return `on '${id}', which cannot take it: ${refusal.reason}${numbersOf(refusal.numbers)}`;
+    fork.availableMiB -= neededMiB(work, fork);
+    fork.clients += 1;
+    fork.busy += 1;
+    fork.staying = [...fork.staying, work];
+  }
+  return undefined;
+}
+
+/** As policies see a place: memory of others is none of its capacity. */
+function forkOf(account: Omit<PlaceAccount, 'id'>): Account {
+  const { mode, health, availableMiB, clients, busy, workloads, staying, capacityMiB, foreignMiB } = account;
+  return {
+    mode,
+    health,
+    availableMiB,
+    clients,
+    busy,
+    workloads,
+    staying,
+    capacityMiB: Math.max(0, capacityMiB - foreignMiB),
+  };
+}
+
+/** A policy holds without the ledger's asking the filters: the sums of the places tell what it has done. */
+function heldFault({ task, choice }: Start, places: readonly PlaceAccount[], ledger: Ledger): string | undefined {
+  const placement = choice?.placement;
+  const ids = placement === undefined ? [] : placeIdsOf(placement);
+  const isThere = ids.length === places.length && places.every(({ id }) => ids.includes(id));
+  if (!isThere || ledger.placementOf(task) !== placement) return 'by a placement that it does not hold there';
+  // What an instance that is there holds was given to it before.
+  if (choice?.reuses !== undefined) return undefined;
+  for (const { id, mode, availableMiB, clients, busy } of places) {
+    if (availableMiB < 0) return `on '${id}', which lacks ${-availableMiB} MiB for it`;
+    if (mode === 'exclusive' && busy > 1) return `on '${id}', which serves one process at a time`;
+    if (mode === 'mps' && clients > mpsClientLimit) return `on '${id}', which has as many clients as MPS serves`;
+  }
+  return undefined;
+}
+
+function numbersOf(numbers: Record<string, number>): string {
+  const told = Object.entries(numbers).map(([name, value]) => `${name} ${value}`);
+  return told.length === 0 ? '' : ` (${told.join(', ')})`;
 }

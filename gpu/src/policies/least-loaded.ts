@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /** Nothing is predicted or learned. */
 export const leastLoaded: PolicyRecord = {

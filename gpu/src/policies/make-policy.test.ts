@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { compositionOf, makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
-import { dividedSms, gpuOf, profiledTask } from './testing.js';
+import { dividedSms, gpuOf, profiledTask } from '../testing/fixtures.js';
 
 const startsOf = (choice: PolicyChoice, arrivals: readonly [string, number, number][]): string[] => {
   const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
@@ -34,6 +34,8 @@ describe('a policy that starts from another', () => {
     });
     const planned = compositionOf({ base: 'fcfs', plan: 'sub-queues' });
     expect(planned.stages).toEqual({ admit: 'before-slo', plan: 'sub-queues', preempt: 'none', scale: 'none' });
+    // The former name of a stage.
+    expect(compositionOf({ base: 'faashare', admit: 'everybody' }).stages.admit).toBe('always');
   });
 
   test('has its settings', () => {

@@ -1,25 +1,22 @@
 import { inTurns } from '../order/in-turns.js';
 import type { Planner } from '../order/plan.js';
 import { PredictionCache } from '../order/set-predictions.js';
-import { joinBatches } from '../place/bind.js';
-import { launches } from '../place/launches.js';
+import { joinBatches, launches } from '../place/bind.js';
 import type { Scaling } from '../scale/scale.js';
-import type { Action } from '../view/action.js';
+import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
-import type { Start } from '../view/decision.js';
 import type { Task, View } from '../view/view.js';
-import type { Policy } from './policy.js';
-import type { PolicyRecord } from './policy-record.js';
+import type { Policy, PolicyRecord } from './policy.js';
 import { policies } from './registry.js';
 import { stages } from './stages.js';
 import type { Settings, StageEntry, StageName, StageNeeds } from './stages.js';
 
 /** Whether a task that cannot meet its SLO any more runs as best effort or is refused. */
-export type Admission = 'best-effort' | 'refuse';
+export type LateTaskHandling = 'best-effort' | 'refuse';
 
 /** Dependencies of policies. */
 export interface PolicyNeeds extends Omit<StageNeeds, 'predictions'> {
-  admission: Admission;
+  admission: LateTaskHandling;
 }
 
 /** A policy of the registry with other stages or settings. */
@@ -50,13 +47,16 @@ const list = (names: readonly string[]): string => names.join(', ');
 export function compositionOf(choice: PolicyChoice): Composition {
   const { base, settings: given = {}, ...changes } = typeof choice === 'string' ? { base: choice } : choice;
   if (typeof given !== 'object' || given === null) throw new RangeError("'settings' must be an object");
-  if (!Object.hasOwn(policies, base)) {
+  const record = Object.hasOwn(policies, base) ? policies[base] : undefined;
+  if (record === undefined) {
     throw new RangeError(`there is no policy '${base}'; there are ${list(Object.keys(policies))}`);
   }
-  const record: PolicyRecord = policies[base]!;
   const { settings: own = {}, needsNoProfiles = false, takesAsTheyCome = false } = record;
   const known = stagesOf(record);
-  const named = Object.fromEntries(Object.entries(changes).filter(([, name]) => name !== undefined));
+  const named: Record<string, string> = {};
+  for (const [stage, name] of Object.entries(changes)) {
+    if (name !== undefined) named[stage] = currentName(stage, name);
+  }
   for (const [stage, name] of Object.entries(named)) checkStage(stage, name);
   const beside = planned.filter((stage) => stage in named);
   if ('plan' in named && beside.length > 0) {
@@ -76,8 +76,16 @@ export function compositionOf(choice: PolicyChoice): Composition {
   const changed = Object.entries({ ...named, ...given }).map(([what, to]) => ` ${what}=${to}`);
   return {
     name: `${base}${changed.join('')}`,
-    ...{ stages: all, settings, needsNoProfiles: needsNoProfiles && changed.length === 0, takesAsTheyCome },
+    stages: all,
+    settings,
+    needsNoProfiles: needsNoProfiles && changed.length === 0,
+    takesAsTheyCome,
   };
+}
+
+/** The name of an implementation; `everybody`, the former name of admit stage `always`, is accepted as an alias. */
+function currentName(stage: string, name: string): string {
+  return stage === 'admit' && name === 'everybody' ? 'always' : name;
 }
 
 function stagesOf(record: PolicyRecord): Composition['stages'] {
@@ -97,9 +105,7 @@ function checkStage(stage: string, name: unknown): void {
 }
 
 function checkSettings(chosen: Composition['stages'], settings: Settings): void {
-  const known = Object.entries(chosen).flatMap(([stage, name]) =>
-    Object.keys((stages[stage as StageName] as Entries<unknown>)[name]!.settings),
-  );
+  const known = Object.entries(chosen).flatMap(([stage, name]) => Object.keys(settingsOf(stage, name)));
   for (const [name, value] of Object.entries(settings)) {
     if (!known.includes(name)) {
       const there = known.length === 0 ? 'they have none' : `there are ${list(known)}`;
@@ -111,11 +117,16 @@ function checkSettings(chosen: Composition['stages'], settings: Settings): void 
 
 type Entries<Stage> = Readonly<Record<string, StageEntry<Stage>>>;
 
+/** The settings of an implementation, with their defaults; none if there is no such implementation. */
+function settingsOf(stage: string, name: string): Settings {
+  return (stages[stage as StageName] as Entries<unknown>)[name]?.settings ?? {};
+}
+
 /** All settings of a composition's stages, by stage, as they are in force. */
 export function settingsInForce({ stages: chosen, settings }: Composition): Partial<Record<StageName, Settings>> {
   const inForce = Object.entries(chosen).map(([stage, name]) => {
-    const known = (stages[stage as StageName] as Entries<unknown>)[name]!.settings;
-    return [stage, Object.fromEntries(Object.entries(known).map(([one, value]) => [one, settings[one] ?? value]))];
+    const known = Object.entries(settingsOf(stage, name));
+    return [stage, Object.fromEntries(known.map(([one, value]) => [one, settings[one] ?? value]))];
   });
   return Object.fromEntries(inForce) as Partial<Record<StageName, Settings>>;
 }
@@ -142,7 +153,8 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   const { name, stages: chosen, settings } = compositionOf(choice);
   const needs: StageNeeds = { ...given, predictions: new PredictionCache((gpu) => given.predictorOf(gpu)) };
   const make = <Stage>(entries: Entries<Stage>, of: StageName): Stage => {
-    const entry = entries[chosen[of]!]!;
+    const entry = entries[chosen[of] ?? ''];
+    if (entry === undefined) throw new RangeError(`policy '${name}' has no stage '${of}'`);
     const own = Object.entries(settings).filter(([setting]) => setting in entry.settings);
     return entry.make(needs, Object.fromEntries(own));
   };
@@ -154,6 +166,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
           order: make(stages.order, 'order'),
           share: make(stages.share, 'share'),
           place: make(stages.place, 'place'),
+          // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- stages that no plan stands for are all named
           placeName: chosen.place!,
         });
   const preempt = make(stages.preempt, 'preempt');

@@ -1,7 +1,10 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /** FaaShare, section IX-A: PM. */
 export const memoryPriority: PolicyRecord = {
   summary: 'the least memory first, each with the share that it fills',
-  ...{ admit: 'before-slo', order: 'least-memory-first', share: 'filling', place: 'best-fit' },
+  admit: 'before-slo',
+  order: 'least-memory-first',
+  share: 'filling',
+  place: 'best-fit',
 };

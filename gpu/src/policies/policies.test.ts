@@ -6,11 +6,11 @@ import { mostRejections } from '../view/decision.js';
 import type { Decision } from '../view/decision.js';
 import type { Policy } from './policy.js';
 import type { View } from '../view/view.js';
-import { pick, randomTask, unreliable, walk } from './random-world.js';
+import { pick, randomTask, unreliable, walk } from '../testing/random-world.js';
 import { makePolicy } from './make-policy.js';
 import { policies } from './registry.js';
-import { needMiB } from '../place/room.js';
-import { dividedSms, gpuOf, plainDecision, taskOf } from './testing.js';
+import { needMiB } from '../place/gpu-account.js';
+import { dividedSms, gpuOf, plainDecision, taskOf } from '../testing/fixtures.js';
 
 /** Constraints that go by no number. */
 const withoutNumbers = [

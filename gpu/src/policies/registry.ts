@@ -8,7 +8,7 @@ import { fluidfaas } from './fluidfaas.js';
 import { leastLoaded } from './least-loaded.js';
 import { memoryPriority } from './memory-priority.js';
 import { mpsEqual } from './mps-equal.js';
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 import { tgs } from './tgs.js';
 import { timePriority } from './time-priority.js';
 

@@ -1,24 +1,22 @@
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { predictorsOf } from '../predict/decoded-models.js';
-import { encodeModel } from '../predict/model-codec.js';
+import { predictorsOf, encodeModel } from '../predict/slowdown-model.js';
 import type { SlowdownModel } from '../predict/slowdown-model.js';
-import { readQuotaRow } from '../share/quota-row-codec.js';
+import { readQuotaRow } from '../share/quota-row.js';
 import type { QuotaRow } from '../share/quota-row.js';
 import { QuotaTable } from '../share/quota-table.js';
 import type { Decision } from '../view/decision.js';
-import { fromPlain, toPlain } from '../view/plain-json.js';
-import { decodeView, encodeView, SavedViewError } from '../view/saved-view.js';
+import { fromPlain, toPlain, decodeView, encodeView, SavedViewError } from '../view/saved-view.js';
 import type { GpuState, SchedulingEvent, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
-import type { Admission, PolicyChoice } from './make-policy.js';
+import type { LateTaskHandling, PolicyChoice } from './make-policy.js';
 import type { Policy } from './policy.js';
 
 /** What a decision depends on besides its view. */
 export interface PassInputs {
   policy: PolicyChoice;
-  admission: Admission;
+  admission: LateTaskHandling;
   event: SchedulingEvent;
   /** Of the stages, as `Policy.saved` gives it; undefined: they have none. */
   state: unknown;
@@ -53,6 +51,9 @@ export function encodePass(view: View, { models, quotas, state, ...inputs }: Pas
 /** Parts of each kind in views that are saved within a bound, tried in this order. */
 const boundsTried = [100, 30, 10, 3, 0];
 
+/** Parts of a saved view that stay where all others are beyond its bound. */
+const headNames: readonly string[] = ['format', 'version', 'at', 'leftOut'];
+
 /**
  * As `encodePass`, in at most `maxBytes` characters of text: `leftOut` tells how many parts of each kind are left out. The state
  * of stages is left out, as it is not what it was before the decision.
@@ -63,13 +64,16 @@ export function encodeWithin(maxBytes: number, view: View, { models, quotas = []
   for (const mostEach of boundsTried) {
     const { leftOut, ...body } = encodeView(view, { mostEach });
     saved = {
-      ...{ ...body, policy: toPlain(policy), admission, event: toPlain(event), models: [] },
+      ...body,
+      policy: toPlain(policy),
+      admission,
+      event: toPlain(event),
+      models: [],
       leftOut: { ...(leftOut as JsonObject), models: models.length, quotas: quotas.length, state: 1 },
     };
     if (JSON.stringify(saved).length <= maxBytes) return saved;
   }
-  const { format, version, at, leftOut } = saved as Record<string, JsonValue>;
-  return { format: format!, version: version!, at: at!, leftOut: leftOut! };
+  return Object.fromEntries(Object.entries(saved).filter(([name]) => headNames.includes(name)));
 }
 
 /** A saved view, and the policy that decided on it in the state that it had. Throws SavedViewError, or as the codecs do. */
@@ -81,7 +85,9 @@ export function readPass(saved: JsonValue): SavedPass {
   const table = new QuotaTable({ predictorOf });
   for (const row of (quotas ?? []) as unknown[]) table.restore(readQuotaRow(row));
   const policy = makePolicy(choice as PolicyChoice, {
-    ...{ predictorOf, random: seededRandom(1), admission: admission as Admission },
+    predictorOf,
+    random: seededRandom(1),
+    admission: admission as LateTaskHandling,
     ...(quotas !== undefined && { quotas: table }),
   });
   if (state !== undefined) policy.restore?.(state);

@@ -1,42 +1,28 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { Admit } from '../admit/admit.js';
-import { beforeSlo } from '../admit/before-slo.js';
+import { beforeSlo, always } from '../admit/admit.js';
 import { byPrediction } from '../admit/by-prediction.js';
-import { everybody } from '../admit/everybody.js';
-import { deadlineFirst } from '../order/deadline-first.js';
-import { dueFirst } from '../order/due-first.js';
-import { fifo } from '../order/fifo.js';
+import { deadlineFirst, fifo, leastMemoryFirst, meetableFirst, shortestFirst, strictFirst } from '../order/order.js';
+import { dueFirst } from '../order/earliest-deadline.js';
 import { leastLoadedPlan } from '../order/least-loaded-plan.js';
-import { leastMemoryFirst } from '../order/least-memory-first.js';
 import { literalPlan } from '../order/literal-plan.js';
-import { meetableFirst } from '../order/meetable-first.js';
 import type { Order } from '../order/order.js';
 import type { Planner } from '../order/plan.js';
 import type { PredictionCache } from '../order/set-predictions.js';
-import { shortestFirst } from '../order/shortest-first.js';
-import { strictFirst } from '../order/strict-first.js';
 import { subQueueDefaults, subQueuePlan } from '../order/sub-queue-plan.js';
-import { bestFit } from '../place/best-fit.js';
-import { fewestTasks } from '../place/fewest-tasks.js';
-import { firstFit } from '../place/first-fit.js';
-import { mostGiven } from '../place/most-given.js';
+import { bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
 import type { Place } from '../place/place.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import { byStop, byStopDefaults } from '../preempt/by-stop.js';
-import { none as noPreempt } from '../preempt/none.js';
+import { noPreemption as noPreempt } from '../preempt/preempt.js';
 import type { Preempt } from '../preempt/preempt.js';
-import { keepAlive, keepAliveDefaults } from '../scale/keep-alive.js';
-import { none as noScale } from '../scale/none.js';
+import { keepAlive, keepAliveDefaults, noScaling as noScale } from '../scale/scale.js';
 import { reactive, reactiveDefaults } from '../scale/reactive.js';
 import type { Scale } from '../scale/scale.js';
-import { filling } from '../share/filling.js';
-import { leftOver } from '../share/left-over.js';
-import { migSizes } from '../share/mig-sizes.js';
-import { mostEfficient } from '../share/most-efficient.js';
+import { filling, leftOver, unlimited, whole } from '../share/share.js';
+import { migSizes, mostEfficient } from '../share/slo-shares.js';
 import type { Quotas } from '../share/quotas.js';
 import type { ShareOut } from '../share/share.js';
-import { unlimited } from '../share/unlimited.js';
-import { whole } from '../share/whole.js';
 import type { GpuState } from '../view/view.js';
 
 /** Dependencies of stages. */
@@ -74,7 +60,7 @@ function settable<Stage, Given extends Settings>(
 /** Every implementation of every stage, by its name. A plan stands for order, share and place. */
 export const stages = {
   admit: {
-    everybody: made(() => everybody),
+    always: made(() => always),
     'before-slo': made(() => beforeSlo),
     'by-prediction': made(({ predictions }) => byPrediction(predictions)),
   } satisfies Record<string, StageEntry<Admit>>,

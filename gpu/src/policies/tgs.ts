@@ -1,4 +1,4 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /**
  * TGS (Wu and others, NSDI 2023): production jobs are those with an SLO; on a GPU without one the first opportunistic job
@@ -6,5 +6,8 @@ import type { PolicyRecord } from './policy-record.js';
  */
 export const tgs: PolicyRecord = {
   summary: 'a job with an SLO and one without on a GPU, the second held to what the first leaves',
-  ...{ admit: 'before-slo', order: 'strict-first', share: 'left-over', place: 'most-given' },
+  admit: 'before-slo',
+  order: 'strict-first',
+  share: 'left-over',
+  place: 'most-given',
 };

@@ -1,7 +1,10 @@
-import type { PolicyRecord } from './policy-record.js';
+import type { PolicyRecord } from './policy.js';
 
 /** FaaShare, section IX-A: PT. */
 export const timePriority: PolicyRecord = {
   summary: 'the shortest first, each with the share that it fills',
-  ...{ admit: 'before-slo', order: 'shortest-first', share: 'filling', place: 'best-fit' },
+  admit: 'before-slo',
+  order: 'shortest-first',
+  share: 'filling',
+  place: 'best-fit',
 };

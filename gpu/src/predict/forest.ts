@@ -1,6 +1,15 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- nodes are indices of the arrays of a forest, members of the rows and columns of a table */
 import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
-import { newImpurity, type Criterion, type Impurity } from './impurity.js';
-import { bestSplits, randomSplits, type SampleTable, type Split, type SplitSearch } from './split-search.js';
+import {
+  newImpurity,
+  type Criterion,
+  type Impurity,
+  bestSplits,
+  randomSplits,
+  type SampleTable,
+  type Split,
+  type SplitSearch,
+} from './split-search.js';
 
 /** How a forest is grown. */
 export interface ForestOptions {

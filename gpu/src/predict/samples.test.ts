@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { SampleReservoir, sampleFault } from './samples.js';
-import { inventedSamples } from './test-samples.js';
+import { inventedSamples } from '../testing/fixtures.js';
 
 const [sample] = inventedSamples(1, 1) as [ReturnType<typeof inventedSamples>[number]];
 

@@ -1,11 +1,19 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { capacityModel } from './capacity-model.js';
-import { decodeModel, encodeModel, ModelFormatError } from './model-codec.js';
+import { capacityModel } from './slowdown-predictor.js';
+import {
+  decodeModel,
+  encodeModel,
+  ModelFormatError,
+  leastSamples,
+  modelPredictor,
+  PredictorTable,
+  trainModel,
+  type SlowdownModel,
+} from './slowdown-model.js';
 import type { SlowdownSample } from './samples.js';
-import { leastSamples, modelPredictor, PredictorTable, trainModel, type SlowdownModel } from './slowdown-model.js';
 import type { CoLocated, SlowdownPredictor, WorkloadFeatures } from './slowdown-predictor.js';
-import { inventedSamples } from './test-samples.js';
+import { inventedSamples } from '../testing/fixtures.js';
 
 const key = { gpuType: 'a100-40', mode: 'mps' } as const;
 const training = inventedSamples(150, 1);

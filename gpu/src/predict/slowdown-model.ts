@@ -1,8 +1,23 @@
+// Models of slowdown for a GPU type and mode: training, prediction, and their form as text.
+import { createHash } from 'node:crypto';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
-import { capacityModel, capacitySlowdown } from './capacity-model.js';
+import {
+  capacityModel,
+  capacitySlowdown,
+  faashareFeatures,
+  noFeatures,
+  type SlowdownPredictor,
+  type TypicalFeatures,
+  faashareFeatureNames,
+} from './slowdown-predictor.js';
 import { sampleFault, type SlowdownSample } from './samples.js';
-import { faashareFeatures, noFeatures, type SlowdownPredictor, type TypicalFeatures } from './slowdown-predictor.js';
-import { fitSlowdowns, predictSlowdown, type SlowdownRegression } from './slowdown-regression.js';
+import {
+  fitSlowdowns,
+  predictSlowdown,
+  type SlowdownRegression,
+  type SmoothRegression,
+} from './slowdown-regression.js';
+import { childBits, type Forest } from './forest.js';
 
 /** What a model holds for: what was learned on one GPU type in one mode says nothing of another. */
 export interface ModelKey {
@@ -49,9 +64,12 @@ export function trainModel(
     throw new RangeError(`A model takes ${leastSamples} runs, and there are ${good.length}.`);
   }
   const typical = typicalOf(good);
-  const rows = good.map(({ one, others }) => faashareFeatures(one, others, typical));
-  const misses = good.map(({ one, slowdown }, i) => slowdown / capacitySlowdown(one, rows[i]!));
+  const runs = good.map(({ one, others, slowdown }) => {
+    const row = faashareFeatures(one, others, typical);
+    return { row, miss: slowdown / capacitySlowdown(one, row) };
+  });
   const { gpuType, mode } = key;
+  const [rows, misses] = [runs.map(({ row }) => row), runs.map(({ miss }) => miss)];
   const regression = fitSlowdowns(rows, misses, seed);
   return { gpuType, mode, version, sampleCount: good.length, seed, typical, regression };
 }
@@ -114,6 +132,171 @@ export class PredictorTable {
 
   /** All models, by GPU type and mode. */
   list(): SlowdownModel[] {
-    return [...this.models.keys()].sort().map((name) => this.models.get(name)!.model);
+    const byName = [...this.models].sort(([one], [other]) => (one < other ? -1 : 1));
+    return byName.map(([, { model }]) => model);
   }
+}
+
+const format = 'gpuwhisk slowdown model';
+const formatVersion = 1;
+
+/** Thrown for a text that is no model, is damaged, or is of another version. */
+export class ModelFormatError extends Error {
+  override name = 'ModelFormatError';
+
+  constructor(reason: string) {
+    super(`This is no usable slowdown model: ${reason}.`);
+  }
+}
+
+interface Body {
+  gpuType: string;
+  mode: DeviceMode;
+  version: number;
+  sampleCount: number;
+  learnedAt?: number;
+  seed: number;
+  features: readonly string[];
+  /** Absent in stored models of earlier versions, which counted an absent figure as 0. */
+  typical?: TypicalFeatures;
+  forest: Record<'roots' | 'nodes' | 'value' | 'importances', string> & { depth: number };
+  smooth: Record<'means' | 'factors' | 'slopes' | 'centres' | 'norms' | 'heights', string> & {
+    mean: number;
+    shrink: number;
+  };
+}
+
+/** A model as text: a line with format, version and digest, and a line of JSON with numbers in base64. */
+export function encodeModel(model: SlowdownModel): string {
+  const { forest, smooth } = model.regression;
+  const body: Body = {
+    gpuType: model.gpuType,
+    mode: model.mode,
+    version: model.version,
+    sampleCount: model.sampleCount,
+    ...(model.learnedAt !== undefined && { learnedAt: model.learnedAt }),
+    seed: model.seed,
+    features: faashareFeatureNames,
+    typical: model.typical,
+    forest: {
+      depth: forest.depth,
+      roots: base64(forest.roots),
+      nodes: base64(forest.asks),
+      value: base64(forest.value),
+      importances: base64(forest.importances),
+    },
+    smooth: {
+      mean: smooth.mean,
+      shrink: smooth.shrink,
+      means: base64(smooth.scaling.means),
+      factors: base64(smooth.scaling.factors),
+      slopes: base64(smooth.slopes),
+      centres: base64(smooth.centres),
+      norms: base64(smooth.norms),
+      heights: base64(smooth.heights),
+    },
+  };
+  const line = JSON.stringify(body);
+  return `${JSON.stringify({ format, formatVersion, sha256: digest(line) })}\n${line}\n`;
+}
+
+/** Reads what `encodeModel` wrote. Throws ModelFormatError. */
+export function decodeModel(text: string): SlowdownModel {
+  const [head = '', line = ''] = text.split('\n', 2);
+  const header = parsed(head) as { format?: unknown; formatVersion?: unknown; sha256?: unknown } | null;
+  if (header?.format !== format) throw new ModelFormatError(`it does not begin with the format '${format}'`);
+  if (header.formatVersion !== formatVersion) {
+    throw new ModelFormatError(`its format has version ${String(header.formatVersion)} instead of ${formatVersion}`);
+  }
+  if (header.sha256 !== digest(line)) throw new ModelFormatError('it is damaged: its SHA-256 is another');
+  const body = parsed(line) as Body;
+  if (body.features.join() !== faashareFeatureNames.join()) {
+    throw new ModelFormatError(`its features are ${body.features.join(', ')}`);
+  }
+  const { gpuType, mode, version, sampleCount, learnedAt, seed, typical = noFeatures } = body;
+  if (![typical.dramUtil, typical.l2Util].every((one) => one >= 0 && Number.isFinite(one))) {
+    throw new ModelFormatError('its typical features are no parts of a GPU');
+  }
+  const regression = { forest: forestOf(body.forest), smooth: smoothOf(body.smooth) };
+  const key = { gpuType, mode, version, sampleCount, seed, typical };
+  return { ...key, ...(learnedAt !== undefined && { learnedAt }), regression };
+}
+
+function forestOf({ depth, ...arrays }: Body['forest']): Forest {
+  const nodes = bytesOf(arrays.nodes);
+  const forest = {
+    featureCount: faashareFeatureNames.length,
+    depth,
+    roots: new Int32Array(bytesOf(arrays.roots)),
+    asks: new Int32Array(nodes),
+    thresholds: new Float32Array(nodes),
+    value: new Float64Array(bytesOf(arrays.value)),
+    importances: new Float64Array(bytesOf(arrays.importances)),
+  };
+  const { roots, asks, thresholds, value } = forest;
+  const sound = value.every((_, node) => {
+    const ask = asks[2 * node] ?? 0;
+    // The node behind the child is reached only where there is something to ask.
+    const last = (ask & (2 ** childBits - 1)) + (thresholds[2 * node + 1] === Infinity ? 0 : 1);
+    return last < value.length && ask >>> childBits < forest.featureCount;
+  });
+  const rooted = roots.length > 0 && roots.every((root) => root >= 0 && root < value.length);
+  if (asks.length !== 2 * value.length || !sound || !rooted || !(depth >= 0 && depth <= 64)) {
+    throw new ModelFormatError('its forest is not whole');
+  }
+  return forest;
+}
+
+function smoothOf({ mean, shrink, ...arrays }: Body['smooth']): SmoothRegression {
+  const width = faashareFeatureNames.length;
+  const read = (name: keyof typeof arrays): Float64Array => new Float64Array(bytesOf(arrays[name]));
+  const smooth = {
+    scaling: { means: read('means'), factors: read('factors') },
+    mean,
+    slopes: read('slopes'),
+    shrink,
+    centres: read('centres'),
+    norms: read('norms'),
+    heights: read('heights'),
+  };
+  const { scaling, slopes, centres, norms, heights } = smooth;
+  const wide = [scaling.means, scaling.factors, slopes].every((array) => array.length === width);
+  const centred = centres.length === width * heights.length && norms.length === heights.length;
+  if (!wide || !centred || !(shrink > 0) || !Number.isFinite(mean)) {
+    throw new ModelFormatError('its regression is not whole');
+  }
+  return smooth;
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line) as unknown;
+  } catch (error) {
+    throw new ModelFormatError(`it is no JSON (${(error as Error).message})`);
+  }
+}
+
+const digest = (line: string): string => createHash('sha256').update(line).digest('hex');
+
+const base64 = (array: Int16Array | Int32Array | Float64Array): string =>
+  Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString('base64');
+
+/** A buffer of its own, so that typed arrays over it are aligned. */
+function bytesOf(text: string): ArrayBuffer {
+  return Uint8Array.from(Buffer.from(text, 'base64')).buffer;
+}
+
+/**
+ * The predictor of each type and mode of GPU from models as text; the capacity model for kinds that none of them is of. Throws
+ * ModelFormatError.
+ */
+export function predictorsOf(
+  models: readonly string[],
+): (gpu: { type: string; mode: DeviceMode }) => SlowdownPredictor {
+  const byKind = new Map<string, SlowdownPredictor>();
+  for (const text of models) {
+    const model = decodeModel(text);
+    byKind.set(`${model.gpuType} ${model.mode}`, modelPredictor(model));
+  }
+  return ({ type, mode }) => byKind.get(`${type} ${mode}`) ?? capacityModel;
 }

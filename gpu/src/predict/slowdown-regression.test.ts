@@ -1,8 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { boundOutliers } from './bound-outliers.js';
-import { fitSlowdowns, predictSlowdown } from './slowdown-regression.js';
-import { fitSmooth, predictSmooth } from './smooth-regression.js';
+import { boundOutliers, fitSlowdowns, predictSlowdown, fitSmooth, predictSmooth } from './slowdown-regression.js';
 
 function drawn(count: number, width: number, seed: number): Float64Array[] {
   const random = seededRandom(seed);

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { newImpurity, type Criterion } from './impurity.js';
-import { bestSplits, randomSplits, type SampleTable } from './split-search.js';
+import { newImpurity, type Criterion, bestSplits, randomSplits, type SampleTable } from './split-search.js';
 
 function tableOf(count: number, seed: number): SampleTable {
   const random = seededRandom(seed);

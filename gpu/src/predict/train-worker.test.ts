@@ -1,10 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import { capacityModel } from './capacity-model.js';
-import { decodeModel, encodeModel } from './model-codec.js';
-import { trainModel } from './slowdown-model.js';
-import { inventedSamples } from './test-samples.js';
+import { capacityModel } from './slowdown-predictor.js';
+import { decodeModel, encodeModel, trainModel } from './slowdown-model.js';
+import { inventedSamples } from '../testing/fixtures.js';
 import { missOf, trainAndJudge, trainingModule } from './train-worker.js';
 import type { TrainingInput, TrainingOutput } from './train-worker.js';
 

@@ -1,8 +1,7 @@
 import type { JsonValue } from '@gpuwhisk/common/json';
-import { decodeModel, encodeModel } from './model-codec.js';
-import { capacityModel } from './capacity-model.js';
+import { decodeModel, encodeModel, modelPredictor, trainModel } from './slowdown-model.js';
+import { capacityModel } from './slowdown-predictor.js';
 import type { SlowdownSample } from './samples.js';
-import { modelPredictor, trainModel } from './slowdown-model.js';
 import type { ModelKey } from './slowdown-model.js';
 import type { SlowdownPredictor } from './slowdown-predictor.js';
 

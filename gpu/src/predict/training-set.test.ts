@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { inventedSamples } from './test-samples.js';
-import { TrainingSet } from './training-set.js';
+import { inventedSamples } from '../testing/fixtures.js';
+import { TrainingSet } from './samples.js';
 
 test('every fifth sample is kept from training, and each is in one place', () => {
   const set = new TrainingSet(seededRandom(1));
@@ -20,7 +20,7 @@ test('a sample that cannot be is refused and counts for nothing', () => {
   expect(set.state()).toMatchObject({ fresh: 0, training: { seen: 0 } });
 });
 
-test('it is bounded, and goes on in the next life where it was', () => {
+test('it is bounded, and goes on after a restart where it was', () => {
   const set = new TrainingSet(seededRandom(1));
   for (const sample of inventedSamples(1000, 1)) set.add(sample);
   const state = set.state();

@@ -1,4 +1,7 @@
+// The fill of a function: the part of the SMs with which it is as fast as with all of them, by each kind of
+// measurement.
 import { shareClasses } from '@gpuwhisk/common/gpu';
+import type { BatchProfile, FiguresAtShare, FunctionProfile } from './function-profiles.js';
 
 /**
  * Sources of a fill, the most trusted first:
@@ -52,13 +55,14 @@ export function fillOfTimes(times: readonly AtShare[], source: 'sample' | 'runs'
  */
 export function fillOfLaunches(rates: readonly AtShare[]): Fill | undefined {
   const [whole, ...smaller] = fallingFromWhole(rates);
-  if (whole === undefined || smaller.length === 0 || !(whole.value > 0)) return undefined;
+  const smallest = smaller.at(-1);
+  if (whole === undefined || smallest === undefined || !(whole.value > 0)) return undefined;
   const partOf = ({ value }: AtShare): number => value / whole.value;
-  const held = smaller.findIndex((one) => partOf(one) < 1 - tolerance);
-  if (held < 0) return { part: smaller.at(-1)!.share / 100, source: 'launches' };
-  const bound = (held === 0 ? whole : smaller[held - 1]!).share / 100;
-  const share = smaller[held]!.share / 100;
-  return { part: Math.min(bound, share / partOf(smaller[held]!)), source: 'launches' };
+  const at = smaller.findIndex((one) => partOf(one) < 1 - tolerance);
+  const held = smaller[at];
+  if (held === undefined) return { part: smallest.share / 100, source: 'launches' };
+  const bound = (smaller[at - 1] ?? whole).share / 100;
+  return { part: Math.min(bound, held.share / 100 / partOf(held)), source: 'launches' };
 }
 
 /**
@@ -91,4 +95,93 @@ export function betterFill(known: Fill | undefined, found: Fill | undefined): Fi
 function fallingFromWhole(points: readonly AtShare[]): AtShare[] {
   const falling = points.toSorted((one, other) => other.share - one.share);
   return falling[0]?.share === 100 ? falling : [];
+}
+
+/** Least runs and total run time, ms, and least looks at launches before a share has a median. Record clocks tick in ms. */
+const [leastRuns, leastTotalMs, leastLooks] = [3, 150, 3];
+
+/** The fill by times of runs alone at several shares, or undefined if these do not determine it. */
+export function fillByRuns(profile: FunctionProfile): Fill | undefined {
+  return greatest(profile, timesOf, (times) => fillOfTimes(times, 'runs'));
+}
+
+/** The fill by launch rates alone at several shares, or undefined if these do not determine it. */
+export function fillByLaunches(profile: FunctionProfile): Fill | undefined {
+  return greatest(profile, ratesOf, fillOfLaunches);
+}
+
+/** Keeps a figure among the last ones of its share. */
+export function keepAt(figures: FiguresAtShare[], share: number, value: number): void {
+  const known = figures.find((one) => one.share === share);
+  if (known !== undefined) keep(known.values, value);
+  else if (figures.length < shareClasses.length) figures.push({ share, values: [value] });
+}
+
+/** The fill that a profile has, or undefined. */
+export function fillOf({
+  features,
+  fillSource: source,
+}: Pick<FunctionProfile, 'features' | 'fillSource'>): Fill | undefined {
+  const part = features?.smUtil;
+  return part === undefined || source === undefined ? undefined : { part, source };
+}
+
+/** Replaces a profile's fill by a better one; returns whether the profile changed. */
+export function takeFill(profile: FunctionProfile, found: Fill | undefined): boolean {
+  const before = fillOf(profile);
+  const better = betterFill(before, found);
+  if (better === undefined || (better.part === before?.part && better.source === before.source)) return false;
+  profile.fillSource = better.source;
+  takeFigure(profile, 'smUtil', better.part);
+  return true;
+}
+
+/** Sets a figure; returns whether it changed. Replaces the features object, since predictions are cached by it. */
+export function takeFigure(profile: FunctionProfile, name: string, value: number | undefined): boolean {
+  if (value === undefined || profile.features?.[name] === value) return false;
+  profile.features = { ...profile.features, [name]: value };
+  return true;
+}
+
+/** The greatest fill of any size of batch. */
+function greatest(
+  { batches }: FunctionProfile,
+  figuresOf: (batch: BatchProfile) => AtShare[],
+  of: (figures: AtShare[]) => Fill | undefined,
+): Fill | undefined {
+  const fills = batches.flatMap((one) => of(figuresOf(one)) ?? []);
+  return fills.toSorted((one, other) => other.part - one.part)[0];
+}
+
+const timesOf = ({ timesAlone = [] }: BatchProfile): AtShare[] =>
+  mediansOf(timesAlone.filter(({ values }) => values.length >= leastRuns && totalOf(values) >= leastTotalMs));
+
+const ratesOf = ({ launchRates = [] }: BatchProfile): AtShare[] =>
+  mediansOf(launchRates.filter(({ values }) => values.length >= leastLooks));
+
+const totalOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
+
+const mediansOf = (figures: readonly FiguresAtShare[]): AtShare[] =>
+  figures.flatMap(({ share, values }) => {
+    const value = median(values);
+    return value === undefined ? [] : [{ share, value }];
+  });
+
+/** Runs of each size of batch that count. */
+const keptRuns = 16;
+
+/** Adds what was seen last; what was seen before the last 16 goes. */
+export function keep<Value>(values: Value[], value: Value): void {
+  values.push(value);
+  if (values.length > keptRuns) values.shift();
+}
+
+/** The last 16 values of those that an earlier process kept, followed by those of this one. */
+export function keptOfBoth<Value>(earlier: readonly Value[], since: readonly Value[]): Value[] {
+  return [...earlier, ...since].slice(-keptRuns);
+}
+
+/** The greater one of two in the middle; undefined of nothing. */
+export function median(values: readonly number[]): number | undefined {
+  return values.toSorted((one, other) => one - other)[values.length >> 1];
 }

@@ -62,7 +62,7 @@ describe('time alone', () => {
 describe('a new version', () => {
   const second = { ...task, version: '0.0.2', arrivedAt: 20 };
 
-  test('begins anew, and that is told', () => {
+  test('starts empty, and that is told', () => {
     profiles.of(task);
     ran(100);
     expect(profiles.of(second)).toEqual({});
@@ -188,7 +188,7 @@ describe('what a function fills', () => {
 describe('what is kept', () => {
   const stored = (): FunctionProfile[] => profiles.all().map((one) => readProfile(JSON.parse(JSON.stringify(one))));
 
-  test('is the same in the next life', () => {
+  test('is the same after a restart', () => {
     profiles.of(task);
     profiles.seen('/guest/a', gpu, { fill: { part: 0.5, source: 'gpm' }, dramUtil: 0.1 });
     for (let one = 0; one < 3; one += 1) ran(100, { shareClass: 100 });

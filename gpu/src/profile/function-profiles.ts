@@ -1,11 +1,9 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { Task } from '../view/view.js';
-import type { FeatureRecord } from '../view/feature-record.js';
-import { fillOfTimes } from './fill.js';
+import type { FeatureRecord } from '../predict/slowdown-predictor.js';
+import { fillOfTimes, keep, median, fillByLaunches, fillByRuns, keepAt, takeFigure, takeFill } from './fill.js';
 import type { AtShare, Fill, FillSource } from './fill.js';
-import { keep, median } from './kept-runs.js';
-import { mergedProfile } from './merge-profiles.js';
-import { fillByLaunches, fillByRuns, keepAt, takeFigure, takeFill } from './profile-fill.js';
+import { mergedProfile } from './profile-codec.js';
 
 /** What was seen of a function with one size of batch. Times in ms. */
 export interface BatchProfile {
@@ -41,7 +39,7 @@ export interface FunctionProfile {
   function: string;
   gpuType: string;
   mode: DeviceMode;
-  /** That it was seen in; another one begins anew. Empty: only its processes were seen. */
+  /** That it was seen in; another version starts an empty profile. Empty: only its processes were seen. */
   version: string;
   batches: BatchProfile[];
   /** Measured figures: `smUtil`, its fill, and `dramUtil`, the greatest memory activity seen. */
@@ -61,7 +59,7 @@ export interface ProfiledRun {
   /** What its neighbours and its share are predicted to have cost. */
   slowdown: number;
   isWarm: boolean;
-  /** Whether nobody was beside it. */
+  /** Whether it ran alone on its GPU. */
   isAlone: boolean;
   /** Class of its process, percent of the SMs; absent if the run was held to less than its class. */
   shareClass?: number;
@@ -105,7 +103,7 @@ export class FunctionProfiles {
 
   /**
    * What is known of a task's function; where it is on several kinds of GPU, of the one with the most runs. A version
-   * that arrives later than all requests for another one takes its place, and what is known begins anew.
+   * that arrives later than all requests for another one takes its place, and the profile starts empty.
    */
   of({
     function: name,
@@ -218,7 +216,7 @@ export class FunctionProfiles {
     this.insert(profile);
   }
 
-  /** Takes a profile of an earlier life of which more has been learned since. */
+  /** Merges a stored profile of an earlier process with measurements since. */
   merge(earlier: FunctionProfile): void {
     const kind = kindOf({ type: earlier.gpuType, mode: earlier.mode });
     const since = this.byFunction.get(earlier.function)?.get(kind);
@@ -282,7 +280,11 @@ export class FunctionProfiles {
     // Its processes were seen before a request was.
     const { features, fillSource } = known?.version === '' ? known : {};
     const fresh = {
-      ...{ function: name, gpuType, mode, version, batches: [] },
+      function: name,
+      gpuType,
+      mode,
+      version,
+      batches: [],
       ...(features !== undefined && { features }),
       ...(fillSource !== undefined && { fillSource }),
     };

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { BatchProfile, FunctionProfile } from './function-profiles.js';
-import { mergedProfile } from './merge-profiles.js';
+import { mergedProfile } from './profile-codec.js';
 
 const batch = (size: number, soloMs: number[], isAlone = true, startMs: number[] = []): BatchProfile => ({
   ...{ batch: size, soloMs, isAlone, startMs },
@@ -10,7 +10,7 @@ const profile = (version: string, batches: BatchProfile[], smUtil?: number): Fun
   ...(smUtil !== undefined && { features: { smUtil }, fillSource: 'gpm' }),
 });
 
-test('runs of both lives count, the last 16, and each size of batch that either has seen', () => {
+test('runs of both profiles count, the last 16, and each size of batch that either has seen', () => {
   const earlier = profile('1', [batch(1, Array<number>(16).fill(10), true, [5]), batch(2, [20])], 0.3);
   const since = profile('1', [batch(1, [12], true, [6]), batch(4, [40])], 0.2);
   expect(mergedProfile(earlier, since)).toEqual(
@@ -24,7 +24,7 @@ test('what was measured alone stands, whichever life it is of', () => {
   expect(mergedProfile(beside, alone).batches).toEqual([batch(1, [10], true, [3])]);
 });
 
-test('what was predicted beside what was measured is kept of both lives, whichever time alone stands', () => {
+test('what was predicted beside what was measured is kept of both profiles, whichever time alone stands', () => {
   const compared = [1, 2].map((predicted) => ({ predicted, measured: 1.5 }));
   const [first, second] = compared.map((run) => ({ ...batch(1, [10]), beside: [run] }));
   const both = (one: BatchProfile, other: BatchProfile) => mergedProfile(profile('1', [one]), profile('1', [other]));

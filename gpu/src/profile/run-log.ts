@@ -1,7 +1,9 @@
+// Runs under way on each GPU, and the neighbours that a run had.
 import type { ShareClass } from '@gpuwhisk/common/gpu';
 import type { GpuState, Task } from '../view/view.js';
 import type { ObservedRun } from '../view/decision.js';
-import { jobId } from '../share/quota-key.js';
+import { jobId } from '../share/quota-row.js';
+import type { CoLocated, WorkloadFeatures } from '../predict/slowdown-predictor.js';
 
 /** A run on one GPU, or on several. */
 export interface LoggedRun {
@@ -19,9 +21,9 @@ export interface LoggedRun {
   shareClass?: ShareClass;
   /** It needed neither injection nor a cold start. */
   isWarm: boolean;
-  /** Somebody was there of whom this log does not know. */
-  hasStrangers: boolean;
-  /** It only measures: neither its time nor the company that it is says anything about requests. */
+  /** A process ran on its GPU that this log does not know. */
+  hasUnknownNeighbours: boolean;
+  /** It only measures: neither its time nor its effect on neighbours says anything about requests. */
   isSample?: boolean;
 }
 
@@ -34,10 +36,10 @@ interface Entry {
 
 /** Runs that are under way, beyond what one scheduler sends out. */
 const maxRunning = 10_000;
-/** Functions and shares that are told apart beside one run; of one with more its company is not known. */
+/** Functions and shares that are told apart beside one run; a run with more counts as having unknown neighbours. */
 const maxKinds = 256;
 
-/** Who ran beside whom, and for how long. Its memory is bounded by what runs, however long that takes. */
+/** Which runs overlapped on a GPU, and for how long. Memory is bounded by the number of runs under way. */
 export class RunLog {
   private readonly running = new Map<string, Entry>();
   private readonly byPlace = new Map<string, Set<Entry>>();
@@ -66,12 +68,12 @@ export class RunLog {
     if (entry !== undefined) this.remove(id, entry);
   }
 
-  /** Nobody knows what became of it: it may have been beside those that it was put beside, or not. */
+  /** The end of a run is not known, so that it may or may not have overlapped with its neighbours. */
   lost(id: string): void {
     const entry = this.running.get(id);
     if (entry === undefined) return;
     this.remove(id, entry);
-    for (const { run } of this.neighbours(entry)) run.hasStrangers = true;
+    for (const { run } of this.neighbours(entry)) run.hasUnknownNeighbours = true;
   }
 
   /** Forgets all that runs. */
@@ -86,8 +88,8 @@ export class RunLog {
     if (entry === undefined) return undefined;
     this.remove(id, entry);
     for (const other of this.neighbours(entry)) {
-      if (entry.run.isSample) other.run.hasStrangers = true;
-      if (other.run.isSample) entry.run.hasStrangers = true;
+      if (entry.run.isSample) other.run.hasUnknownNeighbours = true;
+      if (other.run.isSample) entry.run.hasUnknownNeighbours = true;
       const ms = endMs - Math.max(entry.run.startMs, other.run.startMs);
       note(other, entry, ms);
       note(entry, other, ms);
@@ -119,7 +121,52 @@ function note({ run, besideMs }: Entry, { run: { task, share } }: Entry, ms: num
   const known = besideMs.get(kind);
   if (known !== undefined) known.ms += ms;
   else if (besideMs.size < maxKinds) besideMs.set(kind, { task, share, ms });
-  else run.hasStrangers = true;
+  else run.hasUnknownNeighbours = true;
 }
 
 const placesOf = ({ gpu, alsoOn }: LoggedRun): string[] => [gpu.id, ...alsoOn];
+
+/** A neighbour that was there all the time: one run, or one after the other of the same function at the same share. */
+export type Neighbour = Pick<ObservedRun['beside'][number], 'task' | 'share'>;
+
+/** Part of a run in which neighbours may be missing, or others be there, all of them together. */
+const tolerance = 0.1;
+
+/** Those who were beside a run from its beginning to its end; undefined where that changed meanwhile. */
+export function steadyNeighbours({ beside }: Pick<ObservedRun, 'beside'>): Neighbour[] | undefined {
+  const kinds = new Map<string, Neighbour & { parts: number }>();
+  for (const { task, share, part } of beside) {
+    const kind = `${jobId(task)} ${share}`;
+    const known = kinds.get(kind);
+    if (known === undefined) kinds.set(kind, { task, share, parts: part });
+    else known.parts += part;
+  }
+  const company: Neighbour[] = [];
+  let off = 0;
+  for (const { task, share, parts } of kinds.values()) {
+    const count = Math.round(parts);
+    off += Math.abs(parts - count);
+    if (off > tolerance) return undefined;
+    for (let one = 0; one < count; one += 1) company.push({ task, share });
+  }
+  return company;
+}
+
+/**
+ * Those who were beside a run as if each had been there all the time, using as much less of the GPU as it was there for
+ * less: what they used on average. `unseen` stands for functions without a profile.
+ */
+export function averageNeighbours({ beside }: Pick<ObservedRun, 'beside'>, unseen: WorkloadFeatures): CoLocated[] {
+  return beside.flatMap(({ task, share, part }) => {
+    const { smUtil, dramUtil, l2Util } = task.features ?? unseen;
+    // One entry may be of several at once.
+    const count = Math.ceil(part);
+    const use = (smUtil > share ? share / smUtil : 1) * (part / count);
+    const features = {
+      smUtil: smUtil * use,
+      ...(dramUtil !== undefined && { dramUtil: dramUtil * use }),
+      ...(l2Util !== undefined && { l2Util: l2Util * use }),
+    };
+    return Array.from({ length: count }, () => ({ features, share: 1 }));
+  });
+}

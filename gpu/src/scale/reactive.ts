@@ -1,6 +1,6 @@
 import { functionKey } from '../view/occupancy.js';
 import type { FunctionState, InstanceState, View } from '../view/view.js';
-import { idleMs } from './keep-alive.js';
+import { idleMs } from './scale.js';
 import type { Scale } from './scale.js';
 
 /** Settings of `reactive`. */
@@ -39,7 +39,8 @@ export function reactive({ windowS, busy, idleS }: typeof reactiveDefaults): Sca
       const idle = there.filter((one) => idleMs(one, at) >= idleS * 1000);
       const longest = idle.toSorted((one, other) => idleMs(other, at) - idleMs(one, at));
       return longest.slice(0, Math.max(0, surplus)).map(({ id }) => ({
-        ...{ instance: id, reason: `not wanted, and idle for ${idleS} s` },
+        instance: id,
+        reason: `not wanted, and idle for ${idleS} s`,
       }));
     });
     return { launch, retire };

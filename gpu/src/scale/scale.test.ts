@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../policies/make-policy.js';
 import type { PolicyChoice } from '../policies/make-policy.js';
-import { dividedSms, taskOf } from '../policies/testing.js';
+import { dividedSms, taskOf } from '../testing/fixtures.js';
 import { replay } from '../simulate/replay.js';
 import type { ReplayJob, ReplayRun } from '../simulate/replay.js';
 

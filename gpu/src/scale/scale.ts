@@ -1,4 +1,5 @@
-import type { FunctionState, View } from '../view/view.js';
+// The stage `scale`: its interface, and the rules that launch nothing ahead of requests.
+import type { FunctionState, View, InstanceState } from '../view/view.js';
 
 /** Instances that a function should have more of, and those that should go. */
 export interface Scaling {
@@ -8,3 +9,27 @@ export interface Scaling {
 
 /** The stage that says, every second, which instances functions should have. Where a launch goes is another matter. */
 export type Scale = (view: View) => Scaling;
+
+/** Instances come with requests that find none, and go where the invokers remove them. */
+export const noScaling: Scale = () => ({ launch: [], retire: [] });
+
+/** Settings of `keepAlive`. */
+export const keepAliveDefaults = {
+  /** How long an instance may idle, s; OpenWhisk's default for an idle container. */
+  keepAliveS: 600,
+};
+
+/** An instance goes once it has idled for so long, as serverless platforms have it; none is launched ahead. */
+export function keepAlive({ keepAliveS }: typeof keepAliveDefaults): Scale {
+  return ({ at, instances = [] }) => ({
+    launch: [],
+    retire: instances
+      .filter((one) => idleMs(one, at) >= keepAliveS * 1000)
+      .map(({ id }) => ({ instance: id, reason: `it has idled for ${keepAliveS} s` })),
+  });
+}
+
+/** For how long an instance has idled, ms; 0 if it does not. */
+export function idleMs({ state, idleSince }: InstanceState, at: number): number {
+  return state === 'idle' && idleSince !== undefined ? at - idleSince : 0;
+}

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { cheapestAssignment } from './assignment.js';
+import { cheapestAssignment } from './quota-row.js';
 
 function permutations(size: number): number[][] {
   if (size === 0) return [[]];

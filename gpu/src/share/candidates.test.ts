@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { allotments } from './candidates.js';
+import { allotments } from './quota-search.js';
 
 const classes = { shares: shareClasses, maxTotal: 100 };
 const sum = (shares: readonly number[]): number => shares.reduce((total, share) => total + share, 0);

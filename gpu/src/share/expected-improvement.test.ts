@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { expectedImprovement, explorationAt, normalCdf, probabilityAtMost } from './expected-improvement.js';
+import { expectedImprovement, explorationAt, normalCdf, probabilityAtMost } from './gaussian-process.js';
 
 test('improvement where the mean is the best so far is σ/√(2π)', () => {
   expect(expectedImprovement({ mean: 3, variance: 4 }, 3, 0)).toBeCloseTo(2 / Math.sqrt(2 * Math.PI), 6);

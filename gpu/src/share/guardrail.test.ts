@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { CoLocated } from '../predict/slowdown-predictor.js';
-import { guardrail } from './guardrail.js';
+import { guardrail } from './quotas.js';
 
 /** In proportion below the use of SMs; a tenth more for each neighbour's whole GPU. */
 const predictor = {
@@ -40,8 +40,8 @@ test('jobs without a budget have an equal part', () => {
 });
 
 test('a job that was not profiled has an equal part, and its budget is not known to be kept', () => {
-  const stranger = { function: 'b', version: '1', batch: 1, soloMs: 10 };
-  const { shares, unmet } = guardrail([job('a', 0.1), stranger], [20, 20], predictor);
+  const unprofiled = { function: 'b', version: '1', batch: 1, soloMs: 10 };
+  const { shares, unmet } = guardrail([job('a', 0.1), unprofiled], [20, 20], predictor);
   expect(shares).toEqual([0.1, 0.5]);
   expect(unmet).toEqual([1]);
 });

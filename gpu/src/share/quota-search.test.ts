@@ -1,10 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { allotments } from './candidates.js';
+import { allotments, bestOf, classSpace, defaultHyper, maxEvaluations, propose } from './quota-search.js';
 import { fittedHyper, pooledPrior } from './priors.js';
 import type { ShareCurve } from './priors.js';
-import { bestOf, classSpace, defaultHyper, maxEvaluations, propose } from './quota-search.js';
 import type { SearchProblem } from './quota-search.js';
 import type { MeasuredPoint } from './surrogate.js';
 

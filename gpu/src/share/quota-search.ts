@@ -1,12 +1,17 @@
+// The search for the shares of a set by Bayesian optimisation (FaaShare, section VII-B).
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { allotments } from './candidates.js';
-import type { Allotment, ShareSpace } from './candidates.js';
-import { expectedImprovement, explorationAt, probabilityAtMost } from './expected-improvement.js';
-import type { Exploration } from './expected-improvement.js';
-import type { Hyperparameters } from './gaussian-process.js';
+import { randomFraction } from '@gpuwhisk/common/system/random';
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { JobBody, JobRequest } from '@gpuwhisk/common/jobs/jobs';
+import { expectedImprovement, explorationAt, probabilityAtMost } from './gaussian-process.js';
+import type { Exploration, Hyperparameters, Prior } from './gaussian-process.js';
 import { surrogateOf } from './surrogate.js';
 import type { MeasuredPoint, SearchJob, Surrogate } from './surrogate.js';
+import { ordered } from './quota-row.js';
+import type { QuotaTable } from './quota-table.js';
+import type { QuotaJob } from './quotas.js';
 
 /** The shares of a set are to be found that make the weighted sum of its slowdowns least, within all budgets. */
 export interface SearchProblem {
@@ -18,7 +23,7 @@ export interface SearchProblem {
 }
 
 /** The shares to measure next, and why these. */
-export interface Proposal {
+interface Proposal {
   shares: Allotment;
   /** Of the objective, expected. */
   improvement: number;
@@ -120,7 +125,7 @@ export function bestOf(
   for (const point of points) {
     const { shares, slowdowns } = point;
     if (surrogate.doubted.has(point)) continue;
-    if (jobs.some(({ maxSlowdown }, at) => slowdowns[at]! > maxSlowdown)) continue;
+    if (slowdowns.some((slowdown, at) => slowdown > (jobs[at]?.maxSlowdown ?? Infinity))) continue;
     const objective = surrogate.objective(shares).mean;
     if (best === undefined || objective < best.objective) best = { shares, objective };
   }
@@ -139,4 +144,147 @@ function feasibility(jobs: readonly SearchJob[], surrogate: Surrogate, shares: A
 
 function rootMeanSquare(variances: readonly number[]): number {
   return Math.sqrt(variances.reduce((sum, variance) => sum + variance, 0) / variances.length);
+}
+
+/** What a choice of shares is made from. Shares in percent. */
+interface ShareSpace {
+  /** That a job may have, rising. */
+  shares: readonly number[];
+  /**
+   * That all jobs may have together, Infinity: as much as they like, since MPS shares are bounds and no parts; where the
+   * smallest share of each is more than that, that much.
+   */
+  maxTotal: number;
+}
+
+/** The shares of `jobs` jobs, one after the other. */
+export type Allotment = readonly number[];
+
+/**
+ * All ways to give `jobs` jobs a share each, in a fixed order; of more than `limit`, so many drawn evenly, some of them
+ * perhaps twice. Throws RangeError for no job or no share.
+ */
+export function allotments(space: ShareSpace, jobs: number, limit: number, random: Random): Allotment[] {
+  const smallest = space.shares[0];
+  if (smallest === undefined || jobs < 1) throw new RangeError('there is nothing to share');
+  const total = Math.min(Math.max(space.maxTotal, jobs * smallest), jobs * Math.max(...space.shares));
+  const counts = new Map<number, number>();
+  /** In how many ways so many jobs can share `left`. */
+  const ways = (count: number, left: number): number => {
+    if (count === 0) return 1;
+    const key = count * 1e6 + left;
+    const known = counts.get(key);
+    if (known !== undefined) return known;
+    let sum = 0;
+    for (const share of space.shares) if (share <= left) sum += ways(count - 1, left - share);
+    counts.set(key, sum);
+    return sum;
+  };
+  if (ways(jobs, total) > limit) {
+    return Array.from({ length: limit }, () => draw(space.shares, jobs, total, ways, random));
+  }
+  let partial: { shares: number[]; left: number }[] = [{ shares: [], left: total }];
+  for (let job = 1; job <= jobs; job += 1) {
+    partial = partial.flatMap(({ shares, left }) =>
+      space.shares
+        .filter((share) => ways(jobs - job, left - share) > 0 && share <= left)
+        .map((share) => ({ shares: [...shares, share], left: left - share })),
+    );
+  }
+  return partial.map(({ shares }) => shares);
+}
+
+function draw(
+  shares: readonly number[],
+  jobs: number,
+  total: number,
+  ways: (count: number, left: number) => number,
+  random: Random,
+): Allotment {
+  const drawn: number[] = [];
+  let left = total;
+  for (let rest = jobs - 1; rest >= 0; rest -= 1) {
+    let at = randomFraction(random) * ways(rest + 1, left);
+    const possible = shares.filter((share) => share <= left && ways(rest, left - share) > 0);
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- one share at least can be drawn as long as there are ways
+    const share = possible.find((one) => (at -= ways(rest, left - one)) < 0) ?? possible.at(-1)!;
+    drawn.push(share);
+    left -= share;
+  }
+  return drawn;
+}
+
+/** The kind of job that looks for the shares of a set (FaaShare's online phase, section VII-B). */
+export const quotaSearchKind = 'quota-search';
+
+/** A set whose shares are to be found. */
+export interface QuotaSearchRequest {
+  gpuType: string;
+  mode: DeviceMode;
+  set: readonly QuotaJob[];
+  /** By job, what its budget allows; Infinity where it has none. */
+  maxSlowdowns: readonly number[];
+  /** Of the GPU or instance that it is to be measured on, while nothing else is there. */
+  gpu: string;
+}
+
+/** What a search is made with. */
+export interface QuotaSearchNeeds {
+  table: QuotaTable;
+  priorOf(job: QuotaJob, gpuType: string, mode: DeviceMode): Prior;
+  hyperOf(gpuType: string, mode: DeviceMode): Hyperparameters;
+  /** The driver of a GPU: its major version. */
+  driverMajorOf(gpu: string): number;
+  /** Runs the set's samples together on the GPU and gives each job's slowdown. Rejects when `signal` is aborted. */
+  measure(set: readonly QuotaJob[], shares: Allotment, gpu: string, signal: AbortSignal): Promise<readonly number[]>;
+  /** Resolves once what the table was given is stored, or that has failed: a measurement takes long. */
+  saved(): Promise<void>;
+  random: Random;
+  /** Default: the share classes, 100 % in all. */
+  space?: ShareSpace;
+}
+
+/** The job for a search; of one set on one kind of GPU there is one at a time. */
+export function quotaSearchJob(request: QuotaSearchRequest): JobRequest {
+  const { gpuType, mode, set, maxSlowdowns, gpu } = request;
+  const bounds = maxSlowdowns.map((bound) => (bound === Infinity ? null : bound));
+  const { key } = ordered(set, gpuType, mode, maxSlowdowns);
+  const payload = { gpuType, mode, set, maxSlowdowns: bounds, gpu } as unknown as JsonValue;
+  return { kind: quotaSearchKind, key, payload, resource: `gpu/${gpu}` };
+}
+
+/**
+ * Measures what promises most, one allotment after the other, and keeps each in the table, so that a search that is cut
+ * short goes on from there. A measurement that the table refuses fails the attempt.
+ */
+export function quotaSearchBody(needs: QuotaSearchNeeds): JobBody {
+  return async (payload, { signal }) => {
+    const { gpuType, mode, set, maxSlowdowns, gpu } = requestOf(payload);
+    const problem = {
+      jobs: set.map((job, at) => ({
+        prior: needs.priorOf(job, gpuType, mode),
+        weight: 1,
+        maxSlowdown: maxSlowdowns[at] ?? Infinity,
+        ...(job.features !== undefined && { features: job.features }),
+      })),
+      space: needs.space ?? classSpace,
+      hyper: needs.hyperOf(gpuType, mode),
+    };
+    for (let evaluations = 0; ; evaluations += 1) {
+      const points = needs.table.pointsOf(set, gpuType, mode);
+      const proposal = propose(problem, points, evaluations, needs.random);
+      if (proposal === undefined) break;
+      const slowdowns = await needs.measure(set, proposal.shares, gpu, signal);
+      const point = { shares: proposal.shares, slowdowns };
+      const refused = needs.table.record(set, gpuType, mode, point, needs.driverMajorOf(gpu));
+      if (refused !== undefined) throw new Error(`the measurement was refused: ${refused}`);
+      await needs.saved();
+    }
+    needs.table.markSearched(set, gpuType, mode);
+  };
+}
+
+function requestOf(payload: JsonValue): QuotaSearchRequest {
+  const request = payload as unknown as QuotaSearchRequest & { maxSlowdowns: (number | null)[] };
+  return { ...request, maxSlowdowns: request.maxSlowdowns.map((bound) => bound ?? Infinity) };
 }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { QuotaTable } from './quota-table.js';
-import { QuotaRowError, readQuotaRow } from './quota-row-codec.js';
+import { QuotaRowError, readQuotaRow } from './quota-row.js';
 import { gpuTypeOf } from './quotas.js';
 import type { QuotaJob } from './quotas.js';
 
@@ -188,7 +188,7 @@ describe('a row expires', () => {
     expect(record([a, b], [70, 30], [1.2, 1.5], 570)).toBeUndefined();
   });
 
-  test('with the version of any of its functions, and stands for nobody any more', () => {
+  test('with the version of any of its functions, and stands for no set any more', () => {
     record([a, b], [70, 30], [1.2, 1.5]);
     table.sawVersion('/guest/b', '0.0.1');
     expect(table.rows()).toHaveLength(1);
@@ -250,7 +250,7 @@ test('every change is told, with the key by which a row can be forgotten', () =>
   ]);
 });
 
-describe('a share that somebody keeps', () => {
+describe('a fixed share', () => {
   const keep = (set: QuotaJob[], fixed: (number | undefined)[], budgets = none) =>
     table.shareFor(set, type, 'mps', budgets, fixed);
 

@@ -1,9 +1,8 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- arrays have an element for each job of a set; places and matches are its indices */
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
-import { guardrail } from './guardrail.js';
-import { NearestRows } from './nearest-row.js';
-import { ordered, placeKey, rowKey } from './quota-key.js';
-import { addMeasurement, bestWithin } from './quota-row.js';
+import { guardrail } from './quotas.js';
+import { NearestRows, ordered, placeKey, rowKey, addMeasurement, bestWithin } from './quota-row.js';
 import type { QuotaRow, RowPoint } from './quota-row.js';
 import type { FixedShares, QuotaChoice, QuotaJob, Quotas } from './quotas.js';
 import type { MeasuredPoint } from './surrogate.js';
@@ -174,7 +173,7 @@ export class QuotaTable implements Quotas {
     this.insert(key, row);
   }
 
-  /** Takes a row of an earlier life; what has been measured of its set since stays. */
+  /** Restores a stored row; measurements of its set since then stay. */
   merge(row: QuotaRow): void {
     const key = rowKey(row);
     const since = this.byKey.get(key)?.row;

@@ -2,11 +2,17 @@ import { beforeEach, expect, test } from '@jest/globals';
 import type { JobAttempt } from '@gpuwhisk/common/jobs/jobs';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { vaguePrior } from './priors.js';
-import { classSpace, defaultHyper, maxEvaluations } from './quota-search.js';
+import {
+  classSpace,
+  defaultHyper,
+  maxEvaluations,
+  quotaSearchBody,
+  quotaSearchJob,
+  quotaSearchKind,
+} from './quota-search.js';
 import { QuotaTable } from './quota-table.js';
 import type { QuotaJob } from './quotas.js';
-import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from './search-job.js';
-import type { QuotaSearchNeeds } from './search-job.js';
+import type { QuotaSearchNeeds } from './quota-search.js';
 
 const set: QuotaJob[] = ['a', 'b', 'c'].map((name) => ({ function: name, version: '1', batch: 2, soloMs: 10 }));
 const request = { gpuType: 'v100', mode: 'mps' as const, set, maxSlowdowns: [Infinity, Infinity, 2], gpu: 'GPU-1' };

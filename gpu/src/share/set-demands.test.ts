@@ -1,8 +1,7 @@
 import { expect, test } from '@jest/globals';
-import { SetDemands } from './set-demands.js';
+import { SetDemands, WantedSetError, decodeWantedSet, encodeWantedSet } from './set-demands.js';
 import type { WantedSet } from './set-demands.js';
 import type { QuotaJob } from './quotas.js';
-import { WantedSetError, decodeWantedSet, encodeWantedSet } from './wanted-set-codec.js';
 
 const job = (name: string, soloMs?: number): QuotaJob => ({
   ...{ function: name, version: '1', batch: 1, ...(soloMs !== undefined && { soloMs }) },
@@ -25,7 +24,7 @@ test('sets are counted in whatever order they are named, by kind of GPU; the one
   expect(demands.list().map(({ asked }) => asked)).toEqual([1, 0]);
 });
 
-test('what the next life is to remember is told: sets formed twice, their counts, and what was searched for', () => {
+test('tells what is to be stored: sets formed twice, their counts, and what was searched for', () => {
   const told = new Map<string, string>();
   const tell = (key: string, wanted: WantedSet | undefined): void => {
     if (wanted === undefined) told.delete(key);

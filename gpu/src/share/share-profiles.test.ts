@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { defaultHyper } from './quota-search.js';
 import type { QuotaJob } from './quotas.js';
-import { ShareProfiles } from './share-profiles.js';
+import { ShareProfiles } from './priors.js';
 
 const job = (name: string): QuotaJob => ({ function: name, version: '1', batch: 1 });
 const at = (share: number): Float64Array => Float64Array.of(Math.log(share), 0, 0, 0);

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { isTelling, steadyRuns, typicalMs } from './steady-runs.js';
-import type { RunInterval } from './steady-runs.js';
+import { isTelling, steadyRuns, typicalMs } from './set-observations.js';
+import type { RunInterval } from './set-observations.js';
 
 /** Runs one after the other from `fromMs` on, with gaps. */
 const inRow = (fromMs: number, count: number, tookMs: number, gapMs = 0): RunInterval[] =>
@@ -12,7 +12,7 @@ const inRow = (fromMs: number, count: number, tookMs: number, gapMs = 0): RunInt
 test('runs count that had all others beside them, gaps between theirs aside', () => {
   const [long, short] = [inRow(0, 3, 1000), inRow(500, 20, 95, 5)];
   const steady = steadyRuns([long, short]);
-  // The first had nobody for half of its time.
+  // The first was alone for half of its time.
   expect(steady[0]).toEqual(long.slice(1, 2));
   expect(steady[1]).toEqual(short);
 });

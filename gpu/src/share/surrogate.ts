@@ -1,9 +1,10 @@
+// The surrogate of a set's slowdowns: a Gaussian process for each job, without outliers.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- arrays have an element for each job of a set, or for each measured point */
 import { faashareFeatures } from '../predict/slowdown-predictor.js';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
-import type { Allotment } from './candidates.js';
+import type { Allotment } from './quota-search.js';
 import { posteriorOf } from './gaussian-process.js';
-import { withoutOutliers } from './outliers.js';
-import type { Hyperparameters, Normal, Posterior, Prior } from './gaussian-process.js';
+import type { Hyperparameters, Normal, Posterior, Prior, Samples } from './gaussian-process.js';
 
 /** A job as the search sees it. */
 export interface SearchJob {
@@ -33,8 +34,8 @@ const nothing: WorkloadFeatures = { smUtil: 0, dramUtil: 0, l2Util: 0 };
 export function inputOf(jobs: readonly Pick<SearchJob, 'features'>[], shares: Allotment, at: number): Float64Array {
   const coLocated = jobs.map(({ features = nothing }, job) => ({ features, share: shares[job]! / 100 }));
   const others = coLocated.filter((_, job) => job !== at);
-  const [, , , othersSm, othersDram, othersL2] = faashareFeatures(coLocated[at]!, others);
-  return Float64Array.of(Math.log(shares[at]! / 100), othersSm!, othersDram!, othersL2!);
+  const ofOthers = faashareFeatures(coLocated[at]!, others).subarray(3, 6);
+  return Float64Array.of(Math.log(shares[at]! / 100), ...ofOthers);
 }
 
 /** What is believed of a set's slowdowns. */
@@ -104,4 +105,36 @@ function exponential({ mean, variance }: Normal): Normal {
   const bounded = Math.min(variance, 4);
   const expected = Math.exp(Math.min(mean + bounded / 2, 20));
   return { mean: expected, variance: expected * expected * Math.expm1(bounded) };
+}
+
+/** A value further than so many deviations from what all others let one expect is none of the function's. */
+const maxDeviations = 4;
+
+/** Nor is one contradicted that differs by less than a factor of two: real curves have steps. Values are logarithms. */
+const leastDifference = Math.log(2);
+
+/**
+ * `samples` without those that contradict the rest: the worst goes first, since it makes its neighbours look bad too;
+ * a third of them at most. One that is alone is held against the prior.
+ */
+function withoutOutliers(prior: Prior, hyper: Hyperparameters, samples: Samples): Samples {
+  let rest = samples;
+  for (let removed = 0; removed < Math.ceil(samples.inputs.length / 3); removed += 1) {
+    const deviations = rest.inputs.map((_, at) => contradiction(prior, hyper, rest, at));
+    const worst = deviations.indexOf(Math.max(...deviations));
+    if (worst < 0 || deviations[worst]! <= maxDeviations) break;
+    rest = without(rest, worst);
+  }
+  return rest;
+}
+
+/** By how many deviations of its prediction from the others a value lies off. */
+function contradiction(prior: Prior, hyper: Hyperparameters, samples: Samples, at: number): number {
+  const { mean, variance } = posteriorOf(prior, hyper, without(samples, at))(samples.inputs[at]!);
+  const difference = Math.abs(samples.values[at]! - mean);
+  return difference < leastDifference ? 0 : difference / Math.hypot(Math.sqrt(variance), hyper.noise);
+}
+
+function without({ inputs, values }: Samples, at: number): Samples {
+  return { inputs: inputs.toSpliced(at, 1), values: values.toSpliced(at, 1) };
 }

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Policy } from '../policies/policy.js';
 import type { Task } from '../view/view.js';
-import { instanceOf, startAmong } from './kept-instances.js';
+import { instanceOf, startAmong } from './simulated-gpu.js';
 import { alike, replay, type ReplayJob } from './replay.js';
 
 const task: Task = {

@@ -1,18 +1,12 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import type { Policy } from '../policies/policy.js';
-import type { Action } from '../view/action.js';
+import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
-import type { Start } from '../view/decision.js';
 import { FunctionLog } from '../view/function-log.js';
-import type { SchedulingEvent, Task, View } from '../view/view.js';
-import { actionTimes } from './action-times.js';
-import type { ActionTimes } from './action-times.js';
-import type { KeptInstances } from './kept-instances.js';
-import { SimulatedActuator } from './simulated-actuator.js';
-import type { EndedRun } from './simulated-actuator.js';
-import type { SimulatedPlace } from './simulated-gpu.js';
-import { newTotals, type FinishedJob, type RunTotals } from './run-totals.js';
-import type { GpuTruth } from './truth.js';
+import type { SchedulingEvent, Task, View, GpuState } from '../view/view.js';
+import { actionTimes, SimulatedActuator } from './simulated-actuator.js';
+import type { ActionTimes, EndedRun } from './simulated-actuator.js';
+import type { KeptInstances, SimulatedPlace } from './simulated-gpu.js';
 
 /** A job of a replay: what policies see of it, and what it really is. */
 export interface ReplayJob {
@@ -28,7 +22,7 @@ export interface ReplayJob {
 }
 
 /** The GPUs of a replay. */
-export interface SimulatedCluster {
+interface SimulatedCluster {
   places: readonly SimulatedPlace[];
   /** Start of a task in an instance that is there, ms; absent: every task starts a new one, at the share that was decided. */
   warmMs?: number;
@@ -80,7 +74,7 @@ const shortestWakeMs = 1;
 const mostDecisions = 10_000;
 
 /**
- * Feeds `jobs` to `policy` and runs what it starts on GPUs that behave as `truth` says. Progress is reckoned anew at
+ * Feeds `jobs` to `policy` and runs what it starts on GPUs that behave as `truth` says. Progress is computed again at
  * every event: an arrival, the end of a start or of a run, the passing of a deadline. All jobs that arrive at one instant
  * are told with one event. `nowMs` is a clock to time decisions by. Throws Error where a decision cannot be carried out, or
  * leaves jobs waiting for ever.
@@ -96,7 +90,10 @@ export function replay(
   const { warmMs } = cluster;
   const functions = new FunctionLog<ReplayJob>();
   const actuator = new SimulatedActuator({
-    ...{ places: cluster.places, keepsInstances: warmMs !== undefined, truth, times: cluster.times ?? actionTimes },
+    places: cluster.places,
+    keepsInstances: warmMs !== undefined,
+    truth,
+    times: cluster.times ?? actionTimes,
     known: (work) => functions.of(work)?.last,
     ...(cluster.more && { more: cluster.more }),
   });
@@ -183,13 +180,16 @@ export function replay(
   function viewNow(): View {
     const { now, open } = actuator;
     return {
-      ...{ at: now, gpus: open, waiting: [...waiting.values()].map(({ task }) => task) },
+      at: now,
+      gpus: open,
+      waiting: [...waiting.values()].map(({ task }) => task),
       get instances() {
         return actuator.instances;
       },
       get functions() {
         return Array.from(functions.all(), ({ last, counts, runMs }) => ({
-          ...{ task: last.task, arrivals: counts },
+          task: last.task,
+          arrivals: counts,
           ...(runMs !== undefined && { runMs }),
         }));
       },
@@ -219,7 +219,7 @@ export function replay(
       const refused = actuator.begin(action);
       run.actions.push({ at: actuator.now, action, ...(refused !== undefined && { refused }) });
     }
-    // Whoever's deadline has passed waits on as best effort, whatever the policy says of it.
+    // A task whose deadline has passed goes on as best effort, whatever the policy says of it.
     if (event.kind === 'timeout') demote(event.task);
   }
 
@@ -249,4 +249,53 @@ export function replay(
 export function normal(random: Random): number {
   const radius = Math.sqrt(-2 * Math.log(1 - randomFraction(random)));
   return radius * Math.cos(2 * Math.PI * randomFraction(random));
+}
+
+/** A workload that computes on a GPU, by name, with its MPS share. */
+export interface TruthClient {
+  workload: string;
+  share: number;
+}
+
+/** What tells one kind of GPU from another. */
+export type GpuKind = Pick<GpuState, 'type' | 'mode'>;
+
+/** What really happens on a GPU. Policies never see it. */
+export interface GpuTruth {
+  /** Time of each client beside the others over its time alone at the full share, without noise. */
+  slowdowns(clients: readonly TruthClient[], gpu?: GpuKind): Float64Array;
+  /** Part of the GPU's SMs that they use, 0 to 1. */
+  used(clients: readonly TruthClient[]): number;
+  /** Standard deviation of the logarithm of a run's time. */
+  noise: number;
+}
+
+/** A job that has run. Times in ms of the replay. */
+export interface FinishedJob {
+  job: ReplayJob;
+  startedAt: number;
+  finishedAt: number;
+  gpu: string;
+}
+
+/** Sums over the whole of a replay. */
+export interface RunTotals {
+  elapsedMs: number;
+  /** GPUs times elapsed time. */
+  gpuMs: number;
+  /** The part of it in which a GPU held a job. */
+  occupiedMs: number;
+  /** GPU time weighted by the part of the SMs in use. */
+  usedMs: number;
+  /** Solo time that was worked off. */
+  progressMs: number;
+  /** Free memory over time, while jobs wait. */
+  freeMiBMs: number;
+  /** The part of it on GPUs where no waiting job fits. */
+  strandedMiBMs: number;
+}
+
+/** Nothing has run. */
+export function newTotals(): RunTotals {
+  return { elapsedMs: 0, gpuMs: 0, occupiedMs: 0, usedMs: 0, progressMs: 0, freeMiBMs: 0, strandedMiBMs: 0 };
 }

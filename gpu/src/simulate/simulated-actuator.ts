@@ -1,19 +1,14 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import { geometriesOf, placedSlots, profilesOf, sliceChanges } from '../geometry/mig-profiles.js';
-import type { Action, Actuator } from '../view/action.js';
-import type { Start } from '../view/decision.js';
+import type { Action, Actuator, Start } from '../view/decision.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { DeviceState, InstanceState, NodeState, Task } from '../view/view.js';
-import type { ActionTimes } from './action-times.js';
-import { instanceOf, startAmong } from './kept-instances.js';
-import type { ReplayJob } from './replay.js';
-import type { RunTotals } from './run-totals.js';
-import { advance, heldMiB, instancesOn, rateAll, simulatedGpu } from './simulated-gpu.js';
+import { instanceOf, startAmong, advance, heldMiB, instancesOn, rateAll, simulatedGpu } from './simulated-gpu.js';
+import type { ReplayJob, RunTotals, GpuTruth } from './replay.js';
 import type { Loading, Run, SimulatedGpu, SimulatedInstance, SimulatedPlace } from './simulated-gpu.js';
-import type { GpuTruth } from './truth.js';
 
 /** What a SimulatedActuator is made with. */
-export interface SimulatedParts {
+interface SimulatedParts {
   places: readonly SimulatedPlace[];
   /** Instances stay after their runs. */
   keepsInstances: boolean;
@@ -77,7 +72,11 @@ export class SimulatedActuator implements Actuator {
       const mode = there[0]?.mode ?? place.mode;
       const { node, type } = place;
       return {
-        ...{ id, node, type, mode, geometries: geometriesOf(type) },
+        id,
+        node,
+        type,
+        mode,
+        geometries: geometriesOf(type),
         places: there.map(({ id: one, profile }) => ({ id: one, ...(profile && { profile }) })),
       };
     });
@@ -105,10 +104,19 @@ export class SimulatedActuator implements Actuator {
     const moved = this.moved.get(instance);
     const limit = Math.min(given, moved?.limit ?? given);
     const run: Run = {
-      ...{ job, task: job.task, instance, class: given, share: limit },
+      job,
+      task: job.task,
+      instance,
+      class: given,
+      share: limit,
       request: Math.min(moved?.request ?? request, limit),
-      ...{ startedAt: this.now, startMs, startLeftMs: startMs, leftMs, slowdown: 1 },
-      ...{ besideMs: new Map(), isLast: false },
+      startedAt: this.now,
+      startMs,
+      startLeftMs: startMs,
+      leftMs,
+      slowdown: 1,
+      besideMs: new Map(),
+      isLast: false,
     };
     gpu.runs = [...gpu.runs, run];
     rateAll(gpu, this.parts.truth);
@@ -194,8 +202,13 @@ export class SimulatedActuator implements Actuator {
     if (gpu.mode === 'exclusive' && gpu.running.length > 0) return 'it is not free';
     const { memoryMiB } = task;
     const one: Loading = {
-      ...{ id: this.newId(), function: action, namespace, memoryMiB, share: classAtOrAbove(share) / 100 },
-      ...{ task, startedAt: this.now },
+      id: this.newId(),
+      function: action,
+      namespace,
+      memoryMiB,
+      share: classAtOrAbove(share) / 100,
+      task,
+      startedAt: this.now,
     };
     gpu.loading = [...gpu.loading, one];
     this.later(startMs, () => {
@@ -285,12 +298,13 @@ export class SimulatedActuator implements Actuator {
   /** Cuts the devices and lets the nodes go whose last run is over. */
   private clear(): void {
     const isEmpty = (gpus: readonly SimulatedGpu[]): boolean => gpus.every(({ running }) => running.length === 0);
-    for (const [device, { wanted }] of this.devices) {
+    for (const [device, known] of this.devices) {
+      const { wanted } = known;
       if (wanted === undefined) continue;
       const there = this.gpus.filter((gpu) => gpu.device === device);
       const { remove } = sliceChanges(slicesOf(there), wanted);
       if (!isEmpty(there.filter(({ id, profile }) => profile === undefined || remove.includes(id)))) continue;
-      delete this.devices.get(device)!.wanted;
+      delete known.wanted;
       this.later(this.parts.times.cutMs, () => this.replace(device, wanted));
     }
     for (const node of this.leaving) {
@@ -312,6 +326,7 @@ export class SimulatedActuator implements Actuator {
     const { remove, add } = sliceChanges(slicesOf(there), wanted);
     const stay = there.filter(({ id, profile }) => profile !== undefined && !remove.includes(id));
     const come = add.map((profile) => {
+      // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- a cut to profiles that the type lacks is refused
       const { memoryMiB } = profilesOf(place.type).find(({ name }) => name === profile)!;
       const slice = {
         id: `${device}:${profile}-${(this.made += 1)}`,
@@ -362,3 +377,19 @@ export class SimulatedActuator implements Actuator {
 function slicesOf(gpus: readonly SimulatedGpu[]): { uuid: string; profile: string }[] {
   return gpus.flatMap(({ id, profile }) => (profile === undefined ? [] : [{ uuid: id, profile }]));
 }
+
+/** How long actions take until they have come about, ms. A launch takes what its function's start does. */
+export interface ActionTimes {
+  /** Until an instance has its new share. */
+  reshareMs: number;
+  /** Until a device that is empty has its new slices. */
+  cutMs: number;
+  /** Until a node that is taken runs functions. */
+  acquireMs: number;
+}
+
+/**
+ * A share moves within two periods of kernel tokens; a device is cut in 2 s (PROTEAN, section 4.4); a machine of a cloud boots
+ * in 2 minutes.
+ */
+export const actionTimes: ActionTimes = { reshareMs: 10, cutMs: 2000, acquireMs: 120_000 };

@@ -1,7 +1,7 @@
+// A simulated GPU: its runs, its idle instances, and how fast its runs go on.
 import type { GpuState, IdleInstance, InstanceState, Task } from '../view/view.js';
-import type { RunTotals } from './run-totals.js';
-import type { ReplayJob } from './replay.js';
-import type { GpuTruth } from './truth.js';
+import type { RunTotals, ReplayJob, GpuTruth } from './replay.js';
+import { classAtOrAbove } from '../view/shares.js';
 
 /** A job on a GPU. */
 export interface Run {
@@ -88,7 +88,11 @@ export function instancesOn(gpu: SimulatedGpu): InstanceState[] {
     given: { request: number; limit: number },
     rest: Pick<InstanceState, 'state' | 'tasks' | 'idleSince'>,
   ): InstanceState => ({
-    ...{ id, function: name, namespace, gpus: [gpu.id], memoryMiB },
+    id,
+    function: name,
+    namespace,
+    gpus: [gpu.id],
+    memoryMiB,
     share: { ...given, class: share },
     ...rest,
   });
@@ -105,7 +109,7 @@ export function instancesOn(gpu: SimulatedGpu): InstanceState[] {
   ];
 }
 
-/** Reckons how fast everybody on the GPU now runs. */
+/** Computes how fast each run on the GPU goes on from now. */
 export function rateAll(gpu: SimulatedGpu, truth: GpuTruth): void {
   const computing = gpu.runs.filter(({ startLeftMs }) => startLeftMs <= 0);
   const clients = computing.map(({ job, share }) => ({ workload: job.workload, share }));
@@ -139,4 +143,50 @@ export function advance(gpu: SimulatedGpu, elapsedMs: number, waiting: readonly 
     totals.freeMiBMs += freeMiB * elapsedMs;
     if (!waiting.some(({ memoryMiB }) => memoryMiB <= freeMiB)) totals.strandedMiBMs += freeMiB * elapsedMs;
   }
+}
+
+/** That processes stay after their runs, as the platform's do, until their memory is needed. */
+export interface KeptInstances {
+  /** Start of a task in one, ms. */
+  warmMs: number;
+  /** By GPU, in order: what is there at the beginning. */
+  initial: readonly (readonly IdleInstance[])[];
+}
+
+/** A task in the process that it gets, and what idles on the GPU then. */
+interface StartedIn<Instance> {
+  share: number;
+  /** Absent: a new one. */
+  reused?: Instance;
+  idle: Instance[];
+}
+
+/**
+ * Starts a task as the controller does: in an instance of its function with at least the share that was decided, the
+ * smallest such, else in a new one of the next share class, for which instances go, the largest first, until it fits into
+ * `freeMiB` of memory that no task holds.
+ */
+export function startAmong<Instance extends IdleInstance>(
+  idle: readonly Instance[],
+  task: Task,
+  decided: number,
+  freeMiB: number,
+): StartedIn<Instance> {
+  const own = idle.filter(
+    ({ function: name, namespace, share }) =>
+      name === task.function && namespace === task.namespace && share >= decided,
+  );
+  const reused = own.toSorted((a, b) => a.share - b.share)[0];
+  if (reused !== undefined) {
+    return { share: reused.share, reused, idle: idle.filter((one) => one !== reused) };
+  }
+  const left = idle.toSorted((a, b) => a.memoryMiB - b.memoryMiB);
+  const lackingMiB = (): number => left.reduce((sum, { memoryMiB }) => sum + memoryMiB, 0) + task.memoryMiB - freeMiB;
+  while (left.length > 0 && lackingMiB() > 0) left.pop();
+  return { share: classAtOrAbove(decided) / 100, idle: left };
+}
+
+/** What a task leaves behind. */
+export function instanceOf({ function: name, namespace, memoryMiB }: Task, share: number): IdleInstance {
+  return { function: name, namespace, share, memoryMiB };
 }

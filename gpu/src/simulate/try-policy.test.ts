@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { profiledTask } from '../policies/testing.js';
+import { profiledTask } from '../testing/fixtures.js';
 import { tryPolicies } from './try-policy.js';
 import type { PolicyTrial } from './try-policy.js';
 

@@ -1,20 +1,19 @@
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../policies/make-policy.js';
-import type { Admission, PolicyChoice } from '../policies/make-policy.js';
-import { capacityModel } from '../predict/capacity-model.js';
-import { predictorsOf } from '../predict/decoded-models.js';
+import type { LateTaskHandling, PolicyChoice } from '../policies/make-policy.js';
+import { capacityModel } from '../predict/slowdown-predictor.js';
+import { predictorsOf } from '../predict/slowdown-model.js';
 import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { Task } from '../view/view.js';
 import { replay } from './replay.js';
-import type { ReplayRun } from './replay.js';
+import type { ReplayRun, GpuKind, GpuTruth } from './replay.js';
 import type { SimulatedPlace } from './simulated-gpu.js';
-import type { GpuKind, GpuTruth } from './truth.js';
 
 /** Input of a trial. */
 export interface PolicyTrial {
   policies: readonly PolicyChoice[];
-  admission: Admission;
+  admission: LateTaskHandling;
   /** With soloMs; a task of several GPUs is left out. */
   tasks: readonly Task[];
   places: readonly SimulatedPlace[];
@@ -54,13 +53,16 @@ export const trialModule = new URL(import.meta.url);
 export function tryPolicies(trial: PolicyTrial): TrialResult[] {
   const { policies, admission, places, warmMs } = trial;
   const predictorOf = predictorsOf(trial.models);
-  const measured = trial.tasks.filter(({ gpus, soloMs }) => gpus === 1 && soloMs !== undefined);
+  const measured = trial.tasks.filter(isMeasured);
   // From 0: beside an epoch time, a double does not hold the fractions of a ms that the replay adds.
   const firstAt = measured.reduce((least, { arrivedAt }) => Math.min(least, arrivedAt), Infinity);
   const tasks = measured.map((task) => ({ ...task, arrivedAt: task.arrivedAt - firstAt }));
   const truth = learnedTruth(tasks, predictorOf);
   const jobs = tasks.map((task) => ({
-    ...{ task, workload: task.id, soloMs: task.soloMs!, startMs: task.startMs ?? 0 },
+    task,
+    workload: task.id,
+    soloMs: task.soloMs,
+    startMs: task.startMs ?? 0,
   }));
   return policies.map((choice) => {
     const random = seededRandom(1);
@@ -73,6 +75,10 @@ export function tryPolicies(trial: PolicyTrial): TrialResult[] {
   });
 }
 
+function isMeasured(task: Task): task is Task & { soloMs: number } {
+  return task.gpus === 1 && task.soloMs !== undefined;
+}
+
 /** A function that was never profiled uses a whole GPU. */
 const unprofiled: WorkloadFeatures = { smUtil: 1, dramUtil: 0.5, l2Util: 0.5 };
 
@@ -81,7 +87,10 @@ function learnedTruth(tasks: readonly Task[], predictorOf: (gpu: GpuKind) => Slo
   return {
     noise: 0,
     slowdowns(clients, gpu) {
-      const located = clients.map(({ workload, share }) => ({ features: featuresOf.get(workload)!, share }));
+      const located = clients.map(({ workload, share }) => ({
+        features: featuresOf.get(workload) ?? unprofiled,
+        share,
+      }));
       const predictor = gpu === undefined ? capacityModel : predictorOf(gpu);
       const others = (at: number): typeof located => located.filter((_, other) => other !== at);
       return Float64Array.from(located, (one, at) => Math.max(1, predictor.slowdown(one, others(at))));
@@ -89,7 +98,10 @@ function learnedTruth(tasks: readonly Task[], predictorOf: (gpu: GpuKind) => Slo
     used: (clients) =>
       Math.min(
         1,
-        clients.reduce((sum, { workload, share }) => sum + Math.min(share, featuresOf.get(workload)!.smUtil), 0),
+        clients.reduce((sum, { workload, share }) => {
+          const { smUtil } = featuresOf.get(workload) ?? unprofiled;
+          return sum + Math.min(share, smUtil);
+        }, 0),
       ),
   };
 }

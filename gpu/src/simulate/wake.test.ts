@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Policy } from '../policies/policy.js';
-import { taskOf } from '../policies/testing.js';
+import { taskOf } from '../testing/fixtures.js';
 import { allWait } from '../view/decision.js';
 import { replay } from './replay.js';
 

@@ -1,9 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
-import { columnsBytes, columnsOver, type ColumnName, type TokenColumns } from './columns.js';
-import { rememberedCycles } from './launch-cycles.js';
-import { windowPeriods } from './rate-window.js';
-import { learnedAfter } from './solo-rates.js';
-import { emergencyPeriods, leastShare, TokenMachine } from './token-machine.js';
+import {
+  columnsBytes,
+  columnsOver,
+  type ColumnName,
+  type TokenColumns,
+  emergencyPeriods,
+  leastShare,
+  TokenMachine,
+} from './token-machine.js';
+import { rememberedCycles, windowPeriods, learnedAfter } from './launch-history.js';
 
 const places = 8;
 const soloRate = 1000;
@@ -141,7 +146,7 @@ describe('the token machine', () => {
     expect(node.machine.stateOf(0)).toBe('RECOVERY');
   });
 
-  test('without marks nobody is protected', () => {
+  test('without marks no client is protected', () => {
     const node = new Node();
     node.add(0, { violation: 0.2, used: 10, runningMs: 1000 });
     node.add(1, { used: 10 });
@@ -170,7 +175,7 @@ describe('the token machine', () => {
     expect(node.budget(0)).toBe(400);
   });
 
-  test('a solo rate that nobody gave is learned, and until then holds nobody back', () => {
+  test('a solo rate that is not given is learned, and until then bounds no client', () => {
     const node = new Node();
     node.add(0, { maxTokens: 0, used: 500 });
     node.run(learnedAfter - 1);
@@ -196,7 +201,7 @@ describe('the token machine', () => {
     expect(node.columns.soloRate[0]).toBeGreaterThanOrEqual(1000);
   });
 
-  test('another client in the same place starts anew', () => {
+  test('another client in the same place starts without history', () => {
     const node = new Node();
     node.add(0, { maxTokens: 0, used: 500 });
     node.run(learnedAfter);

@@ -1,10 +1,8 @@
-import type { TokenColumns } from './columns.js';
-import { LaunchCycles } from './launch-cycles.js';
-import { RateWindows } from './rate-window.js';
-import { SoloRates } from './solo-rates.js';
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- places run below the count that each column was made for */
+import { LaunchCycles, RateWindows, SoloRates } from './launch-history.js';
 
 /** How a budget grows while neighbours are idle (Dilu, section 3.4.1). */
-export const growth = 1.3;
+const growth = 1.3;
 /** What an emergency leaves to the neighbours at least, as a part of their solo rate. */
 export const leastShare = 0.05;
 /**
@@ -14,11 +12,8 @@ export const leastShare = 0.05;
 export const emergencyPeriods = 400;
 const regainedPerPeriod = 1 / 5;
 
-/** Part by which launch cycles may grow (Dilu's η_violation), for most functions and for language models. */
-export const violations = { usual: 0.2, languageModel: 0.3 } as const;
-
 /** Of a GPU, as Dilu's algorithm 2 names them. */
-export type TokenState = 'NONE' | 'EMERGENCY' | 'RECOVERY' | 'CONTENTION';
+type TokenState = 'NONE' | 'EMERGENCY' | 'RECOVERY' | 'CONTENTION';
 
 /**
  * Issues every client its blocks for the next period: Dilu's algorithm 2, with these rules where it is silent. A GPU
@@ -138,7 +133,7 @@ export class TokenMachine {
     const share = Math.min(this.shareOf(place), limit[place]!);
     this.last[place] = share;
     const isAlone = this.countOthers(gpu[place]!, place) === 0;
-    // Its whole rate holds nobody back: a peak above the 99th percentile is no reason to wait.
+    // Its whole rate is no bound: a peak above the 99th percentile is no reason to wait.
     const unbounded = soloRate[place] === 0 || (isAlone && limit[place]! >= 1);
     budget[place] = unbounded ? Infinity : Math.max(1, soloRate[place]! * share);
   }
@@ -195,4 +190,55 @@ export class TokenMachine {
   private isOn(place: number, gpu: number): boolean {
     return this.epochs[place] !== 0 && this.columns.gpu[place] === gpu;
   }
+}
+
+/**
+ * What the token machine reads and writes: one array a field, one place a client. On a node the arrays lie in memory
+ * that the ticking thread shares (see native/token-server/board.h), which has them in this order.
+ */
+export const columnNames = [
+  // Written by the agent.
+  /** Changes whenever another client takes the place; 0 where it is free. */
+  'epoch',
+  /** Which GPU: any number, equal for those that share one. */
+  'gpu',
+  /** Fractions of its solo rate: request ≤ limit ≤ 1. */
+  'request',
+  'limit',
+  /** Blocks that it launches in a period when alone at 100 %; 0: to be learned. */
+  'maxTokens',
+  /** Part by which its launch cycles may grow before it counts as violated; 0 for a client without an SLO. */
+  'violation',
+  // Written by the ticking thread.
+  /** Blocks launched in the last period. */
+  'used',
+  /** 1 where a launch had to wait in it. */
+  'held',
+  /** Launch cycles that have ended so far, and the last one's length and batch size. */
+  'cycles',
+  'cycleMs',
+  'cycleBatch',
+  /** For how long the present cycle has run, 0 between cycles, and its batch size. */
+  'runningMs',
+  'runningBatch',
+  // Written by the machine.
+  /** Blocks for the next period; Infinity: as many as it likes. */
+  'budget',
+  /** The solo rate that it works with, given or learned; 0 while it is not known. */
+  'soloRate',
+] as const;
+
+export type ColumnName = (typeof columnNames)[number];
+export type TokenColumns = Readonly<Record<ColumnName, Float64Array>>;
+
+/** Bytes that the columns of `places` clients take. */
+export const columnsBytes = (places: number): number => columnNames.length * places * Float64Array.BYTES_PER_ELEMENT;
+
+/** Columns over `buffer` from `offset` on, one after the other. Throws RangeError if they do not fit. */
+export function columnsOver(buffer: ArrayBufferLike, offset: number, places: number): TokenColumns {
+  const entries = columnNames.map((name, i) => [
+    name,
+    new Float64Array(buffer, offset + i * places * Float64Array.BYTES_PER_ELEMENT, places),
+  ]);
+  return Object.fromEntries(entries) as TokenColumns;
 }

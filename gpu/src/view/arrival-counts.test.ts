@@ -1,6 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { ArrivalCounts, countedMinutes, countedSeconds } from './arrival-counts.js';
-import { FunctionLog } from './function-log.js';
+import { ArrivalCounts, countedMinutes, countedSeconds, FunctionLog } from './function-log.js';
 
 const total = (counts: Uint32Array): number => counts.reduce((sum, one) => sum + one, 0);
 

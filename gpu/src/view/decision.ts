@@ -1,6 +1,6 @@
+// The result of a pass: starts, refusals and actions; and the measured runs that policies learn from.
 import type { Rejection } from '@gpuwhisk/common/gpu';
-import type { Action } from './action.js';
-import type { PlacementChoice } from './placement-request.js';
+import type { PlacementChoice } from './account.js';
 import type { GpuState, Task, View } from './view.js';
 
 /** A waiting task that starts now. */
@@ -11,11 +11,11 @@ export interface Start {
   alsoOn?: readonly string[];
   /** Its limit: fraction of the GPU, 0 < share ≤ 1. */
   share: number;
-  /** What it has whenever it asks, fraction of the GPU, at most `share`; absent: as much as its limit. */
+  /** The share that it always gets on demand, fraction of the GPU, at most `share`; absent: its limit. */
   request?: number;
   /** Predicted time from now to its result, ms; absent where nothing is known of it. */
   predictedMs?: number;
-  /** Why it is where it is. */
+  /** The reason for the choice of the GPU. */
   reason: string;
   /** The placement that the policy holds in the ledger of its view; absent: none is held yet. */
   choice?: PlacementChoice;
@@ -35,18 +35,18 @@ export interface TaskRejection extends Rejection {
   task: string;
 }
 
-/** What is to be done now. A task that is named nowhere in it goes on to wait. */
+/** The result of a pass of a policy. A task that it does not name goes on waiting. */
 export interface Decision {
   starts: readonly Start[];
-  /** Those that will never run, and why; each is answered with an error. */
+  /** Tasks that will never run, with the reason; each is answered with an error. */
   refused: readonly { task: string; reason: string }[];
-  /** Those that cannot meet their SLO and go on as best effort. */
+  /** Tasks that cannot meet their SLO and go on as best effort. */
   bestEffort: readonly string[];
-  /** Those that go on to wait, the next one first. */
+  /** Tasks that go on waiting, the next one first. */
   order: readonly string[];
   /** At most `mostRejections` a task: first the GPUs that would have done, best first. */
   rejected: readonly TaskRejection[];
-  /** What else is to be done; absent: nothing. */
+  /** Actions besides starts; absent: none. */
   actions?: readonly Action[];
   /** When to ask again though nothing happens, on the clock of the view, ms; absent: no particular time. */
   wakeAt?: number;
@@ -64,6 +64,62 @@ export interface ObservedRun {
   share: number;
   /** From its start to its result without injection or a cold start, ms. */
   ranMs: number;
-  /** Who ran beside it, each with the part of its run in which it did; several at once may be told as one, above 1. */
+  /** Its neighbours, each with the part of the run in which it was there; the part of several at once may exceed 1. */
   beside: readonly { task: Task; share: number; part: number }[];
+}
+
+/** A change that a policy wants besides starts. It lasts, and later views show it once it has come about. */
+export type Action = { reason: string } & (
+  | {
+      /** Start an instance of a function on GPUs, and load its code, before a request comes. */
+      kind: 'launch';
+      /** As in Task: the function, and the namespace that it runs for. */
+      function: string;
+      namespace: string;
+      /** By id; several of one node and alike where the function needs several. */
+      gpus: readonly string[];
+      /** Class that its process is started with, fraction of the SMs. */
+      share: number;
+    }
+  | {
+      /** End an instance once nothing runs in it; a run that lasts `graceMs` from now on is stopped (absent: it is not). */
+      kind: 'retire';
+      instance: string;
+      graceMs?: number;
+    }
+  | {
+      /** Move an instance's request and limit, fractions of the SMs: request ≤ limit ≤ its class. */
+      kind: 'reshare';
+      instance: string;
+      request: number;
+      limit: number;
+    }
+  | {
+      /** Have a device cut into MIG instances of these profiles once those that go are empty; none: it is whole. */
+      kind: 'cut';
+      device: string;
+      profiles: readonly string[];
+    }
+  | {
+      /** Take one more node of this market. */
+      kind: 'acquire';
+      market: Market;
+    }
+  | {
+      /** Give a node back once nothing runs there. */
+      kind: 'give-back';
+      node: string;
+    }
+);
+
+/** How a node is paid for: at a lower price until it is taken away again, or for as long as it is wanted. */
+export type Market = 'spot' | 'on-demand';
+
+/** Carries actions out. Later views show their results. */
+export interface Actuator {
+  /**
+   * Begins with an action; gives why it is refused, or undefined. An action on something that is not there is refused and
+   * changes nothing. Rejects where the state of the cluster cannot be written, or another controller decides.
+   */
+  carryOut(action: Action): Promise<string | undefined>;
 }

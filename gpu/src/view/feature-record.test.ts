@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { recordOf, workloadOf } from './feature-record.js';
+import { recordOf, workloadOf } from '../predict/slowdown-predictor.js';
 
 test('what was measured counts before what the owner declares, and unknown names stay', () => {
   const declared = { smUtil: 0.9, l2Util: 0.4, layers: 50 };

@@ -1,6 +1,9 @@
+// The ledger of places and reservations, and the bounds of one pass on it.
 import type { NodeStatus, Placement, Resident } from '@gpuwhisk/common/gpu';
-import type { Account } from './account.js';
-import { FullestFirst } from './fullest-first.js';
+import { columnsOf, reindex, writeColumns, FullestFirst } from './account-index.js';
+import type { AccountColumns, FunctionIndex } from './account-index.js';
+import { emptyAccount } from './account.js';
+import type { PlaceAccount } from './account.js';
 import {
   areSame,
   functionKey,
@@ -17,45 +20,42 @@ import type { Occupant, Reservation, ShownOccupant, Standing } from './occupancy
 import { placeId, placesOf } from './places.js';
 import type { Place } from './places.js';
 
-/** The account of a place of a node: its sums, and who is there. */
-export interface PlaceAccount extends Account {
-  readonly id: string;
-  place: Place;
-  /** Position among all accounts, by the names of nodes and the order of their devices. */
-  order: number;
-  occupants: readonly Occupant[];
-  /** Memory of processes that are not the platform's, MiB. */
-  foreignMiB: number;
-  /** Memory that is free without removing anything, MiB. */
-  freeMiB: number;
-  /** Requests of what runs, as fractions of the SMs; a sum of thousandths, so that it does not drift. */
-  load: number;
-  /** Sums of request, limit and class of all instances of functions, idle ones included, in thousandths of the SMs. */
-  requestSum: number;
-  limitSum: number;
-  classSum: number;
-}
-
-/** Sums of all places by their `order`, as arrays of numbers: a scan of them reads no object. */
-export interface AccountColumns {
-  load: Float64Array;
-  freeMiB: Float64Array;
-  availableMiB: Float64Array;
-}
-
 /** A policy has called the ledger more often in one pass, or changed more of it, than a pass may. */
-export class LedgerMisuseError extends Error {
+class LedgerMisuseError extends Error {
   override name = 'LedgerMisuseError';
 }
 
-interface Pass {
-  mostCalls: number;
-  callsLeft: number;
-  /** Activations that the pass may place. */
-  tasks: { has(activationId: string): boolean };
-  /** Activations that it has placed. */
-  held: Set<string>;
+/** Tasks that a pass may place, by activation. */
+interface PassTasks {
+  has(activationId: string): boolean;
 }
+
+/** The bounds of one pass of a policy on the ledger: the number of calls, and the activations that it may place. */
+class PassBudget {
+  /** Activations that the pass has placed and not released. */
+  readonly held = new Set<string>();
+  private callsLeft: number;
+
+  constructor(
+    private readonly mostCalls: number,
+    private readonly tasks: PassTasks,
+  ) {
+    this.callsLeft = mostCalls;
+  }
+
+  /** Counts a call of the ledger. Throws LedgerMisuseError beyond `mostCalls`. */
+  count(): void {
+    this.callsLeft -= 1;
+    if (this.callsLeft < 0) throw new LedgerMisuseError(`a policy called the ledger more than ${this.mostCalls} times`);
+  }
+
+  /** Whether the pass may hold and release a placement of an activation whose reservation is older than the pass. */
+  mayChange(activationId: string): boolean {
+    return this.held.has(activationId) || this.tasks.has(activationId);
+  }
+}
+
+export type { PlaceAccount } from './account.js';
 
 interface Entry {
   account: PlaceAccount;
@@ -91,26 +91,26 @@ const loadBuckets = 20;
 
 const noPlaces: ReadonlySet<PlaceAccount> = new Set();
 
-/** How often it is looked for runs whose end nobody told, ms. */
+/** Period of the search for runs whose end was not reported, ms. */
 const sweepMs = 1000;
 
 /**
- * What is on every place of the cluster: what the agents tell, and what was given out that they do not show yet. It is
- * kept up to date by place, so that no change costs work proportional to the cluster.
+ * The accounts of all places of the cluster: the instances that agents report, and the placements that were given out and
+ * are not reported yet. Changes update single places, so that no change costs work proportional to the cluster.
  */
 export class Ledger {
   private readonly nodes = new Map<string, Node>();
   private readonly entries = new Map<string, Entry>();
   private readonly held = new Map<string, Held>();
-  private readonly byFunction = new Map<string, Set<PlaceAccount>>();
-  private readonly byIdleFunction = new Map<string, Set<PlaceAccount>>();
+  private readonly byFunction: FunctionIndex = new Map();
+  private readonly byIdleFunction: FunctionIndex = new Map();
   /** Absent: to be put in order again. */
   private ordered: PlaceAccount[] | undefined;
   private columns: AccountColumns = columnsOf([]);
   /** Absent: to be made, if a policy asks for it. */
   private fullest: FullestFirst | undefined;
   private sweptMs = -Infinity;
-  private pass: Pass | undefined;
+  private pass: PassBudget | undefined;
   /** Accounts by load, the least first, in no particular order each. */
   readonly byLoad: readonly ReadonlySet<PlaceAccount>[] = Array.from({ length: loadBuckets + 1 }, () => new Set());
 
@@ -133,13 +133,13 @@ export class Ledger {
    * Begins a pass of a policy: until `endPass`, the ledger throws LedgerMisuseError after `mostCalls` calls, and for every
    * change but holds and releases of activations that are in `tasks` or that nothing was given out to before.
    */
-  beginPass(mostCalls: number, tasks: Pass['tasks']): void {
-    this.pass = { mostCalls, callsLeft: mostCalls, tasks, held: new Set() };
+  beginPass(mostCalls: number, tasks: PassTasks): void {
+    this.pass = new PassBudget(mostCalls, tasks);
   }
 
   /** Ends a pass. Gives the activations that it has placed and not released. */
   endPass(): ReadonlySet<string> {
-    const { held = new Set<string>() } = this.pass ?? {};
+    const held = this.pass?.held ?? new Set<string>();
     this.pass = undefined;
     return held;
   }
@@ -199,8 +199,8 @@ export class Ledger {
   }
 
   /**
-   * A node's row has come (`nowMs`: monotonic). Gives the activations that should have ended by now and have not: what was
-   * given out to them counts no more.
+   * Takes a node's row (`nowMs`: monotonic). Gives the activations that should have ended by now and have not; their
+   * placements are released.
    */
   heard(row: NodeStatus, nowMs: number): string[] {
     this.refuseInPass('takes no rows');
@@ -209,6 +209,7 @@ export class Ledger {
     const places = placesOf([row]);
     const isSame =
       known?.entries.length === places.length &&
+      // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- there are as many entries as places
       known.entries.every(({ account }, at) => account.id === placeId(places[at]!));
     if (!isSame) {
       this.forget(invoker);
@@ -217,11 +218,12 @@ export class Ledger {
     const entries = isSame ? known.entries : places.map((place) => this.open(place));
     this.nodes.set(invoker, { row, seenMs: nowMs, entries });
     const residents = residentsByPlace(row);
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- entries has one for each place
     for (const [at, entry] of entries.entries()) this.told(entry, places[at]!, residents.get(entry.account.id) ?? []);
     return this.sweep(nowMs);
   }
 
-  /** A node is gone, or is not heard of any more; what was given out there stays given out. */
+  /** Forgets a node that is gone or silent; placements that were given out there stay. */
   silent(invoker: string): void {
     this.refuseInPass('forgets no nodes');
     if (!this.nodes.has(invoker)) return;
@@ -231,7 +233,7 @@ export class Ledger {
   }
 
   /**
-   * A placement is given out; `lostMs`: when its run will have ended at the latest, monotonic ms. One that is held already
+   * Holds a placement; `lostMs`: when its run will have ended at the latest, monotonic ms. A placement that is held already
    * is held until then.
    */
   hold(reservation: Reservation, lostMs: number): void {
@@ -253,7 +255,7 @@ export class Ledger {
     }
   }
 
-  /** The run of an activation is over. */
+  /** Marks the run of an activation as ended. */
   end(activationId: string): void {
     this.refuseInPass('ends no runs');
     const reservation = this.held.get(activationId)?.reservation;
@@ -265,7 +267,7 @@ export class Ledger {
     }
   }
 
-  /** It never came to run, or counts no more. */
+  /** Releases a placement whose run never began, or does not count any more. */
   release(activationId: string): void {
     this.count();
     this.checkChange(activationId);
@@ -292,13 +294,13 @@ export class Ledger {
     return reservation?.ended === false ? reservation.placement : undefined;
   }
 
-  /** What was given out to activations that have not ended, the oldest first. */
+  /** Reservations of activations that have not ended, the oldest first. */
   unended(): Reservation[] {
     this.count();
     return Array.from(this.held.values(), ({ reservation }) => reservation).filter(({ ended }) => !ended);
   }
 
-  /** All that was given out and is not settled, the oldest first; runs that have ended are among them. */
+  /** All reservations that are not settled, the oldest first; some of them have ended. */
   reservations(): Reservation[] {
     this.count();
     return Array.from(this.held.values(), ({ reservation }) => reservation);
@@ -309,17 +311,14 @@ export class Ledger {
     return this.byLoad.flatMap((accounts) => Array.from(accounts, ({ id }) => id));
   }
 
-  /** What was given out on a place. */
+  /** The reservations on a place. */
   heldOn(id: string): Iterable<Reservation> {
     this.count();
     return this.entries.get(id)?.here.map(({ reservation }) => reservation) ?? [];
   }
 
   private count(): void {
-    const { pass } = this;
-    if (pass === undefined) return;
-    pass.callsLeft -= 1;
-    if (pass.callsLeft < 0) throw new LedgerMisuseError(`a policy called the ledger more than ${pass.mostCalls} times`);
+    this.pass?.count();
   }
 
   private refuseInPass(what: string): void {
@@ -327,8 +326,7 @@ export class Ledger {
   }
 
   private checkChange(activationId: string): void {
-    const { pass } = this;
-    if (pass === undefined || pass.held.has(activationId) || pass.tasks.has(activationId)) return;
+    if (this.pass === undefined || this.pass.mayChange(activationId)) return;
     if (this.held.has(activationId)) {
       throw new LedgerMisuseError(`a policy changed the reservation of '${activationId}', which does not wait`);
     }
@@ -344,7 +342,7 @@ export class Ledger {
 
   private open(place: Place): Entry {
     const id = placeId(place);
-    const account = emptyAccount(id, place);
+    const account = emptyAccount(place);
     const there = Array.from(this.held.values(), ({ reservation }) => reservation).filter(
       ({ placement }) => placement.invoker === place.node.invoker && placeIdsOf(placement).includes(id),
     );
@@ -368,7 +366,7 @@ export class Ledger {
     const { account } = entry;
     const { status, slice, capacityMiB } = place;
     const others = othersMiB(place);
-    // What is in use is told of whole devices only.
+    // Agents report memory in use for whole devices only.
     const usedMiB = slice === undefined ? (status?.usedMemoryMiB ?? 0) : 0;
     const isNews = !isShownAs(entry.shown, residents);
     const isSameMemory = entry.othersMiB === others && entry.usedMiB === usedMiB && account.capacityMiB === capacityMiB;
@@ -377,7 +375,7 @@ export class Ledger {
     account.health = status?.health;
     account.workloads = 0;
     for (const { container } of status?.processes ?? []) if (container === undefined) account.workloads += 1;
-    // It ranks places of one capacity by themselves.
+    // The index ranks places of one capacity by themselves.
     if (account.capacityMiB !== capacityMiB) this.fullest = undefined;
     account.capacityMiB = capacityMiB;
     entry.othersMiB = others;
@@ -413,7 +411,7 @@ export class Ledger {
     return isChanged;
   }
 
-  /** Ends what should have ended long ago, of all nodes, and gives those whose end nobody has told. */
+  /** Ends the runs of all nodes that should have ended long ago. Gives those whose end was not reported. */
   private sweep(nowMs: number): string[] {
     if (nowMs - this.sweptMs < sweepMs) return [];
     this.sweptMs = nowMs;
@@ -422,7 +420,7 @@ export class Ledger {
     return over.filter(({ reservation }) => !reservation.ended).map(({ reservation }) => reservation.activationId);
   }
 
-  /** Counts a place anew. */
+  /** Counts the sums of a place and puts it into the indexes. */
   private sum(entry: Entry): void {
     const { account, shown, here } = entry;
     const { slice, capacityMiB } = account.place;
@@ -469,7 +467,7 @@ export class Ledger {
     account.limitSum = limitSum;
     account.classSum = classSum;
     if (this.ordered !== undefined) {
-      write(this.columns, account);
+      writeColumns(this.columns, account);
       this.fullest?.changed(account);
     }
     this.index(entry, functions, idle);
@@ -488,66 +486,9 @@ export class Ledger {
   /** Has the indexes name the functions with an instance on a place, and those with one that idles. */
   private index(entry: Entry, functions: readonly string[], idle: readonly string[]): void {
     const { account } = entry;
-    if (!areSame(entry.functions, functions)) replace(this.byFunction, account, entry.functions, functions);
-    if (!areSame(entry.idle, idle)) replace(this.byIdleFunction, account, entry.idle, idle);
+    if (!areSame(entry.functions, functions)) reindex(this.byFunction, account, entry.functions, functions);
+    if (!areSame(entry.idle, idle)) reindex(this.byIdleFunction, account, entry.idle, idle);
     entry.functions = functions;
     entry.idle = idle;
-  }
-}
-
-// Spelled out: engines keep the fields of such an object in one block, and those of a spread one apart.
-function emptyAccount(id: string, place: Place): PlaceAccount {
-  return {
-    id,
-    order: -1,
-    load: 0,
-    freeMiB: 0,
-    availableMiB: 0,
-    capacityMiB: 0,
-    clients: 0,
-    busy: 0,
-    workloads: 0,
-    requestSum: 0,
-    limitSum: 0,
-    classSum: 0,
-    foreignMiB: 0,
-    mode: place.device.mode,
-    health: undefined,
-    occupants: [],
-    staying: [],
-    place,
-  };
-}
-
-function columnsOf(accounts: readonly PlaceAccount[]): AccountColumns {
-  const column = (): Float64Array => new Float64Array(accounts.length);
-  const columns = { load: column(), freeMiB: column(), availableMiB: column() };
-  for (const account of accounts) write(columns, account);
-  return columns;
-}
-
-function write(columns: AccountColumns, { order, load, freeMiB, availableMiB }: PlaceAccount): void {
-  columns.load[order] = load;
-  columns.freeMiB[order] = freeMiB;
-  columns.availableMiB[order] = availableMiB;
-}
-
-/** Has an index name a place under `keys`, which it named under `known`. */
-function replace(
-  index: Map<string, Set<PlaceAccount>>,
-  account: PlaceAccount,
-  known: readonly string[],
-  keys: readonly string[],
-): void {
-  for (const key of known) {
-    if (keys.includes(key)) continue;
-    const places = index.get(key);
-    places?.delete(account);
-    if (places?.size === 0) index.delete(key);
-  }
-  for (const key of keys) {
-    const places = index.get(key);
-    if (places === undefined) index.set(key, new Set([account]));
-    else places.add(account);
   }
 }

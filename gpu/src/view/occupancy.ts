@@ -40,13 +40,13 @@ export interface Occupant {
   loadMs?: number;
   /** Activations that run in it or are on their way to it. */
   users: number;
-  /** What the function's instances are found by; absent for a pre-warmer that has no action yet. */
+  /** Key of the function's instances; absent for a pre-warmer that has no action yet. */
   functionKey?: string;
 }
 
 const last = { action: '', namespace: '', key: ' ' };
 
-/** What the instances of a function in a namespace are found by. */
+/** The key of a function's instances in a namespace. */
 export function functionKey({ action, namespace }: { action: string; namespace: string }): string {
   // A decision asks for the key of one function several times.
   if (last.action !== action || last.namespace !== namespace) {
@@ -57,7 +57,7 @@ export function functionKey({ action, namespace }: { action: string; namespace: 
   return last.key;
 }
 
-/** Someone on a place, and what its agent told of them; `users` is counted anew with every change. */
+/** An occupant of a place, as its agent reports it; `users` is counted again with every change. */
 export interface ShownOccupant {
   occupant: Occupant;
   activations: readonly string[];
@@ -87,11 +87,10 @@ export function shownAs(residents: readonly Resident[]): ShownOccupant[] {
 /** Whether `shownAs(residents)` would be equal to `shown`. */
 export function isShownAs(shown: readonly ShownOccupant[], residents: readonly Resident[]): boolean {
   if (shown.length !== residents.length) return false;
-  for (let at = 0; at < shown.length; at += 1) {
-    const { occupant, activations } = shown[at]!;
-    if (!isDescribedBy(occupant, residents[at]!) || !areSame(activations, residents[at]!.activations)) return false;
-  }
-  return true;
+  return residents.every((resident, at) => {
+    const one = shown[at];
+    return one !== undefined && isDescribedBy(one.occupant, resident) && areSame(one.activations, resident.activations);
+  });
 }
 
 function isDescribedBy(occupant: Occupant, resident: Resident): boolean {
@@ -118,16 +117,16 @@ export function areSame(some: readonly string[], others: readonly string[]): boo
   return true;
 }
 
-/** How a reservation stands on a place. */
+/** A reservation on a place, with the occupant that it counts for. */
 export interface Standing {
   reservation: Reservation;
   /** The occupant in which the agent shows its activation; undefined: it does not show it. */
   shown: Occupant | undefined;
-  /** What it counts as while the agent does not show it and it has an instance of its own to come. */
+  /** The occupant that it counts as until the agent shows the instance that is started for it. */
   promised: Occupant | undefined;
 }
 
-/** How a reservation stands on a place of which `shown` was told. */
+/** A reservation on a place whose agent shows `shown`. */
 export function standingOf(shown: readonly ShownOccupant[], reservation: Reservation): Standing {
   return { reservation, shown: shownIn(shown, reservation.activationId)?.occupant, promised: undefined };
 }
@@ -138,7 +137,7 @@ export function shownIn(shown: readonly ShownOccupant[], activationId: string): 
   return undefined;
 }
 
-/** Who is on a place. */
+/** The occupants of a place. */
 export interface Occupants {
   occupants: Occupant[];
   /** Memory of instances that are still there and go for what was given out, MiB. */
@@ -158,17 +157,18 @@ export function occupantsOf(shown: readonly ShownOccupant[], here: readonly Stan
     if (going !== undefined && activations.length === 0 && going.has(occupant.id)) goingMiB += occupant.memoryMiB;
     else occupants.push(occupant);
   }
-  let reusing: Standing[] | undefined;
+  let reusing: { standing: Standing; reuses: string }[] | undefined;
   for (const standing of here) {
     const { reservation, shown: occupant } = standing;
+    const { reuses } = reservation;
     if (occupant !== undefined) occupant.users -= Number(reservation.ended);
-    else if (reservation.reuses !== undefined) (reusing ??= []).push(standing);
+    else if (reuses !== undefined) (reusing ??= []).push({ standing, reuses });
     else occupants.push(promisedBy(standing));
   }
-  // Those that have an instance of their own came first: others may count on it.
-  for (const standing of reusing ?? []) {
+  // Reservations with an instance of their own were counted first: others may use that instance.
+  for (const { standing, reuses } of reusing ?? []) {
     const { reservation } = standing;
-    const instance = instanceOf(shown, occupants, reservation.reuses!, reservation);
+    const instance = instanceOf(shown, occupants, reuses, reservation);
     if (instance === undefined) occupants.push(promisedBy(standing));
     else instance.users += Number(!reservation.ended);
   }

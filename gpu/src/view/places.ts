@@ -2,7 +2,7 @@ import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import { holdsToShares } from './shares.js';
 import type { Device, DeviceStatus, GpuNeed, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 
-/** What one client is put on: a device, or a slice of one. */
+/** A device, or a slice of one: the unit that clients are placed on. */
 export interface Place {
   node: NodeStatus;
   device: Device;

@@ -1,10 +1,10 @@
+// Views as JSON, for files and for decisions that are made again.
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { countedMinutes, countedSeconds } from './arrival-counts.js';
+import { countedMinutes, countedSeconds } from './function-log.js';
 import { Ledger } from './ledger.js';
 import type { Reservation } from './occupancy.js';
-import { fromPlain, toPlain } from './plain-json.js';
 import type { FunctionState, OpenLedger, View } from './view.js';
 
 const format = 'gpuwhisk view';
@@ -20,7 +20,7 @@ export class SavedViewError extends Error {
 }
 
 /** Bounds of a saved view; parts beyond them are left out. */
-export interface ViewBounds {
+interface ViewBounds {
   /** Tasks, GPUs, instances, functions and nodes, of each kind. */
   mostEach: number;
 }
@@ -86,7 +86,9 @@ export function decodeView(saved: JsonValue): View {
     throw new SavedViewError("it lacks 'at', 'waiting' or 'gpus'");
   }
   return {
-    ...{ at, waiting, gpus },
+    at,
+    waiting,
+    gpus,
     ...(ledger && { ledger: openLedger(ledger) }),
     ...(functions && { functions: functions.map(functionState) }),
     ...(instances && { instances }),
@@ -134,4 +136,27 @@ function arrayOf(counts: Counts, length: number): Uint32Array {
   const array = new Uint32Array(length);
   for (const [at, count] of counts) array[at] = count;
   return array;
+}
+
+/**
+ * A copy of `value` as JSON. Numbers that JSON lacks become `{"$number": "NaN"}`, sets `{"$set": [...]}`; fields that are
+ * undefined are left out.
+ */
+export function toPlain(value: unknown): JsonValue {
+  if (typeof value === 'number') return Number.isFinite(value) ? value : { $number: String(value) };
+  if (typeof value !== 'object' || value === null) return value as JsonValue;
+  if (value instanceof Set) return { $set: Array.from(value, toPlain) };
+  if (Array.isArray(value)) return value.map((one) => (one === undefined ? null : toPlain(one)));
+  const entries = Object.entries(value).filter(([, one]) => one !== undefined && typeof one !== 'function');
+  return Object.fromEntries(entries.map(([name, one]) => [name, toPlain(one)]));
+}
+
+/** The copy of a value that `toPlain` was given. */
+export function fromPlain(value: JsonValue): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(fromPlain);
+  const { $number: number, $set: set } = value;
+  if (typeof number === 'string') return Number(number);
+  if (Array.isArray(set)) return new Set(set.map(fromPlain));
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, fromPlain(one)]));
 }

@@ -10,8 +10,8 @@ export function classAtOrAbove(fraction: number): ShareClass {
 const violation = 0.2;
 
 /**
- * What a function gets that nothing has been learned about: what its annotation names, else the whole device, as far as its
- * namespace may have that.
+ * The share of a function without measurements: the share of its annotation, else the whole device, bounded by the limit of
+ * its namespace.
  */
 export function shareOf({ memoryMiB, mpsPercent, sloMs, smLimit, smRequest, maxShareClass = 100 }: GpuNeed): Share {
   const limit = Math.min(smLimit ?? (mpsPercent ?? 100) / 100, maxShareClass / 100);

@@ -1,20 +1,18 @@
 import type { DeviceMode, GpuAnnotation, GpuIsolation } from '@gpuwhisk/common/gpu';
-import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
-import type { FeatureRecord } from './feature-record.js';
-import type { Account } from './account.js';
-import type { Market } from './action.js';
-import type { ArrivalCounts } from './arrival-counts.js';
+import type { WorkloadFeatures, FeatureRecord } from '../predict/slowdown-predictor.js';
+import type { Account, PlacementRequest } from './account.js';
+import type { Market } from './decision.js';
+import type { ArrivalCounts } from './function-log.js';
 import type { Ledger } from './ledger.js';
-import type { PlacementRequest } from './placement-request.js';
 
 /** A batch of requests of one function that waits or runs. Times in ms, on the clock of the view. */
 export interface Task {
   id: string;
   /** `/namespace/action` of its code. */
   function: string;
-  /** Of the function; what is learned holds for one. */
+  /** Version of the function; measurements hold for one version. */
   version: string;
-  /** That it runs for. */
+  /** The namespace that it runs for. */
   namespace: string;
   /** Requests that run together. */
   batch: number;
@@ -38,7 +36,7 @@ export interface Task {
   share?: number;
   /** The largest share that it may have, and only where it is held to it; absent: 1. */
   maxShare?: number;
-  /** Who may share an MPS server with it; absent: everybody who allows it. */
+  /** Who may share an MPS server with it; absent: all that allow it. */
   isolation?: GpuIsolation;
   /** GPUs that it may be put on, by id, as failed attempts leave them; absent: all. */
   allowed?: ReadonlySet<string>;
@@ -60,7 +58,7 @@ export interface IdleInstance {
   function: string;
   namespace: string;
   share: number;
-  /** What it holds; an instance may be removed to make room, so that this is not taken from `memoryMiB`. */
+  /** Memory that it holds, MiB. An idle instance may be removed, so that this is not taken from the GPU's `memoryMiB`. */
   memoryMiB: number;
 }
 
@@ -71,12 +69,12 @@ export interface GpuState {
   /** The short name of its model; what is learned holds for one type in one mode. */
   type: string;
   mode: DeviceMode;
-  /** That tasks may have in all, MiB: what others hold is taken off. */
+  /** Memory for tasks in all, MiB, without what processes of others hold. */
   memoryMiB: number;
   running: readonly RunningTask[];
   /** Absent: none. */
   idle?: readonly IdleInstance[];
-  /** What is known of who is there beyond `running` and `idle`; absent: nothing. */
+  /** Sums that count more than `running` and `idle`; absent: not known. */
   facts?: Pick<Account, 'availableMiB' | 'clients' | 'busy' | 'workloads' | 'staying'>;
 }
 
@@ -96,7 +94,7 @@ export interface InstanceState {
   state: 'loading' | 'idle' | 'running' | 'draining';
   /** Ids of the tasks that run in it. */
   tasks: readonly string[];
-  /** Of one that idles: since when, on the clock of the view, ms. */
+  /** Since when it idles, on the clock of the view, ms; absent: it does not idle. */
   idleSince?: number;
   /** How long it took to start it and to load its function, ms; absent: it is not told. */
   loadMs?: number;
@@ -153,11 +151,11 @@ export interface OpenLedger {
   ledger: Ledger;
   /** Whether a node may be chosen: it is heard of. */
   isOpen(invoker: string): boolean;
-  /** Of the decider's lease. */
+  /** Epoch of the deciding controller's lease. */
   epoch: number;
 }
 
-/** All that a policy decides on. */
+/** The input of a policy: the cluster and its queue at one instant. */
 export interface View {
   /** Now, ms. The clock may be set back: a policy must not rely on its growing. */
   at: number;
@@ -167,7 +165,7 @@ export interface View {
   waiting: readonly Task[];
   /** The places as they are kept from decision to decision; absent: they are counted from `gpus`. */
   ledger?: OpenLedger;
-  /** What else is known of the cluster; each absent where nothing is. Like `gpus`, they are made when they are first read. */
+  /** Further views of the cluster, each absent if not known. Like `gpus`, they are made when they are first read. */
   readonly instances?: readonly InstanceState[];
   readonly functions?: readonly FunctionState[];
   readonly nodes?: readonly NodeState[];
@@ -181,9 +179,9 @@ export type SchedulingEvent =
   | { kind: 'completion'; task: string; gpu: string }
   /** A task's deadline has passed, or it has waited for as long as it may. */
   | { kind: 'timeout'; task: string }
-  /** A second has passed: what is to last is looked at, besides those who wait. */
+  /** A second has passed: the policy decides about instances, besides the queue. */
   | { kind: 'tick' }
-  /** Nothing that is known of: time has passed, a GPU came or went. */
+  /** Any other change: time has passed, a GPU came or went. */
   | { kind: 'timer' };
 
 /** When a task has to have its result, ms; Infinity for best effort. */

@@ -1,27 +1,64 @@
-import type { Exec } from '@gpuwhisk/common/entities/action';
-import { readAction, readActionCode } from '@gpuwhisk/common/entities/action-codec';
+import type { ActionLimits, Exec } from '@gpuwhisk/common/entities/action';
+import { readAction, readActionCode } from '@gpuwhisk/common/entities/action';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
-import { validateRequirements } from '@gpuwhisk/common/entities/requirements';
-import { readWarm } from '@gpuwhisk/common/entities/warm';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
+import { validateRequirements, readWarm } from '@gpuwhisk/common/entities/action-annotations';
+import type { Warm } from '@gpuwhisk/common/entities/action-annotations';
+import type { ActionReference } from '@gpuwhisk/common/messages';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { ActionReference } from '@gpuwhisk/common/messages';
 import { kindOfImage } from '../runtimes/proxy-runtime.js';
-import type { ActionCode, RunnableAction } from './runnable-action.js';
+
+/** An action's code. */
+export interface ActionCode {
+  /** Source text, or base64 when binary. */
+  code: string;
+  binary: boolean;
+  /**
+   * SHA-256 of the text or the bytes as they were registered, hexadecimal; absent in documents that other programs wrote.
+   */
+  digest?: string;
+}
+
+/** One revision of an action, ready to be run: all but its code, which only a cold container needs. */
+export interface RunnableAction {
+  /** `ns` or `ns/pkg`. */
+  namespace: string;
+  name: string;
+  version: string;
+  revision: string;
+  kind: string;
+  /** The action's runtime: its kind, or `blackbox:` and the image (see kindOfImage). */
+  runtime: string;
+  main: string;
+  limits: ActionLimits;
+  annotations: readonly Parameter[];
+  /** Annotation `requirements`, sorted; empty for none. */
+  requirements: readonly string[];
+  /** Annotation `warm`. */
+  warm: Warm;
+  /** The action's code. Rejects if the store cannot read the code. */
+  code(): Promise<ActionCode>;
+}
+
+/** `/ns/pkg/name`. */
+export function fullyQualifiedName(action: Pick<RunnableAction, 'namespace' | 'name'>): string {
+  return `/${action.namespace}/${action.name}`;
+}
 
 /** Why an action cannot be run, in OpenWhisk's words. */
-export type LoadFailure =
+type LoadFailure =
   | 'Action could not be found or may have been deleted.'
   | 'Action version is not compatible and cannot be invoked.'
   | 'Action could not be fetched.';
 
-export type Loaded = { action: RunnableAction } | { failure: LoadFailure; reason: string };
+type Loaded = { action: RunnableAction } | { failure: LoadFailure; reason: string };
 
 const cacheSize = 2000;
-/** How long a store that fails is asked again for an action, ms. */
+/** How long reads of an action from a failing store are retried, ms. */
 const patienceMs = 60_000;
 const firstRetryMs = 100;
 const longestRetryMs = 2000;
@@ -33,13 +70,13 @@ export class ActionLoader {
   constructor(
     private readonly store: ArtifactStore,
     private readonly clock: Clock,
-    /** Nothing is waited for any more. */
+    /** Whether the invoker is closing: retries end then. */
     private readonly isClosing: () => boolean,
-    /** The kind that `<family>:default` means here. */
+    /** The kind that `<family>:default` means on this invoker. */
     private readonly defaultKind: (kind: string) => string | undefined,
   ) {}
 
-  /** The revision if it was read before. */
+  /** The revision that a message names, or undefined if that revision has not been read yet. */
   cached(reference: ActionReference, revision: string): RunnableAction | undefined {
     return this.cache.get(cacheKey(reference, revision));
   }
@@ -70,7 +107,7 @@ export class ActionLoader {
     }
   }
 
-  /** Has the store asked again for a while where it fails: what was accepted need not fail with it. */
+  /** Retries a failing read for `patienceMs`: a short failure of the store must not fail accepted activations. */
   private async patiently<Value>(read: () => Promise<Value>): Promise<Value> {
     const untilMs = this.clock.monotonicMs() + patienceMs;
     for (let retryMs = firstRetryMs; ; retryMs = Math.min(longestRetryMs, retryMs * 2)) {

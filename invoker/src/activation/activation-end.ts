@@ -1,15 +1,17 @@
-import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
-import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
-import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
+import { ActivationStatus, activationDocument } from '@gpuwhisk/common/entities/activation';
+import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import { completedTopic, unplacedTopic } from '@gpuwhisk/common/messages';
+import type { ActivationMessage, AcknowledgementMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { LoadingStart } from '../pool/pool-member.js';
+import type { RunnableAction } from './action-loader.js';
 import { activationRecord } from './activation-record.js';
-import { acknowledgeResult, complete } from './completion.js';
+import { developerErrorLogLine } from './activation-response.js';
 import type { InvokerContext } from './invoker-context.js';
-import { developerErrorLogLine } from './outcome-response.js';
-import type { RunnableAction } from './runnable-action.js';
 
-/** A record is stored at most about this long after those that wait already, ms. */
+/** Lag of the record writer from which on answers wait for their records, ms. */
 const longestLagMs = 30;
 
 /** A point in time on both clocks. */
@@ -18,18 +20,18 @@ export interface Moment {
   monotonicMs: number;
 }
 
-/** Now. */
+/** The present time on both clocks. */
 export function momentOf(clock: Clock): Moment {
   return { epochMs: clock.now(), monotonicMs: clock.monotonicMs() };
 }
 
-/** Code was loaded: how long that took, ms, and into what. */
+/** The run loaded code: the time of the load, ms, and the state of the container before. */
 export interface Load {
   initMs: number;
   start: LoadingStart;
 }
 
-/** Code was there. */
+/** The run found its code loaded. */
 export interface Found {
   found: 'prewarmed' | 'warm';
 }
@@ -37,14 +39,14 @@ export interface Found {
 /** How an activation ended. */
 export interface Ended {
   start: Moment;
-  /** Undefined if it never reached its code. `batch`: with how many it ran, itself included; absent: alone. */
+  /** Undefined if the run never reached its code. `batch`: activations in the run, this one included; absent for one. */
   load: ((Load | Found) & { batch?: number }) | undefined;
   response: ActivationResponse;
   timedOut: boolean;
   logs: Promise<string[]>;
 }
 
-/** Acknowledges an activation and records it; `stored` is called when its record is durable. */
+/** Acknowledges and records an activation; `stored` is called when the record is durable. */
 export async function endActivation(
   context: InvokerContext,
   message: ActivationMessage,
@@ -54,18 +56,18 @@ export async function endActivation(
 ): Promise<void> {
   const [, acceptedMs] = message.transid;
   const startMs = start.epochMs;
-  // By the monotonic clock, so that a step of the wall clock makes no run longer or end before it began.
+  // Measured by the monotonic clock: a step of the wall clock must not lengthen a run or end it before its start.
   const endMs = startMs + Math.round(context.clock.monotonicMs() - start.monotonicMs);
   const times = { startMs, endMs, waitMs: Math.max(0, startMs - acceptedMs), ...load };
   const record = activationRecord(message, action, times, response, timedOut);
-  // The answer may be ahead of the record by 50 ms; where the store lags behind, it waits for the record.
+  // An answer may precede its record by 50 ms. If the store lags further behind, the answer waits for the record.
   const answersFirst = context.records.lagMs < longestLagMs;
   const answersWithEnd = message.blocking && answersFirst && (await isThere(logs, context.clock));
   if (message.blocking && answersFirst && !answersWithEnd) acknowledgeResult(context, message, record);
   let lines = await logs;
   if (response.statusCode === ActivationStatus.developerError && action.limits.logs > 0) {
     const note = `${new Date(context.clock.now()).toISOString().padEnd(30)} stderr: ${developerErrorLogLine}`;
-    lines = [...lines, note]; // A batch's records share theirs.
+    lines = [...lines, note]; // The records of a batch share one list of lines.
   }
   if (message.sample === undefined) {
     context.metrics.activationEnded(action, times, response.statusCode, message.user.namespace.name);
@@ -77,11 +79,85 @@ export async function endActivation(
   });
 }
 
-/** Whether `logs` are there once what can be read now has been: then one message tells the result and the end. */
+/** Whether `logs` are complete after the data that can be read now: one message then carries both result and end. */
 function isThere(logs: Promise<unknown>, clock: Clock): Promise<boolean> {
   return new Promise((resolve) => {
     const yes = (): void => resolve(true);
     logs.then(yes, yes);
     clock.defer(() => resolve(false));
+  });
+}
+
+/** Sends an acknowledgement; false if the bus refuses the message. */
+function acknowledge(
+  context: InvokerContext,
+  message: ActivationMessage,
+  acknowledgement: AcknowledgementMessage,
+): boolean {
+  const topic = completedTopic(message.rootControllerIndex.asString);
+  try {
+    context.bus.send(topic, acknowledgement as unknown as JsonObject);
+    return true;
+  } catch (error) {
+    context.logger.error({ topic, error: String(error) }, 'an acknowledgement could not be sent');
+    return false;
+  }
+}
+
+/** Sends the result to a waiting controller at once; the activation keeps its slot. */
+function acknowledgeResult(context: InvokerContext, message: ActivationMessage, record: WhiskActivation): void {
+  acknowledge(context, message, { transid: message.transid, response: record });
+}
+
+/**
+ * Hands the complete record to the store, if the record is to be kept, and frees the slot at the controller. The message
+ * that frees the slot carries the result, without logs, if a caller waits for `answer`. `stored` is called once the record
+ * is durable, or at once if no record is kept.
+ */
+export function complete(
+  context: InvokerContext,
+  message: ActivationMessage,
+  record: WhiskActivation,
+  answer: WhiskActivation | undefined,
+  stored: () => void,
+): void {
+  const kept = isRecordKept(context.recordLevels, recordedCall(message), record.response.statusCode);
+  if (kept) context.records.add(activationDocument(record, context.clock.now()), stored);
+  acknowledgeCompletion(context, message, record, answer);
+  if (!kept) stored();
+}
+
+/**
+ * Returns an activation that was placed on a GPU to its controller, which decides again. Resolves once the message would
+ * survive a power loss; rejects if the bus refuses the message.
+ */
+export async function giveBack(context: InvokerContext, unplaced: UnplacedMessage): Promise<void> {
+  const message = unplaced.activation;
+  const topic = unplacedTopic(message.rootControllerIndex.asString);
+  await context.bus.send(topic, unplaced as unknown as JsonObject).synced();
+}
+
+/** Ends an activation without a run and without a record. */
+export function refuse(context: InvokerContext, message: ActivationMessage, record: WhiskActivation): void {
+  acknowledgeCompletion(context, message, record, message.blocking ? record : undefined);
+}
+
+function acknowledgeCompletion(
+  context: InvokerContext,
+  message: ActivationMessage,
+  record: WhiskActivation,
+  answer: WhiskActivation | undefined,
+): void {
+  if (message.sample === undefined && message.launch === undefined)
+    context.userEvents?.activation(record, message.user);
+  const { transid, activationId } = message;
+  const { statusCode } = record.response;
+  const end = { transid, isSystemError: statusCode === ActivationStatus.whiskError, instance: context.instance };
+  if (answer !== undefined && acknowledge(context, message, { ...end, response: answer })) return;
+  // Sent even if the result is too large for the bus: the slot is free.
+  acknowledge(context, message, {
+    ...end,
+    activationId,
+    ...(message.gpu !== undefined && statusCode !== ActivationStatus.success && { isFailed: true }),
   });
 }

@@ -5,30 +5,30 @@ import type { GpuRecord } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { LoadingStart } from '../pool/pool-member.js';
 
-/** When an activation ran; epoch ms and ms. */
+/** Times of an activation: start and end in epoch ms, durations in ms. */
 export interface ActivationTimes {
   startMs: number;
   endMs: number;
-  /** From acceptance to the start of the run. */
+  /** Time from acceptance to the start of the run, ms. */
   waitMs: number;
   /** Set exactly when code was loaded in this run. */
   initMs?: number;
-  /** How it found the container that its code was loaded into. */
+  /** State of the container before the code was loaded. */
   start?: LoadingStart;
-  /** How it found a container that had its code; absent where it loaded it, or came to none. */
+  /** State of a container that had the code loaded; absent if the run loaded the code or got no container. */
   found?: 'prewarmed' | 'warm';
-  /** Activations that ran with it as one, itself included; absent: it ran alone. */
+  /** Activations in the same run, this one included; absent for a run of one. */
   batch?: number;
 }
 
-/** What of the action a record names. */
+/** Fields of an action that its records contain. */
 export interface RecordedAction {
   kind: string;
   limits: ActionLimits;
   version: string;
 }
 
-/** The record of an activation, without logs. `action` is undefined where it could not be read. */
+/** The record of an activation, without logs. `action` is undefined if the action could not be read. */
 export function activationRecord(
   message: ActivationMessage,
   action: RecordedAction | undefined,
@@ -68,7 +68,7 @@ export function activationRecord(
   return record;
 }
 
-/** What an activation had of a GPU; undefined where it had none. */
+/** The GPU part of an activation's record; undefined for an activation without a GPU. */
 function gpuRecord({ gpu, transid }: ActivationMessage, times: ActivationTimes): GpuRecord | undefined {
   const start = times.start ?? times.found;
   const [device] = gpu?.devices ?? [];
@@ -91,7 +91,7 @@ function gpuRecord({ gpu, transid }: ActivationMessage, times: ActivationTimes):
   };
 }
 
-/** The part by which a run was slower than alone, to a thousandth; 0 where it was quicker. */
+/** Degradation of a run's rate, 1 − soloMs / ranMs, to a thousandth; 0 if the run was quicker than alone. */
 function degradationOf(soloMs: number, ranMs: number): number {
   return Math.max(0, Math.round((1 - soloMs / ranMs) * 1000) / 1000);
 }

@@ -2,63 +2,60 @@ import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import { problemOf } from '../containers/container-factory.js';
 import type {
   Container,
   ContainerSpec,
   InitRequest,
-  Outcome,
+  CallOutcome,
   ProvisioningError,
   RunRequest,
 } from '../containers/container-factory.js';
-import { problemOf } from '../containers/container-factory.js';
-import { batchLimits, batchOf, outcomesOf } from '../containers/batch.js';
-import { gpuUserOf } from '../gpu-agent/gpu-desk.js';
-import type { GpuUser } from '../gpu-agent/gpu-desk.js';
-import { sleep } from '@gpuwhisk/common/system/clock';
+import { batchLimits, batchOf, outcomesOf } from '../containers/protocol/call-outcome.js';
+import { gpuUserOf } from '../gpu-agent/gpu-runs.js';
+import type { GpuUser } from '../gpu-agent/gpu-runs.js';
 import type { PoolJob } from '../pool/action-queue.js';
 import type { Disposition, PoolMember } from '../pool/pool-member.js';
-import { endActivation, momentOf } from './activation-end.js';
-import { activationRecord } from './activation-record.js';
+import { fullyQualifiedName } from './action-loader.js';
+import type { RunnableAction } from './action-loader.js';
+import { endActivation, momentOf, refuse } from './activation-end.js';
 import type { Ended, Found, Load, Moment } from './activation-end.js';
-import { refuse } from './completion.js';
-import { callLimits, deadlineMs, runLimits } from './call-limits.js';
-import { containerWanted } from './container-wanted.js';
+import { activationRecord } from './activation-record.js';
+import { developerError, initResponse, runResponse, whiskError } from './activation-response.js';
+import { containerWanted, callLimits, deadlineMs, runLimits, initRequest, runRequest } from './container-requests.js';
 import type { InvokerContext } from './invoker-context.js';
-import { developerError, initResponse, runResponse, whiskError } from './outcome-response.js';
-import { initRequest, runRequest } from './requests.js';
-import { fullyQualifiedName } from './runnable-action.js';
-import type { RunnableAction } from './runnable-action.js';
 
-/** Containers that may turn a run away as shutting down before the activation fails. */
+/** Attempts of an activation: containers that shut down may refuse its run before the activation fails. */
 const maxTries = 3;
-/** How often it is looked whether a run may begin, while none may, ms. */
+/** Interval of checks whether runs may begin again, while none may, ms. */
 const fenceLookMs = 100;
 
-/** Ready to be run. */
+/** An activation that is ready to run. */
 interface Prepared {
   run: ActivationRun;
-  /** Decrypted. */
+  /** Decrypted arguments. */
   content: ActivationMessage['content'];
 }
 
-/** What ends with the activation. */
+/** Callbacks of an activation's end; one of the three is called. */
 export interface RunEnd {
-  /** The record is durable: the message is needed no more. */
+  /** The record is durable: the message may leave the bus. */
   stored(): void;
-  /** A container turned the run away: find it another. */
-  retry(job: PoolJob): void;
-  /** The GPU cannot be had where the activation was placed: its controller decides again. */
+  /** A container refused the run, which needs another container. */
+  retry(run: ActivationRun): void;
+  /** The GPU of the placement is not available: the controller decides again. */
   giveBack(reason: string): void;
 }
 
-/** One activation on its way through the pool: init if needed, run, acknowledge, record. */
-export class ActivationRun implements PoolJob {
+/** One activation as a job of the pool: init if needed, run, acknowledge, record. */
+export class ActivationRun implements PoolJob<ActivationRun> {
   readonly key: string;
   readonly namespace: string;
   readonly codeOf: string;
   readonly spec: ContainerSpec;
   readonly batch: number;
-  /** Who gets a GPU; undefined: it needs none. */
+  /** The activation's GPU identity, or undefined for CPU actions. */
   private readonly gpuUser: GpuUser | undefined;
   private tries = 0;
 
@@ -120,7 +117,7 @@ export class ActivationRun implements PoolJob {
 
   get keepsWarm(): number | undefined {
     const { sample, user } = this.message;
-    // Samples of a function run over and over, and then no more.
+    // Samples of a function follow one another closely and then end, so that they keep any number of containers.
     return sample === undefined ? (user.limits.warmGpuContainers ?? this.context.warmGpuContainers) : undefined;
   }
 
@@ -129,26 +126,26 @@ export class ActivationRun implements PoolJob {
     return gpuNeed?.sloMs === undefined ? Infinity : transid[1] + gpuNeed.sloMs - this.context.clock.now() - runMs;
   }
 
-  async run(member: PoolMember, onInitialized: () => void, jobs: readonly PoolJob[]): Promise<Disposition> {
+  async run(member: PoolMember, onInitialized: () => void, others: readonly ActivationRun[]): Promise<Disposition> {
     const { records, mayBegin } = this.context;
     if (mayBegin?.() === false) {
       await this.untilMayBegin(mayBegin);
-      // It has not begun: the next start runs it, or the controller that takes over.
+      // The run has not begun: the next process of this invoker runs the activation, or a controller reassigns it.
       if (this.context.isClosing()) return 'discard';
     }
     if (records.isFull) {
       await records.room();
-      // It has not begun: the next life runs it.
+      // The run has not begun: the next process of this invoker runs the activation.
       if (this.context.isClosing()) return 'discard';
     }
     const found: Found = { found: member.initialized && !member.used ? 'prewarmed' : 'warm' };
     member.used = true;
-    if (jobs.length === 0 && this.gpuUser === undefined) {
+    if (others.length === 0 && this.gpuUser === undefined) {
       const self = this.prepare();
       const prepared = self instanceof Promise ? await self : self;
       return prepared === undefined ? 'keep' : this.runWith(prepared, [], member, found, onInitialized);
     }
-    const all = [this, ...jobs.map(asActivation)];
+    const all: readonly ActivationRun[] = [this, ...others];
     const users = all.flatMap(({ gpuUser }) => gpuUser ?? []);
     for (const user of users) this.context.gpu?.began(user, member.container.id);
     try {
@@ -165,8 +162,8 @@ export class ActivationRun implements PoolJob {
   }
 
   /**
-   * Marks it as started and decrypts its arguments; undefined if it ended because that failed. At once where nobody is
-   * promised that the mark is durable.
+   * Marks the activation as started and decrypts its arguments; undefined if either failed and ended the activation.
+   * Synchronous for a blocking activation, whose caller has no promise of a durable mark.
    */
   private prepare(): Prepared | undefined | Promise<Prepared | undefined> {
     try {
@@ -186,7 +183,7 @@ export class ActivationRun implements PoolJob {
     this.failNow(whiskError('Failed to provision resources to run the action.'));
   }
 
-  /** Throws LockedParameterError. */
+  /** The decrypted arguments. Throws LockedParameterError. */
   private unlockedContent(): ActivationMessage['content'] {
     const { content, lockedArgs, lockedIn } = this.message;
     return this.context.unlockArguments(content, lockedArgs, lockedIn);
@@ -201,7 +198,7 @@ export class ActivationRun implements PoolJob {
     }
   }
 
-  /** Loads the code where that is to be done, and runs it for itself and the `rest`. */
+  /** Loads the code if the container lacks it, and runs this activation and the `rest` as one. */
   private async runWith(
     self: Prepared,
     rest: readonly Prepared[],
@@ -218,7 +215,7 @@ export class ActivationRun implements PoolJob {
       for (const { run } of all) run.failNow(whiskError('Action could not be fetched.'));
       return 'discard';
     }
-    // What came before is the activation's wait; what follows is its duration, which its time limits bound.
+    // The time before is the activation's wait. The time after is its duration, which the time limits bound.
     const start = momentOf(this.context.clock);
     let load: Load | undefined;
     if (init !== undefined) {
@@ -242,7 +239,7 @@ export class ActivationRun implements PoolJob {
     const outcomes = alone ? [outcome] : outcomesOf(outcome, all.length, limits);
     let kept = outcome.type === 'result' || outcome.type === 'oversize';
     const ends = all.map(({ run }, at) => {
-      // Who comes first loads, for all.
+      // The first activation of a batch carries the load in its record.
       const how: Load | Found = at === 0 && load !== undefined ? load : found;
       const own = outcomes[at] ?? outcome;
       const { timeoutMs } = runLimits(limits, this.message);
@@ -258,7 +255,7 @@ export class ActivationRun implements PoolJob {
     return kept ? 'keep' : this.afterFailure(container, outcome);
   }
 
-  /** Loads the code; or what becomes of the container where that failed, and `all` ended or went elsewhere. */
+  /** Loads the code. Returns the container's disposition if the load failed; `all` have ended or were retried then. */
   private async loadInto(
     member: PoolMember,
     init: InitRequest,
@@ -285,7 +282,7 @@ export class ActivationRun implements PoolJob {
   }
 
   fail(error: ProvisioningError): void {
-    // It has not begun: the next life runs it.
+    // The run has not begun: the next process of this invoker runs the activation.
     if (this.context.isClosing()) return;
     if (this.gpuUser !== undefined) {
       this.context.gpu?.ended(this.gpuUser);
@@ -304,29 +301,29 @@ export class ActivationRun implements PoolJob {
     if (this.gpuUser !== undefined) this.context.gpu?.loaded(id, ms);
   }
 
-  /** What a run whose container the GPU agent ended comes to. */
-  private endedByAgent({ id }: Container, outcome: Outcome): ActivationResponse | undefined {
+  /** The response of a run whose container the GPU agent ended; undefined if the agent did not end the container. */
+  private endedByAgent({ id }: Container, outcome: CallOutcome): ActivationResponse | undefined {
     const ending = outcome.type === 'lost' ? this.context.gpu?.endingOf(id) : undefined;
     if (ending === undefined) return undefined;
     return ending.byAction ? developerError(ending.text) : whiskError(ending.text);
   }
 
-  /** Gives a preempted batch of an idempotent action back, to run elsewhere; false if it was not preempted. */
-  private runsAgain({ id }: Container, outcome: Outcome, all: readonly Prepared[]): boolean {
+  /** Returns a preempted batch of an idempotent action to its controller; false if the batch was not preempted. */
+  private runsAgain({ id }: Container, outcome: CallOutcome, all: readonly Prepared[]): boolean {
     const ending = outcome.type === 'lost' ? this.context.gpu?.endingOf(id) : undefined;
     if (ending?.again !== true || parameterValue(this.action.annotations, 'idempotent') !== true) return false;
     for (const { run } of all) run.end.giveBack(ending.text);
     return true;
   }
 
-  /** What can be unloaded is of use. A function that a runtime has yet to end must not keep a GPU that others get meanwhile. */
-  private afterFailure(container: Container, outcome: Outcome): Disposition {
+  /** Keeps a container that can be unloaded. A run that the runtime has yet to end must not hold a GPU that others get. */
+  private afterFailure(container: Container, outcome: CallOutcome): Disposition {
     const isEnded = outcome.type === 'timeout' && container.endsLate && this.gpuUser === undefined;
     return outcome.type === 'error' || isEnded ? 'recover' : 'discard';
   }
 
-  /** Whether the invoker's own end ended the run: the next life decides about it by its start mark. */
-  private cutShort(outcome: Outcome): boolean {
+  /** Whether the invoker's shutdown ended the run: the next process decides about the activation by its start mark. */
+  private cutShort(outcome: CallOutcome): boolean {
     return outcome.type === 'lost' && this.context.isClosing();
   }
 
@@ -346,7 +343,9 @@ export class ActivationRun implements PoolJob {
     return endActivation(this.context, this.message, this.action, ended, () => this.end.stored());
   }
 
-  /** `untilMs` (epoch) is the deadline of the run that the code is loaded for. */
+  /**
+   * The init request, or undefined if the code cannot be read. `untilMs`: deadline of the run that loads the code, epoch ms.
+   */
   private async initRequest(
     content: ActivationMessage['content'],
     { canUnload }: Container,
@@ -362,11 +361,6 @@ export class ActivationRun implements PoolJob {
       return undefined;
     }
   }
-}
-
-function asActivation(job: PoolJob): ActivationRun {
-  if (job instanceof ActivationRun) return job;
-  throw new TypeError('An activation runs together with activations only.');
 }
 
 function retryElsewhere(all: readonly Prepared[]): Disposition {

@@ -8,21 +8,20 @@ import type { InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
-import type { GpuDesk } from '../gpu-agent/gpu-desk.js';
-import type { StartMarks } from './start-marks.js';
+import type { GpuRuns } from '../gpu-agent/gpu-runs.js';
 
-/** What every activation of an invoker uses. */
+/** Services and settings that all activations of an invoker share. */
 export interface InvokerContext {
   instance: InvokerInstanceId;
   bus: MessageBus;
   records: RecordWriter;
   /** Which records are stored. */
   recordLevels: RecordLevels;
-  marks: StartMarks;
+  marks: StartJournal;
   clock: Clock;
   logger: Logger;
   metrics: Metrics;
-  /** Absent: nobody is told. */
+  /** Absent: no user events are sent. */
   userEvents?: UserEvents;
   /** The system's bounds on results. */
   resultBounds: ResultBounds;
@@ -30,10 +29,21 @@ export interface InvokerContext {
   warmGpuContainers?: number | undefined;
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
-  /** Of this node's GPUs; absent: there are none. */
-  gpu?: GpuDesk;
-  /** Absent: always. */
+  /** The agent of this node's GPUs; absent on nodes without GPUs. */
+  gpu?: GpuRuns;
+  /** Whether runs may begin now. Absent: always. */
   mayBegin?: () => boolean;
-  /** The invoker is being stopped: containers end because of that. */
+  /** Whether the invoker is being stopped, which ends containers. */
   isClosing(): boolean;
+}
+
+/**
+ * The invoker's durable journal of the activations that were handed to a container. The journal survives a restart, so that
+ * an activation that is delivered again does not run again.
+ */
+export interface StartJournal {
+  /** Writes the activation's start mark. The returned function resolves when the mark would survive a power loss. */
+  mark(activationId: string): () => Promise<void>;
+  /** Whether this invoker started the activation before its present process began. */
+  startedBefore(activationId: string): boolean;
 }

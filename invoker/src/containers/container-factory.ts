@@ -1,29 +1,29 @@
 import type { Share } from '@gpuwhisk/common/gpu';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 
-/** What a container gets of GPUs, from its start to its end. */
+/** The GPU resources of a container, fixed from its start to its end. */
 export interface GpuGrant {
-  /** UUIDs, in the order in which its processes see them; of each it has all that the share says. */
+  /** UUIDs in the order in which the container's processes see the devices. The share holds on each device in full. */
   devices: readonly string[];
-  /** UUID of a MIG instance of its only device. */
+  /** UUID of a MIG instance of the only device. */
   slice?: string;
   share: Share;
 }
 
-/** What a container must be. Two containers with equal specs are interchangeable before init. */
+/** Requirements on a container. Containers with equal specs are interchangeable before init. */
 export interface ContainerSpec {
   /** Resolved runtime kind, such as `nodejs:20`. */
   kind: string;
   memoryMiB: number;
-  /** Runs at once within the container; above 1 the runtime gets `__OW_ALLOW_CONCURRENT=true`. */
+  /** Runs that the container takes at once; above 1 the runtime gets `__OW_ALLOW_CONCURRENT=true`. */
   concurrency: number;
   /** Python packages that must be importable (annotation `requirements`), sorted; empty for none. */
   requirements: readonly string[];
   /** Modules that are loaded before the action's code (annotation `warm`), sorted; empty for none. */
   imports: readonly string[];
-  /** Whether a CUDA context is asked for before the action's code is there (annotation `warm`). */
+  /** Whether a CUDA context is created before the action's code is loaded (annotation `warm`). */
   cuda: boolean;
-  /** Absent: it sees no GPU. */
+  /** Absent: the container sees no GPU. */
   gpu?: GpuGrant;
 }
 
@@ -39,9 +39,9 @@ export interface InitRequest {
   /** Source text, or base64 of an archive when `binary`. Absent for an image that carries its code. */
   code?: string;
   binary: boolean;
-  /** A function that is called once when the code is loaded (annotation `warm`). */
+  /** Name of a function that is called once after the code is loaded (annotation `warm`). */
   entry?: string;
-  /** SHA-256 of the code (of the archive when `binary`), hexadecimal: for a runtime that can unload to check. */
+  /** SHA-256 of the code (of the archive when `binary`), hexadecimal; checked by runtimes that can unload. */
   digest?: string;
   /** Environment of the action: init parameters and `__OW_*`. */
   env: Record<string, string>;
@@ -59,28 +59,28 @@ export interface RunRequest {
   /** Epoch ms, as a decimal string. */
   deadline: string;
   api_key?: string;
-  /** How many requests `value` holds, in decimal, each with an entry of its own in the result; absent: it is one request's. */
+  /** Number of requests in `value`, in decimal; the result has an entry for each. Absent: `value` is one request's. */
   batch?: string;
 }
 
 /** How an init or a run ended. */
-export type Outcome =
-  /** Init: loaded; unload: as before init; check: in order. */
+export type CallOutcome =
+  /** Success of an init, an unload or a check. */
   | { type: 'ok' }
-  /** Run: an object or array; `bytes` is its length as the runtime sent it. */
+  /** Run: the result is an object or array; `bytes` is its length as the runtime sent it. */
   | { type: 'result'; result: JsonObject | JsonValue[]; bytes: number }
-  /** Run: longer than `maxResultBytes`; `head` is its beginning, `truncationBytes` of it. */
+  /** Run: the result is longer than `maxResultBytes`; `head` holds its first `truncationBytes`. */
   | { type: 'oversize'; head: string; bytes: number }
-  /** The runtime answered with an error: `error` is its message, if it gave one, `body` the raw answer. */
+  /** The runtime answered with an error: `error` is the message, if there is one, and `body` the raw answer. */
   | { type: 'error'; error?: string; body: string }
-  /** The container went away before it answered. */
+  /** The container ended before an answer came. */
   | { type: 'lost'; oomKilled: boolean }
   | { type: 'timeout' }
-  /** The runtime is shutting down (its 503): run elsewhere. */
+  /** The runtime is shutting down (its 503): the run needs another container. */
   | { type: 'unavailable' };
 
-/** What an outcome other than `ok` says. */
-export function problemOf(outcome: Outcome): string | undefined {
+/** The problem that an outcome other than `ok` reports; undefined for `ok`. */
+export function problemOf(outcome: CallOutcome): string | undefined {
   if (outcome.type === 'ok') return undefined;
   return outcome.type === 'error' ? (outcome.error ?? outcome.body) : outcome.type;
 }
@@ -92,16 +92,16 @@ export interface CallLimits {
   logLimitBytes: number;
   /** Bytes of a result that are accepted. */
   maxResultBytes: number;
-  /** Bytes that are kept of a longer one. */
+  /** Bytes that are kept of a longer result. */
   truncationBytes: number;
   /** The namespace that the function runs for; absent where the platform itself runs something. */
   forNamespace?: string;
 }
 
-/** An outcome at once, and the log lines (with OpenWhisk's prefixes) once they are collected; logs never rejects. */
+/** A call into a container: its outcome, and its log lines with OpenWhisk's prefixes. `logs` never rejects. */
 export interface Call {
-  outcome: Promise<Outcome>;
-  /** Lines that were written since the previous call ended; what a successful init wrote comes with the first run. */
+  outcome: Promise<CallOutcome>;
+  /** Lines since the previous call's end; the lines of a successful init come with the first run. */
   logs: Promise<string[]>;
 }
 
@@ -109,100 +109,131 @@ export interface Call {
 export interface Container {
   readonly id: string;
   readonly spec: ContainerSpec;
-  /** When it was made, epoch ms. */
+  /** Time of creation, epoch ms. */
   readonly sinceMs: number;
-  /** The MSContainer that it lies in with others; undefined where it shares its processes' namespace with none. */
+  /** Id of the MSContainer that holds the container; undefined if the container shares its PID namespace with none. */
   readonly msContainer: string | undefined;
-  /** The id of its runtime's process as its functions see it; undefined where the runtime does not tell. */
+  /** The runtime's process id as functions see it; undefined if the runtime does not report the id. */
   readonly pid: number | undefined;
-  /** The host's id of its first process, which all others come from; undefined where it has none. */
+  /** The host's id of the first process, the ancestor of all others; undefined without processes. */
   readonly hostPid: number | undefined;
-  /** Loads code; once only. Its logs are empty if it succeeded: those lines come with the first run. */
+  /** Loads code; once only. The logs of a successful init are empty: those lines come with the first run. */
   init(request: InitRequest, limits: CallLimits): Call;
   run(request: RunRequest, limits: CallLimits): Call;
-  /** Whether its runtime takes several requests as one run. */
+  /** Whether the runtime takes several requests as one run. */
   readonly canBatch: boolean;
-  /** Whether its runtime ends a run by itself soon after its deadline, and can be unloaded then. */
+  /** Whether the runtime ends a late run by itself soon after the deadline, and can be unloaded then. */
   readonly endsLate: boolean;
-  /** Whether its runtime can forget an action: it said so when it started. */
+  /** Whether the runtime can unload an action, as its hello said. */
   readonly canUnload: boolean;
   /**
-   * Makes it what it was before init, so that another action of the same namespace can be loaded; `thorough` proves more
-   * and takes longer. Outcome `ok`, or `error` with what is left: the container is of no more use then. Refused where
-   * it cannot, and while it runs.
+   * Restores the state before init, so that another action of the same namespace can be loaded; `thorough` verifies more and
+   * takes longer. The outcome is `ok`, or `error` with the remaining state: the container must not be used again then.
+   * Refused without `canUnload` and during runs.
    */
   unload(thorough: boolean, limits: CallLimits): Call;
   /**
-   * Asks a container that can unload whether it is in order: `ok`, or `error` with what is not. What it printed stays for
-   * the next call. Refused where it cannot unload, and while it runs; an init may be sent right behind it.
+   * Checks the health of a container that can unload: `ok`, or `error` with the problem. Printed lines stay for the next
+   * call. Refused without `canUnload` and during runs; an init may be sent right after the check.
    */
   check(limits: CallLimits): Call;
-  /** Stops all its processes from running; idle containers only. */
+  /** Freezes all processes of an idle container. */
   pause(): Promise<void>;
   resume(): Promise<void>;
   /**
-   * Whether its processes give way to those of other containers on the processors: while it is readied ahead of need. Has
-   * no effect where the host has nothing for it. Never rejects.
+   * Sets whether the container's processes yield processors to other containers, as while it is readied ahead of need. Has
+   * no effect if the host has no means for this. Never rejects.
    */
   giveWay(gives: boolean): Promise<void>;
-  /** Processor time of all its processes so far, ms; undefined where that cannot be told. Never rejects. */
+  /** Processor time of all processes so far, ms; undefined if the time is not known. Never rejects. */
   processorMs(): Promise<number | undefined>;
-  /** Ends its processes and frees all it held; idempotent. Calls under way end as `lost`. */
+  /** Ends the processes and frees the container's resources; idempotent. Calls under way end as `lost`. */
   destroy(): Promise<void>;
   /**
-   * Time that its runs took so far, all together, ms; by the runtime's own clock where it tells, and a run counts once
-   * its logs are there.
+   * Total time of the runs so far, ms, by the runtime's own clock if the runtime reports times. A run counts once its logs
+   * are complete.
    */
   readonly busyMs: number;
-  /** Resolves when its processes have ended, for whatever reason. */
+  /** Resolves when the processes have ended, for whatever reason. */
   readonly exited: Promise<void>;
 }
 
 /** How well a prewarmed container's spec serves a wanted one. */
 export type Match = 'exact' | 'subset' | 'none';
 
-/** Plain lines about the host, from the start of a factory. */
+/** Lines of text about the host, from the start of a factory. */
 export interface StartReport {
-  /** Measures of isolation that the host forbids, and what functions can do for lack of each. */
+  /** Isolation measures that the host forbids, with the consequence of each. */
   weaknesses: string[];
   /** Other services to functions that the host lacks. */
   notes: string[];
 }
 
-/** Measures of isolation are missing, or could not be tried; `message` says which and what to do. */
+/** Isolation measures are missing or could not be tried; `message` names them and the remedy. */
 export class IsolationError extends Error {
   override name = 'IsolationError';
 }
 
-/** Makes containers of some sort. */
+/** Makes the containers of one implementation. */
 export interface ContainerFactory {
-  /** Readies the host and removes what an earlier run left. Rejects with IsolationError if it cannot tell what the host allows. */
+  /**
+   * Prepares the host and removes leftovers of earlier processes. Rejects with IsolationError if the host's isolation cannot
+   * be determined.
+   */
   start(): Promise<StartReport>;
-  /** Whether containers of this kind can be made here. */
+  /** Whether the factory can make containers of this kind. */
   supports(kind: string): boolean;
   /**
-   * A started container whose runtime answered hello. `ahead`: nobody waits for it, it gives way to others (giveWay).
-   * Rejects with ProvisioningError.
+   * A started container whose runtime has said hello. With `ahead`, no activation waits for the container, which yields
+   * processors to others (giveWay). Rejects with ProvisioningError.
    */
   create(spec: ContainerSpec, ahead?: boolean): Promise<Container>;
-  /** As create, ahead of need and not yet bound to an action (a stem cell): it gives way. */
+  /** As create with `ahead`, for a container that is not yet bound to an action (a stem cell). */
   prewarm(spec: ContainerSpec): Promise<Container>;
   match(prewarmed: ContainerSpec, wanted: ContainerSpec): Match;
   /** Destroys every container. */
   close(): Promise<void>;
 }
 
-/** A container could not be made; `message` says why, in the log of the activation, `told` is the activation's error. */
+/** A container could not be made. `message` is the reason, for the activation's log; `told` is the activation's error. */
 export class ProvisioningError extends Error {
   override name = 'ProvisioningError';
   constructor(
     message: string,
     readonly told = 'Failed to provision resources to run the action.',
-    /** Whether what the action asks for is to blame, rather than the platform. */
+    /** Whether the action's own settings caused it, rather than the platform. */
     readonly byAction = false,
-    /** Whether it could be had in another place, so that where to run is to be decided again. */
+    /** Whether another place could have the container, so that the placement is to be decided again. */
     readonly elsewhere = false,
   ) {
     super(message);
   }
+}
+
+/**
+ * How well a container made for `prewarmed` serves `wanted`. Only modules that were loaded ahead may differ: with a subset
+ * of the wanted imports, the rest are loaded at init.
+ */
+export function matchSpecs(prewarmed: ContainerSpec, wanted: ContainerSpec): Match {
+  const same =
+    prewarmed.kind === wanted.kind &&
+    prewarmed.memoryMiB === wanted.memoryMiB &&
+    prewarmed.concurrency === wanted.concurrency &&
+    prewarmed.requirements.join(' ') === wanted.requirements.join(' ');
+  if (!same || (prewarmed.cuda && !wanted.cuda)) return 'none';
+  const imports = new Set(wanted.imports);
+  if (!isSameGrant(prewarmed.gpu, wanted.gpu) || !prewarmed.imports.every((name) => imports.has(name))) return 'none';
+  const isExact = prewarmed.imports.length === imports.size && prewarmed.cuda === wanted.cuda;
+  return isExact ? 'exact' : 'subset';
+}
+
+/**
+ * Whether two grants have the same devices, class and memory limit, which a process keeps from its start. A larger class
+ * would take promised capacity from neighbours; a smaller memory limit would make the function fail.
+ */
+function isSameGrant(had: GpuGrant | undefined, wanted: GpuGrant | undefined): boolean {
+  if (had === undefined || wanted === undefined) return had === wanted;
+  const { shareClass, memoryMiB } = wanted.share;
+  const isSame = had.share.shareClass === shareClass && had.share.memoryMiB === memoryMiB;
+  return isSame && had.devices.join(' ') === wanted.devices.join(' ') && had.slice === wanted.slice;
 }

@@ -1,35 +1,35 @@
-import type { Device, Slice } from '@gpuwhisk/common/gpu';
+// Access of processes to devices under a share: files, environment, and an enforcer that answers.
+import type { Device, Slice, Share } from '@gpuwhisk/common/gpu';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import type { GpuGrant } from '../containers/container-factory.js';
-import { joinedAccess } from '../containers/process/gpu-launch.js';
-import type { GpuAccess } from '../containers/process/gpu-launch.js';
+import { joinedAccess } from '../containers/runtime-launch.js';
+import type { GpuAccess } from '../containers/runtime-launch.js';
 import { placesOf } from '../pool/memory-budget.js';
-import { gangProblem } from './company.js';
-import { EnforcerChecks } from './enforcer-checks.js';
+import type { ShareCeilings } from './container-shares.js';
 import type { ClientSettings, ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { GpuContainers } from './gpu-containers.js';
 import type { Healer } from './healer.js';
 import type { Inventory } from './inventory.js';
-import type { Residents } from './residents.js';
-import type { ShareCeilings } from './share-ceilings.js';
+import { gangConflict } from './placement-check.js';
 
-/** What access to devices is given with. */
-export interface DeviceAccessParts {
+/** Dependencies of DeviceAccess. */
+interface DeviceAccessParts {
   inventory: Inventory;
-  residents: Residents;
+  gpuContainers: GpuContainers;
   enforcer: ShareEnforcer;
   healer: Healer;
   ceilings: ShareCeilings;
   clock: Clock;
-  /** What a process needs to reach a device at all: its files, and the driver's libraries. */
+  /** Access to a device without a share: its files, and the driver's libraries. */
   access(device: string, slice?: Slice): GpuAccess;
 }
 
-/** How long a container that is to start waits for those to go that a fault has hit, ms, and how often it looks. */
+/** Longest wait of a new container for the end of clients that a fault has hit, and the interval of checks, ms. */
 const [goneWithinMs, goneLookMs] = [5000, 100];
 
-/** Lets containers reach the devices that they were granted, under their shares. */
+/** Gives containers access to the devices of their grants, under their shares. */
 export class DeviceAccess {
   private readonly checks: EnforcerChecks;
 
@@ -37,14 +37,14 @@ export class DeviceAccess {
     this.checks = new EnforcerChecks(parts.enforcer, parts.clock);
   }
 
-  /** What a container with this grant is started with. Rejects with ProvisioningError. */
+  /** The access of a container with this grant. Rejects with ProvisioningError. */
   async accessFor(grant: GpuGrant): Promise<GpuAccess> {
     const devices = grant.devices.map((uuid) => this.usable(uuid));
     const [first] = devices;
-    const problem = first === undefined ? 'it has none' : gangProblem(this.parts.residents, grant, first.mode);
-    if (problem !== undefined) throw unusable(`The GPUs cannot be had: ${problem}`);
+    const problem = first === undefined ? 'it has none' : gangConflict(this.parts.gpuContainers, grant, first.mode);
+    if (problem !== undefined) throw unusable(`The GPUs are not available: ${problem}`);
     const own = await this.settingsFor(devices, grant);
-    // After the settings, which may have had another daemon started for these devices.
+    // Called after the settings, which may have started another daemon for these devices.
     await this.parts.ceilings.starts(grant).catch((error: Error) => {
       this.parts.ceilings.isOver(grant);
       throw unusable(`GPU ${placesOf(grant).join(', ')} cannot be shared: ${error.message}`);
@@ -53,7 +53,7 @@ export class DeviceAccess {
     const access = joinedAccess(grant.devices.map((uuid) => this.parts.access(uuid, slice)));
     const env = { ...access.env, CUDA_VISIBLE_DEVICES: placesOf(grant).join(','), ...own.env };
     const sockets = own.binds.map(({ path, write }) => ({ path, mode: write ? ('rw' as const) : ('ro' as const) }));
-    // Its user may be the platform's own, which no function is to be: any will do, if it is the same for all.
+    // The enforcer's user may be the platform's, which no function may have. Any user that all containers share will do.
     return { ...access, env, binds: [...access.binds, ...sockets], oneUser: own.uid !== undefined };
   }
 
@@ -64,7 +64,10 @@ export class DeviceAccess {
     throw unusable(`GPU ${uuid} cannot be used: ${reasons.join('; ') || 'there is none of that name'}`);
   }
 
-  /** An enforcer that does not answer, or lets nobody in, is started again, once; it may not have been missed yet. */
+  /**
+   * The enforcer's settings for a grant. Restarts, once, an enforcer that does not answer or accepts no client: its failure
+   * may not have been noticed yet.
+   */
   private async settingsFor(devices: readonly Device[], { slice, share }: GpuGrant): Promise<ClientSettings> {
     const { enforcer } = this.parts;
     const [first, ...more] = devices as readonly [Device, ...Device[]];
@@ -88,8 +91,8 @@ export class DeviceAccess {
   }
 
   /**
-   * What is wrong with a place's enforcer. If it has not failed somebody (`isMissed`), what is still wrong after a while:
-   * clients that a fault has hit, and that keep others out, are being ended.
+   * The problem of a place's enforcer; undefined if there is none. Unless a client has failed (`isMissed`), a problem counts
+   * only after `goneWithinMs`: clients that a fault has hit keep others out until they have ended.
    */
   private async problemOf(device: string, slice: string | undefined, isMissed: boolean): Promise<string | undefined> {
     const { clock } = this.parts;
@@ -104,4 +107,65 @@ export class DeviceAccess {
 
 function unusable(message: string): ProvisioningError {
   return new ProvisioningError(message, message, false, true);
+}
+
+/** Time that a check's answer is shared, ms. A process takes at least as long to become a client after its check. */
+const sharedMs = 250;
+
+/**
+ * Checks of the enforcer before containers start. With MPS a check runs programs, so that one check serves a burst of
+ * starts.
+ */
+class EnforcerChecks {
+  /** By device or slice, the time of the last check (monotonic ms) and its answer. */
+  private readonly last = new Map<string, { askedMs: number; answer: Promise<string | undefined> }>();
+
+  constructor(
+    private readonly enforcer: Pick<ShareEnforcer, 'check'>,
+    private readonly clock: Pick<Clock, 'monotonicMs'>,
+  ) {}
+
+  /**
+   * The problem of the enforcer of a device or slice; undefined if there is none. A good answer is shared for 250 ms; a
+   * problem is checked again each time. `isMissed`: a client has failed since, so that the check is always made again.
+   */
+  ask(device: string, slice: string | undefined, isMissed: boolean): Promise<string | undefined> {
+    const place = slice ?? device;
+    const askedMs = this.clock.monotonicMs();
+    const last = this.last.get(place);
+    if (last !== undefined && !isMissed && askedMs - last.askedMs < sharedMs) return last.answer;
+    const answer = this.enforcer.check(device, slice).catch((failure: Error) => failure.message);
+    this.last.set(place, { askedMs, answer });
+    void answer.then((problem) => {
+      if (problem !== undefined && this.last.get(place)?.answer === answer) this.last.delete(place);
+    });
+    return answer;
+  }
+}
+
+/**
+ * By device, the environment that makes a process outside the platform a client of the MPS server, with the whole device.
+ * Lacks devices that are cut into slices or not shared by MPS.
+ */
+export async function clientEnvs(
+  devices: readonly Device[],
+  enforcer: ShareEnforcer,
+  access: (device: string) => GpuAccess,
+  /** Environments that are known already; they do not change while this process lives. */
+  known: Record<string, Record<string, string>> = {},
+): Promise<Record<string, Record<string, string>>> {
+  const envs: Record<string, Record<string, string>> = {};
+  for (const device of devices.filter(({ mode }) => mode === 'mps')) {
+    const found = known[device.uuid];
+    if (found !== undefined) {
+      envs[device.uuid] = found;
+      continue;
+    }
+    const whole: Share = { shareClass: 100, smRequest: 1, smLimit: 1, memoryMiB: device.memoryMiB };
+    const { env } = await enforcer.settings(device, whole);
+    const { env: own, libraries } = access(device.uuid);
+    const search: Record<string, string> = libraries.length === 0 ? {} : { LD_LIBRARY_PATH: libraries.join(':') };
+    envs[device.uuid] = { ...own, ...search, CUDA_VISIBLE_DEVICES: device.uuid, ...env };
+  }
+  return envs;
 }

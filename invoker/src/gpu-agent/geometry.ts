@@ -1,52 +1,55 @@
-import type { Device } from '@gpuwhisk/common/gpu';
+import type { Device, Slice } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { sliceChanges } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import type { SliceChanges } from '@gpuwhisk/gpu/geometry/mig-profiles';
-import { cutDevice } from './cut-device.js';
+import { GpuDriverError } from './drivers/gpu-driver.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
+import { nvmlCodes } from './drivers/nvml.js';
+import { ShareError } from './enforcers/share-enforcer.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { GpuContainers } from './gpu-containers.js';
 import type { Healer } from './healer.js';
 import type { Inventory } from './inventory.js';
-import type { Residents } from './residents.js';
 
 /** Dependencies of a Geometry. */
-export interface GeometryParts {
+interface GeometryParts {
   driver: GpuDriver;
   enforcer: ShareEnforcer;
   inventory: Inventory;
-  residents: Residents;
+  gpuContainers: GpuContainers;
   healer: Pick<Healer, 'end'>;
   clock: Clock;
   logger: Logger;
-  /** Looks the devices up again, after one was cut. */
+  /** Reads the devices again, after one was cut. */
   refresh(): Promise<void>;
 }
 
-/** Keeps new work off a device while it is cut. */
+/** Trouble that keeps new work off a device while it is cut. */
 const beingCut = 'it is being cut into other slices';
-/** How long processes of other users may keep a slice from being removed, ms. */
+/** Longest wait for other processes to leave a slice that is to be removed, ms. */
 const idleWithinMs = 5000;
-/** A geometry is tried so often, at so many ms between two tries, until another one is wanted. */
+/** Attempts at a geometry, and the time between two, ms; a new geometry begins again. */
 const maxTries = 3;
 const tryAgainMs = 10_000;
 
 interface Wanted {
-  /** Profiles: `3g.20gb`; none: the device is whole. */
+  /** Profiles such as `3g.20gb`; empty for a whole device. */
   profiles: readonly string[];
   tries: number;
-  /** Not before then, monotonic ms. */
+  /** Earliest time of the next attempt, monotonic ms. */
   notBeforeMs: number;
 }
 
-/** Cuts devices by MIG to their desired geometry: no new work, runs end, the cut, work again. */
+/** Cuts devices by MIG to their desired geometry: keeps new work off, waits for runs to end, cuts, and admits work again. */
 export class Geometry {
   private readonly wanted = new Map<string, Wanted>();
   private readonly cutting = new Set<string>();
 
   constructor(private readonly parts: GeometryParts) {}
 
-  /** Sets the wanted profiles by device; a device that is not named stays as it is. */
+  /** Sets the wanted profiles by device; other devices keep their slices. */
   set(geometry: Readonly<Record<string, readonly string[]>>): void {
     for (const [uuid, profiles] of Object.entries(geometry)) {
       const known = this.wanted.get(uuid);
@@ -74,17 +77,17 @@ export class Geometry {
     }
   }
 
-  /** Whether the slices that go are empty; ends idle instances there and keeps new work off until the device is cut. */
+  /** Whether the slices to remove are empty. Ends idle instances on them and keeps new work off until the device is cut. */
   private isFree({ uuid, mode }: Device, { remove }: SliceChanges): boolean {
-    const { inventory, residents, healer } = this.parts;
+    const { inventory, gpuContainers, healer } = this.parts;
     inventory.setTrouble(uuid, beingCut, true);
     const places = mode === 'mig' ? remove : [uuid];
-    const there = places.flatMap((place) => residents.at(place));
+    const there = places.flatMap((place) => gpuContainers.at(place));
     for (const one of there) {
       if (one.users.size > 0 || one.ending) continue;
       healer.end(one, { text: 'Its GPU is being cut into other slices.', byAction: false });
     }
-    return there.length === 0 && places.every((place) => residents.awaited(place, '').length === 0);
+    return there.length === 0 && places.every((place) => gpuContainers.awaited(place, '').length === 0);
   }
 
   private async cut({ uuid, mode }: Device, wanted: Wanted, cut: SliceChanges): Promise<void> {
@@ -110,12 +113,82 @@ export class Geometry {
   }
 }
 
-/** The change from a device's slices to those of `profiles`; undefined if there is none. Slices of these profiles stay. */
-export function cutTo(
+/**
+ * The change from a device's slices to those of `profiles`; undefined if there is none. Present slices of wanted profiles
+ * stay.
+ */
+function cutTo(
   { mode, slices }: Pick<Device, 'mode' | 'slices'>,
   profiles: readonly string[],
 ): SliceChanges | undefined {
   const { remove, add } = sliceChanges(mode === 'mig' ? slices : [], profiles);
   const isOther = (mode === 'mig') !== profiles.length > 0;
   return remove.length === 0 && add.length === 0 && !isOther ? undefined : { remove, add };
+}
+
+interface CutParts {
+  driver: GpuDriver;
+  enforcer: ShareEnforcer;
+  clock: Clock;
+}
+
+const pollMs = 100;
+
+/**
+ * Cuts a device that has MIG on: removes slices one by one as they become idle, then makes the new ones. The slices to
+ * remove must take no new work. Rejects with ShareError or GpuDriverError if a slice is not idle after `idleWithinMs`, and
+ * with GpuDriverError if there is no room. Changes made before an error stay, as devices() shows.
+ */
+export async function cutDevice(
+  parts: CutParts,
+  device: string,
+  { remove, add }: SliceChanges,
+  idleWithinMs: number,
+): Promise<Slice[]> {
+  const until = parts.clock.monotonicMs() + idleWithinMs;
+  for (const slice of remove) await removeSlice(parts, device, slice, until);
+  const made: Slice[] = [];
+  for (const profile of inOrderOfCreation(add)) made.push(await parts.driver.createSlice(device, profile));
+  return made;
+}
+
+/** Removes a slice, after its daemon of shares, which uses the slice and ends only without clients. */
+async function removeSlice(parts: CutParts, device: string, slice: string, until: number): Promise<void> {
+  const { driver, enforcer, clock } = parts;
+  await retried(
+    clock,
+    until,
+    () => enforcer.shut(device, slice),
+    (error) => error instanceof ShareError,
+  );
+  const isInUse = (error: unknown): boolean => error instanceof GpuDriverError && error.code === nvmlCodes.inUse;
+  await retried(clock, until, () => driver.destroySlice(device, slice), isInUse);
+}
+
+/** Retries work until it succeeds, fails with a lasting error, or the time is over. */
+async function retried(
+  clock: Clock,
+  until: number,
+  work: () => Promise<void>,
+  passes: (error: unknown) => boolean,
+): Promise<void> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!passes(error) || clock.monotonicMs() >= until) throw error;
+      await sleep(clock, pollMs);
+    }
+  }
+}
+
+const gpuSlices = (profile: string): number => Number.parseInt(profile, 10);
+
+/**
+ * The order in which slices of one device are made if the driver chooses their places. Slices of three come first, since a
+ * smaller or larger one could take the place that they need; the largest follow.
+ */
+export function inOrderOfCreation(profiles: readonly string[]): string[] {
+  const rank = (profile: string): number => (gpuSlices(profile) === 3 ? Infinity : gpuSlices(profile));
+  return [...profiles].sort((a, b) => (rank(a) === rank(b) ? 0 : rank(b) - rank(a)));
 }

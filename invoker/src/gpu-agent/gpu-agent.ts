@@ -1,50 +1,40 @@
-import { gpuDeciderTable, gpuDesiredTable, gpuWishTable } from '@gpuwhisk/common/gpu';
-import type { DeviceStatus, GpuWish, InHand, NodeStatus, Placement, Slice } from '@gpuwhisk/common/gpu';
-import { workloadTable } from '@gpuwhisk/common/gpu-workload';
+import { gpuDeciderTable, gpuDesiredTable, cordonTable, workloadTable } from '@gpuwhisk/common/gpu';
+import type { DeviceStatus, CordonRequest, InHand, NodeStatus, Placement, Slice } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
-import type { GpuAccess } from '../containers/process/gpu-launch.js';
-import { admissionProblem } from './admission.js';
-import { Blame } from './blame.js';
-import { clientEnvs } from './client-env.js';
-import { ContainerClients } from './container-clients.js';
-import { companyOf } from './company.js';
-import { ContextSizes } from './context-sizes.js';
-import { DeviceAccess } from './device-access.js';
-import { uncordoned } from './device-health.js';
+import type { GpuAccess } from '../containers/runtime-launch.js';
+import { LaunchChecks } from './container-checks.js';
+import { ContainerClients, ShareUpdates, ShareCeilings } from './container-shares.js';
 import { DesiredState } from './desired-state.js';
-import { DeviceLedger } from './device-ledger.js';
+import { clientEnvs, DeviceAccess } from './device-access.js';
+import { FaultHistory, uncordoned } from './device-faults.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
+import { EndedWorkloads, NodeRow, Spending } from './cluster-reports.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
-import type { GpuDesk, GpuUser } from './gpu-desk.js';
 import { Geometry } from './geometry.js';
+import { GpuContainers } from './gpu-containers.js';
+import type { GpuRuns, GpuUser } from './gpu-runs.js';
 import { Healer } from './healer.js';
 import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
-import { EndedWorkloads } from './ended-workloads.js';
-import { Inventory } from './inventory.js';
-import { LaunchNotes } from './launch-figures.js';
-import { NodeRow } from './node-row.js';
-import { Residents } from './residents.js';
-import { Sampler } from './sampler.js';
-import { ShareCeilings } from './share-ceilings.js';
-import { ShareMoves } from './share-moves.js';
-import { Spending } from './spending.js';
+import { DeviceLedger, Inventory } from './inventory.js';
+import { placementProblem, occupancyOf } from './placement-check.js';
+import { ContextSizes, Sampler } from './sampler.js';
 
-/** What the agent asks of the pool, whose containers they are. */
-export interface ContainerHands {
-  /** Destroys a container, a run in it or not. */
+/** The pool, which owns the containers, as the agent uses it. */
+export interface ContainerOwner {
+  /** Destroys a container, idle or busy. */
   end(container: Container): void;
   /** Containers that wait for an action. */
   unbound(): ReadonlySet<string>;
-  /** Activations with a GPU that were taken and are not recorded. */
+  /** Activations with a GPU that the invoker has taken and not yet recorded. */
   inHand(): InHand[];
 }
 
-/** What an agent is made of. */
+/** Dependencies and settings of a GpuAgent. */
 export interface GpuAgentOptions {
   /** The topic of its invoker, `invoker0`: its key in the GPU table. */
   invoker: string;
@@ -54,34 +44,34 @@ export interface GpuAgentOptions {
   clock: Clock;
   logger: Logger;
   processes: HostProcesses;
-  /** What a process needs to reach a device at all: its files, and the driver's libraries. */
+  /** Access to a device without a share: its files, and the driver's libraries. */
   access(device: string, slice?: Slice): GpuAccess;
   /** Time between two looks at the devices, ms; default 1000. */
   sampleMs?: number;
-  /** What contexts take, which the agent measures; default: sizes of its own. */
+  /** Measured sizes of contexts, shared with others; default: the agent's own. */
   contexts?: ContextSizes;
-  /** How the operator describes the machine; absent: not at all. */
+  /** The operator's description of the machine, if there is one. */
   node?: NodeDescription;
 }
 
-/** What the row of a node says of its machine. */
+/** Fields of a node's row about its machine. */
 export type NodeDescription = Pick<NodeStatus, 'labels' | 'market' | 'pricePerHour'>;
 
-/** The GPUs of one node: what they are and do, who gets one, and what becomes of those who have one. */
-export class GpuAgent implements GpuDesk {
+/** The agent of one node's GPUs: observes devices, checks placements, and controls the containers with a GPU. */
+export class GpuAgent implements GpuRuns {
   readonly ledger = new DeviceLedger();
-  readonly residents = new Residents();
+  readonly gpuContainers = new GpuContainers();
   private readonly inventory: Inventory;
-  private readonly blame = new Blame();
+  private readonly faultHistory = new FaultHistory();
   private readonly healer: Healer;
   private readonly sampler: Sampler;
   private readonly workloads: EndedWorkloads;
   private readonly row: NodeRow;
-  private readonly moves: ShareMoves;
+  private readonly shareUpdates: ShareUpdates;
   private readonly geometry: Geometry;
   private readonly desired: DesiredState;
   private readonly ceilings: ShareCeilings;
-  private readonly launches: LaunchNotes;
+  private readonly launches: LaunchChecks;
   private readonly spending: Spending;
   private readonly accesses: DeviceAccess;
   private statuses: DeviceStatus[] = [];
@@ -91,37 +81,37 @@ export class GpuAgent implements GpuDesk {
   private readonly subscriptions: { close(): Promise<void> }[] = [];
   private timer: Timer | undefined;
   private looking: Promise<void> = Promise.resolve();
-  private hands: ContainerHands = { end: () => undefined, unbound: () => new Set(), inHand: () => [] };
+  private owner: ContainerOwner = { end: () => undefined, unbound: () => new Set(), inHand: () => [] };
 
   private readonly contexts: ContextSizes;
 
   constructor(private readonly options: GpuAgentOptions) {
     this.contexts = options.contexts ?? new ContextSizes(options.driver.version.driver);
     const { driver, enforcer, clock, logger, processes, access } = options;
-    const { ledger, residents, blame, contexts } = this;
+    const { ledger, gpuContainers, faultHistory, contexts } = this;
     this.inventory = new Inventory(driver, enforcer, ledger, logger);
     const { inventory } = this;
-    const end = (container: Container): void => this.hands.end(container);
-    this.healer = new Healer({ inventory, residents, enforcer, blame, clock, logger, end });
+    const end = (container: Container): void => this.owner.end(container);
+    this.healer = new Healer({ inventory, gpuContainers, enforcer, faultHistory, clock, logger, end });
     const { healer } = this;
     const refresh = (): Promise<void> => this.refresh();
-    this.geometry = new Geometry({ ...options, inventory, residents, healer, refresh });
+    this.geometry = new Geometry({ ...options, inventory, gpuContainers, healer, refresh });
     this.workloads = new EndedWorkloads(options);
     const clients = new ContainerClients(enforcer, processes);
-    this.launches = new LaunchNotes({ enforcer, residents, clients, healer, clock, logger });
-    this.moves = new ShareMoves({ enforcer, residents, clients, logger });
+    this.launches = new LaunchChecks({ enforcer, gpuContainers, clients, healer, clock, logger });
+    this.shareUpdates = new ShareUpdates({ enforcer, gpuContainers, clients, logger });
     const { geometry } = this;
-    this.desired = new DesiredState({ residents, enforcer, geometry, healer, clock, end });
-    const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, residents }));
+    this.desired = new DesiredState({ gpuContainers, enforcer, geometry, healer, clock, end });
+    const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, gpuContainers }));
     this.row = new NodeRow(options, () => this.rowNow());
     this.spending = new Spending(options.state, clock);
-    this.accesses = new DeviceAccess({ inventory, residents, enforcer, healer, ceilings, clock, access });
-    const unbound = (): ReadonlySet<string> => this.hands.unbound();
+    this.accesses = new DeviceAccess({ inventory, gpuContainers, enforcer, healer, ceilings, clock, access });
+    const unbound = (): ReadonlySet<string> => this.owner.unbound();
     this.sampler = new Sampler({
       driver,
       enforcer,
       inventory,
-      residents,
+      gpuContainers,
       ledger,
       healer,
       contexts,
@@ -132,7 +122,7 @@ export class GpuAgent implements GpuDesk {
     });
   }
 
-  /** Readies the devices and begins to look at them. Rejects with GpuDriverError. */
+  /** Prepares the devices and begins to sample them. Rejects with GpuDriverError. */
   async start(): Promise<void> {
     await this.readDevices();
     const { driver, state } = this.options;
@@ -141,144 +131,143 @@ export class GpuAgent implements GpuDesk {
       else this.healer.note(event);
       this.row.writeSoon();
     });
-    const wishes = await state.watch(gpuWishTable, (device, wish) => this.heed(device, wish));
-    const decider = await state.watch(gpuDeciderTable, (_, epoch) => this.hear(epoch));
-    // A workload that was just registered connects within moments.
+    const requests = await state.watch(cordonTable, (device, wish) => this.applyOperatorRequest(device, wish));
+    const decider = await state.watch(gpuDeciderTable, (_, epoch) => this.noteEpoch(epoch));
+    // A new workload connects soon after its registration and needs a ceiling before.
     const workloads = await state.watch(workloadTable, () => void this.ceilings.look());
     const { invoker } = this.options;
     const desired = await state.watch(gpuDesiredTable, (key, row) => {
       if (key === invoker) this.setDesired(row);
     });
-    this.subscriptions.push(events, wishes, decider, workloads, desired);
-    for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.hear(epoch);
+    this.subscriptions.push(events, requests, decider, workloads, desired);
+    for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.noteEpoch(epoch);
     this.setDesired((await state.rows(gpuDesiredTable)).get(invoker));
-    // What was wanted before this life still is; that something was put right was so then.
-    for (const [device, wish] of await state.rows(gpuWishTable)) {
-      if ((wish as unknown as GpuWish).wish !== 'uncordon') this.heed(device, wish);
+    // Stored cordons and drains still apply. Stored uncordons do not: an earlier process has applied them.
+    for (const [device, wish] of await state.rows(cordonTable)) {
+      if ((wish as unknown as CordonRequest).wish !== 'uncordon') this.applyOperatorRequest(device, wish);
     }
     await this.look();
     this.scheduleLook();
   }
 
-  /** Sets whose containers they are. */
-  attach(hands: ContainerHands): void {
-    this.hands = hands;
+  /** Sets the owner of the containers. */
+  attach(owner: ContainerOwner): void {
+    this.owner = owner;
   }
 
-  /** Lets an activation in, until it ended; or why not, and nothing has changed. */
+  /** Admits an activation until its end, or returns the reason of a refusal, without any change. */
   admit(placement: Placement, user: GpuUser): string | undefined {
-    const { inventory, residents, ledger, options } = this;
-    const joins = placement.joins === true && residents.canJoin(user, placement);
+    const { inventory, gpuContainers, ledger, options } = this;
+    const joins = placement.joins === true && gpuContainers.canJoin(user, placement);
     const problem =
-      this.blame.problem(user.action, options.clock.now()) ??
-      admissionProblem(placement, {
+      this.faultHistory.problem(user.action, options.clock.now()) ??
+      placementProblem(placement, {
         epoch: this.epoch,
         isCutOff: this.row.isOutOfDate,
         devices: inventory.devices,
         healthOf: (device) => inventory.healthOf(device),
         capacityMiB: (place) => ledger.capacityMiB(place) ?? 0,
-        freeMiB: (place) => (joins ? Infinity : (ledger.capacityMiB(place) ?? 0) - residents.busyMiB(place)),
-        isBusy: (container) => (residents.get(container)?.users.size ?? 0) > 0,
-        companyOn: (device) => companyOf(residents, user, placement, device),
+        freeMiB: (place) => (joins ? Infinity : (ledger.capacityMiB(place) ?? 0) - gpuContainers.busyMiB(place)),
+        isBusy: (container) => (gpuContainers.get(container)?.users.size ?? 0) > 0,
+        occupancyOn: (device) => occupancyOf(gpuContainers, user, placement, device),
         workloadsOn: (device) => workloadsOf(this.statuses, device),
         user,
       });
     if (problem !== undefined) return problem;
     this.epoch = Math.max(this.epoch, placement.epoch);
     for (const id of placement.reclaim ?? []) {
-      const one = residents.get(id);
+      const one = gpuContainers.get(id);
       if (one === undefined || one.ending) continue;
       one.ending = true;
-      this.hands.end(one.container);
+      this.owner.end(one.container);
     }
-    if (!joins) residents.admit(user, placement);
+    if (!joins) gpuContainers.admit(user, placement);
     return undefined;
   }
 
   began(user: GpuUser, container: string): void {
     this.spending.began(container);
-    this.residents.began(user, container);
+    this.gpuContainers.began(user, container);
     this.desired.reconcile();
-    void this.moves.look();
+    void this.shareUpdates.look();
     this.row.writeSoon();
   }
 
   loaded(container: string, ms: number): void {
-    this.residents.loaded(container, ms);
+    this.gpuContainers.loaded(container, ms);
   }
 
   ended(user: GpuUser): void {
-    const one = this.residents.ended(user, this.options.clock.now());
+    const one = this.gpuContainers.ended(user, this.options.clock.now());
     if (one?.users.size === 0) this.spending.count(one);
     this.desired.reconcile();
     this.geometry.reconcile();
     this.row.writeSoon();
   }
 
-  /** What a container with this grant is started with. Rejects with ProvisioningError. */
+  /** The access of a container with this grant. Rejects with ProvisioningError. */
   accessFor(grant: GpuGrant): Promise<GpuAccess> {
     return this.accesses.accessFor(grant);
   }
 
-  /** A container that was given access to its devices has not started. */
+  /** Called if a container that had access to its devices could not start. */
   failed(grant: GpuGrant): void {
     this.ceilings.isOver(grant);
   }
 
-  /** A container with a grant has started, which took `startMs`. */
+  /** Called when a container with a grant has started, after `startMs`. */
   joined(container: Container, grant: GpuGrant, startMs: number): void {
     this.ceilings.isOver(grant);
-    this.residents.add(container, grant, startMs, (one) => {
+    this.gpuContainers.add(container, grant, startMs, (one) => {
       this.spending.left(one);
       this.row.writeSoon();
     });
     this.row.writeSoon();
   }
 
-  /** Why the agent ended a container of late; undefined if it did not. */
   endingOf(container: string): Ending | undefined {
     return this.healer.endingOf(container);
   }
 
-  /** The driver was started anew: whatever used it before is of no more use, and the devices have to be readied. */
+  /** Called after a restart of the driver: ends its former clients and prepares the devices again. */
   async driverRestarted(): Promise<void> {
-    for (const one of this.residents.all()) {
+    for (const one of this.gpuContainers.all()) {
       this.healer.end(one, { text: "The GPU's driver was started again while the action ran.", byAction: false });
     }
     await this.refresh();
   }
 
-  /** Looks no more, tells what was had until now, and removes the node's row. The driver and the enforcer stay their owner's. */
+  /** Stops sampling, reports the remaining use, and removes the node's row. The caller closes driver and enforcer. */
   async close(): Promise<void> {
     this.closed = true;
     this.timer?.cancel();
     for (const subscription of this.subscriptions) await subscription.close();
     await this.looking;
-    await this.spending.tell(this.residents.all());
+    await this.spending.tell(this.gpuContainers.all());
     await this.row.close();
   }
 
-  /** Somebody decides in this epoch: what was decided before is void, and that is told to it. */
-  private hear(epoch: JsonValue | undefined): void {
+  /** Notes the epoch of the deciding controller. Decisions of earlier epochs are void; the node's row reports the epoch. */
+  private noteEpoch(epoch: JsonValue | undefined): void {
     if (typeof epoch !== 'number' || epoch <= this.epoch) return;
     this.epoch = epoch;
     this.row.writeSoon();
   }
 
-  /** What the deciding controller wants of this node's instances. */
+  /** Applies the node's desired state, as the deciding controller has written it. */
   private setDesired(row: JsonValue | undefined): void {
     this.desired.set(row, this.epoch);
-    void this.moves.look();
+    void this.shareUpdates.look();
     this.row.writeSoon();
   }
 
-  /** An operator's wish about a device; of other nodes' devices nothing is known here. */
-  private heed(uuid: string, row: JsonValue | undefined): void {
+  /** Applies an operator's cordon, drain or uncordon of a device. Devices of other nodes are ignored. */
+  private applyOperatorRequest(uuid: string, row: JsonValue | undefined): void {
     const { inventory } = this;
     if (row === undefined || inventory.find(uuid) === undefined) return;
-    const { wish } = row as unknown as GpuWish;
+    const { wish } = row as unknown as CordonRequest;
     const record = inventory.record(uuid);
-    inventory.setRecord(uuid, wish === 'uncordon' ? uncordoned(record) : { ...record, wish });
+    inventory.setRecord(uuid, wish === 'uncordon' ? uncordoned(record) : { ...record, operatorRequest: wish });
     this.healer.drain(uuid);
     this.row.writeSoon();
   }
@@ -294,7 +283,7 @@ export class GpuAgent implements GpuDesk {
     try {
       await this.readDevices();
     } catch (error) {
-      this.options.logger.error({ error: String(error) }, 'the GPUs could not be looked up again');
+      this.options.logger.error({ error: String(error) }, 'the GPUs could not be listed again');
     }
     this.row.writeSoon();
   }
@@ -313,28 +302,28 @@ export class GpuAgent implements GpuDesk {
     await this.ceilings.look();
     this.desired.reconcile();
     this.geometry.reconcile();
-    await this.moves.look();
+    await this.shareUpdates.look();
     await this.launches.look(this.statuses);
-    await this.spending.tell(this.residents.all());
+    await this.spending.tell(this.gpuContainers.all());
     await this.row.write();
   }
 
   private rowNow(): Omit<NodeStatus, 'invoker' | 'version' | 'at'> {
-    const { inventory, residents, statuses, clientEnv } = this;
+    const { inventory, gpuContainers, statuses, clientEnv } = this;
     return {
       driver: this.options.driver.version.driver,
       devices: [...inventory.devices],
       status: statuses.map((status) => ({ ...status, health: inventory.healthOf(status.uuid) })),
-      residents: residents.rows(),
+      residents: gpuContainers.rows(),
       epoch: this.epoch,
-      inHand: this.hands.inHand(),
+      inHand: this.owner.inHand(),
       ...this.options.node,
       ...(Object.keys(clientEnv).length > 0 && { clientEnv }),
     };
   }
 }
 
-/** Processes on a device, at the last look, that are not the platform's. */
+/** Number of processes on a device, at the last look, that are not the platform's. */
 function workloadsOf(statuses: readonly DeviceStatus[], device: string): number {
   const processes = statuses.find(({ uuid }) => uuid === device)?.processes ?? [];
   return processes.filter(({ container }) => container === undefined).length;

@@ -1,43 +1,42 @@
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container } from '../containers/container-factory.js';
-import type { Blame } from './blame.js';
-import { withFault } from './device-health.js';
+import { withFault, classifyXid } from './device-faults.js';
+import type { FaultHistory } from './device-faults.js';
 import type { DeviceEvent } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { GpuContainer, GpuContainers } from './gpu-containers.js';
 import type { Inventory, Place } from './inventory.js';
-import type { GpuContainer, Residents } from './residents.js';
-import { classifyXid } from './xid.js';
 
 /** Why the agent ended a container. */
 export interface Ending {
-  /** For whoever called a function in it. */
+  /** Error text for the callers of functions in the container. */
   text: string;
-  /** Whether the function is to blame, rather than the platform. */
+  /** Whether the function caused it, rather than the platform. */
   byAction: boolean;
   /** An idempotent action may run again elsewhere. */
   again?: true;
 }
 
-/** What a healer works with. */
+/** Dependencies of a Healer. */
 export interface HealerParts {
   inventory: Inventory;
-  residents: Residents;
+  gpuContainers: GpuContainers;
   enforcer: ShareEnforcer;
-  blame: Blame;
+  faultHistory: FaultHistory;
   clock: Clock;
   logger: Logger;
-  /** Destroys a container, a run in it or not. */
+  /** Destroys a container, idle or busy. */
   end(container: Container): void;
 }
 
-/** An enforcer is started again so often within ten minutes; then the device is cordoned. */
+/** Restarts of an enforcer within ten minutes, at most; then the device is cordoned. */
 const maxRestarts = 5;
 const restartsWithinMs = 600_000;
-/** Endings that are remembered: their activations ask within moments. */
+/** Endings that are remembered; activations ask for them within moments. */
 const maxEndings = 1000;
 
-/** Puts right what went wrong on a device, or keeps work off it. */
+/** Repairs faults of devices, or keeps work off faulty devices. */
 export class Healer {
   private readonly endings = new Map<string, Ending>();
   /** Epoch ms of the restarts of each place's enforcer. */
@@ -49,7 +48,7 @@ export class Healer {
     return this.endings.get(container);
   }
 
-  /** An event of the driver. */
+  /** Handles an event of the driver. */
   note(event: Exclude<DeviceEvent, { type: 'mig-changed' }>): void {
     const { inventory, logger } = this.parts;
     const { device } = event;
@@ -63,37 +62,37 @@ export class Healer {
     else inventory.setRecord(device, inventory.record(device));
   }
 
-  /** A device is gone: what runs on it ends, and says why. */
+  /** Marks a device as lost and ends its containers with this reason. */
   lose(device: string, why: string): void {
-    const { inventory, residents } = this.parts;
+    const { inventory, gpuContainers } = this.parts;
     if (inventory.isLost(device)) return;
     inventory.lose(device, why);
-    for (const one of residents.on(device)) {
+    for (const one of gpuContainers.on(device)) {
       this.end(one, { text: `The GPU that the action ran on was lost: ${why}.`, byAction: false });
     }
   }
 
-  /** Removes what idles on a device that is drained. */
+  /** Ends the idle containers of a drained device. */
   drain(device: string): void {
-    const { inventory, residents } = this.parts;
+    const { inventory, gpuContainers } = this.parts;
     if (inventory.healthOf(device).state !== 'draining') return;
-    const idle = residents.on(device).filter(({ users }) => users.size === 0);
+    const idle = gpuContainers.on(device).filter(({ users }) => users.size === 0);
     for (const one of idle) this.end(one, { text: 'The GPU is being drained.', byAction: false });
   }
 
-  /** Has a place's enforcer serve again, with new containers; those that it had are lost. */
+  /** Restarts a place's enforcer. The place's containers end with an error, and new ones take their place. */
   async restart(place: Place, problem: string): Promise<void> {
-    const { inventory, residents, clock, logger } = this.parts;
+    const { inventory, gpuContainers, clock, logger } = this.parts;
     const { device, slice } = place;
     const id = slice ?? device.uuid;
     const nowMs = clock.now();
     const recent = (this.restarts.get(id) ?? []).filter((at) => nowMs - at < restartsWithinMs);
-    const trouble = `what enforces its shares fails again and again`;
+    const trouble = 'the enforcer of its shares fails repeatedly';
     if (recent.length >= maxRestarts) return inventory.setTrouble(device.uuid, trouble, true);
     inventory.setTrouble(device.uuid, trouble, false);
     this.restarts.set(id, [...recent, nowMs]);
-    logger.warn({ device: device.uuid, slice, problem }, 'what enforces the shares of a GPU is started again');
-    const had = residents.on(device.uuid).filter(({ grant }) => grant.slice === slice);
+    logger.warn({ device: device.uuid, slice, problem }, 'the enforcer of shares of a GPU is started again');
+    const had = gpuContainers.on(device.uuid).filter(({ grant }) => grant.slice === slice);
     try {
       await inventory.reopen(place);
     } catch (error) {
@@ -104,7 +103,7 @@ export class Healer {
     }
   }
 
-  /** Ends a container. */
+  /** Ends a container and remembers the reason. */
   end(one: GpuContainer, ending: Ending): void {
     const { container, grant } = one;
     one.ending = true;
@@ -126,14 +125,17 @@ export class Healer {
     this.drain(device);
   }
 
-  /** A function's fault. It hits every client of an MPS server; the one that ran alone is to blame. */
+  /**
+   * Ends all clients of a device after a function's fault, which hits every client of an MPS server. An action that ran
+   * alone caused it.
+   */
   private replaceClients(device: string, text: string): void {
-    const { residents, enforcer, blame, clock } = this.parts;
-    const there = residents.on(device);
+    const { gpuContainers, enforcer, faultHistory, clock } = this.parts;
+    const there = gpuContainers.on(device);
     const users = there.flatMap((one) => [...one.users.values()]);
     const [only] = users;
     if (only !== undefined && new Set(users.map(({ action }) => action)).size === 1)
-      blame.note(only.action, clock.now());
+      faultHistory.note(only.action, clock.now());
     if (!enforcer.name.includes('mps')) return;
     const byAction = users.length === 1;
     for (const one of there)

@@ -1,8 +1,11 @@
+import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceHealth } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
-import { healthOf, healthyRecord } from './device-health.js';
-import type { HealthRecord } from './device-health.js';
-import type { DeviceLedger } from './device-ledger.js';
+import type { GpuGrant } from '../containers/container-factory.js';
+import { placesOf } from '../pool/memory-budget.js';
+import type { DeviceBudget } from '../pool/memory-budget.js';
+import { healthOf, healthyRecord } from './device-faults.js';
+import type { HealthRecord } from './device-faults.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 
@@ -12,7 +15,7 @@ export interface Place {
   slice?: string;
 }
 
-/** The devices of the node, how they are shared and how they are. */
+/** The devices of the node, their sharing and their health. */
 export class Inventory {
   devices: readonly Device[] = [];
   private readonly records = new Map<string, HealthRecord>();
@@ -24,7 +27,7 @@ export class Inventory {
     private readonly logger: Logger,
   ) {}
 
-  /** Looks up all devices and readies them for sharing; what was known of one that is gone is kept. */
+  /** Reads all devices and prepares them for sharing. The health record of a missing device is kept. */
   async refresh(): Promise<void> {
     const found = await this.driver.devices();
     const gone = this.devices.filter(({ uuid }) => !found.some((one) => one.uuid === uuid));
@@ -35,7 +38,7 @@ export class Inventory {
     this.ledger.setDevices(readied);
   }
 
-  /** Where work can be: every device that is not cut, and every slice of those that are. */
+  /** The places for work: every device that is not cut, and every slice. */
   places(): Place[] {
     return this.devices.flatMap((device) =>
       device.mode === 'mig' ? device.slices.map(({ uuid }) => ({ device, slice: uuid })) : [{ device }],
@@ -69,7 +72,7 @@ export class Inventory {
     this.setRecord(uuid, { ...this.record(uuid), lost: this.record(uuid).lost ?? why });
   }
 
-  /** Adds a trouble, or takes it away. */
+  /** Adds or removes a trouble of a device. */
   setTrouble(uuid: string, trouble: string, is: boolean): void {
     const record = this.record(uuid);
     if (record.troubles.includes(trouble) === is) return;
@@ -77,12 +80,12 @@ export class Inventory {
     this.setRecord(uuid, { ...record, troubles: is ? [...others, trouble] : others });
   }
 
-  /** Has the enforcer serve a place again. Rejects with ShareError. */
+  /** Opens a place at the enforcer again. Rejects with ShareError. */
   reopen({ device, slice }: Place): Promise<void> {
     return this.enforcer.open(device, slice);
   }
 
-  /** The device as it can be shared: where MPS cannot be had its processes take turns. */
+  /** The device with its sharing mode: processes take turns if MPS is not available. */
   private async ready(device: Device): Promise<Device> {
     if (!this.enforcer.name.includes('mps')) return device;
     const trouble = 'its share of SMs cannot be enforced';
@@ -91,12 +94,61 @@ export class Inventory {
       else await this.enforcer.open(device);
       this.setTrouble(device.uuid, trouble, false);
     } catch (error) {
-      // Without MPS the one process that it lets in has all of it; with MPS that one is the server.
+      // An exclusive device admits one process, which has the whole device without MPS; with MPS this process is the server.
       if (device.mode === 'exclusive') return device;
       this.logger.error({ device: device.uuid, error: String(error) }, 'a GPU cannot be shared');
       this.setTrouble(device.uuid, trouble, true);
       return device;
     }
     return device.mode === 'mig' ? device : { ...device, mode: 'mps' };
+  }
+}
+
+/** The memory of every device and slice, with containers' claims and the memory of other processes, MiB. */
+export class DeviceLedger implements DeviceBudget {
+  private readonly capacities = new Map<string, number>();
+  private readonly claims = new Map<string, number>();
+  private foreign: ReadonlyMap<string, number> = new Map();
+
+  /** Sets the devices and slices; claims stay, also those on missing ones. */
+  setDevices(devices: readonly Device[]): void {
+    this.capacities.clear();
+    for (const device of devices) {
+      for (const { uuid, memoryMiB } of device.mode === 'mig' ? device.slices : [device]) {
+        this.capacities.set(uuid, Math.floor(memoryMiB * gpuMemoryBound));
+      }
+    }
+  }
+
+  /** Sets the memory held by other processes than the platform's, by device or slice. */
+  setForeign(foreign: ReadonlyMap<string, number>): void {
+    this.foreign = foreign;
+  }
+
+  /** Memory of a device or slice that containers may claim in total; undefined if there is no such place. */
+  capacityMiB(place: string): number | undefined {
+    const capacity = this.capacities.get(place);
+    return capacity === undefined ? undefined : capacity - (this.foreign.get(place) ?? 0);
+  }
+
+  claim(grant: GpuGrant): boolean {
+    const { memoryMiB } = grant.share;
+    const places = placesOf(grant);
+    if (places.some((place) => this.missingMiB(place, memoryMiB) > 0)) return false;
+    for (const place of places) this.claims.set(place, (this.claims.get(place) ?? 0) + memoryMiB);
+    return true;
+  }
+
+  release(grant: GpuGrant): void {
+    for (const place of placesOf(grant)) {
+      const left = (this.claims.get(place) ?? 0) - grant.share.memoryMiB;
+      if (left > 0) this.claims.set(place, left);
+      else this.claims.delete(place);
+    }
+  }
+
+  missingMiB(place: string, memoryMiB: number): number {
+    const capacity = this.capacityMiB(place);
+    return capacity === undefined ? 0 : (this.claims.get(place) ?? 0) + memoryMiB - capacity;
   }
 }

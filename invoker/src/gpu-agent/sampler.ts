@@ -1,24 +1,21 @@
-import type { DeviceStatus, GpuProcess } from '@gpuwhisk/common/gpu';
+import type { DeviceStatus, GpuProcess, Device, DeviceHealth } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { placesOf } from '../pool/memory-budget.js';
-import type { DeviceLedger } from './device-ledger.js';
-import type { ContextSizes } from './context-sizes.js';
-import { containerMemory, deviceStatuses, foreignMemory } from './device-statuses.js';
+import { checkMemory } from './container-checks.js';
 import type { DeviceSample, GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
+import type { GpuContainers } from './gpu-containers.js';
 import type { Healer } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
-import type { Inventory } from './inventory.js';
-import { checkMemory } from './memory-checks.js';
-import type { Residents } from './residents.js';
+import type { DeviceLedger, Inventory } from './inventory.js';
 
-/** What a sampler works with. */
-export interface SamplerParts {
+/** Dependencies of a Sampler. */
+interface SamplerParts {
   driver: GpuDriver;
   enforcer: ShareEnforcer;
   inventory: Inventory;
-  residents: Residents;
+  gpuContainers: GpuContainers;
   ledger: DeviceLedger;
   healer: Healer;
   contexts: ContextSizes;
@@ -29,31 +26,31 @@ export interface SamplerParts {
   unbound(): ReadonlySet<string>;
 }
 
-/** Looks at which the driver may fail before its devices are out of order. */
+/** Failed looks in a row before the devices count as out of order. */
 const maxFailures = 3;
-/** Every how many looks the enforcer is asked, about one place at a time: it may have to start programs for that. */
+/** Looks per check of the enforcer, of one place at a time: a check may start programs. */
 const askEvery = 5;
-/** Every how many looks it is asked whether processes that are none of ours are there at all. */
+/** Looks per check whether processes other than the platform's still exist. */
 const checkEvery = 5;
 
 const silent = 'the driver does not answer';
 const zombie = 'a process that has ended holds memory of it';
 
-/** Looks at the devices and at what is on them. */
+/** Samples the devices and the processes on them. */
 export class Sampler {
   private failures = 0;
   private looks = 0;
   private asked = 0;
   private last: DeviceStatus[] = [];
-  /** Container of each process that was seen; undefined: none of ours. */
+  /** By process id, its container; undefined for processes that are not the platform's. */
   private owners = new Map<number, string | undefined>();
-  /** Containers that had been added when that was found out. */
+  /** Value of GpuContainers.added when `owners` was determined. */
   private ownersOf = 0;
   private readonly confirmed = new Set<number>();
 
   constructor(private readonly parts: SamplerParts) {}
 
-  /** One look: the status of every device. What is out of order is put right on the way. Never rejects. */
+  /** One look: returns the status of every device, and starts repairs of faults. Never rejects. */
   async look(): Promise<DeviceStatus[]> {
     const { driver, inventory, contexts } = this.parts;
     let samples: DeviceSample[];
@@ -62,7 +59,7 @@ export class Sampler {
       this.failures = 0;
     } catch (error) {
       this.failures++;
-      if (this.failures === 1) this.parts.logger.warn({ error: String(error) }, 'the GPUs could not be looked at');
+      if (this.failures === 1) this.parts.logger.warn({ error: String(error) }, 'the GPUs could not be sampled');
       for (const { uuid } of inventory.devices) inventory.setTrouble(uuid, silent, this.failures >= maxFailures);
       return this.last;
     }
@@ -87,20 +84,20 @@ export class Sampler {
     return this.last;
   }
 
-  /** Finds out whose the new processes are, and forgets those that are gone. */
+  /** Finds the containers of new processes, and forgets ended processes. */
   private async identify(pids: readonly number[]): Promise<void> {
-    const { processes, residents } = this.parts;
+    const { processes, gpuContainers } = this.parts;
     const launchers = new Map<number, string>();
-    for (const { container } of residents.all()) {
+    for (const { container } of gpuContainers.all()) {
       if (container.hostPid !== undefined) launchers.set(container.hostPid, container.id);
     }
-    // What was seen while its container was starting had none.
-    const isUpToDate = this.ownersOf === residents.added;
-    this.ownersOf = residents.added;
+    // A process that was seen before its container was added has no container yet.
+    const isUpToDate = this.ownersOf === gpuContainers.added;
+    this.ownersOf = gpuContainers.added;
     const owners = new Map<number, string | undefined>();
     for (const pid of pids) {
       const known = this.owners.get(pid);
-      const keeps = known === undefined ? this.owners.has(pid) && isUpToDate : residents.get(known) !== undefined;
+      const keeps = known === undefined ? this.owners.has(pid) && isUpToDate : gpuContainers.get(known) !== undefined;
       owners.set(pid, keeps ? known : await processes.containerOf(pid, launchers));
     }
     this.owners = owners;
@@ -108,13 +105,13 @@ export class Sampler {
   }
 
   private checkContainers(): void {
-    const { residents, healer, contexts } = this.parts;
+    const { gpuContainers, healer, contexts } = this.parts;
     const held = containerMemory(this.last);
     const unbound = this.parts.unbound();
-    for (const one of residents.all()) {
+    for (const one of gpuContainers.all()) {
       const now = held.get(one.container.id) ?? new Map<string, number>();
       const [device = ''] = one.grant.devices;
-      // Seen twice, so that it is not one that is just being made.
+      // Counted at the second sight, because the context may still be growing at the first.
       for (const [place, heldMiB] of one.lastUser === undefined && one.loadedMs === undefined ? now : []) {
         if (one.heldMiB?.get(place) === heldMiB) contexts.note(device, heldMiB);
       }
@@ -129,9 +126,9 @@ export class Sampler {
     }
   }
 
-  /** Asks once for each of our processes whether it is under its share. */
+  /** Confirms once for each of the platform's processes that it is under its share. */
   private async confirm(): Promise<void> {
-    const { enforcer, residents, healer } = this.parts;
+    const { enforcer, gpuContainers, healer } = this.parts;
     if (enforcer.name === 'none') return;
     for (const { uuid, processes } of this.last) {
       for (const { pid, container, slice } of processes.filter((one) => isOurs(one) && !this.confirmed.has(one.pid))) {
@@ -139,7 +136,7 @@ export class Sampler {
         try {
           await enforcer.confirm({ pid, device: uuid, ...(slice !== undefined && { slice }) });
         } catch (error) {
-          const one = container === undefined ? undefined : residents.get(container);
+          const one = container === undefined ? undefined : gpuContainers.get(container);
           const text = `The action's process is not held to its share of the GPU: ${(error as Error).message}.`;
           if (one !== undefined) healer.end(one, { text, byAction: false });
         }
@@ -152,7 +149,7 @@ export class Sampler {
     const inUse = inventory
       .places()
       .filter(({ device }) => !inventory.isLost(device.uuid) && device.mode !== 'timeslice');
-    const served = new Set(this.parts.residents.all().flatMap(({ grant }) => placesOf(grant)));
+    const served = new Set(this.parts.gpuContainers.all().flatMap(({ grant }) => placesOf(grant)));
     const first = inUse.filter(({ device, slice }) => served.has(slice ?? device.uuid));
     const candidates = first.length > 0 ? first : inUse;
     const place = candidates[this.asked++ % candidates.length];
@@ -161,7 +158,7 @@ export class Sampler {
     if (problem !== undefined) await healer.restart(place, problem);
   }
 
-  /** Memory of a process that has ended is nobody's to free but the driver's: no new work until it is free. */
+  /** Keeps new work off devices with memory of ended processes, which only the driver can free. */
   private async checkProcesses(): Promise<void> {
     const { processes, inventory } = this.parts;
     for (const { uuid, processes: there } of this.last) {
@@ -172,3 +169,87 @@ export class Sampler {
 }
 
 const isOurs = ({ container }: GpuProcess): boolean => container !== undefined;
+
+/** Facts by which samples become statuses of the GPU table. */
+interface SampleView {
+  devices: readonly Device[];
+  /** The container of a host process; undefined if the process is not the platform's. */
+  containerOf(pid: number): string | undefined;
+  healthOf(device: string): DeviceHealth;
+  /** Measured size of a context on a device, MiB; undefined if none was measured yet. */
+  contextMiB(device: string): number | undefined;
+  /** Time of the samples, epoch ms. */
+  at: number;
+}
+
+/** The status of every device; a device without a sample has only its health. */
+export function deviceStatuses(samples: readonly DeviceSample[], view: SampleView): DeviceStatus[] {
+  const byUuid = new Map(samples.map((sample) => [sample.uuid, sample]));
+  return view.devices.map(({ uuid }) => {
+    const health = view.healthOf(uuid);
+    const sample = byUuid.get(uuid);
+    if (sample === undefined) return { uuid, at: view.at, usedMemoryMiB: 0, health, processes: [] };
+    const { usedMemoryMiB, utilisation, smActivity, dramActivity, temperatureC, powerW } = sample;
+    const contextMiB = view.contextMiB(uuid);
+    const told = { utilisation, smActivity, dramActivity, temperatureC, powerW, contextMiB };
+    const figures = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
+    const processes = sample.processes.map((process) => owned(process, view));
+    return { uuid, at: view.at, usedMemoryMiB, ...figures, health, processes };
+  });
+}
+
+function owned(process: DeviceSample['processes'][number], view: SampleView): GpuProcess {
+  const container = view.containerOf(process.pid);
+  return container === undefined ? { ...process } : { ...process, container };
+}
+
+/** Memory held by processes other than the platform's, by device or slice, MiB. */
+function foreignMemory(statuses: readonly DeviceStatus[]): Map<string, number> {
+  const foreign = new Map<string, number>();
+  for (const { uuid, processes } of statuses) {
+    for (const { container, slice = uuid, memoryMiB } of processes) {
+      if (container === undefined) foreign.set(slice, (foreign.get(slice) ?? 0) + memoryMiB);
+    }
+  }
+  return foreign;
+}
+
+/** Memory held by each container, by device or slice, MiB. */
+function containerMemory(statuses: readonly DeviceStatus[]): Map<string, Map<string, number>> {
+  const held = new Map<string, Map<string, number>>();
+  for (const { uuid, processes } of statuses) {
+    for (const { container, slice = uuid, memoryMiB } of processes) {
+      if (container === undefined) continue;
+      const own = held.get(container) ?? new Map<string, number>();
+      held.set(container, own.set(slice, (own.get(slice) ?? 0) + memoryMiB));
+    }
+  }
+  return held;
+}
+
+/**
+ * Sizes of CUDA contexts: the least memory of processes that idle before their first function. A size applies to a driver, a
+ * type of device and a sharing mode, since the context of an MPS client is smaller.
+ */
+export class ContextSizes {
+  private readonly keys = new Map<string, string>();
+  private readonly sizes = new Map<string, number>();
+
+  constructor(private readonly driver: string) {}
+
+  setDevices(devices: readonly Device[]): void {
+    for (const { uuid, type, mode } of devices) this.keys.set(uuid, `${this.driver} ${type} ${mode}`);
+  }
+
+  /** Notes the memory of a process that has run no function yet, MiB. */
+  note(device: string, heldMiB: number): void {
+    const key = this.keys.get(device);
+    if (key === undefined || heldMiB <= 0) return;
+    this.sizes.set(key, Math.min(heldMiB, this.sizes.get(key) ?? Infinity));
+  }
+
+  /** Size of a context on a device, MiB; undefined if none was measured yet. */
+  of(device: string): number | undefined {
+    return this.sizes.get(this.keys.get(device) ?? '');
+  }
+}

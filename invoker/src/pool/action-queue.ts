@@ -1,58 +1,60 @@
+// The queue of an action: its jobs and containers, and whether it needs another container.
 import { batchWaitMs } from '@gpuwhisk/gpu/order/batch-wait';
 import type { ContainerSpec, ProvisioningError } from '../containers/container-factory.js';
-import { BacklogProbe } from './backlog-probe.js';
-import type { Progress } from './backlog-probe.js';
-import { Fifo } from './fifo.js';
 import type { Disposition, PoolMember } from './pool-member.js';
 
-/** An activation that wants a container. */
-export interface PoolJob {
-  /** Equal for jobs that may share warm containers: invocation namespace, action and revision. */
+/** An activation that wants a container. `Self` is the type of the jobs that may run together with it. */
+export interface PoolJob<Self> {
+  /** Key of the job's queue, equal for jobs that may share warm containers: invocation namespace, action and revision. */
   readonly key: string;
-  /** The invocation namespace: containers that had code of one are never another's. */
+  /** The invocation namespace. A container that ran code for one namespace never serves another. */
   readonly namespace: string;
   /**
-   * Whose code it is, and whether the invocation namespace may read it. A container that ran code of one is never given to
-   * code of another: the code that came first could read the one that follows.
+   * The code's owner, and whether the invocation namespace may read the code. A container that ran one owner's code never
+   * gets another's: the earlier code could read the later one.
    */
   readonly codeOf: string;
   readonly spec: ContainerSpec;
-  /** Jobs of its key that may run together as one, at most; 1: it runs alone. */
+  /** Largest number of jobs with its key that run as one; 1 for no batching. */
   readonly batch: number;
-  /** Containers with a GPU that its namespace may have idle here; absent: any number. */
+  /** Idle containers with a GPU that the namespace may keep on this invoker; absent: any number. */
   readonly keepsWarm?: number | undefined;
-  /** Until it has to start so as to meet its deadline, if a run takes `runMs`; Infinity without a deadline; ms. */
+  /** Time until the job has to start to meet its deadline, if a run takes `runMs`; Infinity without a deadline; ms. */
   slackMs(runMs: number): number;
   /**
-   * Runs on the container, together with `others` of its key, and resolves once the slot is free; never rejects. It must
-   * set `initialized` and call `onInitialized` when it has loaded the code and others may use the container beside it.
+   * Runs on the container, together with `others` of its key, and resolves once the slot is free; never rejects. After a
+   * load of the code, the job must set `initialized` and call `onInitialized`: other jobs may use the container then.
    */
-  run(member: PoolMember, onInitialized: () => void, others: readonly PoolJob[]): Promise<Disposition>;
+  run(member: PoolMember, onInitialized: () => void, others: readonly Self[]): Promise<Disposition>;
   /** Whether another container of the action should be readied before a run needs it. */
   readonly readiesAhead: boolean;
-  /** Loads the code into a container ahead of any run; resolves with why that did not work, if so. Never rejects. */
+  /**
+   * Loads the code into a container ahead of any run; resolves with the reason of a failure, or undefined. Never rejects.
+   */
   ready(member: PoolMember): Promise<string | undefined>;
-  /** Its instance is launched, or not, for `problem`; only of jobs that ContainerPool.launch takes. */
+  /** Reports that the instance is launched, or the `problem`; only for jobs of ContainerPool.launch. */
   launched?(problem: string | undefined): void;
-  /** No container can be had. */
+  /** Ends the job, which can get no container. */
   fail(error: ProvisioningError): void;
 }
 
-/** A job in a queue, with the monotonic ms at which it came. */
-export interface WaitingJob {
-  job: PoolJob;
+/** A job in a queue, with its time of arrival in monotonic ms. */
+interface WaitingJob<Job> {
+  job: Job;
   sinceMs: number;
 }
 
 const smoothing = 0.2;
 
 /** The containers of one action (in one namespace and revision), and the jobs that wait for them. */
-export class ActionQueue {
-  readonly waiting = new Fifo<WaitingJob>();
+export class ActionQueue<Job extends PoolJob<Job>> {
+  readonly waiting = new Fifo<WaitingJob<Job>>();
   readonly members = new Set<PoolMember>();
-  /** Members that can take a run now; the last one used is on top, so that its caches are warm and others can idle out. */
+  /**
+   * Members that can take a run now. The last one used is on top: its caches are warm, and others can reach their idle time.
+   */
   readonly free: PoolMember[] = [];
-  /** Containers that are being made for this action. */
+  /** Number of containers that are being made for this action. */
   starting = 0;
   /** Smoothed time that a run keeps its container busy, ms; undefined before the first. */
   runMs: number | undefined;
@@ -66,13 +68,13 @@ export class ActionQueue {
   betweenMs: number | undefined;
   private lastArrivalMs: number | undefined;
   readonly backlog = new BacklogProbe();
-  /** Of the last job. */
+  /** `keepsWarm` of the last job. */
   keepsWarm: number | undefined;
-  /** Containers that are being readied ahead of need. */
+  /** Number of containers that are being readied ahead of need. */
   readying = 0;
-  /** Those that wait for others to start with are looked at again soon. */
+  /** Whether a timer is set for jobs that wait for others of their batch. */
   batchTimerSet = false;
-  /** A check of the head of the queue is set. */
+  /** Whether a timer is set for a check of the head of the queue. */
   checkSet = false;
 
   constructor(
@@ -80,14 +82,14 @@ export class ActionQueue {
     readonly namespace: string,
     readonly codeOf: string,
     readonly spec: ContainerSpec,
-    /** Jobs that may run as one, at most. */
+    /** Largest number of jobs that run as one. */
     readonly batch: number,
     expectedStartMs: number,
   ) {
     this.startMs = expectedStartMs;
   }
 
-  /** Containers that are ready and have nothing to do. */
+  /** Number of containers that are ready and idle. */
   idleCount(): number {
     return this.free.filter((member) => member.initialized && member.active === 0).length;
   }
@@ -105,7 +107,7 @@ export class ActionQueue {
     this.lastArrivalMs = nowMs;
   }
 
-  /** How long a slot that is free is still to be kept for further jobs to start with those that wait, ms. */
+  /** Time that a free slot is still kept for further jobs of the batch, ms. */
   batchWaitMs(nowMs: number): number {
     const head = this.waiting.peek();
     if (this.batch === 1 || head === undefined) return 0;
@@ -118,9 +120,9 @@ export class ActionQueue {
     });
   }
 
-  /** Takes jobs out of the queue that can run together with the one before them. */
-  takeBatch(): PoolJob[] {
-    const jobs: PoolJob[] = [];
+  /** Takes the jobs from the head of the queue that can run as one. */
+  takeBatch(): Job[] {
+    const jobs: Job[] = [];
     for (
       let next = this.waiting.peek();
       next !== undefined && jobs.length < this.batch - 1;
@@ -150,7 +152,7 @@ export class ActionQueue {
     this.startMs += smoothing * (elapsedMs - this.startMs);
   }
 
-  /** The longest wait that the last job in the queue should expect from the containers there are, ms. */
+  /** Upper bound of the last job's expected wait with the present containers, ms. */
   expectedWaitMs(): number {
     if (this.runMs === undefined || this.slots === 0) return Infinity;
     return (this.runMs * Math.ceil(this.waiting.length / this.batch)) / this.slots;
@@ -160,7 +162,7 @@ export class ActionQueue {
     if (!this.free.includes(member)) this.free.push(member);
   }
 
-  /** The most recently used member with a free slot, its slot taken; undefined if all are busy. */
+  /** Takes a slot of the most recently used member with a free one; undefined if all are busy. */
   takeSlot(): PoolMember | undefined {
     const member = this.free.at(-1);
     if (member === undefined) return undefined;
@@ -173,5 +175,121 @@ export class ActionQueue {
     this.members.delete(member);
     const at = this.free.indexOf(member);
     if (at >= 0) this.free.splice(at, 1);
+  }
+}
+
+/** Ratio of expected wait to start time from which on a start pays; a start also takes processor time from runs. */
+const worthStarts = 2;
+/** Run time below which BacklogProbe finds the best number of containers, ms. */
+export const longRunMs = 20;
+
+/** Whether waiting jobs need more containers, because the present ones are too slow, stuck, or saturated. */
+export function adviseGrowth<Job extends PoolJob<Job>>(queue: ActionQueue<Job>, nowMs: number): Advice {
+  const waitedMs = nowMs - (queue.waiting.peek()?.sinceMs ?? nowMs);
+  if (waitedMs > queue.startMs && nowMs - queue.lastEndMs > queue.startMs) return 'add';
+  if (queue.runMs === undefined) return 'add';
+  if (queue.runMs > longRunMs && queue.expectedWaitMs() > queue.startMs * worthStarts) return 'add';
+  if (queue.starting > 0) return 'keep';
+  return queue.backlog.advise(nowMs, queue.progress());
+}
+
+/** A first-in, first-out queue; push and shift are O(1) amortised. */
+class Fifo<T> {
+  private items: (T | undefined)[] = [];
+  private head = 0;
+
+  get length(): number {
+    return this.items.length - this.head;
+  }
+
+  push(item: T): void {
+    this.items.push(item);
+  }
+
+  peek(): T | undefined {
+    return this.items[this.head];
+  }
+
+  shift(): T | undefined {
+    const item = this.items[this.head];
+    if (item === undefined) return undefined;
+    this.items[this.head++] = undefined;
+    if (this.head > 1024 && this.head * 2 > this.items.length) {
+      this.items = this.items.slice(this.head);
+      this.head = 0;
+    }
+    return item;
+  }
+}
+
+/** Time of observation before and after a container is added, ms. */
+const windowMs = 250;
+/** Factor of throughput that a container must gain to be kept and followed by another trial. */
+const worthwhileGain = 1.05;
+/** Time until a number of containers that was found best is tested again, ms. */
+const settledMs = 10_000;
+/** Fraction of busy time below which containers count as waiting for the platform. */
+const worthwhileUse = 0.5;
+/** Least number of containers that wait for the platform: with fewer, it handles run by run at twice the cost. */
+const smallestBatch = 8;
+/** Largest number of containers that wait for the platform. */
+const largestBatch = 16;
+
+/** Advice on the number of containers. */
+type Advice = 'keep' | 'add' | 'drop';
+
+/** Progress of an action's containers so far. */
+interface Progress {
+  /** Number of ended runs. */
+  ended: number;
+  /** Total time of these runs in their containers, ms. */
+  busyMs: number;
+  containers: number;
+  /** Runs that all containers together can take at once. */
+  slots: number;
+}
+
+/**
+ * Finds by trial the best number of containers for an action whose queue stays filled although each job waits only shortly.
+ * One container is added at a time while the throughput rises; the last one, without a gain, is removed again. Containers
+ * that mostly wait for the platform are at least `smallestBatch`.
+ */
+export class BacklogProbe {
+  private window: { sinceMs: number; ended: number; busyMs: number } | undefined;
+  private bestPerMs = 0;
+  private settled = false;
+
+  /** Discards the measurements, when the queue is empty. */
+  reset(): void {
+    this.window = undefined;
+    this.bestPerMs = 0;
+    this.settled = false;
+  }
+
+  /** Advice while jobs wait. */
+  advise(nowMs: number, { ended, busyMs, containers, slots }: Progress): Advice {
+    const { window } = this;
+    const elapsedMs = window === undefined ? 0 : nowMs - window.sinceMs;
+    if (window !== undefined && elapsedMs < (this.settled ? settledMs : windowMs)) return 'keep';
+    this.window = { sinceMs: nowMs, ended, busyMs };
+    if (window === undefined || this.settled) {
+      this.settled = false;
+      this.bestPerMs = 0;
+      return 'keep';
+    }
+    const perMs = (ended - window.ended) / elapsedMs;
+    const waitsForPlatform = (busyMs - window.busyMs) / (elapsedMs * slots) < worthwhileUse;
+    if (waitsForPlatform && containers < smallestBatch) {
+      this.bestPerMs = perMs;
+      return 'add';
+    }
+    const isTrial = this.bestPerMs > 0;
+    if (perMs < this.bestPerMs * worthwhileGain) {
+      this.settled = true;
+      return isTrial && !(waitsForPlatform && containers <= smallestBatch) ? 'drop' : 'keep';
+    }
+    this.bestPerMs = perMs;
+    this.settled = waitsForPlatform && containers >= largestBatch;
+    return this.settled ? 'keep' : 'add';
   }
 }

@@ -1,49 +1,47 @@
-import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import type { Container, ContainerFactory } from '../containers/container-factory.js';
-import { ActionQueue } from './action-queue.js';
+import { ActionQueue, longRunMs } from './action-queue.js';
 import type { PoolJob } from './action-queue.js';
-import { restMember, resumeMember } from './freezing.js';
-import { longRunMs } from './growth.js';
-import { worse } from './pool-member.js';
+import { ContainerAllocator } from './container-allocator.js';
+import type { AllocatorOptions } from './container-allocator.js';
+import { restMember, resumeMember, worse } from './pool-member.js';
 import type { Disposition, PoolMember } from './pool-member.js';
-import { Supply } from './supply.js';
-import type { SupplyOptions } from './supply.js';
 
 /** Bounds of a pool. */
-export interface PoolOptions extends SupplyOptions {
+export interface PoolOptions extends AllocatorOptions {
   /** Idle time after which a container leaves its action, and later its namespace, ms. */
   idleContainerMs: number;
 }
 
-/** What a pool holds at one moment. */
+/** Contents of a pool at one moment. */
 export interface PoolSnapshot {
   claimedMiB: number;
-  /** Containers of actions. */
+  /** Number of actions' containers. */
   containers: number;
   idle: number;
-  /** Containers that wait for an action yet to come. */
+  /** Number of containers that wait for a future action. */
   prewarmed: number;
   waitingJobs: number;
 }
 
 const sweepEveryMs = 1000;
-/** A guess of a cold start until one was measured, ms. */
+/** Assumed time of a cold start until one is measured, ms. */
 const firstStartMs = 100;
 
 /**
- * Finds each job a container: a warm one of its action; else one that waits for an action; else one that idles with
- * another action of its namespace, once that is unloaded; else a new one if the memory is there, if need be after removing
- * idle ones, the longest idle first; else the job waits.
+ * Finds each job a container, in this order: a warm one of its action; one that waits for an action; an idle one of another
+ * action of the namespace, after an unload; a new one, if needed after eviction of idle ones, the longest idle first.
+ * Otherwise the job waits.
  *
- * An action that has containers gets another only when the wait for those is expected to outlast a start: runs
- * much shorter than a cold start are served better by queueing for a millisecond.
+ * An action with containers gets another one only if the expected wait exceeds the time of a start: runs much shorter than a
+ * cold start are served better after a millisecond in the queue.
  */
-export class ContainerPool {
-  private readonly queues = new Map<string, ActionQueue>();
+export class ContainerPool<Job extends PoolJob<Job>> {
+  private readonly queues = new Map<string, ActionQueue<Job>>();
   private closing = false;
-  private readonly supply: Supply;
+  private readonly allocator: ContainerAllocator<Job>;
 
   constructor(
     factory: ContainerFactory,
@@ -51,17 +49,17 @@ export class ContainerPool {
     private readonly options: PoolOptions,
     private readonly logger: Logger,
   ) {
-    this.supply = new Supply(factory, clock, options, logger, this.queues, (queue) => this.serve(queue));
+    this.allocator = new ContainerAllocator(factory, clock, options, logger, this.queues, (queue) => this.serve(queue));
     this.scheduleSweep();
   }
 
   /** Starts the configured stem cells; resolves when all have started or failed. */
   prewarm(): Promise<void> {
-    return this.supply.stocks.stemCells.fill();
+    return this.allocator.unassigned.stemCells.fill();
   }
 
-  /** Takes a job; it ends in `run` or `fail`. */
-  submit(job: PoolJob): void {
+  /** Takes a job, and calls its `run` or `fail` in the end. */
+  submit(job: Job): void {
     if (job.spec.memoryMiB > this.options.memoryMiB) {
       job.fail(
         new ProvisioningError(
@@ -78,14 +76,14 @@ export class ContainerPool {
     }
     const nowMs = this.clock.monotonicMs();
     queue.waiting.push({ job, sinceMs: nowMs });
-    if (queue.batch === 1) return this.supply.grow(queue);
+    if (queue.batch === 1) return this.allocator.grow(queue);
     queue.recordArrival(nowMs);
     this.serve(queue);
   }
 
-  /** Has a container of the job's action started and its code loaded, for jobs to come; it ends in `launched`. */
-  launch(job: PoolJob): void {
-    void this.supply.launch(this.queueOf(job), job).then((problem) => job.launched?.(problem));
+  /** Starts a container of the job's action and loads its code, for future jobs; calls the job's `launched` in the end. */
+  launch(job: Job): void {
+    void this.allocator.launch(this.queueOf(job), job).then((problem) => job.launched?.(problem));
   }
 
   snapshot(): PoolSnapshot {
@@ -97,27 +95,27 @@ export class ContainerPool {
       waitingJobs += queue.waiting.length;
       for (const member of queue.members) if (member.active === 0) idle++;
     }
-    const { claimedMiB } = this.supply.stocks.memory;
+    const { claimedMiB } = this.allocator.unassigned.memory;
     return { claimedMiB, containers, idle, prewarmed: this.prewarmed().length, waitingJobs };
   }
 
-  /** Containers that are ready for an action yet to come. */
+  /** Containers that are ready for a future action. */
   prewarmed(): Container[] {
-    return this.supply.stocks.list();
+    return this.allocator.unassigned.list();
   }
 
-  /** Destroys a container whatever it does; a run in it ends as lost. */
+  /** Destroys a container, idle or busy; its runs end as lost. */
   end(container: Container): void {
-    this.supply.end(container);
+    this.allocator.end(container);
   }
 
-  /** Destroys every container, busy ones too. */
+  /** Destroys every container, also busy ones. */
   async close(): Promise<void> {
     this.closing = true;
-    await this.supply.close();
+    await this.allocator.close();
   }
 
-  private queueOf(job: PoolJob): ActionQueue {
+  private queueOf(job: Job): ActionQueue<Job> {
     let queue = this.queues.get(job.key);
     if (queue === undefined) {
       queue = new ActionQueue(job.key, job.namespace, job.codeOf, job.spec, job.batch, firstStartMs);
@@ -127,16 +125,16 @@ export class ContainerPool {
     return queue;
   }
 
-  private start(queue: ActionQueue, member: PoolMember, job: PoolJob): void {
+  private start(queue: ActionQueue<Job>, member: PoolMember, job: Job): void {
     const startedMs = this.clock.monotonicMs();
-    // Readied ahead and taken now: the next long run shall find one, too.
+    // The job takes a container that was readied ahead; another one is readied for the next long run.
     const takesReadied = member.initialized && !member.used;
-    if (takesReadied && job.readiesAhead && (queue.runMs ?? 0) > longRunMs) this.supply.readyAnother(queue, job);
+    if (takesReadied && job.readiesAhead && (queue.runMs ?? 0) > longRunMs) this.allocator.readyAnother(queue, job);
     const run = (): void => {
       const others = member.container.canBatch ? queue.takeBatch() : [];
       const onInitialized = (): void => {
         if (member.origin === 'cold') queue.recordStart(member.createMs + this.clock.monotonicMs() - startedMs);
-        if (job.readiesAhead) this.supply.readyAnother(queue, job);
+        if (job.readiesAhead) this.allocator.readyAnother(queue, job);
         if (member.active < queue.spec.concurrency && !member.retiring) {
           queue.makeFree(member);
           this.serve(queue);
@@ -159,29 +157,29 @@ export class ContainerPool {
     });
   }
 
-  private finish(queue: ActionQueue, member: PoolMember, disposition: Disposition): void {
+  private finish(queue: ActionQueue<Job>, member: PoolMember, disposition: Disposition): void {
     member.active--;
     member.lastUsedMs = this.clock.monotonicMs();
-    const starved = this.supply.starvedBefore(queue);
+    const starved = this.allocator.starvedBefore(queue);
     if (disposition !== 'keep' || starved !== undefined || this.closing) {
       member.retiring = true;
       member.disposition = worse(member.disposition, disposition);
     }
     if (member.retiring) {
       queue.remove(member);
-      if (member.active === 0) this.supply.turnover.leave(queue, member, starved);
-      this.supply.grow(queue);
+      if (member.active === 0) this.allocator.eviction.leave(queue, member, starved);
+      this.allocator.grow(queue);
       return;
     }
     queue.makeFree(member);
     this.serve(queue);
     if (member.active > 0) return;
-    this.supply.turnover.trim(queue);
-    this.supply.unblock();
+    this.allocator.eviction.trim(queue);
+    this.allocator.unblock();
   }
 
-  /** Hands waiting jobs to free slots, once they need not wait for others to start with. */
-  private serve(queue: ActionQueue): void {
+  /** Gives free slots to waiting jobs whose batch need not wait for further jobs. */
+  private serve(queue: ActionQueue<Job>): void {
     while (queue.waiting.length > 0) {
       const waitMs = queue.free.length === 0 ? 0 : queue.batchWaitMs(this.clock.monotonicMs());
       if (waitMs > 0) return this.serveLater(queue, waitMs);
@@ -191,11 +189,11 @@ export class ContainerPool {
       if (next === undefined) break;
       this.start(queue, member, next.job);
     }
-    if (queue.waiting.length > 0) this.supply.grow(queue);
-    else this.supply.settle(queue);
+    if (queue.waiting.length > 0) this.allocator.grow(queue);
+    else this.allocator.settle(queue);
   }
 
-  private serveLater(queue: ActionQueue, waitMs: number): void {
+  private serveLater(queue: ActionQueue<Job>, waitMs: number): void {
     if (queue.batchTimerSet) return;
     queue.batchTimerSet = true;
     this.clock.setTimer(waitMs, () => {
@@ -212,22 +210,22 @@ export class ContainerPool {
     });
   }
 
-  /** Freezes containers that idle, and takes those that idled for long from their action, and then from their namespace. */
+  /** Freezes idle containers. Long idle ones leave their action, and later their namespace. */
   private sweep(): void {
     const { pauseGraceMs, idleContainerMs } = this.options;
-    const { turnover, stocks } = this.supply;
+    const { eviction, unassigned } = this.allocator;
     const nowMs = this.clock.monotonicMs();
     for (const queue of this.queues.values()) {
       for (const member of [...queue.members]) {
         if (member.active > 0) continue;
         const idleMs = nowMs - member.lastUsedMs;
-        if (idleMs >= idleContainerMs) turnover.retire(queue, member);
+        if (idleMs >= idleContainerMs) eviction.retire(queue, member);
         else if (idleMs >= pauseGraceMs) restMember(member, this.logger);
       }
     }
-    stocks.returned.expire(idleContainerMs);
-    // What a stem cell that was starting held back can be given up now.
-    this.supply.unblock();
-    this.supply.restock();
+    unassigned.unloaded.expire(idleContainerMs);
+    // Stem cells that were starting at the last attempt can be given up now.
+    this.allocator.unblock();
+    this.allocator.refillLacking();
   }
 }

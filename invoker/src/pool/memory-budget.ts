@@ -2,17 +2,20 @@ import type { ContainerSpec, GpuGrant } from '../containers/container-factory.js
 
 /** The memory of GPUs that containers claim by their specs. */
 export interface DeviceBudget {
-  /** Takes what a container is granted, on all of its devices or none, if it is free. What is gone has no bound: making a container on it says why not. */
+  /**
+   * Claims a grant's memory on all of its devices, or on none if it is not free. Missing places have no bound: making the
+   * container there fails with the reason.
+   */
   claim(grant: GpuGrant): boolean;
   release(grant: GpuGrant): void;
-  /** Memory of a device or slice that is missing for another container, MiB; 0 or less: none. */
+  /** Memory that a device or slice lacks for another container, MiB; 0 or less if there is enough. */
   missingMiB(place: string, memoryMiB: number): number;
 }
 
-/** What of a container's memory counts, MiB. */
+/** The part of a container's memory that counts, MiB. */
 export type Measure = (spec: ContainerSpec) => number;
 
-/** The devices, or the slice, that have the memory of a grant: each of them all of it. */
+/** The devices or the slice of a grant; each holds the grant's memory in full. */
 export function placesOf({ devices, slice }: Pick<GpuGrant, 'devices' | 'slice'>): readonly string[] {
   return slice === undefined ? devices : [slice];
 }
@@ -22,29 +25,29 @@ export function deviceMemoryOn(place: string, { gpu }: ContainerSpec): number {
   return gpu !== undefined && placesOf(gpu).includes(place) ? gpu.share.memoryMiB : 0;
 }
 
-/** The device memory of a container where it lies in a place of `spec`, MiB; else 0. */
+/** The device memory of a container if it shares a place with `other`, MiB; else 0. */
 export function deviceMemoryBeside({ gpu }: ContainerSpec, other: ContainerSpec): number {
   return Math.max(0, ...(gpu === undefined ? [] : placesOf(gpu)).map((place) => deviceMemoryOn(place, other)));
 }
 
-/** The memory that containers claim by their specs, within bounds: the host's, and that of GPUs. */
+/** Bounded memory of the host and of GPUs that containers claim by their specs. */
 export class MemoryBudget {
-  /** The host's memory that is claimed now, MiB. */
+  /** Claimed memory of the host, MiB. */
   claimedMiB = 0;
-  /** The part of it whose containers are being destroyed, MiB. */
+  /** The part of `claimedMiB` whose containers are being destroyed. */
   private releasingMiB = 0;
-  /** The same of GPUs, by place. */
+  /** Claimed memory of GPUs whose containers are being destroyed, by place, MiB. */
   private readonly releasingOn = new Map<string, number>();
 
   constructor(
     private readonly limitMiB: number,
-    /** Undefined: what GPUs have is not bounded here. */
+    /** Memory of GPUs; undefined for no bound. */
     private readonly devices: DeviceBudget | undefined,
     /** Called when memory has become free. */
     private readonly freed: () => void,
   ) {}
 
-  /** Takes a container's memory if it is free. */
+  /** Claims a container's memory if it is free; whether it was. */
   claim({ memoryMiB, gpu }: ContainerSpec): boolean {
     if (this.claimedMiB + memoryMiB > this.limitMiB) return false;
     if (gpu !== undefined && this.devices?.claim(gpu) === false) return false;
@@ -58,23 +61,26 @@ export class MemoryBudget {
     this.freed();
   }
 
-  /** A container is on its way out. */
+  /** Notes that a container is being destroyed. */
   leaving(spec: ContainerSpec): void {
     this.addReleasing(spec, 1);
   }
 
-  /** A container that was on its way out is gone. */
+  /** Notes that a container that was being destroyed has ended. */
   left(spec: ContainerSpec): void {
     this.addReleasing(spec, -1);
     this.release(spec);
   }
 
-  /** What of the host has to be freed for a container beyond what is on its way, MiB; 0 or less: nothing. */
+  /**
+   * Memory of the host to free for a container besides that of containers being destroyed, MiB; 0 or less if there is
+   * enough.
+   */
   missingMiB({ memoryMiB }: ContainerSpec): number {
     return this.claimedMiB + memoryMiB - this.limitMiB - this.releasingMiB;
   }
 
-  /** The same of its GPUs: the devices or slices that lack some. */
+  /** The devices or slices that lack memory for a container, with the missing memory as in missingMiB. */
   lackingPlaces({ gpu }: ContainerSpec): { place: string; missingMiB: number }[] {
     const { devices } = this;
     if (gpu === undefined || devices === undefined) return [];
@@ -86,13 +92,13 @@ export class MemoryBudget {
       .filter(({ missingMiB }) => missingMiB > 0);
   }
 
-  /** Whether the end of a container would give another one memory that it lacks. */
+  /** Whether the end of one container would free memory that another one lacks. */
   helps(leaving: ContainerSpec, wanted: ContainerSpec): boolean {
     const lacking = this.lackingPlaces(wanted);
     return lacking.length === 0 || lacking.some(({ place }) => deviceMemoryOn(place, leaving) > 0);
   }
 
-  /** Whether what is on its way is enough for a container. */
+  /** Whether free memory and that of containers being destroyed is enough for a container. */
   isComing({ memoryMiB, gpu }: ContainerSpec): boolean {
     const places = gpu === undefined ? [] : placesOf(gpu);
     const onDevices = places.every((place) => (this.releasingOn.get(place) ?? 0) >= (gpu?.share.memoryMiB ?? 0));

@@ -1,62 +1,64 @@
-import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
+import type { StoreServices, ContainerStore } from './container-store.js';
 import { deviceMemoryBeside } from './memory-budget.js';
 import type { Measure } from './memory-budget.js';
-import type { Keeping, WaitingPairs } from './waiting-pairs.js';
 
 /** Stem cells of one spec. */
 export interface StemCellConfig {
   spec: ContainerSpec;
-  /** Kept at hand from the start on. */
+  /** Number of cells from the start on. */
   initialCount: number;
-  /** How long after the pool's start they begin, ms; default 0. */
+  /** Delay of their start after the pool's start, ms; default 0. */
   startAfterMs?: number;
-  /** Follows the number of cold starts: clamp(coldStarts / threshold · increment, minCount, maxCount). */
+  /** Number of cells by cold starts: clamp(coldStarts / threshold · increment, minCount, maxCount). */
   reactive?: { minCount: number; maxCount: number; ttlMs: number; threshold: number; increment: number };
 }
 
-/** Which containers are kept started ahead of need. */
+/** Settings of the containers that are started ahead of need. */
 export interface StemCellOptions {
   stemCells: readonly StemCellConfig[];
-  /** Whether there are some for specs that actions turn out to want, too. */
+  /** Whether there are also cells for specs that actions have requested. */
   stemCellsOnDemand: boolean;
-  /** Of those, for how many specs there are some on each GPU, at most; default 0. */
+  /** Largest number of requested specs with cells on each GPU; default 0. */
   gpuStemCells?: number;
 }
 
-interface Cell {
+interface StemCell {
   container: Container;
   readyMs: number;
 }
 
-interface Stock {
+interface StemCellPool {
   config: StemCellConfig;
   wanted: number;
-  cells: Cell[];
+  cells: StemCell[];
   starting: number;
   /** Cold starts of this spec since the last check. */
   coldStarts: number;
-  /** Made because an action wanted such a container, and given up when none does any more. */
+  /**
+   * Whether the cells exist because an action requested such a container; they are given up when no action does any longer.
+   */
   demanded: boolean;
-  /** Monotonic ms of the last time that a container of this spec was wanted. */
+  /** Monotonic ms of the last request for a container of this spec. */
   wantedMs: number;
-  /** Has less than is wanted because there was no memory. */
+  /** Whether cells are missing for lack of memory. */
   lacksMemory: boolean;
 }
 
 const checkEveryMs = 600_000;
 const refillAfterMs = 100;
-/** Specs that have stem cells only because an action wanted one, at most; the one longest unwanted makes room. */
+/** Largest number of specs with cells on request; the least recently requested is given up for a new one. */
 const maxDemanded = 16;
 const demandedForMs = 600_000;
 
 /**
- * Prewarmed containers per spec, refilled when used (OpenWhisk's ContainerPool). Beyond the configured specs there is one
- * for a next start of what started cold, or wanted modules loaded (annotation `warm`) that none had.
+ * Prewarmed containers per spec, refilled when used (OpenWhisk's ContainerPool). Besides the configured specs, there is a
+ * cell for each spec that recently had a cold start, or whose modules (annotation `warm`) no cell had loaded.
  */
-export class StemCells implements WaitingPairs {
-  private readonly stocks: Stock[];
+export class StemCells implements ContainerStore {
+  private readonly pools: StemCellPool[];
   private closing = false;
   private readonly pending = new Set<Promise<void>>();
 
@@ -64,49 +66,49 @@ export class StemCells implements WaitingPairs {
     private readonly factory: ContainerFactory,
     private readonly clock: Clock,
     private readonly options: StemCellOptions,
-    private readonly keeping: Keeping,
+    private readonly services: StoreServices,
     private readonly logger: Logger,
   ) {
-    this.stocks = options.stemCells
+    this.pools = options.stemCells
       .filter((config) => factory.supports(config.spec.kind))
-      .map((config) => this.stock(config, false));
+      .map((config) => this.emptyPool(config, false));
     this.scheduleCheck();
   }
 
-  /** Starts what is missing, as early as each may be; resolves when those of the start have started or failed. */
+  /** Starts missing cells, each after its delay. Resolves when the cells without a delay have started or failed. */
   async fill(): Promise<void> {
-    for (const stock of this.stocks) {
-      const { startAfterMs = 0 } = stock.config;
-      if (startAfterMs === 0) this.refill(stock);
-      else this.clock.setBackgroundTimer(startAfterMs, () => this.refill(stock));
+    for (const pool of this.pools) {
+      const { startAfterMs = 0 } = pool.config;
+      if (startAfterMs === 0) this.refill(pool);
+      else this.clock.setBackgroundTimer(startAfterMs, () => this.refill(pool));
     }
     await Promise.all(this.pending);
   }
 
-  /** A prewarmed container that serves `wanted`, the caller's from now on with its memory; undefined if there is none. */
+  /** A prewarmed container that serves `wanted`, which passes to the caller with its memory; undefined if there is none. */
   take(wanted: ContainerSpec): Container | undefined {
     const exact = this.exact(wanted);
     if (exact !== undefined) {
       exact.wantedMs = this.clock.monotonicMs();
-      // Those it had may have made room, or found none.
+      // The pool's cells may have been given up for memory, or may have lacked memory.
       if (exact.cells.length === 0) this.refillSoon(exact);
     } else if (!isPlain(wanted)) this.demand(wanted);
-    const stock = exact?.cells.length ? exact : this.bestSubset(wanted);
-    const cell = stock?.cells.shift();
-    if (stock === undefined || cell === undefined) return undefined;
-    this.refillSoon(stock);
+    const pool = exact?.cells.length ? exact : this.bestSubset(wanted);
+    const cell = pool?.cells.shift();
+    if (pool === undefined || cell === undefined) return undefined;
+    this.refillSoon(pool);
     return cell.container;
   }
 
-  /** Counts a start that no stem cell could serve. */
+  /** Counts a cold start, which no stem cell could serve. */
   noteColdStart(spec: ContainerSpec): void {
-    const stock = this.exact(spec);
-    if (stock !== undefined) stock.coldStarts++;
+    const pool = this.exact(spec);
+    if (pool !== undefined) pool.coldStarts++;
     else this.demand(spec);
   }
 
   list(): Container[] {
-    return this.stocks.flatMap(({ cells }) => cells.map(({ container }) => container));
+    return this.pools.flatMap(({ cells }) => cells.map(({ container }) => container));
   }
 
   has(container: Container): boolean {
@@ -114,51 +116,51 @@ export class StemCells implements WaitingPairs {
   }
 
   replace(container: Container): void {
-    const stock = this.holderOf(container);
-    if (stock === undefined) return;
-    stock.cells = stock.cells.filter((cell) => cell.container !== container);
-    this.keeping.removals.remove(container);
-    this.refillSoon(stock);
+    const pool = this.holderOf(container);
+    if (pool === undefined) return;
+    pool.cells = pool.cells.filter((cell) => cell.container !== container);
+    this.services.removals.remove(container);
+    this.refillSoon(pool);
   }
 
-  /** Memory of the containers at hand, MiB. */
+  /** Total memory of the cells, MiB. */
   heldMiB(memoryOf: Measure): number {
-    return this.stocks.reduce((sum, { cells, config }) => sum + cells.length * memoryOf(config.spec), 0);
+    return this.pools.reduce((sum, { cells, config }) => sum + cells.length * memoryOf(config.spec), 0);
   }
 
   /**
-   * Destroys containers until they had `memoryMiB` together; how much they had, MiB. `expendable`: only those that are
-   * there for a next cold start, with nothing loaded ahead.
+   * Destroys cells with a total of `memoryMiB`, if there are enough; returns their memory, MiB. `expendable`: only cells on
+   * request without modules loaded ahead.
    */
   giveUp(memoryMiB: number, which: 'expendable' | 'all', memoryOf: Measure): number {
     let freedMiB = 0;
-    for (const stock of this.stocks) {
-      const { cells, config, demanded } = stock;
+    for (const pool of this.pools) {
+      const { cells, config, demanded } = pool;
       if (which === 'expendable' && !(demanded && isPlain(config.spec))) continue;
       const eachMiB = memoryOf(config.spec);
       while (eachMiB > 0 && freedMiB < memoryMiB && cells.length > 0) {
         freedMiB += eachMiB;
-        stock.lacksMemory = true;
-        this.keeping.removals.remove((cells.pop() as Cell).container);
+        pool.lacksMemory = true;
+        for (const { container } of cells.splice(-1)) this.services.removals.remove(container);
       }
     }
     return freedMiB;
   }
 
-  /** Starts what memory was lacking for, as far as there is some now. */
-  restock(): void {
-    for (const stock of this.stocks) if (stock.lacksMemory) this.refill(stock);
+  /** Starts cells that lacked memory, as far as there is memory now. */
+  refillLacking(): void {
+    for (const pool of this.pools) if (pool.lacksMemory) this.refill(pool);
   }
 
-  /** Starts none any more, and destroys those at hand. */
+  /** Starts no more cells, and destroys the present ones. */
   async close(): Promise<void> {
     this.closing = true;
     await Promise.all(this.pending);
-    for (const { cells } of this.stocks)
-      for (const { container } of cells.splice(0)) this.keeping.removals.remove(container);
+    for (const { cells } of this.pools)
+      for (const { container } of cells.splice(0)) this.services.removals.remove(container);
   }
 
-  private stock(config: StemCellConfig, demanded: boolean): Stock {
+  private emptyPool(config: StemCellConfig, demanded: boolean): StemCellPool {
     const wantedMs = this.clock.monotonicMs();
     return {
       config,
@@ -172,109 +174,111 @@ export class StemCells implements WaitingPairs {
     };
   }
 
-  private holderOf(container: Container): Stock | undefined {
-    return this.stocks.find(({ cells }) => cells.some((cell) => cell.container === container));
+  private holderOf(container: Container): StemCellPool | undefined {
+    return this.pools.find(({ cells }) => cells.some((cell) => cell.container === container));
   }
 
-  private exact(spec: ContainerSpec): Stock | undefined {
-    return this.stocks.find(({ config }) => this.factory.match(config.spec, spec) === 'exact');
+  private exact(spec: ContainerSpec): StemCellPool | undefined {
+    return this.pools.find(({ config }) => this.factory.match(config.spec, spec) === 'exact');
   }
 
-  /** Of the stocks that have a container with a part of the imports, the one with the largest part; then the smallest share. */
-  private bestSubset(wanted: ContainerSpec): Stock | undefined {
-    let best: Stock | undefined;
-    for (const stock of this.stocks) {
-      const { spec } = stock.config;
-      if (stock.cells.length === 0 || this.factory.match(spec, wanted) !== 'subset') continue;
-      if (best === undefined || spec.imports.length > best.config.spec.imports.length) best = stock;
+  /** The pool with a cell that has the most of the wanted imports; among equal ones, the one with the smallest share. */
+  private bestSubset(wanted: ContainerSpec): StemCellPool | undefined {
+    let best: StemCellPool | undefined;
+    for (const pool of this.pools) {
+      const { spec } = pool.config;
+      if (pool.cells.length === 0 || this.factory.match(spec, wanted) !== 'subset') continue;
+      if (best === undefined || spec.imports.length > best.config.spec.imports.length) best = pool;
     }
     return best;
   }
 
   private demand(spec: ContainerSpec): void {
     if (!this.options.stemCellsOnDemand) return;
-    const demanded = this.stocks.filter((stock) => stock.demanded).sort((a, b) => a.wantedMs - b.wantedMs);
+    const demanded = this.pools.filter((pool) => pool.demanded).sort((a, b) => a.wantedMs - b.wantedMs);
     if (spec.gpu !== undefined) {
-      // One of several devices would keep others off all of them.
+      // A cell on several devices would keep other containers off all of them.
       if (spec.gpu.devices.length > 1) return;
       const { gpuStemCells = 0 } = this.options;
-      const beside = demanded.filter((stock) => deviceMemoryBeside(spec, stock.config.spec) > 0);
+      const beside = demanded.filter((pool) => deviceMemoryBeside(spec, pool.config.spec) > 0);
       if (gpuStemCells === 0) return;
-      if (beside.length >= gpuStemCells) this.giveUpStock(beside[0] as Stock);
+      const [first] = beside;
+      if (first !== undefined && beside.length >= gpuStemCells) this.giveUpPool(first);
     }
-    const left = demanded.filter((stock) => this.stocks.includes(stock));
-    if (left.length >= maxDemanded) this.giveUpStock(left[0] as Stock);
+    const left = demanded.filter((pool) => this.pools.includes(pool));
+    const [longestUnwanted] = left;
+    if (longestUnwanted !== undefined && left.length >= maxDemanded) this.giveUpPool(longestUnwanted);
     const reactive = { minCount: 1, maxCount: 4, ttlMs: demandedForMs, threshold: 1, increment: 1 };
-    const stock = this.stock({ spec, initialCount: 1, reactive }, true);
-    this.stocks.push(stock);
-    this.refillSoon(stock);
+    const pool = this.emptyPool({ spec, initialCount: 1, reactive }, true);
+    this.pools.push(pool);
+    this.refillSoon(pool);
   }
 
-  private giveUpStock(stock: Stock): void {
-    stock.wanted = 0;
-    this.stocks.splice(this.stocks.indexOf(stock), 1);
-    for (const { container } of stock.cells.splice(0)) this.keeping.removals.remove(container);
+  private giveUpPool(pool: StemCellPool): void {
+    pool.wanted = 0;
+    this.pools.splice(this.pools.indexOf(pool), 1);
+    for (const { container } of pool.cells.splice(0)) this.services.removals.remove(container);
   }
 
-  private refillSoon(stock: Stock): void {
-    this.clock.setBackgroundTimer(refillAfterMs, () => this.refill(stock));
+  private refillSoon(pool: StemCellPool): void {
+    this.clock.setBackgroundTimer(refillAfterMs, () => this.refill(pool));
   }
 
-  private refill(stock: Stock): void {
-    stock.lacksMemory = false;
-    while (!this.closing && stock.cells.length + stock.starting < stock.wanted) {
-      if (!this.keeping.memory.claim(stock.config.spec)) {
-        stock.lacksMemory = true;
+  private refill(pool: StemCellPool): void {
+    pool.lacksMemory = false;
+    while (!this.closing && pool.cells.length + pool.starting < pool.wanted) {
+      if (!this.services.memory.claim(pool.config.spec)) {
+        pool.lacksMemory = true;
         return;
       }
-      stock.starting++;
-      const start = this.start(stock).finally(() => this.pending.delete(start));
+      pool.starting++;
+      const start = this.start(pool).finally(() => this.pending.delete(start));
       this.pending.add(start);
     }
   }
 
-  private async start(stock: Stock): Promise<void> {
-    const { spec } = stock.config;
+  private async start(pool: StemCellPool): Promise<void> {
+    const { spec } = pool.config;
     try {
       const container = await this.factory.prewarm(spec);
-      if (!this.stocks.includes(stock)) return this.keeping.removals.remove(container);
+      if (!this.pools.includes(pool)) return this.services.removals.remove(container);
       void container.giveWay(false);
-      stock.cells.push({ container, readyMs: this.clock.monotonicMs() });
-      this.keeping.watch.set(container, () => this.replace(container));
+      pool.cells.push({ container, readyMs: this.clock.monotonicMs() });
+      this.services.watch.set(container, () => this.replace(container));
     } catch (error) {
-      this.keeping.memory.release(spec);
+      this.services.memory.release(spec);
       this.logger.warn({ kind: spec.kind, error: String(error) }, 'a stem cell could not be started');
     } finally {
-      stock.starting--;
+      pool.starting--;
     }
   }
 
   private scheduleCheck(): void {
     this.clock.setBackgroundTimer(checkEveryMs, () => {
       if (this.closing) return;
-      for (const stock of [...this.stocks]) this.check(stock);
+      for (const pool of [...this.pools]) this.check(pool);
       this.scheduleCheck();
     });
   }
 
-  private check(stock: Stock): void {
-    const { reactive, initialCount } = stock.config;
-    if (stock.demanded && this.clock.monotonicMs() - stock.wantedMs > demandedForMs) return this.giveUpStock(stock);
+  private check(pool: StemCellPool): void {
+    const { reactive, initialCount } = pool.config;
+    if (pool.demanded && this.clock.monotonicMs() - pool.wantedMs > demandedForMs) return this.giveUpPool(pool);
     if (reactive !== undefined) {
-      const grown = Math.floor(stock.coldStarts / reactive.threshold) * reactive.increment;
-      stock.wanted =
-        stock.coldStarts === 0 ? initialCount : Math.min(reactive.maxCount, Math.max(reactive.minCount, grown));
+      const grown = Math.floor(pool.coldStarts / reactive.threshold) * reactive.increment;
+      pool.wanted =
+        pool.coldStarts === 0 ? initialCount : Math.min(reactive.maxCount, Math.max(reactive.minCount, grown));
       const nowMs = this.clock.monotonicMs();
-      const expired = stock.cells
+      const expired = pool.cells
         .filter((cell) => nowMs - cell.readyMs > reactive.ttlMs)
-        .slice(0, Math.max(0, stock.cells.length - stock.wanted));
+        .slice(0, Math.max(0, pool.cells.length - pool.wanted));
       for (const cell of expired) {
-        stock.cells.splice(stock.cells.indexOf(cell), 1);
-        this.keeping.removals.remove(cell.container);
+        pool.cells.splice(pool.cells.indexOf(cell), 1);
+        this.services.removals.remove(cell.container);
       }
     }
-    stock.coldStarts = 0;
-    this.refill(stock);
+    pool.coldStarts = 0;
+    this.refill(pool);
   }
 }
 

@@ -13,19 +13,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { kindsOf, resolveKind } from '@gpuwhisk/common/runtimes';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import { ProvisioningError } from '../containers/container-factory.js';
-import { bindsFor } from './base-view.js';
-import { hostJobs } from './host-job.js';
-import { createRuntimeCatalog } from './create-runtime-catalog.js';
-import { pythonBinds } from './find-python.js';
-import type { Python } from './find-python.js';
-import { fitManifest } from './fit-manifest.js';
-import { fetchNodeRelease } from './node-release.js';
-import { SharedWork } from './shared-work.js';
+import { bindsFor } from '../containers/runtime-launch.js';
+import { hostJobs } from '../containers/sandbox/sandbox-job.js';
+import { SharedWork } from '../host/concurrency.js';
+import { createRuntimeCatalog, fitManifest } from './create-runtime-catalog.js';
+import { pythonBinds } from './find-toolchains.js';
+import type { Python } from './find-toolchains.js';
+import { fetchNodeRelease } from './node-runtime.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
 const manifest = JSON.parse(readFileSync(join(runtimesDir, 'runtimes.json'), 'utf8')) as RuntimeManifest;
@@ -219,7 +218,7 @@ describe('the catalog', () => {
   });
 });
 
-/** Of a process, as proc(5) has it; undefined: there is none. */
+/** State of a process, as in proc(5); undefined if there is no such process. */
 function stateOf(pid: number): string | undefined {
   if (!existsSync(`/proc/${pid}/stat`)) return undefined;
   return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1];
@@ -232,7 +231,7 @@ describe('a release of Node.js', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** A stand-in npm whose package holds a node that says it is `version`. */
+  /** A stand-in npm whose package holds a node that reports `version`. */
   function npm(version: string): string {
     const node = `"$p/node_modules/node-${process.platform}-${process.arch}/bin`;
     const find = 'while [ $# -gt 0 ]; do [ "$1" = --prefix ] && p="$2"; last="$1"; shift; done';
@@ -262,7 +261,11 @@ describe('a release of Node.js', () => {
     const manifestFile = join(folder, 'runtimes.json');
     writeFileSync(manifestFile, JSON.stringify({ runtimes: { nodejs: entries } }));
     const catalog = await createRuntimeCatalog({
-      ...{ runtimesDir, manifestFile, dataDir: folder, clock: systemClock, env: { PATH: '' } },
+      runtimesDir,
+      manifestFile,
+      dataDir: folder,
+      clock: systemClock,
+      env: { PATH: '' },
       npm: npm('v${last##*@}.1.0'),
     });
     const fetched = (): string[] =>
@@ -295,7 +298,7 @@ describe('a release of Node.js', () => {
     stop.abort();
     await ended;
     expect(readdirSync(root)).toEqual([]);
-    // It is killed, and may be a zombie that its parent, this process, has yet to hear of.
+    // The killed process may be a zombie until its parent, this process, has reaped it.
     await until(() => [undefined, 'Z'].includes(stateOf(pid)));
     await expect(fetchNodeRelease(root, 22, { npm: program, stop: stop.signal })).rejects.toThrow(ProvisioningError);
   });

@@ -1,57 +1,57 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { ConfigError } from '@gpuwhisk/common/config';
 import { parseManifest } from '@gpuwhisk/common/runtimes';
 import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
-import { ConfigError } from '@gpuwhisk/common/config';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
-import { commandLaunch } from './command-runtime.js';
-import { findOnPath } from './find-on-path.js';
-import { findPython, minorOf } from './find-python.js';
-import type { Python } from './find-python.js';
-import { findGo, findJdk } from './find-toolchains.js';
-import type { Go, Jdk } from './find-toolchains.js';
-import { fitManifest } from './fit-manifest.js';
-import { GoPackages, goMinor } from './go-packages.js';
-import { goLaunch } from './go-runtime.js';
+import type { RuntimeCatalog, RuntimeLaunch, RunJob } from '../containers/runtime-launch.js';
+import { SharedWork } from '../host/concurrency.js';
+import { removeAbandoned } from '../host/partial-folders.js';
+import { findOnPath, ProgramError } from '../host/programs.js';
+import { findPython, minorOf, findGo, findJdk } from './find-toolchains.js';
+import type { Python, Go, Jdk } from './find-toolchains.js';
+import { GoPackages, goMinor, goLaunch } from './go-runtime.js';
 import { builtPackages, findPackages, installPackages, nodePackages, pythonPackages } from './image-packages.js';
 import type { PackageSet } from './image-packages.js';
 import { canHaveGson, javaLaunch, prepareJava, withJavaPair } from './java-runtime.js';
 import { hasNative, nativeLaunch, nativeVersion } from './native-runtime.js';
 import type { NativeCompilers } from './native-runtime.js';
-import { nodeLaunch, withNodePair } from './node-runtime.js';
-import { fetchNodeRelease } from './node-release.js';
-import { ProgramError } from './run-program.js';
-import { removeAbandoned } from './partial-folders.js';
-import { executableKind, executableLaunch, imageOfKind, isExecutableKind } from './proxy-runtime.js';
+import { nodeLaunch, withNodePair, fetchNodeRelease } from './node-runtime.js';
+import {
+  commandLaunch,
+  executableKind,
+  executableLaunch,
+  imageOfKind,
+  isExecutableKind,
+  findInterpreter,
+  interpreterFamilies,
+  interpreterLaunch,
+} from './proxy-runtime.js';
 import { hasPythonPairs, pythonLaunch, pythonPairLaunch } from './python-runtime.js';
 import { RequirementsCache } from './requirements-cache.js';
-import type { RuntimeCatalog, RuntimeLaunch } from './runtime-catalog.js';
-import type { RunJob } from './sandbox-job.js';
-import { findInterpreter, interpreterLaunch } from './script-runtime.js';
-import type { Interpreter } from './script-runtime.js';
-import { SharedWork } from './shared-work.js';
+import type { Interpreter } from './proxy-runtime.js';
 
 const MiB = 1024 * 1024;
 const failureKeptMs = 30_000;
 const defaultMemoryMiB = 256;
-const knownFamilies = ['nodejs', 'python', 'java', 'go', 'ruby', 'php', 'native'];
+const knownFamilies = ['nodejs', 'python', 'java', 'go', 'native', ...interpreterFamilies] as readonly string[];
 
-/** What createRuntimeCatalog needs. */
-export interface RuntimeCatalogOptions {
+/** Settings of createRuntimeCatalog. */
+interface RuntimeCatalogOptions {
   /** Folder `runtimes` of the repository: guest code and runtimes.json. */
   runtimesDir: string;
   /** Manifest to use instead of the repository's. */
   manifestFile?: string;
-  /** Where fetched releases and packages are kept: `runtimes/` and `requirements/` in it. */
+  /** Folder of fetched releases and packages, in its folders `runtimes/` and `requirements/`. */
   dataDir: string;
-  /** What packages of Python actions may take, MiB; absent: anything. */
+  /** Bound on the disk space of Python actions' packages, MiB; absent: none. */
   requirementsMiB?: number;
   clock: Clock;
   logger?: { info(message: string): void; warn(message: string): void };
-  /** Where to look for toolchains; the process's own environment if absent. */
+  /** Environment for the search of toolchains; default: that of this process. */
   env?: NodeJS.ProcessEnv;
-  /** The npm that fetches releases of Node.js; default: that of this one. */
+  /** The npm that fetches releases of Node.js; default: that of this Node.js. */
   npm?: string;
   /** Whether prepare() fetches releases of Node.js; default true. */
   fetchesAll?: boolean;
@@ -63,20 +63,19 @@ interface Toolchains {
   jdk: Jdk | undefined;
   go: Go | undefined;
   interpreters: Interpreter[];
-  /** Of native functions; undefined where source cannot be compiled. */
+  /** Compilers of native functions; undefined if source cannot be compiled. */
   compilers: NativeCompilers | undefined;
-  /** Families that the machine lacks, and why. */
+  /** Families that the machine lacks, with the reasons. */
   missing: string[];
 }
 
 async function findToolchains(releasesDir: string, env: NodeJS.ProcessEnv): Promise<Toolchains> {
   const path = env.PATH ?? '';
-  const [python, foundJdk, go, ruby, php, [c], [cpp]] = await Promise.all([
+  const [python, foundJdk, go, found, [c], [cpp]] = await Promise.all([
     findPython(join(releasesDir, 'python.json'), env),
     findJdk(path),
     findGo(path),
-    findInterpreter('ruby', path),
-    findInterpreter('php', path),
+    Promise.all(interpreterFamilies.map((family) => findInterpreter(family, path))),
     findOnPath('cc', path),
     findOnPath('c++', path),
   ]);
@@ -86,12 +85,11 @@ async function findToolchains(releasesDir: string, env: NodeJS.ProcessEnv): Prom
     ...(foundJdk ? [] : ['java (no JDK 17 or newer)']),
     ...(foundJdk && !jdk ? ['java (neither gson, package libgoogle-gson-java, nor Maven)'] : []),
     ...(go ? [] : ['go']),
-    ...(ruby ? [] : ['ruby']),
-    ...(php ? [] : ['php']),
+    ...interpreterFamilies.filter((_, at) => found[at] === undefined),
     ...(hasNative() ? [] : ['native (the proxy was not built)']),
   ];
   const compilers = c === undefined ? undefined : { c, ...(cpp !== undefined && { cpp }) };
-  return { python, jdk, go, interpreters: [ruby, php].filter((each) => each !== undefined), compilers, missing };
+  return { python, jdk, go, interpreters: found.filter((each) => each !== undefined), compilers, missing };
 }
 
 async function readManifest(file: string): Promise<RuntimeManifest> {
@@ -104,9 +102,9 @@ async function readManifest(file: string): Promise<RuntimeManifest> {
   return parseManifest(text, file);
 }
 
-/** The start's lines about languages and kinds that are missing. */
+/** Lines of text about missing languages and kinds, for the start-up. */
 function notesOn(missing: readonly string[], listed: RuntimeManifest, offered: RuntimeManifest): string[] {
-  // Of a family that is offered, other versions are simply not those of this machine.
+  // Missing versions of an offered family are not worth a note.
   const strange = Object.keys(listed.runtimes).filter((family) => !knownFamilies.includes(family));
   const dropped = strange.filter((family) => !(family in offered.runtimes));
   const kinds = dropped.flatMap((family) => (listed.runtimes[family] ?? []).map((entry) => entry.kind));
@@ -120,24 +118,24 @@ function notesOn(missing: readonly string[], listed: RuntimeManifest, offered: R
 }
 
 /** The runtimes of this machine. */
-export interface MachineCatalog extends RuntimeCatalog {
-  /** Gives the sandboxes that packages of actions are installed in; until then they cannot be. */
+interface MachineCatalog extends RuntimeCatalog {
+  /** Sets the sandboxes for installations of actions' packages, which fail before this call. */
   useSandboxes(run: RunJob): void;
   /**
-   * Fetches the releases of Node.js that actions get without naming one, or that have stem cells, where they are not there: no
-   * caller's first call is to wait for that. Resolves once it is done, or has failed, which is logged. Never rejects.
+   * Fetches missing releases of Node.js that are defaults or have stem cells, so that no first call waits for them. Resolves
+   * when this is done or has failed, which is logged. Never rejects.
    */
   fetchDefaults(): Promise<void>;
   /**
-   * Does what takes long at a first use, in the background: fetches the other listed releases of Node.js, and compiles Go's
-   * packages, slowly. Never rejects.
+   * Prepares slow first uses in the background, at low priority: fetches the other listed releases of Node.js, and compiles
+   * Go's packages. Never rejects.
    */
   prepare(): Promise<void>;
-  /** Ends what goes on in the background, and fetches of Node.js: they leave nothing. */
+  /** Ends work in the background and fetches of Node.js, without leftovers. */
   close(): Promise<void>;
 }
 
-/** Finds the runtimes of this machine. Fetches, compiles and installs nothing yet. Rejects with ConfigError. */
+/** Finds the runtimes of this machine, without fetches, builds or installations. Rejects with ConfigError. */
 export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Promise<MachineCatalog> {
   const runtimesDir = resolve(options.runtimesDir);
   const dataDir = resolve(options.dataDir);
@@ -180,7 +178,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const goPackages = go && new GoPackages(releasesDir, join(runtimesDir, 'go'), go);
   const info = (message: string): void => options.logger?.info(message);
 
-  /** The folder of packages that OpenWhisk's image brings; undefined where they cannot be installed: the log tells. */
+  /** The folder with the packages of OpenWhisk's image; undefined if they cannot be installed, which is logged. */
   function imagePackages(set: PackageSet): Promise<string | undefined> {
     return packageFolders.do(set.name, async () => {
       const found = await findPackages([builtPackages(runtimesDir), releasesDir], set);
@@ -210,7 +208,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     return withNodePair(nodeLaunch(runtimesDir, program, { packages }));
   }
 
-  /** The interpreter with the packages of OpenWhisk's image behind its own. */
+  /** The interpreter with the packages of OpenWhisk's image after its own. */
   const withImagePackages = (interpreter: Python): Promise<Python> =>
     pythons.do(interpreter.executable, async () => {
       const folder = await imagePackages(await pythonPackages(runtimesDir, interpreter));
@@ -307,4 +305,42 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
 function noImage(image: string): ProvisioningError {
   const reason = `The image '${image}' cannot be run: of images only openwhisk/dockerskeleton is served without Docker.`;
   return new ProvisioningError(reason, `Failed to pull container image '${image}'.`, true);
+}
+
+/** The runtimes that were found on the machine. */
+interface MachineRuntimes {
+  /** Versions of the other families that the machine has, such as `{python: '3.11', java: '17'}`. */
+  versions: Readonly<Record<string, string>>;
+}
+
+/**
+ * The manifest for this machine. Node.js entries are unchanged, since any release can be fetched. An entry such as
+ * `python:3` becomes the machine's minor version. Entries of missing versions and families are left out, unless they have
+ * their own command.
+ */
+export function fitManifest(manifest: RuntimeManifest, machine: MachineRuntimes): RuntimeManifest {
+  const families = Object.entries(manifest.runtimes)
+    .map(([family, entries]) => [family, fitFamily(family, entries, machine)] as const)
+    .filter(([, entries]) => entries.length > 0);
+  return { ...manifest, runtimes: Object.fromEntries(families) };
+}
+
+function fitFamily(family: string, entries: RuntimeEntry[], machine: MachineRuntimes): RuntimeEntry[] {
+  if (family === 'nodejs') return entries;
+  const version = machine.versions[family];
+  const fitted = entries.flatMap((entry) => {
+    if (entry.command) return [entry];
+    const listed = entry.kind.slice(family.length + 1);
+    if (version === listed) return [entry];
+    return version?.startsWith(`${listed}.`) ? [withVersion(entry, family, listed, version)] : [];
+  });
+  const kept = fitted.filter((entry, at) => fitted.findIndex((other) => other.kind === entry.kind) === at);
+  if (kept.some((entry) => entry.default)) return kept;
+  return kept.map((entry, at) => ({ ...entry, default: at === 0 }));
+}
+
+function withVersion(entry: RuntimeEntry, family: string, listed: string, version: string): RuntimeEntry {
+  const { image } = entry;
+  const name = image.name.endsWith(`v${listed}`) ? image.name.slice(0, -listed.length) + version : image.name;
+  return { ...entry, kind: `${family}:${version}`, image: { ...image, name } };
 }

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
 import { copyFile, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { findNpm } from './node-release.js';
-import type { Python } from './find-python.js';
-import { fillFolder, isThere } from './partial-folders.js';
-import { ProgramError, runProgram } from './run-program.js';
+import { fillFolder, isThere } from '../host/partial-folders.js';
+import { ProgramError, runProgram } from '../host/programs.js';
+import type { Python } from './find-toolchains.js';
+import { findNpm } from './node-runtime.js';
 
 const installTimeoutMs = 300_000;
 
-/** A set of packages that OpenWhisk's image of a language brings, in pinned versions with their digests. */
+/** A set of packages of OpenWhisk's image of a language, in pinned versions with their digests. */
 export interface PackageSet {
-  /** Name of its folder: it changes with the versions and with whatever else the packages depend on. */
+  /** Name of the set's folder, which changes with the versions and all else that the packages depend on. */
   name: string;
   /** Fills an empty folder. Rejects with ProgramError. */
   fill(folder: string, stop: AbortSignal | undefined): Promise<void>;
@@ -62,7 +62,7 @@ export async function pythonPackages(runtimesDir: string, python: Python): Promi
         env: { ...process.env, PIP_ROOT_USER_ACTION: 'ignore', PIP_NO_WARN_SCRIPT_LOCATION: '1' },
         ...(stop && { stop }),
       });
-      // Without compiled files beside them, each import of a process would compile the sources again.
+      // Without compiled files, every process would compile the sources at each import.
       await runProgram(python.executable, ['-I', '-m', 'compileall', '-q', '-j', '0', folder], {
         timeoutMs: installTimeoutMs,
         ...(stop && { stop }),
@@ -71,25 +71,25 @@ export async function pythonPackages(runtimesDir: string, python: Python): Promi
   };
 }
 
-/** The folder of the set below one of `roots`, or undefined if none has it. */
+/** The set's folder below one of `roots`, or undefined if no root has it. */
 export async function findPackages(roots: readonly string[], { name }: PackageSet): Promise<string | undefined> {
   for (const root of roots) if (await isThere(join(root, name))) return join(root, name);
   return undefined;
 }
 
-/** Installs the set below `root` if it is not there, and resolves with its folder. Rejects with ProgramError. */
+/** Installs the set below `root` if it is missing, and resolves with its folder. Rejects with ProgramError. */
 export async function installPackages(root: string, set: PackageSet, stop?: AbortSignal): Promise<string> {
   const folder = join(root, set.name);
   await fillFolder(folder, (partial) => set.fill(partial, stop));
   return folder;
 }
 
-/** Where a clone or a release keeps the sets that were installed when it was built. */
+/** Folder of the sets that the build of a clone or a release has installed. */
 export const builtPackages = (runtimesDir: string): string => join(dirname(runtimesDir), 'build', 'packages');
 
 /**
- * Installs the sets of the languages that the machine has below `root`. Returns a line for each that failed, such as
- * without a network; the invoker tries again when it starts.
+ * Installs the sets of the machine's languages below `root`. Returns a line for each failure, for example without a network;
+ * the invoker retries at its start.
  */
 export async function installImagePackages(
   runtimesDir: string,

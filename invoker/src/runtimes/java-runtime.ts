@@ -2,22 +2,22 @@ import { createHash } from 'node:crypto';
 import { copyFile, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
-import { bindsFor } from './base-view.js';
-import { findOnPath } from './find-on-path.js';
+import { bindsFor, withOwnPair } from '../containers/runtime-launch.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
+import { fillFolder, isThere, partialPrefix } from '../host/partial-folders.js';
+import { findOnPath, ProgramError, runProgram } from '../host/programs.js';
 import type { Jdk } from './find-toolchains.js';
-import { fillFolder, isThere, partialPrefix } from './partial-folders.js';
-import { ProgramError, runProgram } from './run-program.js';
-import { withOwnPair } from './runtime-catalog.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
 
 const compileTimeoutMs = 60_000;
 const fetchTimeoutMs = 120_000;
 const firstHeapMiB = 16;
-/** The library whose JsonObject actions take and return; OpenWhisk's Java runtime has it on the class path, too. */
+/**
+ * The library of JsonObject, the type of actions' arguments and results; on the class path as in OpenWhisk's Java runtime.
+ */
 const gson = 'com.google.code.gson:gson:2.10.1';
-/** Where Debian's and Fedora's packages put it. */
+/** Paths of gson in Debian's and Fedora's packages. */
 const systemGson = ['/usr/share/java/gson.jar', '/usr/share/java/google-gson/gson.jar'];
-/** Of java.base: for the descriptor, the environment, and what is put back when an action is unloaded. */
+/** Packages of java.base that are opened for the descriptor, the environment, and the state that an unload restores. */
 const opened = ['java.io', 'java.util', 'java.lang', 'java.net', 'java.security'].map(
   (name) => `--add-opens=java.base/${name}=ALL-UNNAMED`,
 );
@@ -28,8 +28,8 @@ export async function canHaveGson(path: string): Promise<boolean> {
 }
 
 /**
- * The folder under `root` with the compiled runtime, gson and an archive of their loaded classes, made now if it is
- * not there. `guest` holds the sources. Rejects with ProvisioningError.
+ * The folder under `root` with the compiled runtime, gson and an archive of their loaded classes; made now if it is missing.
+ * `guest` is the folder of the sources. Rejects with ProvisioningError.
  */
 export async function prepareJava(root: string, guest: string, jdk: Jdk): Promise<string> {
   const sources = (await readdir(join(guest, 'gpuwhisk'))).sort().map((name) => join(guest, 'gpuwhisk', name));
@@ -38,7 +38,7 @@ export async function prepareJava(root: string, guest: string, jdk: Jdk): Promis
   if (await isThere(archive)) return folder;
   try {
     await fillFolder(folder, (partial) => compile(partial, jdk, sources));
-    // The archive remembers where the classes lay, so it is made in place.
+    // The archive contains the paths of the classes, so it is made in place.
     const partial = join(folder, `${partialPrefix}${process.pid}.jsa`);
     await runProgram(
       join(jdk.home, 'bin', 'java'),
@@ -91,10 +91,10 @@ function classPath(folder: string): string {
   return [join(folder, 'runtime.jar'), join(folder, 'gson.jar')].join(':');
 }
 
-/** How to start the runtime in a sandbox of `memoryMiB`, half of which the action's objects may take. */
+/** The launch of the runtime in a sandbox of `memoryMiB`, half of which is the heap. */
 export function javaLaunch(folder: string, jdk: Jdk, memoryMiB: number): RuntimeLaunch {
   const heapMiB = Math.floor(memoryMiB / 2);
-  // Starting small keeps a pre-warmer small: what was used once for garbage is never given back.
+  // A small initial heap keeps a pre-warmer small: memory that garbage has used is never returned.
   const sizes = [`-Xms${Math.min(heapMiB, firstHeapMiB)}m`, `-Xmx${heapMiB}m`];
   const heap = [...sizes, `-XX:SharedArchiveFile=${join(folder, 'classes.jsa')}`];
   return {
@@ -106,8 +106,8 @@ export function javaLaunch(folder: string, jdk: Jdk, memoryMiB: number): Runtime
 }
 
 /**
- * A launch of Java with that of its pre-warmer, whose compiler threads are there from the start: one that comes later looks
- * from outside like one that an action left.
+ * A launch of Java with its pair. The pair's compiler threads all start at once: a later one would look to the check of
+ * unloads like a thread that an action left.
  */
 export function withJavaPair(launch: RuntimeLaunch): RuntimeLaunch {
   return withOwnPair(launch, '-XX:-UseDynamicNumberOfCompilerThreads');

@@ -1,25 +1,25 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { nativePrewarmerPath, proxyPath } from '../containers/mscontainer/injector.js';
-import { bindsFor } from './base-view.js';
+import { bindsFor } from '../containers/runtime-launch.js';
+import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
+import { nativePrewarmerPath, proxyPath } from '../host/programs.js';
 import { buildLaunch } from './proxy-runtime.js';
-import type { BuildStep, RuntimeLaunch } from './runtime-catalog.js';
 
 /** The version of the C interface of functions (docs/mscontainer.md). */
 export const nativeVersion = '1';
 
-/** Folders, of the sandbox, that functions may write in: as those of other kinds do. */
+/** Folders of the sandbox that functions may write in, as in other kinds. */
 const writable = ['.', '/tmp', '/dev/shm'];
-/** Of the sandbox that compiles. */
+/** Memory of the sandbox that compiles. */
 export const buildMemoryMiB = 1024;
 const elfMagic = '7f454c46';
 
-/** Whether code is no ELF file: source text, or an archive of it. */
+/** Whether code is source text or an archive of it, rather than an ELF file. */
 export function isNativeSource({ code, binary }: { code: string; binary: boolean }): boolean {
   return !binary || Buffer.from(code.slice(0, 8), 'base64').toString('hex', 0, 4) !== elfMagic;
 }
 
-/** Whether native functions can be run here: the proxy and the pre-warmer were built. */
+/** Whether native functions can run on this machine, as the proxy and the pre-warmer were built. */
 export const hasNative = (): boolean => existsSync(proxyPath) && existsSync(nativePrewarmerPath);
 
 /** The compilers of native functions on a machine, as paths. */
@@ -29,8 +29,8 @@ export interface NativeCompilers {
 }
 
 /**
- * How to start the proxy with a native pre-warmer. Source is compiled first, in a sandbox of its own; without
- * compilers the proxy refuses what is no shared object.
+ * The launch of the proxy with a native pre-warmer. Source is compiled first, in its own sandbox; without compilers the
+ * proxy refuses all code but shared objects.
  */
 export function nativeLaunch(runtimesDir: string, node: string, compilers: NativeCompilers | undefined): RuntimeLaunch {
   const kind = `native:${nativeVersion}`;

@@ -1,29 +1,31 @@
 import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { bindsFor } from './base-view.js';
-import { withOwnPair } from './runtime-catalog.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
+import { ProvisioningError } from '../containers/container-factory.js';
+import { bindsFor, withOwnPair } from '../containers/runtime-launch.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
+import { builtPath, ProgramError, runProgram } from '../host/programs.js';
+import { isThere, partialPrefix } from '../host/partial-folders.js';
 
-/** The package that guest code unpacks archives with. */
+/** Folder of the package by which guest code unpacks archives. */
 export const zipLibrary = dirname(createRequire(import.meta.url).resolve('adm-zip/package.json'));
 
-/** The addon by which the runtime reads and writes its socket, from native/build.mjs; without a compiler it is not there. */
-export const channelAddon = fileURLToPath(new URL('../../../native/build/channel.node', import.meta.url));
+/** The addon by which the runtime reads and writes its socket, from native/build.mjs; absent without a compiler. */
+const channelAddon = builtPath('channel.node');
 
-/** Where packages that are no action's own lie in a sandbox: Node.js looks there last, for `require` and `import`. */
+/** Path in a sandbox of packages that belong to no action; Node.js searches it last, for `require` and `import`. */
 const packagesTarget = '/node_modules';
 
-/** What a Node.js runtime may have besides its guest code. */
-export interface NodeLaunchOptions {
-  /** The addon by which it reads and writes its socket; where that is no file, it uses Node's own streams. */
+/** Options of a Node.js runtime. */
+interface NodeLaunchOptions {
+  /** The addon by which the runtime reads and writes its socket; without the file, it uses Node's streams. */
   addon?: string;
-  /** A folder whose `node_modules` every action finds behind its own packages. */
+  /** A folder whose `node_modules` every action finds after its own packages. */
   packages?: string | undefined;
 }
 
-/** How to start the Node.js runtime in `program`. */
+/** The launch of the Node.js runtime in `program`. */
 export function nodeLaunch(
   runtimesDir: string,
   program: string,
@@ -35,16 +37,74 @@ export function nodeLaunch(
   return {
     command: [program, join(guest, 'main.cjs'), zipLibrary, ...addons],
     binds: [...bindsFor([program, guest, zipLibrary, ...addons]), ...shared],
-    // In a sandbox without a root of its own this is the folder of the host.
+    // In a sandbox without a private root, this becomes the folder of the host.
     env: packages === undefined ? {} : { NODE_PATH: packagesTarget },
     protocol: 'framed',
   };
 }
 
 /**
- * A launch of Node.js with that of its pre-warmer. The engine's own timer, of 8 s after a collection, is off there: from
- * outside it looks like one that an action left.
+ * A launch of Node.js with its pair. The pair has the engine's timer of 8 s after a collection off: it would look to the
+ * check of unloads like a timer that an action left.
  */
 export function withNodePair(launch: RuntimeLaunch): RuntimeLaunch {
   return withOwnPair(launch, '--no-memory-reducer');
+}
+
+const fetchTimeoutMs = 300_000;
+const versionTimeoutMs = 10_000;
+
+/**
+ * The Node.js program of a major version under `root`. If it is missing, it is fetched from the npm registry: package
+ * `node-<platform>-<arch>`, newest release of that major, without its scripts. `npm` is the program to call; `stop` ends it.
+ * Rejects with ProvisioningError.
+ */
+export async function fetchNodeRelease(
+  root: string,
+  major: number,
+  { npm, stop }: { npm?: string; stop?: AbortSignal } = {},
+): Promise<string> {
+  const folder = join(root, `nodejs-${major}`);
+  const program = join(folder, 'bin', 'node');
+  if (await isThere(program)) return program;
+  await mkdir(root, { recursive: true });
+  const partial = await mkdtemp(join(root, partialPrefix));
+  const name = `node-${process.platform}-${process.arch}`;
+  try {
+    const options = [
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      '--no-package-lock',
+      '--no-save',
+      '--loglevel=error',
+    ];
+    await runProgram(npm ?? (await findNpm()), ['install', ...options, '--prefix', partial, `${name}@${major}`], {
+      timeoutMs: fetchTimeoutMs,
+      ...(stop && { stop }),
+    });
+    const fetched = join(partial, 'node_modules', name);
+    await verify(join(fetched, 'bin', 'node'), major);
+    await chmod(fetched, 0o755);
+    await rm(folder, { recursive: true, force: true });
+    await rename(fetched, folder);
+    return program;
+  } catch (error) {
+    if (!(error instanceof ProgramError)) throw error;
+    throw new ProvisioningError(`Node.js ${major} could not be fetched: ${error.lastLine}`);
+  } finally {
+    await rm(partial, { recursive: true, force: true });
+  }
+}
+
+async function verify(program: string, major: number): Promise<void> {
+  const version = (await runProgram(program, ['--version'], { timeoutMs: versionTimeoutMs })).trim();
+  if (version.startsWith(`v${major}.`)) return;
+  throw new ProvisioningError(`Node.js ${major} could not be fetched: the package holds ${version}.`);
+}
+
+/** The npm of this Node.js installation, or the one on the PATH. */
+export async function findNpm(): Promise<string> {
+  const own = join(dirname(process.execPath), 'npm');
+  return (await isThere(own)) ? own : 'npm';
 }

@@ -1,24 +1,18 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { proxyPath } from '../containers/mscontainer/injector.js';
-import {
-  pythonInjection,
-  pythonPrewarmer,
-  pythonPrewarmerVariables,
-  residentLibrary,
-} from '../containers/mscontainer/python-prewarmer.js';
-import { bindsFor } from './base-view.js';
-import { pythonBinds } from './find-python.js';
-import type { Python } from './find-python.js';
-import type { RuntimeLaunch } from './runtime-catalog.js';
+import { bindsFor } from '../containers/runtime-launch.js';
+import type { RuntimeLaunch } from '../containers/runtime-launch.js';
+import { proxyPath, residentLibrary } from '../host/programs.js';
+import { pythonBinds } from './find-toolchains.js';
+import type { Python } from './find-toolchains.js';
 
-/** Folders, of the sandbox, that functions may write in besides the working one. */
+/** Folders of the sandbox that functions may write in besides the working folder. */
 const writable = ['/tmp', '/dev/shm'];
 
-/** Whether Python functions can be injected here: the proxy and the resident code were built. */
+/** Whether Python functions can be injected on this machine, as the proxy and the resident code were built. */
 export const hasPythonPairs = (): boolean => existsSync(proxyPath) && existsSync(residentLibrary);
 
-/** How to start the proxy with a Python pre-warmer; `packages` is a folder of requirements. */
+/** The launch of the proxy with a Python pre-warmer; `packages` is a folder of requirements. */
 export function pythonPairLaunch(
   runtimesDir: string,
   dataDir: string,
@@ -28,9 +22,9 @@ export function pythonPairLaunch(
   const own = packages === undefined ? [] : [packages];
   const how = pythonPrewarmer(runtimesDir, python, { folder: '.', packages: own, write: writable });
   const plain = pythonLaunch(runtimesDir, dataDir, python, packages);
-  const { libraryFolders = [] } = pythonInjection(python, own);
+  const { libraryFolders } = pythonInjection(python, own);
   return {
-    command: [proxyPath, `python:${python.version.replace(/\.\d+$/, '')}`, how.program, ...(how.arguments ?? [])],
+    command: [proxyPath, `python:${python.version.replace(/\.\d+$/, '')}`, how.program, ...how.arguments],
     binds: [...plain.binds, ...bindsFor([proxyPath, residentLibrary])],
     env: {
       ...plain.env,
@@ -43,7 +37,7 @@ export function pythonPairLaunch(
   };
 }
 
-/** How to start the Python runtime; `packages` is a folder of requirements. */
+/** The launch of the Python runtime; `packages` is a folder of requirements. */
 export function pythonLaunch(runtimesDir: string, dataDir: string, python: Python, packages?: string): RuntimeLaunch {
   const guest = join(runtimesDir, 'python');
   const cuda = join(runtimesDir, 'cuda');
@@ -51,8 +45,90 @@ export function pythonLaunch(runtimesDir: string, dataDir: string, python: Pytho
   return {
     command: [python.executable, '-I', '-S', '-B', '-X', 'utf8', join(guest, 'runtime.py'), ...folders],
     binds: [...pythonBinds(python, dataDir), ...bindsFor([guest, cuda, ...(packages === undefined ? [] : [packages])])],
-    // The interpreter itself starts isolated; this is for interpreters that an action starts.
+    // For interpreters that an action starts; the runtime's own starts isolated.
     env: packages === undefined ? {} : { PYTHONPATH: packages },
     protocol: 'framed',
+  };
+}
+
+/** Options of a Python pre-warmer: its imports, folders and environment. */
+interface PythonPrewarmerOptions {
+  /** Folder in which functions work and write; it should be empty. */
+  folder: string;
+  /** Modules to import, as annotation `warm` names them. */
+  imports?: readonly string[];
+  /** Further folders that functions may write in. */
+  write?: readonly string[];
+  /** Folders of installed packages, before those of the interpreter. */
+  packages?: readonly string[];
+  /** Further environment, as NAME=value. */
+  environment?: readonly string[];
+}
+
+/** Environment for the libraries of a Python pre-warmer. */
+const pythonPrewarmerVariables: Readonly<Record<string, string>> = {
+  // OpenBLAS's threads would end with the first function, and its later products would wait for them without end.
+  OPENBLAS_NUM_THREADS: '1',
+  OMP_NUM_THREADS: '1',
+  // Makes allocations grow in few system calls: the proxy checks each call that changes mappings.
+  MALLOC_TOP_PAD_: '1048576',
+  MALLOC_TRIM_THRESHOLD_: '67108864',
+  MALLOC_MMAP_THRESHOLD_: '67108864',
+  MALLOC_ARENA_MAX: '2',
+};
+
+/** A program with its arguments, and its environment as NAME=value. */
+export interface PrewarmerCommand {
+  program: string;
+  arguments: string[];
+  environment: string[];
+}
+
+/** The command of a Python pre-warmer; `runtimesDir` is the folder of the runtimes. */
+export function pythonPrewarmer(
+  runtimesDir: string,
+  python: Python,
+  options: PythonPrewarmerOptions,
+): PrewarmerCommand {
+  const guest = join(runtimesDir, 'python');
+  const packages = [...(options.packages ?? []), ...python.packageFolders, join(runtimesDir, 'cuda')];
+  const readable = [guest, residentLibrary, python.basePrefix, ...packages];
+  const each = (name: string, values: readonly string[]) => values.flatMap((value) => [name, value]);
+  return {
+    program: python.executable,
+    arguments: [
+      '-I',
+      '-S',
+      '-B',
+      '-X',
+      'utf8',
+      join(guest, 'prewarmer.py'),
+      residentLibrary,
+      options.folder,
+      ...each('--package', packages),
+      ...each('--read', readable),
+      ...each('--write', options.write ?? []),
+    ],
+    environment: [
+      'PATH=/usr/local/bin:/usr/bin:/bin',
+      `GPUWHISK_IMPORTS=${(options.imports ?? []).join(' ')}`,
+      ...Object.entries(pythonPrewarmerVariables).map(([name, value]) => `${name}=${value}`),
+      ...(options.environment ?? []),
+    ],
+  };
+}
+
+/**
+ * Settings for the injection of Python source or an archive: folders of extension modules, and that the code is no shared
+ * object.
+ */
+export function pythonInjection(
+  python: Python,
+  packages: readonly string[] = [],
+): { sharedObject: boolean; libraryFolders: string[] } {
+  const folders = [python.basePrefix, ...packages, ...python.packageFolders];
+  return {
+    sharedObject: false,
+    libraryFolders: folders.map((folder) => (folder.endsWith('/') ? folder : `${folder}/`)),
   };
 }

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { until } from '@gpuwhisk/common/system/until';
-import type { Python } from './find-python.js';
-import { hostJobs } from './host-job.js';
-import { RequirementsCache } from './requirements-cache.js';
+import { until } from '@gpuwhisk/common/testing/until';
+import { hostJobs } from '../containers/sandbox/sandbox-job.js';
+import type { Python } from './find-toolchains.js';
+import { RequirementsCache, settingsOf } from './requirements-cache.js';
 
 const KiB = 1024;
 
@@ -40,7 +40,7 @@ mkdir "$2/package" && head -c ${40 * KiB} /dev/zero > "$2/package/data"`;
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A cache for two sets, and not for three; its clock may be put forward. */
+/** A cache with room for two sets, but not for three; tests advance its clock. */
 function cacheOf(maxBytes = 100 * KiB): RequirementsCache {
   const shifted = {
     ...systemClock,
@@ -59,7 +59,7 @@ function cacheOf(maxBytes = 100 * KiB): RequirementsCache {
 
 const installs = (): number => readFileSync(join(folder, 'installs'), 'utf8').trim().split('\n').length;
 
-/** Uses these sets one after the other, hours apart. */
+/** Uses these sets one after another, hours apart. */
 async function use(cache: RequirementsCache, ...names: string[]): Promise<string[]> {
   const folders = [];
   for (const name of names) {
@@ -113,10 +113,26 @@ test('sets that were just handed out stay', async () => {
   expect(installs()).toBe(4);
 });
 
-test('a set that somebody removed is installed again', async () => {
+test('a set that was removed is installed again', async () => {
   const cache = cacheOf();
   const [a = ''] = await use(cache, 'a');
   rmSync(a, { recursive: true });
   const both = await Promise.all([cache.folder(python, ['a']), cache.folder(python, ['a'])]);
   expect([both, installs(), existsSync(a)]).toEqual([[a, a], 2, true]);
+});
+
+test('settings of pip are read as pip prints them', () => {
+  const listed = `:env:.find-links='/opt/wheels'
+global.index-url='https://user:p=s@packages.example/simple'
+global.trusted-host="it's.example"
+global.find-links='/a\\n/b'
+install.no-binary='x'`;
+  expect(settingsOf(listed, 'global')).toEqual([
+    ['index-url', 'https://user:p=s@packages.example/simple'],
+    ['trusted-host', "it's.example"],
+    ['find-links', '/a\n/b'],
+  ]);
+  expect(settingsOf(listed, ':env:')).toEqual([['find-links', '/opt/wheels']]);
+  expect(settingsOf(listed, 'install')).toEqual([['no-binary', 'x']]);
+  expect(settingsOf('', 'global')).toEqual([]);
 });

@@ -1,38 +1,41 @@
-import { lstat, readdir, rename, rm, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { lstat, readdir, rename, rm, utimes, chmod, mkdir } from 'node:fs/promises';
+import { join, dirname, isAbsolute } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { Python } from './find-python.js';
-import { installRequirements, requirementsKey } from './install-requirements.js';
-import { namedByProcesses } from './named-by-processes.js';
-import { partialPrefix } from './partial-folders.js';
-import type { RunJob } from './sandbox-job.js';
-import { SharedWork } from './shared-work.js';
+import { ProvisioningError } from '../containers/container-factory.js';
+import { bindsFor, JobLimitError } from '../containers/runtime-launch.js';
+import type { RunJob, SandboxJob, Bind } from '../containers/runtime-launch.js';
+import { SharedWork, bounded } from '../host/concurrency.js';
+import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
+import { ProgramError, runProgram } from '../host/programs.js';
+import { pythonBinds } from './find-toolchains.js';
+import type { Python } from './find-toolchains.js';
 
 const failureKeptMs = 30_000;
-/** Installations at once, at most; others wait. */
+/** Installations that run at once; further ones wait. */
 const maxInstalling = 2;
-/** From when a folder is handed out until the process that uses it can be seen, at most. */
+/** Longest time from the return of a folder until the process that uses it is visible, ms. */
 const handoverMs = 600_000;
 
-/** What a RequirementsCache needs. */
-export interface RequirementsCacheOptions {
-  /** Has a folder for each set of packages, in the order of their last use by the time of their last change. */
+/** Dependencies and settings of a RequirementsCache. */
+interface RequirementsCacheOptions {
+  /** Folder with a folder for each set of packages; modification times are the times of the last use. */
   root: string;
-  /** What all folders may have together; what is in use is kept even beyond. */
+  /** Bound on the total size of the folders; folders in use are kept even beyond it. */
   maxBytes: number;
-  /** What one set may have while it is installed. */
+  /** Bound on one set's size during its installation. */
   maxSetBytes: number;
-  /** The platform's data folder, which `root` lies in. */
+  /** The platform's data folder, which contains `root`. */
   dataDir: string;
-  /** Runs what installs packages. */
+  /** Runs the jobs that install packages. */
   run: RunJob;
   clock: Clock;
   logger?: { info(message: string): void; warn(message: string): void } | undefined;
 }
 
 /**
- * Folders of Python packages, installed at their first use. After an installation those that are unused longest go,
- * until the rest is within the bound; one that a process has, or that was just handed out, stays.
+ * Folders of Python packages, installed at their first use. After an installation the least recently used ones are removed
+ * until the rest is within the bound. Folders that a process uses, or that were just returned to a caller, stay.
  */
 export class RequirementsCache {
   private readonly installs: SharedWork<string>;
@@ -40,8 +43,7 @@ export class RequirementsCache {
   private readonly removing = new Map<string, Promise<void>>();
   private readonly bytes = new Map<string, number>();
   private trimming: Promise<void> = Promise.resolve();
-  private readonly waiting: (() => void)[] = [];
-  private installing = 0;
+  private readonly inTurn = bounded(maxInstalling, Infinity);
 
   constructor(private readonly options: RequirementsCacheOptions) {
     this.installs = new SharedWork(options.clock, failureKeptMs);
@@ -69,23 +71,11 @@ export class RequirementsCache {
     const installed = install();
     const folder = await installed;
     if (await this.touch(folder)) return folder;
-    this.installs.forget(key, installed); // Somebody else has removed it.
+    this.installs.forget(key, installed); // Another platform has removed the folder.
     return install();
   }
 
-  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.installing >= maxInstalling) await new Promise<void>((resolve) => this.waiting.push(resolve));
-    else this.installing += 1;
-    try {
-      return await work();
-    } finally {
-      const next = this.waiting.shift();
-      if (next) next();
-      else this.installing -= 1;
-    }
-  }
-
-  /** Brings the folders within the bound in the background. */
+  /** Removes folders beyond the bound, in the background. */
   private trim(): void {
     this.trimming = this.trimming
       .then(() => this.removeUnused())
@@ -115,7 +105,10 @@ export class RequirementsCache {
     }
   }
 
-  /** Whether a process may have the folder that cannot be seen: for a while, or for ever where none can be seen. */
+  /**
+   * Whether an invisible process may use the folder: for `handoverMs` after its return, or always if processes are not
+   * visible.
+   */
   private isHandedOut(name: string, seesProcesses: boolean): boolean {
     const atMs = this.handedOutMs.get(name);
     return atMs !== undefined && (!seesProcesses || this.options.clock.monotonicMs() - atMs < handoverMs);
@@ -128,7 +121,7 @@ export class RequirementsCache {
     this.bytes.delete(name);
     this.handedOutMs.delete(name);
     const renamed = rename(join(root, name), hidden);
-    // Who wants it meanwhile waits, and installs it anew.
+    // A caller that needs the folder meanwhile waits for its removal and installs it again.
     const gone = renamed.catch(() => undefined);
     this.removing.set(name, gone);
     await gone;
@@ -145,7 +138,7 @@ export class RequirementsCache {
     return bytes;
   }
 
-  /** Marks a folder as used now; resolves with false if it is not there. */
+  /** Marks a folder as used now; resolves with false if there is no such folder. */
   private async touch(folder: string): Promise<boolean> {
     const seconds = this.options.clock.now() / 1000;
     try {
@@ -166,4 +159,140 @@ async function sizeOf(folder: string): Promise<number> {
     bytes += entry.isDirectory() ? await sizeOf(path) : (await lstat(path)).size;
   }
   return bytes;
+}
+
+const installTimeoutMs = 600_000;
+const maxFiles = 300_000;
+/** Memory of the sandbox that installs, without its files on the disk. */
+const memoryMiB = 1024;
+const compilers = 4;
+/** pip's scratch folder, inside the folder that is filled, so that pip moves unpacked files instead of copying them. */
+const scratch = '.scratch';
+
+/** Settings of an installation. */
+interface Installation {
+  run: RunJob;
+  /** Bound on the bytes of a set of packages, including pip's downloads. */
+  maxBytes: number;
+  /** The platform's data folder. */
+  dataDir: string;
+}
+
+/**
+ * The folder under `root` with the packages, and whether this call installed them. `requirements` must have passed
+ * validateRequirements. Packages are resolved, fetched and unpacked in a sandbox. Only wheels are accepted, so that no code
+ * of packages runs there. Rejects with ProvisioningError, with pip's last line.
+ */
+export async function installRequirements(
+  root: string,
+  python: Python,
+  requirements: readonly string[],
+  installation: Installation,
+): Promise<{ folder: string; installed: boolean }> {
+  const folder = join(root, requirementsKey(python, requirements));
+  try {
+    const fill = (partial: string): Promise<void> => install(python, requirements, partial, folder, installation);
+    return { folder, installed: await fillFolder(folder, fill) };
+  } catch (error) {
+    if (error instanceof JobLimitError) {
+      throw new ProvisioningError(`The requirements could not be installed: ${error.message}.`);
+    }
+    if (!(error instanceof ProgramError)) throw error;
+    throw new ProvisioningError(`The requirements could not be installed: ${error.lastLine}`);
+  }
+}
+
+/** The name of the folder for these packages. */
+function requirementsKey(python: Python, requirements: readonly string[]): string {
+  const parts = [python.version, python.platform, ...[...requirements].sort()];
+  return createHash('sha256').update(parts.join('\n')).digest('hex');
+}
+
+async function install(
+  python: Python,
+  requirements: readonly string[],
+  folder: string,
+  target: string,
+  { run, maxBytes, dataDir }: Installation,
+): Promise<void> {
+  await mkdir(join(folder, scratch), { mode: 0o777 });
+  await chmod(join(folder, scratch), 0o777); // Set whatever the umask is: the sandbox has its own user.
+  const pip = await pipSettings(python);
+  const environment = dirname(dirname(python.installer));
+  const own = (await isThere(join(environment, 'pyvenv.cfg'))) ? [environment] : [];
+  const job: Omit<SandboxJob, 'command'> = {
+    binds: [...pythonBinds(python, dataDir), ...bindsFor([...own, python.installer]), ...pip.binds],
+    env: {
+      ...pip.env,
+      TMPDIR: join(target, scratch),
+      PIP_NO_CACHE_DIR: '1',
+      PIP_ROOT_USER_ACTION: 'ignore',
+      PIP_NO_WARN_SCRIPT_LOCATION: '1',
+    },
+    folder,
+    target,
+    maxBytes,
+    maxFiles,
+    memoryMiB,
+    timeoutMs: installTimeoutMs,
+  };
+  const options = ['--only-binary=:all:', '--no-compile', '--no-input', '--disable-pip-version-check', '--quiet'];
+  await run({
+    ...job,
+    command: [python.installer, '-m', 'pip', 'install', ...options, '--target', target, '--', ...requirements],
+  });
+  try {
+    const each = ['-m', 'compileall', '-q', '-j', String(compilers), target];
+    await run({ ...job, command: [python.executable, '-I', ...each] });
+  } catch (error) {
+    // Some packages carry files for other versions of Python, which do not compile and are never imported.
+    if (!(error instanceof ProgramError)) throw error;
+  }
+  await rm(join(folder, scratch), { recursive: true, force: true });
+}
+
+const timeoutMs = 30_000;
+/** Folder inside the sandbox for the files and folders that settings name. */
+const inside = '/run/pip';
+/** Names of the platform's environment variables about connections, which pip gets. */
+const passed = /^(https?_proxy|no_proxy|all_proxy|ssl_cert_(file|dir)|requests_ca_bundle)$/i;
+
+/**
+ * The operator's settings of pip (files and variables, as `pip config list` merges them) for a pip in a sandbox: environment
+ * variables, and binds of the local files that they name. Rejects with ProgramError if pip does not start.
+ */
+async function pipSettings(python: Python): Promise<{ env: Record<string, string>; binds: Bind[] }> {
+  const listed = await runProgram(python.installer, ['-m', 'pip', 'config', 'list'], { timeoutMs });
+  const env: Record<string, string> = {};
+  for (const [name, value] of Object.entries(process.env)) {
+    if (value !== undefined && passed.test(name)) env[name] = value;
+  }
+  // In ascending order of precedence: all commands, `pip install`, variables.
+  for (const section of ['global', 'install', ':env:']) {
+    for (const [name, value] of settingsOf(listed, section))
+      env[`PIP_${name.replace(/-/g, '_').toUpperCase()}`] = value;
+  }
+  const binds: Bind[] = [];
+  for (const [name, value] of Object.entries(env)) {
+    const words = await Promise.all(
+      value.split(/\s+/).map(async (word) => {
+        if (!isAbsolute(word) || !(await isThere(word))) return word;
+        const target = `${inside}/${binds.length}`;
+        binds.push({ source: word, target });
+        return target;
+      }),
+    );
+    env[name] = words.join(' ');
+  }
+  return { env, binds };
+}
+
+/** Names and values of a section in what `pip config list` prints: `section.name='value'`, as Python writes strings. */
+export function settingsOf(listed: string, section: string): [string, string][] {
+  return listed.split('\n').flatMap((line): [string, string][] => {
+    const [, found, name = '', quoted = ''] = /^(.+)\.([\w-]+)=(.*)$/.exec(line) ?? [];
+    if (found !== section || quoted.length < 2) return [];
+    const value = quoted.slice(1, -1).replace(/\\(.)/g, (_, escaped: string) => (escaped === 'n' ? '\n' : escaped));
+    return [[name, value]];
+  });
 }

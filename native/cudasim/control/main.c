@@ -1,4 +1,4 @@
-// For tests and whoever tries something out: looks at the stand-in's devices and makes them fail. The daemon is the one that
+// For tests and manual trials: looks at the stand-in's devices and makes them fail. The daemon is the one that
 // the environment names.
 //
 //   control status DEVICE                              one line of JSON

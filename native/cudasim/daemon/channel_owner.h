@@ -21,15 +21,15 @@ public:
   bool take(gwsim_entry &entry, bool *broken);
   /** Drops what is in the ring. */
   void drop_all();
-  /** Whoever waits for room may go on. */
+  /** Callers that wait for free space may go on. */
   void offer_space();
 
   void complete(uint32_t stream, uint64_t sequence);
   void record(uint32_t slot, uint64_t generation, double time_ns);
-  /** What somebody waits for, in a stream; 0: nothing. */
+  /** Position in a stream that a caller waits for; 0: none. */
   uint64_t awaited(uint32_t stream) const;
   bool space_wanted() const;
-  /** All calls answer `error` from now on; whoever waits is woken. */
+  /** All calls answer `error` from now on; waiting callers are woken. */
   void fault(uint32_t error);
 
   /** Says that the ring is not looked into from now on. False: there is something in it. */

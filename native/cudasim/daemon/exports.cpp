@@ -18,7 +18,7 @@ Reply Exports::publish(const Client &client, const gwsim_ipc &request, Descripto
   if (context.instance >= 0) return {not_supported, {}, 0};
   if (file.get() < 0 || exports_.size() >= max_exports) return {out_of_memory, {}, 0};
   gwsim_ipc answer{request.context, 0, request.bytes};
-  // Nobody guesses it.
+  // It cannot be guessed.
   if (getrandom(&answer.key, sizeof answer.key, 0) != sizeof answer.key) return {unknown_error, {}, 0};
   exports_[answer.key] = {&client, context.partition, request.bytes, std::move(file)};
   return reply_with(answer);

@@ -31,7 +31,7 @@ struct MpsDaemon {
     if (settings.has_server == 0) settings.server = settings.next;
     settings.has_server = 1;
   }
-  /** A client's fault has hit all of them: nobody is let in until they are gone. */
+  /** A client's fault has hit all of them: no client is accepted until they are gone. */
   bool faulted = false;
 };
 

@@ -26,11 +26,11 @@ public:
   void settle(double now_ns);
   /** Counts what was used in a time in which no rate changed. */
   void account(double elapsed_ns);
-  /** When the turn ends; infinity where nobody waits for that. */
+  /** When the turn ends; infinity if no client waits for that. */
   double turn_end() const;
   void end_turn(double now_ns);
   bool is_empty() const { return members_.empty(); }
-  /** Rates are to be set anew. */
+  /** Rates have to be computed again. */
   void touch() { changed_ = true; }
 
 private:

@@ -46,10 +46,10 @@ Descriptor listen_at(const std::string &path) {
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   auto *where = reinterpret_cast<sockaddr *>(&address);
-  // Left behind by a daemon that was killed: nobody answers there.
+  // Left behind by a daemon that was killed: no process answers there.
   if (connect(make_socket().get(), where, sizeof address) < 0 && errno == ECONNREFUSED) unlink(path.c_str());
   if (bind(listener.get(), where, sizeof address) < 0) throw_errno(path.c_str());
-  // As the nodes of real devices: whoever sees the socket may use it.
+  // As the nodes of real devices: a process that sees the socket may use it.
   if (chmod(path.c_str(), 0666) < 0) throw_errno("chmod");
   if (listen(listener.get(), 128) < 0) throw_errno("listen");
   return listener;

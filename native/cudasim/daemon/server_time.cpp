@@ -1,4 +1,4 @@
-// When the daemon looks: at once where somebody waits for what is over, else now and then.
+// When the daemon looks: at once if a client waits for work that is over, else periodically.
 #include "server.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ void Server::drain(Session &session) {
   }
   took_ = took_ || took;
   if (took && simulation_.pending(client) < max_queued) client.channel->offer_space();
-  // Whoever writes nonsense is struck as by a fault of its own.
+  // A client that writes nonsense gets a fault of its own.
   if (broken) strike(client, 700);
 }
 
@@ -53,7 +53,7 @@ uint64_t Server::wall_of(double simulated_ns) const {
   return start_ns_ + static_cast<uint64_t>(simulated_ns / options_.time_scale) + 1;
 }
 
-// The next event, or the soonest end of what somebody waits for if that is later: nothing is to be told before.
+// The next event, or the soonest end of work that a client waits for if that is later: nothing is to be told before.
 double Server::wake_for_waiters() {
   double soonest = std::numeric_limits<double>::infinity();
   for (const Client &client : node_.clients) {

@@ -10,7 +10,7 @@
 //   vecadd N / saxpy N / matmul N / bad N   with true results, which are checked: "right" or "wrong"; bad: a wrong address
 //   graph COUNT                   captures COUNT vecadds, launches the graph twice; "right" or "wrong"
 //   fork                          what cuCtxSynchronize answers in a child
-//   plant BYTES / look BYTES      writes to memory and frees it / whether memory anew is "clean" or "dirty"
+//   plant BYTES / look BYTES      writes to memory and frees it / whether new memory is "clean" or "dirty"
 //   proc NAME VERSION FLAGS       cuGetProcAddress; then its status, and which export that is, as "cuMemAlloc_v2"
 //   mark / reset                  gpuwhisk_sim_mark and gpuwhisk_sim_reset
 //   sync / destroy

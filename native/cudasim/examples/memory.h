@@ -7,7 +7,7 @@
 /**
  *   managed BYTES       managed memory that host and device use by turns; stays allocated
  *   virtual PIECES      reserved addresses with so many pieces of 2 MiB in them, used across their borders; then the
- *                       CUresults of a use after the first was unmapped, and of mapping it anew
+ *                       CUresults of a use after the first was unmapped, and of mapping it again
  *   pool BYTES          stream-ordered, from a pool of its own
  *   export BYTES        memory filled with 1; then its IPC handle in hexadecimal, or "-"
  *   exported            whether that memory is filled with 2; frees it

@@ -1,5 +1,5 @@
 /*
- * The part of NVIDIA's management library that this project calls, declared anew after its public reference: the
+ * The part of NVIDIA's management library that this project calls, declared after its public reference: the
  * binding is compiled against it and the stand-in defines it. Names, numbers and layouts are the vendor's; a function
  * that changed carries the version in its name, a struct that changed in its first field.
  */

@@ -24,7 +24,7 @@ static bool write_pages(int file, const char *from, uint64_t bytes) {
   for (uint64_t at = 0; at < bytes; at += page) {
     unsigned char present = 0;
     if (mincore((void *)(from + at), page, &present) < 0) return false;
-    // A page that nobody has written is none.
+    // A page that was never written takes no memory.
     if ((present & 1) != 0 && pwrite(file, from + at, page, (off_t)at) != (ssize_t)page) return false;
   }
   return true;

@@ -47,7 +47,7 @@ struct block *add_block(uint64_t bytes, uint64_t alignment, struct CUctx_st *con
   return row;
 }
 
-// What other places show of it goes, so that whoever has these addresses next has them alone.
+// Other mappings of it are removed, so that the next owner of these addresses has them alone.
 void remove_block(struct block *block) {
   switch (block->kind) {
   case MANAGED_BLOCK:

@@ -16,7 +16,7 @@ void warn_once(const struct CUfunc_st *function) {
   int length = snprintf(text, sizeof text,
                         "cudasim: kernel %.120s declares no cost; it and others like it count as 5 microseconds a block\n",
                         function->name);
-  if (write(STDERR_FILENO, text, (size_t)length) < 0) return; // Nobody reads it.
+  if (write(STDERR_FILENO, text, (size_t)length) < 0) return; // Standard error has no reader.
 }
 
 // The first launch of a function brings it to the device (lazy loading).

@@ -79,7 +79,7 @@ EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute att
   return value == NULL ? CUDA_ERROR_INVALID_VALUE : check_pool(pool);
 }
 
-// What it has reserved is what is used: nobody's, by the pool's own account.
+// Reserved memory equals used memory: the pool keeps none of its own.
 EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
   CUresult result = check_pool(pool);
   if (result != CUDA_SUCCESS) return result;

@@ -44,7 +44,7 @@ static bool is_abandoned(uint32_t owner) {
   return (int)owner == thread_id() || (syscall(SYS_tgkill, getpid(), owner, 0) < 0 && errno == ESRCH);
 }
 
-// Others wait for the lock; then whoever gives it back must wake one.
+// Others wait for the lock; then the thread that releases it must wake one.
 #define AWAITED 0x80000000U
 
 static bool take_from(uint32_t owner, uint32_t mine) {

@@ -68,7 +68,7 @@ nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t handle, unsigned int mode, nvmlRe
   nvmlReturn_t result = tell(GWSIM_SET_MIG, target);
   *activation = NVML_SUCCESS;
   if (result != NVML_ERROR_IN_USE) return result;
-  *activation = NVML_ERROR_IN_USE; // Set, and in force once nobody uses the device; here it is not set.
+  *activation = NVML_ERROR_IN_USE; // Set, and in force once no process uses the device; here it is not set.
   return NVML_SUCCESS;
 }
 

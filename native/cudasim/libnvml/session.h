@@ -30,7 +30,7 @@ nvmlReturn_t end();
 /** What the daemon said of its node at the connection. */
 nvmlReturn_t node(gwsim_node *node);
 
-/** Asks the daemon; a connection that broke is made anew once. Any thread. */
+/** Asks the daemon; a broken connection is made once more. Any thread. */
 nvmlReturn_t ask(gwsim_operation operation, const void *body, size_t length, void *answer, size_t size);
 
 template <typename Answer> nvmlReturn_t ask(gwsim_operation operation, const gwsim_target &target, Answer *answer) {

@@ -75,7 +75,7 @@ void MpsControl::require_server(const std::string &pid) {
   if (!server_runs() || pid_in(pid) != getpid()) throw Refused("Server " + pid + " not found");
 }
 
-/** After a fault nobody is let in until its clients are gone. */
+/** After a fault no client is accepted until the present ones are gone. */
 std::string MpsControl::status() {
   std::vector<gwsim_process> all = clients();
   return std::ranges::any_of(all, [](const gwsim_process &one) { return one.faulted != 0; }) ? "FAULT\n" : "ACTIVE\n";

@@ -10,7 +10,7 @@
 
 namespace gpuwhisk::sim {
 
-/** Something that cannot be done, in words for whoever typed the command. */
+/** Something that cannot be done, in words for the user of the command. */
 class Refused : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

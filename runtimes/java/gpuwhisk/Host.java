@@ -93,7 +93,7 @@ final class Host {
         return "This runtime has run code of another namespace.";
     }
 
-    /** The warm-up's actions are nobody's. */
+    /** The warm-up's actions belong to no namespace. */
     void forgetNamespace() {
         namespace = null;
     }
@@ -142,7 +142,7 @@ final class Host {
 
     /**
      * Ends what the action left running, puts back what it changed, and looks whether all is as it was. `thorough` proves
-     * with the collector that nothing refers to the action; else that is left to a time when nobody waits, or to every
+     * with the collector that nothing refers to the action; else that is left to a time without a waiting run, or to every
      * 512th unload.
      */
     synchronized Unloading unload(boolean thorough) throws Exception {

@@ -38,7 +38,7 @@ final class JarLoader extends ClassLoader implements Closeable {
         domain = new ProtectionDomain(place.source(), null, this, null);
     }
 
-    /** The parent would be asked for each class of the JAR in vain, which takes longer than all the rest. */
+    /** The parent would be asked for each class of the JAR without success, which takes longer than all the rest. */
     @Override
     protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
         for (String prefix : shared) if (name.startsWith(prefix)) return super.loadClass(name, resolve);

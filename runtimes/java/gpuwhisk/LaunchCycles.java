@@ -4,7 +4,7 @@ import java.util.Map;
 
 /** Tells kernel tokens when a launch cycle begins and ends: a run, or a batch. */
 class LaunchCycles {
-    /** Tells nobody. */
+    /** Reports nothing. */
     static final LaunchCycles NONE = new LaunchCycles();
     private static final String LIBRARY = "/libgpuwhisk-tokens.so";
 

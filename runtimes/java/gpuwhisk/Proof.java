@@ -72,7 +72,7 @@ final class Proof {
             found = new ArrayList<>(remains.descriptorDifferences());
             if (!unproved.isEmpty()) found.add("objects of an action that is gone");
             if (found.isEmpty()) return;
-            Thread.sleep(1); // Descriptors of streams that nobody refers to are closed by another thread.
+            Thread.sleep(1); // Descriptors of unreferenced streams are closed by another thread.
         }
     }
 }

@@ -75,7 +75,7 @@ final class Remains {
         return pool.isQuiescent() && !pool.hasQueuedSubmissions();
     }
 
-    /** The threads that wait for an action's processes are strangers, too, as long as these live. */
+    /** The threads that wait for an action's processes count as remains, too, as long as these live. */
     private List<Thread> strangers() {
         Thread[] live = liveThreads();
         List<Thread> strangers = new ArrayList<>();

@@ -40,7 +40,7 @@ final class Runner {
 
     private Thread thread(Runnable work) {
         Thread thread = new Thread(work, NAME);
-        // One of many is referred to by nobody once it has ended: it has an action's class loader.
+        // One of many has no reference once it has ended: it has an action's class loader.
         if (!concurrent) only = thread;
         return thread;
     }

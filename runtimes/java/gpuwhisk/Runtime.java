@@ -42,7 +42,7 @@ public final class Runtime {
             runtime.serve();
         } catch (Throwable failure) {
             Streams.trace(failure);
-            end(FAILED); // Other threads would keep a JVM that serves nobody.
+            end(FAILED); // Other threads would keep a JVM that serves no caller.
         }
     }
 
@@ -59,7 +59,7 @@ public final class Runtime {
                     case Channel.RUN -> start(frame);
                     case Channel.UNLOAD -> unload(frame);
                     case Channel.CHECK -> check(frame);
-                    case Channel.CANCEL -> { } // The run goes on; whoever cancelled it drops the answer.
+                    case Channel.CANCEL -> { } // The run goes on; the caller that cancelled it drops the answer.
                     case Channel.BYE -> end(0);
                     default -> throw new Channel.ProtocolException("a frame of type " + frame.type());
                 }

@@ -35,7 +35,7 @@ final class Streams {
 
             @Override
             public void close() {
-                // The descriptor is for whoever comes next, too.
+                // The descriptor is for the next action, too.
             }
         };
         return new PrintStream(new BufferedOutputStream(open), true, StandardCharsets.UTF_8);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
-import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import { activationDocument } from '@gpuwhisk/common/entities/activation';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { alice, errorOf, startApi } from './harness.js';
 import type { Api } from './harness.js';

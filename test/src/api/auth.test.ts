@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { putIdentity } from '@gpuwhisk/controller/identities';
+import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import { actionPath, alice, basic, bob, errorOf, hello, startApi } from './harness.js';
 import type { Api } from './harness.js';
 

@@ -8,7 +8,7 @@ import { parseManifest } from '@gpuwhisk/common/runtimes';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { putIdentity } from '@gpuwhisk/controller/identities';
+import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import type { InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
 import { badBytes, badRequest } from '../fuzz/bad-requests.js';
 import type { BadRequest } from '../fuzz/bad-requests.js';

@@ -195,7 +195,7 @@ describe('documents', () => {
     [
       'dots in the base path',
       swagger({ basePath: '/a/../b' }),
-      notConfigured("basePath '/a/../b' contains a segment that leads elsewhere."),
+      notConfigured("basePath '/a/../b' contains a segment '.' or '..'."),
     ],
     [
       'a long base path',

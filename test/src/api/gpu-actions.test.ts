@@ -57,7 +57,7 @@ describe('annotation gpu of an action', () => {
     const reply = await put('larger', { memoryMiB: 38_913 });
     expect(reply.status).toBe(400);
     expect(errorOf(reply)).toBe(
-      "Annotation 'gpu' asks for more than there is: 'memoryMiB' is 38913, and the largest device, NVIDIA A100-SXM4-40GB, can give 38912.",
+      "Annotation 'gpu' asks for more than the cluster has: 'memoryMiB' is 38913, and the largest device, NVIDIA A100-SXM4-40GB, can give 38912.",
     );
     expect((await put('fits', { memoryMiB: 38_912 })).status).toBe(200);
     expect(errorOf(await put('pair', { memoryMiB: 1024, gpus: 3 }))).toContain("'gpus' is 3");

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Decision, GpuQueued } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuQueued } from '@gpuwhisk/common/gpu';
 import { alice, bob, idleGpuScheduler, operator, startApi } from './harness.js';
 import type { Account, Api } from './harness.js';
 
 const draining = { what: 'GPU-0', reason: 'draining: /bob/f overran its memory', numbers: {} };
-const decision = (activationId: string, namespace: string): Decision => ({
+const decision = (activationId: string, namespace: string): DecisionRecord => ({
   ...{ at: 1, activationId, action: `/${namespace}/f`, namespace, policy: 'faashare', reason: 'it waits' },
   rejected: [draining],
 });
@@ -48,7 +48,7 @@ test('operators read the view, and are told where another controller decides', a
   const { status, json } = await api.request('GET', '/api/v1/gpu/view', { as: operator });
   expect([status, json]).toEqual([200, { format: 'gpuwhisk view', version: 1 }]);
   expect((await api.request('GET', '/api/v1/gpu/view', { as: alice })).status).toBe(403);
-  const other = await startApi({ gpuScheduler: { ...idleGpuScheduler, decides: false } });
+  const other = await startApi({ gpuScheduler: { ...idleGpuScheduler, isLeader: false } });
   try {
     const refused = await other.request('GET', '/api/v1/gpu/view', { as: operator });
     expect([refused.status, refused.json]).toMatchObject([

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { LearnedFunction, LearnedQuota } from '@gpuwhisk/controller/gpu/learning/learned-view';
+import type { FunctionPerformance, SetPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
 import { a100, nodeRow, setNode } from './gpu-nodes.js';
 import { alice, bob, operator, startApi } from './harness.js';
 import type { Account, Api } from './harness.js';
 
-const learnedOf = (name: string): LearnedFunction => ({
+const learnedOf = (name: string): FunctionPerformance => ({
   ...{ function: name, version: '0.0.1', gpuType: 'a100-40', mode: 'mps' },
   batches: [{ batch: 1, soloMs: 10, measured: true, runs: 3 }],
 });
-const beside = (predicted: number): LearnedFunction['batches'] => [
+const beside = (predicted: number): FunctionPerformance['batches'] => [
   { batch: 1, soloMs: 10, measured: true, runs: 3, slowdown: { predicted, measured: 1, runs: 3 } },
 ];
 const functions = [
@@ -16,7 +16,7 @@ const functions = [
   { ...learnedOf('/bob/g'), batches: beside(1.1) },
   { ...learnedOf('/alicef/h'), batches: beside(0.9) },
 ];
-const setOf = (...names: string[]): LearnedQuota => ({
+const setOf = (...names: string[]): SetPerformance => ({
   ...{
     id: `a100-40/mps ${names.join(' ')}`,
     gpuType: 'a100-40',
@@ -38,7 +38,7 @@ const forget = (isKnown: boolean, what: unknown): boolean => {
 };
 beforeAll(async () => {
   api = await startApi({
-    learned: {
+    performanceData: {
       functions: (wants = () => true) => functions.filter((one) => wants(one.function)),
       quotas: (wants = () => true) => quotas.filter(({ jobs }) => jobs.some((job) => wants(job.function))),
       models: () => models,
@@ -79,7 +79,7 @@ test('memory that its instances hold is told with a function', async () => {
     activations: [],
   };
   await setNode(api.state, { ...nodeRow([device]), residents: [resident] });
-  const [first, second] = (await read('functions', operator)) as LearnedFunction[];
+  const [first, second] = (await read('functions', operator)) as FunctionPerformance[];
   expect([first, second]).toEqual([{ ...functions[0], heldMiB: 700 }, functions[1]]);
 });
 

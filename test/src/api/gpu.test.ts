@@ -1,15 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { gpuTable, gpuWishTable } from '@gpuwhisk/common/gpu';
-import type { Resident } from '@gpuwhisk/common/gpu';
-import { workloadTable } from '@gpuwhisk/common/gpu-workload';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import { gpuTable, cordonTable, workloadTable } from '@gpuwhisk/common/gpu';
+import type { Resident, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
-import { GpuWorkloads } from '@gpuwhisk/controller/gpu/scheduler/gpu-workloads';
+import { DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
+import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
 import { a100, nodeRow, setNode } from './gpu-nodes.js';
 import { alice, bob, errorOf, operator, startApi } from './harness.js';
 import type { Account, Api, Reply } from './harness.js';
@@ -77,10 +75,10 @@ describe('what operators want of a device', () => {
     const reply = await wish({ wish: 'cordon' });
     expect([reply.status, reply.json]).toEqual([200, { uuid: 'GPU-0', wish: 'cordon', at: expect.any(Number) }]);
     expect((await wish({ wish: 'drain' })).status).toBe(200);
-    expect((await api.state.rows(gpuWishTable)).get('GPU-0')).toMatchObject({ wish: 'drain' });
+    expect((await api.state.rows(cordonTable)).get('GPU-0')).toMatchObject({ wish: 'drain' });
     const state = embeddedState(systemClock);
-    await new GpuWishes(api.store, state, systemClock).open();
-    expect(await state.rows(gpuWishTable)).toEqual(await api.state.rows(gpuWishTable));
+    await new DeviceCordons(api.store, state, systemClock).open();
+    expect(await state.rows(cordonTable)).toEqual(await api.state.rows(cordonTable));
   });
 
   test("is an operator's to say, of a device that there is, in one of three words", async () => {

@@ -2,8 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import { loadConfig } from '@gpuwhisk/common/config';
-import { LogRing } from '@gpuwhisk/common/log-ring';
-import { createLogger } from '@gpuwhisk/common/logging';
+import { LogRing, createLogger } from '@gpuwhisk/common/logging';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -11,19 +10,17 @@ import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import type { EmbeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
-import { GpuWorkloads } from '@gpuwhisk/controller/gpu/scheduler/gpu-workloads';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
+import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
 import { createController } from '@gpuwhisk/controller/create-controller';
-import type { ControllerDependencies } from '@gpuwhisk/controller/create-controller';
-import type { Controller } from '@gpuwhisk/controller/create-controller';
-import { putIdentity } from '@gpuwhisk/controller/identities';
+import type { ControllerDependencies, Controller } from '@gpuwhisk/controller/create-controller';
+import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
 import { SimulatedDisk } from '../simulation/simulated-disk.js';
 
@@ -122,7 +119,7 @@ export interface ApiSettings {
   /** What waits for a GPU and what was decided; absent: nothing. */
   gpuScheduler?: ControllerDependencies['gpuScheduler'];
   /** What was learned of functions on GPUs; absent: nothing. */
-  learned?: Partial<ControllerDependencies['learned']>;
+  performanceData?: Partial<ControllerDependencies['performanceData']>;
   prewarmers?: readonly Prewarmer[];
   clock?: Clock;
   /** Where the API gateway would be reached; absent: there is none. */
@@ -132,7 +129,7 @@ export interface ApiSettings {
 /** Tests make many calls a minute, unless they say how many they may. */
 const roomy = { invocationsPerMinute: 1_000_000, firesPerMinute: 1_000_000 };
 
-const nothingLearned: ControllerDependencies['learned'] = {
+const nothingLearned: ControllerDependencies['performanceData'] = {
   functions: () => [],
   quotas: () => [],
   models: () => [],
@@ -143,7 +140,7 @@ const nothingLearned: ControllerDependencies['learned'] = {
 
 /** Nothing waits, and there is no GPU. */
 export const idleGpuScheduler: ControllerDependencies['gpuScheduler'] = {
-  ...{ queued: () => [], decisions: () => [], decides: true },
+  ...{ queued: () => [], decisions: () => [], isLeader: true },
   trialSince: () => ({ tasks: [], places: [], models: [] }),
   savedView: () => ({ format: 'gpuwhisk view', version: 1 }),
 };
@@ -172,7 +169,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   const logger = createLogger({ level: 'warn', destination: logRing });
   const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
   await gpuWorkloads.open();
-  const gpuWishes = new GpuWishes(store, state, clock);
+  const gpuCordons = new DeviceCordons(store, state, clock);
   const records = new RecordWriter(store, systemClock, logger);
   const controller = createController({
     store,
@@ -197,10 +194,10 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     bus,
     gpuTable,
     gpuWorkloads,
-    gpuWishes,
-    gpuDesired: new GpuDesired({ state, lease: { epoch: 1 }, logger }),
+    gpuCordons,
+    gpuDesired: new DesiredState({ state, lease: { epoch: 1 }, logger }),
     gpuScheduler: settings.gpuScheduler ?? idleGpuScheduler,
-    learned: { ...nothingLearned, ...settings.learned },
+    performanceData: { ...nothingLearned, ...settings.performanceData },
     marks,
     instance: 0,
     invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },

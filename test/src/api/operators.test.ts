@@ -1,9 +1,9 @@
 // Who is an operator, and what functions in sandboxes are not served.
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { whiskSystem } from '@gpuwhisk/common/entities/well-known-accounts';
+import { whiskSystem } from '@gpuwhisk/common/entities/identity';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import type { HttpServer } from '@gpuwhisk/common/system/network';
-import { putIdentity } from '@gpuwhisk/controller/identities';
+import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import { alice, errorOf, operator, send, startApi } from './harness.js';
 import type { Account, Api, ApiSettings, RequestOptions } from './harness.js';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
-import { StoreWriteError } from '@gpuwhisk/common/store/store-error';
+import { StoreWriteError } from '@gpuwhisk/common/store/artifact-store';
 import { actionPath, hello, startApi } from './harness.js';
 import type { Api } from './harness.js';
 import { TriggerCalls } from './trigger-calls.js';

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { DocumentConflictError } from '@gpuwhisk/common/store/artifact-store';
+import { DocumentConflictError, StoreWriteError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
-import { StoreWriteError } from '@gpuwhisk/common/store/store-error';
 import { actionPath, bob, errorOf, hello, startApi } from './harness.js';
 import type { Api, Reply } from './harness.js';
 import { TriggerCalls } from './trigger-calls.js';

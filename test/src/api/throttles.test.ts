@@ -1,6 +1,6 @@
 // OpenWhisk's ThrottleTests and NamespaceSpecificThrottleTests, and the order of checks.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { putIdentity } from '@gpuwhisk/controller/identities';
+import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { actionPath, alice, bob, errorOf, hello, startApi } from './harness.js';
 import type { Account, Api, Reply } from './harness.js';

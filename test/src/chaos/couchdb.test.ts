@@ -134,7 +134,7 @@ const code = 'function main({ n, bytes = 0 }) { return { n, text: "x".repeat(byt
         () => proxy.seen.slice(already).some((call) => call.endsWith('_bulk_docs')),
         waitMs,
       );
-      // One write at a time, ever more slowly.
+      // One write at a time, at growing intervals.
       expect(proxy.seen.filter((call) => call.endsWith('_bulk_docs')).length).toBeLessThan(200);
       proxy.treat(() => 'pass');
       await expectRecords(accepted);

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LocalMarks } from '@gpuwhisk/common/bus/local-marks';
+import { LocalStartJournal } from '@gpuwhisk/common/bus/durable';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { systemRandom } from '@gpuwhisk/common/system/random';
@@ -145,7 +145,7 @@ function fill(folder: string): () => void {
   test('of start marks: a run that cannot be marked is told so until there is room, and marks that were synced are there afterwards', async () => {
     const folder = mount(mkdtempSync(join(tmpdir(), 'gpuwhisk-marks-')), 4);
     const options = { disk: systemDisk, folder: join(folder, 'marks'), clock: systemClock, random: systemRandom };
-    const open = (): Promise<LocalMarks> => LocalMarks.open({ ...options, keepMs: 3_600_000 });
+    const open = (): Promise<LocalStartJournal> => LocalStartJournal.open({ ...options, keepMs: 3_600_000 });
     try {
       const marks = await open();
       await marks.mark('before')();

@@ -16,7 +16,7 @@ import { ApiClient } from '../support/api-client.js';
 const startMs = 240_000;
 const testMs = 180_000;
 const waitMs = 60_000;
-const program = fileURLToPath(new URL('../../../standalone/dist/cluster/main.js', import.meta.url));
+const program = fileURLToPath(new URL('../../../server/dist/cluster/main.js', import.meta.url));
 
 (missing.length === 0 ? describe : describe.skip)('a cluster whose Redis', () => {
   let cluster: Awaited<ReturnType<typeof startCluster>>;
@@ -51,7 +51,7 @@ const program = fileURLToPath(new URL('../../../standalone/dist/cluster/main.js'
     await rm(dir, { recursive: true });
   }, startMs);
 
-  /** Each controller has actions run, on GPUs too: somebody decides about these, who hears of the node and of ends. */
+  /** Each controller has actions run, on GPUs too: one decides about these and hears of the node and of ends. */
   async function allServe(): Promise<void> {
     for (const [at, caller] of callers.entries()) {
       for (const action of ['load', 'onGpu']) {

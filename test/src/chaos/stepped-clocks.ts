@@ -24,7 +24,7 @@ export function steppedClocks(folder: string): (name: string) => SteppedClock {
   return (name) => {
     const file = join(folder, `clock-${name}`);
     writeFileSync(file, Buffer.alloc(8));
-    // Written over, not anew: the process has it mapped.
+    // Written over, not replaced: the process has it mapped.
     const setAhead = (seconds: number): void => {
       const bytes = Buffer.alloc(8);
       bytes.writeBigInt64LE(BigInt(seconds));

@@ -1,4 +1,4 @@
-// What somebody sees who types one of the scripts of package.json.
+// Output of the scripts of package.json.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -23,14 +23,14 @@ test.each(ownScripts)('npm run %s is one clear line on an old Node.js, before an
     `Object.defineProperty(process, 'version', { value: 'v12.22.12' });
      Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '12.22.12' } });`,
   );
-  // Only the check is there: whoever looked at the program first would fail.
+  // Only the check is there: a script that looked at the program first would fail.
   mkdirSync(join(folder, 'scripts'));
   cpSync(join(root, 'scripts', 'node-version.cjs'), join(folder, 'scripts', 'node-version.cjs'));
   const env = { ...process.env, NODE_OPTIONS: `-r ${old}` };
   const { status, stderr } = spawnSync('sh', ['-c', command], { cwd: folder, env, encoding: 'utf8', timeout: 30_000 });
   expect({ status, stderr }).toEqual({
     status: 1,
-    stderr: 'gpuwhisk needs Node.js 20 or newer; this is v12.22.12.\n',
+    stderr: 'gpuwhisk needs Node.js 20.19.4, 22.2 or newer; this is v12.22.12.\n',
   });
 });
 

@@ -4,8 +4,10 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
+import { pack } from 'tar-stream';
 import { dockerSkeleton } from '@gpuwhisk/controller/sdk/docker-skeleton';
 import { describeCases, errorWithHint } from './cases.js';
 import { runWsk, withFolder } from './wsk-process.js';
@@ -24,7 +26,7 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  offered.set('blackbox.tar.gz', dockerSkeleton());
+  offered.set('blackbox.tar.gz', await dockerSkeleton());
   offered.set('OpenWhiskIOSStarterApp.zip', Buffer.from([0x50, 0x4b, 0, 0xff]));
 });
 afterAll(() => new Promise<void>((resolve) => server.close(() => resolve())));
@@ -48,14 +50,17 @@ test('sdk install docker unpacks the skeleton, once', () =>
 test('an archive whose files lead out of the folder is refused whole', () =>
   withFolder(async (directory) => {
     const good = offered.get('blackbox.tar.gz') ?? Buffer.alloc(0);
-    const tar = gunzipSync(good);
-    tar.write('../evil\0', 0);
-    offered.set('blackbox.tar.gz', gzipSync(tar));
+    const tar = pack();
+    tar.entry({ name: 'good' }, 'text');
+    tar.entry({ name: '../evil' }, 'text');
+    tar.finalize();
+    offered.set('blackbox.tar.gz', gzipSync(await buffer(tar)));
     const { code, stdout, stderr } = await wsk(directory, 'sdk install docker');
     offered.set('blackbox.tar.gz', good);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain("'../evil");
     await expect(stat(join(directory, 'dockerSkeleton'))).rejects.toThrow('ENOENT');
+    await expect(stat(join(directory, 'good'))).rejects.toThrow('ENOENT');
   }));
 
 test('sdk install ios saves the archive as it is, once', () =>

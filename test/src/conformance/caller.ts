@@ -30,7 +30,7 @@ export function closeConnections(): void {
   agents.https.destroy();
 }
 
-/** Somebody who speaks to an API host with credentials of their own. */
+/** A client of an API host with credentials of its own. */
 export class Caller {
   constructor(
     readonly url: string,

@@ -32,12 +32,16 @@ import { unreadableCases } from './cases/unreadable.js';
 import { webActionCases } from './cases/web-actions.js';
 import { webAnswerCases } from './cases/web-answers.js';
 import { wskActionCases } from './cases/wsk-actions.js';
+import { wskActivationCases } from './cases/wsk-activations.js';
 import { wskArgumentCases } from './cases/wsk-arguments.js';
 import { wskApiCases } from './cases/wsk-api.js';
-import { wskBasicCases } from './cases/wsk-basics.js';
 import { wskEntityCases } from './cases/wsk-entities.js';
+import { wskInvocationCases } from './cases/wsk-invocations.js';
+import { wskPackageCases } from './cases/wsk-packages.js';
 import { wskPropertyCases } from './cases/wsk-properties.js';
 import { wskSdkCases } from './cases/wsk-sdk.js';
+import { wskTriggerCases } from './cases/wsk-triggers.js';
+import { wskWebActionCases } from './cases/wsk-web-actions.js';
 import type { ConformanceCase } from './conformance-case.js';
 
 /** All cases, by area. */
@@ -78,8 +82,12 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...wskPropertyCases,
   ...wskApiCases,
   ...wskSdkCases,
-  ...wskBasicCases,
+  ...wskPackageCases,
+  ...wskInvocationCases,
+  ...wskTriggerCases,
   ...wskEntityCases,
   ...wskActionCases,
+  ...wskActivationCases,
+  ...wskWebActionCases,
   ...wskArgumentCases,
 ];

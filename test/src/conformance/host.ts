@@ -9,7 +9,7 @@ export interface Host {
   user: Caller;
   /** Another identity, with a namespace of its own. */
   other: Caller;
-  /** Who may use /api/v1/admin; undefined where nobody is known to. */
+  /** Who may use /api/v1/admin; undefined where no account is known to. */
   operator: Caller | undefined;
   /** Namespaces are hosts of it; undefined where they are not known to be. */
   vanityDomain: string | undefined;

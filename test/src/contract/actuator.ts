@@ -1,6 +1,6 @@
 // What every actuator does: the live one with agents on simulated GPUs, and the one of the replay simulator.
 import { afterEach, expect, test } from '@jest/globals';
-import type { Action, Actuator } from '@gpuwhisk/gpu/view/action';
+import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
 import type { InstanceState, View } from '@gpuwhisk/gpu/view/view';
 
 /** A function as runs of it are started: memory and class on a GPU, and whether a run that was stopped is repeated. */

@@ -10,7 +10,7 @@ import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import { openBullJobs } from '@gpuwhisk/engines/bull/bull-jobs';
 import { testJobs } from './jobs.js';
 import { hasRedis, startRedis } from './redis-server.js';
@@ -55,7 +55,7 @@ async function openWay(port: number): Promise<Way> {
   };
 }
 
-(hasRedis ? describe : describe.skip)('jobs in Redis', () => {
+(hasRedis ? describe : describe.skip).each(['bullmq', 'bull'] as const)('jobs in Redis, by %s', (library) => {
   let server: RedisServer;
   let dir: string;
   let count = 0;
@@ -70,9 +70,9 @@ async function openWay(port: number): Promise<Way> {
   });
 
   const openAt = (url: string, prefix: string, leases: ClusterState, holder: string): Promise<Jobs> =>
-    openBullJobs({ ...fast, ...{ url, prefix, leases, holder }, clock: systemClock });
+    openBullJobs({ ...fast, ...{ library, url, prefix, leases, holder }, clock: systemClock });
 
-  testJobs('the jobs of Bull', () => {
+  testJobs('the jobs', () => {
     const prefix = `t${(count += 1)}:`;
     const leases = embeddedState(systemClock);
     const dead: Jobs[] = [];
@@ -183,6 +183,7 @@ async function openWay(port: number): Promise<Way> {
     const jobs = await openBullJobs({
       ...fast,
       ...{
+        library,
         url: redis.url,
         prefix: 'a:',
         clock: systemClock,

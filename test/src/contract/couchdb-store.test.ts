@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openCouchdbStore } from '@gpuwhisk/engines/couchdb/couchdb-store';
-import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
+import { StoreOpenError } from '@gpuwhisk/common/store/artifact-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { testArtifactStore } from './artifact-store.js';
 import { hasCouchdb, startCouchdb } from './couchdb-server.js';

@@ -5,8 +5,12 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import { StoreRefusedError, StoreWriteError } from '@gpuwhisk/common/store/store-error';
+import {
+  DocumentConflictError,
+  NoDocumentError,
+  StoreRefusedError,
+  StoreWriteError,
+} from '@gpuwhisk/common/store/artifact-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { openCouchdbStore } from '@gpuwhisk/engines/couchdb/couchdb-store';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Durable } from '@gpuwhisk/common/bus/durable';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Delivery } from '@gpuwhisk/common/bus/message-bus';
-import { simulatedBus } from '@gpuwhisk/common/bus/simulated-bus';
+import { simulatedBus } from '@gpuwhisk/common/testing/simulated-bus';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { seededRandom, systemRandom } from '@gpuwhisk/common/system/random';

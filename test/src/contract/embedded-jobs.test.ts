@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openEmbeddedJobs } from '@gpuwhisk/common/jobs/embedded-jobs';
 import type { Jobs } from '@gpuwhisk/common/jobs/jobs';
-import { simulatedJobs } from '@gpuwhisk/common/jobs/simulated-jobs';
+import { simulatedJobs } from '@gpuwhisk/common/testing/simulated-jobs';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { seededRandom, systemRandom } from '@gpuwhisk/common/system/random';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import { testJobs } from './jobs.js';
 import type { JobsHome } from './jobs.js';
 

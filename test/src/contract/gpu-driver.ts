@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Device } from '@gpuwhisk/common/gpu';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import type { DeviceEvent, DeviceSample, GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
-import { inOrderOfCreation } from '@gpuwhisk/invoker/gpu-agent/drivers/slice-order';
+import { inOrderOfCreation } from '@gpuwhisk/invoker/gpu-agent/geometry';
 
 /** A process that uses a device, with a context on it. */
 export interface GpuClient {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { JobsClosedError, JobsFullError } from '@gpuwhisk/common/jobs/jobs';
 import type { JobAttempt, Jobs } from '@gpuwhisk/common/jobs/jobs';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 
 /** Where jobs are kept while processes come and go. Retries and quiet times are some ms; ten jobs may be pending. */
 export interface JobsHome {
@@ -148,7 +148,7 @@ export function testJobs(name: string, makeHome: () => Promise<JobsHome>): void 
       jobs.interrupt(resource);
       await until(async () => (await jobs.pending()).length === 0);
       expect(log.slice(0, 2)).toEqual(['a begins', 'a gives up']);
-      // Whoever comes next, they come one after the other, and both are done at their only attempt.
+      // In whichever order, they come one after the other, and both are done at their only attempt.
       expect(log.slice(2).map((line) => line.split(' ')[1])).toEqual(['begins', 'ends', 'begins', 'ends']);
       expect(await jobs.failed()).toEqual([]);
     });

@@ -15,7 +15,7 @@ import { testMessageBus } from './message-bus.js';
 import { testUserEvents } from './user-events.js';
 import { until } from '../support/running-platform.js';
 
-(hasKafka() ? describe : describe.skip)('Kafka', () => {
+(hasKafka() ? describe : describe.skip).each(['platformatic', 'kafkajs'] as const)('Kafka, by %s', (library) => {
   let folder: string;
   let kafka: RunningKafka;
   let homes = 0;
@@ -37,7 +37,13 @@ import { until } from '../support/running-platform.js';
       handsOverObjects: false,
       sharesGroups: true,
       open: () => {
-        const bus = new KafkaBus({ connection, topicPrefix, clock: systemClock, random: systemRandom });
+        const bus = new KafkaBus({
+          client: library,
+          connection,
+          topicPrefix,
+          clock: systemClock,
+          random: systemRandom,
+        });
         return Promise.resolve({ bus, close: () => bus.close() });
       },
       remove: () => Promise.resolve(),
@@ -47,7 +53,7 @@ import { until } from '../support/running-platform.js';
   testUserEvents('the Kafka bus', () => {
     const connection = { brokers: [kafka.brokers], clientId: 'test' };
     const topicPrefix = `home${++homes}.`;
-    const bus = new KafkaBus({ connection, topicPrefix, clock: systemClock, random: systemRandom });
+    const bus = new KafkaBus({ client: library, connection, topicPrefix, clock: systemClock, random: systemRandom });
     return Promise.resolve({ bus, close: () => bus.close() });
   });
 
@@ -64,6 +70,7 @@ import { until } from '../support/running-platform.js';
 
     const open = (): KafkaBus =>
       new KafkaBus({
+        client: library,
         ...seams,
         connection: { brokers: [kafka.brokers], clientId: 'test' },
         topicPrefix,
@@ -186,6 +193,7 @@ import { until } from '../support/running-platform.js';
       await bus.close();
       const inHand: Delivery[] = [];
       const trimming = new KafkaBus({
+        client: library,
         ...seams,
         connection: { brokers: [kafka.brokers], clientId: 'test' },
         topicPrefix,
@@ -343,6 +351,7 @@ import { until } from '../support/running-platform.js';
       await admin.disconnect();
       const lost: [number, number][] = [];
       bus = new KafkaBus({
+        client: library,
         ...seams,
         connection: { brokers: [kafka.brokers], clientId: 'test' },
         topicPrefix,

@@ -4,7 +4,7 @@ import { openDurable } from '@gpuwhisk/common/bus/durable';
 import { configSchema } from '@gpuwhisk/common/config-schema';
 import { loadConfig } from '@gpuwhisk/common/config';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { actionDocument, readAction } from '@gpuwhisk/common/entities/action-codec';
+import { actionDocument, readAction } from '@gpuwhisk/common/entities/action';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { gpuTable } from '@gpuwhisk/common/gpu';
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
@@ -12,22 +12,21 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
-import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import type { Procurer } from '@gpuwhisk/controller/gpu/scheduler/live-actuator';
-import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import { createSimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
 import { createSimulatedEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/simulated-enforcer';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
-import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
+import { reportingFactory } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import { a100, nodeRow } from '../api/gpu-nodes.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -85,8 +84,8 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
   const table = new GpuTable(state, clock);
   await table.open();
   const lease = { epoch: 1 };
-  const desired = new GpuDesired({ state, lease, logger });
-  table.onRow((node) => desired.heard(node));
+  const desired = new DesiredState({ state, lease, logger });
+  table.onRow((node) => desired.observe(node));
   const records = new RecordWriter(store, clock, logger);
   const recordLevels = loadConfig();
   const scheduler = new GpuScheduler({
@@ -105,8 +104,8 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
       options,
       instance: 0,
     },
-    ...{ wishes: new GpuWishes(store, state, clock), workloads: { shown: [] } },
-    learned: await Learned.open({ store, clock, random, logger, metrics, instance: 0, options }),
+    ...{ cordons: new DeviceCordons(store, state, clock), workloads: { shown: [] } },
+    performanceData: await PerformanceData.open({ store, clock, random, logger, metrics, instance: 0, options }),
     procurer: machines(clock, (name, row) =>
       row === undefined ? state.deleteRow(gpuTable, name) : state.setRow(gpuTable, name, row as unknown as JsonValue),
     ),
@@ -138,7 +137,7 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
   };
   const invoker = new Invoker({
     ...{ instance: 0, bus, store, marks, clock, logger, metrics, recordLevels, maxInFlight: 100 },
-    factory: toldToAgent(held, agent, clock),
+    factory: reportingFactory(held, agent, clock),
     pool: {
       ...{ memoryMiB: 8192, maxStarting: 10, pauseGraceMs: 60_000, idleContainerMs: 3_600_000 },
       ...{ stemCells: [], stemCellsOnDemand: false },

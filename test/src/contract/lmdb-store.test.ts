@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open as openLmdb } from 'lmdb';
 import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
-import { StoreOpenError } from '@gpuwhisk/common/store/store-error';
+import { StoreOpenError } from '@gpuwhisk/common/store/artifact-store';
 import { parseRow, rowKey } from '@gpuwhisk/common/store/view-key';
 import { testArtifactStore } from './artifact-store.js';
 

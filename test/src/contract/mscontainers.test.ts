@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
-import { maxPairs } from '@gpuwhisk/invoker/containers/mscontainer/ms-container';
+import { maxPairs } from '@gpuwhisk/invoker/containers/mscontainer/mscontainer-factory';
 import { spec } from './container-calls.js';
 import { initialized, run } from './containers/cases.js';
 import { hasLauncher, isRoot, openMsContainerFactory } from './process-harness.js';
@@ -17,7 +17,7 @@ import type { ProcessHarness } from './process-harness.js';
 const reason = !hasLauncher ? 'the sandbox launcher is not built' : !isRoot ? 'sharing needs root' : undefined;
 const suite = reason === undefined ? describe : describe.skip;
 const platform = fileURLToPath(new URL('./platform-process.js', import.meta.url));
-/** What the pairs of these tests run, and nobody else does. */
+/** Run by the pairs of these tests only. */
 const mark = `8${process.pid}.25`;
 
 /** What the body of an async function returned that ran inside, or `{thrown}` with its error's code. */

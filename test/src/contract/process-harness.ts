@@ -9,9 +9,8 @@ import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/proce
 import type {
   ProcessContainerFactory,
   ProcessFactoryOptions,
-} from '@gpuwhisk/invoker/containers/process/factory-options';
-import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
-import type { RunJob } from '@gpuwhisk/invoker/runtimes/sandbox-job';
+} from '@gpuwhisk/invoker/containers/process/process-factory';
+import type { RuntimeCatalog, RuntimeLaunch, RunJob } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { kind } from './container-calls.js';
 import { writeGuestProgram } from './guest-program.js';
 import { writeHttpGuestProgram } from './http-guest-program.js';
@@ -72,7 +71,7 @@ function catalogOf(folder: string): RuntimeCatalog {
 
 type HarnessOptions = Partial<ProcessFactoryOptions> & { guestsDir?: string };
 
-/** As openProcessFactory, of an mscontainer factory that makes pairs also where somebody waits. */
+/** As openProcessFactory, of an mscontainer factory that makes pairs also where a job waits. */
 export function openMsContainerFactory(options: HarnessOptions = {}): Promise<ProcessHarness> {
   return openProcessFactory(options, (processes, catalog) => {
     const factory = createMsContainerFactory({ processes, catalog });

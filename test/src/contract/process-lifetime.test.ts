@@ -11,7 +11,7 @@ import { hasLauncher, openProcessFactory } from './process-harness.js';
 const reason = hasLauncher ? undefined : 'the sandbox launcher is not built';
 const suite = reason === undefined ? describe : describe.skip;
 const platform = fileURLToPath(new URL('./platform-process.js', import.meta.url));
-/** What the platforms of these tests make their sandboxes run, and nobody else does. */
+/** Run by the sandboxes of these tests' platforms only. */
 const mark = `7${process.pid}.125`;
 
 /** Processes whose command line contains `mark`. */

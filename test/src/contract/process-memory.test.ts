@@ -1,7 +1,7 @@
 // Memory of functions where the host gives no control groups: what the watch on it does not see is refused.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
-import { noCgroups } from '@gpuwhisk/invoker/containers/process/cgroups';
+import { noCgroups } from '@gpuwhisk/invoker/containers/sandbox/cgroups';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { initialized, run } from './containers/cases.js';
 import { hasLauncher, isRoot, openProcessFactory } from './process-harness.js';

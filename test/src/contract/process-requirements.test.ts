@@ -1,13 +1,22 @@
 // Packages of Python actions are installed in a sandbox, whatever pip and the packages do.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import AdmZip from 'adm-zip';
-import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
-import type { Python } from '@gpuwhisk/invoker/runtimes/find-python';
-import { installRequirements } from '@gpuwhisk/invoker/runtimes/install-requirements';
+import { findPython } from '@gpuwhisk/invoker/runtimes/find-toolchains';
+import type { Python } from '@gpuwhisk/invoker/runtimes/find-toolchains';
+import { installRequirements } from '@gpuwhisk/invoker/runtimes/requirements-cache';
 import { hasLauncher, isRoot, openProcessFactory } from './process-harness.js';
 import type { ProcessHarness } from './process-harness.js';
 

@@ -6,7 +6,7 @@ import { openRedisState } from '@gpuwhisk/engines/redis/redis-state';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import { testClusterState } from './cluster-state.js';
 import { hasRedis, startClockedRedis, startRedis } from './redis-server.js';
 import { startSilentRelay } from './silent-relay.js';

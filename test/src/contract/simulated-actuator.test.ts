@@ -1,7 +1,6 @@
 import { describe } from '@jest/globals';
-import { actionTimes } from '@gpuwhisk/gpu/simulate/action-times';
-import { newTotals } from '@gpuwhisk/gpu/simulate/run-totals';
-import { SimulatedActuator } from '@gpuwhisk/gpu/simulate/simulated-actuator';
+import { actionTimes, SimulatedActuator } from '@gpuwhisk/gpu/simulate/simulated-actuator';
+import { newTotals } from '@gpuwhisk/gpu/simulate/replay';
 import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import { actuatorContract } from './actuator.js';
 import type { ActuatorHarness } from './actuator.js';

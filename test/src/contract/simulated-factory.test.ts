@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
-import type { GuestAnswer, SimulatedGuest } from '@gpuwhisk/invoker/containers/simulated-container';
+import type { GuestAnswer, SimulatedGuest } from '@gpuwhisk/invoker/containers/simulated-factory';
 import { kind } from './container-calls.js';
 import { containerFactoryContract } from './container-factory.js';
 

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { simulatedState } from '@gpuwhisk/common/state/simulated-state';
+import { simulatedState } from '@gpuwhisk/common/testing/simulated-state';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 import { testClusterState } from './cluster-state.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { SimulatedClock } from '../simulation/simulated-clock.js';

@@ -1,11 +1,11 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import { activationDocument } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { createLogger } from '@gpuwhisk/common/logging';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
-import type { SimulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
+import type { SimulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { BlockingWaits } from '@gpuwhisk/controller/invoke/blocking-waits';
+import { BlockingWaits } from '@gpuwhisk/controller/dispatch/blocking-waits';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 
 const activation: WhiskActivation = {

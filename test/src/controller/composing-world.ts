@@ -2,18 +2,18 @@ import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Durable } from '@gpuwhisk/common/bus/durable';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
-import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
+import { readActivation } from '@gpuwhisk/common/entities/activation';
 import { noSuchEntity } from '@gpuwhisk/common/errors';
 import { loadConfig } from '@gpuwhisk/common/config';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { ComposingInvoker } from '@gpuwhisk/controller/invoke/composing-invoker';
-import type { ComposingDependencies } from '@gpuwhisk/controller/invoke/composing-invoker';
+import { ComposingInvoker } from '@gpuwhisk/controller/compose/composing-invoker';
+import type { ComposingDependencies } from '@gpuwhisk/controller/compose/composing-invoker';
 import type { InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
 import { simulatedActions } from '../api/simulated-actions.js';
 import { SimulatedDisk } from '../simulation/simulated-disk.js';
@@ -184,7 +184,7 @@ export class ComposingWorld {
     };
   }
 
-  /** Invokes an action for nobody who waits; gives its activation's id. */
+  /** Invokes an action without a waiting caller; gives its activation's id. */
   async submit(composing: ComposingInvoker, name: string): Promise<string> {
     const outcome = await composing.invoke(this.request(name));
     if (outcome.type !== 'accepted') throw new Error('not accepted');

@@ -6,7 +6,7 @@ import type { Delivery } from '@gpuwhisk/common/bus/message-bus';
 import { configSchema } from '@gpuwhisk/common/config-schema';
 import type { Config } from '@gpuwhisk/common/config';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
+import { readActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { gpuTable } from '@gpuwhisk/common/gpu';
 import type { NodeStatus, Resident } from '@gpuwhisk/common/gpu';
@@ -16,20 +16,19 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import type { GpuPolicyParts } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
-import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
-import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import type { QuotaSearchesParts } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { SampleRunner } from '@gpuwhisk/controller/gpu/search/sample-runner';
 import { openEmbeddedJobs } from '@gpuwhisk/common/jobs/embedded-jobs';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import type { InvokeOutcome } from '@gpuwhisk/controller/invoke/invoke-service';
 import { a100, nodeRow, setNode } from '../api/gpu-nodes.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -74,12 +73,12 @@ export class GpuCluster {
   source: QuotaSearchesParts['source'] | undefined;
   /** Called with every decision and the saved view that it was made on; absent: views are not saved. */
   onDecided: GpuPolicyParts['onDecided'];
-  /** The right to decide; set to undefined it is somebody else's. */
+  /** The right to decide; undefined: another controller has it. */
   readonly lease: { epoch: number | undefined } = { epoch: 5 };
   metrics = createMetrics();
   dispatcher!: Dispatcher;
   scheduler!: GpuScheduler;
-  learned!: Learned;
+  performanceData!: PerformanceData;
   private durable!: Durable;
   private state = embeddedState(this.clock);
   private version = 0;
@@ -129,7 +128,7 @@ export class GpuCluster {
     } as const;
     this.metrics = createMetrics();
     const { metrics } = this;
-    const learned = (this.learned = await Learned.open({
+    const performanceData = (this.performanceData = await PerformanceData.open({
       store,
       clock,
       random,
@@ -148,13 +147,13 @@ export class GpuCluster {
       metrics,
       random,
       ...{
-        desired: new GpuDesired({ state, lease, logger }),
-        wishes: new GpuWishes(store, state, clock),
+        desired: new DesiredState({ state, lease, logger }),
+        cordons: new DeviceCordons(store, state, clock),
         workloads: { shown: [] },
       },
       table,
       lease,
-      learned,
+      performanceData,
       instance: 0,
       options,
       ...(this.onDecided && { onDecided: this.onDecided }),
@@ -178,7 +177,7 @@ export class GpuCluster {
     });
     const runner = new SampleRunner({ invoker: this.dispatcher, clock, maxSampleMs: options.search.maxSampleMs });
     new QuotaSearches({
-      ...{ learned, jobs, scheduler: this.scheduler, source: this.source, runner, clock, random, logger },
+      ...{ performanceData, jobs, scheduler: this.scheduler, source: this.source, runner, clock, random, logger },
       options: options.search,
     }).open();
   }

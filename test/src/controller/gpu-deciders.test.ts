@@ -4,7 +4,7 @@ import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
 import type { Delivery, MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import { configSchema } from '@gpuwhisk/common/config-schema';
-import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import { activationDocument } from '@gpuwhisk/common/entities/activation';
 import { gpuNeedOf, readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import { gpuDeciderTable } from '@gpuwhisk/common/gpu';
 import type { InHand } from '@gpuwhisk/common/gpu';
@@ -13,15 +13,13 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { GpuFence } from '@gpuwhisk/controller/gpu/handover/gpu-fence';
-import { GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
+import { GpuFence, GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
-import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { a100, nodeRow, setNode } from '../api/gpu-nodes.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 
@@ -74,13 +72,13 @@ class TestController {
       ...shared,
       random,
       ...{
-        desired: new GpuDesired({ state, lease, logger }),
-        wishes: new GpuWishes(store, state, clock),
+        desired: new DesiredState({ state, lease, logger }),
+        cordons: new DeviceCordons(store, state, clock),
         workloads: { shown: [] },
       },
       records: new RecordWriter(store, clock, logger),
       recordLevels,
-      learned: await Learned.open({ ...shared, random, options }),
+      performanceData: await PerformanceData.open({ ...shared, random, options }),
       options,
       handover: new GpuHandover({ ...shared, fence: new GpuFence(shared), topicOptions }),
     });

@@ -4,7 +4,7 @@ import type { Pass, Planned, Planner } from '@gpuwhisk/gpu/order/plan';
 import { stages } from '@gpuwhisk/gpu/policies/stages';
 import type { StageEntry } from '@gpuwhisk/gpu/policies/stages';
 import type { Preempt } from '@gpuwhisk/gpu/preempt/preempt';
-import type { Action } from '@gpuwhisk/gpu/view/action';
+import type { Action } from '@gpuwhisk/gpu/view/decision';
 import { GpuCluster } from './gpu-cluster.js';
 
 const plans = stages.plan as Record<string, StageEntry<Planner>>;

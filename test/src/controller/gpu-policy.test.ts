@@ -41,7 +41,7 @@ describe('the GPU scheduler under policy faashare', () => {
 
   /** What is known of the times of `a`, if anything is: how often it ran, and whether it was alone. */
   const knownOfA = (): unknown[] | undefined =>
-    cluster.learned
+    cluster.performanceData
       .functions()
       .find((one) => one.function === '/alice/a')
       ?.batches.map(({ runs, measured }) => [runs, measured]);
@@ -101,7 +101,7 @@ describe('the GPU scheduler under policy faashare', () => {
     await cluster.accept('a', half);
     await cluster.clock.runFor(900);
     await cluster.finish('a');
-    expect(cluster.learned.functions()[0]?.batches[0]?.startMs).toBeGreaterThan(500);
+    expect(cluster.performanceData.functions()[0]?.batches[0]?.startMs).toBeGreaterThan(500);
     await idle('a');
     await cluster.accept('a', half);
     expect(cluster.arrivals[0]?.message.gpu?.predicted?.runMs).toBeGreaterThanOrEqual(200);
@@ -120,13 +120,13 @@ describe('the GPU scheduler under policy faashare', () => {
         await cluster.finish('a');
       }
     }
-    expect(cluster.learned.functions()).toMatchObject([{ features: { smUtil: 0.5 }, fillSource: 'runs' }]);
+    expect(cluster.performanceData.functions()).toMatchObject([{ features: { smUtil: 0.5 }, fillSource: 'runs' }]);
   });
 
   test('is shown the whole record of a function: figures that were measured, and all others of its annotation', async () => {
     const features = { smUtil: 0.9, l2Util: 0.4, layers: 50, arithmeticIntensity: 12.5 };
     await cluster.accept('a', { ...half, features });
-    cluster.learned.profiles.seen(
+    cluster.performanceData.profiles.seen(
       '/alice/a',
       { type: 'a100-40', mode: 'mps' },
       { fill: { part: 0.2, source: 'gpm' }, dramUtil: 0.3 },

@@ -6,7 +6,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import type { EmbeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import { a100, nodeRow } from '../api/gpu-nodes.js';

@@ -6,10 +6,10 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { policies } from '@gpuwhisk/gpu/policies/registry';
 import { decideAgain, readPass } from '@gpuwhisk/gpu/policies/saved-pass';
-import { plainDecision } from '@gpuwhisk/gpu/policies/testing';
+import { plainDecision } from '@gpuwhisk/gpu/testing/fixtures';
 import type { Config } from '@gpuwhisk/common/config';
 import type { Decision } from '@gpuwhisk/gpu/view/decision';
-import { toPlain } from '@gpuwhisk/gpu/view/plain-json';
+import { toPlain } from '@gpuwhisk/gpu/view/saved-view';
 import { GpuCluster } from './gpu-cluster.js';
 import { SimulatedNode } from './simulated-node.js';
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import { activationDocument } from '@gpuwhisk/common/entities/activation';
 import { a100 } from '../api/gpu-nodes.js';
 import { GpuCluster } from './gpu-cluster.js';
 

@@ -1,15 +1,15 @@
 // What the controller learns, in a store, from life to life.
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { configSchema } from '@gpuwhisk/common/config-schema';
-import type { Decision } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
-import type { LearnedParts } from '@gpuwhisk/controller/gpu/learning/learned';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
+import type { PerformanceDataParts } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { trainModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -19,7 +19,7 @@ const gpu = { type: 'a100-40', mode: 'mps' } as const;
 const features = { smUtil: 0.5, dramUtil: 0.2, l2Util: 0.1 };
 const jobs = ['a', 'b'].map((name) => ({ function: `/guest/${name}`, version: '0.0.1', batch: 1, features }));
 const task = { ...jobs[0]!, arrivedAt: 1 };
-const decision = (activationId: string, at: number): Decision => ({
+const decision = (activationId: string, at: number): DecisionRecord => ({
   ...{ at, activationId, action: '/guest/a', namespace: 'guest', policy: 'faashare', reason: 'placed', rejected: [] },
 });
 const sample = (share: number): SlowdownSample => ({ one: { features, share }, others: [], slowdown: 1 / share });
@@ -42,22 +42,22 @@ beforeEach(() => {
 function open(
   over: ArtifactStore = store,
   instance = 0,
-  cluster: Pick<LearnedParts, 'lease' | 'state'> = {},
-): Promise<Learned> {
+  cluster: Pick<PerformanceDataParts, 'lease' | 'state'> = {},
+): Promise<PerformanceData> {
   const write = (line: string): void => void warnings.push(line);
   const logger = createLogger({ level: 'warn', destination: { write } });
   const options = configSchema.parse({}).gpu;
   const metrics = createMetrics();
   const parts = { store: over, clock, random: seededRandom(1), logger, metrics, instance, options, ...cluster };
-  return clock.runUntil(Learned.open(parts));
+  return clock.runUntil(PerformanceData.open(parts));
 }
 
-function learnAll(learned: Learned): void {
-  learned.profiles.ran({ task, gpu, tookMs: 100, slowdown: 1, isWarm: true, isAlone: true });
-  learned.table.record(jobs, 'a100-40', 'mps', { shares: [70, 30], slowdowns: [1.2, 1.5] }, 550);
-  learned.runs.add(kind, sample(0.5));
-  learned.put(model);
-  learned.decisions.add(decision('first', 1));
+function learnAll(performanceData: PerformanceData): void {
+  performanceData.profiles.ran({ task, gpu, tookMs: 100, slowdown: 1, isWarm: true, isAlone: true });
+  performanceData.table.record(jobs, 'a100-40', 'mps', { shares: [70, 30], slowdowns: [1.2, 1.5] }, 550);
+  performanceData.runs.add(kind, sample(0.5));
+  performanceData.put(model);
+  performanceData.decisions.add(decision('first', 1));
 }
 
 const documents = (): Promise<StoredDocument[]> => clock.runUntil(store.list('gpu', { after: 'learned/', limit: 100 }));
@@ -98,14 +98,14 @@ describe('what was learned', () => {
 
   test('is written in the background, what changes often as seldom as the settings say', async () => {
     let writes = 0;
-    const learned = await open({
+    const performanceData = await open({
       ...bound(store),
       put: (...all) => {
         writes += 1;
         return store.put(...all);
       },
     });
-    for (let count = 0; count < 50; count += 1) learnAll(learned);
+    for (let count = 0; count < 50; count += 1) learnAll(performanceData);
     expect(writes).toBe(0);
     await clock.runFor(1999);
     expect(writes).toBe(0);
@@ -114,25 +114,25 @@ describe('what was learned', () => {
     for (const { kind: of, gpuType, mode } of await documents()) {
       if (of !== 'decisions') expect({ gpuType, mode }).toEqual(kind);
     }
-    learnAll(learned);
+    learnAll(performanceData);
     await clock.runFor(2100);
     expect(writes).toBe(10);
   });
 
   test('outlives a store that fails for a while', async () => {
     let fails = true;
-    const learned = await open({
+    const performanceData = await open({
       ...bound(store),
       put: (...all) => (fails ? Promise.reject(new Error('the disk is full')) : store.put(...all)),
     });
-    learnAll(learned);
+    learnAll(performanceData);
     await clock.runFor(10_000);
     expect([(await documents()).length, warnings.length]).toEqual([0, 1]);
     expect(warnings[0]).toContain('the disk is full');
     fails = false;
     await clock.runFor(60_000);
     expect(await documents()).toHaveLength(5);
-    expect(learned.writes.saved).toBe(5);
+    expect(performanceData.writes.saved).toBe(5);
   });
 
   test('is read later where the store fails at the start, and not written over until then', async () => {
@@ -257,40 +257,42 @@ describe('what cannot be used', () => {
 
 describe('an operator', () => {
   test('has it forgotten, for the next life too', async () => {
-    const learned = await open();
-    learnAll(learned);
+    const performanceData = await open();
+    learnAll(performanceData);
     await clock.runFor(3000);
-    const [quota] = learned.quotas();
-    expect(learned.forgetQuota(quota!.id)).toBe(true);
-    expect(learned.forgetModel(kind)).toBe(true);
-    expect(learned.forgetFunction('/guest/a')).toBe(true);
-    expect([learned.forgetQuota(quota!.id), learned.forgetModel(kind), learned.forgetFunction('/guest/a')]).toEqual([
-      ...[false, false, false],
-    ]);
-    expect([learned.functions(), learned.quotas(), learned.models()]).toEqual([[], [], []]);
+    const [quota] = performanceData.quotas();
+    expect(performanceData.forgetQuota(quota!.id)).toBe(true);
+    expect(performanceData.forgetModel(kind)).toBe(true);
+    expect(performanceData.forgetFunction('/guest/a')).toBe(true);
+    expect([
+      performanceData.forgetQuota(quota!.id),
+      performanceData.forgetModel(kind),
+      performanceData.forgetFunction('/guest/a'),
+    ]).toEqual([...[false, false, false]]);
+    expect([performanceData.functions(), performanceData.quotas(), performanceData.models()]).toEqual([[], [], []]);
     await clock.runFor(3000);
     expect((await documents()).map((one) => one.kind)).toEqual(['decisions']);
   });
 
   test('who forgets a function has the sets forgotten that it is in', async () => {
-    const learned = await open();
-    learnAll(learned);
-    learned.forgetFunction('/guest/b');
-    expect([learned.quotas(), learned.functions()]).toMatchObject([[], [{ function: '/guest/a' }]]);
+    const performanceData = await open();
+    learnAll(performanceData);
+    performanceData.forgetFunction('/guest/b');
+    expect([performanceData.quotas(), performanceData.functions()]).toMatchObject([[], [{ function: '/guest/a' }]]);
   });
 });
 
 test('the last 1000 decisions are kept, in their order, over lives', async () => {
-  let learned = await open();
-  for (let at = 0; at < 1120; at += 1) learned.decisions.add(decision(`d${at}`, at));
-  const last = learned.decisions.latest();
+  let performanceData = await open();
+  for (let at = 0; at < 1120; at += 1) performanceData.decisions.add(decision(`d${at}`, at));
+  const last = performanceData.decisions.latest();
   expect([last.length, last[0]?.activationId, last.at(-1)?.activationId]).toEqual([1000, 'd1119', 'd120']);
-  await clock.runUntil(learned.close());
-  learned = await open();
-  expect(learned.decisions.latest()).toEqual(last);
-  learned.decisions.add(decision('next', 2000));
-  expect(learned.decisions.latest().slice(0, 2)).toEqual([decision('next', 2000), last[0]]);
-  expect(learned.decisions.latest().at(-1)?.activationId).toBe('d121');
+  await clock.runUntil(performanceData.close());
+  performanceData = await open();
+  expect(performanceData.decisions.latest()).toEqual(last);
+  performanceData.decisions.add(decision('next', 2000));
+  expect(performanceData.decisions.latest().slice(0, 2)).toEqual([decision('next', 2000), last[0]]);
+  expect(performanceData.decisions.latest().at(-1)?.activationId).toBe('d121');
 });
 
 /** A store as an object of functions, so that some of them can be others. */

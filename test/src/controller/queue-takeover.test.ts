@@ -6,11 +6,11 @@ import { loadConfig } from '@gpuwhisk/common/config';
 import { createLogger } from '@gpuwhisk/common/logging';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { systemClock as clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { takeOverQueue, takeOverUnplaced } from '@gpuwhisk/controller/cluster/queue-takeover';
-import type { Left, TakeoverCounts, TakeoverDependencies } from '@gpuwhisk/controller/cluster/queue-takeover';
+import { takeOverQueue, takeOverUnplaced } from '@gpuwhisk/controller/cluster/retirements';
+import type { RetiredProcess, TakeoverCounts, TakeoverDependencies } from '@gpuwhisk/controller/cluster/retirements';
 import { message } from '../invoker/activation-harness.js';
 
 const topicOptions = { durable: false, maxPendingMessages: 10_000, maxPendingBytes: Infinity };
@@ -38,7 +38,7 @@ const dependencies = (): TakeoverDependencies => ({
   isIdempotent: ({ action }) => Promise.resolve(action.name === 'idempotent'),
   isClosing: () => false,
 });
-const left = (more: Partial<Left> = {}): Left => ({
+const left = (more: Partial<RetiredProcess> = {}): RetiredProcess => ({
   sort: 'invokers',
   number: 3,
   silentSinceMs,

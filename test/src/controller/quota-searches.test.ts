@@ -1,6 +1,6 @@
 // Searches for shares on idle GPUs, on a simulated clock: real work, crashes, functions that must not be run.
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { LearnedQuota } from '@gpuwhisk/controller/gpu/learning/learned-view';
+import type { SetPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
 import type { QuotaSearchesParts } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { GpuCluster, actionNamed, identity } from './gpu-cluster.js';
 import { SimulatedNode } from './simulated-node.js';
@@ -54,7 +54,7 @@ async function runTogether(times = search.minAsked): Promise<void> {
   }
 }
 
-const quotas = (): LearnedQuota[] => cluster.learned.quotas();
+const quotas = (): SetPerformance[] => cluster.performanceData.quotas();
 const samples = (): typeof node.runs => node.runs.filter(({ isSample }) => isSample);
 
 /** Lets time go on until a condition holds, for three minutes at most. */
@@ -76,7 +76,7 @@ describe('a set that runs together often', () => {
     expect(samples()).toEqual([]);
     expect(quotas()[0]?.search).toMatchObject({ stage: 'asked' });
     await searchedUntil('done');
-    const [{ jobs, points }] = quotas() as [LearnedQuota];
+    const [{ jobs, points }] = quotas() as [SetPerformance];
     expect(jobs.map(({ function: name }) => name)).toEqual(['/alice/narrow', '/alice/wide']);
     // What each fills is 20 % and 70 %.
     const filling = points.find(({ shares }) => shares[0] === 20 && shares[1] === 70);
@@ -84,7 +84,7 @@ describe('a set that runs together often', () => {
     expect(points[0]?.shares[1]).toBe(100);
     expect(points[0]?.slowdowns[1]).toBeLessThan(1.1);
     const set = jobs.map((job) => ({ ...job, batch: 1 }));
-    expect(cluster.learned.table.shareFor(set, 'a100-40', 'mps', [Infinity, Infinity])).toMatchObject({
+    expect(cluster.performanceData.table.shareFor(set, 'a100-40', 'mps', [Infinity, Infinity])).toMatchObject({
       ...{ source: 'hit', shares: [expect.any(Number), 1] },
     });
     const count = node.runs.length;
@@ -99,10 +99,10 @@ describe('a set that runs together often', () => {
     const reasons = cluster.scheduler.decisions().map(({ reason }) => reason);
     expect(reasons[0]).toBe('placed: a sample');
     // What requests take is not learned from samples.
-    const [profile] = cluster.learned.functions();
+    const [profile] = cluster.performanceData.functions();
     const before = profile?.batches[0]?.runs;
     await searchedUntil('done');
-    expect(cluster.learned.functions()[0]?.batches[0]?.runs).toBe(before);
+    expect(cluster.performanceData.functions()[0]?.batches[0]?.runs).toBe(before);
   });
 
   test('is not measured while anything runs, nor before the GPU has idled for long enough', async () => {
@@ -113,7 +113,7 @@ describe('a set that runs together often', () => {
   });
 
   test('is not run where its owner does not allow it, which is said', async () => {
-    problem = 'it has no sample';
+    problem = 'the action has no sample';
     await runTogether();
     await pass(60_000);
     expect(samples()).toEqual([]);
@@ -131,12 +131,13 @@ describe('a function whose fill is unknown', () => {
       await pass(2500);
     }
   };
-  const known = (): unknown => cluster.learned.functions().map(({ features, fillSource }) => [features, fillSource]);
+  const known = (): unknown =>
+    cluster.performanceData.functions().map(({ features, fillSource }) => [features, fillSource]);
 
   test('has its sample measured alone at each share class, and fills what that says from then on', async () => {
     await runAlone();
     expect(known()).toEqual([[undefined, undefined]]);
-    await passUntil('a fill', () => cluster.learned.functions()[0]?.fillSource !== undefined);
+    await passUntil('a fill', () => cluster.performanceData.functions()[0]?.fillSource !== undefined);
     expect(known()).toEqual([[{ smUtil: 0.1 }, 'sample']]);
     await passUntil('the end of the search', () => quotas().length === 0);
     const count = node.runs.length;
@@ -146,7 +147,7 @@ describe('a function whose fill is unknown', () => {
   });
 
   test('is left alone where its owner does not allow samples, which is said', async () => {
-    problem = 'it has no sample';
+    problem = 'the action has no sample';
     await runAlone();
     await pass(60_000);
     expect([samples(), known()]).toEqual([[], [[undefined, undefined]]]);

@@ -1,4 +1,4 @@
-// Predictors that are learned anew in the background.
+// Predictors that are retrained in the background.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { configSchema } from '@gpuwhisk/common/config-schema';
 import { openEmbeddedJobs } from '@gpuwhisk/common/jobs/embedded-jobs';
@@ -8,13 +8,12 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { Retraining } from '@gpuwhisk/controller/gpu/learning/retraining';
-import { capacitySlowdown } from '@gpuwhisk/gpu/predict/capacity-model';
+import { capacitySlowdown, faashareFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
-import { faashareFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { trainAndJudge } from '@gpuwhisk/gpu/predict/train-worker';
 import type { TrainingInput } from '@gpuwhisk/gpu/predict/train-worker';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -25,10 +24,10 @@ const logger = createLogger({ level: 'silent' });
 
 let clock: SimulatedClock;
 let jobs: Jobs;
-let learned: Learned;
+let performanceData: PerformanceData;
 let retraining: Retraining;
 /** Another controller's, on the same store. */
-let openOther: () => Promise<{ learned: Learned; retraining: Retraining }>;
+let openOther: () => Promise<{ performanceData: PerformanceData; retraining: Retraining }>;
 let trained: TrainingInput[];
 /** What becomes of a training's output on its way. */
 let tamper: (output: ReturnType<typeof trainAndJudge>) => ReturnType<typeof trainAndJudge>;
@@ -40,11 +39,11 @@ beforeEach(async () => {
   const random = seededRandom(1);
   const store = simulatedStore({ clock, random, latencyMs: 1 });
   const options = configSchema.parse({}).gpu;
-  const openLearned = (instance: number): Promise<Learned> => {
+  const openLearned = (instance: number): Promise<PerformanceData> => {
     const metrics = createMetrics();
-    return clock.runUntil(Learned.open({ store, clock, random, logger, metrics, instance, options }));
+    return clock.runUntil(PerformanceData.open({ store, clock, random, logger, metrics, instance, options }));
   };
-  learned = await openLearned(0);
+  performanceData = await openLearned(0);
   const disk = new SimulatedDisk(clock, random, 0);
   const leases = embeddedState(clock);
   ({ jobs } = await clock.runUntil(openEmbeddedJobs({ disk, folder: '/jobs', clock, random, leases, holder: 'c0' })));
@@ -52,11 +51,11 @@ beforeEach(async () => {
     trained.push(input as unknown as TrainingInput);
     return Promise.resolve({ ...tamper(trainAndJudge(input as unknown as TrainingInput)) } as JsonValue);
   };
-  retraining = new Retraining({ learned, jobs, logger, run });
+  retraining = new Retraining({ performanceData, jobs, logger, run });
   retraining.open();
   openOther = async () => {
     const other = await openLearned(1);
-    return { learned: other, retraining: new Retraining({ learned: other, jobs, logger, run }) };
+    return { performanceData: other, retraining: new Retraining({ performanceData: other, jobs, logger, run }) };
   };
 });
 afterEach(() => clock.runUntil(jobs.close()));
@@ -70,13 +69,13 @@ function sample(at: number, factor: number, share = 0.5): SlowdownSample {
 }
 
 async function measure(count: number, factor: number, from = 0, share?: number): Promise<void> {
-  for (let at = from; at < from + count; at += 1) learned.runs.add(kind, sample(at, factor, share));
+  for (let at = from; at < from + count; at += 1) performanceData.runs.add(kind, sample(at, factor, share));
   await clock.runFor(1000);
 }
 
 const predicted = (): number => {
   const { one, others, slowdown } = sample(100, 1);
-  return learned.predictors.predictor(kind).slowdown(one, others) / slowdown;
+  return performanceData.predictors.predictor(kind).slowdown(one, others) / slowdown;
 };
 
 test('once 20 runs to learn from and 5 to judge by were measured a predictor is learned, and is in force', async () => {
@@ -85,7 +84,7 @@ test('once 20 runs to learn from and 5 to judge by were measured a predictor is 
   await measure(1, 1.5, 24);
   expect(trained).toHaveLength(1);
   expect(trained[0]).toMatchObject({ version: 1, training: { length: 20 }, heldOut: { length: 5 } });
-  expect(learned.models()).toEqual([{ ...kind, version: 1, sampleCount: 20, learnedAt: expect.any(Number) }]);
+  expect(performanceData.models()).toEqual([{ ...kind, version: 1, sampleCount: 20, learnedAt: expect.any(Number) }]);
   expect(predicted()).toBeCloseTo(1.5, 1);
 });
 
@@ -93,35 +92,35 @@ test('the next one comes after 20 more, and takes its place where it is no worse
   await measure(25, 1.5);
   // At another share runs cost more.
   await measure(19, 2.5, 25, 0.1);
-  expect([trained.length, learned.models()]).toMatchObject([1, [{ version: 1 }]]);
+  expect([trained.length, performanceData.models()]).toMatchObject([1, [{ version: 1 }]]);
   await measure(1, 2.5, 44, 0.1);
   expect(trained[1]).toMatchObject({ version: 2, inForce: expect.stringContaining('slowdown model') });
-  expect(learned.models()).toMatchObject([{ version: 2 }]);
+  expect(performanceData.models()).toMatchObject([{ version: 2 }]);
 });
 
 test('a model that predicts worse is not taken, nor one that was damaged, nor one of something else', async () => {
   tamper = (output) => ({ ...output, miss: output.missInForce + 0.001 });
   await measure(25, 1.5);
-  expect([trained.length, learned.models()]).toEqual([1, []]);
+  expect([trained.length, performanceData.models()]).toEqual([1, []]);
   tamper = (output) => ({ ...output, model: output.model.replace('"sampleCount":', '"sampleCount":1') });
   await measure(25, 1.5, 25);
   // It is tried three times.
   await clock.runFor(60_000);
-  expect([trained.length, learned.models()]).toEqual([4, []]);
+  expect([trained.length, performanceData.models()]).toEqual([4, []]);
   expect(await jobs.failed()).toMatchObject([
     { kind: 'slowdown-model', attempts: 3, reason: expect.stringContaining('SHA') },
   ]);
   tamper = () => trainAndJudge({ ...trained[0]!, gpuType: 'h100' });
   await measure(1, 1.5, 50);
   await clock.runFor(60_000);
-  expect([(await jobs.failed()).length, learned.models()]).toEqual([2, []]);
+  expect([(await jobs.failed()).length, performanceData.models()]).toEqual([2, []]);
   tamper = (output) => output;
   await measure(1, 1.5, 51);
-  expect(learned.models()).toMatchObject([{ version: 1 }]);
+  expect(performanceData.models()).toMatchObject([{ version: 1 }]);
 });
 
 test('poisoned samples are refused before', async () => {
-  for (let at = 0; at < 100; at += 1) expect(learned.runs.add(kind, sample(at, NaN))).toContain('NaN');
+  for (let at = 0; at < 100; at += 1) expect(performanceData.runs.add(kind, sample(at, NaN))).toContain('NaN');
   await clock.runFor(1000);
   expect(trained).toEqual([]);
 });
@@ -131,16 +130,16 @@ test('another controller that takes over has what was measured, and learns from 
   // This one decides no more before the job is run.
   await retraining.close();
   await measure(25, 1.5);
-  expect([trained.length, other.learned.models()]).toEqual([0, []]);
+  expect([trained.length, other.performanceData.models()]).toEqual([0, []]);
   // It has been written.
   await clock.runFor(60_000);
-  await clock.runUntil(other.learned.takeOver());
+  await clock.runUntil(other.performanceData.takeOver());
   other.retraining.open();
   await clock.runFor(1000);
   expect(trained).toHaveLength(1);
-  expect(other.learned.models()).toMatchObject([{ version: 1, sampleCount: 20 }]);
-  expect(learned.models()).toEqual([]);
+  expect(other.performanceData.models()).toMatchObject([{ version: 1, sampleCount: 20 }]);
+  expect(performanceData.models()).toEqual([]);
   await clock.runFor(60_000);
-  await clock.runUntil(learned.takeOver());
-  expect(learned.models()).toMatchObject([{ version: 1 }]);
+  await clock.runUntil(performanceData.takeOver());
+  expect(performanceData.models()).toMatchObject([{ version: 1 }]);
 });

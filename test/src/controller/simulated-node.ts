@@ -37,7 +37,7 @@ export class SimulatedNode {
     cluster.onArrival = (message, delivery) => this.take(message, delivery);
   }
 
-  /** Its machine is started anew. */
+  /** Its machine is started again. */
   reset(): void {
     this.instances = [];
   }

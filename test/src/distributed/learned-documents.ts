@@ -1,5 +1,5 @@
-import { TrainingSet } from '@gpuwhisk/gpu/predict/training-set';
-import { learnedDocument, learnedId } from '@gpuwhisk/controller/gpu/learning/learned-document';
+import { TrainingSet } from '@gpuwhisk/gpu/predict/samples';
+import { encodeDocument, documentId } from '@gpuwhisk/controller/gpu/learning/performance-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 
 const kind = { gpuType: 'a100-40', mode: 'mps' } as const;
@@ -14,7 +14,7 @@ export async function putSamples(couchdbUrl: string): Promise<void> {
     set.add({ one: { features, share: at / 40 }, others: [], slowdown: 40 / at });
   }
   const text = JSON.stringify({ ...kind, state: set.state() });
-  const document = learnedDocument({ kind: 'samples', name }, { ...kind, text }, Date.now());
+  const document = encodeDocument({ kind: 'samples', name }, { ...kind, text }, Date.now());
   const answer = await fetch(`${couchdbUrl}/whisk_local_gpu`, {
     ...{ method: 'POST', headers },
     body: JSON.stringify(document),
@@ -24,7 +24,7 @@ export async function putSamples(couchdbUrl: string): Promise<void> {
 
 /** The predictor that was learned from them; undefined: none yet. */
 export async function learnedModel(couchdbUrl: string): Promise<unknown> {
-  const id = encodeURIComponent(learnedId({ kind: 'model', name }));
+  const id = encodeURIComponent(documentId({ kind: 'model', name }));
   const answer = await fetch(`${couchdbUrl}/whisk_local_gpu/${id}`);
   const body: unknown = await answer.json();
   return answer.ok ? body : undefined;

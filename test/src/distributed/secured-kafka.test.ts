@@ -67,10 +67,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
     ];
     const sasl = { mechanism: 'plain', username: 'whisk', password: 'secret' };
 
-    test(
-      'carries activations of who trusts its certificate and knows the password',
-      async () => {
-        const platform = await startPlatform({ flags: flagsWith({ tls: { ca: cert }, sasl }) });
+    test.each(['platformatic', 'kafkajs'])(
+      'carries activations of who trusts its certificate and knows the password, by %s',
+      async (client) => {
+        const platform = await startPlatform({ flags: flagsWith({ client, tls: { ca: cert }, sasl }) });
         try {
           await platform.api.putAction('hello', 'function main({ n }) { return { n: n + 1 }; }');
           expect((await platform.api.invokeForResult('hello', { n: 1 })).body).toEqual({ n: 2 });
@@ -81,13 +81,13 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
       startMs,
     );
 
-    test(
-      'is not there for others, whose start says so',
-      async () => {
+    test.each(['platformatic', 'kafkajs'])(
+      'is not there for others, whose start says so, by %s',
+      async (client) => {
         const starts = await Promise.all([
-          startAndFail({ flags: flagsWith({ tls: { ca: cert }, sasl: { ...sasl, password: 'guessed' } }) }),
-          startAndFail({ flags: flagsWith({ tls: {}, sasl }) }),
-          startAndFail({ flags: flagsWith({ tls: { ca: join(folder, 'none.pem') }, sasl }) }),
+          startAndFail({ flags: flagsWith({ client, tls: { ca: cert }, sasl: { ...sasl, password: 'guessed' } }) }),
+          startAndFail({ flags: flagsWith({ client, tls: {}, sasl }) }),
+          startAndFail({ flags: flagsWith({ client, tls: { ca: join(folder, 'none.pem') }, sasl }) }),
         ]);
         const [unknown, untrusted, unreadable] = starts.map(({ stderr }) => stderr.trim());
         expect(unknown).toMatch(/^Kafka .*[Aa]uthentication/);

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { missing } from '../distributed/running-cluster.js';
 import { ApiClient, logTexts } from '../support/api-client.js';
 import { until } from '../support/running-platform.js';
@@ -78,7 +78,7 @@ async function reachNone(api: ApiClient, backend: string): Promise<void> {
 async function crash({ inspect }: ComposeCluster, service: string, whileDown: () => Promise<void>): Promise<void> {
   const before = await inspect(service);
   process.kill(before.pid, 'SIGKILL');
-  // What it is being sent as it ends is lost: nobody may repeat a POST.
+  // A request sent as it ends is lost: no proxy may repeat a POST.
   await until(`${service} has ended`, () => !existsSync(`/proc/${before.pid}`));
   await whileDown();
   const isBack = async (): Promise<boolean> => (await inspect(service)).starts > before.starts;

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { loadConfig } from '@gpuwhisk/common/config';
-import { readImageCatalog } from '@gpuwhisk/invoker/containers/docker/image-catalog';
+import { readImageCatalog } from '@gpuwhisk/invoker/containers/docker/images';
 
 const fileOf = (name: string): string => fileURLToPath(new URL(`../../../docker/${name}`, import.meta.url));
 

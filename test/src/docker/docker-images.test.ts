@@ -150,7 +150,7 @@ const char *gpuwhisk_main(const char *json) {
         await init(second, 'python');
         await init(native, 'native');
         await call(second, { name: 'a' });
-        // Each is seen by the other, as a process of somebody else's.
+        // Each is seen by the other, as a process of another user.
         const refused = 'PermissionError';
         expect((await call(first, { pid: second.pid ?? 0 })).result).toEqual({
           seen: true,

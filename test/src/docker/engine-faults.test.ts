@@ -7,9 +7,8 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import { createDockerFactory } from '@gpuwhisk/invoker/containers/docker/docker-factory';
-import type { DockerContainerFactory } from '@gpuwhisk/invoker/containers/docker/docker-factory';
-import type { DockerFactoryOptions } from '@gpuwhisk/invoker/containers/docker/factory-options';
-import { openRuntimeSocket } from '@gpuwhisk/invoker/containers/docker/runtime-socket';
+import type { DockerContainerFactory, DockerFactoryOptions } from '@gpuwhisk/invoker/containers/docker/docker-factory';
+import { openRuntimeSocket } from '@gpuwhisk/invoker/containers/docker/docker-streams';
 import { until } from '../support/running-platform.js';
 import { startScriptedEngine } from './scripted-engine.js';
 import type { ScriptedEngine } from './scripted-engine.js';
@@ -209,6 +208,22 @@ describe('the Docker factory', () => {
     await early;
     expect(factory.health).toBe('healthy');
     await container.destroy();
+  });
+
+  test('reports at once an answer that breaks off, and finds the engine unhealthy', async () => {
+    const engine = await openEngine();
+    const factory = await openFactory(engine);
+    engine.on(/^POST \/containers\/create$/, (_, response) => {
+      response.writeHead(201, { 'content-length': 1000 });
+      response.write('{"Id":');
+      setTimeout(() => response.destroy(), 20);
+      return undefined;
+    });
+    const askedMs = performance.now();
+    await expect(factory.create(spec)).rejects.toThrow('cannot be reached');
+    // The time limit of the call is 10 s.
+    expect(performance.now() - askedMs).toBeLessThan(9000);
+    expect(factory.health).toBe('unhealthy');
   });
 
   test('keeps a container that the engine refused to pause', async () => {

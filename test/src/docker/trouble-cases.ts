@@ -7,7 +7,7 @@ import { openDockerFactory } from './docker-harness.js';
 import type { DockerHarness } from './docker-harness.js';
 import type { DockerEngine } from './docker-engine.js';
 
-/** A registry that nobody serves: it refuses at once. */
+/** A registry without a server: it refuses at once. */
 const noRegistry = '127.0.0.1:9';
 
 /** What goes wrong with engines and images. */
@@ -37,7 +37,7 @@ export function troubleCases(engine: () => DockerEngine): void {
       ['gpuwhisk/test-mute:1', /it ended at once with status 0|closed its socket/, provisioning, false],
       [
         `${noRegistry}/none:1`,
-        /cannot be had: .*refused/,
+        /cannot be fetched: .*refused/,
         `Failed to pull container image '${noRegistry}/none:1'.`,
         true,
       ],

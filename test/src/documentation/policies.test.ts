@@ -45,7 +45,7 @@ test('the example of a new policy compiles and decides', async () => {
       join(copy, 'gpu/src/example.ts'),
       `import { seededRandom } from '@gpuwhisk/common/system/random';
        import { makePolicy } from './policies/make-policy.js';
-       import { dividedSms, gpuOf, taskOf } from './policies/testing.js';
+       import { dividedSms, gpuOf, taskOf } from './testing/fixtures.js';
        const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
        const waiting = [taskOf('small', { memoryMiB: 500 }), taskOf('large', { memoryMiB: 9000 })];
        const view = { at: 0, gpus: [gpuOf('g0')], waiting };

@@ -19,7 +19,7 @@ export interface BadCase {
   name: string;
   upload: () => Upload;
   limits?: NonNullable<ActionOptions['limits']>;
-  /** What of its record's response; by default that of an error of whoever wrote it. */
+  /** What of its record's response; by default that of an error of its developer. */
   status?: 'success' | 'application error' | 'action developer error';
   /** In its result or its logs. */
   says: RegExp;

@@ -8,7 +8,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { hasPythonPairs } from '@gpuwhisk/invoker/runtimes/python-runtime';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { annotation } from '../support/api-client.js';
 import type { ApiActivation } from '../support/api-client.js';
 import { intruder } from './intruder-functions.js';

@@ -1,4 +1,4 @@
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { compileJar } from '../native/compile-jar.js';
 
 /** Functions that answer with `{pid}`, the id of their own process. */

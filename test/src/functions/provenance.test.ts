@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { annotation } from '../support/api-client.js';
 import type { ApiActivation } from '../support/api-client.js';
 import { isolationLack } from '../support/machine.js';

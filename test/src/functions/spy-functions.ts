@@ -1,4 +1,4 @@
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { compileJar } from '../native/compile-jar.js';
 
 /** What spies print whenever they run, before the name of the action that their process serves. */

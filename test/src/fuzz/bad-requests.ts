@@ -1,7 +1,7 @@
 // Requests that keep to nothing, made of the API's own table of routes.
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Random } from '@gpuwhisk/common/system/random';
-import type { Route } from '@gpuwhisk/controller/api/route';
+import type { Route } from '@gpuwhisk/controller/http/route';
 import { badZip } from './archives.js';
 import { badText, badValue, chance, pick, spoiled, spoiledText } from './bad-values.js';
 

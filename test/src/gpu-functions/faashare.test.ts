@@ -1,9 +1,9 @@
 // Functions with several SLOs at once on two simulated GPUs, under policy faashare: records, queue, admission, limits,
 // and what is known after a restart.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Decision, GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { LearnedFunction } from '@gpuwhisk/controller/gpu/learning/learned-view';
+import type { FunctionPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { runWsk } from '../cli/wsk-process.js';
@@ -48,7 +48,7 @@ if (!isHere) console.info('No stand-in for a GPU is built here: policy faashare 
       // Measured is what ran in a process that was there.
       const measured = async (): Promise<boolean> => {
         for (const name of names) await api.invokeForResult(name, { deviceMs: 10 });
-        const { body } = await api.request<LearnedFunction[]>('GET', '../gpu/functions');
+        const { body } = await api.request<FunctionPerformance[]>('GET', '../gpu/functions');
         return body.length === 3 && body.every(({ batches }) => batches[0]?.soloMs !== undefined);
       };
       await until('all are measured', measured, 60_000);
@@ -81,7 +81,7 @@ if (!isHere) console.info('No stand-in for a GPU is built here: policy faashare 
       platform = await startPlatform({ flags: [...flags, ...limits], dataDir });
       const [id = ''] = ids;
       const path = `../gpu/decisions?activation=${id}`;
-      const { body } = await platform.api.request<Decision[]>('GET', path);
+      const { body } = await platform.api.request<DecisionRecord[]>('GET', path);
       expect(body.map(({ policy }) => policy)).toContain('faashare');
       expect(await wsk('explain', id)).toContain('faashare: placed');
       expect(await wsk('functions')).toContain('/guest/strict');

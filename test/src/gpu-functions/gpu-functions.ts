@@ -82,7 +82,7 @@ const char *gpuwhisk_main(const char *json) {
 `;
 
 /**
- * Allocates 64 MiB anew, tells in `dirty` how many bytes of that are not zero, writes over all of it, and never frees it.
+ * Allocates 64 MiB, tells in `dirty` how many bytes of that are not zero, writes over all of it, and never frees it.
  */
 export const secretKeeper = `
 #include <cuda.h>
@@ -217,7 +217,7 @@ export function fail(platform: RunningPlatform, device: number, ...how: string[]
   control(platform, 'fault', String(device), ...how);
 }
 
-/** Cuts a device of a platform's stand-in; nobody may use it. Returns the uuid of the MIG instance of that profile's number. */
+/** Cuts a device of a platform's stand-in; no process may use it. Returns the uuid of the MIG instance of that profile's number. */
 export function cut(platform: RunningPlatform, device: number, profile: number): string {
   return control(platform, 'cut', String(device), String(profile)).trim();
 }

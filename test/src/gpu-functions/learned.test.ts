@@ -1,6 +1,6 @@
 // What the platform learns of functions on a simulated GPU, over a restart.
 import { afterAll, expect, test } from '@jest/globals';
-import type { LearnedFunction } from '@gpuwhisk/controller/gpu/learning/learned-view';
+import type { FunctionPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { runWsk } from '../cli/wsk-process.js';
@@ -32,7 +32,7 @@ async function decided({ api }: RunningPlatform): Promise<string[]> {
 }
 
 async function slowdowns({ api }: RunningPlatform): Promise<unknown[]> {
-  const { body } = await api.request<LearnedFunction[]>('GET', '../gpu/functions');
+  const { body } = await api.request<FunctionPerformance[]>('GET', '../gpu/functions');
   return body
     .toSorted((one, other) => one.function.localeCompare(other.function))
     .map(({ batches }) => batches[0]?.slowdown);
@@ -75,7 +75,7 @@ onGpus(
     expect(await learned(platform)).toEqual({ functions: 2, quotas: 1, models: 0 });
     expect(await decided(platform)).toEqual(decisions);
     expect(await slowdowns(platform)).toEqual(compared);
-    expect(platform.output()).not.toContain('learned anew');
+    expect(platform.output()).not.toContain('will be measured again');
   },
   caseMs,
 );

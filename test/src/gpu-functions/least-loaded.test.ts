@@ -1,6 +1,6 @@
 // Policy least-loaded on two simulated GPUs: where functions go, in which order they wait, and how many a namespace keeps.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Decision, GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { annotation } from '../support/api-client.js';
@@ -45,7 +45,7 @@ if (!hasStandIn())
       expect(records.map(({ response }) => response.success)).toEqual([true, true, true, true]);
       expect(new Set(records.slice(0, 2).map((record) => gpuOf(record).device)).size).toBe(2);
       expect(records.map((record) => gpuOf(record).share)).toEqual([0.5, 0.5, 0.5, 0.5]);
-      const { body } = await api.request<Decision[]>('GET', `../gpu/decisions?activation=${held[0] ?? ''}`);
+      const { body } = await api.request<DecisionRecord[]>('GET', `../gpu/decisions?activation=${held[0] ?? ''}`);
       expect(new Set(body.map(({ policy }) => policy))).toEqual(new Set(['least-loaded']));
     },
     caseMs,

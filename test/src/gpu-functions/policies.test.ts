@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
-import type { Decision } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { policies } from '@gpuwhisk/gpu/policies/registry';
 import { readPass } from '@gpuwhisk/gpu/policies/saved-pass';
@@ -45,7 +45,7 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: policies a
         const ids = await Promise.all(submitted.map((name) => api.submit(name, { ms: 100 })));
         const records = await Promise.all(ids.map((id) => api.record(id)));
         expect(records.map(({ response }) => response.result)).toEqual(submitted.map(() => ({ ms: 100 })));
-        const { body } = await api.request<Decision[]>('GET', `../gpu/decisions?activation=${ids[0] ?? ''}`);
+        const { body } = await api.request<DecisionRecord[]>('GET', `../gpu/decisions?activation=${ids[0] ?? ''}`);
         expect(new Set(body.map((one) => one.policy))).toEqual(new Set([policy]));
         const operator = new ApiClient(platform.url, platform.operatorAuth);
         const saved = await operator.request<JsonObject>('GET', '../gpu/view');

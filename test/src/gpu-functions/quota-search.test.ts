@@ -1,7 +1,7 @@
 // Searches for shares on an idle simulated GPU: a pair that ran together gets better ones, over a crash and work in between.
 import { afterAll, expect, test } from '@jest/globals';
 import type { GpuRecord } from '@gpuwhisk/common/gpu';
-import type { LearnedQuota } from '@gpuwhisk/controller/gpu/learning/learned-view';
+import type { SetPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { annotation } from '../support/api-client.js';
@@ -32,8 +32,8 @@ afterAll(async () => {
   removeDataDir(platform.dataDir);
 }, caseMs);
 
-async function pair({ api }: RunningPlatform): Promise<LearnedQuota | undefined> {
-  const { body } = await api.request<LearnedQuota[]>('GET', '../gpu/quotas');
+async function pair({ api }: RunningPlatform): Promise<SetPerformance | undefined> {
+  const { body } = await api.request<SetPerformance[]>('GET', '../gpu/quotas');
   return body.find(({ jobs }) => new Set(jobs.map(({ function: name }) => name)).size === 2);
 }
 
@@ -41,9 +41,9 @@ async function pair({ api }: RunningPlatform): Promise<LearnedQuota | undefined>
 async function untilPair(
   of: RunningPlatform,
   what: string,
-  holds: (row: LearnedQuota | undefined) => boolean,
+  holds: (row: SetPerformance | undefined) => boolean,
 ): Promise<void> {
-  let row: LearnedQuota | undefined;
+  let row: SetPerformance | undefined;
   try {
     await until(what, async () => holds((row = await pair(of))), 120_000);
   } catch (error) {

@@ -1,4 +1,4 @@
-// A device that somebody cuts by MIG while the platform runs.
+// A device that another program cuts by MIG while the platform runs.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from '@jest/globals';
-import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
+import { runProgram } from '@gpuwhisk/invoker/host/programs';
 import { standIn } from './stand-in.js';
 
 const onThisMachine = existsSync(standIn.daemon) ? describe : describe.skip;

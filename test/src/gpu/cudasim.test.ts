@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { until } from '@gpuwhisk/common/system/until';
-import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
+import { until } from '@gpuwhisk/common/testing/until';
+import { runProgram } from '@gpuwhisk/invoker/host/programs';
 import { controlStandIn, startDriverClient, startMps } from './driver-client.js';
 import type { DriverClient, MpsDaemon } from './driver-client.js';
 import { standIn, startStandIn } from './stand-in.js';

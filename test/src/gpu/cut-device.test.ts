@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Device } from '@gpuwhisk/common/gpu';
-import { cutDevice } from '@gpuwhisk/invoker/gpu-agent/cut-device';
+import { cutDevice } from '@gpuwhisk/invoker/gpu-agent/geometry';
 import { shareOf } from '../contract/share-enforcer.js';
 import { startCudaClient } from './cuda-client.js';
 import { describeOnStandIn, startMpsHome } from './mps-home.js';

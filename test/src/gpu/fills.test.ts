@@ -1,12 +1,12 @@
 // The fill of functions as a controller learns it from a node's driver and enforcer.
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { Sightings } from '@gpuwhisk/controller/gpu/learning/sightings';
+import { ActivityProfiler } from '@gpuwhisk/controller/gpu/learning/activity-profiler';
 import type { Device, NodeStatus, Resident, ShareClass } from '@gpuwhisk/common/gpu';
 import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
-import { fillingShare } from '@gpuwhisk/gpu/share/filling';
-import { workloadOf } from '@gpuwhisk/gpu/view/feature-record';
-import { deviceStatuses } from '@gpuwhisk/invoker/gpu-agent/device-statuses';
+import { fillingShare } from '@gpuwhisk/gpu/share/share';
+import { workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import { deviceStatuses } from '@gpuwhisk/invoker/gpu-agent/sampler';
 import type { GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { createSimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
 import { createTokensEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens-enforcer';
@@ -21,10 +21,10 @@ const version = '0.0.1';
 const action = '/guest/tenth';
 
 let profiles: FunctionProfiles;
-let sightings: Sightings;
+let activity: ActivityProfiler;
 beforeEach(() => {
   profiles = new FunctionProfiles();
-  sightings = new Sightings(profiles);
+  activity = new ActivityProfiler(profiles);
   profiles.of({ function: action, version, batch: 1, arrivedAt: 1 });
 });
 
@@ -46,7 +46,7 @@ async function look(
     ...{ activations: [], ...more },
   };
   const node = { invoker: 'invoker0', version: 1, at, devices: [device], status, residents: [resident] };
-  sightings.look(node);
+  activity.observe(node);
   return node;
 }
 

@@ -1,7 +1,7 @@
 // Processes that use several devices together, under MPS; and what a platform that was killed leaves of it.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { Device } from '@gpuwhisk/common/gpu';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import type { ClientSettings, ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { shareOf } from '../contract/share-enforcer.js';
 import { startCudaClient } from './cuda-client.js';

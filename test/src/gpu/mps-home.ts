@@ -9,7 +9,7 @@ import { loadNvml } from '@gpuwhisk/invoker/gpu-agent/drivers/nvml';
 import { createMpsEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
 import type { MpsEnforcerOptions } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
-import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
+import { runProgram } from '@gpuwhisk/invoker/host/programs';
 import { standIn, startStandIn } from './stand-in.js';
 import type { StandIn } from './stand-in.js';
 

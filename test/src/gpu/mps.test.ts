@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Device, ShareClass } from '@gpuwhisk/common/gpu';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import { shareOf } from '../contract/share-enforcer.js';
 import { startCudaClient } from './cuda-client.js';
 import type { CudaClient } from './cuda-client.js';
@@ -187,7 +187,7 @@ describeOnStandIn('MPS', () => {
     const [one, other] = [await start(50), await start(50)];
     await home.machine.fault(0, 'client', 31, one.pid);
     await until(async () => (await other.ask('sync'))[0] === 700);
-    expect(await enforcer.check(device.uuid)).toMatch(/lets nobody in/);
+    expect(await enforcer.check(device.uuid)).toMatch(/accepts no client/);
     await expect(start(50)).rejects.toThrow(/failed cuCtxCreate/);
     await Promise.all([one.end(), other.end()]);
     await until(async () => (await enforcer.check(device.uuid)) === undefined);

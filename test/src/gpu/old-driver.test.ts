@@ -7,7 +7,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { openNvidiaDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/nvidia-driver';
 import { loadNvml } from '@gpuwhisk/invoker/gpu-agent/drivers/nvml';
 import type { Nvml } from '@gpuwhisk/invoker/gpu-agent/drivers/nvml';
-import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
+import { runProgram } from '@gpuwhisk/invoker/host/programs';
 import { describeOnStandIn } from './mps-home.js';
 
 const include = fileURLToPath(new URL('../../../native/cudasim/include', import.meta.url));

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
+import { runProgram } from '@gpuwhisk/invoker/host/programs';
 
 const folder = fileURLToPath(new URL('../../../native/build/cudasim', import.meta.url));
 const readyWithinMs = 20_000;
@@ -23,7 +23,7 @@ export interface StandIn {
   folder: string;
   socket: string;
   pid: number;
-  /** Has a device meet a fault: `kind` and `xid` as native/cudasim/wire.h has them; `pid` 0: whoever runs. */
+  /** Has a device meet a fault: `kind` and `xid` as native/cudasim/wire.h has them; `pid` 0: the running client. */
   fault(device: number, kind: keyof typeof faultKinds, xid?: number, pid?: number): Promise<void>;
   close(): Promise<void>;
 }

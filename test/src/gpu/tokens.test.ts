@@ -6,12 +6,15 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/
 import type { InitRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Share } from '@gpuwhisk/common/gpu';
-import { until } from '@gpuwhisk/common/system/until';
-import { tokenLibraryPath } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-addon';
-import { TokenServer, type TokenClientFigures } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
+import { until } from '@gpuwhisk/common/testing/until';
+import {
+  tokenLibraryPath,
+  TokenServer,
+  type TokenClientFigures,
+} from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
-import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
-import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
+import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
+import { RuntimeProcess } from '../runtimes/runtime-harness.js';
 import { compileJar } from '../native/compile-jar.js';
 import { withCompiler } from '../native/compiler.js';
 import { startDriverClient, type DriverClient } from './driver-client.js';

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
+import { runProgram } from '@gpuwhisk/invoker/host/programs';
 import { controlStandIn } from './driver-client.js';
 import { standIn, startStandIn } from './stand-in.js';
 import type { StandIn } from './stand-in.js';

@@ -1,6 +1,6 @@
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
-import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
+import { readActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { loadConfig } from '@gpuwhisk/common/config';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
@@ -9,16 +9,15 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { createMetrics } from '@gpuwhisk/common/metrics';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { ActivationRun } from '@gpuwhisk/invoker/activation/activation-run';
 import type { InvokerContext } from '@gpuwhisk/invoker/activation/invoker-context';
-import type { RunnableAction } from '@gpuwhisk/invoker/activation/runnable-action';
+import type { RunnableAction } from '@gpuwhisk/invoker/activation/action-loader';
 import type { InitRequest, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
-import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-container';
-import type { PoolJob } from '@gpuwhisk/invoker/pool/action-queue';
+import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-factory';
 import { ContainerPool } from '@gpuwhisk/invoker/pool/container-pool';
 import { storeLike } from '../simulation/delegates.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -114,7 +113,7 @@ export class ActivationHarness {
   submit(changes: Partial<ActivationMessage> = {}, of: RunnableAction = action): Promise<void> {
     const sent: ActivationMessage = { ...message, transid: ['tid', this.clock.now()], ...changes };
     return new Promise((stored, reject) => {
-      const retry = (job: PoolJob): void => this.pool.submit(job);
+      const retry = (run: ActivationRun): void => this.pool.submit(run);
       const giveBack = (reason: string): void => reject(new Error(reason));
       this.pool.submit(new ActivationRun(this.context, sent, of, { stored, retry, giveBack }));
     });

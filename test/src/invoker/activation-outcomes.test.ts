@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { UserLimits } from '@gpuwhisk/common/entities/identity';
-import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-container';
+import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-factory';
 import { ActivationHarness, annotation, success, message } from './activation-harness.js';
 
 let harness: ActivationHarness;

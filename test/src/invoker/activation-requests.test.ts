@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { RunnableAction } from '@gpuwhisk/invoker/activation/runnable-action';
+import type { RunnableAction } from '@gpuwhisk/invoker/activation/action-loader';
 import { ActivationHarness, action, key128, message } from './activation-harness.js';
 
 let harness: ActivationHarness;

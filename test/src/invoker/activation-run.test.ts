@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
+import { readActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';
-import type { RunnableAction } from '@gpuwhisk/invoker/activation/runnable-action';
+import type { RunnableAction } from '@gpuwhisk/invoker/activation/action-loader';
 import { ActivationHarness, action, annotation } from './activation-harness.js';
 
 let harness: ActivationHarness;

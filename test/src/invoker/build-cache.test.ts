@@ -4,15 +4,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import type { Call, CallLimits, Container, InitRequest, Outcome } from '@gpuwhisk/invoker/containers/container-factory';
-import { BuildCache } from '@gpuwhisk/invoker/containers/process/build-cache';
-import type { Build } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type {
+  Call,
+  CallLimits,
+  Container,
+  InitRequest,
+  CallOutcome,
+} from '@gpuwhisk/invoker/containers/container-factory';
+import { BuildCache } from '@gpuwhisk/invoker/containers/build-cache';
+import type { Build } from '@gpuwhisk/invoker/containers/runtime-launch';
 
 const limits: CallLimits = { timeoutMs: 1000, maxResultBytes: 1 << 20, logLimitBytes: 0, truncationBytes: 1024 };
 const program = Buffer.from('\x7fELF, or so');
 const source: InitRequest = { name: 'a', main: 'main', code: 'int main;', binary: false, env: {}, digest: 'of source' };
 
-const ended = (outcome: Outcome): Call => ({ outcome: Promise.resolve(outcome), logs: Promise.resolve([]) });
+const ended = (outcome: CallOutcome): Call => ({ outcome: Promise.resolve(outcome), logs: Promise.resolve([]) });
 
 describe('programs that are built from code', () => {
   let folder: string;

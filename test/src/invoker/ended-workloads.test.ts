@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { workloadTable } from '@gpuwhisk/common/gpu-workload';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import { workloadTable } from '@gpuwhisk/common/gpu';
+import type { Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { GpuHarness } from './gpu-harness.js';
 

@@ -4,9 +4,9 @@ import { expect, test } from '@jest/globals';
 import { Duplex, PassThrough } from 'node:stream';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { encodeFrame } from '@gpuwhisk/invoker/containers/process/frame-reader';
-import { FramedConnection } from '@gpuwhisk/invoker/containers/process/framed-connection';
-import { LogCollector, truncationNotice } from '@gpuwhisk/invoker/containers/process/log-collector';
+import { encodeFrame } from '@gpuwhisk/invoker/containers/protocol/frames';
+import { FramedConnection } from '@gpuwhisk/invoker/containers/protocol/framed-connection';
+import { LogCollector, truncationNotice } from '@gpuwhisk/invoker/containers/protocol/log-collector';
 
 const types = { hello: 1, result: 4, error: 5, log: 6, bye: 8, launcher: 240 };
 const limits = { timeoutMs: 20, logLimitBytes: 0, maxResultBytes: 1000, truncationBytes: 10 };

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
+import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { GpuHarness, device, deviceMiB, placementOf, userOf } from './gpu-harness.js';
 
 test('the row shows the devices, shared by MPS, and is gone when the agent closes', async () => {
@@ -79,7 +79,7 @@ test('no placement is taken once the state of the cluster was out of reach for a
   await clock.runFor(3000);
   expect(agent.admit(placementOf(1000), userOf('a'))).toBeUndefined();
   await clock.runFor(3000);
-  expect(agent.admit(placementOf(1000), userOf('b'))).toContain('may not know who decides');
+  expect(agent.admit(placementOf(1000), userOf('b'))).toContain('may not know the deciding controller');
   state.setRow = setRow;
   await clock.runFor(1100);
   expect(agent.admit(placementOf(1000), userOf('b'))).toBeUndefined();
@@ -140,7 +140,7 @@ test('what was to make room and runs something again is not ended', async () => 
   const container = await harness.container(placementOf(1000), 7);
   harness.agent.began(userOf('a'), container.id);
   const placement = placementOf(1000, { reclaim: [container.id] });
-  expect(harness.agent.admit(placement, userOf('b'))).toContain('runs something again');
+  expect(harness.agent.admit(placement, userOf('b'))).toContain('is busy again');
   expect(harness.ended).toEqual([]);
 });
 

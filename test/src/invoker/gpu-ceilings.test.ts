@@ -1,9 +1,9 @@
 // The server that clients connect to holds them to the largest share that one of them was granted.
 import { expect, test } from '@jest/globals';
 import type { Placement, ShareClass } from '@gpuwhisk/common/gpu';
-import { workloadTable } from '@gpuwhisk/common/gpu-workload';
+import { workloadTable } from '@gpuwhisk/common/gpu';
 import type { Container, GpuGrant } from '@gpuwhisk/invoker/containers/container-factory';
-import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
+import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { GpuHarness, placementOf, userOf } from './gpu-harness.js';
 
 const placed = (shareClass: ShareClass, memoryMiB: number): Placement =>

@@ -1,4 +1,4 @@
-// Placements on several devices, and who may be beside whom.
+// Placements on several devices, and which functions may share a device.
 import { expect, test } from '@jest/globals';
 import type { Placement } from '@gpuwhisk/common/gpu';
 import { GpuHarness, device, placementOf, userOf } from './gpu-harness.js';

@@ -1,5 +1,5 @@
-import type { Device, GpuWish, LaunchFigures, NodeStatus, Placement, Share } from '@gpuwhisk/common/gpu';
-import { gpuTable, gpuWishTable } from '@gpuwhisk/common/gpu';
+import type { Device, CordonRequest, LaunchFigures, NodeStatus, Placement, Share } from '@gpuwhisk/common/gpu';
+import { gpuTable, cordonTable } from '@gpuwhisk/common/gpu';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { seededRandom } from '@gpuwhisk/common/system/random';
@@ -11,9 +11,8 @@ import { GpuDriverError } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { ShareError } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
-import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
-import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
-import type { GpuUser } from '@gpuwhisk/invoker/gpu-agent/gpu-desk';
+import { reportingFactory, grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
+import type { GpuUser } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 
 export const kind = 'nodejs:20';
@@ -50,7 +49,7 @@ export class GpuHarness {
   readonly owners = new Map<number, string>();
   /** What the enforcer finds wrong with each place. */
   readonly enforcerProblems = new Map<string, string>();
-  /** Places whose enforcer answers nobody. */
+  /** Places whose enforcer answers no call. */
   readonly enforcerDead = new Set<string>();
   /** Places that the enforcer was asked about. */
   readonly checked: string[] = [];
@@ -114,8 +113,8 @@ export class GpuHarness {
   }
 
   /** Says what an operator wants of a device, as the controller does. */
-  async wish(device: string, wish: GpuWish['wish']): Promise<void> {
-    await this.state.setRow(gpuWishTable, device, { wish, at: this.clock.now() });
+  async wish(device: string, wish: CordonRequest['wish']): Promise<void> {
+    await this.state.setRow(cordonTable, device, { wish, at: this.clock.now() });
     await this.clock.runFor(100);
   }
 
@@ -143,7 +142,7 @@ export class GpuHarness {
 
   /** A container as a pool has it made, which tells the agent itself. */
   create(gpu: GpuGrant): Promise<Container> {
-    return toldToAgent(this.factory, this.agent, this.clock).create({ ...bareSpec(kind, 256), gpu });
+    return reportingFactory(this.factory, this.agent, this.clock).create({ ...bareSpec(kind, 256), gpu });
   }
 
   private driver(): GpuDriver {

@@ -1,6 +1,6 @@
 // What the device memory of containers is taken for: contexts, and what is gone when one makes room.
 import { expect, test } from '@jest/globals';
-import { ContextSizes } from '@gpuwhisk/invoker/gpu-agent/context-sizes';
+import { ContextSizes } from '@gpuwhisk/invoker/gpu-agent/sampler';
 import { GpuHarness, device, placementOf, userOf } from './gpu-harness.js';
 
 test('a context is measured on a process that idles before its first function, and shown', async () => {

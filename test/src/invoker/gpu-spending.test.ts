@@ -1,6 +1,6 @@
 // What namespaces have had of a node's GPUs: share times time, as the cluster is told.
 import { expect, test } from '@jest/globals';
-import { gpuSpendingCounters } from '@gpuwhisk/common/gpu-spending';
+import { gpuSpendingCounters } from '@gpuwhisk/common/gpu';
 import { GpuHarness, placementOf, userOf } from './gpu-harness.js';
 
 const spentMs = ({ state }: GpuHarness): unknown => gpuSpendingCounters(state).add('guest', 0);

@@ -8,12 +8,12 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
-import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import { HealthPings } from '@gpuwhisk/invoker/health-pings';
 import { ActivationHarness, success } from './activation-harness.js';
 

@@ -5,8 +5,8 @@ import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryp
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createMetrics } from '@gpuwhisk/common/metrics';
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
-import type { SimulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
+import type { SimulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import { Invoker } from '@gpuwhisk/invoker/invoker';

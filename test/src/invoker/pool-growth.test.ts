@@ -51,7 +51,7 @@ describe('how many containers', () => {
     const failed = ended.filter(({ failure }) => failure !== undefined);
     expect(failed.length).toBeGreaterThan(0);
     expect(failed.length).toBeLessThan(20);
-    for (const { failure } of failed) expect(failure).toBe('It did not start.');
+    for (const { failure } of failed) expect(failure).toBe('The container did not start.');
   });
 
   test('a kind that nobody can start fails its job', async () => {

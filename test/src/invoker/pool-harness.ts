@@ -4,8 +4,11 @@ import { bareSpec, problemOf } from '@gpuwhisk/invoker/containers/container-fact
 import type { ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { Disposition, LoadingStart } from '@gpuwhisk/invoker/pool/pool-member';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
-import type { SimulatedGuest } from '@gpuwhisk/invoker/containers/simulated-container';
-import type { SimulatedFactory, SimulatedFactoryOptions } from '@gpuwhisk/invoker/containers/simulated-factory';
+import type {
+  SimulatedGuest,
+  SimulatedFactory,
+  SimulatedFactoryOptions,
+} from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { PoolJob } from '@gpuwhisk/invoker/pool/action-queue';
 import { ContainerPool } from '@gpuwhisk/invoker/pool/container-pool';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
@@ -47,11 +50,16 @@ export interface JobOptions extends Partial<ContainerSpec> {
   batch?: number;
 }
 
+/** A job of the tests, which is told how it ended. */
+interface TestJob extends PoolJob<TestJob> {
+  settle(ended: Ended): void;
+}
+
 /** A pool over simulated containers, and jobs that run on them. */
 export class PoolHarness {
   readonly clock = new SimulatedClock();
   readonly factory: SimulatedFactory;
-  readonly pool: ContainerPool;
+  readonly pool: ContainerPool<TestJob>;
   /** Largest sum of memory of all containers seen when a job began, MiB. */
   mostMiB = 0;
   /** Which namespaces containers ran code for, and whose code. */
@@ -120,7 +128,7 @@ export class PoolHarness {
     const gpu = options.gpu && { gpu: options.gpu };
     const spec = { ...bareSpec(options.kind ?? kind, memoryMiB), concurrency, imports: options.imports ?? [], ...gpu };
     return new Promise((resolve, reject) => {
-      const job: PoolJob & { settle(ended: Ended): void } = {
+      const job: TestJob = {
         settle: resolve,
         key,
         namespace,
@@ -154,7 +162,7 @@ export class PoolHarness {
           const ended: Ended = { container: container.id, start, beside, endedMs: this.clock.monotonicMs() };
           const batch = 1 + others.length;
           resolve({ ...ended, batch });
-          for (const other of others) (other as typeof job).settle({ ...ended, batch });
+          for (const other of others) other.settle({ ...ended, batch });
           return disposition;
         },
       };

@@ -1,7 +1,7 @@
 // Containers that wait for an action are looked after.
 import { expect, test } from '@jest/globals';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
-import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-container';
+import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-factory';
 import { kind, PoolHarness, startMs } from './pool-harness.js';
 
 const stemCells = [{ spec: bareSpec(kind, 128), initialCount: 2 }];

@@ -1,8 +1,7 @@
 // Containers that can unload pass from action to action, within their namespace.
 import { describe, expect, test } from '@jest/globals';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
-import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-container';
-import type { SimulatedFactoryOptions } from '@gpuwhisk/invoker/containers/simulated-factory';
+import type { GuestAnswer, SimulatedFactoryOptions } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
 import { initMs, kind, PoolHarness, startMs } from './pool-harness.js';
 import type { JobOptions } from './pool-harness.js';

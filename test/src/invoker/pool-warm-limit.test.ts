@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import type { ShareClass } from '@gpuwhisk/common/gpu';
 import type { GpuGrant } from '@gpuwhisk/invoker/containers/container-factory';
-import { DeviceLedger } from '@gpuwhisk/invoker/gpu-agent/device-ledger';
+import { DeviceLedger } from '@gpuwhisk/invoker/gpu-agent/inventory';
 import { device } from './gpu-harness.js';
 import { PoolHarness } from './pool-harness.js';
 import type { JobOptions } from './pool-harness.js';

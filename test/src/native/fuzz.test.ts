@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from '@jest/globals';
-import { runProgram } from '@gpuwhisk/invoker/runtimes/run-program';
+import { runProgram } from '@gpuwhisk/invoker/host/programs';
 
 const script = fileURLToPath(new URL('../../../native/fuzz/fuzz.mjs', import.meta.url));
 /** Whether clang is here with its run-time libraries, which are a package of their own. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { until } from '@gpuwhisk/common/system/until';
-import { zipOf } from '@gpuwhisk/invoker/runtimes/python-cases';
+import { until } from '@gpuwhisk/common/testing/until';
+import { zipOf } from '../runtimes/python-cases.js';
 import { compileObject, injector, TestPrewarmer } from './native-functions.js';
 import { python, PythonPrewarmer } from './python-functions.js';
 

@@ -1,4 +1,4 @@
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { compileJar } from './compile-jar.js';
 
 /** Functions that leave something behind which an unload can end or put back. */

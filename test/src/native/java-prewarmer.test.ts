@@ -3,8 +3,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
-import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
+import { RuntimeProcess } from '../runtimes/runtime-harness.js';
 import { fatal, harmless, makeJar } from './java-functions.js';
 import { envOf, findLanguage, makeScratch, startPrewarmer } from './prewarmer-harness.js';
 

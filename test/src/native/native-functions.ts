@@ -3,14 +3,14 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { nativePrewarmerPath } from '@gpuwhisk/invoker/host/programs';
 import {
   loadInjector,
-  nativePrewarmerPath,
   type CallOptions,
   type InjectOptions,
   type LaunchedPrewarmer,
-  type Outcome,
-} from '@gpuwhisk/invoker/containers/mscontainer/injector';
+  type InjectionOutcome,
+} from './inject-addon.js';
 
 /** The addon; undefined where the machine could not build it. */
 export const injector = loadInjector();
@@ -77,16 +77,16 @@ export class TestPrewarmer {
     argument: unknown = {},
     options: Partial<InjectOptions> = {},
     timeoutMs = 20_000,
-  ): Promise<Outcome> {
+  ): Promise<InjectionOutcome> {
     const first = { argument: JSON.stringify(argument), timeoutMs };
     return injector!.inject(this.launched.target, code, { digest: digestOf(code), first, ...options });
   }
 
-  call(argument: unknown, options: Partial<CallOptions> = {}): Promise<Outcome> {
+  call(argument: unknown, options: Partial<CallOptions> = {}): Promise<InjectionOutcome> {
     return injector!.call(this.launched.target, { argument: JSON.stringify(argument), timeoutMs: 20_000, ...options });
   }
 
-  unload(): Promise<Outcome> {
+  unload(): Promise<InjectionOutcome> {
     return injector!.unload(this.launched.target);
   }
 

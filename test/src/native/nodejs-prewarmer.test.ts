@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
-import type { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
+import type { RuntimeProcess } from '../runtimes/runtime-harness.js';
 import { harmless, lasting, probe } from './nodejs-functions.js';
 import { envOf, findLanguage, makeScratch, startPrewarmer } from './prewarmer-harness.js';
 
@@ -249,7 +249,7 @@ describe('a Node.js pre-warmer', () => {
 });
 
 test('a runtime that is no pre-warmer says that it cannot unload', async () => {
-  const { RuntimeProcess } = await import('@gpuwhisk/invoker/runtimes/runtime-harness');
+  const { RuntimeProcess } = await import('../runtimes/runtime-harness.js');
   const plain = new RuntimeProcess(launch);
   const hello = await plain.frame((frame) => frame.type === 1);
   expect(JSON.parse(hello.text)).not.toHaveProperty('unload');

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
-import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
+import { RuntimeProcess } from '../runtimes/runtime-harness.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/containers/mscontainer/injector';
-import { encodeParts } from '@gpuwhisk/invoker/containers/process/parts';
-import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
+import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/programs';
+import { encodeParts } from '@gpuwhisk/invoker/containers/protocol/frames';
+import { RuntimeProcess } from '../runtimes/runtime-harness.js';
 import { compileObject, digestOf, echoSource, injector } from './native-functions.js';
 
 const onThisMachine = injector ? describe : describe.skip;
@@ -179,7 +179,7 @@ onThisMachine('the proxy as a runtime', () => {
         got({}, 3),
         'The action did not return a dictionary or array.',
         expect.stringContaining('SIGSEGV'),
-        got({ c: 3 }, 1), // Loaded anew.
+        got({ c: 3 }, 1), // Loaded again.
       ]);
       expect((await runtime.run({}, soon())).body).toEqual(got({}, 2));
     });

@@ -3,15 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from '@jest/globals';
-import type { InjectOptions, LaunchedPrewarmer, Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
-import { pythonInjection, pythonPrewarmer } from '@gpuwhisk/invoker/containers/mscontainer/python-prewarmer';
-import { pythonPairLaunch } from '@gpuwhisk/invoker/runtimes/python-runtime';
-import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
-import type { Python } from '@gpuwhisk/invoker/runtimes/find-python';
-import type { RuntimeLaunch } from '@gpuwhisk/invoker/runtimes/runtime-catalog';
+import type { InjectOptions, LaunchedPrewarmer, InjectionOutcome } from './inject-addon.js';
+import { pythonInjection, pythonPrewarmer, pythonPairLaunch } from '@gpuwhisk/invoker/runtimes/python-runtime';
+import { findPython } from '@gpuwhisk/invoker/runtimes/find-toolchains';
+import type { Python } from '@gpuwhisk/invoker/runtimes/find-toolchains';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { systemClock } from '@gpuwhisk/common/system/clock';
-import { hostJobs } from '@gpuwhisk/invoker/runtimes/host-job';
-import { installRequirements } from '@gpuwhisk/invoker/runtimes/install-requirements';
+import { hostJobs } from '@gpuwhisk/invoker/containers/sandbox/sandbox-job';
+import { installRequirements } from '@gpuwhisk/invoker/runtimes/requirements-cache';
 import { digestOf, injector } from './native-functions.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
@@ -83,7 +82,7 @@ export class PythonPrewarmer {
     value?: unknown,
     options: Partial<InjectOptions> = {},
     timeoutMs = 20_000,
-  ): Promise<Outcome> {
+  ): Promise<InjectionOutcome> {
     const bytes = Buffer.from(code);
     const first = value === undefined ? undefined : { argument: JSON.stringify(value), timeoutMs };
     const outcome = await injector!.inject(this.launched.target, bytes, {
@@ -97,11 +96,11 @@ export class PythonPrewarmer {
     return outcome;
   }
 
-  call(value: unknown, environment: string[] = []): Promise<Outcome> {
+  call(value: unknown, environment: string[] = []): Promise<InjectionOutcome> {
     return injector!.call(this.launched.target, { argument: JSON.stringify(value), environment, timeoutMs: 20_000 });
   }
 
-  async unload(): Promise<Outcome> {
+  async unload(): Promise<InjectionOutcome> {
     const outcome = await injector!.unload(this.launched.target);
     emptyFolder(this.folder);
     return outcome;

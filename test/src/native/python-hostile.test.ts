@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
-import type { InjectOptions } from '@gpuwhisk/invoker/containers/mscontainer/injector';
-import { until } from '@gpuwhisk/common/system/until';
+import type { InjectOptions } from './inject-addon.js';
+import { until } from '@gpuwhisk/common/testing/until';
 import { folderWithNumpy, kernelState, python, PythonPrewarmer } from './python-functions.js';
 
 /** What a function does, and what comes of it; afterwards the same interpreter serves the next one. */

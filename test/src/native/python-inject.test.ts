@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Outcome } from '@gpuwhisk/invoker/containers/mscontainer/injector';
-import { pythonArchives, pythonSources, zipOf } from '@gpuwhisk/invoker/runtimes/python-cases';
-import type { RuntimeCase } from '@gpuwhisk/invoker/runtimes/runtime-cases';
+import type { InjectionOutcome } from './inject-addon.js';
+import { pythonArchives, pythonSources, zipOf } from '../runtimes/python-cases.js';
+import type { RuntimeCase } from '../runtimes/runtime-cases.js';
 import { python, PythonPrewarmer } from './python-functions.js';
 
 (python ? describe : describe.skip)('the Python pre-warmer', () => {
@@ -84,7 +84,7 @@ import { python, PythonPrewarmer } from './python-functions.js';
   });
 });
 
-function checkAnswer(given: RuntimeCase, answer: Outcome): void {
+function checkAnswer(given: RuntimeCase, answer: InjectionOutcome): void {
   if (given.exit !== undefined) {
     expect(answer.kind).toBe('exit');
     expect(answer.message).toContain(`exit with status ${given.exit}`);

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { withoutHalfPairs } from '@gpuwhisk/common/json';
-import { pythonArchives, pythonSources, zipOf } from '@gpuwhisk/invoker/runtimes/python-cases';
-import type { RuntimeCase } from '@gpuwhisk/invoker/runtimes/runtime-cases';
-import { RuntimeProcess } from '@gpuwhisk/invoker/runtimes/runtime-harness';
+import { pythonArchives, pythonSources, zipOf } from '../runtimes/python-cases.js';
+import type { RuntimeCase } from '../runtimes/runtime-cases.js';
+import { RuntimeProcess } from '../runtimes/runtime-harness.js';
 import { digestOf } from './native-functions.js';
 import { proxyLaunch, python } from './python-functions.js';
 

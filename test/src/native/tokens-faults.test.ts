@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Share } from '@gpuwhisk/common/gpu';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import { canCompile, withCompiler } from './compiler.js';
 import { devices, fixture, TokenPrograms, type TokenProgram } from './token-programs.js';

@@ -3,7 +3,7 @@ import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Share, TokenTerms } from '@gpuwhisk/common/gpu';
-import { until } from '@gpuwhisk/common/system/until';
+import { until } from '@gpuwhisk/common/testing/until';
 import { TokenServer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens/token-server';
 import { canCompile, withCompiler } from './compiler.js';
 import { devices, TokenPrograms, type TokenProgram, type Way } from './token-programs.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import openwhisk from 'openwhisk';
-import { whiskSystem } from '@gpuwhisk/common/entities/well-known-accounts';
+import { whiskSystem } from '@gpuwhisk/common/entities/identity';
 import { runWsk } from '../cli/wsk-process.js';
 import type { WskResult } from '../cli/wsk-process.js';
 import { networkLack } from '../support/machine.js';

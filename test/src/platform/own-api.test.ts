@@ -4,7 +4,7 @@ import { statSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { findTool } from '@gpuwhisk/invoker/containers/process/run-tool';
+import { findTool } from '@gpuwhisk/invoker/host/programs';
 import { hasPython, networkLack } from '../support/machine.js';
 import { newDataDir, removeDataDir, startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';

@@ -73,6 +73,16 @@ test("the README's lines", async () => {
   );
 });
 
+test("the README's lines that npm start prints", () => {
+  const readme = readFileSync(join(repository, 'README.md'), 'utf8');
+  const [, block = ''] = /and prints\n\n```\n([^]*?)```/.exec(readme) ?? [];
+  const lines = (text: string): string[] => text.replace(/127\.0\.0\.1:\d+/g, 'ADDRESS').split('\n');
+  // What it says about GPUs depends on the machine.
+  const told = lines(block).filter((line) => line !== '' && !line.startsWith('No GPU'));
+  expect(told).toHaveLength(3);
+  expect(lines(platform.output())).toEqual(expect.arrayContaining(told));
+});
+
 test('the lines that the platform prints for its user to type', async () => {
   const typed = platform
     .output()

@@ -22,12 +22,12 @@ export class Callers {
     private readonly hasGpus: boolean,
   ) {}
 
-  /** Reads the actions anew, as a controller that starts does. */
+  /** Reads the actions again, as a controller that starts does. */
   async reread(): Promise<void> {
     this.actions = await readActions(this.store);
   }
 
-  /** One invocation of an action by somebody, in some manner. */
+  /** One invocation of an action by a random caller, in a random manner. */
   call(service: InvokeService): void {
     const { random, ledger, clock } = this;
     const identity = identities[random.uint32() % identities.length];
@@ -61,7 +61,7 @@ export class Callers {
     );
   }
 
-  /** Somebody stores the next version of an action. */
+  /** Stores the next version of an action. */
   update(): void {
     const { ledger, random } = this;
     const at = random.uint32() % this.actions.length;

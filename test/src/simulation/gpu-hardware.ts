@@ -1,6 +1,6 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { gpuWishTable } from '@gpuwhisk/common/gpu';
+import { cordonTable } from '@gpuwhisk/common/gpu';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { createSimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
 import type { SimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
@@ -18,7 +18,7 @@ interface Known {
 
 /** The machine's GPUs, and the right to place functions on them. Both outlive the platform. */
 export class GpuHardware {
-  /** The scheduler's lease; `epoch` undefined: it is somebody else's. */
+  /** The scheduler's lease; `epoch` undefined: another controller has it. */
   readonly lease: { epoch: number | undefined } = { epoch: 1 };
   private greatestEpoch = 1;
   private readonly lost = new Set<number>();
@@ -38,7 +38,7 @@ export class GpuHardware {
     const uuids = (await driver.devices()).map(({ uuid }) => uuid);
     for (const at of this.lost) driver.setLost(uuids[at] ?? '', true);
     this.known = { driver, enforcer, state, uuids };
-    // A scheduler that starts takes the lease anew.
+    // A scheduler that starts takes the lease again.
     this.lease.epoch = ++this.greatestEpoch;
     return { driver, enforcer };
   }
@@ -69,7 +69,7 @@ export class GpuHardware {
     faults[which]?.();
   }
 
-  /** The lease goes on to a new epoch, is somebody else's, or is used by one who has lost it and does not know yet. */
+  /** The lease gets a new epoch, goes to another controller, or is used by one that has lost it and does not know yet. */
   leaseFault(): void {
     const { random, lease, ledger } = this;
     const which = random.uint32() % 3;
@@ -92,7 +92,7 @@ export class GpuHardware {
     for (const device of found) {
       known.driver.setLost(device, false);
       known.driver.emit({ type: 'mig-changed', device });
-      await known.state.setRow(gpuWishTable, device, { wish: 'uncordon', at: clock.now() });
+      await known.state.setRow(cordonTable, device, { wish: 'uncordon', at: clock.now() });
     }
   }
 }

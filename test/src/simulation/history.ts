@@ -1,4 +1,4 @@
-import { simulatedStore } from '@gpuwhisk/common/store/simulated-store';
+import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { SimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';

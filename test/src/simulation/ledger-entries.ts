@@ -3,7 +3,7 @@ import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';
-import type { Outcome } from '@gpuwhisk/invoker/containers/container-factory';
+import type { CallOutcome } from '@gpuwhisk/invoker/containers/container-factory';
 
 /** One request of a caller. Times are monotonic, ms. */
 export interface Call {
@@ -29,7 +29,7 @@ export interface Run {
   life: number;
   startedMs: number;
   limitMs: number;
-  outcome?: Outcome;
+  outcome?: CallOutcome;
   /** The platform ended its container while it ran. */
   cutShort?: boolean;
 }

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import { activationDocument } from '@gpuwhisk/common/entities/activation-codec';
+import { activationDocument } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';
-import type { Outcome, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
+import type { CallOutcome, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { comparable, needsGpu } from './ledger-entries.js';
 import { epochMs } from './simulated-clock.js';
 import type { Call, Life, Run } from './ledger-entries.js';
@@ -78,7 +78,7 @@ export class Ledger {
     this.note(`life ${this.life} starts`);
   }
 
-  /** The process is gone: nobody waits and nothing runs. */
+  /** The process is gone: no caller waits and nothing runs. */
   endLife(how: string): void {
     const life = this.lives[this.life];
     if (life) {
@@ -164,7 +164,7 @@ export class Ledger {
     if (run) run.limitMs = limitMs;
   }
 
-  runEnded(activationId: string, outcome: Outcome, cutShort: boolean): void {
+  runEnded(activationId: string, outcome: CallOutcome, cutShort: boolean): void {
     const run = this.openRun(activationId);
     if (run === undefined) return;
     this.openRuns.delete(run);

@@ -6,8 +6,8 @@ import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction } from '@gpuwhisk/common/system/random';
-import { outcomesOf } from '@gpuwhisk/invoker/containers/batch';
-import type { StartMarks } from '@gpuwhisk/invoker/activation/start-marks';
+import { outcomesOf } from '@gpuwhisk/invoker/containers/protocol/call-outcome';
+import type { StartJournal } from '@gpuwhisk/invoker/activation/invoker-context';
 import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import { busLike, containerLike, storeLike } from './delegates.js';
 import type { Ledger } from './ledger.js';
@@ -28,7 +28,7 @@ export function observedBus(inner: MessageBus, ledger: Ledger, topic: string, ma
 }
 
 /** `inner`, with every mark noted. */
-export function observedMarks(inner: StartMarks, ledger: Ledger): StartMarks {
+export function observedMarks(inner: StartJournal, ledger: Ledger): StartJournal {
   return {
     startedBefore: (activationId) => inner.startedBefore(activationId),
     mark(activationId) {
@@ -130,7 +130,7 @@ function observedContainer(
   const leave = (): void => {
     active--;
   };
-  /** Freezing and thawing take a moment, and what comes of both at once nobody knows. */
+  /** Freezing and thawing take a moment, and the result of both at once is not known. */
   const change = async (inEffect: () => Promise<void>): Promise<void> => {
     changing++;
     ledger.check(changing === 1, `container ${inner.id} is frozen and thawed at once`);

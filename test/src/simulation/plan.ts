@@ -1,5 +1,5 @@
-import type { BusFaults } from '@gpuwhisk/common/bus/simulated-bus';
-import { defaultBusFaults } from '@gpuwhisk/common/bus/simulated-bus';
+import type { BusFaults } from '@gpuwhisk/common/testing/simulated-bus';
+import { defaultBusFaults } from '@gpuwhisk/common/testing/simulated-bus';
 import type { RecordExpiryTimes } from '@gpuwhisk/common/activations/record-expiry';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';

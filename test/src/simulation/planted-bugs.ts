@@ -3,15 +3,15 @@ import type { DeviceStatus } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { StartMarks } from '@gpuwhisk/invoker/activation/start-marks';
-import type { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
+import type { StartJournal } from '@gpuwhisk/invoker/activation/invoker-context';
+import type { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { busLike, storeLike } from './delegates.js';
 import type { SimulatedGpus } from './simulated-gpus.js';
 
 /** A bug, made by wrapping one of the parts that a platform is put together from. */
 export interface PlantedBug {
   bus?: (bus: MessageBus) => MessageBus;
-  marks?: (marks: StartMarks) => StartMarks;
+  marks?: (marks: StartJournal) => StartJournal;
   store?: (store: ArtifactStore) => ArtifactStore;
   /** What the agent of the GPUs is asked and told. */
   desk?: (desk: SimulatedGpus['agent']) => SimulatedGpus['agent'];
@@ -44,7 +44,7 @@ export const plantedBugs: Record<string, PlantedBug> = {
       }),
   },
 
-  /** After a restart nobody knows which activations were started. */
+  /** After a restart no mark tells which activations were started. */
   'run-on-redelivery': {
     marks: (marks) => ({ mark: (id) => marks.mark(id), startedBefore: () => false }),
   },
@@ -135,7 +135,7 @@ export const plantedBugs: Record<string, PlantedBug> = {
     },
   },
 
-  /** An agent takes placements of whoever had the right to decide before. */
+  /** An agent takes placements of the previous decider. */
   'stale-epoch': {
     desk: (desk) => ({ ...desk, admit: (placement, user) => desk.admit({ ...placement, epoch: Infinity }, user) }),
   },

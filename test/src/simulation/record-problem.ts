@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { readActivation } from '@gpuwhisk/common/entities/activation-codec';
+import { readActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';
@@ -10,7 +10,7 @@ export interface Seen {
   call: Call;
   /** Its runs in the life that recorded it. */
   runs: readonly Run[];
-  /** An earlier life put a start mark on it. */
+  /** A start mark was put on it before the last restart. */
   markedEarlier: boolean;
 }
 

@@ -8,11 +8,10 @@ import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { GpuDesired } from '@gpuwhisk/controller/gpu/scheduler/gpu-desired';
-import { GpuWishes } from '@gpuwhisk/controller/gpu/scheduler/gpu-wishes';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
-import { GpuTable } from '@gpuwhisk/controller/gpu/scheduler/gpu-table';
-import { Learned } from '@gpuwhisk/controller/gpu/learning/learned';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
 import type { InvokerGpus } from '@gpuwhisk/invoker/invoker';
@@ -31,7 +30,7 @@ export interface GpuBounds {
   admission: 'best-effort' | 'refuse';
 }
 
-/** What the GPUs of one life are made of. */
+/** Dependencies of the GPUs between two restarts. */
 export interface SimulatedGpuParts {
   hardware: GpuHardware;
   bounds: GpuBounds;
@@ -78,13 +77,21 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
   const config = loadConfig();
   const random = seededRandom(1);
   const metrics = createMetrics();
-  const learned = await Learned.open({ store, clock, random, logger, metrics, instance: 0, options: config.gpu });
+  const performanceData = await PerformanceData.open({
+    store,
+    clock,
+    random,
+    logger,
+    metrics,
+    instance: 0,
+    options: config.gpu,
+  });
   const { lease } = hardware;
-  const desired = new GpuDesired({ state, lease, logger });
-  table.onRow((node) => desired.heard(node));
+  const desired = new DesiredState({ state, lease, logger });
+  table.onRow((node) => desired.observe(node));
   const scheduler = new GpuScheduler({
-    ...{ random, desired, wishes: new GpuWishes(store, state, clock), workloads: { shown: [] } },
-    ...{ bus, clock, store, records, logger, metrics, learned, instance: 0 },
+    ...{ random, desired, cordons: new DeviceCordons(store, state, clock), workloads: { shown: [] } },
+    ...{ bus, clock, store, records, logger, metrics, performanceData, instance: 0 },
     table: bug.table?.(table) ?? table,
     lease,
     recordLevels: config,
@@ -111,10 +118,10 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
   };
 }
 
-/** Nobody waits for longer than this while every GPU is free: a few looks of the scheduler, and the agent's next row, ms. */
+/** No activation waits for longer than this while every GPU is free: a few looks of the scheduler, and the agent's next row, ms. */
 const longestFreeMs = 3000;
 
-/** Tells whether somebody waits though there is nothing to wait for. */
+/** Tells whether an activation waits though there is nothing to wait for. */
 function stuckQueue(
   { hardware, bus, clock, ledger }: SimulatedGpuParts,
   scheduler: GpuScheduler,
@@ -140,8 +147,12 @@ function stuckQueue(
   };
 }
 
-function isFree(scheduler: GpuScheduler, { residents }: GpuAgent): boolean {
-  return scheduler.reserved === 0 && residents.promised === 0 && residents.all().every(({ users }) => users.size === 0);
+function isFree(scheduler: GpuScheduler, { gpuContainers }: GpuAgent): boolean {
+  return (
+    scheduler.reserved === 0 &&
+    gpuContainers.promised === 0 &&
+    gpuContainers.all().every(({ users }) => users.size === 0)
+  );
 }
 
 type Desk = SimulatedGpus['agent'];

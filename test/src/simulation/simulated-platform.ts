@@ -3,8 +3,8 @@ import type { RecordExpiryTimes } from '@gpuwhisk/common/activations/record-expi
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Durable } from '@gpuwhisk/common/bus/durable';
-import type { BusFaults } from '@gpuwhisk/common/bus/simulated-bus';
-import { simulatedBus } from '@gpuwhisk/common/bus/simulated-bus';
+import type { BusFaults } from '@gpuwhisk/common/testing/simulated-bus';
+import { simulatedBus } from '@gpuwhisk/common/testing/simulated-bus';
 import { loadConfig } from '@gpuwhisk/common/config';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { createLogger } from '@gpuwhisk/common/logging';
@@ -15,10 +15,10 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Disk } from '@gpuwhisk/common/system/disk';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
-import { Dispatcher } from '@gpuwhisk/controller/invoke/dispatcher';
+import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
-import { toldToAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-factory';
+import { reportingFactory } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
 import type { Ledger } from './ledger.js';
 import type { ObservedFactory } from './observers.js';
@@ -122,7 +122,7 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
     instance: 0,
     bus,
     store: broken,
-    factory: gpus ? toldToAgent(withAccess(factory, gpus.agent), gpus.agent, clock) : factory,
+    factory: gpus ? reportingFactory(withAccess(factory, gpus.agent), gpus.agent, clock) : factory,
     marks,
     clock,
     logger,

@@ -1,5 +1,5 @@
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
-import { StoreWriteError } from '@gpuwhisk/common/store/store-error';
+import { StoreWriteError } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
@@ -42,7 +42,7 @@ export function troubledStore(
   };
 }
 
-/** A wall clock that somebody sets. */
+/** A wall clock that is set. */
 export interface SteppedClock extends Clock {
   /** Moves the wall clock; timers and monotonic time go on as before. */
   stepWall(byMs: number): void;

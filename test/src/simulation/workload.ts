@@ -1,13 +1,13 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { actionDocument, readAction } from '@gpuwhisk/common/entities/action-codec';
-import { storeCode } from '@gpuwhisk/common/entities/code-attachment';
+import { actionDocument, readAction } from '@gpuwhisk/common/entities/action';
+import { storeCode } from '@gpuwhisk/common/entities/exec-codec';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/version';
+import { bumpPatch, firstVersion } from '@gpuwhisk/common/entities/names';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Random } from '@gpuwhisk/common/system/random';
-import type { GuestAnswer, SimulatedGuest } from '@gpuwhisk/invoker/containers/simulated-container';
+import type { GuestAnswer, SimulatedGuest } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { Ledger } from './ledger.js';
 
 /** The runtime kind of all actions. */

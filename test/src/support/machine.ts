@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { findTool } from '@gpuwhisk/invoker/containers/process/run-tool';
-import { findPython } from '@gpuwhisk/invoker/runtimes/find-python';
+import { findTool } from '@gpuwhisk/invoker/host/programs';
+import { findPython } from '@gpuwhisk/invoker/runtimes/find-toolchains';
 
 const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-machine-'));
 

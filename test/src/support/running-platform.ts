@@ -57,7 +57,7 @@ export function removeDataDir(dataDir: string): void {
 }
 
 function launch({ dataDir = newDataDir(), flags = [], before = [], leadsSession = false }: PlatformOptions) {
-  // Neither Jest's options nor settings of whoever runs the tests.
+  // Neither Jest's options nor settings of the user who runs the tests.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('GPUWHISK_'));
   const env = { ...Object.fromEntries(inherited), NODE_OPTIONS: '', GPUWHISK_PREPARE_RUNTIMES: 'false' };
   const [program = '', ...args] = [

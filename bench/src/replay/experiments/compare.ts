@@ -1,9 +1,9 @@
 import type { Random } from '@gpuwhisk/common/system/random';
+import { own, pairedInterval, ratio, reduction, type Interval } from '../../statistics.js';
 import type { ReplayMetrics } from '../metrics.js';
-import { own, pairedInterval, ratio, reduction, type Interval } from '../paired.js';
 import { runSeed, type Known, type PolicyMaker, type Scenario, type Setting } from '../setting.js';
 
-/** What a policy came to in one scenario, by seed. */
+/** Results of each policy in one scenario, by seed. */
 export type Figures = ReadonlyMap<string, readonly ReplayMetrics[]>;
 
 /** Runs every policy with the same seeds, 1 to `seeds`. */
@@ -22,16 +22,16 @@ export function runAll(
   );
 }
 
-/** Ours against one other, or against the best of the others. */
+/** Comparison of our policy with one other, or with the best of the others. */
 export interface Gain {
-  /** Whom it is against. */
+  /** The policy that it is compared with. */
   than: string;
   interval: Interval;
-  /** Whether the interval lies wholly on the better side; false on the worse one; undefined: it holds neither way. */
+  /** True if the whole interval lies on the better side, false if on the worse side, undefined otherwise. */
   isBetter: boolean | undefined;
 }
 
-/** Metrics that are compared, and which way is better. */
+/** Metrics that are compared. */
 export type Compared = 'jctMs' | 'makespanMs' | 'stp' | 'p99Ms' | 'violations';
 
 /** The mean of a metric over the seeds. Throws RangeError for an unknown policy. */
@@ -40,7 +40,7 @@ export function meanOf(figures: Figures, policy: string, metric: keyof ReplayMet
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** The greatest of a metric over the seeds. Throws RangeError for an unknown policy. */
+/** The maximum of a metric over the seeds. Throws RangeError for an unknown policy. */
 export function maxOf(figures: Figures, policy: string, metric: keyof ReplayMetrics): number {
   return Math.max(...valuesOf(figures, policy, metric));
 }
@@ -50,11 +50,11 @@ export function bestOther(figures: Figures, ours: string, metric: Compared): str
   const sign = metric === 'stp' ? -1 : 1;
   const others = [...figures.keys()].filter((name) => name !== ours);
   const [first] = others.sort((a, b) => sign * (meanOf(figures, a, metric) - meanOf(figures, b, metric)));
-  if (first === undefined) throw new RangeError('there is nobody to compare with');
+  if (first === undefined) throw new RangeError('there is no other policy to compare with');
   return first;
 }
 
-/** By which part ours is lower (for `stp`: how many times as much) than `than`, with its interval over the seeds. */
+/** Fraction by which ours is lower than `than` (for `stp`: the ratio), with its interval over the seeds. */
 export function gainOver(figures: Figures, ours: string, than: string, metric: Compared, random: Random): Gain {
   const statistic = metric === 'stp' ? ratio : reduction;
   const even = metric === 'stp' ? 1 : 0;

@@ -1,22 +1,23 @@
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- sets are not empty, and shares have an entry a job. */
 import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
-import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/expected-improvement';
+import { defaultExploration, type Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
 import { vaguePrior } from '@gpuwhisk/gpu/share/priors';
 import { bestOf, defaultHyper, propose, type SearchProblem } from '@gpuwhisk/gpu/share/quota-search';
 import type { MeasuredPoint } from '@gpuwhisk/gpu/share/surrogate';
-import { drawSet, leastSum, slowdownAt, sumAt, type Surface } from '../../benches/quota-surfaces.js';
+import { drawSet, leastSum, slowdownAt, sumAt, type Surface } from '../../data/quota-surfaces.js';
 import { percentile } from '../../statistics.js';
 import { normal } from '@gpuwhisk/gpu/simulate/replay';
 
-/** Of a measured time, standard deviation of its logarithm. */
+/** Standard deviation of the logarithm of a measured time. */
 const noise = 0.03;
 
-/** ξ at the start, in deviations of the objective, and how it goes on; from none at all to one that does not end. */
+/** Explorations from none to one that does not end. ξ starts in deviations of the objective and decays. */
 export const explorations: readonly Exploration[] = [
   { start: 0, decay: 1 },
   ...[0.01, 0.05, 0.2, 1].flatMap((start) => [0.5, 0.7, 1].map((decay) => ({ start, decay }))),
 ];
 
-/** Those that are run end to end. */
+/** Explorations that are run end to end. */
 export const extremes: readonly Exploration[] = [
   defaultExploration,
   { start: 0, decay: 1 },
@@ -24,16 +25,16 @@ export const extremes: readonly Exploration[] = [
   { start: 1, decay: 1 },
 ];
 
-/** What searches with one ξ came to. */
+/** Results of searches with one ξ. */
 export interface SearchOutcome {
-  /** Distance of the shares that were chosen from the optimum, as a part of it, by set. */
+  /** Distance of the chosen shares from the optimum, as a fraction of the optimum, by set. */
   regrets: number[];
   evaluations: number[];
 }
 
 /**
- * Searches for the shares of `sets` sets of measured surfaces, 100 % in all, with nothing known beforehand. Sets and noise
- * depend on the seed alone, so that all ξ search the same.
+ * Searches for the shares of `sets` sets of measured surfaces, 100 % in all, without prior data. Sets and noise depend
+ * on the seed alone, so that all values of ξ search the same sets.
  */
 export function searchAll(
   surfaces: readonly Surface[],
@@ -53,7 +54,7 @@ export function searchAll(
   return outcome;
 }
 
-/** `median %, greatest of nine in ten %; evaluations on average`. */
+/** `median %, 90th percentile %; mean number of evaluations`. */
 export function outcomeText({ regrets, evaluations }: SearchOutcome): string[] {
   const mean = evaluations.reduce((sum, one) => sum + one, 0) / evaluations.length;
   return [...[50, 90].map((part) => `${(100 * percentile(regrets, part)).toFixed(1)} %`), mean.toFixed(1)];
@@ -70,7 +71,8 @@ function search(
     hyper: defaultHyper,
     exploration,
   };
-  // Candidates are drawn apart, so that the noise of a measurement is the same whatever was proposed before.
+  // Candidates use random numbers of their own, so that the noise of a measurement does not depend on earlier
+  // proposals.
   const drawing = seededRandom(Math.floor(randomFraction(random) * 2 ** 31));
   const points: MeasuredPoint[] = [];
   for (;;) {

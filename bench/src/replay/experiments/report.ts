@@ -1,10 +1,12 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { Measurement } from '../../bench.js';
-import type { Interval } from '../paired.js';
+import type { Interval } from '../../statistics.js';
+import type { Setting } from '../setting.js';
+import { invented } from '../workloads/catalogue.js';
 import { bestOther, gainOver, intervalOf, maxOf, type Compared, type Figures, type Gain } from './compare.js';
 import { intervalText, markdownTable, policyTable, verdict } from './tables.js';
 
-/** What a part of the bench has found: figures for its result, and text for the document. */
+/** Findings of a part of the bench: figures for its result, and text for the document. */
 export interface Findings {
   measurements: Measurement[];
   text: string[];
@@ -23,7 +25,7 @@ const titles: Readonly<Record<Compared, string>> = {
   violations: 'violations lower by',
 };
 
-/** Ours against the best other by each metric and against one named other, as rows of a table. */
+/** Rows of a table that compare our policy with the best other by each metric and with one named other. */
 export function gainRows(
   figures: Figures,
   ours: string,
@@ -44,7 +46,7 @@ function textOf({ interval }: Gain, metric: Compared): string {
   return intervalText(interval, metric === 'stp');
 }
 
-/** A scenario: what all policies came to, and ours against the others. */
+/** A scenario's text: results of all policies, and ours against the others. */
 export function scenarioText(title: string, figures: Figures, ours: string, gains: readonly string[][]): string[] {
   return [
     `**${title}**`,
@@ -53,7 +55,7 @@ export function scenarioText(title: string, figures: Figures, ours: string, gain
   ];
 }
 
-/** The figures of ours and of the best other under one prefix. */
+/** The figures of our policy and of the best other under one prefix. */
 export function scenarioMeasurements(prefix: string, figures: Figures, ours: string, random: Random): Measurement[] {
   const ofOurs = (['jctMs', 'makespanMs', 'stp', 'violations', 'p99Ms'] as const).map((metric) =>
     figure(`${prefix}.${metric}`, intervalOf(figures, ours, metric, random)),
@@ -64,4 +66,45 @@ export function scenarioMeasurements(prefix: string, figures: Figures, ours: str
   });
   const bound = { name: `${prefix}.waitOverBound`, value: maxOf(figures, ours, 'waitOverBound') };
   return [...ofOurs, ...gains, bound];
+}
+
+/** The claims of FaaShare's paper against its best baseline, FaST-GShare (section IX). */
+export const paperClaims = {
+  /** Figure 10(a), and figure 11 at high load: reduction of the mean completion time. */
+  jctGain: 0.23,
+  /** Figure 10(b). */
+  makespanGain: 0.33,
+  /** Figure 10(c): ratio of throughputs. */
+  stpGain: 1.18,
+  /** Figure 14(c), at 16 GPUs. */
+  violations16: 0.04,
+  /** Section IX-G, against time priority and memory priority. */
+  jctGainOverOrders: { 'time-priority': 0.41, 'memory-priority': 0.23 },
+  makespanGainOverOrders: { 'time-priority': 0.51, 'memory-priority': 0.19 },
+} as const;
+
+/** Table of the sources of workloads' figures; workloads with the same sources share a row. */
+export function sourcesTable({ catalogue, memoryMiB: given }: Pick<Setting, 'catalogue' | 'memoryMiB'>): string {
+  const groups = new Map<string, { names: string[]; cells: string[] }>();
+  for (const { name, sources } of catalogue) {
+    const { unitMs, memoryMiB, stretch, traffic } = sources;
+    const cells = [unitMs, given === undefined ? memoryMiB : invented, stretch, traffic].map((source) =>
+      source.replace(name, 'its row'),
+    );
+    const key = cells.join('\n');
+    const known = groups.get(key);
+    if (known === undefined) groups.set(key, { names: [name], cells });
+    else known.names.push(name);
+  }
+  return markdownTable(
+    ['workloads', 'time alone', 'memory', 'time over share', 'traffic'],
+    [...groups.values()].map(({ names, cells }) => [namesText(names), ...cells]),
+  );
+}
+
+function namesText(names: readonly string[]): string {
+  const [first] = names;
+  return names.length < 3
+    ? names.map((name) => `\`${name}\``).join(', ')
+    : `\`${first}\` to \`${names.at(-1)}\`, ${names.length}`;
 }

@@ -1,19 +1,18 @@
-import { effectiveShares } from './effective-shares.js';
-import type { ModelParameters, ModelWorkload } from './parameters.js';
+import { fairParts } from '../../stand-in-model.js';
 
 /** A workload with its MPS share, 0 < share ≤ 1. */
-export interface ModelClient {
+interface ModelClient {
   workload: ModelWorkload;
   share: number;
 }
 
-/** The clock never falls below this part of its base, however much power is asked for. */
+/** The clock never falls below this fraction of its base, at any power demand. */
 const lowestClock = 0.5;
 
 /**
- * Time of each client beside the others under MPS over its time alone at the full share, without noise: the stretch of
- * its effective share, times what the neighbours' cache and memory traffic cost, times what the power cap takes off the
- * clock. Traffic and power of a client follow its speed.
+ * Time of each client beside the others under MPS over its solo time at the full share, without noise. The result
+ * multiplies the stretch of its effective share, the cost of the neighbours' cache and memory traffic, and the clock's
+ * loss to the power cap. Traffic and power of a client are proportional to its speed.
  */
 export function mpsSlowdowns(parameters: ModelParameters, clients: readonly ModelClient[]): Float64Array {
   const { contention, power } = parameters;
@@ -41,12 +40,12 @@ export function mpsSlowdowns(parameters: ModelParameters, clients: readonly Mode
   return slowdowns;
 }
 
-/** Clients that take turns on the whole GPU: each is slowed down by their number. */
+/** Slowdowns of clients that take turns on the whole GPU, which are equal to their number. */
 export function timesliceSlowdowns(clients: number): Float64Array {
   return new Float64Array(clients).fill(clients);
 }
 
-/** Time at `share` over the time at the full share, linear between whole percents. */
+/** Time at `share` over the time at the full share, linear between whole percentages. */
 export function stretchAt({ stretch }: ModelWorkload, share: number): number {
   const percent = Math.min(100, Math.max(1, share * 100));
   const below = Math.floor(percent);
@@ -55,8 +54,8 @@ export function stretchAt({ stretch }: ModelWorkload, share: number): number {
 }
 
 /**
- * A stretch per percent from a function of the share on (0, 1], which need not be normalised. It is made to fall, and
- * 1 at the full share.
+ * A stretch for each percentage from a function of the share on (0, 1], which need not be normalised. The result falls
+ * with the share and is 1 at the full share.
  */
 export function stretchTable(time: (share: number) => number): Float64Array {
   const full = time(1);
@@ -69,7 +68,7 @@ export function stretchTable(time: (share: number) => number): Float64Array {
   return table;
 }
 
-/** The smallest whole percent within 2 % of the full share's time, as a fraction. */
+/** The smallest whole percentage within 2 % of the full share's time, as a fraction. */
 export function saturationOf(stretch: Float64Array): number {
   return (
     Math.max(
@@ -77,4 +76,52 @@ export function saturationOf(stretch: Float64Array): number {
       stretch.findIndex((value) => value <= 1.02),
     ) / 100
   );
+}
+
+/** Limits of what a client can use of the SMs. */
+interface ShareDemand {
+  /** MPS share, 0 < share ≤ 1. */
+  share: number;
+  /** The smallest share at which the client is as fast as on the whole GPU. */
+  saturation: number;
+}
+
+/**
+ * The SMs that each client gets: the max-min fair division of the whole among demands of min(share, saturation). No
+ * client gets more than its demand, and the sum is at most 1.
+ */
+export function effectiveShares(clients: readonly ShareDemand[]): number[] {
+  return fairParts(
+    clients.map(({ share, saturation }) => Math.min(share, saturation)),
+    1,
+  );
+}
+
+/** Fitted parameters of the replay model: one GPU type in one mode. Utilisations are fractions. */
+export interface ModelParameters {
+  /** Slowdown by the presence of neighbours, and per unit of their L2 and DRAM utilisation. No value is negative. */
+  contention: { base: number; perL2: number; perDram: number };
+  power: {
+    idleW: number;
+    capW: number;
+    baseMhz: number;
+    /** Fall of the clock for each watt of demand above the cap. */
+    mhzPerW: number;
+  };
+  /** Standard deviation of the logarithm of a run's time around the model's value. */
+  noise: number;
+}
+
+/** A workload's data for the model: one model in one batch. */
+export interface ModelWorkload {
+  name: string;
+  /** Time at a share over the time at the full share, at 0, 1, ... 100 % (the first is that of 1 %). */
+  stretch: Float64Array;
+  /** The smallest share within 2 % of the full share's time. */
+  saturation: number;
+  /** L2 utilisation alone at the full share, as a fraction. */
+  l2Util: number;
+  dramUtil: number;
+  /** Power alone at the full share, above idle, W. */
+  powerW: number;
 }

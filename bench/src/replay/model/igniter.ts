@@ -1,9 +1,8 @@
-import { BenchDataError, readTable } from '../../data/csv.js';
-import { igniterPairColumns } from '../../data/pair-columns.js';
+import { BenchDataError, readTable, igniterPairColumns } from '../../data/csv.js';
 
-/** One side of a measured pair: a model in a batch at its partition, beside another. All of iGniter's V100. */
+/** One side of a measured pair: a model in a batch at its partition, beside another. All data is of iGniter's V100. */
 export interface PairSide {
-  /** Names both (model, batch)s, whatever their partitions: what is left out together. */
+  /** Names both models with batches, at any partitions; validation leaves out all rows of one name together. */
   pair: string;
   model: string;
   batch: number;
@@ -30,7 +29,7 @@ export interface HardwarePoint {
   frequencyMhz: number;
 }
 
-/** What the model of sharing is fitted to. */
+/** Measurements that the model of sharing is fitted to. */
 export interface IgniterData {
   pairs: readonly PairSide[];
   power: readonly PowerPoint[];
@@ -39,7 +38,10 @@ export interface IgniterData {
 
 const key = (model: string, batch: number, percent: number): string => `${model} ${batch} ${percent}`;
 
-/** Reads iGniter's measurements; pairs at partitions whose neighbour's traffic was measured (20 to 80 %). */
+/**
+ * Reads iGniter's measurements. Pairs are those with partitions at which the neighbour's traffic was measured (20 to 80
+ * %).
+ */
 export async function readIgniter(folder?: string): Promise<IgniterData> {
   const solo = await readTable(
     'surfaces/igniter_v100_gpulet_solo.csv',

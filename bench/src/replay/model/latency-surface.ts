@@ -1,5 +1,3 @@
-import { nonIncreasing } from './isotonic.js';
-
 /** One measured point: a batch alone on the GPU at an MPS share. */
 export interface SurfacePoint {
   batch: number;
@@ -8,7 +6,7 @@ export interface SurfacePoint {
   latencyMs: number;
 }
 
-/** Solo latency over batch and share, on the grid of what was measured. */
+/** Solo latency over batch and share, on the grid of measured points. */
 export interface LatencySurface {
   /** Rising. */
   batches: readonly number[];
@@ -18,12 +16,12 @@ export interface LatencySurface {
   latencyMs: readonly (readonly number[])[];
 }
 
-/** How close to the time at the full share the saturation share has to come. */
+/** Tolerance of the saturation share against the time at the full share, as a fraction. */
 const saturationTolerance = 0.02;
 
 /**
- * Measured points as a surface: shares that a batch lacks are left out for all, repeats are averaged, each batch is made
- * isotonic in the share. Throws RangeError where fewer than two shares remain.
+ * Measured points as a surface. Shares that were not measured for every batch are left out, repeats are averaged, and
+ * each batch is made isotonic in the share. Throws RangeError if fewer than two shares remain.
  */
 export function latencySurface(points: readonly SurfacePoint[]): LatencySurface {
   const batches = sortedDistinct(points.map(({ batch }) => batch));
@@ -43,8 +41,8 @@ export function latencySurface(points: readonly SurfacePoint[]): LatencySurface 
 }
 
 /**
- * Latency at `batch` and `share`, ms: bilinear in the logarithms of all three. Throws RangeError outside the grid: what
- * was not measured is not extrapolated.
+ * Latency at `batch` and `share`, ms: bilinear in the logarithms of all three. Throws RangeError outside the grid,
+ * since the surface does not extrapolate.
  */
 export function latencyAt(surface: LatencySurface, batch: number, share: number): number {
   const { batches, shares, latencyMs } = surface;
@@ -56,7 +54,7 @@ export function latencyAt(surface: LatencySurface, batch: number, share: number)
   return Math.exp(rowPart === 0 ? along(row) : along(row) * (1 - rowPart) + along(row + 1) * rowPart);
 }
 
-/** The smallest measured share whose latency is within 2 % of that of the largest one. */
+/** The smallest measured share whose latency is within 2 % of that at the largest share. */
 export function saturationShare(surface: LatencySurface, batch: number): number {
   const { shares } = surface;
   const full = shares.at(-1) as number;
@@ -68,7 +66,10 @@ function sortedDistinct(values: readonly number[]): number[] {
   return [...new Set(values)].sort((a, b) => a - b);
 }
 
-/** Where `value` lies on a rising axis: the knot at or below it, and how far towards the next, in logarithms. */
+/**
+ * Position of `value` on a rising axis: the knot at or below it, and the fraction of the way to the next, in
+ * logarithms.
+ */
 function position(axis: readonly number[], value: number, what: string): [number, number] {
   const first = axis[0] as number;
   const last = axis.at(-1) as number;
@@ -80,4 +81,22 @@ function position(axis: readonly number[], value: number, what: string): [number
   const below = axis[knot] as number;
   if (below === value) return [knot, 0];
   return [knot, Math.log(value / below) / Math.log((axis[knot + 1] as number) / below)];
+}
+
+/**
+ * The non-increasing sequence closest to `values` in least squares (pool adjacent violators). Neighbours that rise are
+ * replaced by their mean.
+ */
+export function nonIncreasing(values: readonly number[]): number[] {
+  const blocks: { mean: number; count: number }[] = [];
+  for (const value of values) {
+    let block = { mean: value, count: 1 };
+    for (let last = blocks.at(-1); last && last.mean < block.mean; last = blocks.at(-1)) {
+      blocks.pop();
+      const count = last.count + block.count;
+      block = { mean: (last.mean * last.count + block.mean * block.count) / count, count };
+    }
+    blocks.push(block);
+  }
+  return blocks.flatMap(({ mean, count }) => Array<number>(count).fill(mean));
 }

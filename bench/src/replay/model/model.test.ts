@@ -1,15 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { bootstrapModels } from './bootstrap.js';
-import { effectiveShares } from './effective-shares.js';
-import { fitModel, predictPair } from './fit.js';
-import { mpsSlowdowns, saturationOf, stretchAt, stretchTable, timesliceSlowdowns } from './gpu-model.js';
+import { bootstrapModels, fitModel, predictPair, nonNegativeLeastSquares, validate } from './fit.js';
+import {
+  effectiveShares,
+  mpsSlowdowns,
+  saturationOf,
+  stretchAt,
+  stretchTable,
+  timesliceSlowdowns,
+} from './gpu-model.js';
+import type { ModelParameters, ModelWorkload } from './gpu-model.js';
 import type { IgniterData, PairSide } from './igniter.js';
-import { nonIncreasing } from './isotonic.js';
-import { latencyAt, latencySurface, saturationShare } from './latency-surface.js';
-import { nonNegativeLeastSquares } from './least-squares.js';
-import type { ModelParameters, ModelWorkload } from './parameters.js';
-import { validate } from './validate.js';
+import { nonIncreasing, latencyAt, latencySurface, saturationShare } from './latency-surface.js';
 
 test('neighbours that rise are pooled to their mean, over several steps', () => {
   expect(nonIncreasing([5, 3, 4, 1])).toEqual([5, 3.5, 3.5, 1]);
@@ -105,7 +107,7 @@ describe('the model of MPS', () => {
     expect(hot(100_000)[0]).toBeCloseTo(2, 9);
   });
 
-  test('who takes turns waits for all', () => expect([...timesliceSlowdowns(3)]).toEqual([3, 3, 3]));
+  test('a client that takes turns waits for all others', () => expect([...timesliceSlowdowns(3)]).toEqual([3, 3, 3]));
 });
 
 /** Pairs that obey the model, at partitions that leave the power below the cap. */

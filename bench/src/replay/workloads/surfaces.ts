@@ -18,7 +18,7 @@ export async function readRappSurfaces(
   );
 }
 
-/** iGniter's V100 surfaces (TensorRT), by model; at 20 to 80 % where only those were measured for all batches. */
+/** iGniter's V100 surfaces (TensorRT), by model; at 20 to 80 % if only these shares were measured for all batches. */
 export async function readIgniterSurfaces(folder?: string): Promise<Map<string, LatencySurface>> {
   const rows = await readTable(
     'surfaces/igniter_v100_gpulet_solo.csv',
@@ -46,10 +46,10 @@ function surfacesOf(points: readonly (SurfacePoint & { model: string })[]): Map<
 }
 
 /**
- * Time at a share as a function of a batch that may be larger than those measured: a batch c times as large at share x
- * takes as long as the largest measured one at x / c (its work is c times as much, on c times the SMs). Below the least
- * measured share time is inversely proportional to the share. On iGniter's models this foretells batch 32 at 80 % from
- * batch 8 at 20 % within 6 to 14 %.
+ * Time at a share as a function of the batch, which may be larger than the measured ones. A batch c times as large at
+ * share x takes as long as the largest measured batch at x / c, since it has c times the work on c times the SMs. Below
+ * the least measured share, time is inversely proportional to the share. On iGniter's models this rule predicts batch
+ * 32 at 80 % from batch 8 at 20 % within 6 to 14 %.
  */
 export function timeOverShare(surface: LatencySurface, batch: number): (share: number) => number {
   const largest = surface.batches.at(-1) as number;

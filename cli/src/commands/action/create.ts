@@ -1,13 +1,108 @@
-import { parseQualifiedName } from '../../args/qualified-name.js';
-import type { FlagSpec } from '../../args/flags.js';
-import { encodePath } from '../../client/api-host.js';
-import { messageOf, WskError, wrapError } from '../../errors.js';
-import type { Json, JsonMap } from '../../json/json.js';
+import { randomBytes } from 'node:crypto';
+import type { Flags, FlagSpec } from '../../args/flags.js';
+import { keyValue, valueOf, mergeObjects, toKeyValues } from '../../args/parameters.js';
+import { usageError, exitCodes, messageOf, wrapError, WskError } from '../../errors.js';
+import { asList, asMap, asText, NumberLiteral, type Json, type JsonMap } from '../../json/json.js';
+import { fullyQualified, parseQualifiedName } from '../../args/qualified-name.js';
+import { encodePath } from '../../client/transport.js';
+import { extensionForFamily, familyForExtension, isBinaryExtension } from '../../project/runtimes.js';
+import { annotationFlags, checkArgs, parameterFlags, type Command, type CommandContext } from '../../command.js';
+import { readUserFile } from '../../files.js';
 import { actionShape, conform } from '../../shapes.js';
 import { stdout } from '../../terminal.js';
-import { annotationFlags, checkArgs, parameterFlags, type Command, type CommandContext } from '../command.js';
-import { definitionFrom } from './definition.js';
-import { withWebAnnotations } from './web.js';
+
+const webKeys = ['web-export', 'raw-http', 'final'];
+const secretKey = 'require-whisk-auth';
+
+/** The three web annotations for each value of `--web`. */
+const webModes: Record<string, boolean[]> = {
+  yes: [true, false, true],
+  true: [true, false, true],
+  raw: [true, true, true],
+  no: [false, false, false],
+  false: [false, false, false],
+};
+
+/**
+ * Adds what `--web` and `--web-secure` ask for to the annotations of `action`. On an update (`existing`) annotations
+ * replace the old ones as a whole, so what must stay of those is repeated: all, or only those about the web if the
+ * command line gives annotations of its own.
+ */
+function withWebAnnotations(action: JsonMap, existing: JsonMap | undefined, flags: Flags): JsonMap {
+  const result: JsonMap = new Map(action);
+  const old = listOf(existing);
+  if (flags.given('web')) {
+    const values = webModes[flags.text('web').toLowerCase()];
+    if (!values) throw invalidMode(flags.text('web'));
+    const base = action.has('annotations') ? listOf(action) : old;
+    const web = webKeys.map((key, index) => keyValue(key, values[index] ?? false));
+    const others = base.filter((item) => !webKeys.includes(keyOf(item)));
+    result.set(
+      'annotations',
+      merged(
+        [...others, ...web],
+        old.filter((item) => keyOf(item) === secretKey),
+      ),
+    );
+  }
+  if (flags.given('web-secure')) setSecret(result, existing, flags);
+  return result;
+}
+
+function setSecret(action: JsonMap, existing: JsonMap | undefined, flags: Flags): void {
+  const turnsOff = ['no', 'false'].includes(flags.text('web').toLowerCase());
+  const wasWeb = existing !== undefined && valueOf(listOf(existing), 'web-export') === true;
+  if (valueOf(listOf(action), 'web-export') !== true && !(wasWeb && !turnsOff)) {
+    throw usageError('The --web-secure option is only valid when the --web option is enabled.');
+  }
+  const kept = listOf(existing).filter(
+    (item) => !action.has('annotations') || [...webKeys, secretKey].includes(keyOf(item)),
+  );
+  const annotations = merged(listOf(action), kept);
+  const before = valueOf(annotations, secretKey);
+  const secret = secretFor(flags.text('web-secure'));
+  const others = annotations.filter((item) => keyOf(item) !== secretKey);
+  const isNumber = (value: Json | undefined): boolean => value instanceof NumberLiteral || typeof value === 'number';
+  if (before !== undefined && before !== null && secret === false) {
+    action.set('delAnnotations', [secretKey]);
+    action.set('annotations', others);
+  } else if (isNumber(before) && isNumber(secret)) {
+    action.set('annotations', annotations); // a generated secret stays as it is
+  } else {
+    action.set('annotations', replaced(annotations, secretKey, secret));
+  }
+}
+
+/** `true` makes up a secret below 2^53, so that every JSON reader keeps it exact; other words are the secret. */
+function secretFor(mode: string): Json {
+  if (mode.toLowerCase() === 'false') return false;
+  if (mode.toLowerCase() !== 'true') return mode;
+  return Number(randomBytes(8).readBigUInt64LE() >> 11n);
+}
+
+function replaced(annotations: JsonMap[], key: string, value: Json): JsonMap[] {
+  if (!annotations.some((item) => keyOf(item) === key)) return [...annotations, keyValue(key, value)];
+  return annotations.map((item) => (keyOf(item) === key ? keyValue(key, value) : item));
+}
+
+/** `annotations` and those of `more` whose keys are not among them. */
+function merged(annotations: JsonMap[], more: JsonMap[]): JsonMap[] {
+  return [...annotations, ...more.filter((item) => !annotations.some((other) => keyOf(other) === keyOf(item)))];
+}
+
+function keyOf(item: JsonMap): string {
+  return asText(item.get('key'));
+}
+
+function listOf(action: JsonMap | undefined): JsonMap[] {
+  return asList(action?.get('annotations')).map(asMap);
+}
+
+function invalidMode(mode: string): Error {
+  return usageError(
+    `Invalid argument '${mode}' for --web flag. Valid input consist of 'yes', 'true', 'raw', 'false', or 'no'.`,
+  );
+}
 
 const notFound = 404 - 256;
 
@@ -145,3 +240,91 @@ export const updateCommand: Command = {
   ],
   run: update,
 };
+
+const elfMagic = Buffer.from('\x7fELF');
+
+/** The file extension of a runtime family's source code, or of its archives; empty if it has none. */
+export function extensionOf(family: string, binary: boolean): string {
+  const own = extensionForFamily('wsk', family.toLowerCase());
+  if (own !== undefined && isBinaryExtension('wsk', own) === binary) return `.${own}`;
+  return binary ? '.zip' : '';
+}
+
+const limitFlags = { memory: 'memory', logsize: 'logs', timeout: 'timeout', concurrency: 'concurrency' };
+
+/** The action that the command line describes, without its name; only what the user gave is in it. */
+async function definitionFrom(context: CommandContext, update: boolean): Promise<JsonMap> {
+  const { flags, pairs } = context;
+  const action: JsonMap = new Map();
+  const limits = Object.entries(limitFlags).filter(([flag]) => flags.given(flag));
+  if (limits.length > 0) action.set('limits', new Map(limits.map(([flag, name]) => [name, flags.int(flag)])));
+  if (pairs.parameters.length > 0) action.set('parameters', toKeyValues(mergeObjects(pairs.parameters, 'parameter')));
+  if (pairs.annotations.length > 0)
+    action.set('annotations', toKeyValues(mergeObjects(pairs.annotations, 'annotation')));
+  if (flags.text('kind') && flags.text('docker')) {
+    const exitCode = exitCodes.notAllowed;
+    throw new WskError('Cannot specify both --kind and --docker at the same time.', { exitCode });
+  }
+  if (flags.bool('copy')) await copyInto(action, context);
+  else if (context.args.length > 1 || flags.text('docker') || flags.bool('sequence')) {
+    action.set('exec', execFrom(context.args[1], flags));
+  } else if (!update) throw noArtifact();
+  if (update && flags.given('del-annotation')) action.set('delAnnotations', flags.texts('del-annotation'));
+  return action;
+}
+
+/** `--copy`: code from the other action; its parameters and annotations follow those given here. */
+async function copyInto(action: JsonMap, { args, client }: CommandContext): Promise<void> {
+  if (args[1] === undefined) throw noArtifact();
+  const { namespace, path } = parseQualifiedName(args[1]);
+  let source: JsonMap;
+  try {
+    source = asMap(await client.get(namespace, `actions/${encodePath(path)}?code=true`));
+  } catch (error) {
+    throw wrapError(error, `Unable to get action '${path}'`, { showUsage: true });
+  }
+  action.set('exec', source.get('exec') ?? null);
+  for (const list of ['parameters', 'annotations']) {
+    action.set(list, [...asList(action.get(list)), ...asList(source.get(list))]);
+  }
+}
+
+function execFrom(artifact: string | undefined, flags: Flags): JsonMap {
+  const exec: JsonMap = new Map();
+  if (flags.bool('sequence')) {
+    if (artifact === undefined) throw noArtifact();
+    exec.set('kind', 'sequence').set('components', artifact.split(',').map(fullyQualified));
+    return exec;
+  }
+  const extension = /\.([^./]*)$/.exec(artifact ?? '')?.[1];
+  if (artifact !== undefined) exec.set('code', codeOf(artifact, extension));
+  if (flags.text('kind')) exec.set('kind', flags.text('kind'));
+  else if (flags.text('docker') || flags.bool('native')) {
+    exec.set('kind', 'blackbox');
+    exec.set('image', flags.bool('native') ? 'openwhisk/dockerskeleton' : flags.text('docker'));
+  } else exec.set('kind', kindFor(extension));
+  if (flags.text('main')) exec.set('main', flags.text('main'));
+  else if (exec.get('kind') === 'java') {
+    throw usageError('Java actions require --main to specify the fully-qualified name of the main class');
+  }
+  return exec;
+}
+
+function codeOf(artifact: string, extension = ''): Json {
+  const content = readUserFile(artifact);
+  // OpenWhisk's CLI would send a program or a shared object as text, which breaks it.
+  const binary = isBinaryExtension('wsk', extension) || content.subarray(0, elfMagic.length).equals(elfMagic);
+  return content.toString(binary ? 'base64' : 'utf8');
+}
+
+function kindFor(extension: string | undefined): string {
+  const family = familyForExtension('wsk', extension ?? '');
+  if (family) return `${family}:default`;
+  if (extension !== 'zip')
+    throw usageError(`'${extension === undefined ? '' : `.${extension}`}' is not a supported action runtime`);
+  throw usageError('creating an action from a .zip artifact requires specifying the action kind explicitly');
+}
+
+function noArtifact(): WskError {
+  return usageError('An action name and code artifact are required.');
+}

@@ -1,14 +1,14 @@
 import type { FlagSpec } from '../../args/flags.js';
 import { ownNamespace } from '../../args/qualified-name.js';
-import { encodePath, query } from '../../client/api-host.js';
+import { encodePath, query } from '../../client/transport.js';
 import type { Client } from '../../client/client.js';
+import { checkArgs, type CommandContext } from '../../command.js';
 import { argumentError, wrapError } from '../../errors.js';
 import { asList, asMap, asText, type Json, type JsonMap } from '../../json/json.js';
 import { activationShape, conform } from '../../shapes.js';
-import { checkArgs, type CommandContext } from '../command.js';
 
-/** What a list of activations may be narrowed down by; times in milliseconds since 1970. */
-export interface ListOptions {
+/** Filters of a list of activations; times in milliseconds since 1970. */
+interface ListOptions {
   name?: string | undefined;
   limit: number;
   skip: number;
@@ -81,4 +81,33 @@ const stamp = /\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-6]\d:[0-6]\d.\d+Z( *(stdout|stder
 /** A log line without time stamp and stream, if it has them. */
 export function stripStamp(line: string): string {
   return stamp.exec(line)?.[3] || line;
+}
+
+const two = (number: number): string => String(number).padStart(2, '0');
+
+/** `YYYY-MM-DD hh:mm:ss` in the local time zone. */
+export function formatLocalTime(timeMs: number): string {
+  const time = new Date(timeMs);
+  const date = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
+  return `${date} ${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+}
+
+/** A length of time the way Go writes it: `0s`, `12ms`, `1.234s`, `1m5.5s`, `2h0m0s`. */
+export function formatDuration(durationMs: number): string {
+  const length = Math.abs(durationMs);
+  const sign = durationMs < 0 ? '-' : '';
+  if (length === 0) return '0s';
+  if (length < 1000) return `${sign}${length}ms`;
+  const hours = Math.floor(length / 3_600_000);
+  const minutes = Math.floor(length / 60_000) % 60;
+  const seconds = `${(length % 60_000) / 1000}s`;
+  if (hours > 0) return `${sign}${hours}h${minutes}m${seconds}`;
+  return minutes > 0 ? `${sign}${minutes}m${seconds}` : `${sign}${seconds}`;
+}
+
+/** Cuts the middle out of a text longer than `most`, leaving `...` there. */
+export function shorten(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const half = Math.floor(most / 2);
+  return `${text.slice(0, half + (most % 2))}...${text.slice(text.length - half + 3)}`;
 }

@@ -1,9 +1,289 @@
-import type { Command } from '../command.js';
-import { getCommand } from './get.js';
-import { listCommand } from './list.js';
-import { logsCommand } from './logs.js';
-import { pollCommand } from './poll.js';
-import { resultCommand } from './result.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Flags } from '../../args/flags.js';
+import { annotationsOf, valueOf } from '../../args/parameters.js';
+import { ownNamespace, parseQualifiedName } from '../../args/qualified-name.js';
+import type { Client } from '../../client/client.js';
+import { checkArgs, pageFlags, type Command, type CommandContext } from '../../command.js';
+import { wrapError, WskError } from '../../errors.js';
+import { asMap, asNumber, asText, sortKeys, type Json, type JsonMap } from '../../json/json.js';
+import { activationShape, conform, hasMember, memberOf } from '../../shapes.js';
+import { stdout } from '../../terminal.js';
+import {
+  formatDuration,
+  formatLocalTime,
+  lastFlag,
+  listActivations,
+  logLines,
+  readActivation,
+  shorten,
+  stripStamp,
+  withLastId,
+} from './activations.js';
+
+const statusWords = ['success', 'application error', 'developer error', 'internal error'];
+
+async function list({ args, client, flags }: CommandContext): Promise<void> {
+  checkArgs(args, 0, 1, 'An optional namespace is the only valid argument.');
+  const name = args[0] === undefined ? { namespace: ownNamespace, path: '' } : parseQualifiedName(args[0]);
+  const docs = flags.bool('full');
+  let activations: JsonMap[];
+  try {
+    activations = await listActivations(client, {
+      name: name.path,
+      limit: flags.int('limit'),
+      skip: flags.int('skip'),
+      since: flags.int('since'),
+      upto: flags.int('upto'),
+      docs,
+    });
+  } catch (error) {
+    throw wrapError(error, "Unable to obtain the list of activations for namespace 'default'");
+  }
+  if (docs) {
+    stdout.print(`${stdout.bold('activations')}\n`);
+    activations.forEach((activation) => stdout.printJson(activation));
+  } else {
+    stdout.print(table(activations));
+  }
+}
+
+function table(activations: JsonMap[]): string {
+  if (activations.length === 0) return '\n';
+  const rows = activations.map(rowOf);
+  const kindWidth = Math.max('Kind'.length, ...rows.map(({ kind }) => kind.length));
+  const statusWidth = Math.max('success'.length, ...rows.map(({ status }) => status.length));
+  const header = `${'Datetime'.padEnd(19)} ${'Activation ID'.padEnd(32)} ${'Kind'.padEnd(kindWidth)} ${'Start'.padEnd(6)}${'Duration'.padEnd(10)} ${'Status'.padEnd(statusWidth)} Entity\n`;
+  const lines = rows.map(
+    ({ time, id, kind, start, duration, status, entity }) =>
+      `${time} ${id.padEnd(32)} ${kind.padEnd(kindWidth)} ${start.padEnd(5)} ${duration.padEnd(10)} ${status.padEnd(statusWidth)} ${entity}\n`,
+  );
+  return stdout.bold(header) + lines.join('');
+}
+
+function rowOf(
+  activation: JsonMap,
+): Record<'time' | 'id' | 'kind' | 'start' | 'duration' | 'status' | 'entity', string> {
+  const annotations = annotationsOf(activation);
+  const startMs = asNumber(activation.get('start'));
+  const durationMs = asNumber(activation.get('duration')) === 0 ? 0 : asNumber(activation.get('end')) - startMs;
+  const namespace = shorten(asText(activation.get('namespace')), 20);
+  const name = shorten(asText(activation.get('name')), 30);
+  return {
+    time: formatLocalTime(startMs),
+    id: asText(activation.get('activationId')),
+    kind: asText(valueOf(annotations, 'kind')) || 'unknown',
+    start: (valueOf(annotations, 'initTime') ?? null) === null ? 'warm' : 'cold',
+    duration: formatDuration(durationMs),
+    status: statusWords[asNumber(activation.get('statusCode'))] ?? 'success',
+    entity: `${namespace}/${name}:${shorten(asText(activation.get('version')), 20)}`,
+  };
+}
+
+const since1970 = 'measured in milliseconds since Th, 01, Jan 1970';
+
+/** `wsk activation list`. */
+const listCommand: Command = {
+  name: 'list',
+  argsUsage: '[NAMESPACE or NAME]',
+  summary: 'list activations',
+  flags: [
+    { name: 'full', short: 'f', type: 'bool', help: 'include full activation description' },
+    ...pageFlags('activations', ' with a maximum LIMIT of 200 activations'),
+    { name: 'since', type: 'int', help: `return activations with timestamps later than \`SINCE\`; ${since1970}` },
+    { name: 'upto', type: 'int', help: `return activations with timestamps earlier than \`UPTO\`; ${since1970}` },
+  ],
+  run: list,
+};
+
+/** Status codes by the words of `response.status`; records that are read alone carry no code. */
+const statusCodes: Record<string, number> = {
+  'application error': 1,
+  'action developer error': 2,
+  'whisk internal error': 3,
+};
+
+async function get(context: CommandContext): Promise<void> {
+  const { flags, client } = context;
+  const [id, field] = await withLastId(context, 'activation', 2);
+  if (field !== undefined && !hasMember(activationShape, field)) throw new WskError(`Invalid field filter '${field}'.`);
+  const activation = withStatusCode(await readActivation(client, id, 'activation'));
+  if (flags.bool('summary')) {
+    printSummary(activation);
+  } else if (flags.bool('logs')) {
+    stdout.print(
+      logLines(activation)
+        .map((line) => `${stripStamp(line)}\n`)
+        .join(''),
+    );
+  } else if (field !== undefined) {
+    stdout.print(`${stdout.ok} got activation ${stdout.bold(id)}, displaying field ${stdout.bold(field)}\n`);
+    stdout.printJson(memberOf(activation, activationShape, field) ?? null);
+  } else {
+    stdout.print(`${stdout.ok} got activation ${stdout.bold(id)}\n`);
+    stdout.printJson(activation);
+  }
+}
+
+function withStatusCode(answer: Json): JsonMap {
+  const activation = conform(answer, activationShape);
+  const status = asText(asMap(activation.get('response')).get('status'));
+  return activation.set('statusCode', statusCodes[status] ?? 0);
+}
+
+function printSummary(activation: JsonMap): void {
+  const response = asMap(activation.get('response'));
+  const name = `/${asText(activation.get('namespace'))}/${asText(activation.get('name'))}`;
+  const endSecondMs = Math.floor(asNumber(activation.get('end')) / 1000) * 1000;
+  const when = `${formatLocalTime(endSecondMs)} ${zoneOf(endSecondMs)}`;
+  stdout.print(`activation result for '${name}' (${asText(response.get('status'))} at ${when})\n`);
+  stdout.printJson(response.get('result') ?? null);
+}
+
+/** The local time zone, as `+0100 CET`. */
+function zoneOf(timeMs: number): string {
+  const time = new Date(timeMs);
+  const offset = -time.getTimezoneOffset();
+  const digits = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60]
+    .map((n) => String(n).padStart(2, '0'))
+    .join('');
+  const parts = new Intl.DateTimeFormat('en', { timeZoneName: 'short' }).formatToParts(time);
+  const zone = parts.find(({ type }) => type === 'timeZoneName')?.value ?? '';
+  return `${offset < 0 ? '-' : '+'}${digits} ${zone}`.trim();
+}
+
+/** `wsk activation get`. */
+const getCommand: Command = {
+  name: 'get',
+  argsUsage: '(ACTIVATION_ID | --last) [FIELD_FILTER]',
+  summary: 'get activation',
+  flags: [
+    lastFlag,
+    {
+      name: 'logs',
+      short: 'g',
+      type: 'bool',
+      help: 'emit only the logs, stripped of time stamps and stream identifier',
+    },
+    { name: 'summary', short: 's', type: 'bool', help: 'summarize activation details' },
+  ],
+  run: get,
+};
+
+async function logs(context: CommandContext): Promise<void> {
+  const what = 'logs for activation';
+  const [id] = await withLastId(context, what);
+  const answer = await readActivation(context.client, id, what, '/logs');
+  const strip = context.flags.bool('strip');
+  stdout.print(
+    logLines(answer)
+      .map((line) => `${strip ? stripStamp(line) : line}\n`)
+      .join(''),
+  );
+}
+
+/** `wsk activation logs`. */
+const logsCommand: Command = {
+  name: 'logs',
+  argsUsage: '(ACTIVATION_ID | --last)',
+  summary: 'get the logs of an activation',
+  flags: [lastFlag, { name: 'strip', short: 'r', type: 'bool', help: 'strip timestamp and stream information' }],
+  run: logs,
+};
+
+async function result(context: CommandContext): Promise<void> {
+  const what = 'result for activation';
+  const [id] = await withLastId(context, what);
+  const answer = await readActivation(context.client, id, what, '/result');
+  stdout.printJson(sortKeys(asMap(answer).get('result') ?? null));
+}
+
+/** `wsk activation result`. */
+const resultCommand: Command = {
+  name: 'result',
+  argsUsage: '(ACTIVATION_ID | --last)',
+  summary: 'get the result of an activation',
+  flags: [lastFlag],
+  run: result,
+};
+
+const intervalMs = 2000;
+
+async function poll({ args, client, flags }: CommandContext): Promise<void> {
+  checkArgs(args, 0, 1, 'An optional namespace is the only valid argument.');
+  endOnSignal();
+  stdout.print('Enter Ctrl-c to exit.\n');
+  let since = await startOfPolling(client, flags);
+  stdout.print('Polling for activation logs\n');
+  const begun = Date.now();
+  const exitAfterS = flags.int('exit');
+  const reported = new Set<string>();
+  while (exitAfterS <= 0 || Math.floor((Date.now() - begun) / 1000) <= exitAfterS) {
+    const found = await lenientList(client, { name: args[0], limit: 0, skip: 0, since, docs: true });
+    const current = found.map((activation) => asText(activation.get('activationId')));
+    for (const activation of found) {
+      if (!reported.has(asText(activation.get('activationId')))) report(activation);
+      if (asNumber(activation.get('start')) > since) since = asNumber(activation.get('start')) + 1;
+    }
+    remember(reported, current);
+    await sleep(intervalMs);
+  }
+}
+
+/** Keeps the ids of the last answer only: older activations are before `since` and do not come again. */
+function remember(reported: Set<string>, current: string[]): void {
+  if (current.length === 0) return;
+  reported.clear();
+  current.forEach((id) => reported.add(id));
+}
+
+function report(activation: JsonMap): void {
+  stdout.print(`\nActivation: '${asText(activation.get('name'))}' (${asText(activation.get('activationId'))})\n`);
+  stdout.printJson(activation.get('logs') ?? null);
+}
+
+/** With no `--since-...`, polling starts just after the newest activation there is. */
+async function startOfPolling(client: Client, flags: Flags): Promise<number> {
+  const seconds =
+    flags.int('since-seconds') +
+    60 * (flags.int('since-minutes') + 60 * (flags.int('since-hours') + 24 * flags.int('since-days')));
+  if (seconds !== 0) return Math.floor(Date.now() / 1000) * 1000 - seconds * 1000;
+  const [last] = await lenientList(client, { limit: 1, skip: 0, docs: true });
+  return last ? asNumber(last.get('start')) + 1 : 0;
+}
+
+/** A failed request does not end the polling; the next one may succeed. */
+async function lenientList(client: Client, options: Parameters<typeof listActivations>[1]): Promise<JsonMap[]> {
+  try {
+    return await listActivations(client, options);
+  } catch (error) {
+    if (error instanceof WskError && error.exitCode !== 2) return [];
+    throw error;
+  }
+}
+
+function endOnSignal(): void {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => process.stdout.write('Poll terminated\n', () => process.exit(1)));
+  }
+}
+
+const sinceFlag = (unit: string): { name: string; type: 'int'; help: string } => ({
+  name: `since-${unit}`,
+  type: 'int',
+  help: `start polling for activations \`${unit.toUpperCase()}\` ${unit} ago`,
+});
+
+/** `wsk activation poll`. */
+export const pollCommand: Command = {
+  name: 'poll',
+  argsUsage: '[ NAMESPACE | ACTION_NAME ]',
+  summary: 'poll continuously for log messages from currently running actions',
+  flags: [
+    { name: 'exit', short: 'e', type: 'int', help: 'stop polling after `SECONDS` seconds' },
+    ...['days', 'hours', 'minutes', 'seconds'].map(sinceFlag),
+  ],
+  run: poll,
+};
 
 /** `wsk activation`. */
 export const activationCommands: Command[] = [getCommand, listCommand, logsCommand, pollCommand, resultCommand];

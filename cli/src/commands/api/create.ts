@@ -1,13 +1,20 @@
-import { valueOf } from '../../args/parameters.js';
-import { encodePath } from '../../client/api-host.js';
-import { argumentError, messageOf, wrapError } from '../../errors.js';
+import { annotationsOf, valueOf } from '../../args/parameters.js';
+import { ownNamespace, parseQualifiedName, type QualifiedName } from '../../args/qualified-name.js';
+import { encodePath } from '../../client/transport.js';
+import {
+  apiDocAction,
+  apiDocument,
+  apiError,
+  callGateway,
+  checkApi,
+  operationsOf,
+  pathParameters,
+  readSwagger,
+} from '../../client/gateway.js';
+import { checkArgs, type Command, type CommandContext } from '../../command.js';
+import { argumentError, exitCodes, messageOf, wrapError, WskError } from '../../errors.js';
 import { asMap, asText, type Json, type JsonMap } from '../../json/json.js';
 import { stdout } from '../../terminal.js';
-import { checkArgs, type Command, type CommandContext } from '../command.js';
-import { annotationsOf } from '../lists.js';
-import { parseRoute, type Route } from './arguments.js';
-import { apiError, callGateway, checkApi, operationsOf } from './gateway.js';
-import { readSwagger } from './swagger.js';
 
 const required =
   'Specify a swagger file or specify an API base path with an API path, an API verb, and an action name.';
@@ -30,7 +37,7 @@ async function create(context: CommandContext): Promise<void> {
   const api = await insert(context, route.document);
   const { basePath, path, verb, action } = route;
   const full = `/${action.namespace}/${action.path}`;
-  printCreated(`${trimSlash(basePath)}${path}`, verb, full, `${trimSlash(urlOf(api))}${path}`);
+  printCreated(`${trimSlash(basePath)}${path}`, verb, full, `${trimSlash(gatewayUrlOf(api))}${path}`);
 }
 
 async function createFromSwagger(context: CommandContext, file: string): Promise<void> {
@@ -49,7 +56,7 @@ async function createFromSwagger(context: CommandContext, file: string): Promise
   );
   const basePath = trimSlash(asText(asMap(api.get('apidoc')).get('basePath')));
   for (const { path, verb, action } of operationsOf(api)) {
-    printCreated(`${basePath}${path}`, verb, action, `${trimSlash(urlOf(api))}${path}`);
+    printCreated(`${basePath}${path}`, verb, action, `${trimSlash(gatewayUrlOf(api))}${path}`);
   }
 }
 
@@ -86,7 +93,7 @@ function printCreated(path: string, verb: string, action: string, url: string): 
   stdout.print(`${stdout.ok} created API ${path} ${verb}${forAction}\n${url}\n`);
 }
 
-const urlOf = (api: JsonMap): string => asText(api.get('gwApiUrl'));
+const gatewayUrlOf = (api: JsonMap): string => asText(api.get('gwApiUrl'));
 const trimSlash = (text: string): string => text.replace(/\/$/, '');
 
 /** `wsk api create`. */
@@ -116,3 +123,66 @@ export const createCommand: Command = {
   ],
   run: create,
 };
+
+const verbs = ['GET', 'PUT', 'POST', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS'];
+
+/** The route that `api create [BASE_PATH] API_PATH API_VERB ACTION` describes. */
+interface Route {
+  basePath: string;
+  path: string;
+  verb: string;
+  action: QualifiedName;
+  /** The `apidoc` of the request. */
+  document: JsonMap;
+}
+
+/** The method in upper case. @throws WskError if there is no such method. */
+export function checkVerb(verb: string): string {
+  if (verbs.includes(verb.toUpperCase())) return verb.toUpperCase();
+  throw argumentError(`'${verb}' is not a valid API verb.  Valid values are: [${verbs.join(' ')}]`);
+}
+
+/** @throws WskError unless the path begins with a slash. */
+export function checkPath(path: string): string {
+  if (!path.startsWith('/')) throw argumentError(`'${path}' must begin with '/'.`);
+  return path;
+}
+
+/** @throws WskError if one of the arguments is no good, or they do not go together. */
+function parseRoute({ args, client, flags, settings }: CommandContext): Route {
+  const [basePath = '', path = '', verbText = '', actionName = ''] = args.length > 3 ? args : ['/', ...args];
+  const isName = !basePath.startsWith('/');
+  if (pathParameters(basePath).length > 0) {
+    const advice = 'Only the relative path supports path parameters.';
+    throw argumentError(`The base path '${basePath}' cannot have parameters. ${advice}`);
+  }
+  checkPath(path);
+  const parameters = pathParameters(path);
+  if (parameters.length > 0 && flags.text('response-type') !== 'http') {
+    throw argumentError("A response type of 'http' is required when using path parameters.");
+  }
+  const verb = checkVerb(verbText);
+  const action = parseAction(actionName);
+  const apiName = flags.text('apiname');
+  if (apiName !== '' && isName) throw argumentError('An API name can only be specified once.');
+  const backend = apiDocAction(action, backendUrl(client.base, action), verb, settings.auth);
+  const document = apiDocument({ namespace: ownNamespace, apiName, basePath, path, verb, parameters, isName }, backend);
+  return { basePath, path, verb, action, document };
+}
+
+function parseAction(name: string): QualifiedName {
+  let action: QualifiedName;
+  try {
+    action = parseQualifiedName(name);
+  } catch (error) {
+    if (!(error instanceof WskError)) throw error;
+    const message = `'${name}' is not a valid action name: A valid qualified name must be specified.`;
+    throw new WskError(message, { exitCode: exitCodes.notAllowed, showUsage: true });
+  }
+  if (action.path === '') throw argumentError(`'${name}' is not a valid action name.`);
+  return action;
+}
+
+function backendUrl(base: string, { namespace, packageName, entity }: QualifiedName): string {
+  return `${base}/v1/web/${namespace}/${packageName || 'default'}/${entity}.http`;
+}

@@ -1,14 +1,17 @@
-import type { Command } from '../command.js';
-import { cutDevice } from './cut.js';
-import { explain } from './explain.js';
-import { listDevices } from './gpus.js';
-import { launchInstance, listInstances, reshareInstance, retireInstance } from './instances.js';
-import { policy } from './policy.js';
-import { listQueue } from './queue.js';
-import { listFunctions, listQuotas } from './learned.js';
-import { top } from './top.js';
-import { setWish } from './wish.js';
-import { listWorkloads, workload } from './workload.js';
+import type { Command } from '../../command.js';
+import { explain, listQueue, policy } from './decisions.js';
+import {
+  cutDevice,
+  launchInstance,
+  listDevices,
+  listInstances,
+  requestState,
+  reshareInstance,
+  retireInstance,
+  top,
+} from './devices.js';
+import { listFunctions, listQuotas } from './functions.js';
+import { listWorkloads, workload } from './workloads.js';
 
 /** `wsk gpu`. */
 export const gpuCommands: Command[] = [
@@ -66,7 +69,8 @@ export const gpuCommands: Command[] = [
     summary: 'end an instance of a function once nothing runs in it',
     flags: [
       {
-        ...{ name: 'grace', type: 'int' },
+        name: 'grace',
+        type: 'int',
         help: 'stop its run after `MS`; an idempotent action runs again elsewhere',
       },
     ],
@@ -94,21 +98,21 @@ export const gpuCommands: Command[] = [
     argsUsage: 'UUID',
     summary: 'have no new work on a GPU (operators)',
     flags: [],
-    run: setWish('cordon'),
+    run: requestState('cordon'),
   },
   {
     name: 'drain',
     argsUsage: 'UUID',
     summary: 'have no new work on a GPU, and nothing once what runs has ended (operators)',
     flags: [],
-    run: setWish('drain'),
+    run: requestState('drain'),
   },
   {
     name: 'uncordon',
     argsUsage: 'UUID',
     summary: 'have a GPU work again (operators)',
     flags: [],
-    run: setWish('uncordon'),
+    run: requestState('uncordon'),
   },
   {
     name: 'workload',

@@ -1,4 +1,4 @@
-import { RecentIds } from '@gpuwhisk/common/activations/recent-ids';
+import { RecentIds } from '@gpuwhisk/common/short-lived-map';
 import type { Delivery, MessageBus, Receipt, Subscription, TopicOptions } from '@gpuwhisk/common/bus/message-bus';
 import { ApiError } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
@@ -6,11 +6,15 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
-import type { GpuFence } from './gpu-fence.js';
-import type { OnRefused } from '../scheduler/gpu-refuser.js';
-import type { LeaseKeeper } from './lease-keeper.js';
+import { gpuDeciderKey, gpuDeciderTable } from '@gpuwhisk/common/gpu';
+import type { Placement } from '@gpuwhisk/common/gpu';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { LeaseKeeper } from '../../cluster/lease.js';
+import type { GpuTable } from '../state/gpu-table.js';
 
-export interface GpuHandoverDependencies {
+/** Dependencies of GpuHandover. */
+interface GpuHandoverDependencies {
   bus: MessageBus;
   state: ClusterState;
   logger: Logger;
@@ -18,43 +22,46 @@ export interface GpuHandoverDependencies {
   fence: GpuFence;
   /** This controller's number. */
   instance: number;
-  /** Of the topic that all controllers share. */
+  /** Options of the topic that all controllers share. */
   topicOptions: TopicOptions;
 }
 
-/** What the scheduler of a controller does with what comes from others. */
-export interface HandoverListener {
-  /** To be placed here, while this controller decides. */
+/** Called with an activation that is not run; returns true if a caller waited and has got the error. */
+export type OnRefused = (activationId: string, error: ApiError) => boolean;
+
+/** Handles messages of other controllers; the scheduler of each controller implements it. */
+interface HandoverListener {
+  /** Called on the leader with an activation to place. */
   take(delivery: Delivery): void;
-  /** This controller decides no more: what it took comes to another. */
+  /** Called when this controller is no longer the leader; its unplaced activations are delivered to the next one. */
   lost(): void;
-  /** The run of an activation from another controller is over. */
+  /** Called on the leader when the run of another controller's activation has ended. */
   ended(activationId: string, succeeded: boolean): void;
-  /** The one that decides has refused an activation from here. */
+  /** Called when the leader has refused an activation of this controller. */
   refused: OnRefused;
 }
 
-/** Durable; only the controller that decides consumes it. */
+/** A durable topic that only the leader consumes. */
 const topic = 'gpu';
 const endedChannel = 'gpu-ended';
 const refusedChannel = 'gpu-refused';
 const rememberedIds = 10_000;
 
 /**
- * How the controllers of a cluster have one of them decide about GPUs, the one with the lease: the others send it what
- * needs a GPU, and tell it what has ended; it tells them what it has refused. Results come to each by themselves.
+ * Connects controllers with the leader, the one with the lease that decides about GPUs. The others send it activations that
+ * need a GPU, and report ended ones. The leader tells them about refusals. Results reach each controller by themselves.
  */
 export class GpuHandover {
   private readonly sent = new RecentIds(rememberedIds);
   private subscription: Promise<Subscription> | undefined;
-  /** In which the subscription began. */
+  /** The epoch in which the subscription began. */
   private epoch: number | undefined;
   private left: Promise<void> = Promise.resolve();
   private closed = false;
 
   constructor(private readonly dependencies: GpuHandoverDependencies) {}
 
-  /** Whether another controller decides, or none for now. */
+  /** Whether another controller or none is the leader. */
   get isElsewhere(): boolean {
     return this.dependencies.lease.epoch === undefined;
   }
@@ -63,7 +70,7 @@ export class GpuHandover {
     return this.dependencies.fence;
   }
 
-  /** Rejects with StateUnavailableError, or with what the bus rejects with. */
+  /** Begins to listen. Rejects with StateUnavailableError or an error of the bus. */
   async open(listener: HandoverListener): Promise<void> {
     const { bus, state, lease, instance, topicOptions } = this.dependencies;
     await bus.ensureTopic(topic, topicOptions);
@@ -85,19 +92,19 @@ export class GpuHandover {
     await this.left;
   }
 
-  /** Sends an activation to whoever decides. Throws as MessageBus.send does. */
+  /** Sends an activation to the leader. Throws as MessageBus.send does. */
   send(message: UnplacedMessage): Receipt {
     const receipt = this.dependencies.bus.send(topic, message as unknown as JsonObject);
     this.sent.add(message.activation.activationId);
     return receipt;
   }
 
-  /** The run of an activation is over: whoever decides is told, if it was sent there. */
+  /** Reports the end of a run to the leader, if the activation was sent there. */
   ended(activationId: string, succeeded: boolean): void {
     if (this.isElsewhere && this.sent.has(activationId)) this.tell(endedChannel, { activationId, succeeded });
   }
 
-  /** An activation is not run: its own controller is told, if that is another one. */
+  /** Reports a refused activation to its own controller, if that is another one. */
   refused({ activationId, rootControllerIndex }: ActivationMessage, { status, message }: ApiError): void {
     const controller = rootControllerIndex.asString;
     if (controller === String(this.dependencies.instance)) return;
@@ -109,7 +116,7 @@ export class GpuHandover {
     const { bus, logger, lease, fence } = this.dependencies;
     fence.announce();
     const { epoch } = lease;
-    // Between two of its epochs another controller may have decided.
+    // Between two epochs of this controller another one may have been the leader.
     if (this.subscription !== undefined && epoch !== this.epoch) {
       this.leave();
       listener.lost();
@@ -121,7 +128,10 @@ export class GpuHandover {
       this.subscription = subscription;
       this.epoch = epoch;
       subscription.catch((error: unknown) => {
-        logger.error({ error: String(error) }, 'what needs a GPU could not be taken up; it is tried again');
+        logger.error(
+          { error: String(error) },
+          'the topic of activations for GPUs could not be consumed; the attempt is repeated',
+        );
         if (this.subscription === subscription) this.subscription = undefined;
       });
     }
@@ -133,14 +143,17 @@ export class GpuHandover {
     if (subscription === undefined) return;
     this.left = subscription.then(
       (made) => made.close(),
-      // One that never came about has said so.
+      // A subscription that failed has already logged its error.
       () => undefined,
     );
   }
 
   private tell(channel: string, message: JsonValue): void {
     this.dependencies.state.publish(channel, message).catch((error: unknown) => {
-      this.dependencies.logger.warn({ channel, error: String(error) }, 'another controller was not told');
+      this.dependencies.logger.warn(
+        { channel, error: String(error) },
+        'a message to another controller could not be published',
+      );
     });
   }
 }
@@ -169,4 +182,67 @@ function isRefusal(message: JsonValue): message is JsonObject & Refusal {
     typeof message.status === 'number' &&
     typeof message.error === 'string'
   );
+}
+
+/** Dependencies of GpuFence. */
+interface GpuFenceDependencies {
+  state: ClusterState;
+  table: GpuTable;
+  clock: Clock;
+  logger: Logger;
+  lease: Pick<LeaseKeeper, 'epoch'>;
+}
+
+/** How long an announced epoch stays readable for agents that start or missed the message, ms. */
+const epochKeptMs = 60_000;
+/** Interval of looks at the agents' rows while a leader waits for them, ms. */
+const fenceLookMs = 50;
+
+/**
+ * Keeps a new leader from placing again what the earlier leader has placed. Agents learn its epoch, refuse placements of
+ * older ones, and report the activations that they have. An agent without a current row may not know the epoch; its row
+ * expires after 5 s.
+ */
+export class GpuFence {
+  constructor(private readonly dependencies: GpuFenceDependencies) {}
+
+  /** Announces the epoch to the agents, if this controller is the leader. */
+  announce(): void {
+    const { state, lease, logger } = this.dependencies;
+    const { epoch } = lease;
+    if (epoch === undefined) return;
+    state.setRow(gpuDeciderTable, gpuDeciderKey, epoch, epochKeptMs).catch((error: unknown) => {
+      logger.warn(
+        { error: String(error) },
+        'the epoch could not be announced to nodes with GPUs; the announcement is repeated',
+      );
+    });
+  }
+
+  /**
+   * Resolves when this controller is the leader and all agents with a current row know its epoch, or when `isOver` returns
+   * true.
+   */
+  async passed(isOver: () => boolean): Promise<void> {
+    const { clock, lease, table } = this.dependencies;
+    while (!isOver()) {
+      const { epoch: own } = lease;
+      // Agents of an earlier release report no epoch.
+      if (own !== undefined && table.nodes().every(({ epoch = own }) => epoch >= own)) return;
+      await sleep(clock, fenceLookMs);
+    }
+  }
+
+  /** Whether a node has the activation by another placement than that of the returned message. */
+  isInHand(message: ActivationMessage): boolean {
+    return this.dependencies.table
+      .nodes()
+      .flatMap(({ inHand = [] }) => inHand)
+      .some((held) => held.activationId === message.activationId && !isCopyOf(message, held));
+  }
+}
+
+/** Whether a message comes back from the node that `placement` names. */
+export function isCopyOf({ gpu }: ActivationMessage, placement: Pick<Placement, 'at' | 'epoch' | 'version'>): boolean {
+  return gpu?.at === placement.at && gpu.epoch === placement.epoch && gpu.version === placement.version;
 }

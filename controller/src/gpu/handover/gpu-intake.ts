@@ -1,55 +1,63 @@
-import { isRecorded } from '@gpuwhisk/common/activations/is-recorded';
+import { isRecorded } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { Delivery, MessageBus, Subscription } from '@gpuwhisk/common/bus/message-bus';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import type { Logger } from '@gpuwhisk/common/logging';
-import { readUnplacedMessage } from '@gpuwhisk/common/messages-codec';
+import { readUnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuHandover } from './gpu-handover.js';
-import type { WaitingActivation } from '../scheduler/gpu-queue.js';
-import type { LeaseKeeper } from './lease-keeper.js';
+import type { LeaseKeeper } from '../../cluster/lease.js';
 
-/** What a GpuIntake is made of. */
+/** A queued activation that another controller shall place. */
+export interface QueuedActivation {
+  message: ActivationMessage;
+  /** Reasons of the agents that refused the activation. */
+  refusals: readonly string[];
+  /** Ends the message that keeps the activation. */
+  done: () => void;
+}
+
+/** Dependencies of GpuIntake. */
 export interface GpuIntakeDependencies {
   bus: MessageBus;
   store: ArtifactStore;
   recordLevels: RecordLevels;
-  /** The right to decide. */
+  /** The lease of the leader. */
   lease: Pick<LeaseKeeper, 'epoch'>;
   clock: Clock;
   logger: Logger;
-  /** To the controller that decides; absent: this one does. */
+  /** Connection to the leader; absent if this controller is always the leader. */
   handover?: GpuHandover;
-  /** Of what this controller has accepted and not placed. It bounds what waits. */
+  /** The topic of activations that this controller has accepted and not placed; it bounds their number. */
   topic: string;
-  /** Whether an activation that comes has ended, or runs where another copy of it was sent. */
+  /** Whether an arriving activation has ended, or runs at the place to which another copy was sent. */
   isSettled(message: ActivationMessage): boolean;
-  /** A sample that is not run where it was sent, for a reason: it does not wait. */
+  /** Ends a sample that did not run at its place; samples do not wait. */
   dropSample(message: ActivationMessage, reason: string): void;
-  /** One that is to be placed here; `done` ends the message that keeps it. */
+  /** Queues an activation to be placed here; `done` ends the message that keeps it. */
   enqueue(message: UnplacedMessage, done: () => void): void;
 }
 
-/** Before an activation that could not be handed to another controller is sent again, ms. */
+/** Delay before an activation that could not be sent to the leader is sent again, ms. */
 const sendAgainMs = 1000;
 
 /**
- * Takes up what waits for a GPU: from this controller's own topic and, while it decides, from the one of all controllers.
- * What another is to decide goes there.
+ * Takes up activations that wait for a GPU: from this controller's own topic and, on the leader, from the topic of all
+ * controllers. Sends them on if another controller is the leader.
  */
 export class GpuIntake {
-  /** Those who wait here and came from the topic that all controllers share. */
+  /** Ids of activations that wait here and came from the topic of all controllers. */
   private readonly fromOthers = new Set<string>();
   private subscription: Subscription | undefined;
-  /** Counts the times in which this controller decided without a break. */
+  /** Counts the terms of this controller as leader. */
   private term = 0;
   private closed = false;
 
   constructor(private readonly dependencies: GpuIntakeDependencies) {}
 
-  /** The topic must exist. */
+  /** Starts to consume the topic, which must exist. */
   async open(): Promise<void> {
     const { bus, topic } = this.dependencies;
     this.subscription = await bus.subscribe(topic, topic, { maxInFlight: Infinity }, (delivery) => {
@@ -66,7 +74,7 @@ export class GpuIntake {
     await this.subscription?.close();
   }
 
-  /** From the topic that all controllers share. */
+  /** Takes a delivery from the topic of all controllers. */
   takeOfOthers(delivery: Delivery): void {
     const message = this.read(delivery);
     if (message === undefined) return;
@@ -79,19 +87,19 @@ export class GpuIntake {
     this.take(message, delivery.redelivered, done, 'shared');
   }
 
-  /** This controller decides no more, or begins anew to: what is looked up still is nothing for it. */
+  /** Ends a term of this controller; lookups in progress then have no effect. */
   termEnded(): void {
     this.term++;
   }
 
-  /** Another controller decides about one that has waited here. */
-  handOver({ message, refusals, done }: WaitingActivation): void {
-    // What came from the topic of all comes from there again.
+  /** Sends an activation that has waited here to the new leader. */
+  handOver({ message, refusals, done }: QueuedActivation): void {
+    // Activations from the topic of all controllers are delivered from there to the new leader.
     if (this.fromOthers.delete(message.activationId)) return;
     this.sendOn({ activation: refusals.length === 0 ? message : { ...message, gpuRefusals: [...refusals] } }, done);
   }
 
-  /** What is no activation that waits for a GPU is said, and skipped. */
+  /** The message of a delivery. A message that is no activation for a GPU is logged and skipped. */
   private read(delivery: Delivery): UnplacedMessage | undefined {
     try {
       const message = readUnplacedMessage(delivery.message);
@@ -101,18 +109,18 @@ export class GpuIntake {
       return undefined;
     } catch (error) {
       if (!(error instanceof MalformedError)) throw error;
-      this.dependencies.logger.warn({ reason: error.message }, 'a message that waits for no GPU was skipped');
+      this.dependencies.logger.warn({ reason: error.message }, 'a message that is no activation for a GPU was skipped');
       delivery.done();
       return undefined;
     }
   }
 
-  /** Sends an activation to the controller that decides, for as long as it takes. */
+  /** Sends an activation to the leader, and repeats that until it succeeds. */
   private sendOn(message: UnplacedMessage, done: () => void): void {
     const { handover, logger, clock } = this.dependencies;
     const failed = (error: unknown): void => {
       if (this.closed) return;
-      logger.error({ error: String(error) }, 'an activation could not be handed to the controller that decides');
+      logger.error({ error: String(error) }, 'an activation could not be sent to the leader');
       clock.setBackgroundTimer(sendAgainMs, () => this.sendOn(message, done));
     };
     try {
@@ -124,10 +132,10 @@ export class GpuIntake {
 
   private take(message: UnplacedMessage, redelivered: boolean, done: () => void, topic: 'own' | 'shared'): void {
     const { gpu } = message.activation;
-    // An earlier life, or one that decided before, may have sent it to an invoker already.
+    // An earlier process or leader may already have sent the activation to an invoker.
     const isOld =
       redelivered || message.seenBefore || (gpu !== undefined && gpu.epoch !== this.dependencies.lease.epoch);
-    // After a crash both this topic and an invoker's may have it.
+    // After a crash both this topic and an invoker's may have the activation.
     if (this.dependencies.isSettled(message.activation)) done();
     else if (isOld) void this.takeUnlessSent(message, done, topic);
     else this.dependencies.enqueue(message, done);
@@ -145,7 +153,7 @@ export class GpuIntake {
     if (isSent || isSettled(activation)) done();
     else if (!isOver()) enqueue(message, done);
     else if (topic === 'own') this.sendOn({ ...message, seenBefore: true }, done);
-    // What came from the topic of all comes from there again, to whoever decides by now.
+    // The topic of all controllers delivers the activation again, to the present leader.
     else this.fromOthers.delete(activation.activationId);
   }
 }

@@ -1,29 +1,38 @@
-import { activationDocumentId } from '@gpuwhisk/common/entities/activation-codec';
+import { activationDocumentId } from '@gpuwhisk/common/entities/activation';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import type { GpuPlacer } from '../scheduler/gpu-placer.js';
-import type { GpuTable } from '../scheduler/gpu-table.js';
+import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import type { GpuTable } from '../state/gpu-table.js';
 
+/** The reservations of the leader. */
+export interface ReservationSource {
+  /** Whether this controller is the leader. */
+  readonly isLeader: boolean;
+  /** Reservations of activations whose end is not known here, oldest first. */
+  unended(): readonly Reservation[];
+}
+
+/** Dependencies of GpuSweep. */
 export interface GpuSweepDependencies {
   store: ArtifactStore;
   table: GpuTable;
   clock: Clock;
   logger: Logger;
-  placer: Pick<GpuPlacer, 'isEntitled' | 'unended'>;
-  /** The run of an activation is over. */
+  placer: ReservationSource;
+  /** Called with an activation whose run has ended. */
   ended: (activationId: string) => void;
 }
 
-/** How often it is looked, ms; what was placed since the last look is left for the next one. */
+/** Interval of the search, ms. Activations placed since the last search are left for the next one. */
 const sweepMs = 10_000;
-/** Records that are asked for in one look, at most. */
+/** Most records requested in one search. */
 const maxAsked = 100;
 
 /**
- * Finds activations that have ended without the decider having heard of it (another controller's news are lost while the
- * cluster's state is away), so that what they had of a GPU is given out again: no invoker has them, and they are recorded.
+ * Frees the reservations of activations that ended without a message to the leader, as messages of controllers are lost
+ * while the cluster's state is unavailable. Such activations are on no invoker and have a record.
  */
 export class GpuSweep {
   private timer: Timer | undefined;
@@ -46,7 +55,7 @@ export class GpuSweep {
 
   private async sweep(): Promise<void> {
     const { table, clock, placer, ended, logger } = this.dependencies;
-    if (!placer.isEntitled) return;
+    if (!placer.isLeader) return;
     const inHand = new Set(
       table
         .nodes()
@@ -64,7 +73,7 @@ export class GpuSweep {
         if (await this.isRecorded(namespace, activationId)) ended(activationId);
       }
     } catch (error) {
-      logger.warn({ error: String(error) }, 'activations whose end was not heard of could not be looked up');
+      logger.warn({ error: String(error) }, 'records of activations without a completion could not be looked up');
     }
   }
 

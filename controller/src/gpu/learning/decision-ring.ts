@@ -1,60 +1,60 @@
-import type { Decision } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord } from '@gpuwhisk/common/gpu';
 
-/** Characters of texts that one decision keeps, at most; alternatives beyond them are left out. */
+/** Most characters of texts in one decision; alternatives beyond this bound are dropped. */
 const mostOfOne = 16_384;
-/** What a decision, or an alternative, takes besides its texts. */
+/** Estimated size of a decision or alternative without its texts, bytes. */
 const fixedSize = 200;
 
 /** Bounds of a DecisionRing. */
 export interface RingBounds {
-  /** Decisions. */
+  /** Number of decisions. */
   count: number;
-  /** Their estimated size, bytes. */
+  /** Estimated size of the decisions, bytes. */
   bytes: number;
 }
 
-/** The last decisions, in segments that are stored one by one. */
+/** The last decisions, in segments that are stored separately. */
 export class DecisionRing {
-  private readonly decisions: (Decision | undefined)[];
+  private readonly decisions: (DecisionRecord | undefined)[];
   private next = 0;
   private total = 0;
 
-  /** `onChange` is told which segment of `segmentSize` has changed. */
+  /** `onChange` is called with the number of a changed segment of `segmentSize` decisions. */
   constructor(
     private readonly bounds: RingBounds,
     private readonly segmentSize: number,
     private readonly onChange: (segment: number) => void,
   ) {
-    this.decisions = new Array<Decision | undefined>(bounds.count).fill(undefined);
+    this.decisions = new Array<DecisionRecord | undefined>(bounds.count).fill(undefined);
   }
 
-  /** Estimated size of the decisions that are kept, bytes. */
+  /** Estimated size of the kept decisions, bytes. */
   get bytes(): number {
     return this.total;
   }
 
-  /** Keeps a decision; the oldest ones go while there are too many, or they are too large. */
-  add(decision: Decision): void {
+  /** Adds a decision; the oldest ones are removed beyond the bounds. */
+  add(decision: DecisionRecord): void {
     this.put(this.next, cut(decision));
     this.changed(this.next);
     this.next = (this.next + 1) % this.decisions.length;
     for (const place of this.dropOldest()) this.changed(place);
   }
 
-  /** The last first. */
-  latest(): Decision[] {
+  /** The decisions, latest first. */
+  latest(): DecisionRecord[] {
     const { decisions, next } = this;
     return [...decisions.slice(next), ...decisions.slice(0, next)].filter((one) => one !== undefined).reverse();
   }
 
-  /** What a segment holds; null where there is nothing yet. */
-  segment(number: number): (Decision | null)[] {
+  /** The decisions of a segment; null at free positions. */
+  segment(number: number): (DecisionRecord | null)[] {
     const from = number * this.segmentSize;
     return this.decisions.slice(from, from + this.segmentSize).map((one) => one ?? null);
   }
 
-  /** Takes a segment as `segment` gave it; the next decision is put behind the last one of all segments. */
-  restore(number: number, decisions: readonly (Decision | null)[]): void {
+  /** Restores a segment from `segment`; new decisions follow the last restored one. */
+  restore(number: number, decisions: readonly (DecisionRecord | null)[]): void {
     const from = number * this.segmentSize;
     decisions.slice(0, this.segmentSize).forEach((decision, at) => {
       const place = from + at;
@@ -70,13 +70,13 @@ export class DecisionRing {
     this.onChange(Math.floor(place / this.segmentSize));
   }
 
-  private put(place: number, decision: Decision | undefined): void {
+  private put(place: number, decision: DecisionRecord | undefined): void {
     this.total -= sizeOf(this.decisions[place]);
     this.decisions[place] = decision;
     this.total += sizeOf(decision);
   }
 
-  /** Gives the places of the decisions that went. */
+  /** Returns the positions of the removed decisions. */
   private dropOldest(): number[] {
     const gone: number[] = [];
     for (let passed = 0; this.total > this.bounds.bytes && passed < this.decisions.length; passed += 1) {
@@ -89,8 +89,8 @@ export class DecisionRing {
   }
 }
 
-/** An estimate: writing JSON to measure it would take longer than the decision. */
-function sizeOf(decision: Decision | undefined): number {
+/** Estimates the size of a decision, bytes. Measuring its JSON would take longer than the decision. */
+function sizeOf(decision: DecisionRecord | undefined): number {
   if (decision === undefined) return 0;
   const { activationId, action, namespace, policy, reason, placement, rejected } = decision;
   let size = fixedSize + activationId.length + action.length + namespace.length + policy.length + reason.length;
@@ -99,11 +99,11 @@ function sizeOf(decision: Decision | undefined): number {
   return size;
 }
 
-/** A decision within `mostOfOne`. */
-function cut(decision: Decision): Decision {
+/** The decision, shortened to `mostOfOne`. */
+function cut(decision: DecisionRecord): DecisionRecord {
   if (sizeOf(decision) <= mostOfOne) return decision;
   const reason = decision.reason.slice(0, mostOfOne / 4);
-  const rejected: Decision['rejected'] = [];
+  const rejected: DecisionRecord['rejected'] = [];
   let left = mostOfOne / 2;
   for (const one of decision.rejected) {
     left -= fixedSize + one.what.length + one.reason.length;

@@ -1,59 +1,70 @@
-import { averageCompany, steadyCompany } from '@gpuwhisk/gpu/profile/company';
-import type { Neighbour } from '@gpuwhisk/gpu/profile/company';
-import type { LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
+import { averageNeighbours, steadyNeighbours } from '@gpuwhisk/gpu/profile/run-log';
+import type { Neighbour, LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import type { Task } from '@gpuwhisk/gpu/view/view';
 import type { CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { SetObservations } from '@gpuwhisk/gpu/share/set-observations';
 import type { SetMember } from '@gpuwhisk/gpu/share/set-observations';
-import type { Learned } from './learned.js';
+import type { PerformanceData } from './performance-data.js';
 
-/** Assumed of what nobody has seen run. */
+/** Features assumed for a function without measured ones. */
 const unseen = { smUtil: 1, dramUtil: 1, l2Util: 1 };
 
-/** Has what runs took flow back into profiles, samples and the table of shares. */
+/** Updates profiles, slowdown samples and the table of shares with the times of runs. */
 export class Feedback {
   private readonly sets = new SetObservations();
 
-  constructor(private readonly learned: Learned) {}
+  constructor(private readonly performanceData: PerformanceData) {}
 
-  /** Learns from a run that has ended well: one that failed tells nothing of the time that its function takes. */
+  /** Learns from a successful run; the time of a failed one says nothing about its function. */
   ran(run: LoggedRun & ObservedRun): void {
-    const { task, gpu, isWarm, hasStrangers, shareClass } = run;
-    // On several GPUs its neighbours differ from one to the next.
-    const company = hasStrangers || task.gpus > 1 ? undefined : steadyCompany(run);
-    const predictor = this.learned.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
-    const others = company?.map(coLocated) ?? averageCompany(run, unseen);
+    const { task, gpu, isWarm, hasUnknownNeighbours, shareClass } = run;
+    // The neighbours of a run on several GPUs differ between these.
+    const neighbours = hasUnknownNeighbours || task.gpus > 1 ? undefined : steadyNeighbours(run);
+    const predictor = this.performanceData.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
+    const others = neighbours?.map(coLocated) ?? averageNeighbours(run, unseen);
     const slowdown = predictor.slowdown(coLocated(run), others);
-    const isAlone = company?.length === 0;
-    const refused = this.learned.profiles.ran({
-      ...{ task, gpu, tookMs: run.ranMs, slowdown, isWarm, isAlone },
+    const isAlone = neighbours?.length === 0;
+    const refused = this.performanceData.profiles.ran({
+      task,
+      gpu,
+      tookMs: run.ranMs,
+      slowdown,
+      isWarm,
+      isAlone,
       ...(shareClass !== undefined && { shareClass }),
     });
-    if (refused !== undefined) this.learned.metrics.sampled('refused');
-    else if (isWarm && company !== undefined && company.length > 0) this.measured(run, company, slowdown);
+    if (refused !== undefined) this.performanceData.metrics.runOffered('refused');
+    else if (isWarm && neighbours !== undefined && neighbours.length > 0)
+      this.recordSlowdown(run, neighbours, slowdown);
   }
 
-  /** A warm run beside others who were there all the time, and the slowdown that is predicted for it. */
-  private measured(run: ObservedRun, company: readonly Neighbour[], predicted: number): void {
+  /** Records the slowdown of a warm run whose neighbours did not change, with the predicted one. */
+  private recordSlowdown(run: ObservedRun, neighbours: readonly Neighbour[], predicted: number): void {
     const { task, gpu, ranMs } = run;
-    const soloMs = this.learned.profiles.aloneMs(task, gpu);
+    const soloMs = this.performanceData.profiles.aloneMs(task, gpu);
     if (soloMs === undefined) return;
     const slowdown = ranMs / soloMs;
-    this.learned.profiles.compared(task, gpu, { predicted, measured: slowdown });
-    const sample = sampleOf(run, company, slowdown);
-    const refused = sample && this.learned.runs.add({ gpuType: gpu.type, mode: gpu.mode }, sample);
-    if (sample !== undefined) this.learned.metrics.sampled(refused === undefined ? 'taken' : 'refused');
-    const members = [run, ...company].map(({ task: one, share }): SetMember => ({
+    this.performanceData.profiles.compared(task, gpu, { predicted, measured: slowdown });
+    const sample = sampleOf(run, neighbours, slowdown);
+    const refused = sample && this.performanceData.runs.add({ gpuType: gpu.type, mode: gpu.mode }, sample);
+    if (sample !== undefined) this.performanceData.metrics.runOffered(refused === undefined ? 'taken' : 'refused');
+    const members = [run, ...neighbours].map(({ task: one, share }): SetMember => ({
       job: jobOf(one),
       share: share * 100,
     }));
     const measurement = this.sets.add(gpu.type, gpu.mode, members, slowdown);
     if (measurement === undefined) return;
     const { set, point } = measurement;
-    const problem = this.learned.table.record(set, gpu.type, gpu.mode, point, this.learned.driverOf(gpu.id));
-    this.learned.metrics.measured(problem === undefined ? 'taken' : 'refused');
+    const problem = this.performanceData.table.record(
+      set,
+      gpu.type,
+      gpu.mode,
+      point,
+      this.performanceData.driverOf(gpu.id),
+    );
+    this.performanceData.metrics.setMeasured(problem === undefined ? 'taken' : 'refused');
   }
 }
 
@@ -61,23 +72,25 @@ function coLocated({ task, share }: { task: Task; share: number }): CoLocated {
   return { features: task.features ?? unseen, share };
 }
 
-/** Of a set whose members all were seen. */
+/** A sample of a set whose members were all observed. */
 function sampleOf(
   { task, share }: ObservedRun,
-  company: readonly Neighbour[],
+  neighbours: readonly Neighbour[],
   slowdown: number,
 ): SlowdownSample | undefined {
   const { features } = task;
   if (features === undefined) return undefined;
-  const others = company.flatMap((one) =>
+  const others = neighbours.flatMap((one) =>
     one.task.features === undefined ? [] : [{ features: one.task.features, share: one.share }],
   );
-  return others.length === company.length ? { one: { features, share }, others, slowdown } : undefined;
+  return others.length === neighbours.length ? { one: { features, share }, others, slowdown } : undefined;
 }
 
 function jobOf({ function: name, version, batch, soloMs, features }: Task): SetMember['job'] {
   return {
-    ...{ function: name, version, batch },
+    function: name,
+    version,
+    batch,
     ...(soloMs !== undefined && { soloMs }),
     ...(features !== undefined && { features }),
   };

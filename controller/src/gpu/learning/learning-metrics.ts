@@ -1,27 +1,27 @@
 import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { QuotaChoice } from '@gpuwhisk/gpu/share/quotas';
-import type { Learned } from './learned.js';
+import type { PerformanceData } from './performance-data.js';
 
-/** Whether something measured was believed. */
+/** Whether a measurement was accepted. */
 export type Taken = 'taken' | 'refused';
 
-/** What learning counts. */
+/** Counters of learning. */
 export interface LearningMetrics {
-  /** A measured run was offered to the predictors. */
-  sampled(outcome: Taken): void;
-  /** A measured set was offered to the table of shares. */
-  measured(outcome: Taken): void;
-  /** A predictor was learned anew, and is no worse than the one before. */
+  /** Counts a measured run offered to the predictors. */
+  runOffered(outcome: Taken): void;
+  /** Counts a measured set offered to the table of shares. */
+  setMeasured(outcome: Taken): void;
+  /** Counts a retrained predictor; it is refused if it predicts worse than the one before. */
   trained(outcome: Taken): void;
-  /** An attempt to search for the shares of a set is over. */
+  /** Counts an attempt to search for the shares of a set. */
   searched(outcome: 'done' | 'interrupted' | 'failed'): void;
-  /** The table was asked for the shares of a set. */
+  /** Counts a query of the table for the shares of a set. */
   asked(source: QuotaChoice['source']): void;
 }
 
-/** The metrics of what is learned, in `registry`. */
-export function learningMetrics(registry: Registry, learned: Learned): LearningMetrics {
+/** The metrics of performance data, in `registry`. */
+export function learningMetrics(registry: Registry, performanceData: PerformanceData): LearningMetrics {
   const registers = [registry];
   const samples = new Counter({
     name: 'gpuwhisk_gpu_samples_total',
@@ -37,7 +37,7 @@ export function learningMetrics(registry: Registry, learned: Learned): LearningM
   });
   const models = new Counter({
     name: 'gpuwhisk_gpu_models_total',
-    help: 'Predictors that were learned anew: taken, or refused as they predict worse',
+    help: 'Retrained predictors: taken, or refused as they predict worse',
     labelNames: ['outcome'],
     registers,
   });
@@ -55,11 +55,11 @@ export function learningMetrics(registry: Registry, learned: Learned): LearningM
   });
   new Gauge({
     name: 'gpuwhisk_gpu_learned',
-    help: 'What is known: functions, measured sets, predictors',
+    help: 'Numbers of known functions, measured sets and predictors',
     labelNames: ['kind'],
     registers,
     collect() {
-      for (const [kind, count] of Object.entries(learned.counts())) this.set({ kind }, count);
+      for (const [kind, count] of Object.entries(performanceData.counts())) this.set({ kind }, count);
     },
   });
   new Gauge({
@@ -67,22 +67,22 @@ export function learningMetrics(registry: Registry, learned: Learned): LearningM
     help: 'Estimated size of the decisions that are kept for explanations',
     registers,
     collect() {
-      this.set(learned.decisions.bytes);
+      this.set(performanceData.decisions.bytes);
     },
   });
   new Counter({
     name: 'gpuwhisk_gpu_learned_writes_total',
-    help: 'Documents of what was learned: saved, failed and to be tried again, or dropped as too many waited or another controller decides',
+    help: 'Documents of performance data: saved, failed and to be written again, or dropped as too many waited or another controller is the leader',
     labelNames: ['outcome'],
     registers,
     collect() {
       this.reset();
-      for (const [outcome, count] of Object.entries(learned.writes)) this.inc({ outcome }, count);
+      for (const [outcome, count] of Object.entries(performanceData.writes)) this.inc({ outcome }, count);
     },
   });
   return {
-    sampled: (outcome) => samples.inc({ outcome }),
-    measured: (outcome) => sets.inc({ outcome }),
+    runOffered: (outcome) => samples.inc({ outcome }),
+    setMeasured: (outcome) => sets.inc({ outcome }),
     trained: (outcome) => models.inc({ outcome }),
     searched: (outcome) => searches.inc({ outcome }),
     asked: (source) => choices.inc({ source }),

@@ -1,55 +1,57 @@
+// Slowdown samples, and training of predictors on them.
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { JobHandler, Jobs } from '@gpuwhisk/common/jobs/jobs';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
 import type { Logger } from '@gpuwhisk/common/logging';
-import { decodeModel, encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
-import { leastSamples, modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
+import { decodeModel, encodeModel, leastSamples, modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { trainingModule } from '@gpuwhisk/gpu/predict/train-worker';
 import type { TrainingInput, TrainingOutput } from '@gpuwhisk/gpu/predict/train-worker';
-import type { TrainingSetState } from '@gpuwhisk/gpu/predict/training-set';
-import type { Learned } from './learned.js';
+import type { TrainingSetState, SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { TrainingSet } from '@gpuwhisk/gpu/predict/samples';
+import type { PerformanceData } from './performance-data.js';
 
-/** The kind of job that learns a predictor anew. */
+/** The kind of job that retrains a predictor. */
 const retrainingKind = 'slowdown-model';
 
-/** What retraining works with. */
-export interface RetrainingParts {
-  learned: Learned;
+/** Dependencies of Retraining. */
+interface RetrainingParts {
+  performanceData: PerformanceData;
   jobs: Jobs;
   logger: Logger;
-  /** Computes in a thread of its own; tests may give another. */
+  /** Trains a model in a thread; tests replace it. */
   run?: typeof runInWorker;
 }
 
-/** Samples held out, at least: fewer cannot judge. */
+/** Least number of held-out samples for a valid comparison. */
 const leastHeldOut = 5;
-/** New samples before the next model, at least, and as a part of all that there are. */
+/** Least number of new samples before the next training, absolute and as a part of all samples. */
 const leastFresh = 20;
 const freshPart = 0.25;
 const timeoutMs = 10 * 60_000;
 
-/** Has predictors learned anew, in the background, once enough was measured since the last time. */
+/** Retrains predictors in background jobs when there are enough new samples. */
 export class Retraining {
-  /** Kinds of GPUs that a job is asked for. */
+  /** Kinds of GPUs with a pending job. */
   private readonly asked = new Set<string>();
   private handler: JobHandler | undefined;
 
   constructor(private readonly parts: RetrainingParts) {
-    parts.learned.runs.onAdded((key) => this.sampled(key));
+    parts.performanceData.runs.onAdded((key) => this.sampled(key));
   }
 
-  /** Runs jobs here from now on, those of earlier lives too. */
+  /** Begins to run jobs here, including those of earlier processes. */
   open(): void {
-    const { jobs, learned } = this.parts;
+    const { jobs, performanceData } = this.parts;
     this.handler ??= jobs.handle(retrainingKind, { concurrency: 1, timeoutMs }, (payload, { signal }) =>
       this.retrain(payload as unknown as ModelKey, signal),
     );
-    // What was measured elsewhere may have been enough already.
-    for (const key of learned.runs.kinds()) this.sampled(key);
+    // Another controller may have measured enough already.
+    for (const key of performanceData.runs.kinds()) this.sampled(key);
   }
 
-  /** Runs none here any more: what was learned is another controller's to add to. */
+  /** Ends the jobs here, as another controller now writes the performance data. */
   async close(): Promise<void> {
     const { handler } = this;
     this.handler = undefined;
@@ -58,47 +60,113 @@ export class Retraining {
 
   private sampled(key: ModelKey): void {
     const name = modelName(key);
-    if (this.asked.has(name) || !isDue(this.parts.learned.runs.of(key).state())) return;
+    if (this.asked.has(name) || !isDue(this.parts.performanceData.runs.of(key).state())) return;
     this.asked.add(name);
     const { gpuType, mode } = key;
     this.parts.jobs
       .submit({ kind: retrainingKind, key: name, payload: { gpuType, mode } })
       .catch((error: unknown) =>
-        // The next sample asks again.
-        this.parts.logger.info({ gpuType, mode, reason: String(error) }, 'a predictor is not learned anew yet'),
+        // The next sample requests the job again.
+        this.parts.logger.info({ gpuType, mode, reason: String(error) }, 'a predictor was not retrained'),
       )
       .finally(() => this.asked.delete(name));
   }
 
-  /** The body of a job. A model that predicts worse than the one in force what neither has seen is left aside. */
+  /** The body of a job. The new model is dropped if it predicts held-out samples worse than the model in force. */
   private async retrain({ gpuType, mode }: ModelKey, signal: AbortSignal): Promise<void> {
-    const { learned, logger, run = runInWorker } = this.parts;
+    const { performanceData, logger, run = runInWorker } = this.parts;
     const key = { gpuType, mode };
-    const set = learned.runs.of(key);
+    const set = performanceData.runs.of(key);
     const { training, heldOut, fresh } = set.state();
     if (training.samples.length < leastSamples || heldOut.samples.length < leastHeldOut) return;
-    const before = learned.predictors.model(key);
+    const before = performanceData.predictors.model(key);
     const version = (before?.version ?? 0) + 1;
     const input: TrainingInput = {
-      ...{ ...key, version, seed: version, training: training.samples, heldOut: heldOut.samples },
+      ...key,
+      version,
+      seed: version,
+      training: training.samples,
+      heldOut: heldOut.samples,
       ...(before !== undefined && { inForce: encodeModel(before) }),
     };
     const given = await run(trainingModule, input as unknown as JsonValue, signal);
     const { model: text, miss, missInForce } = given as unknown as TrainingOutput;
     const model = decodeModel(text);
     const isOfKey = model.gpuType === gpuType && model.mode === mode && model.version === version;
-    if (!isOfKey) throw new Error('the training gave a model of something else');
-    const isTaken = miss <= missInForce && learned.put(model);
-    learned.metrics.trained(isTaken ? 'taken' : 'refused');
-    logger.info({ gpuType, mode, version, miss, missInForce, isTaken }, 'a predictor was learned anew');
+    if (!isOfKey) throw new Error('the training returned a model of another kind of GPU');
+    const isTaken = miss <= missInForce && performanceData.put(model);
+    performanceData.metrics.trained(isTaken ? 'taken' : 'refused');
+    logger.info({ gpuType, mode, version, miss, missInForce, isTaken }, 'a predictor was retrained');
     set.fresh -= fresh;
-    learned.runs.changed(key);
+    performanceData.runs.changed(key);
   }
 }
 
-/** Whether enough was measured since the last model. */
+/** Whether enough samples are new since the last model. */
 function isDue({ training, heldOut, fresh }: TrainingSetState): boolean {
   const count = training.samples.length;
   const isEnough = count >= leastSamples && heldOut.samples.length >= leastHeldOut;
   return isEnough && fresh >= Math.max(leastFresh, freshPart * count);
+}
+
+/** Slowdown samples for the training of predictors, by kind of GPU. */
+export class SlowdownSamples {
+  private readonly byName = new Map<string, { key: ModelKey; set: TrainingSet }>();
+  private listener: (key: ModelKey) => void = () => undefined;
+
+  /** `keep` is called with a changed kind of GPU and the function that returns its text. */
+  constructor(
+    private readonly random: Random,
+    private readonly keep: (key: ModelKey, text: () => string) => void,
+  ) {}
+
+  /** Adds a run; returns the reason if it is refused. */
+  add(key: ModelKey, sample: SlowdownSample): string | undefined {
+    const refused = this.of(key).add(sample);
+    if (refused !== undefined) return refused;
+    this.changed(key);
+    this.listener(key);
+    return undefined;
+  }
+
+  /** Calls `listener` for every added run. */
+  onAdded(listener: (key: ModelKey) => void): void {
+    this.listener = listener;
+  }
+
+  /** Kinds of GPUs with samples. */
+  kinds(): ModelKey[] {
+    return Array.from(this.byName.values(), ({ key }) => key);
+  }
+
+  /** The samples of a kind of GPU. */
+  of({ gpuType, mode }: ModelKey): TrainingSet {
+    const key = { gpuType, mode };
+    const known = this.byName.get(modelName(key));
+    if (known !== undefined) return known.set;
+    const set = new TrainingSet(this.random);
+    this.byName.set(modelName(key), { key, set });
+    return set;
+  }
+
+  /** Notes a change of the samples of a kind of GPU. */
+  changed({ gpuType, mode }: ModelKey): void {
+    const key = { gpuType, mode };
+    this.keep(key, () => JSON.stringify({ ...key, state: this.of(key).state() }));
+  }
+
+  /** Restores stored samples and merges them with newer ones (`isChanged`). */
+  restore(text: string, isChanged: boolean): void {
+    const { gpuType, mode, state } = JSON.parse(text) as ModelKey & { state: TrainingSetState };
+    const key = { gpuType, mode };
+    const set = new TrainingSet(this.random, state);
+    const since = this.byName.get(modelName(key))?.set;
+    if (isChanged && since !== undefined) set.addAll(since.state());
+    this.byName.set(modelName(key), { key, set });
+  }
+
+  /** Deletes the samples of a kind of GPU, `gpuType/mode`. Returns whether there were any. */
+  forget(name: string): boolean {
+    return this.byName.delete(name);
+  }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
-import { Arrivals } from './arrivals.js';
+import { Arrivals } from './gpu-queue.js';
 
 test('an arrival stays where it is while clocks round, and goes with a clock that is set', () => {
   const arrivals = new Arrivals();

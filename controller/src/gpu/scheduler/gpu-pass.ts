@@ -1,23 +1,30 @@
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
-import { gpuSloImpossible, gpuTooLate, gpuWaitTooLong } from '@gpuwhisk/common/errors';
+import { gpuSloImpossible, gpuTooLate, gpuWaitTooLong, sampleNotRun } from '@gpuwhisk/common/errors';
 import type { GpuNeed, Placement, Rejection } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { Action, Actuator } from '@gpuwhisk/gpu/view/action';
-import type { PlacementChoice } from '@gpuwhisk/gpu/view/placement-request';
+import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
+import type { PlacementChoice } from '@gpuwhisk/gpu/view/account';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
+import type { RecentIds } from '@gpuwhisk/common/short-lived-map';
+import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
+import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
+import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
+import { ActivationStatus, activationDocument } from '@gpuwhisk/common/entities/activation';
+import type { ApiError } from '@gpuwhisk/common/errors';
 import type { GpuPlacer, Sent } from './gpu-placer.js';
 import type { GpuPolicy } from './gpu-policy.js';
 import { waitingOf } from './gpu-queue.js';
 import type { GpuQueue, WaitingActivation } from './gpu-queue.js';
-import type { GpuRefuser } from './gpu-refuser.js';
+import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
+import { refusedRecord } from '../../invoke/activation-message.js';
 
-/** What a GpuPass is made of. */
-export interface GpuPassDependencies {
+/** Dependencies of GpuPass. */
+interface GpuPassDependencies {
   queue: GpuQueue;
   placer: GpuPlacer;
   policy: GpuPolicy;
@@ -26,49 +33,49 @@ export interface GpuPassDependencies {
   logger: Logger;
   metrics: GpuMetrics;
   options: Pick<Config['gpu'], 'admission' | 'maxWaitMs'>;
-  /** Whether the run of an activation has ended, as far as is known here. */
+  /** Whether an activation's run is known here to have ended. */
   isOver: (activationId: string) => boolean;
   actuator: Actuator;
-  /** Told when a policy wants to decide again though nothing happens, epoch ms. */
+  /** Requests the next pass at a time, epoch ms. */
   wakeAt(at: number): void;
-  /** Told of every placement. */
+  /** Called for every placement. */
   onPlaced?(placement: Placement): void;
 }
 
-interface Unsure {
+interface Unconfirmed {
   message: ActivationMessage;
   placement: Placement;
-  /** Ends the message that keeps it. */
+  /** Ends the message that keeps the activation. */
   done: () => void;
 }
 
-/** Before what was sent in vain is sent again, ms. */
+/** Delay before a failed send is repeated, ms. */
 const sendAgainMs = 1000;
 
-/** Places those whose turn it is and for whom there is room, and ends those who waited in vain. */
+/** Places queued activations in the policy's order, and ends those that have waited too long. */
 export class GpuPass {
-  /** Activations that were sent and may not have reached their invoker, by id. */
-  private readonly unsure = new Map<string, Unsure>();
+  /** Activations that were sent and whose message may not be durable, by id. */
+  private readonly unconfirmed = new Map<string, Unconfirmed>();
   private sendAgainSet = false;
   private closed = false;
 
   constructor(private readonly dependencies: GpuPassDependencies) {}
 
-  /** Sends nothing any more. */
+  /** Stops sending. */
   close(): void {
     this.closed = true;
   }
 
-  /** Decides about those who wait after each of `events`. */
+  /** Runs a pass for each of `events`. */
   run(events: readonly SchedulingEvent[]): void {
     const { clock, logger, metrics } = this.dependencies;
     const beganMs = clock.monotonicMs();
-    // Another controller may have them by now, and decide otherwise.
-    const late = this.dependencies.placer.isEntitled ? this.endWaits(clock.monotonicMs()) : undefined;
+    // On another leader these activations may be decided otherwise.
+    const late = this.dependencies.placer.isLeader ? this.endWaits(clock.monotonicMs()) : undefined;
     try {
       for (const event of late === undefined ? events : [late]) this.placeByPolicy(event);
     } catch (error) {
-      // The invoker's topic is full, or the log fails: they go on to wait.
+      // The invoker's topic is full, or the log has failed: the activations go on waiting.
       if (!(error instanceof TopicFullError)) {
         logger.error({ error: String(error) }, 'an activation could not be sent to its GPU');
       }
@@ -77,7 +84,7 @@ export class GpuPass {
   }
 
   /**
-   * Decides about an activation that arrives while the queue is empty; `sent` is absent if it has to wait. Throws
+   * Decides about an activation that arrives at an empty queue; `sent` is absent if the activation must wait. Throws
    * TopicFullError, or another Error if the log has failed.
    */
   sendAtOnce(message: ActivationMessage, need: GpuNeed): { sent?: Receipt; rejected: Rejection[] } {
@@ -86,13 +93,11 @@ export class GpuPass {
     const { starts, rejected, actions } = policy.decide([waiting], { kind: 'arrival', task: message.activationId });
     this.carryOut(actions);
     const [start] = starts;
-    const { request, choice } = start?.choose() ?? {
-      request: waiting.request,
-      choice: { rejected: [...rejected] },
-    };
+    if (start === undefined) return { rejected: [...rejected] };
+    const { request, choice } = start.choose();
     if (choice.placement === undefined) return { rejected: choice.rejected };
     try {
-      return { sent: this.send(message, { need, request, choice, reason: start!.reason }), rejected: [] };
+      return { sent: this.send(message, { need, request, choice, reason: start.reason }), rejected: [] };
     } catch (error) {
       this.notStarted(waiting);
       throw error;
@@ -109,7 +114,7 @@ export class GpuPass {
     return receipt;
   }
 
-  /** Gives the event that a policy has to look at all who wait for, if there is one. */
+  /** Ends expired waits. Returns the event for the next pass, if there is one. */
   private endWaits(nowMs: number): SchedulingEvent | undefined {
     const { queue, refuser, options } = this.dependencies;
     const { admission, maxWaitMs } = options;
@@ -124,19 +129,19 @@ export class GpuPass {
     return first && { kind: 'timeout', task: first.message.activationId };
   }
 
-  /** Begins with actions; what becomes of them is seen in what the agents tell. */
+  /** Begins actions; their results appear in agents' rows. */
   carryOut(actions: readonly Action[]): void {
     const { actuator, logger } = this.dependencies;
     for (const action of actions) {
       actuator.carryOut(action).catch((error: unknown) => {
-        logger.warn({ ...action, error: String(error) }, 'an action on GPUs could not be begun');
+        logger.warn({ ...action, error: String(error) }, 'an action on GPUs could not be started');
       });
     }
   }
 
   private placeByPolicy(event: SchedulingEvent): void {
     const { queue, placer, policy, refuser, options } = this.dependencies;
-    if (!placer.isEntitled) return;
+    if (!placer.isLeader) return;
     const { starts, late, order, rejected, actions, wakeAt } = policy.decide([...queue], event);
     if (wakeAt !== undefined) this.dependencies.wakeAt(wakeAt);
     this.carryOut(actions);
@@ -157,7 +162,7 @@ export class GpuPass {
     }
   }
 
-  /** Releases the places and the charges of a start that was not sent. */
+  /** Releases the places and charges of a start that was not sent. */
   private notStarted({ message: { activationId } }: WaitingActivation): void {
     this.dependencies.placer.returned(activationId);
     this.dependencies.policy.returned(activationId);
@@ -172,16 +177,16 @@ export class GpuPass {
     if (placement !== undefined) this.confirm({ message: again, placement, done: waiting.done }, receipt);
   }
 
-  /** Ends the message that keeps an activation once its invoker's topic has it. */
-  private confirm(sent: Unsure, receipt: Receipt): void {
+  /** Ends the message of an activation when the invoker's topic has it. */
+  private confirm(sent: Unconfirmed, receipt: Receipt): void {
     const { activationId } = sent.message;
     receipt.synced().then(
       () => {
-        this.unsure.delete(activationId);
+        this.unconfirmed.delete(activationId);
         sent.done();
       },
       () => {
-        this.unsure.set(activationId, sent);
+        this.unconfirmed.set(activationId, sent);
         this.sendAgainSoon();
       },
     );
@@ -197,26 +202,87 @@ export class GpuPass {
   }
 
   /**
-   * The same placements are sent again, for as long as it takes: an invoker that has one of them already takes it once. What
-   * has ended, or was decided anew, needs it no more.
+   * Repeats sends with the same placements until they succeed; an invoker takes each placement once. Activations that have
+   * ended, or that were decided again, are skipped.
    */
   private sendAgain(): void {
     const { placer, queue, logger, isOver } = this.dependencies;
-    if (this.unsure.size > 0) logger.error({ activations: this.unsure.size }, 'what was sent to GPUs is sent again');
-    for (const [activationId, sent] of this.unsure) {
+    if (this.unconfirmed.size > 0)
+      logger.error(
+        { activations: this.unconfirmed.size },
+        'activations without a confirmed send are sent to their GPUs again',
+      );
+    for (const [activationId, sent] of this.unconfirmed) {
       const now = placer.placementOf(activationId);
       if (isOver(activationId) || queue.has(activationId) || (now !== undefined && now !== sent.placement)) {
-        this.unsure.delete(activationId);
+        this.unconfirmed.delete(activationId);
         sent.done();
         continue;
       }
       try {
         this.confirm(sent, placer.sendAgain(sent.message, sent.placement));
-        this.unsure.delete(activationId);
+        this.unconfirmed.delete(activationId);
       } catch {
-        // The topic is full, or the log fails: it has its next turn.
+        // The topic is full, or the log has failed: the next repetition tries again.
         this.sendAgainSoon();
       }
     }
+  }
+}
+
+/** Dependencies of GpuRefuser. */
+interface GpuRefuserDependencies {
+  queue: GpuQueue;
+  placer: GpuPlacer;
+  /** Activations that have ended; no copy may run. */
+  over: RecentIds;
+  records: RecordWriter;
+  /** Which records are stored. */
+  recordLevels: RecordLevels;
+  clock: Clock;
+  logger: Logger;
+  metrics: GpuMetrics;
+  /** Connection to other controllers; absent on a single controller. */
+  handover?: Pick<GpuHandover, 'refused'>;
+}
+
+/** Ends queued activations that are not run. */
+export class GpuRefuser {
+  private onRefused: OnRefused = () => false;
+
+  constructor(private readonly dependencies: GpuRefuserDependencies) {}
+
+  /** Sets the function that is called for refused activations. */
+  tell(onRefused: OnRefused): void {
+    this.onRefused = onRefused;
+  }
+
+  /** Ends a sample that its agent returned or that an earlier process has left; its caller gets the error. */
+  dropSample({ activationId }: ActivationMessage, reason: string): void {
+    const { placer, over } = this.dependencies;
+    over.add(activationId);
+    placer.returned(activationId);
+    this.onRefused(activationId, sampleNotRun(reason));
+  }
+
+  /** Ends an activation: its caller gets the error, or a record is stored. */
+  refuse(waiting: WaitingActivation, error: ApiError): void {
+    const { message } = waiting;
+    const { queue, placer, over, clock, records, recordLevels, logger, metrics } = this.dependencies;
+    queue.remove(waiting);
+    over.add(message.activationId);
+    metrics.decided('failed');
+    placer.note(message, { rejected: [] }, error.message);
+    logger.warn({ activationId: message.activationId, reason: error.message }, 'an activation was refused a GPU');
+    this.dependencies.handover?.refused(message, error);
+    if (
+      this.onRefused(message.activationId, error) ||
+      !isRecordKept(recordLevels, recordedCall(message), ActivationStatus.whiskError)
+    ) {
+      waiting.done();
+      return;
+    }
+    const record = refusedRecord(message, clock.now(), error.message);
+    records.add(activationDocument(record, clock.now()), waiting.done);
   }
 }

@@ -1,45 +1,45 @@
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
 import { gpuRowTtlMs } from '@gpuwhisk/common/gpu';
-import type { Decision, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { bindTo, placeLeastLoaded } from '@gpuwhisk/gpu/place/least-loaded';
-import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { OpenLedger } from '@gpuwhisk/gpu/view/view';
-import type { Learned } from '../learning/learned.js';
-import type { GpuTable } from './gpu-table.js';
-import type { LeaseKeeper } from '../handover/lease-keeper.js';
+import type { PerformanceData } from '../learning/performance-data.js';
+import type { GpuTable } from '../state/gpu-table.js';
+import type { LeaseKeeper } from '../../cluster/lease.js';
 import { completionWaitMs } from '../../entitlement/in-flight.js';
 
-/** What a GpuPlacer is made of. */
+/** Dependencies of GpuPlacer. */
 export interface GpuPlacerDependencies {
   bus: MessageBus;
   clock: Clock;
   table: GpuTable;
-  /** The right to decide, which one scheduler of the cluster has. */
+  /** The lease of the leader, the only scheduler of the cluster that decides. */
   lease: Pick<LeaseKeeper, 'epoch'> & Partial<Pick<LeaseKeeper, 'onChange'>>;
-  /** What is known of functions and GPUs, and what was decided. */
-  learned: Learned;
+  /** Performance data of functions and GPUs, and the decisions made. */
+  performanceData: PerformanceData;
 }
 
-/** An activation on its way to a GPU. */
+/** The decision with which an activation is sent to a GPU. */
 export interface Sent {
   need: GpuNeed;
   request: PlacementRequest;
   choice: PlacementChoice;
-  /** For an operator. */
+  /** Reason of the decision, for operators. */
   reason: string;
 }
 
-/** Keeps the account of all places, and sends activations where a policy puts them. */
+/** Keeps the ledger of all places, and sends activations to the places that a policy chooses. */
 export class GpuPlacer {
   private readonly ledger = new Ledger();
 
-  /** `policy`: the name of what decides, for the record. */
+  /** `policy` is the policy's name for decision records. */
   constructor(
     private readonly dependencies: GpuPlacerDependencies,
     private readonly policy: string,
@@ -49,34 +49,34 @@ export class GpuPlacer {
     table.onGone((invoker) => this.ledger.silent(invoker));
   }
 
-  /** Whether it may decide now. */
-  get isEntitled(): boolean {
+  /** Whether this controller is the leader. */
+  get isLeader(): boolean {
     return this.dependencies.lease.epoch !== undefined;
   }
 
-  /** Activations that something was given out to and that have not ended, as far as is known here. */
+  /** Number of activations with a reservation whose end is not known here. */
   get reserved(): number {
     return this.unended().length;
   }
 
-  /** What was given out to activations that have not ended, as far as is known here; the oldest first. */
+  /** Reservations of activations whose end is not known here, oldest first. */
   unended(): Reservation[] {
     return this.ledger.unended();
   }
 
-  /** The last decisions, the last one first. */
-  decisions(): Decision[] {
-    return this.dependencies.learned.decisions.latest();
+  /** The last decisions, latest first. */
+  decisions(): DecisionRecord[] {
+    return this.dependencies.performanceData.decisions.latest();
   }
 
-  /** The places, for who decides now. Throws Error where another controller does. */
+  /** The ledger for the leader. Throws an Error on any other controller. */
   open(): OpenLedger {
     const { epoch } = this.dependencies.lease;
     if (epoch === undefined) throw new Error('another controller decides');
     return { ledger: this.ledger, isOpen: this.isOpen(new Map()), epoch };
   }
 
-  /** A place for a new instance, whatever idles there: on `ids`, or where the least is given away. */
+  /** A place for a new instance, even if an instance is idle: one of `ids`, or the place with the least allocated. */
   placeNew(request: PlacementRequest, ids: readonly string[] | undefined): PlacementChoice {
     const { ledger, isOpen, epoch } = this.open();
     const allowed = ids && new Set(ids);
@@ -84,18 +84,18 @@ export class GpuPlacer {
     return placeLeastLoaded(ledger, request, limits, { epoch, at: this.dependencies.clock.now() });
   }
 
-  /** The places that a policy chose, if they still can take the request; `refusedAtMs` as in WaitingActivation. */
+  /** The places that a policy chose, if they can still take the request; `refusedAtMs` as in WaitingActivation. */
   bind(request: PlacementRequest, ids: readonly string[], refusedAtMs: ReadonlyMap<string, number>): PlacementChoice {
     const { ledger, epoch } = this.open();
     return bindTo(ledger, request, ids, this.isOpen(refusedAtMs), { epoch, at: this.dependencies.clock.now() });
   }
 
-  /** Sends an activation where it was placed. Throws TopicFullError, or another Error if the log has failed. */
+  /** Sends an activation to its place. Throws TopicFullError, or another Error if the log has failed. */
   send(message: ActivationMessage, { need, request, choice, reason }: Sent): Receipt {
     const { placement, reuses } = choice;
-    if (placement === undefined) throw new Error('nothing was chosen');
+    if (placement === undefined) throw new Error('the choice has no placement');
     const placed: ActivationMessage = { ...message, gpu: placement };
-    // Before it is sent: an embedded bus may deliver, run and acknowledge at once.
+    // Reserved before the send, as an embedded bus may deliver, run and acknowledge within it.
     this.hold(message.activationId, request, need, placement, reuses);
     try {
       const receipt = this.dependencies.bus.send(placement.invoker, placed as unknown as JsonObject);
@@ -107,13 +107,13 @@ export class GpuPlacer {
     }
   }
 
-  /** Sends what was sent before once more. Throws as `send` does. */
+  /** Repeats a send. Throws as `send` does. */
   sendAgain(message: ActivationMessage, placement: Placement): Receipt {
     const placed: ActivationMessage = { ...message, gpu: placement };
     return this.dependencies.bus.send(placement.invoker, placed as unknown as JsonObject);
   }
 
-  /** Keeps a decision, to be explained later. */
+  /** Keeps a decision record for `wsk gpu explain`. */
   note(
     { activationId, action, user }: ActivationMessage,
     { placement, rejected }: PlacementChoice,
@@ -122,7 +122,7 @@ export class GpuPlacer {
     const at = this.dependencies.clock.now();
     const name = `/${action.path}/${action.name}`;
     const namespace = user.namespace.name;
-    this.dependencies.learned.decisions.add({
+    this.dependencies.performanceData.decisions.add({
       at,
       activationId,
       action: name,
@@ -134,44 +134,44 @@ export class GpuPlacer {
     });
   }
 
-  /** Where an activation was sent that has not ended, as far as is known here. */
+  /** The placement of an activation whose end is not known here. */
   placementOf(activationId: string): Placement | undefined {
     return this.ledger.placementOf(activationId);
   }
 
-  /** An activation's run is over. */
+  /** Ends the reservation of an activation whose run is over. */
   ended(activationId: string): void {
     this.ledger.end(activationId);
   }
 
-  /** An agent gave an activation back. */
+  /** Ends the reservation of an activation that an agent has returned. */
   returned(activationId: string): void {
     this.ledger.release(activationId);
   }
 
-  /** A node's agent has told what is there. Gives the activations that should have ended by now and have not. */
+  /** Compares reservations with a node's row. Returns the activations that should have ended and have not. */
   settle(node: NodeStatus): string[] {
     return this.ledger.heard(node, this.dependencies.clock.monotonicMs());
   }
 
-  /** The accounts of the places of nodes that are heard of, and were since they refused (by node, monotonic ms). */
+  /** The accounts of places on live nodes. A node that refused (by node, monotonic ms) counts only with a newer row. */
   accounts(refusedAtMs: ReadonlyMap<string, number> = new Map()): PlaceAccount[] {
     const isOpen = this.isOpen(refusedAtMs);
     return this.ledger.accounts().filter(({ place }) => isOpen(place.node.invoker));
   }
 
-  /** The rows of the nodes that are heard of. */
+  /** The rows of live nodes. */
   rows(): NodeStatus[] {
     const isOpen = this.isOpen(new Map());
     return this.ledger.rows().filter(({ invoker }) => isOpen(invoker));
   }
 
-  /** The accounts of places by their ids; of those only that are known. */
+  /** The accounts of the known places among these ids. */
   accountsOf(ids: readonly string[]): PlaceAccount[] {
     return ids.map((id) => this.ledger.account(id)).filter((account) => account !== undefined);
   }
 
-  /** What was given out on a place, by its id. */
+  /** The reservations on a place, by its id. */
   heldOn(id: string): Iterable<Reservation> {
     return this.ledger.heldOn(id);
   }
@@ -192,7 +192,11 @@ export class GpuPlacer {
     reuses: string | undefined,
   ): void {
     const reservation: Reservation = {
-      ...{ activationId, action, namespace, isolation, placement },
+      activationId,
+      action,
+      namespace,
+      isolation,
+      placement,
       ...(subject !== undefined && { subject }),
       ...(reuses !== undefined && { reuses }),
       ended: false,

@@ -1,22 +1,20 @@
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
-import type { GpuNeed, NodeStatus, Rejection } from '@gpuwhisk/common/gpu';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
+import type { GpuNeed, NodeStatus, Rejection, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
 import type { FunctionState, GpuState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
-import type { Action } from '@gpuwhisk/gpu/view/action';
+import type { Action, Decision, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import type { Decision, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
-import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/instances';
+import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
 import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
@@ -24,45 +22,40 @@ import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
 import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
-import { recordOf, workloadOf } from '@gpuwhisk/gpu/view/feature-record';
+import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
-import { encodeModel } from '@gpuwhisk/gpu/predict/model-codec';
-import type { Arrival } from './arrival-log.js';
-import { Arrivals } from './arrivals.js';
+import { encodeModel } from '@gpuwhisk/gpu/predict/slowdown-model';
+import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
+import { Arrivals, requestOf } from './gpu-queue.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import { Feedback } from '../learning/feedback.js';
-import type { Learned } from '../learning/learned.js';
-import { hasStrangers } from '../learning/sightings.js';
-import type { WaitingActivation } from './gpu-queue.js';
-import { seenPlaces } from './gpu-snapshot.js';
-import type { KnownRun, SeenPlace } from './gpu-snapshot.js';
-import type { LastRequest } from './last-request.js';
-import { seenDevices, seenInstances, seenNodes, seenWorkloads } from './seen-cluster.js';
-import type { KnownInstances } from './seen-cluster.js';
-import { liveQuotas } from '../learning/live-quotas.js';
+import type { PerformanceData } from '../learning/performance-data.js';
+import { hasForeignProcesses } from '../learning/activity-profiler.js';
+import { seenPlaces, seenDevices, seenInstances, seenNodes, seenWorkloads } from './cluster-view.js';
+import type { KnownRun, SeenPlace, KnownInstances } from './cluster-view.js';
+import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
-import { requestOf } from './gpu-queue.js';
 
-/** What is to be done with those who wait. */
+/** A policy's decision about the queued activations. */
 export interface PolicyDecision {
-  /** `choose` is called in this order, and each one's choice is carried out before the next: it looks at what is left. */
+  /** The starts in order. `choose` is called for each one after the choice before was carried out, and sees what is left. */
   starts: {
     waiting: WaitingActivation;
     reason: string;
     choose: () => { request: PlacementRequest; choice: PlacementChoice };
   }[];
-  /** Those who cannot meet their SLO, with the reason. */
+  /** Activations that cannot meet their SLO, with the reason. */
   late: [WaitingActivation, string][];
-  /** Ids of those who go on to wait, the next one first; and what each was not put on, and why. */
+  /** Ids of the activations that go on waiting, next one first; and their rejected alternatives. */
   order: readonly string[];
   rejected: readonly TaskRejection[];
   actions: readonly Action[];
-  /** When to decide again though nothing happens, epoch ms; absent: no particular time. */
+  /** When the policy shall decide again without an event, epoch ms; absent: at no particular time. */
   wakeAt?: number;
 }
 
-/** An activation whose task is to be made. */
+/** An activation from which a task is made. */
 interface Asked extends Pick<WaitingActivation, 'need' | 'request' | 'sloMs'> {
   activationId: string;
   version: string;
@@ -72,36 +65,38 @@ function idOf({ message: { activationId, action } }: WaitingActivation): Pick<As
   return { activationId, version: action.version ?? '' };
 }
 
-/** A healthy GPU, or MIG instance, and whether nobody runs there; samples, which give way to everybody, do not count. */
+/** A healthy GPU or MIG instance, and whether it is free. Samples do not count as use, since they give way to all work. */
 export interface SampledPlace {
   gpu: GpuState;
   isFree: boolean;
 }
 
-/** Whom samples run for: no namespace's turn or part of the GPUs is used up by them. */
+/** The namespace of samples, so that they take no other namespace's turn or share of the GPUs. */
 const sampler = 'whisk.system';
 
-/** A view is logged with a fault once in so long, ms, and takes so many characters at most. */
+/** Interval at which a fault is logged with its view, ms; and most characters of the view. */
 const [viewLogMs, maxLoggedBytes] = [10_000, 64 * 1024];
 
-/** What a GpuPolicy is made of. */
+/** Dependencies of GpuPolicy. */
 export interface GpuPolicyParts {
   placer: GpuPlacer;
   clock: Clock;
-  learned: Learned;
+  performanceData: PerformanceData;
   logger: Logger;
   metrics: Pick<GpuMetrics, 'policyFault'>;
   options: Pick<Config['gpu'], 'policy' | 'admission'>;
   /** The last request of each function, and its arrivals. */
   functions: FunctionLog<LastRequest>;
   instances: Pick<KnownInstances, 'isLaunch' | 'isRetiring'>;
-  /** Processes on GPUs that are none of the platform's. */
+  /** Processes on GPUs that are not the platform's. */
   workloads(): readonly Workload[];
-  /** Called with every decision and the saved view that it was made on; absent: views are not saved. */
+  /** Called with every decision and the saved view behind it; absent: views are not saved. */
   onDecided?(saved: JsonObject, decision: Decision): void;
 }
 
-/** Throws ConfigError where the configuration names a policy or stages that there are not, or that do not fit each other. */
+/**
+ * Checks the configured policy. Throws ConfigError for an unknown policy or stage, or for stages that do not fit together.
+ */
 export function checkPolicy({ policy }: Pick<Config['gpu'], 'policy'>): void {
   try {
     compositionOf(policy);
@@ -111,26 +106,26 @@ export function checkPolicy({ policy }: Pick<Config['gpu'], 'policy'>): void {
   }
 }
 
-/** Has a policy of gpu/ decide about activations, on what the agents tell and on what was learned from runs. */
+/** Lets a policy of gpu/ decide about activations, with agents' rows and performance data as input. */
 export class GpuPolicy {
   private readonly policy: Policy;
   private readonly runs = new RunLog();
   private readonly feedback: Feedback;
   private readonly arrivals = new Arrivals();
-  /** Whether an activation that arrives while the queue is empty is decided about at once. */
+  /** Whether an activation that arrives at an empty queue is decided at once. */
   readonly takesAsTheyCome: boolean;
   private readonly takesSamples: boolean;
   private viewLoggedMs = -Infinity;
 
   constructor(private readonly parts: GpuPolicyParts) {
-    const { learned, options } = parts;
+    const { performanceData, options } = parts;
     const { takesAsTheyCome, needsNoProfiles } = compositionOf(options.policy);
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
-    this.feedback = new Feedback(learned);
+    this.feedback = new Feedback(performanceData);
     const needs: PolicyNeeds = {
-      predictorOf: ({ type, mode }) => learned.predictors.predictor({ gpuType: type, mode }),
-      quotas: liveQuotas(learned),
+      predictorOf: ({ type, mode }) => performanceData.predictors.predictor({ gpuType: type, mode }),
+      quotas: liveQuotas(performanceData),
       admission: options.admission,
       random: seededRandom(1),
     };
@@ -139,12 +134,12 @@ export class GpuPolicy {
     this.policy = guarded(policy, spare, (fault, pass) => this.failed(policy.name, fault, pass));
   }
 
-  /** Whether it says each second which instances functions should have. */
+  /** Whether the policy scales: it decides each second which instances functions should have. */
   get scales(): boolean {
     return this.policy.scales === true;
   }
 
-  /** Decides about those that wait, after `event`. */
+  /** Decides about the queued activations after `event`. */
   decide(waiting: readonly WaitingActivation[], event: SchedulingEvent): PolicyDecision {
     const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
     const view = this.viewOf(waiting);
@@ -153,14 +148,14 @@ export class GpuPolicy {
     const saved = onDecided && this.encode(view, event);
     const decision = this.policy.decide(view, event);
     if (saved !== undefined) onDecided?.(saved, decision);
-    const taskOf = new Map(tasks.map((task) => [task.id, task]));
+    const taskById = new Map(tasks.map((task) => [task.id, task]));
     const rejectedOf = alternativesByTask(decision.rejected);
     return {
       starts: decision.starts.map((start) => {
-        const one = byId.get(start.task)!;
+        const one = ofTask(byId, start.task);
         const rejected = start.choice?.rejected ?? rejectedOf.get(start.task) ?? [];
         const choose = (): ReturnType<GpuPolicy['choose']> => {
-          const { request, choice } = this.choose(one, taskOf.get(start.task)!, start);
+          const { request, choice } = this.choose(one, ofTask(taskById, start.task), start);
           return { request, choice: { ...choice, rejected } };
         };
         return { waiting: one, reason: start.reason, choose };
@@ -168,7 +163,7 @@ export class GpuPolicy {
       late: [
         ...decision.refused.map(({ task, reason }) => ({ id: task, reason })),
         ...decision.bestEffort.map((id) => ({ id, reason: '' })),
-      ].map(({ id, reason }) => [byId.get(id)!, reason]),
+      ].map(({ id, reason }) => [ofTask(byId, id), reason]),
       order: decision.order,
       rejected: decision.rejected,
       actions: decision.actions ?? [],
@@ -176,7 +171,7 @@ export class GpuPolicy {
     };
   }
 
-  /** What the policy sees now of the cluster and of those that wait. Throws Error where another controller decides. */
+  /** The view that the policy sees now. Throws an Error if another controller is the leader. */
   viewOf(waiting: readonly WaitingActivation[]): View {
     const { clock, placer } = this.parts;
     const at = clock.now();
@@ -192,8 +187,8 @@ export class GpuPolicy {
   }
 
   /**
-   * The view of now as JSON, with all that the decision after `event` depends on: see `readPass`. Throws Error where another
-   * controller decides.
+   * The present view as JSON, with everything that the decision after `event` depends on (see `readPass`). Throws an Error
+   * if another controller is the leader.
    */
   saved(waiting: readonly WaitingActivation[], event: SchedulingEvent): JsonObject {
     return this.encode(this.viewOf(waiting), event);
@@ -204,10 +199,14 @@ export class GpuPolicy {
   }
 
   private inputsFor(event: SchedulingEvent): PassInputs {
-    const { learned, options } = this.parts;
+    const { performanceData, options } = this.parts;
     return {
-      ...{ policy: options.policy, admission: options.admission, event, state: undefined },
-      ...{ models: learned.predictors.list(), quotas: learned.table.rows() },
+      policy: options.policy,
+      admission: options.admission,
+      event,
+      state: undefined,
+      models: performanceData.predictors.list(),
+      quotas: performanceData.table.rows(),
     };
   }
 
@@ -221,7 +220,7 @@ export class GpuPolicy {
     logger.error({ policy, fault, ...(view && { view }) }, 'a policy failed: the least loaded place is taken instead');
   }
 
-  /** What the policy wants to last, besides those who wait. */
+  /** The policy's actions of one tick: instances, shares, geometries. */
   tick(): readonly Action[] {
     return this.policy.decide(this.viewOf([]), { kind: 'tick' }).actions ?? [];
   }
@@ -237,7 +236,9 @@ export class GpuPolicy {
     const seen = once(() => seenInstances(placer.accounts(), { ...instances, heldOn }));
     const functions = once(() => this.seenFunctions(at));
     return {
-      ...{ at, waiting, ledger: placer.open() },
+      at,
+      waiting,
+      ledger: placer.open(),
       get gpus() {
         return gpus();
       },
@@ -269,7 +270,7 @@ export class GpuPolicy {
     });
   }
 
-  /** Puts a sample on the GPU that it is to be measured on; nothing is chosen where that has no room for it. */
+  /** Puts a sample on its GPU. Nothing is chosen if the GPU has no room. */
   placeSample(
     message: ActivationMessage,
     need: GpuNeed,
@@ -286,41 +287,58 @@ export class GpuPolicy {
     if (choice.placement !== undefined) {
       const at = clock.now();
       const task: Task = {
-        ...{ id: message.activationId, function: request.action, version: message.action.version ?? '' },
-        ...{ namespace: sampler, batch: need.batch, gpus: 1, memoryMiB: need.memoryMiB, class: need.class },
+        id: message.activationId,
+        function: request.action,
+        version: message.action.version ?? '',
+        namespace: sampler,
+        batch: need.batch,
+        gpus: 1,
+        memoryMiB: need.memoryMiB,
+        class: need.class,
         arrivedAt: at,
       };
       this.runs.began(message.activationId, {
-        ...{ task, gpu: place.gpu, alsoOn: [], share, startedAt: at, startMs: clock.monotonicMs() },
-        ...{ isWarm: choice.reuses !== undefined, hasStrangers: this.hasStrangersOn(id), isSample: true },
+        task,
+        gpu: place.gpu,
+        alsoOn: [],
+        share,
+        startedAt: at,
+        startMs: clock.monotonicMs(),
+        isWarm: choice.reuses !== undefined,
+        hasUnknownNeighbours: this.hasUntrackedWorkOn(id),
+        isSample: true,
       });
     }
     return { request, choice };
   }
 
-  /** Arrivals as tasks with the learned times of their functions, and the healthy GPUs, to try policies on. */
+  /** Input for trials of policies: arrivals as tasks with their functions' learned times, and the healthy GPUs. */
   trialOf(arrivals: readonly Arrival[]): Pick<PolicyTrial, 'tasks' | 'places' | 'models'> {
-    const { learned, clock } = this.parts;
+    const { performanceData, clock } = this.parts;
     return {
       tasks: arrivals.map((one) => this.taskOf({ ...one, sloMs: one.need.sloMs }, one.at)),
       places: this.seenPlaces(clock.now()).map(({ gpu: { id, node, type, mode, memoryMiB } }) => ({
-        ...{ id, node, type, mode, memoryMiB },
+        id,
+        node,
+        type,
+        mode,
+        memoryMiB,
       })),
-      models: learned.predictors.list().map(encodeModel),
+      models: performanceData.predictors.list().map(encodeModel),
     };
   }
 
-  /** The GPUs that samples could be measured on; none where the policy goes by nothing that is measured. */
+  /** The GPUs on which samples could be measured; empty if the policy uses no measurements. */
   sampledPlaces(): SampledPlace[] {
     if (!this.takesSamples) return [];
     const isSample = (id: string): boolean => this.runs.get(id)?.isSample === true;
     return this.seenPlaces(this.parts.clock.now()).map(({ place, gpu }) => ({
       gpu,
-      isFree: !hasStrangers(place.status) && gpu.running.every(({ task }) => isSample(task.id)),
+      isFree: !hasForeignProcesses(place.status) && gpu.running.every(({ task }) => isSample(task.id)),
     }));
   }
 
-  /** A run is over: what it took is learned if it has succeeded. */
+  /** Ends a run; a successful one is learned from. */
   ended(activationId: string, succeeded: boolean): void {
     const run = this.runs.end(activationId, this.parts.clock.monotonicMs());
     if (run === undefined || run.isSample === true) return;
@@ -330,25 +348,25 @@ export class GpuPolicy {
     this.policy.observe?.(run);
   }
 
-  /** It never came to run. */
+  /** Drops an activation that was returned without a run. */
   returned(activationId: string): void {
     this.runs.dropped(activationId);
     this.policy.returned?.(activationId);
   }
 
-  /** It should have ended by now, and nobody has said that it did. */
+  /** Drops a run whose end is overdue and was not reported. */
   lost(activationId: string): void {
     this.runs.lost(activationId);
   }
 
-  /** Another controller decides: what becomes of the runs is told to that one. */
+  /** Drops all runs, as another controller is now the leader and learns of their ends. */
   handedOver(): void {
     this.runs.clear();
   }
 
-  /** An agent has told what is there. */
+  /** Notes an agent's row. */
   seen(node: NodeStatus): void {
-    this.parts.learned.seen(node);
+    this.parts.performanceData.seen(node);
   }
 
   private seenPlaces(at: number): SeenPlace[] {
@@ -363,14 +381,19 @@ export class GpuPolicy {
 
   private taskOf({ activationId, version, need, request, sloMs }: Asked, arrivedAt: number): Task {
     const identity = { function: request.action, version, batch: need.batch, arrivedAt };
-    // Instances of a batch are joined by requests of the very same share.
+    // Requests join a batch's instance only with exactly the same share.
     const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || need.batch > 1;
-    const { featureRecord: measured, ...times } = this.parts.learned.profiles.of(identity);
+    const { featureRecord: measured, ...times } = this.parts.performanceData.profiles.of(identity);
     const featureRecord = recordOf(measured, need.features);
     const features = workloadOf(featureRecord);
     return {
-      ...{ id: activationId, ...identity, namespace: request.namespace, gpus: need.gpus },
-      ...{ memoryMiB: need.memoryMiB, class: need.class, isolation: request.isolation },
+      id: activationId,
+      ...identity,
+      namespace: request.namespace,
+      gpus: need.gpus,
+      memoryMiB: need.memoryMiB,
+      class: need.class,
+      isolation: request.isolation,
       ...(sloMs !== undefined && { sloMs }),
       ...(isFixed && { share: shareOf(need).smLimit }),
       ...(need.maxShareClass !== undefined && { maxShare: need.maxShareClass / 100 }),
@@ -380,7 +403,7 @@ export class GpuPolicy {
     };
   }
 
-  /** What a start is carried out with; nothing is chosen where its places cannot take it any more. */
+  /** The request and the choice of a start. Nothing is chosen if the places can no longer take it. */
   private choose(
     { message, request, refusedAtMs }: WaitingActivation,
     task: Task,
@@ -405,22 +428,26 @@ export class GpuPolicy {
       const { id, place, mode } = account;
       this.runs.began(activationId, {
         task: choice.reuses === undefined ? task : { ...task, startMs: 0 },
-        ...{ gpu: { id, type: gpuTypeOf(place.device, place.slice), mode }, alsoOn, share: share.smLimit },
-        ...{ startedAt: clock.now(), startMs: clock.monotonicMs(), isWarm: choice.reuses !== undefined },
+        gpu: { id, type: gpuTypeOf(place.device, place.slice), mode },
+        alsoOn,
+        share: share.smLimit,
+        startedAt: clock.now(),
+        startMs: clock.monotonicMs(),
+        isWarm: choice.reuses !== undefined,
         ...(share.smLimit * 100 >= share.shareClass && { shareClass: share.shareClass }),
-        hasStrangers: [start.gpu, ...alsoOn].some((one) => this.hasStrangersOn(one, activationId)),
+        hasUnknownNeighbours: [start.gpu, ...alsoOn].some((one) => this.hasUntrackedWorkOn(one, activationId)),
       });
     }
     return { request: placed, choice };
   }
 
   /** Whether a place has a workload, or a run (other than `besides`) that this controller did not start. */
-  private hasStrangersOn(id: string, besides?: string): boolean {
+  private hasUntrackedWorkOn(id: string, besides?: string): boolean {
     const { placer, clock } = this.parts;
     const known: KnownRun = (activationId) => this.runs.get(activationId);
     return seenPlaces(placer.accountsOf([id]), (place) => placer.heldOn(place), known, clock.now()).some(
       ({ place, gpu }) =>
-        hasStrangers(place.status) ||
+        hasForeignProcesses(place.status) ||
         gpu.running.some(({ task }) => task.id !== besides && known(task.id) === undefined),
     );
   }
@@ -436,7 +463,14 @@ function alternativesByTask(rejected: readonly TaskRejection[]): Map<string, Rej
   return byTask;
 }
 
-/** `choice`, with what the run is predicted to take where that is known. */
+/** The value of a queued task. Throws Error for a task that is not queued; `guarded` rejects decisions that name one. */
+function ofTask<Value>(values: ReadonlyMap<string, Value>, task: string): Value {
+  const value = values.get(task);
+  if (value === undefined) throw new Error(`the decision names task '${task}', which is not queued`);
+  return value;
+}
+
+/** `choice` with the predicted time of the run, if there is one. */
 function withPrediction(
   choice: PlacementChoice,
   { soloMs, startMs = 0 }: Task,

@@ -1,28 +1,100 @@
-import type { GpuNeed, GpuQueued, Rejection } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { GpuNeed, GpuQueued, Rejection } from '@gpuwhisk/common/gpu';
+import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { PlacementRequest } from '@gpuwhisk/gpu/view/placement-request';
 import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
+import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
+
+// Arrivals: their times, the log for trials of policies, and the last request of each function.
+
+/** Bound on drift and rounding between two unadjusted clocks from one decision to the next, ms. */
+const toleranceMs = 50;
+
+/**
+ * Arrival times of queued activations on a view's clock. They are derived from the waiting times, so that an adjustment of
+ * the clock makes no activation late. The time of an activation stays equal from view to view, as a different one would
+ * count as a new arrival.
+ */
+export class Arrivals {
+  private readonly known = new WeakMap<ActivationMessage, number>();
+
+  /** The arrival, epoch ms. `at` and `nowMs` are the same moment on the view's clock and on the monotonic one. */
+  of({ message, arrivedMs }: { message: ActivationMessage; arrivedMs: number }, at: number, nowMs: number): number {
+    const arrivedAt = at - (nowMs - arrivedMs);
+    const known = this.known.get(message);
+    if (known !== undefined && Math.abs(known - arrivedAt) < toleranceMs) return known;
+    this.known.set(message, arrivedAt);
+    return arrivedAt;
+  }
+}
+
+/** Most arrivals kept. */
+const maxArrivals = 10_000;
+
+/** An activation with a GPU, without arguments and caller. */
+export interface Arrival {
+  activationId: string;
+  version: string;
+  need: GpuNeed;
+  request: PlacementRequest;
+  /** Epoch ms. */
+  at: number;
+}
+
+/** The last activations with a GPU that this controller had to place. */
+export class ArrivalLog {
+  private arrivals: Arrival[] = [];
+
+  /** Adds an arrival. */
+  add(message: ActivationMessage, need: GpuNeed): void {
+    const { activationId, action, transid } = message;
+    const { version = '' } = action;
+    this.arrivals.push({ activationId, version, need, request: requestOf(message, need), at: transid[1] });
+    if (this.arrivals.length > 2 * maxArrivals) this.arrivals = this.arrivals.slice(-maxArrivals);
+  }
+
+  /** The arrivals since `sinceMs` (epoch ms), oldest first; at most the last `maxArrivals`. */
+  since(sinceMs: number): Arrival[] {
+    return this.arrivals
+      .slice(-maxArrivals)
+      .filter(({ at }) => at >= sinceMs)
+      .sort((one, other) => one.at - other.at);
+  }
+}
+
+/** The last activation of a function, from which a launch is made. */
+export interface LastRequest {
+  /** The message with only those arguments that loading the code needs. */
+  message: ActivationMessage;
+  need: GpuNeed;
+}
+
+/** The part of an activation that is kept. */
+export function lastRequestOf(message: ActivationMessage, need: GpuNeed): LastRequest {
+  const { content, initArgs } = message;
+  const loading = Object.entries(content ?? {}).filter(([name]) => initArgs.includes(name));
+  return { message: { ...message, content: Object.fromEntries(loading) }, need };
+}
 
 /** An activation that waits for a GPU. */
 export interface WaitingActivation {
   message: ActivationMessage;
   need: GpuNeed;
   request: PlacementRequest;
-  /** Monotonic ms: how long it waits does not depend on a clock that is set. */
+  /** Monotonic ms, so that an adjusted clock does not change the waiting time. */
   arrivedMs: number;
-  /** Absent: best effort, from the beginning or since its deadline has passed. */
+  /** Absent for best effort: from the beginning, or since the deadline has passed. */
   sloMs: number | undefined;
-  /** Why agents refused it so far. */
+  /** Reasons of the agents that refused the activation. */
   refusals: readonly string[];
-  /** By node that refused it, when, monotonic ms: what is known from before is out of date. */
+  /** Times of refusals by node, monotonic ms; older rows of these nodes are outdated. */
   refusedAtMs: ReadonlyMap<string, number>;
-  /** Ends the message that keeps it. */
+  /** Ends the message that keeps the activation. */
   done: () => void;
 }
 
-/** What an activation asks of a device. */
+/** The request of an activation to a place. */
 export function requestOf(
   { action, user }: Pick<ActivationMessage, 'action' | 'user'>,
   need: GpuNeed,
@@ -40,7 +112,7 @@ export function requestOf(
   };
 }
 
-/** An activation as it joins the queue; its wait counts from its acceptance. */
+/** A new entry of the queue; its wait counts from the activation's acceptance. */
 export function waitingOf(message: ActivationMessage, need: GpuNeed, clock: Clock): WaitingActivation {
   return {
     message,
@@ -57,7 +129,7 @@ export function waitingOf(message: ActivationMessage, need: GpuNeed, clock: Cloc
 /** Activations that wait for a GPU, each once. */
 export class GpuQueue {
   private readonly waiting = new Map<string, WaitingActivation>();
-  /** As a policy has decided last: turns by id, and what each was not put on. */
+  /** The policy's last decision: positions in the order by id, and rejected alternatives. */
   private turns = new Map<string, number>();
   private rejected = new Map<string, Rejection[]>();
 
@@ -69,12 +141,12 @@ export class GpuQueue {
     return this.waiting.has(activationId);
   }
 
-  /** In no particular order. */
+  /** The activations in no particular order. */
   [Symbol.iterator](): IterableIterator<WaitingActivation> {
     return this.waiting.values();
   }
 
-  /** Adds one; a message that comes twice ends with the first. */
+  /** Adds an activation; if its message arrives twice, both end together. */
   add(one: WaitingActivation): void {
     const id = one.message.activationId;
     const known = this.waiting.get(id);
@@ -87,29 +159,32 @@ export class GpuQueue {
     this.rejected.delete(message.activationId);
   }
 
-  /** Ends one that waits, if it does. */
+  /** Removes an activation and ends its message, if it is queued. */
   end(activationId: string): void {
     const found = this.waiting.get(activationId);
     found?.done();
     if (found !== undefined) this.remove(found);
   }
 
-  /** Makes one best effort. */
+  /** Makes an activation best effort. */
   demote(one: WaitingActivation): void {
     this.waiting.set(one.message.activationId, { ...one, sloMs: undefined });
   }
 
-  /** Those whose SLO has passed. */
+  /** The activations whose SLO has passed. */
   late(nowMs: number): WaitingActivation[] {
     return [...this.waiting.values()].filter(({ arrivedMs, sloMs }) => nowMs - arrivedMs > (sloMs ?? Infinity));
   }
 
-  /** Those that have waited for as long as anybody may. */
+  /** The activations that have waited for `maxWaitMs`. */
   spent(nowMs: number, maxWaitMs: number): WaitingActivation[] {
     return [...this.waiting.values()].filter(({ arrivedMs }) => nowMs - arrivedMs >= maxWaitMs);
   }
 
-  /** A policy has decided in which order they wait, and why each does; `ofOne`: it has looked at one of them only. */
+  /**
+   * Notes the order of a policy's decision and the rejected alternatives. `ofOne`: the policy has looked at one activation
+   * only.
+   */
   decided(order: readonly string[], rejected: readonly ({ task: string } & Rejection)[], ofOne: boolean): void {
     this.turns = new Map(order.map((id, at) => [id, at]));
     if (!ofOne) this.rejected = new Map();
@@ -120,23 +195,53 @@ export class GpuQueue {
     }
   }
 
-  /** All of them in the order of their turn; those who came since a policy has decided are last. */
+  /** All activations in order; those that arrived since the last decision come last. */
   described(nowMs: number): GpuQueued[] {
     const turnOf = ({ message }: WaitingActivation): number => this.turns.get(message.activationId) ?? this.turns.size;
     const ordered = this.inTurn(nowMs).sort((one, other) => turnOf(one) - turnOf(other));
     return ordered.map(({ message, request, need, arrivedMs, sloMs, refusals }, at) => ({
-      ...{ activationId: message.activationId, action: request.action, namespace: request.namespace },
-      ...{
-        position: at + 1,
-        waitedMs: Math.max(0, Math.floor(nowMs - arrivedMs)),
-        ...(sloMs !== undefined && { sloMs }),
-      },
-      ...{ memoryMiB: need.memoryMiB, gpus: need.gpus, refusals: [...refusals] },
+      activationId: message.activationId,
+      action: request.action,
+      namespace: request.namespace,
+      position: at + 1,
+      waitedMs: Math.max(0, Math.floor(nowMs - arrivedMs)),
+      ...(sloMs !== undefined && { sloMs }),
+      memoryMiB: need.memoryMiB,
+      gpus: need.gpus,
+      refusals: [...refusals],
       rejected: this.rejected.get(message.activationId) ?? [],
     }));
   }
 
   inTurn(nowMs: number): WaitingActivation[] {
     return inTurn([...this.waiting.values()], nowMs);
+  }
+}
+
+/** Most arrivals that are decided one by one; after more, one pass looks at the whole queue. */
+const maxSingleArrivals = 4;
+
+/** The events since the last decision of a policy. */
+export class GpuEvents {
+  private arrivals = new Set<string>();
+  private other: SchedulingEvent | undefined;
+
+  add(event: SchedulingEvent): void {
+    if (event.kind === 'arrival') this.arrivals.add(event.task);
+    // After several such events a pass looks at the whole queue, whatever the events were.
+    else this.other = this.other === undefined ? event : { kind: 'timer' };
+  }
+
+  /**
+   * Takes the events for the next passes, in order. These are single arrivals, which free no room for others, or else one
+   * event for a pass over the whole queue, new arrivals included.
+   */
+  take(): SchedulingEvent[] {
+    const { arrivals, other } = this;
+    this.arrivals = new Set();
+    this.other = undefined;
+    if (other !== undefined) return [other];
+    if (arrivals.size === 0 || arrivals.size > maxSingleArrivals) return [{ kind: 'timer' }];
+    return [...arrivals].map((task) => ({ kind: 'arrival', task }));
   }
 }

@@ -1,4 +1,4 @@
-import { RecentIds } from '@gpuwhisk/common/activations/recent-ids';
+import { RecentIds } from '@gpuwhisk/common/short-lived-map';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
@@ -12,53 +12,46 @@ import {
   overloaded,
   sampleNotRun,
 } from '@gpuwhisk/common/errors';
-import type { Decision, GpuNeed, GpuQueued, Placement } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuNeed, GpuQueued, Placement, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import { newActivationId } from '@gpuwhisk/common/ids';
 import { unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
-import type { Workload } from '@gpuwhisk/common/gpu-workload';
 import type { Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { compositionOf } from '@gpuwhisk/gpu/policies/make-policy';
-import { shareAt } from '@gpuwhisk/gpu/place/request-of';
+import { shareAt } from '@gpuwhisk/gpu/place/ledger-of';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
-import type { Action, Actuator } from '@gpuwhisk/gpu/view/action';
+import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
 import { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import { capacityProblem } from '@gpuwhisk/gpu/view/places';
 import type { SchedulingEvent, View } from '@gpuwhisk/gpu/view/view';
 import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
-import { isCopyOf } from '../handover/gpu-fence.js';
+import { isCopyOf } from '../handover/gpu-handover.js';
 import type { Launch, SampleRun } from '../../invoke/invoke-service.js';
-import type { GpuDesired } from './gpu-desired.js';
-import { lastRequestOf } from './last-request.js';
-import type { LastRequest } from './last-request.js';
+import type { DesiredState } from '../state/desired-state.js';
+import { lastRequestOf, ArrivalLog, GpuEvents, GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
+import type { LastRequest, WaitingActivation } from './gpu-queue.js';
 import { LiveActuator } from './live-actuator.js';
 import type { LiveActuatorParts, Procurer } from './live-actuator.js';
-import { ArrivalLog } from './arrival-log.js';
-import { GpuEvents } from './gpu-events.js';
-import type { GpuHandover } from '../handover/gpu-handover.js';
+import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
 import { GpuIntake } from '../handover/gpu-intake.js';
-import { GpuPass } from './gpu-pass.js';
+import { GpuPass, GpuRefuser } from './gpu-pass.js';
 import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
 import { GpuPolicy } from './gpu-policy.js';
 import type { GpuPolicyParts, SampledPlace } from './gpu-policy.js';
-import { GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
-import type { WaitingActivation } from './gpu-queue.js';
 import { GpuSweep } from '../handover/gpu-sweep.js';
-import { GpuRefuser } from './gpu-refuser.js';
-import type { OnRefused } from './gpu-refuser.js';
 
-/** Told of GPUs and MIG instances, by UUID, that work has come for; undefined: for any, somebody waits. */
+/** Called with the UUIDs of the devices or MIG instances that new work is bound to, or undefined if any will do. */
 export type OnWanted = (gpus: readonly string[] | undefined) => void;
 
-/** What a GpuScheduler is made of. */
+/** Dependencies of GpuScheduler. */
 export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<GpuPolicyParts, 'onDecided'> {
   store: ArtifactStore;
   records: RecordWriter;
@@ -66,31 +59,31 @@ export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<Gp
   recordLevels: RecordLevels;
   logger: Logger;
   metrics: Metrics;
-  /** The controller's number: what waits is in topic `gpu<number>`. */
+  /** The controller's number; its queue is in topic `gpu<number>`. */
   instance: number;
   options: Config['gpu'];
   random: Random;
-  desired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut' | 'isRetiring'>;
-  wishes: LiveActuatorParts['wishes'];
+  desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut' | 'isRetiring'>;
+  cordons: LiveActuatorParts['cordons'];
   workloads: { readonly shown: readonly Workload[] };
-  /** Absent: nodes come and go by hand. */
+  /** Absent: machines are added and removed by hand. */
   procurer?: Procurer;
-  /** To the controller that decides; absent: this one does. */
+  /** Connection to the leader; absent if this controller is always the leader. */
   handover?: GpuHandover;
 }
 
-/** How often an activation that was given back is decided again. */
+/** Most repeated decisions about a returned activation. */
 const maxAgain = 3;
-/** So many ids of activations that have ended, at least, are remembered. */
+/** Least number of ended activations whose ids are remembered. */
 const rememberedIds = 10_000;
-/** How often it is looked whether somebody waits in vain, ms. */
+/** Interval of the search for activations that have waited too long, ms. */
 const lookMs = 250;
-/** How often a policy is asked which instances functions should have, ms. */
+/** Interval of the policy's scaling, ms. */
 const tickMs = 1000;
 
 /**
- * Sends activations that need a GPU to the invoker that has one for them. Those that must wait, and those that agents
- * gave back, are in a durable topic meanwhile: each is done there when an invoker's topic has it or its end is recorded.
+ * Sends activations that need a GPU to invokers. Waiting and returned activations are in a durable topic; each is done there
+ * when an invoker's topic has it or its end is recorded.
  */
 export class GpuScheduler {
   private readonly queue = new GpuQueue();
@@ -98,14 +91,14 @@ export class GpuScheduler {
   private readonly functions = new FunctionLog<LastRequest>();
   /** Launches that have not ended. */
   private readonly launching = new Set<string>();
-  /** Carries out what lasts. */
+  /** Carries out the policy's actions. */
   readonly actuator: Actuator;
   private readonly placer: GpuPlacer;
   private readonly policy: GpuPolicy;
   private readonly topic: string;
   private wake: Timer | undefined;
   private readonly metrics: GpuMetrics;
-  /** Activations that have ended: no copy of theirs may run. */
+  /** Activations that have ended; no copy may run. */
   private readonly over = new RecentIds(rememberedIds);
   private readonly refuser: GpuRefuser;
   private readonly passes: GpuPass;
@@ -129,7 +122,10 @@ export class GpuScheduler {
     this.metrics.leased(lease.epoch);
     lease.onChange?.(() => this.metrics.leased(lease.epoch));
     this.policy = new GpuPolicy({
-      ...{ ...dependencies, placer, metrics: this.metrics, functions: this.functions },
+      ...dependencies,
+      placer,
+      metrics: this.metrics,
+      functions: this.functions,
       instances: {
         isLaunch: (activationId) => this.launching.has(activationId),
         isRetiring: (invoker, container) => desired.isRetiring(invoker, container),
@@ -145,7 +141,7 @@ export class GpuScheduler {
     const wakeAt = (at: number): void => this.wakeAt(at);
     const { policy, refuser } = this;
     this.passes = new GpuPass({ ...parts, policy, refuser, actuator, isOver, wakeAt, onPlaced });
-    // What is heard of so late says nothing about how long it ran.
+    // The run's time is not known if its end is found by the search.
     const ended = (activationId: string): void => this.ended(activationId, false);
     this.sweep = new GpuSweep({ ...dependencies, placer, ended });
     this.intake = new GpuIntake({
@@ -165,7 +161,7 @@ export class GpuScheduler {
     });
   }
 
-  /** Takes up what waits; the topic must exist. */
+  /** Takes up queued activations; the topic must exist. */
   async open(onRefused: OnRefused): Promise<void> {
     this.refuser.tell(onRefused);
     await this.intake.open();
@@ -179,7 +175,7 @@ export class GpuScheduler {
     if (this.policy.scales) this.tickSoon();
   }
 
-  /** Leaves what waits to the next life. */
+  /** Stops; queued activations stay in the topic for the next process start. */
   async close(): Promise<void> {
     this.closed = true;
     this.passes.close();
@@ -188,61 +184,63 @@ export class GpuScheduler {
     await this.intake.close();
   }
 
-  /** Whether this controller decides now. */
-  get decides(): boolean {
-    return this.placer.isEntitled;
+  /** Whether this controller is the leader. */
+  get isLeader(): boolean {
+    return this.placer.isLeader;
   }
 
-  /** Activations that wait. */
+  /** Number of queued activations. */
   get waiting(): number {
     return this.queue.size;
   }
 
-  /** Activations that were sent to a GPU and have not ended, as far as is known here. */
+  /** Number of activations with a reservation whose end is not known here. */
   get reserved(): number {
     return this.placer.reserved;
   }
 
-  /** What to try policies on: the arrivals since `sinceMs` (epoch) that this controller had to place, and its GPUs. */
+  /** Input for trials of policies: the arrivals since `sinceMs` (epoch ms) at this leader, and its GPUs. */
   trialSince(sinceMs: number): Pick<PolicyTrial, 'tasks' | 'places' | 'models'> {
     return this.policy.trialOf(this.arrivals.since(sinceMs));
   }
 
-  /** Those who wait, in the order of their turn. */
+  /** The queued activations in order. */
   queued(): GpuQueued[] {
     return this.queue.described(this.dependencies.clock.monotonicMs());
   }
 
-  /** The last decisions, the last one first. */
-  decisions(): Decision[] {
+  /** The last decisions, latest first. */
+  decisions(): DecisionRecord[] {
     return this.placer.decisions();
   }
 
-  /** What a policy sees now. Throws Error where another controller decides. */
+  /** The view that a policy sees now. Throws an Error if another controller is the leader. */
   view(): View {
     return this.policy.viewOf([...this.queue]);
   }
 
-  /** The view of now and all else that a decision depends on, as JSON. Throws Error where another controller decides. */
+  /**
+   * The present view and all else that a decision depends on, as JSON. Throws an Error if another controller is the leader.
+   */
   savedView(): JsonObject {
     return this.policy.saved([...this.queue], { kind: 'timer' });
   }
 
-  /** Refuses what no GPU of the cluster can serve. Throws ApiError (503). */
+  /** Refuses a need that no GPU of the cluster can serve. Throws ApiError (503). */
   check(need: GpuNeed): void {
     const nodes = this.dependencies.table.nodes();
     if (!nodes.some(({ devices }) => devices.length > 0)) throw noGpu();
     const problem = capacityProblem(nodes, need);
     if (problem !== undefined) throw noSuchGpu(problem);
-    if (this.closed || (!this.placer.isEntitled && this.dependencies.handover === undefined)) throw overloaded();
+    if (this.closed || (!this.placer.isLeader && this.dependencies.handover === undefined)) throw overloaded();
   }
 
-  /** Sends an activation to an invoker, or has it wait. Throws TopicFullError, or another Error if the log has failed. */
+  /** Sends an activation to an invoker or queues it. Throws TopicFullError, or another Error if the log has failed. */
   submit(message: ActivationMessage, need: GpuNeed): Receipt {
     const { handover } = this.dependencies;
     if (handover?.isElsewhere) return handover.send({ activation: message });
-    // Those who wait have their turn first, and most policies look at all who come together.
-    const isFree = this.queue.size === 0 && this.policy.takesAsTheyCome && this.placer.isEntitled;
+    // Queued activations come first, and most policies look at simultaneous arrivals together.
+    const isFree = this.queue.size === 0 && this.policy.takesAsTheyCome && this.placer.isLeader;
     const { sent, rejected } = isFree ? this.passes.sendAtOnce(message, need) : { sent: undefined, rejected: [] };
     if (sent !== undefined) {
       this.arrived(message, need);
@@ -255,12 +253,12 @@ export class GpuScheduler {
   }
 
   /**
-   * Sends a sample to the GPU that it is to be measured on. Throws ApiError (503) where that has no room for it, work waits
-   * or another controller decides, TopicFullError, or another Error if the log has failed.
+   * Sends a sample to its GPU. Throws ApiError (503) if the GPU has no room, work is waiting or another controller is the
+   * leader. Also throws TopicFullError, or another Error if the log has failed.
    */
   submitSample(message: ActivationMessage, need: GpuNeed, sample: SampleRun): Receipt {
     const { policy, placer } = this;
-    if (this.queue.size > 0 || this.closed || !placer.isEntitled) throw overloaded();
+    if (this.queue.size > 0 || this.closed || !placer.isLeader) throw overloaded();
     const { request, choice } = policy.placeSample(message, need, sample);
     if (choice.placement === undefined) {
       const { reason = 'it is not there' } = choice.rejected.find(({ what }) => what === sample.gpu) ?? {};
@@ -276,13 +274,14 @@ export class GpuScheduler {
   }
 
   /**
-   * Sends the launch of an instance. Throws ApiError (429) for a larger share than its namespace may have, ApiError (503) if
-   * its GPUs have no room for it or another controller decides, TopicFullError, or another Error if the log has failed.
+   * Sends the launch of an instance. Throws ApiError (429) for a larger share than its namespace may have. Throws ApiError
+   * (503) if its GPUs have no room or another controller is the leader. Also throws TopicFullError, or another Error if the
+   * log has failed.
    */
   submitLaunch(message: ActivationMessage, need: GpuNeed, { gpus, shareClass }: Launch): Receipt {
     const { placer } = this;
     if (this.closed) throw overloaded();
-    if (!placer.isEntitled) throw instanceNotLaunched('another controller decides about GPUs, ask that one');
+    if (!placer.isLeader) throw instanceNotLaunched('another controller decides about GPUs, ask that one');
     const { maxShareClass = 100 } = need;
     if (shareClass !== undefined && shareClass > maxShareClass) throw gpuShareTooLarge(shareClass, maxShareClass);
     const asked = requestOf(message, need);
@@ -291,7 +290,7 @@ export class GpuScheduler {
     const request = { ...asked, share };
     const choice = placer.placeNew(request, gpus);
     if (choice.placement === undefined) {
-      const { what = '', reason = 'there is no GPU that it may use' } = choice.rejected[0] ?? {};
+      const { what = '', reason = 'there is no GPU that the instance may use' } = choice.rejected[0] ?? {};
       throw instanceNotLaunched(what === '' ? reason : `${what}: ${reason}`);
     }
     const receipt = placer.send(
@@ -302,7 +301,7 @@ export class GpuScheduler {
     return receipt;
   }
 
-  /** Sends the launch that a policy wants; gives why that is refused, or undefined. */
+  /** Sends a launch that a policy has decided. Returns the reason if it is refused, else undefined. */
   private launchAhead({ function: action, namespace, gpus, share }: Action & { kind: 'launch' }): string | undefined {
     const { clock, random } = this.dependencies;
     const last = this.functions.of({ action, namespace })?.last;
@@ -310,7 +309,10 @@ export class GpuScheduler {
     const now = clock.now();
     const { message, need } = last;
     const launched: ActivationMessage = {
-      ...{ ...message, activationId: newActivationId(now, random), transid: ['sid_gpuScale', now], blocking: false },
+      ...message,
+      activationId: newActivationId(now, random),
+      transid: ['sid_gpuScale', now],
+      blocking: false,
       gpuNeed: need,
     };
     try {
@@ -321,17 +323,17 @@ export class GpuScheduler {
     }
   }
 
-  /** The GPUs that samples could be measured on; none where no policy decides, or another controller does. */
+  /** The GPUs on which samples could be measured; empty if no policy decides or another controller is the leader. */
   sampledPlaces(): SampledPlace[] {
-    return this.placer.isEntitled ? this.policy.sampledPlaces() : [];
+    return this.placer.isLeader ? this.policy.sampledPlaces() : [];
   }
 
-  /** Has `listener` told when work comes for GPUs. */
+  /** Calls `listener` when work arrives for GPUs. */
   tellWanted(listener: OnWanted): void {
     this.onWanted = listener;
   }
 
-  /** An activation's run is over; whether it has succeeded decides whether its time counts. */
+  /** Ends an activation's run; its time is learned only if it has succeeded. */
   ended(activationId: string, succeeded: boolean): void {
     this.over.add(activationId);
     this.launching.delete(activationId);
@@ -340,12 +342,12 @@ export class GpuScheduler {
     const gpu = slice ?? devices[0];
     this.placer.ended(activationId);
     this.policy.ended(activationId, succeeded);
-    // Its invoker had it from an earlier life, and ended it.
+    // The invoker had the activation from an earlier process of this controller, and has ended it.
     this.queue.end(activationId);
     this.passSoon(gpu === undefined ? { kind: 'timer' } : { kind: 'completion', task: activationId, gpu });
   }
 
-  /** Another controller decides from now on: it gets what waits here. */
+  /** Sends the queued activations to the new leader. */
   private handOver(): void {
     this.policy.handedOver();
     this.intake.termEnded();
@@ -355,7 +357,7 @@ export class GpuScheduler {
     }
   }
 
-  /** Whether an activation that comes has ended, or runs where another copy of it was sent. */
+  /** Whether an arriving activation has ended, or runs at the place to which another copy was sent. */
   private isSettled(message: ActivationMessage): boolean {
     const { activationId } = message;
     if (this.over.has(activationId)) return true;
@@ -369,7 +371,7 @@ export class GpuScheduler {
     if (need === undefined) throw new Error(`activation ${activationId} waits for a GPU and asks for none`);
     const { clock } = this.dependencies;
     const waiting: WaitingActivation = { ...waitingOf(message, need, clock), refusals: gpuRefusals, done };
-    // It comes back from where it was sent.
+    // The message comes back from the place to which it was sent.
     if (placement !== undefined) {
       this.placer.returned(activationId);
       this.policy.returned(activationId);
@@ -384,11 +386,11 @@ export class GpuScheduler {
     this.queue.add(waiting);
     if (waiting.refusals.length > maxAgain)
       this.refuser.refuse(waiting, gpuRefused(waiting.refusals.length, refused ?? ''));
-    // One that comes back may have left room where it was.
+    // A returned activation may have freed room at its place.
     else this.passSoon(refused === undefined ? { kind: 'arrival', task: activationId } : { kind: 'timer' });
   }
 
-  /** A request has come that this controller has to place. */
+  /** Notes a request that this controller has to place. */
   private arrived(message: ActivationMessage, need: GpuNeed): void {
     this.arrivals.add(message, need);
     const { action, user, transid } = message;
@@ -399,12 +401,12 @@ export class GpuScheduler {
   private tickSoon(): void {
     this.dependencies.clock.setBackgroundTimer(tickMs, () => {
       if (this.closed) return;
-      if (this.placer.isEntitled) this.passes.carryOut(this.policy.tick());
+      if (this.placer.isLeader) this.passes.carryOut(this.policy.tick());
       this.tickSoon();
     });
   }
 
-  /** Has the policy asked again at `at` (epoch ms), unless the next look at the queue comes first. */
+  /** Requests a pass at `at` (epoch ms), unless the next look at the queue is earlier. */
   private wakeAt(at: number): void {
     const { clock } = this.dependencies;
     const inMs = Math.max(1, at - clock.now());
@@ -424,7 +426,7 @@ export class GpuScheduler {
     });
   }
 
-  /** Places those whose turn it is and for whom there is room, and ends those who waited in vain. */
+  /** Runs a pass over the queue, and ends activations that have waited too long. */
   private pass(): void {
     if (this.closed) return;
     this.passes.run(this.events.take());

@@ -1,35 +1,38 @@
-import type { GpuWish, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { CordonRequest, NodeStatus } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
-import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/action';
-import type { GpuDesired } from './gpu-desired.js';
-import type { GpuTable } from './gpu-table.js';
+import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/decision';
+import type { DesiredState } from '../state/desired-state.js';
+import type { GpuTable } from '../state/gpu-table.js';
 
-/** Takes machines of a cloud and gives them back. Both give why that is refused, or undefined: a node that comes is seen. */
+/**
+ * Acquires machines from a cloud and gives them back. Both methods return the reason if that is refused, else undefined. A
+ * new node is known by its row.
+ */
 export interface Procurer {
   acquire(market: Market): Promise<string | undefined>;
-  /** Nothing runs on the node any more. */
+  /** Gives back a node on which nothing runs. */
   giveBack(node: string): Promise<string | undefined>;
 }
 
-/** What a LiveActuator works with. */
+/** Dependencies of LiveActuator. */
 export interface LiveActuatorParts {
   table: Pick<GpuTable, 'nodes' | 'onRow'>;
-  desired: Pick<GpuDesired, 'retire' | 'reshare' | 'cut'>;
-  wishes: { set(device: string, wanted: GpuWish['wish']): Promise<unknown> };
-  /** Absent: nodes come and go by hand. */
+  desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
+  cordons: { set(device: string, wanted: CordonRequest['wish']): Promise<unknown> };
+  /** Absent: machines are added and removed by hand. */
   procurer?: Procurer;
-  /** Sends a launch; gives why it is refused, or undefined. */
+  /** Sends a launch. Returns the reason if it is refused, else undefined. */
   launch(action: Action & { kind: 'launch' }): string | undefined;
   logger: Logger;
   metrics: Pick<GpuMetrics, 'acted'>;
 }
 
-const noProcurer = 'nodes come and go by hand here: no procurement is set up';
+const noProcurer = 'no procurement is configured: nodes are added and removed by hand';
 
-/** Carries actions out: launches as messages, what lasts as desired state of nodes. */
+/** Carries out actions: launches as messages, the others through the desired state of nodes. */
 export class LiveActuator implements Actuator {
-  /** Nodes that are given back once nothing runs there. */
+  /** Nodes that are given back when nothing runs there. */
   private readonly leaving = new Set<string>();
 
   constructor(private readonly parts: LiveActuatorParts) {
@@ -41,7 +44,10 @@ export class LiveActuator implements Actuator {
     try {
       const refused = await this.begin(action);
       metrics.acted(action.kind, refused === undefined ? 'begun' : 'refused');
-      logger.info({ ...action, ...(refused !== undefined && { refused }) }, 'an action on GPUs');
+      logger.info(
+        { ...action, ...(refused !== undefined && { refused }) },
+        'an action on GPUs was carried out or refused',
+      );
       return refused;
     } catch (error) {
       metrics.acted(action.kind, 'failed');
@@ -84,11 +90,11 @@ export class LiveActuator implements Actuator {
   }
 
   private async giveBack(name: string): Promise<string | undefined> {
-    const { table, wishes, procurer } = this.parts;
+    const { table, cordons, procurer } = this.parts;
     if (procurer === undefined) return noProcurer;
     const node = table.nodes().find(({ invoker }) => invoker === name);
     if (node === undefined) return `there is no node '${name}'`;
-    for (const { uuid } of node.devices) await wishes.set(uuid, 'drain');
+    for (const { uuid } of node.devices) await cordons.set(uuid, 'drain');
     this.leaving.add(name);
     this.giveBackIfEmpty(node);
     return undefined;
@@ -100,7 +106,7 @@ export class LiveActuator implements Actuator {
     if (procurer === undefined || !isEmpty || !this.leaving.delete(invoker)) return;
     procurer.giveBack(invoker).then(
       (refused) => {
-        if (refused !== undefined) logger.warn({ node: invoker, refused }, 'a node was not taken back');
+        if (refused !== undefined) logger.warn({ node: invoker, refused }, 'the procurer refused to take back a node');
       },
       (error: unknown) => logger.error({ node: invoker, error: String(error) }, 'a node could not be given back'),
     );

@@ -2,26 +2,25 @@ import type { Config } from '@gpuwhisk/common/config';
 import { isApiError } from '@gpuwhisk/common/errors';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import type { JobAttempt, JobBody, JobHandler, Jobs } from '@gpuwhisk/common/jobs/jobs';
+import type { JobAttempt, JobBody, JobHandler, Jobs, FailedJob, PendingJob } from '@gpuwhisk/common/jobs/jobs';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from '@gpuwhisk/gpu/share/search-job';
-import type { QuotaSearchRequest } from '@gpuwhisk/gpu/share/search-job';
+import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from '@gpuwhisk/gpu/share/quota-search';
+import type { QuotaSearchRequest } from '@gpuwhisk/gpu/share/quota-search';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
+import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
-import type { Learned } from '../learning/learned.js';
-import { wantsSamples } from '../learning/live-quotas.js';
-import { unlessAborted } from './abortable.js';
-import { IdleGpus } from './idle-gpus.js';
-import { SampleMeasures } from './sample-measures.js';
-import type { SampleRunner } from './sample-runner.js';
-import type { Sample, SampleSource } from './sample-source.js';
-import { SearchBoard } from './search-board.js';
+import type { PerformanceData } from '../learning/performance-data.js';
+import { wantsSamples } from '../learning/sample-curves.js';
+import { unlessAborted, SampleMeasurements } from './sample-runner.js';
+import type { SampleRunner, Sample, SampleSource } from './sample-runner.js';
+import type { SampledPlace } from '../scheduler/gpu-policy.js';
+import type { SearchedSet, SearchState } from '../learning/performance-view.js';
 
-/** What searches are made with. */
+/** Dependencies of QuotaSearches. */
 export interface QuotaSearchesParts {
-  learned: Learned;
+  performanceData: PerformanceData;
   jobs: Jobs;
   scheduler: Pick<GpuScheduler, 'sampledPlaces' | 'tellWanted' | 'waiting'>;
   source: Pick<SampleSource, 'of'>;
@@ -33,52 +32,52 @@ export interface QuotaSearchesParts {
 }
 
 const lookMs = 1000;
-/** Searches at once here, each on a GPU of its own. */
+/** Most concurrent searches of this process, each on its own GPU. */
 const concurrency = 4;
-/** For one attempt, ms. */
+/** Timeout of one attempt, ms. */
 const timeoutMs = 15 * 60_000;
-/** How long an attempt waits for its GPU, ms, and how often it looks. */
+/** Longest wait of an attempt for its GPU, ms, and interval of its looks, ms. */
 const [idleWaitMs, idleLookMs] = [30_000, 250];
-/** After a search has failed, ms, until the next one for its set. */
+/** Delay of a set's next search after a failure, ms. */
 const afterFailureMs = 10 * 60_000;
 
 /**
- * Looks for the shares that serve sets best which were formed often (FaaShare's online phase, section VII-B): on GPUs that
- * idle it runs samples of their functions together, one job a set, until real work wants the GPU.
+ * Searches for the shares of sets that were formed often (FaaShare's online phase, section VII-B). One job per set runs
+ * samples of its functions together on an idle GPU until real work needs the GPU.
  */
 export class QuotaSearches {
   private readonly idle = new IdleGpus();
-  private readonly board: SearchBoard;
-  /** By GPU that a search has, the set's key. */
+  private readonly tracker: SearchTracker;
+  /** The set that is searched for on each GPU, by its key. */
   private readonly searched = new Map<string, string>();
   /** Sets whose job runs here. */
   private readonly here = new Set<string>();
   private handler: JobHandler | undefined;
-  private readonly measures: SampleMeasures;
+  private readonly measures: SampleMeasurements;
   private timer: Timer | undefined;
   private isLooking = false;
   private closed = false;
 
   constructor(private readonly parts: QuotaSearchesParts) {
-    this.board = new SearchBoard(parts.jobs, parts.learned, parts.source);
-    this.measures = new SampleMeasures({ ...parts, maxSampleMs: parts.options.maxSampleMs });
+    this.tracker = new SearchTracker(parts.jobs, parts.performanceData, parts.source);
+    this.measures = new SampleMeasurements({ ...parts, maxSampleMs: parts.options.maxSampleMs });
   }
 
-  /** From now on takes up jobs and looks for idle GPUs, while this controller decides. */
+  /** Begins to take up jobs and to look for idle GPUs, whenever this controller is the leader. */
   open(): void {
-    const { scheduler, learned } = this.parts;
+    const { scheduler, performanceData } = this.parts;
     scheduler.tellWanted((gpus) => this.wanted(gpus));
-    learned.showSearches(() => this.board.all(this.searched, this.here));
+    performanceData.showSearches(() => this.tracker.all(this.searched, this.here));
     this.lookLater();
   }
 
-  /** Looks no more; the jobs go on until they are closed. */
+  /** Stops looking for idle GPUs; running jobs go on until the job system is closed. */
   close(): void {
     this.closed = true;
     this.timer?.cancel();
   }
 
-  /** Work has come for GPUs, or waits for any of them: searches give way at once. */
+  /** Interrupts searches when work arrives for their GPUs, or for any GPU. */
   private wanted(gpus: readonly string[] | undefined): void {
     const nowMs = this.parts.clock.monotonicMs();
     const places = gpus ?? this.parts.scheduler.sampledPlaces().map(({ gpu }) => gpu.id);
@@ -99,18 +98,18 @@ export class QuotaSearches {
     this.idle.look(places, scheduler.waiting > 0, clock.monotonicMs());
     if (this.isLooking) return;
     this.isLooking = true;
-    this.handleWhere(places.length > 0)
+    this.followLeadership(places.length > 0)
       .then(() => this.submitNext())
-      // The next look tries again.
-      .catch((error: unknown) => logger.info({ reason: String(error) }, 'no search for shares was begun'))
+      // The next look repeats it.
+      .catch((error: unknown) => logger.info({ reason: String(error) }, 'no search for shares was started'))
       .finally(() => (this.isLooking = false));
   }
 
-  /** Jobs run here only while this controller sees GPUs that it decides about. */
-  private async handleWhere(isDecider: boolean): Promise<void> {
+  /** Starts and stops jobs with leadership, as they need a view of the GPUs. */
+  private async followLeadership(isLeader: boolean): Promise<void> {
     const { jobs } = this.parts;
-    if (this.closed || isDecider === (this.handler !== undefined)) return;
-    if (isDecider) {
+    if (this.closed || isLeader === (this.handler !== undefined)) return;
+    if (isLeader) {
       const body: JobBody = (payload, attempt) => this.search(payload, attempt);
       this.handler = jobs.handle(quotaSearchKind, { concurrency, timeoutMs }, body);
       return;
@@ -120,24 +119,25 @@ export class QuotaSearches {
     await handler?.close();
   }
 
-  /** Has the sets searched for that were asked for most, on GPUs that nobody uses. */
+  /** Submits jobs for the sets with the most demand, on idle GPUs. */
   private async submitNext(): Promise<void> {
-    const { learned, clock, options } = this.parts;
+    const { performanceData, clock, options } = this.parts;
     if (this.handler === undefined) return;
-    const pending = await this.board.refresh();
+    const pending = await this.tracker.refresh();
     for (const [gpu, key] of this.searched) if (!pending.has(key) && !this.here.has(key)) this.searched.delete(gpu);
     const now = clock.now();
-    for (const wanted of learned.demands.list()) {
+    for (const wanted of performanceData.demands.list()) {
       if (wanted.asked < options.minAsked || this.closed) return;
       if (pending.has(wanted.key)) continue;
-      if (!wantsSamples(learned, wanted.set, wanted.gpuType, wanted.mode)) learned.demands.forget(wanted.key);
-      else if (!this.board.hasFailedSince(wanted.key, now - afterFailureMs)) await this.submit(wanted, now);
+      if (!wantsSamples(performanceData, wanted.set, wanted.gpuType, wanted.mode))
+        performanceData.demands.forget(wanted.key);
+      else if (!this.tracker.hasFailedSince(wanted.key, now - afterFailureMs)) await this.submit(wanted, now);
     }
   }
 
   private async submit(wanted: WantedSet, now: number): Promise<void> {
-    const { learned, jobs, clock, options } = this.parts;
-    const samples = await this.board.samplesOf(wanted, now);
+    const { performanceData, jobs, clock, options } = this.parts;
+    const samples = await this.tracker.samplesOf(wanted, now);
     if (samples === undefined) return;
     const memoryMiB = samples.reduce((sum, sample) => sum + sample.memoryMiB, 0);
     const place = this.idle
@@ -145,16 +145,16 @@ export class QuotaSearches {
       .find(({ gpu }) => isFor(wanted, gpu) && gpu.memoryMiB >= memoryMiB && !this.searched.has(gpu.id));
     if (place === undefined || this.closed) return;
     const gpu = place.gpu.id;
-    // Before it runs; the next look forgets it if it was not taken.
+    // Noted before the job can run; the next look removes a set whose job was not accepted.
     this.searched.set(gpu, wanted.key);
     await jobs.submit(quotaSearchJob({ ...wanted, gpu }));
-    learned.demands.restart(wanted.key);
+    performanceData.demands.restart(wanted.key);
   }
 
   /** The body of a job. */
   private async search(payload: JsonValue, attempt: JobAttempt): Promise<void> {
     const { set, gpu, gpuType, mode } = payload as unknown as QuotaSearchRequest;
-    const { learned, logger, jobs } = this.parts;
+    const { performanceData, logger, jobs } = this.parts;
     const { signal } = attempt;
     const { key } = quotaSearchJob({ set, gpu, gpuType, mode, maxSlowdowns: set.map(() => Infinity) });
     this.searched.set(gpu, key);
@@ -163,9 +163,9 @@ export class QuotaSearches {
       const samples: Sample[] = [];
       for (const job of set) {
         const sample = await this.parts.source.of(job);
-        // Its owner has changed it: nobody asks for this set any more.
+        // The function's owner has changed it: the demand for this set is over.
         if (typeof sample === 'string') {
-          logger.info({ function: job.function, reason: sample }, 'a search for shares was given up');
+          logger.info({ function: job.function, reason: sample }, 'a search for shares was cancelled');
           return;
         }
         samples.push(sample);
@@ -173,34 +173,35 @@ export class QuotaSearches {
       await this.whenIdle(gpu, signal);
       const on = { gpu, gpuType, mode, signal };
       for (const sample of samples) await this.measures.profile(sample, on);
-      await learned.saved();
+      await performanceData.saved();
       // For a single function the profile is the result.
       if (set.length > 1) {
-        const { profiles } = learned.curves;
+        const { profiles } = performanceData.curves;
         await quotaSearchBody({
-          table: learned.table,
-          priorOf: (job) => profiles.priorOf(job, gpuType, mode, learned.predictors.predictor({ gpuType, mode })),
+          table: performanceData.table,
+          priorOf: (job) =>
+            profiles.priorOf(job, gpuType, mode, performanceData.predictors.predictor({ gpuType, mode })),
           hyperOf: () => profiles.hyperOf(gpuType, mode),
-          driverMajorOf: (one) => learned.driverOf(one),
-          saved: () => learned.saved(),
+          driverMajorOf: (one) => performanceData.driverOf(one),
+          saved: () => performanceData.saved(),
           measure: (_, shares) => this.measures.together(set, samples, shares, on),
           random: this.parts.random,
         })(payload, attempt);
       }
-      learned.demands.forget(key);
-      learned.metrics.searched('done');
+      performanceData.demands.forget(key);
+      performanceData.metrics.searched('done');
       logger.info({ set: key, gpu }, 'a search for shares has ended');
     } catch (error) {
-      // It is no fault of the samples that they could not be run there now.
+      // The GPU was not available, which is no failure of the samples.
       if (isApiError(error) && error.status === 503) jobs.interrupt(resourceOf(gpu));
-      learned.metrics.searched(signal.aborted ? 'interrupted' : 'failed');
+      performanceData.metrics.searched(signal.aborted ? 'interrupted' : 'failed');
       throw error;
     } finally {
       this.here.delete(key);
     }
   }
 
-  /** Waits until a GPU has idled for long enough and nothing is there; gives it up where that takes too long. */
+  /** Waits until a GPU has been idle long enough and has no tenants. Throws an Error if that takes too long. */
   private async whenIdle(gpu: string, signal: AbortSignal): Promise<void> {
     const { clock, scheduler, options, jobs } = this.parts;
     const untilMs = clock.monotonicMs() + idleWaitMs;
@@ -221,3 +222,127 @@ export class QuotaSearches {
 const resourceOf = (gpu: string): string => `gpu/${gpu}`;
 const isFor = (wanted: WantedSet, gpu: { type: string; mode: DeviceMode }): boolean =>
   wanted.gpuType === gpu.type && wanted.mode === gpu.mode;
+
+/** Tracks how long GPUs have been idle, from periodic looks and from announced work in between. */
+class IdleGpus {
+  /** Time of the last use, monotonic ms, by UUID. */
+  private readonly busyMs = new Map<string, number>();
+  private places: readonly SampledPlace[] = [];
+
+  /** Looks at all GPUs; while an activation waits for any GPU, none counts as idle. */
+  look(places: readonly SampledPlace[], isWaiting: boolean, nowMs: number): void {
+    this.places = places;
+    const ids = new Set(places.map(({ gpu }) => gpu.id));
+    for (const id of this.busyMs.keys()) if (!ids.has(id)) this.busyMs.delete(id);
+    // A new GPU counts as idle from now on.
+    for (const { gpu, isFree } of places) {
+      if (isWaiting || !isFree || !this.busyMs.has(gpu.id)) this.busyMs.set(gpu.id, nowMs);
+    }
+  }
+
+  /** Notes that work has arrived for these GPUs. */
+  busy(gpus: readonly string[], nowMs: number): void {
+    for (const id of gpus) if (this.busyMs.has(id)) this.busyMs.set(id, nowMs);
+  }
+
+  /** The places that have been idle for `idleMs`. */
+  since(idleMs: number, nowMs: number): SampledPlace[] {
+    return this.places.filter(({ gpu }) => nowMs - (this.busyMs.get(gpu.id) ?? nowMs) >= idleMs);
+  }
+}
+
+/** How long the reason against running a function is cached, ms; and for how many sets. */
+const problemMs = 60_000;
+const maxProblems = 1000;
+
+/** Tracks the reasons against searches, and the progress of each search. */
+class SearchTracker {
+  /** By set: the reasons by function why a search must not run it, and their expiry, epoch ms. */
+  private readonly problems = new Map<string, { until: number; byJob: (string | undefined)[] }>();
+  /** Jobs by set, as of the last refresh. */
+  private pending = new Map<string, PendingJob>();
+  private failed: readonly FailedJob[] = [];
+
+  constructor(
+    private readonly jobs: Pick<Jobs, 'pending' | 'failed'>,
+    private readonly performanceData: Pick<PerformanceData, 'demands' | 'table'>,
+    private readonly source: Pick<SampleSource, 'of'>,
+  ) {}
+
+  /**
+   * Refreshes the states of the jobs. Returns the sets with a waiting or running job. Rejects if the jobs cannot be read.
+   */
+  async refresh(): Promise<ReadonlySet<string>> {
+    const [pending, failed] = [await this.jobs.pending(), await this.jobs.failed()];
+    this.pending = new Map(pending.filter(({ kind }) => kind === quotaSearchKind).map((one) => [one.key, one]));
+    this.failed = failed.filter(({ kind }) => kind === quotaSearchKind);
+    return new Set(this.pending.keys());
+  }
+
+  /** Whether a set's search has failed at `at` (epoch ms) or later, as of the last refresh. */
+  hasFailedSince(key: string, at: number): boolean {
+    return this.failed.some((one) => one.key === key && one.at >= at);
+  }
+
+  /** The samples of a set; undefined if one of them must not be run. Rejects if the store fails. */
+  async samplesOf({ key, set }: WantedSet, now: number): Promise<Sample[] | undefined> {
+    if ((this.problems.get(key)?.until ?? -Infinity) > now) return undefined;
+    this.problems.delete(key);
+    const samples: Sample[] = [];
+    const byJob: (string | undefined)[] = [];
+    for (const job of set) {
+      const found = await this.source.of(job);
+      if (typeof found !== 'string') samples.push(found);
+      byJob.push(typeof found === 'string' ? found : undefined);
+    }
+    if (samples.length === set.length) return samples;
+    this.problems.set(key, { until: now + problemMs, byJob });
+    const [oldest] = this.problems.keys();
+    if (this.problems.size > maxProblems && oldest !== undefined) this.problems.delete(oldest);
+    return undefined;
+  }
+
+  /**
+   * All sets with a wanted, waiting, running or failed search. `gpus`: the set that is searched for on each GPU. `here`:
+   * sets whose search runs in this process.
+   */
+  all(gpus: ReadonlyMap<string, string>, here: ReadonlySet<string>): SearchedSet[] {
+    const states = this.states(gpus, here);
+    const wanted = this.performanceData.demands.list().map(({ key, gpuType, mode, set, asked }): SearchedSet => {
+      const byJob = this.problems.get(key)?.byJob ?? [];
+      const jobs = set.map(({ function: name, version }, at) => ({
+        function: name,
+        version,
+        ...(byJob[at] !== undefined && { problem: byJob[at] }),
+      }));
+      const state = states.get(key) ?? { stage: byJob.length > 0 ? 'impossible' : 'asked' };
+      states.delete(key);
+      return { key, gpuType, mode, jobs, search: { ...state, asked } };
+    });
+    // Finished searches of earlier processes appear as measurements of their sets.
+    const others = this.performanceData.table.rows().flatMap((row): SearchedSet[] => {
+      const key = rowKey(row);
+      const state = states.get(key);
+      return state === undefined || (row.searched && state.stage === 'failed')
+        ? []
+        : [{ key, gpuType: row.gpuType, mode: row.mode, jobs: row.jobs, search: state }];
+    });
+    return [...wanted, ...others];
+  }
+
+  private states(gpus: ReadonlyMap<string, string>, here: ReadonlySet<string>): Map<string, SearchState> {
+    const states = new Map<string, SearchState>();
+    for (const { key, attempts, reason } of this.failed) states.set(key, { stage: 'failed', attempts, reason });
+    const gpuOf = new Map(Array.from(gpus, ([gpu, key]) => [key, gpu]));
+    for (const key of new Set([...this.pending.keys(), ...here])) {
+      const { attempts, state = 'running' } = this.pending.get(key) ?? {};
+      const gpu = gpuOf.get(key);
+      states.set(key, {
+        stage: here.has(key) ? 'running' : state,
+        ...(attempts !== undefined && { attempts }),
+        ...(gpu !== undefined && { gpu }),
+      });
+    }
+    return states;
+  }
+}

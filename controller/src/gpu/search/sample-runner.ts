@@ -1,47 +1,141 @@
+// Samples of functions: running them on a GPU, and measuring them alone and together.
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
+import { readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
+import type { Identity } from '@gpuwhisk/common/entities/identity';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import { isApiError } from '@gpuwhisk/common/errors';
+import type { GpuAnnotation, ShareClass, DeviceMode } from '@gpuwhisk/common/gpu';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
-import { parameterValue } from '@gpuwhisk/common/entities/parameters';
-import type { ShareClass } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { isTelling, steadyRuns, typicalMs } from '@gpuwhisk/gpu/share/steady-runs';
-import type { RunInterval } from '@gpuwhisk/gpu/share/steady-runs';
+import { isTelling, steadyRuns, typicalMs } from '@gpuwhisk/gpu/share/set-observations';
+import type { RunInterval } from '@gpuwhisk/gpu/share/set-observations';
+import { shareClasses } from '@gpuwhisk/common/gpu';
+import type { Allotment } from '@gpuwhisk/gpu/share/quota-search';
+import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
+import type { ActionResolver } from '../../actions/action-resolver.js';
+import type { Identities } from '../../authentication/authentication.js';
+import { parseActionName } from '../../entities/action-name.js';
 import type { InvokeService } from '../../invoke/invoke-service.js';
-import { unlessAborted } from './abortable.js';
-import type { Sample } from './sample-source.js';
+import { BoundedCache } from '../../entities/bounded-cache.js';
+import type { PerformanceData } from '../learning/performance-data.js';
 
-/** A sample, and the share that it is to have. */
+/** A call that may be repeated any number of times to measure a function. */
+export interface Sample {
+  job: QuotaJob;
+  /** The function's owner, as which the sample runs. */
+  identity: Identity;
+  /** The function, or the action that its annotation names instead. */
+  action: WhiskAction;
+  payload: JsonObject;
+  memoryMiB: number;
+}
+
+/** Finds the samples that functions' owners allow to be run. */
+export class SampleSource {
+  constructor(
+    private readonly identities: Pick<Identities, 'ofNamespace'>,
+    private readonly resolver: Pick<ActionResolver, 'resolve'>,
+  ) {}
+
+  /** The sample of a function, or the reason why it must not run. Rejects if the store fails. */
+  async of(job: QuotaJob): Promise<Sample | string> {
+    try {
+      return await this.find(job);
+    } catch (error) {
+      // The action or its package is deleted; other errors are left to the next attempt.
+      if (isApiError(error) && error.status < 500) return 'the action does not exist';
+      throw error;
+    }
+  }
+
+  private async find(job: QuotaJob): Promise<Sample | string> {
+    const namespace = parseActionName(job.function)?.namespace ?? '';
+    const identity = await this.identities.ofNamespace(namespace);
+    const own = await this.resolve(identity, job.function);
+    if (own.version !== job.version) return `the action now has version ${own.version}`;
+    const need = needOf(own);
+    const problem = problemOf(own, need);
+    if (problem !== undefined || need === undefined) return problem ?? 'the action needs no GPU';
+    const { sample } = need;
+    if (sample === undefined) return 'the action has no sample';
+    if (typeof sample !== 'string') {
+      return { job, identity, action: own, payload: sample as JsonObject, memoryMiB: need.memoryMiB };
+    }
+    const action = await this.resolve(identity, sample.startsWith('/') ? sample : `/${namespace}/${sample}`);
+    const needed = needOf(action);
+    const itsProblem = problemOf(action, needed);
+    if (itsProblem !== undefined || needed === undefined) return `of its sample ${sample}: ${itsProblem}`;
+    return { job, identity, action, payload: {}, memoryMiB: needed.memoryMiB };
+  }
+
+  private async resolve(identity: Identity, fullName: string): Promise<WhiskAction> {
+    const name = parseActionName(fullName);
+    if (name === undefined) throw new Error(`${fullName} is no action's name`);
+    return (await this.resolver.resolve(identity, name)).action;
+  }
+}
+
+function needOf({ annotations }: WhiskAction): GpuAnnotation | undefined {
+  const value = parameterValue(annotations, 'gpu');
+  return value === undefined ? undefined : readGpuAnnotation(value);
+}
+
+/** The reason why an action must not be run to find its share; undefined if it may. */
+function problemOf({ annotations }: WhiskAction, need: GpuAnnotation | undefined): string | undefined {
+  if (need === undefined) return 'the action needs no GPU';
+  if (parameterValue(annotations, 'idempotent') !== true) return 'the action is not idempotent';
+  if (need.mpsPercent !== undefined || need.smLimit !== undefined) return 'the owner has fixed the share';
+  if (need.batch > 1) return 'requests of the action run in batches';
+  return need.gpus > 1 ? 'the action needs several GPUs' : undefined;
+}
+
+/** A sample and its share class. */
 export interface SharedSample {
   sample: Sample;
   shareClass: ShareClass;
 }
 
-/** What samples are run with. */
-export interface SampleRunnerParts {
+/** Dependencies of SampleRunner. */
+interface SampleRunnerParts {
   invoker: InvokeService;
   clock: Clock;
-  /** A sample's longest run, ms. */
+  /** Longest run of a sample, ms. */
   maxSampleMs: number;
 }
 
 interface SampleEnd extends RunInterval {
   isWarm: boolean;
-  /** It was ended as it took too long. */
+  /** Whether the run was ended because it took too long. */
   isOverlong: boolean;
 }
 
-/** A cold start and a run take no longer, ms. */
+/** A member of a measured set, and its runs. */
+interface MemberRuns {
+  member: SharedSample;
+  /** Time of the member's sample alone, ms. */
+  soloMs: number;
+  /** The run that starts its instance. */
+  first: SampleEnd;
+  /** Later warm runs, and runs that were too long. */
+  runs: SampleEnd[];
+}
+
+/** Longest time of a cold start and a run, ms. */
 const invokeMs = 120_000;
-/** For how long, ms, and how often samples are run to measure them once. */
+/** Longest time of one measurement, ms, and its most runs. */
 const measureMs = 60_000;
 const maxRuns = 200;
 
-/** Runs samples on a GPU as requests would run, and tells how long they take. */
+/** Runs samples on a GPU in the way of requests, and measures their times. */
 export class SampleRunner {
   constructor(private readonly parts: SampleRunnerParts) {}
 
   /**
-   * A sample's time on an idle GPU with this share, ms; Infinity where it takes longer than it may. Rejects where it fails,
-   * and when aborted.
+   * A sample's time on an idle GPU with a share, ms; Infinity if the sample is too long. Rejects if the sample fails, and
+   * when aborted.
    */
   async alone({ sample, shareClass }: SharedSample, gpu: string, signal: AbortSignal): Promise<number> {
     const runs: SampleEnd[] = [];
@@ -57,8 +151,8 @@ export class SampleRunner {
   }
 
   /**
-   * By member, how much slower its sample is than alone (`soloMs`) while the others run over and over beside it. Who takes too
-   * long is at least as slow as that. Rejects as `alone` does, and where runs are too short to be beside each other.
+   * Each member's slowdown against `soloMs` while the others run repeatedly beside it. For a member that takes too long the
+   * result is a lower bound. Rejects as `alone` does, and if runs are too short to overlap.
    */
   async together(
     members: readonly SharedSample[],
@@ -66,20 +160,25 @@ export class SampleRunner {
     gpu: string,
     signal: AbortSignal,
   ): Promise<number[]> {
-    // Each has an instance with its share before anybody is measured.
-    const first = await Promise.all(members.map((member) => this.run(member, gpu, signal)));
-    const runs: SampleEnd[][] = members.map(() => []);
-    let isOver = first.some(({ isOverlong }) => isOverlong);
+    // Every member gets its instance before the measurement starts.
+    const all = await Promise.all(
+      members.map(async (member, at): Promise<MemberRuns> => {
+        const first = await this.run(member, gpu, signal);
+        return { member, soloMs: ofMember(soloMs, at), first, runs: [] };
+      }),
+    );
+    const runs = all.map((one) => one.runs);
+    let isOver = all.some(({ first }) => first.isOverlong);
     const untilMs = this.parts.clock.monotonicMs() + measureMs;
     const isMeasured = (): boolean => steadyRuns(runs).every(isTelling);
     await Promise.all(
-      members.map(async (member, at) => {
+      all.map(async ({ member, runs: own }) => {
         try {
           while (!isOver) {
             const run = await this.run(member, gpu, signal);
-            if (run.isWarm || run.isOverlong) runs[at]!.push(run);
+            if (run.isWarm || run.isOverlong) own.push(run);
             isOver ||= run.isOverlong || isMeasured();
-            isOver ||= runs[at]!.length >= maxRuns || this.parts.clock.monotonicMs() >= untilMs;
+            isOver ||= own.length >= maxRuns || this.parts.clock.monotonicMs() >= untilMs;
           }
         } finally {
           isOver = true;
@@ -87,15 +186,17 @@ export class SampleRunner {
       }),
     );
     const { maxSampleMs } = this.parts;
-    const isOverlong = members.map((_, at) => first[at]!.isOverlong || runs[at]!.some((run) => run.isOverlong));
-    if (isOverlong.includes(true)) {
-      return members.map((_, at) => {
-        const ms = isOverlong[at] ? maxSampleMs : typicalMs([first[at]!, ...runs[at]!]);
-        return Math.max(1, ms / soloMs[at]!);
+    const isOverlong = ({ first, runs: own }: MemberRuns): boolean => [first, ...own].some((run) => run.isOverlong);
+    if (all.some(isOverlong)) {
+      return all.map((one) => {
+        const ms = isOverlong(one) ? maxSampleMs : typicalMs([one.first, ...one.runs]);
+        return Math.max(1, ms / one.soloMs);
       });
     }
-    if (!isMeasured()) throw new Error('the samples are too short, or too unlike in length, to be measured together');
-    return steadyRuns(runs).map((own, at) => typicalMs(own) / soloMs[at]!);
+    if (!isMeasured())
+      throw new Error('the samples are too short or differ too much in length to be measured together');
+    const steady = steadyRuns(runs);
+    return all.map((one, at) => typicalMs(ofMember(steady, at)) / one.soloMs);
   }
 
   private async run({ sample, shareClass }: SharedSample, gpu: string, signal: AbortSignal): Promise<SampleEnd> {
@@ -104,7 +205,12 @@ export class SampleRunner {
     const transactionId = 'sid_quotaSearch';
     const outcome = await unlessAborted(signal, () =>
       invoker.invoke({
-        ...{ identity, action, payload, blocking: true, waitMs: invokeMs, transactionId },
+        identity,
+        action,
+        payload,
+        blocking: true,
+        waitMs: invokeMs,
+        transactionId,
         sample: { gpu, shareClass, maxMs },
       }),
     );
@@ -122,4 +228,126 @@ function endOf({ annotations, response, start, end = start, ...activation }: Whi
   const initMs = parameterValue(annotations, 'initTime');
   const loadMs = typeof initMs === 'number' ? initMs : 0;
   return { startMs: start + loadMs, endMs: end, isWarm: initMs === undefined, isOverlong };
+}
+
+/** The value of the member at `index`. Throws RangeError if the list is shorter than the set. */
+function ofMember<Value>(values: readonly Value[], index: number): Value {
+  const value = values[index];
+  if (value === undefined) throw new RangeError(`a list of ${values.length} values has none for member ${index}`);
+  return value;
+}
+
+/** Does `work` unless `signal` is aborted. An abort during the work rejects with the signal's reason at once. */
+export function unlessAborted<Value>(signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error);
+    if (signal.aborted) {
+      stop();
+      return;
+    }
+    signal.addEventListener('abort', stop, { once: true });
+    const settled = (): void => signal.removeEventListener('abort', stop);
+    work().then(
+      (value) => {
+        settled();
+        resolve(value);
+      },
+      (error: unknown) => {
+        settled();
+        reject(error as Error);
+      },
+    );
+  });
+}
+
+/** Dependencies of SampleMeasurements. */
+interface SampleMeasurementsParts {
+  performanceData: Pick<PerformanceData, 'runs' | 'curves' | 'driverOf' | 'metrics'>;
+  runner: Pick<SampleRunner, 'alone' | 'together'>;
+  clock: Clock;
+  /** Longest run of a sample, ms. */
+  maxSampleMs: number;
+}
+
+/** A GPU to measure on, and the signal that ends the measurement. */
+interface MeasurementTarget {
+  gpu: string;
+  gpuType: string;
+  mode: DeviceMode;
+  signal: AbortSignal;
+}
+
+/** Bounds of the cached times alone. After the age a new measurement detects changes that have no version. */
+const aloneBounds = { maxAgeMs: 3_600_000, maxEntries: 5000 };
+
+/** Measures samples alone and together, and adds the results to the performance data. */
+export class SampleMeasurements {
+  private readonly known: BoundedCache<number>;
+
+  constructor(private readonly parts: SampleMeasurementsParts) {
+    this.known = new BoundedCache(parts.clock, aloneBounds);
+  }
+
+  /** Measures a sample alone at each share class, unless a curve with the GPU's driver exists. */
+  async profile(sample: Sample, on: MeasurementTarget): Promise<void> {
+    const { performanceData, maxSampleMs } = this.parts;
+    const { curves } = performanceData;
+    const { gpu, gpuType, mode } = on;
+    const driverMajor = performanceData.driverOf(gpu);
+    const { function: name, version, batch } = sample.job;
+    if (curves.of(sample.job, gpuType, mode)?.driverMajor === driverMajor) return;
+    const soloMs = await this.soloMs(sample, on);
+    const slowdowns: number[] = [];
+    for (const shareClass of shareClasses) {
+      const ms = await this.aloneMs(sample, shareClass, on);
+      slowdowns.push(Math.min(ms, maxSampleMs) / soloMs);
+    }
+    const refused = curves.add({ job: { function: name, version, batch }, gpuType, mode, driverMajor, slowdowns });
+    if (refused !== undefined) throw new Error(`the curve of ${name} was refused: ${refused}`);
+  }
+
+  /**
+   * Runs a set's samples with these shares, percent, and returns their slowdowns. The slowdowns also become samples for the
+   * predictor.
+   */
+  async together(
+    set: readonly QuotaJob[],
+    samples: readonly Sample[],
+    shares: Allotment,
+    on: MeasurementTarget,
+  ): Promise<number[]> {
+    const { runner, performanceData } = this.parts;
+    const { gpu, gpuType, mode, signal } = on;
+    const soloMs: number[] = [];
+    for (const sample of samples) soloMs.push(await this.soloMs(sample, on));
+    const members = samples.map((sample, at) => ({ sample, shareClass: shares[at] as ShareClass }));
+    const slowdowns = await runner.together(members, soloMs, gpu, signal);
+    const terms = set.map(({ features }, at) => features && { features, share: ofMember(shares, at) / 100 });
+    for (const [at, one] of terms.entries()) {
+      const others = terms.filter((_, other) => other !== at).filter((other) => other !== undefined);
+      if (one === undefined || others.length < set.length - 1) continue;
+      const refused = performanceData.runs.add({ gpuType, mode }, { one, others, slowdown: ofMember(slowdowns, at) });
+      performanceData.metrics.runOffered(refused === undefined ? 'taken' : 'refused');
+    }
+    return slowdowns;
+  }
+
+  private async soloMs(sample: Sample, on: MeasurementTarget): Promise<number> {
+    const ms = await this.aloneMs(sample, 100, on);
+    if (ms < Infinity) return ms;
+    throw new Error(`the sample of ${sample.job.function} takes more than ${this.parts.maxSampleMs} ms`);
+  }
+
+  private async aloneMs(
+    sample: Sample,
+    shareClass: ShareClass,
+    { gpu, gpuType, mode, signal }: MeasurementTarget,
+  ): Promise<number> {
+    const name = `${placeKey(gpuType, mode)} ${jobId(sample.job)} ${shareClass}`;
+    const known = this.known.get(name);
+    if (known !== undefined) return known;
+    const ms = await this.parts.runner.alone({ sample, shareClass }, gpu, signal);
+    this.known.set(name, ms);
+    return ms;
+  }
 }

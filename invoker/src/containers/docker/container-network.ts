@@ -1,44 +1,44 @@
 import { readFile } from 'node:fs/promises';
-import type { EgressPolicy } from '../process/egress.js';
-import { listFirewalls, raiseFirewall, removeFirewall } from '../process/firewall.js';
-import { claim } from '../process/network-claims.js';
-import { findTool, runTool } from '../process/run-tool.js';
+import { findTool, runTool } from '../../host/programs.js';
+import type { EgressPolicy } from '../sandbox/egress.js';
+import { listFirewalls, raiseFirewall, removeFirewall } from '../sandbox/firewall.js';
+import { claim } from '../sandbox/network.js';
 import type { Engine, NetworkFacts } from './engine.js';
-import { labels } from './image-labels.js';
+import { labels } from './images.js';
 
-/** Of the names of rules; the platform's digits follow. */
+/** Prefix of the names of rules; the platform's digits follow. */
 const rulesPrefix = 'gpuwhisk_docker_';
-/** Of the names of bridges, which have at most 15 characters. */
+/** Prefix of the names of bridges, which have at most 15 characters. */
 const bridgePrefix = 'gwd';
 const bridgeDigits = 10;
 
-/** The network that containers are in. */
+/** The network of a platform's containers. */
 export interface ContainerNetwork {
-  /** The engine's name of it. */
+  /** The engine's name for the network. */
   readonly name: string;
-  /** Where containers reach what was served, as `address:port`; undefined if they do not. */
+  /** Address of the host's service for containers, as `address:port`; undefined if containers do not reach the service. */
   readonly service: string | undefined;
-  /** Measures of isolation that cannot be had here, and what functions can do for lack of each. */
+  /** Isolation measures that the host lacks, with the consequence of each. */
   readonly weaknesses: readonly string[];
-  /** Plain lines about what else containers lack. */
+  /** Lines of text about other services that containers lack. */
   readonly notes: readonly string[];
-  /** As Firewall.denyNodes; does nothing in a network of the operator's. */
+  /** As Firewall.denyNodes; does nothing in an operator's network. */
   denyNodes(addresses: readonly string[]): Promise<void>;
-  /** Removes the rules, and a network that was made here. Containers must be gone. */
+  /** Removes the rules, and the network if the platform made it. Containers must have ended. */
   close(): Promise<void>;
 }
 
-/** What openContainerNetwork needs. */
+/** Dependencies and settings of openContainerNetwork. */
 export interface ContainerNetworkOptions {
   engine: Engine;
   /** Twelve hexadecimal digits that tell the platform from others on this host. */
   platform: string;
-  /** A network of the operator's; absent: one is made that only this platform's containers are in. */
+  /** Name of an operator's network; absent: a network is made for this platform's containers alone. */
   named?: string | undefined;
-  /** Listens on an address of the host and resolves with the port; containers are let through to it. */
+  /** Listens on an address of the host and resolves with the port; the rules admit containers to the port. */
   serve?: ((address: string) => Promise<number>) | undefined;
   egress: EgressPolicy;
-  /** Of containers. */
+  /** Name servers of containers. */
   nameServers: readonly string[];
 }
 
@@ -47,14 +47,14 @@ export function openContainerNetwork(options: ContainerNetworkOptions): Promise<
   return options.named === undefined ? openOwn(options) : openNamed(options, options.named);
 }
 
-/** What it lets through is the operator's business: rules for its bridge would be rules for other programs' containers, too. */
+/** Opens an operator's network, without rules: rules for its bridge would apply to other programs' containers, too. */
 async function openNamed({ engine, serve }: ContainerNetworkOptions, name: string): Promise<ContainerNetwork> {
   const facts = await engine.network(name);
   const notes: string[] = [];
   let service: string | undefined;
   if (facts?.driver !== 'null') {
     notes.push(
-      `Containers are in network '${name}' (docker.network): whether they reach each other and this host is left to its settings.`,
+      `Containers are in network '${name}' (docker.network): the network's settings decide whether they reach each other and this host.`,
     );
     service = await serveAt(facts?.gateway, name, serve, notes);
   } else if (serve) notes.push(`Functions do not reach the platform's API: network '${name}' has no gateway.`);
@@ -81,7 +81,7 @@ async function serveAt(
   }
 }
 
-/** A bridge of the platform's own, behind the rules that sandboxes are behind. */
+/** Makes the platform's own bridge, with the firewall rules of sandboxes. */
 async function openOwn(options: ContainerNetworkOptions): Promise<ContainerNetwork> {
   const { engine, platform, serve } = options;
   const name = `gpuwhisk-${platform}`;
@@ -96,7 +96,7 @@ async function openOwn(options: ContainerNetworkOptions): Promise<ContainerNetwo
     protection = await protect(options, { name: rules, bridge, facts, served: service });
   } catch (error) {
     weaknesses.push(
-      `Containers reach each other, this host and what it reaches as the Docker engine lets them: ${(error as Error).message}.`,
+      `Only the Docker engine's rules bound what containers reach on the network: ${(error as Error).message}.`,
     );
   }
   return {
@@ -113,7 +113,7 @@ async function openOwn(options: ContainerNetworkOptions): Promise<ContainerNetwo
   };
 }
 
-/** The engine keeps containers of it apart, too, where it may set rules of its own. */
+/** Makes the network if the engine lacks it. The engine separates its containers, too, if it may set rules. */
 async function ensureNetwork(engine: Engine, name: string, bridge: string, platform: string): Promise<NetworkFacts> {
   const there = await engine.network(name);
   if (there) return there;
@@ -126,7 +126,7 @@ async function ensureNetwork(engine: Engine, name: string, bridge: string, platf
     Options: { 'com.docker.network.bridge.name': bridge, 'com.docker.network.bridge.enable_icc': 'false' },
   });
   const made = await engine.network(name);
-  if (!made) throw new Error(`The Docker engine made the network '${name}' and does not have it.`);
+  if (!made) throw new Error(`The Docker engine made the network '${name}' but does not list the network.`);
   return made;
 }
 
@@ -135,7 +135,10 @@ interface Protection {
   remove(): Promise<void>;
 }
 
-/** Frames between ports of a bridge pass no other hook of the host's. Without raw sockets a container has no other address. */
+/**
+ * Rules that separate containers of a bridge: frames between its ports pass no other hook of the host. Containers have no
+ * raw sockets and cannot forge their address.
+ */
 const bridgeRules = (name: string, range: string): string => `table bridge ${name} {
   chain forward {
     type filter hook forward priority 0; policy accept;
@@ -145,8 +148,8 @@ const bridgeRules = (name: string, range: string): string => `table bridge ${nam
 `;
 
 /**
- * Runtimes answer all that reach them: of the host's processes, those of the invoker's user. Other networks of the engine are
- * not reached, whether or not it may set rules of its own.
+ * Rules that let only the invoker's user connect to runtimes, which answer every client. Containers do not reach other
+ * networks of the engine, whether or not the engine may set rules.
  */
 const hostRules = (name: string, bridge: string, uid: number): string => `table inet ${name}_o {
   chain output {
@@ -165,11 +168,11 @@ const removalOf = (family: string, name: string): string =>
   `table ${family} ${name} {}\ndelete table ${family} ${name}\n`;
 const apartRemoval = (name: string): string => removalOf('bridge', name) + removalOf('inet', `${name}_o`);
 
-/** Removes the rules of platforms that were killed: their data folders may be gone, so that nothing else would. */
+/** Removes the rules of killed platforms, whose data folders may no longer exist. */
 async function removeUnclaimed(nft: string): Promise<void> {
   const names = (await listFirewalls(rulesPrefix)).map((name) => name.replace(/_o$/, ''));
   for (const name of new Set(names)) {
-    // Claimed meanwhile, so that a platform that starts now does not lose what it makes.
+    // The claim keeps a platform that starts now from losing its new rules.
     const release = await claim(name);
     if (release === undefined) continue;
     try {
@@ -181,7 +184,7 @@ async function removeUnclaimed(nft: string): Promise<void> {
   }
 }
 
-/** Rejects with the reason where that cannot be had. */
+/** Sets the rules of the platform's own network. Rejects with the reason if the host cannot have the rules. */
 async function protect(
   { egress, nameServers }: ContainerNetworkOptions,
   { name, bridge, facts, served }: { name: string; bridge: string; facts: NetworkFacts; served: string | undefined },
@@ -189,7 +192,7 @@ async function protect(
   const { subnet } = facts;
   const uid = process.getuid?.() ?? 0;
   if (uid !== 0) throw new Error('rules of the host need root');
-  // Without containers it has no carrier, so that the system's list of interfaces with addresses lacks it.
+  // A bridge without containers has no carrier and is missing from os.networkInterfaces().
   if (!(await readFile('/proc/self/net/dev', 'utf8')).includes(`${bridge}:`)) {
     throw new Error(`this process is not in the host's network, where the bridge ${bridge} is`);
   }
@@ -202,7 +205,8 @@ async function protect(
     name,
     links: bridge,
     range: subnet,
-    ...{ egress, nameServers },
+    egress,
+    nameServers,
     ...(served !== undefined && { service: { address, port: Number(port) } }),
   });
   const remove = async (): Promise<void> => {

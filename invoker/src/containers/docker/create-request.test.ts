@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { bareSpec } from '../container-factory.js';
-import type { GpuAccess } from '../process/gpu-launch.js';
+import type { GpuAccess } from '../runtime-launch.js';
 import { createRequest } from './create-request.js';
 import type { ContainerPlan } from './create-request.js';
 

@@ -1,5 +1,5 @@
 import type { ContainerSpec } from '../container-factory.js';
-import type { GpuAccess } from '../process/gpu-launch.js';
+import type { GpuAccess } from '../runtime-launch.js';
 
 const MiB = 1024 * 1024;
 /** As OpenWhisk's flags for every container. */
@@ -7,39 +7,39 @@ const openFiles = 1024;
 const pidsLimit = 1024;
 const cpuSharesOfAll = 1024;
 const minCpuShares = 2;
-/** Of files of a folder in memory: inodes are the kernel's memory, which an empty file takes a kilobyte of. */
+/** Bytes for each inode of a folder in memory: an empty file takes a kilobyte of the kernel's memory. */
 const bytesPerFile = 4096;
-/** What a container prints is read as it comes; the engine's own copy is for looking at, and bounded. */
+/** Bounds of the engine's own copy of a container's output; the platform reads the output as a stream. */
 const keptLog = { 'max-size': '1m', 'max-file': '1' };
-/** Within a container, where the platform's socket is mounted. */
+/** Path of the platform's socket inside a container. */
 const socketInside = '/run/gpuwhisk.socket';
 /** The user of all containers that share a GPU through a service that serves one user. */
 const gpuUser = '65534:65534';
 
-/** What a container is made from. */
+/** Spec and settings of a container to be made. */
 export interface ContainerPlan {
   image: string;
   spec: ContainerSpec;
-  /** A program in place of the image's own. */
+  /** Replaces the image's own program. */
   command?: readonly string[];
-  /** Shows in the engine's list, and finds what an earlier life left. */
+  /** Labels in the engine's list; they identify containers of earlier processes. */
   labels: Readonly<Record<string, string>>;
   env: Readonly<Record<string, string>>;
   network: string;
-  /** Folders that it may write to, besides /tmp and /dev/shm. */
+  /** Folders that the container may write to, besides /tmp and /dev/shm. */
   writable: readonly string[];
   dns: readonly string[];
-  /** Memory of the whole pool, which processors are shared by; MiB. */
+  /** Memory of the whole pool, MiB; a container's part of it is its part of the processors. */
   poolMemoryMiB: number;
-  /** Path of the host's socket that its runtime connects to; absent: it listens itself. */
+  /** Path of the host's socket that the runtime connects to; absent: the runtime listens itself. */
   socket?: string;
-  /** Present where the spec has a GPU. */
+  /** Present if the spec has a GPU. */
   gpu?: GpuAccess;
-  /** Where it shares the PID namespace of another container. */
+  /** Present if the container shares another container's PID namespace. */
   shared?: {
     /** `container:ID` */
     pidNamespace: string;
-    /** Nobody else in that namespace has it, so that none may signal or trace another. */
+    /** User id, unique in the namespace so that no container may signal or trace another. */
     userId: number;
   };
 }
@@ -48,7 +48,7 @@ export interface ContainerPlan {
 export function createRequest(plan: ContainerPlan): object {
   const { image, spec, labels, network, dns, socket, command, gpu, shared, writable } = plan;
   const memoryBytes = spec.memoryMiB * MiB;
-  // What is in them counts against the memory, too.
+  // The contents of these folders count against the container's memory, too.
   const folderBytes = Math.floor(memoryBytes / 2);
   const folder = `rw,exec,nosuid,nodev,mode=1777,size=${folderBytes},nr_inodes=${Math.floor(folderBytes / bytesPerFile)}`;
   const binds = [...(socket === undefined ? [] : [`${socket}:${socketInside}`]), ...gpuBinds(gpu)];
@@ -72,7 +72,7 @@ export function createRequest(plan: ContainerPlan): object {
       Privileged: false,
       ReadonlyRootfs: true,
       Tmpfs: Object.fromEntries(['/tmp', ...writable].map((path) => [path, folder])),
-      // Its own, whatever the engine's default is.
+      // Set explicitly, as the engine's default may be shared.
       IpcMode: 'private',
       ShmSize: folderBytes,
       SecurityOpt: ['no-new-privileges'],
@@ -98,7 +98,7 @@ function environment({ spec, env, socket, gpu }: ContainerPlan): Record<string, 
   };
 }
 
-/** Whether its devices are real ones, which NVIDIA's runtime brings into the container with the driver's libraries. */
+/** Whether the devices are real ones: NVIDIA's runtime mounts their files and the driver's libraries. */
 function isNvidia(gpu: GpuAccess): boolean {
   return gpu.binds.some(({ mode }) => mode === 'dev');
 }
@@ -113,7 +113,7 @@ function gpuBinds(gpu: GpuAccess | undefined): string[] {
   ];
 }
 
-/** As `docker run --gpus device=UUID`. */
+/** The device request of `docker run --gpus device=UUID`. */
 function gpuDevices({ gpu: grant }: ContainerSpec, gpu: GpuAccess | undefined): object {
   if (gpu === undefined || grant === undefined || !isNvidia(gpu)) return {};
   const ids = grant.slice === undefined ? grant.devices : [grant.slice];

@@ -1,63 +1,95 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, realpath, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemRandom } from '@gpuwhisk/common/system/random';
+import type { GpuGrant, Container, ContainerFactory, ContainerSpec, Match, StartReport } from '../container-factory.js';
+import type { GpuAccess, Build } from '../runtime-launch.js';
+import type { EgressPolicy } from '../sandbox/egress.js';
+import type { EngineTimeouts, ImageFacts } from './engine.js';
+import type { ImageCatalog } from './images.js';
+import { bounded, TooMuchWaits } from '../../host/concurrency.js';
 import { buildMemoryMiB, isNativeSource } from '../../runtimes/native-runtime.js';
-import type { Build } from '../../runtimes/runtime-catalog.js';
-import type { ContainerBody } from '../connected-container.js';
-import type { Container, ContainerFactory, ContainerSpec, Match, StartReport } from '../container-factory.js';
-import { ProvisioningError, bareSpec } from '../container-factory.js';
-import { matchSpecs } from '../match-specs.js';
-import { MsContainers } from '../mscontainer/ms-containers.js';
-import { BuildCache } from '../process/build-cache.js';
-import { defaultEgress, nameServers } from '../process/egress.js';
-import type { SharedNamespace } from '../process/factory-options.js';
-import type { GpuAccess } from '../process/gpu-launch.js';
-import type { Holder } from '../process/holder.js';
-import { bounded, TooMuchWaits } from './bounded.js';
+import { BuildCache } from '../build-cache.js';
+import { ProvisioningError, bareSpec, matchSpecs } from '../container-factory.js';
+import { MsContainers } from '../mscontainer/mscontainer-factory.js';
+import type { ContainerBody } from '../protocol/connected-container.js';
+import { defaultEgress, nameServers } from '../sandbox/egress.js';
+import type { Holder, SharedNamespace } from '../sandbox/launcher.js';
 import { openContainerNetwork } from './container-network.js';
 import type { ContainerNetwork } from './container-network.js';
 import { createRequest } from './create-request.js';
-import { startDockerHolder } from './docker-holder.js';
-import { Engine, defaultTimeouts } from './engine.js';
-import type { ImageFacts } from './engine.js';
+import { startContainer, startDockerHolder } from './docker-container.js';
+import { openRuntimeSocket, maxSocketPathBytes } from './docker-streams.js';
+import type { RuntimeSocket } from './docker-streams.js';
 import { EngineError } from './engine-client.js';
-import type { DockerFactoryOptions } from './factory-options.js';
-import { commandOf, labels, speaksFrames } from './image-labels.js';
-import { Images } from './images.js';
-import { Removals } from './removals.js';
-import { openRuntimeSocket, maxSocketPathBytes } from './runtime-socket.js';
-import type { RuntimeSocket } from './runtime-socket.js';
-import { startContainer } from './start-container.js';
+import { Engine, defaultTimeouts, Removals } from './engine.js';
+import { commandOf, labels, speaksFrames, Images } from './images.js';
 
-/** Containers that are made at once, as OpenWhisk's docker runs. */
+/** Dependencies and settings of the Docker factory. */
+export interface DockerFactoryOptions {
+  catalog: ImageCatalog;
+  clock: Clock;
+  /** Path of the engine's Unix socket; the engine runs on this host. */
+  socketPath: string;
+  /** The platform's data folder, at the same path on the engine's host; sockets lie in `docker` below it. */
+  dataDir: string;
+  /** Number of the invoker; container names begin with the invoker's name, as OpenWhisk's do. */
+  instance: number;
+  /**
+   * The operator's network for containers; absent: the platform's own network, in which containers are isolated from each
+   * other.
+   */
+  network?: string | undefined;
+  /** Folders in memory, besides /tmp, that images write to, by the beginning of the image's name; initially empty. */
+  writable?: Readonly<Record<string, readonly string[]>>;
+  /** Name servers of containers; default: the engine's. */
+  dns?: readonly string[];
+  /** Egress rules in the platform's own network; rules of namespaces do not apply to Docker containers. */
+  egress?: EgressPolicy;
+  /** Memory of the pool; a container's part of it is its part of the processors. */
+  poolMemoryMiB: number;
+  /** Environment of every runtime, such as `__OW_API_HOST`. */
+  runtimeEnv?: Readonly<Record<string, string>>;
+  /**
+   * Listens on an address of the host that containers reach, and resolves with the port. Called once, by start(), and only
+   * if the network has such an address.
+   */
+  serveContainers?: (address: string) => Promise<number>;
+  /** The access of a container to its GPU; absent: no container has a GPU. Rejects with ProvisioningError. */
+  gpuAccess?: (grant: GpuGrant) => Promise<GpuAccess>;
+  timeouts?: Partial<EngineTimeouts>;
+  logger?: { info(message: string): void; warn(message: string): void };
+}
+
+/** Containers that are made at once: OpenWhisk's bound on parallel `docker run`. */
 const maxStarting = 10;
 const maxWaitingStarts = 1000;
 /**
- * Users, in a container, of pairs that share a PID namespace; in turn, so that one comes again when 50,000 others were
- * made since. They exist where the engine maps users, too.
+ * First user id of pairs that share a PID namespace. Ids are given in turn and return after 50,000 others. They exist under
+ * an engine's user mapping, too.
  */
 const firstPairUser = 10_000;
 const pairUsers = 50_000;
 
-/** As pairs have in sandboxes: the folders are emptied after a function. */
+/** Environment of pairs, as in sandboxes: the folders are emptied after a function. */
 const pairEnv = { GPUWHISK_PREWARM: 'true', GPUWHISK_SCRATCH: '/tmp:/dev/shm' };
 
-/** What a container is made of, besides its spec. */
+/** Settings of a container besides its spec. */
 interface Start {
   image: string;
   facts: ImageFacts;
   gpu?: GpuAccess | undefined;
-  /** In its name. */
+  /** Part of the container's name. */
   sort: 'cold' | 'prewarm' | 'build';
-  /** In place of the image's own program. */
+  /** Replaces the image's own program. */
   command?: readonly string[] | undefined;
-  /** Whether functions are injected into it. */
+  /** Whether functions are injected into the container. */
   injects?: boolean;
   shared?: SharedNamespace;
 }
 
-/** Compiles in a container of the image. */
+/** A build in a container of the image. */
 interface ImageBuild extends Build {
   image: string;
   facts: ImageFacts;
@@ -66,15 +98,18 @@ interface ImageBuild extends Build {
 
 /** A factory of containers of a Docker engine on this host. */
 export interface DockerContainerFactory extends ContainerFactory {
-  /** Where containers reach what `serveContainers` serves, as `address:port`; undefined if they cannot. After start(). */
+  /**
+   * Address of the service that `serveContainers` opened, as `address:port`; undefined if containers cannot reach it. After
+   * start().
+   */
   readonly containerService: string | undefined;
-  /** As Firewall.denyNodes; does nothing where the network is the operator's. After start(). */
+  /** As Firewall.denyNodes; does nothing in an operator's network. After start(). */
   denyNodes(addresses: readonly string[]): Promise<void>;
   /** Whether the engine answers. */
   readonly health: Engine['health'];
 }
 
-/** Makes containers by a Docker engine: one of ours by its mounted socket, a foreign one by HTTP. */
+/** Makes containers by a Docker engine. Our images are called through a mounted socket, foreign images by HTTP. */
 export function createDockerFactory(options: DockerFactoryOptions): DockerContainerFactory {
   return new DockerFactory(options);
 }
@@ -94,7 +129,7 @@ class DockerFactory implements DockerContainerFactory {
   private network: ContainerNetwork | undefined;
   private dataDir: string;
   private made = 0;
-  /** Of the last pair: any of ours can hold. */
+  /** Image of the last pair, used for holders: each of our images has the holder's program. */
   private holderImage = '';
   private state: 'new' | 'open' | 'closed' = 'new';
 
@@ -162,7 +197,7 @@ class DockerFactory implements DockerContainerFactory {
     this.state = 'closed';
     this.closing.abort();
     await Promise.all([...this.containers.values()].map((container) => container.destroy()));
-    // Each ends what it made, since the factory is closed; calls of the engine have time limits.
+    // Starts that see the closed factory remove their containers. The wait is bounded by the engine's time limits.
     await Promise.allSettled(this.starts);
     await this.msContainers.close();
     await this.removals.close();
@@ -182,7 +217,7 @@ class DockerFactory implements DockerContainerFactory {
     }
     const gpu = spec.gpu && (await this.gpuAccess(spec.gpu));
     const found = await this.images.ready(image);
-    // What an image of somebody else's says of itself is not believed.
+    // Labels of an image that is not ours are not trusted.
     const facts = catalog.isLocal(image) ? found : { ...found, labels: {} };
     const command = ahead && spec.concurrency === 1 ? commandOf(facts, labels.pair) : undefined;
     const start: Start = {
@@ -193,7 +228,7 @@ class DockerFactory implements DockerContainerFactory {
       command,
       injects: command !== undefined,
     };
-    // What serves a GPU may have one user for all, who could signal each other.
+    // Containers with a GPU may all run as one user and could signal each other in a shared PID namespace.
     if (!command || gpu) return this.begin(spec, start);
     this.holderImage = facts.id;
     return this.msContainers.add((shared) => this.begin(spec, { ...start, shared }));
@@ -220,7 +255,7 @@ class DockerFactory implements DockerContainerFactory {
     if (this.state !== 'open') throw new ProvisioningError('The container factory is not open.');
   }
 
-  /** Starts a container in its turn. Rejects with ProvisioningError. */
+  /** Starts a container, at most `maxStarting` at once. Rejects with ProvisioningError. */
   private async begin(spec: ContainerSpec, start: Start): Promise<Container> {
     const starting = this.inTurn(() => this.startNow(spec, start));
     this.starts.add(starting);
@@ -248,7 +283,7 @@ class DockerFactory implements DockerContainerFactory {
       engineId = await engine.create(
         name,
         createRequest({
-          // By its id: what was looked at is what is run.
+          // The id, not the name, so that the inspected image is the one that runs.
           image: facts.id,
           spec,
           labels: { [labels.platform]: this.platform, [labels.kind]: spec.kind },
@@ -267,7 +302,7 @@ class DockerFactory implements DockerContainerFactory {
       );
     } catch (error) {
       await socket?.close();
-      // An engine that did not answer may make it all the same.
+      // An engine that did not answer may still make the container.
       if (error instanceof EngineError && error.isUnreachable) this.removals.removeLater(name);
       throw error;
     }
@@ -287,14 +322,14 @@ class DockerFactory implements DockerContainerFactory {
     return started;
   }
 
-  /** What an image's program writes to, besides /tmp. */
+  /** Folders that an image's program writes to, besides /tmp. */
   private writableOf(image: string): string[] {
     return Object.entries(this.options.writable ?? {})
       .filter(([prefix]) => image.startsWith(prefix))
       .flatMap(([, paths]) => paths);
   }
 
-  /** How code gets into a container: compiled first where its image says how. */
+  /** The loader of a container's code, which compiles source first if the image has a build command. */
   private loader({ image, facts, sort }: Start): ContainerBody['load'] {
     const command = commandOf(facts, labels.build);
     if (!command || sort === 'build') return (request, _, init) => init(request);

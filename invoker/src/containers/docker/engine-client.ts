@@ -5,25 +5,25 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 
 /** Connections to the engine that are kept for the next call. */
 const maxIdleConnections = 16;
-/** Bytes of an answer that are read; a longer one is an error. */
+/** Largest answer, bytes; a longer one is an error. */
 const maxAnswerBytes = 16 * 1024 * 1024;
-/** Of the Engine API: Docker 20.10 and newer. */
+/** Version of the Engine API: Docker 20.10 and newer. */
 const apiVersion = 'v1.41';
 
-/** The engine's answer was an error, or (status 0) there was none in time; `message` is the engine's. */
+/** The engine answered with an error, whose text is `message`, or (status 0) did not answer in time. */
 export class EngineError extends Error {
   override name = 'EngineError';
   constructor(
     message: string,
-    /** HTTP status; 0: it cannot be reached, or has not answered in time. */
+    /** HTTP status; 0 if the engine cannot be reached or did not answer in time. */
     readonly status: number,
-    /** Whether it was reached, and the time limit passed: what was asked may be done yet. */
+    /** Whether the time limit passed after the call was sent: the engine may still do the work. */
     readonly isLate = false,
   ) {
     super(message);
   }
 
-  /** Whether the engine itself, rather than what was asked of it, is to blame. */
+  /** Whether the engine itself failed, rather than the request. */
   get isUnreachable(): boolean {
     return this.status === 0;
   }
@@ -32,15 +32,15 @@ export class EngineError extends Error {
 /** One call of the Engine API. */
 export interface EngineCall {
   method: 'GET' | 'POST' | 'DELETE';
-  /** Below the version, such as `/containers/json`. */
+  /** Path without the version, such as `/containers/json`. */
   path: string;
   query?: Readonly<Record<string, string | number | boolean>>;
   body?: object;
-  /** Until the whole answer is there, ms. */
+  /** Time limit for the whole answer, ms. */
   timeoutMs: number;
 }
 
-/** Speaks with a Docker engine by its Unix socket. Every call has a time limit. */
+/** HTTP client of a Docker engine's Unix socket. Every call has a time limit. */
 export class EngineClient {
   private readonly agent = new Agent({ keepAlive: true, maxFreeSockets: maxIdleConnections });
 
@@ -49,13 +49,13 @@ export class EngineClient {
     private readonly clock: Clock,
   ) {}
 
-  /** The answer, parsed; undefined if it has no body. Rejects with EngineError. */
+  /** The parsed answer; undefined for an empty body. Rejects with EngineError. */
   async call<Answer>(call: EngineCall): Promise<Answer | undefined> {
     const { text } = await this.exchange(call, readAll);
     return text === '' ? undefined : (JSON.parse(text) as Answer);
   }
 
-  /** As call, of an answer that is a JSON value a line: each is given to `each` as it comes. */
+  /** As call, for an answer with a JSON value on each line: `each` gets every value as it arrives. */
   async callForLines(call: EngineCall, each: (line: unknown) => void): Promise<void> {
     await this.exchange(call, async (response) => {
       let rest = '';
@@ -70,12 +70,12 @@ export class EngineClient {
     });
   }
 
-  /** As call, of an answer that is bytes. */
+  /** As call, for an answer in bytes. */
   callForBytes(call: EngineCall): Promise<Buffer> {
     return this.exchange(call, readBytes).then(({ bytes }) => bytes ?? Buffer.alloc(0));
   }
 
-  /** Turns the connection of a call into a stream; `head` is what came of it already. Rejects with EngineError. */
+  /** Turns the connection of a call into a stream; `head` holds the bytes already read. Rejects with EngineError. */
   hijack(call: EngineCall): Promise<{ stream: Duplex; head: Buffer }> {
     return new Promise((resolve, reject) => {
       const outgoing = this.send(call, { connection: 'Upgrade', upgrade: 'tcp' });
@@ -97,7 +97,7 @@ export class EngineClient {
     });
   }
 
-  /** Ends the connections that are kept. */
+  /** Ends the kept connections. */
   close(): void {
     this.agent.destroy();
   }
@@ -142,7 +142,7 @@ export class EngineClient {
     const search = words.length === 0 ? '' : `?${new URLSearchParams(words).toString()}`;
     return httpRequest({
       socketPath: this.socketPath,
-      // A connection that becomes a stream is nobody else's.
+      // A connection that becomes a stream must not return to the agent.
       agent: headers.upgrade === undefined ? this.agent : false,
       method,
       path: `/${apiVersion}${path}${search}`,
@@ -173,7 +173,7 @@ function answerError(status: number, text: string): EngineError {
     const { message: told } = JSON.parse(text) as { message?: unknown };
     if (typeof told === 'string') message = told;
   } catch {
-    // A proxy before the engine answers in words of its own, which are shown as they are.
+    // A proxy before the engine may answer in plain text, which is shown unchanged.
   }
   return new EngineError(message, status);
 }

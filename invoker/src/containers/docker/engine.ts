@@ -3,9 +3,9 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { EngineClient, EngineError } from './engine-client.js';
 import type { EngineCall } from './engine-client.js';
 
-/** Time limits of calls, ms; those of pulls, pauses and the rest are OpenWhisk's. */
+/** Time limits of calls, ms; defaults for pulls, pauses and others are OpenWhisk's. */
 export interface EngineTimeouts {
-  /** Anything that is not named below. */
+  /** All calls that have no limit of their own. */
   callMs: number;
   pauseMs: number;
   pullMs: number;
@@ -13,34 +13,34 @@ export interface EngineTimeouts {
 
 export const defaultTimeouts: EngineTimeouts = { callMs: 60_000, pauseMs: 10_000, pullMs: 600_000 };
 
-/** How often an engine that did not answer is asked whether it does again, ms. */
+/** Interval of probes of an engine that did not answer, ms. */
 const probeEveryMs = 2000;
 const probeTimeoutMs = 2000;
 
-/** What the engine says of a container. */
+/** The engine's report of a container. */
 export interface ContainerState {
   running: boolean;
   oomKilled: boolean;
   exitCode: number;
-  /** The host's id of its first process. */
+  /** The host's id of the container's first process. */
   pid: number;
-  /** In the network that it was made in; empty without one. */
+  /** Address in the container's network; empty without one. */
   address: string;
 }
 
-/** What the engine says of an image. */
+/** The engine's report of an image. */
 export interface ImageFacts {
   id: string;
   labels: Readonly<Record<string, string>>;
 }
 
-/** What the engine says of a network. */
+/** The engine's report of a network. */
 export interface NetworkFacts {
   /** `bridge`; `null` for the network `none`. */
   driver: string;
-  /** The address of the host in it; undefined if it has none. */
+  /** The host's address in the network; undefined if there is none. */
   gateway: string | undefined;
-  /** Its range of addresses, such as `172.18.0.0/16`; undefined if it has none. */
+  /** The network's range of addresses, such as `172.18.0.0/16`; undefined if there is none. */
   subnet: string | undefined;
 }
 
@@ -50,11 +50,11 @@ interface InspectAnswer {
 }
 
 /** Whether the engine answers. */
-export type EngineHealth = 'healthy' | 'unhealthy';
+type EngineHealth = 'healthy' | 'unhealthy';
 
 /**
- * The engine as the factory uses it. A call that finds nobody, or gets no answer in time, makes it unhealthy: then all but
- * removals are refused at once, until a probe is answered.
+ * The engine as the factory uses it. A call that cannot connect or gets no answer in time makes the engine unhealthy. All
+ * calls but removals are refused at once then, until a probe is answered.
  */
 export class Engine {
   health: EngineHealth = 'healthy';
@@ -66,7 +66,7 @@ export class Engine {
     socketPath: string,
     private readonly clock: Clock,
     private readonly timeouts: EngineTimeouts,
-    /** Told of each change of health, with the reason. */
+    /** Called at each change of health, with the reason. */
     private readonly onHealth: (health: EngineHealth, reason: string) => void,
   ) {
     this.client = new EngineClient(socketPath, clock);
@@ -80,7 +80,7 @@ export class Engine {
   /** Makes a container; resolves with its id. */
   async create(name: string, body: object): Promise<string> {
     const made = await this.call<{ Id: string }>({ method: 'POST', path: '/containers/create', query: { name }, body });
-    if (made === undefined) throw new EngineError('The engine made a container and did not say which.', 500);
+    if (made === undefined) throw new EngineError('The engine made a container without naming it.', 500);
     return made.Id;
   }
 
@@ -96,7 +96,10 @@ export class Engine {
     await this.call({ method: 'POST', path: `/containers/${id}/unpause`, timeoutMs: this.timeouts.pauseMs });
   }
 
-  /** Kills and removes; one that is not there counts as removed. Tried also while the engine is unhealthy, for less long. */
+  /**
+   * Kills and removes a container; a missing one counts as removed. Also tried, with a shorter time limit, while the engine
+   * is unhealthy.
+   */
   async remove(id: string): Promise<void> {
     try {
       await this.guarded(() =>
@@ -108,12 +111,12 @@ export class Engine {
         }),
       );
     } catch (error) {
-      // 409: somebody else is removing it.
+      // 409: another caller is removing it.
       if (!(error instanceof EngineError) || (error.status !== 404 && error.status !== 409)) throw error;
     }
   }
 
-  /** Undefined if there is no such container. */
+  /** The state of a container; undefined if there is no such container. */
   async inspect(id: string): Promise<ContainerState | undefined> {
     const answer = await this.unlessMissing(
       this.call<InspectAnswer>({ method: 'GET', path: `/containers/${id}/json` }),
@@ -137,7 +140,7 @@ export class Engine {
     return (rows ?? []).map(({ Id }) => Id);
   }
 
-  /** Processor time of all its processes so far, ms. */
+  /** Processor time of all processes of a container so far, ms. */
   async processorMs(id: string): Promise<number | undefined> {
     type Stats = { cpu_stats?: { cpu_usage?: { total_usage?: number } } };
     const query = { stream: false, 'one-shot': true };
@@ -146,21 +149,21 @@ export class Engine {
     return usedNs === undefined ? undefined : usedNs / 1e6;
   }
 
-  /** What it prints from now on, multiplexed as the Engine API says. */
+  /** The container's output from now on, multiplexed as the Engine API specifies. */
   attach(id: string): Promise<{ stream: Duplex; head: Buffer }> {
     const query = { stream: true, stdout: true, stderr: true };
     const call = { method: 'POST', path: `/containers/${id}/attach`, query } as const;
     return this.unlessUnhealthy(() => this.client.hijack({ ...call, timeoutMs: this.timeouts.callMs }));
   }
 
-  /** The last lines that it printed itself, multiplexed. */
+  /** The last lines that the container printed, multiplexed. */
   tail(id: string, lines: number): Promise<Buffer> {
     const query = { stdout: true, stderr: true, tail: lines };
     const call = { method: 'GET', path: `/containers/${id}/logs`, query } as const;
     return this.unlessUnhealthy(() => this.client.callForBytes({ ...call, timeoutMs: this.timeouts.callMs }));
   }
 
-  /** Undefined if the engine does not have it. */
+  /** The facts of an image; undefined if the engine lacks the image. */
   async image(name: string): Promise<ImageFacts | undefined> {
     type Answer = { Id: string; Config?: { Labels?: Record<string, string> | null } | null };
     const answer = await this.unlessMissing(this.call<Answer>({ method: 'GET', path: `/images/${name}/json` }));
@@ -168,8 +171,8 @@ export class Engine {
   }
 
   /**
-   * Fetches an image from its registry. Rejects with EngineError, whose message is the registry's where that refused; a
-   * registry that is slow is no sign of an engine that does not answer.
+   * Fetches an image from its registry. Rejects with EngineError, with the registry's message if the registry refused. A
+   * slow registry does not make the engine unhealthy.
    */
   async pull(image: string): Promise<void> {
     const query = { fromImage: image };
@@ -189,13 +192,13 @@ export class Engine {
     if (refusal !== undefined) throw new EngineError(refusal, 500);
   }
 
-  /** Undefined if there is no such network. */
+  /** The facts of a network; undefined if there is no such network. */
   async network(name: string): Promise<NetworkFacts | undefined> {
     type Answer = { Driver: string; IPAM?: { Config?: { Gateway?: string; Subnet?: string }[] | null } };
     const answer = await this.unlessMissing(this.call<Answer>({ method: 'GET', path: `/networks/${name}` }));
     if (answer === undefined) return undefined;
     const config = answer.IPAM?.Config?.find(({ Gateway }) => Gateway !== undefined && Gateway !== '');
-    // The engine's own may name the gateway with the length of its range.
+    // The engine's default networks may give the gateway with a prefix length.
     return { driver: answer.Driver, gateway: config?.Gateway?.replace(/\/.*$/, ''), subnet: config?.Subnet };
   }
 
@@ -204,7 +207,7 @@ export class Engine {
     await this.call({ method: 'POST', path: '/networks/create', body });
   }
 
-  /** One that is not there counts as removed. */
+  /** Removes a network; a missing one counts as removed. */
   async removeNetwork(name: string): Promise<void> {
     await this.unlessMissing(this.call({ method: 'DELETE', path: `/networks/${name}` }));
   }
@@ -239,7 +242,7 @@ export class Engine {
     try {
       return await work();
     } catch (error) {
-      // What was asked for before the engine answered again says nothing of it now.
+      // A call from before the engine's recovery says nothing about its present health.
       if (error instanceof EngineError && error.isUnreachable && recoveries === this.recoveries) {
         this.failed(error.message);
       }
@@ -266,5 +269,58 @@ export class Engine {
         () => this.probeLater(),
       );
     });
+  }
+}
+
+/** Containers that are removed in parallel at the start. */
+const maxAtOnce = 10;
+/** Interval of retries of failed removals, ms. */
+const againMs = 5000;
+
+/** Removes containers from the engine and retries failed removals until it is closed. */
+export class Removals {
+  private readonly waiting = new Set<string>();
+  private closed = false;
+
+  constructor(
+    private readonly engine: Pick<Engine, 'remove'>,
+    private readonly clock: Clock,
+    private readonly warn: (message: string) => void,
+  ) {}
+
+  /** Kills and removes a container, by its id or name, and retries later on failure. Never rejects. */
+  async remove(engineId: string): Promise<void> {
+    this.waiting.add(engineId);
+    try {
+      await this.engine.remove(engineId);
+      this.waiting.delete(engineId);
+    } catch (error) {
+      this.warn(`Container ${engineId} could not be removed: ${(error as Error).message}`);
+      this.removeLater(engineId);
+    }
+  }
+
+  /** Removes later a container that the engine may still make. */
+  removeLater(engineId: string): void {
+    if (this.closed) return;
+    this.waiting.add(engineId);
+    this.clock.setBackgroundTimer(againMs, () => {
+      if (!this.closed) void this.remove(engineId);
+    });
+  }
+
+  /** Removes all containers given; rejects as the engine does. */
+  async removeAll(engineIds: readonly string[]): Promise<void> {
+    const left = [...engineIds];
+    const worker = async (): Promise<void> => {
+      for (let id = left.pop(); id !== undefined; id = left.pop()) await this.engine.remove(id);
+    };
+    await Promise.all(Array.from({ length: maxAtOnce }, worker));
+  }
+
+  /** Tries once more to remove the containers that wait; the next process removes the rest. */
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.all([...this.waiting].map((engineId) => this.remove(engineId)));
   }
 }

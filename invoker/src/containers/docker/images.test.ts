@@ -4,7 +4,7 @@ import { ProvisioningError } from '../container-factory.js';
 import { EngineError } from './engine-client.js';
 import { Images, withTag } from './images.js';
 
-/** An engine with these images and a registry that has `there`; pulls wait until `release` is called. */
+/** An engine with the images `present` and a registry with the images `there`; pulls wait until `release` is called. */
 function engineWith(present: string[], there: string[] = []) {
   const images = new Set(present);
   const pulls: string[] = [];
@@ -64,7 +64,7 @@ describe('images', () => {
     expect(await images.ready('x:1')).toMatchObject({ id: 'id of x:1' });
     for (const image of ['x', 'x:2']) {
       await expect(images.ready(image)).rejects.toMatchObject({
-        message: `The image '${image}' cannot be had: manifest unknown.`,
+        message: `The image '${image}' cannot be fetched: manifest unknown.`,
         told: `Failed to pull container image '${image}'.`,
         byAction: true,
       });

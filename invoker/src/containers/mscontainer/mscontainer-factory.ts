@@ -1,14 +1,14 @@
-import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import type { RuntimeCatalog, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
-import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
+import type { Random } from '@gpuwhisk/common/system/random';
 import { ProvisioningError } from '../container-factory.js';
-import type { ProcessContainerFactory } from '../process/factory-options.js';
-import { MsContainers } from './ms-containers.js';
+import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
+import type { ProcessContainerFactory } from '../process/process-factory.js';
+import type { RuntimeCatalog, RuntimeLaunch } from '../runtime-launch.js';
+import type { Holder, SharedNamespace } from '../sandbox/launcher.js';
 
-/** What the mscontainer factory is made with. */
-export interface MsContainerFactoryOptions {
-  /** Makes every container; it is started and closed with this factory. */
+/** Dependencies of the mscontainer factory. */
+interface MsContainerFactoryOptions {
+  /** The factory that makes every container; started and closed with this factory. */
   processes: ProcessContainerFactory;
   catalog: RuntimeCatalog;
   logger?: { info(message: string): void; warn(message: string): void };
@@ -16,8 +16,8 @@ export interface MsContainerFactoryOptions {
 }
 
 /**
- * A factory whose prewarmed containers are pairs that functions are injected into. Several pairs share the PID namespace
- * of an MSContainer where the host is fit for it, else each has its own. What is made while somebody waits is a plain
+ * A factory whose prewarmed containers are pairs that functions are injected into. Several pairs share the PID namespace of
+ * an MSContainer if the host allows this, else each has its own. A container that an activation waits for is a plain
  * process, which starts fastest, unless functions of its kind run in pairs only.
  */
 export function createMsContainerFactory(options: MsContainerFactoryOptions): ContainerFactory {
@@ -29,7 +29,7 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
     catalog.launch(spec.kind, spec.requirements, spec.memoryMiB);
 
   const startPair = (spec: ContainerSpec, launch: RuntimeLaunch, ahead: boolean): Promise<Container> =>
-    sharing && spec.gpu === undefined // What serves a GPU may have one user for all, who could signal each other.
+    sharing && spec.gpu === undefined // Containers with a GPU may all run as one user and could signal each other.
       ? msContainers.add((shared) => processes.launchContainer(spec, launch, { shared, ahead }))
       : processes.launchContainer(spec, launch, { ahead });
 
@@ -68,4 +68,142 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
       await msContainers.close();
     },
   };
+}
+
+/** Pairs of one MSContainer, at most. */
+export const maxPairs = 16;
+
+/** Several pairs in one PID namespace, which a holder process keeps. */
+class MsContainer {
+  readonly shared: SharedNamespace;
+  private readonly pairs = new Map<string, Container>();
+  /** Places reserved for pairs that are being made. */
+  private reserved = 0;
+  private isAlive = true;
+
+  constructor(
+    id: string,
+    private readonly holder: Holder,
+  ) {
+    this.shared = { id, pidNamespace: holder.pidNamespace };
+    void holder.exited.then(() => (this.isAlive = false));
+  }
+
+  /** Whether the holder lives: the namespace has no processes without its holder, and none can be started. */
+  get alive(): boolean {
+    return this.isAlive;
+  }
+
+  /** Resolves when the holder has ended; the pairs end with it. */
+  get exited(): Promise<void> {
+    return this.holder.exited;
+  }
+
+  /** Reserves a place for a pair, which `add` fills; false if all places are taken. */
+  reserve(): boolean {
+    if (!this.isAlive || this.pairs.size + this.reserved >= maxPairs) return false;
+    this.reserved++;
+    return true;
+  }
+
+  get isEmpty(): boolean {
+    return this.pairs.size + this.reserved === 0;
+  }
+
+  /** Makes a pair in a reserved place by `make`; calls `left` once the pair has ended or could not be made. */
+  async add(make: (shared: SharedNamespace) => Promise<Container>, left: () => void): Promise<Container> {
+    let pair: Container;
+    try {
+      pair = await make(this.shared);
+    } catch (error) {
+      this.reserved--;
+      left();
+      throw error;
+    }
+    this.reserved--;
+    this.pairs.set(pair.id, pair);
+    void pair.exited.then(() => {
+      this.pairs.delete(pair.id);
+      left();
+    });
+    return pair;
+  }
+
+  /** Ends the holder, and with it all processes in the namespace. */
+  end(): Promise<void> {
+    this.isAlive = false;
+    return this.holder.end();
+  }
+}
+
+/** The MSContainers of one platform: as many as its pairs need, and at most one empty one. */
+export class MsContainers {
+  private readonly all = new Set<MsContainer>();
+  private opening: Promise<MsContainer> | undefined;
+  private readonly endings = new Set<Promise<void>>();
+  private closed = false;
+
+  constructor(
+    private readonly hold: () => Promise<Holder>,
+    private readonly random: Random,
+  ) {}
+
+  /** Opens the first MSContainer. Rejects with an Error that says why MSContainers are not possible. */
+  async start(): Promise<void> {
+    await this.open();
+  }
+
+  /** Makes a pair by `make` in an MSContainer with a free place; retries once if that MSContainer ended meanwhile. */
+  async add(make: (shared: SharedNamespace) => Promise<Container>): Promise<Container> {
+    const first = await this.reserve();
+    try {
+      return await first.add(make, () => this.trim());
+    } catch (error) {
+      if (first.alive || this.closed) throw error;
+    }
+    const second = await this.reserve();
+    return second.add(make, () => this.trim());
+  }
+
+  /** Ends all MSContainers with their pairs. */
+  async close(): Promise<void> {
+    this.closed = true;
+    await this.opening?.catch(() => undefined);
+    await Promise.all([...this.endings, ...[...this.all].map((one) => one.end())]);
+  }
+
+  /** An MSContainer with a place reserved. */
+  private async reserve(): Promise<MsContainer> {
+    for (;;) {
+      if (this.closed) throw new ProvisioningError('The container factory was closed.');
+      for (const one of this.all) if (one.reserve()) return one;
+      this.opening ??= this.open().finally(() => (this.opening = undefined));
+      await this.opening;
+    }
+  }
+
+  private async open(): Promise<MsContainer> {
+    const id = this.random.hex(4);
+    let holder: Holder;
+    try {
+      holder = await this.hold();
+    } catch (error) {
+      throw new ProvisioningError(`No MSContainer could be started: ${(error as Error).message}.`);
+    }
+    const made = new MsContainer(id, holder);
+    this.all.add(made);
+    void made.exited.then(() => this.all.delete(made));
+    return made;
+  }
+
+  /** Ends all empty MSContainers but one. */
+  private trim(): void {
+    if (this.closed) return;
+    const empty = [...this.all].filter((one) => one.alive && one.isEmpty);
+    for (const one of empty.slice(1)) {
+      this.all.delete(one);
+      const ending = one.end().finally(() => this.endings.delete(ending));
+      this.endings.add(ending);
+    }
+  }
 }

@@ -1,14 +1,19 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { ConnectedContainer } from '../connected-container.js';
-import type { ContainerBody, ContainerIdentity } from '../connected-container.js';
-import type { Cgroups } from './cgroups.js';
-import { commands, outOfMemorySignal } from './launcher.js';
-import type { SandboxProcess } from './launcher.js';
+import { ConnectedContainer } from '../protocol/connected-container.js';
+import type { ContainerBody, ContainerIdentity } from '../protocol/connected-container.js';
+import { deferred } from '../protocol/connection.js';
+import { FramedConnection } from '../protocol/framed-connection.js';
+import { HttpConnection } from '../protocol/http-connection.js';
+import type { LogCollector } from '../protocol/log-collector.js';
+import type { RuntimeLaunch } from '../runtime-launch.js';
+import type { Cgroups } from '../sandbox/cgroups.js';
+import { commands, outOfMemorySignal } from '../sandbox/launcher.js';
+import type { SandboxProcess } from '../sandbox/launcher.js';
 
 const killWaitMs = 3000;
 
-/** What a container is made of. */
-export interface ContainerParts extends Omit<ContainerIdentity, 'sinceMs'>, Pick<ContainerBody, 'load' | 'release'> {
+/** Dependencies of a process container. */
+interface ContainerParts extends Omit<ContainerIdentity, 'sinceMs'>, Pick<ContainerBody, 'load' | 'release'> {
   process: SandboxProcess;
   /** Whether the process is a launcher with the sandbox below it, or the runtime itself. */
   hasLauncher: boolean;
@@ -16,7 +21,7 @@ export interface ContainerParts extends Omit<ContainerIdentity, 'sinceMs'>, Pick
   clock: Clock;
 }
 
-/** A container whose processes are children of this one. */
+/** A container whose processes are children of the invoker's process. */
 export function createProcessContainer(parts: ContainerParts): ConnectedContainer {
   const { child, socket } = parts.process;
   const container = new ConnectedContainer({ ...parts, sinceMs: parts.clock.now() }, new ProcessBody(parts));
@@ -25,7 +30,7 @@ export function createProcessContainer(parts: ContainerParts): ConnectedContaine
     socket.destroy();
   };
   child.on('exit', (_, signal) => end(signal));
-  // It could not be started at all; there is no exit then.
+  // A process that could not be started has no exit event.
   child.on('error', () => end(null));
   void parts.process.closed.then(() => container.drained());
   return container;
@@ -67,7 +72,7 @@ class ProcessBody implements ContainerBody {
     const { child } = this.parts.process;
     if (this.parts.hasLauncher) child.kill('SIGTERM');
     else this.signalGroup('SIGKILL');
-    // A launcher that does not do its work is killed; the sandbox's init dies with it.
+    // A launcher that does not end its sandbox is killed; the sandbox's init dies with it.
     const timer = this.parts.clock.setTimer(killWaitMs, () => child.kill('SIGKILL'));
     child.once('exit', () => timer.cancel());
     child.once('error', () => timer.cancel());
@@ -78,7 +83,7 @@ class ProcessBody implements ContainerBody {
     else this.signalGroup(forGroup);
   }
 
-  /** Without a launcher the runtime leads a process group of its own. */
+  /** Signals the runtime's process group, which a runtime without a launcher leads. */
   private signalGroup(signal: NodeJS.Signals): void {
     const { pid } = this.parts.process.child;
     if (pid === undefined) return;
@@ -88,4 +93,55 @@ class ProcessBody implements ContainerBody {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   }
+}
+
+const startTimeoutMs = 30_000;
+
+/** A process that is to become a container. */
+interface StartingRuntime {
+  container: ConnectedContainer;
+  started: SandboxProcess;
+  logs: LogCollector;
+  clock: Clock;
+  protocol: RuntimeLaunch['protocol'];
+  /** The sandbox's address, for runtimes that speak HTTP. */
+  host: string;
+  hasLauncher: boolean;
+}
+
+/** Connects a container to its runtime. Resolves with the reason if the runtime did not start, else with undefined. */
+export function connectRuntime(starting: StartingRuntime): Promise<string | undefined> {
+  const { container, started, logs, clock, protocol, host, hasLauncher } = starting;
+  const outcome = deferred<string | undefined>();
+  let ready = !hasLauncher;
+  let greeted = protocol === 'http';
+  const progress = (): void => {
+    if (ready && greeted) outcome.resolve(undefined);
+  };
+  const framed = new FramedConnection(started.socket, logs, clock, {
+    hello: () => {
+      greeted = true;
+      progress();
+    },
+    launcher: (text) => {
+      if (text !== 'ready') {
+        outcome.resolve(text.split('\n').slice(1).join(': '));
+        return;
+      }
+      ready = true;
+      progress();
+    },
+    broken: (reason) => {
+      // With a runtime that speaks HTTP, the launcher closes the socket after its report.
+      if (protocol === 'http' && ready) return;
+      outcome.resolve(reason);
+      void container.destroy();
+    },
+  });
+  const broken = (): void => void container.destroy();
+  container.connect(protocol === 'framed' ? framed : new HttpConnection(host, logs, clock, broken));
+  void container.exited.then(() => outcome.resolve('it ended at once'));
+  const timer = clock.setTimer(startTimeoutMs, () => outcome.resolve(`it was not ready within ${startTimeoutMs} ms`));
+  void outcome.promise.then(() => timer.cancel());
+  return outcome.promise;
 }

@@ -2,63 +2,125 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
-import { hostJobs } from '../../runtimes/host-job.js';
-import type { BuildStep, RuntimeLaunch } from '../../runtimes/runtime-catalog.js';
-import type { SandboxJob } from '../../runtimes/sandbox-job.js';
-import type { ConnectedContainer } from '../connected-container.js';
-import type { Container, ContainerSpec, Match, StartReport } from '../container-factory.js';
-import { IsolationError, ProvisioningError, bareSpec } from '../container-factory.js';
-import { matchSpecs } from '../match-specs.js';
-import { BuildCache } from './build-cache.js';
-import { detectCgroups } from './detect-cgroups.js';
-import { connectRuntime } from './connect-runtime.js';
-import type { LaunchOptions, ProcessContainerFactory, ProcessFactoryOptions } from './factory-options.js';
-import { defaultEgress, nameServers } from './egress.js';
-import { launchWithGpu } from './gpu-launch.js';
-import { prepareHostView } from './host-view.js';
-import type { HostView } from './host-view.js';
-import { startHolder } from './holder.js';
-import type { Holder } from './holder.js';
-import { canShare, limitNotes, noIsolation, noNetwork, probe, probeIsolation, probeSlot } from './isolation.js';
-import type { Frame, Isolation } from './isolation.js';
-import { sendSpec, startBare } from './launcher.js';
-import type { SandboxProcess } from './launcher.js';
-import { LauncherPool } from './launcher-pool.js';
-import type { Parked } from './launcher-pool.js';
-import { removeFolder, removeLeftovers } from './leftovers.js';
-import { LogCollector } from './log-collector.js';
-import { defaultNetworkRange, maxSlots, openNetwork } from './network.js';
-import type { ActionNetwork } from './network.js';
-import { lookFromOutside } from './outside-look.js';
-import { createProcessContainer } from './process-container.js';
-import { runSandboxJob } from './run-sandbox-job.js';
-import { ToolTimeoutError } from './run-tool.js';
-import { runtimeEnv, sandboxWords } from './sandbox-spec.js';
-import type { SandboxPlan } from './sandbox-spec.js';
-import { Slots } from './slots.js';
-import { Tenancy } from './tenancy.js';
-import { unsandboxed } from './unsandboxed.js';
+import type { Container, ContainerFactory, ContainerSpec, GpuGrant, Match, StartReport } from '../container-factory.js';
+import type { RuntimeCatalog, RuntimeLaunch, GpuAccess, BuildStep, SandboxJob } from '../runtime-launch.js';
+import type { Cgroups } from '../sandbox/cgroups.js';
+import type { EgressPolicy } from '../sandbox/egress.js';
+import type { Holder, SharedNamespace, SandboxProcess, Parked } from '../sandbox/launcher.js';
+import { launcherPath, ToolTimeoutError } from '../../host/programs.js';
+import { BuildCache } from '../build-cache.js';
+import { IsolationError, ProvisioningError, bareSpec, matchSpecs } from '../container-factory.js';
+import type { ConnectedContainer } from '../protocol/connected-container.js';
+import { LogCollector } from '../protocol/log-collector.js';
+import { launchWithGpu } from '../runtime-launch.js';
+import { detectCgroups } from '../sandbox/cgroups.js';
+import { defaultEgress, nameServers } from '../sandbox/egress.js';
+import {
+  startHolder,
+  sendSpec,
+  startBare,
+  LauncherPool,
+  Slots,
+  removeFolder,
+  removeLeftovers,
+} from '../sandbox/launcher.js';
+import { prepareHostView } from '../sandbox/host-view.js';
+import type { HostView } from '../sandbox/host-view.js';
+import {
+  canShare,
+  limitNotes,
+  noIsolation,
+  noNetwork,
+  probe,
+  probeIsolation,
+  probeSlot,
+  runtimeEnv,
+  sandboxWords,
+  unsandboxed,
+} from '../sandbox/isolation.js';
+import type { Frame, Isolation, SandboxPlan } from '../sandbox/isolation.js';
+import { defaultNetworkRange, maxSlots, openNetwork, Tenancy } from '../sandbox/network.js';
+import type { ActionNetwork } from '../sandbox/network.js';
+import { observeProcessState } from '../sandbox/process-state.js';
+import { hostJobs, runSandboxJob } from '../sandbox/sandbox-job.js';
+import { connectRuntime, createProcessContainer } from './process-container.js';
+
+/** Dependencies and settings of the process factory. */
+export interface ProcessFactoryOptions {
+  catalog: RuntimeCatalog;
+  clock: Clock;
+  /** The platform's data folder; sandboxes lie in `sandboxes` below it. */
+  dataDir: string;
+  /** Whether sandboxes may reach the network. */
+  actionNetwork: boolean;
+  /** Environment of every runtime, such as `__OW_API_HOST`. */
+  runtimeEnv?: Readonly<Record<string, string>>;
+  /** Processes of a sandbox, threads included. Default 1024, as OpenWhisk's `--pids-limit`. */
+  pidsLimit?: number;
+  /**
+   * Listens on an address of the host and resolves with the port; only sandboxes and the host itself may connect. Called
+   * once, by start(), and only if sandboxes have a network.
+   */
+  serveSandboxes?: (address: string) => Promise<number>;
+  /** Egress rules of functions; default: defaultEgress. */
+  egress?: EgressPolicy;
+  /** Which of nft and iptables may set the rules; default: the first of both that is installed. */
+  firewallTools?: readonly string[];
+  /** IPv4 range of sandboxes' addresses. */
+  networkRange?: string;
+  /** Path of the sandbox launcher; default: the one that native/build.mjs builds. */
+  launcherPath?: string;
+  /** Control groups; default: those that the host allows. */
+  cgroups?: Cgroups;
+  /** The access of a container to its GPU; absent: no container has a GPU. Rejects with ProvisioningError. */
+  gpuAccess?: (grant: GpuGrant) => Promise<GpuAccess>;
+  random?: Random;
+}
+
+/** Settings of a container besides its spec. */
+interface LaunchOptions {
+  shared?: SharedNamespace;
+  /** As in ContainerFactory.create. */
+  ahead?: boolean;
+}
+
+/** A factory of containers that are processes of this machine. */
+export interface ProcessContainerFactory extends ContainerFactory {
+  /** As create, with a launch that the caller gives. */
+  launchContainer(spec: ContainerSpec, launch: RuntimeLaunch, options?: LaunchOptions): Promise<Container>;
+  /**
+   * Starts a holder of a PID namespace that containers can share. Rejects with an Error that names the reason. After
+   * start().
+   */
+  hold(): Promise<Holder>;
+  /**
+   * Address of the service that `serveSandboxes` opened, as `address:port`; undefined if sandboxes cannot reach it. After
+   * start().
+   */
+  readonly sandboxService: string | undefined;
+  /** As Firewall.denyNodes; does nothing if sandboxes have no network. After start(). */
+  denyNodes(addresses: readonly string[]): Promise<void>;
+}
 
 const MiB = 1024 * 1024;
 const defaultPidsLimit = 1024;
-/** Its user is that of containers which have to be the same one. */
+/** Slot whose user all containers with `sharesUser` have. */
 const sharedUserSlot = maxSlots - 1;
-/** Host user ids of sandboxes, which systemd's ranges leave free. Each platform has a block of them. */
+/** First host user id of sandboxes, outside systemd's ranges. Each platform has a block of ids. */
 const firstOuterId = 1_879_048_192;
 const idBlocks = 256;
-const launcherPath = fileURLToPath(new URL('../../../../native/build/sandbox', import.meta.url));
 
-/** Makes containers of processes of this machine, isolated as well as the host allows. */
+/** A factory of containers that are processes of this machine, isolated as well as the host allows. */
 export function createProcessFactory(options: ProcessFactoryOptions): ProcessContainerFactory {
   return new ProcessFactory(options);
 }
 
 class ProcessFactory implements ProcessContainerFactory {
   private readonly containers = new Map<string, ConnectedContainer>();
-  // Slot 0 is the probe's, the last one the service's.
+  // Slot 0 belongs to the probe, the last one to the service.
   private readonly slots = new Slots(1, maxSlots - 1);
   private readonly launcherPath: string;
   private readonly random: Random;
@@ -70,10 +132,10 @@ class ProcessFactory implements ProcessContainerFactory {
   private tag = '';
   private firstId = 0;
   private closed = false;
-  /** Why containers cannot share a PID namespace here; asked once. */
+  /** Result of the probe whether containers can share a PID namespace; made once. */
   private sharing: ReturnType<typeof probe> | undefined;
   private launchers: LauncherPool | undefined;
-  /** Launchers of jobs that run. */
+  /** Launchers of running jobs. */
   private readonly jobs = new Set<SandboxProcess>();
 
   constructor(private readonly options: ProcessFactoryOptions) {
@@ -93,7 +155,7 @@ class ProcessFactory implements ProcessContainerFactory {
     const { clock } = this.options;
     const cgroups = this.options.cgroups ?? (await detectCgroups(this.tag, clock));
     await removeLeftovers({ tag: this.tag, cgroups, sandboxesFolder: this.sandboxFolder(), clock });
-    // Where there is no private root the functions' users must get through to their own folder.
+    // Without a private root, functions' users need access to their own folder below this one.
     await mkdir(this.sandboxFolder(), { recursive: true, mode: 0o711 });
     for (const name of ['.root', '.probe']) await mkdir(this.sandboxFolder(name), { mode: 0o700 });
     this.options.catalog.useSandboxes?.((job) => this.runJob(job));
@@ -165,7 +227,7 @@ class ProcessFactory implements ProcessContainerFactory {
   }
 
   private probeSharing({ pidNamespace }: Holder): ReturnType<typeof probe> {
-    // Without a link to the host: the one of the trial before may not be gone yet.
+    // Probed without a network link: the link of the previous trial may still exist.
     const isolation = { ...this.isolation, network: undefined };
     return probe(this.launcherPath, this.tag, isolation, { ...this.probeFrame(), slot: probeSlot, pidNamespace });
   }
@@ -179,7 +241,7 @@ class ProcessFactory implements ProcessContainerFactory {
     return this.launch(this.openedLaunchers().take(), bareSpec('build', memoryMiB), launch);
   }
 
-  /** Runs a job in a sandbox; on a host without any, as the platform's user. */
+  /** Runs a job in a sandbox, or as the platform's user on a host without sandboxes. */
   private async runJob(job: SandboxJob): Promise<void> {
     const launchers = this.openedLaunchers();
     const { isolation, dataDir } = this;
@@ -219,20 +281,23 @@ class ProcessFactory implements ProcessContainerFactory {
 
   private async openNetwork(hash: string, lacks: string[]): Promise<ActionNetwork | undefined> {
     const { actionNetwork, networkRange, serveSandboxes } = this.options;
-    // Without the launcher, which the probe reports, there are no sandboxes to connect.
+    // Without a launcher, which the probe reports, there are no sandboxes to connect.
     if (!actionNetwork || !existsSync(this.launcherPath)) return undefined;
     const range = networkRange ?? defaultNetworkRange;
     try {
       const resolvers = nameServers(await readFile(this.sandboxFolder('.etc/resolv.conf'), 'utf8'));
       return await openNetwork({
-        ...{ hash, range, launcherPath: this.launcherPath, serve: serveSandboxes },
+        hash,
+        range,
+        launcherPath: this.launcherPath,
+        serve: serveSandboxes,
         egress: this.options.egress ?? defaultEgress,
         nameServers: resolvers,
         firewallTools: this.options.firewallTools,
       });
     } catch (error) {
       if (error instanceof ToolTimeoutError) {
-        throw new IsolationError(`The network of functions cannot be made ready: ${error.message}. Start again.`);
+        throw new IsolationError(`The network of functions cannot be opened: ${error.message}. Start again.`);
       }
       const reason = (error as Error).message.replace(/^error\nnet\n/, '').split('\n')[0];
       lacks.push(`${noNetwork}: ${reason}.`);
@@ -348,7 +413,7 @@ class ProcessFactory implements ProcessContainerFactory {
     }
     const failure = await outcome;
     if (failure === undefined) {
-      await this.lookAt(container, parked.process !== undefined);
+      await this.observeState(container, parked.process !== undefined);
       return container;
     }
     await container.destroy();
@@ -358,11 +423,14 @@ class ProcessFactory implements ProcessContainerFactory {
     );
   }
 
-  /** Without a launcher nothing keeps together what a runtime starts: it is not verified, and so not used again. */
-  private async lookAt(container: ConnectedContainer, hasLauncher: boolean): Promise<void> {
+  /**
+   * Records the process state for checks of unloads. Without a launcher a runtime's processes are not known, so that its
+   * unloads stay unconfirmed and the container is not reused.
+   */
+  private async observeState(container: ConnectedContainer, hasLauncher: boolean): Promise<void> {
     const { hostPid } = container;
-    if (!container.wantsLook || !hasLauncher || hostPid === undefined) return;
-    container.seenBy(await lookFromOutside(hostPid, this.options.clock));
+    if (!container.needsStateCheck || !hasLauncher || hostPid === undefined) return;
+    container.confirmUnloadsBy(await observeProcessState(hostPid, this.options.clock));
   }
 
   private async startBare(folder: string, spec: ContainerSpec, launch: RuntimeLaunch): Promise<SandboxProcess> {

@@ -1,6 +1,6 @@
 import type { Device, GpuProcess, Slice } from '@gpuwhisk/common/gpu';
 
-/** A device's figures at one moment. Fractions are 0–1; absent where the chip or the mode does not tell. */
+/** A device's figures at one moment. Fractions are 0–1; figures that the chip or the mode lacks are absent. */
 export interface DeviceSample {
   uuid: string;
   usedMemoryMiB: number;
@@ -14,27 +14,27 @@ export interface DeviceSample {
   processes: Pick<GpuProcess, 'pid' | 'memoryMiB' | 'utilisation' | 'slice'>[];
 }
 
-/** Something that happened to a device. */
+/** An event of a device. */
 export type DeviceEvent =
   | { type: 'xid'; device: string; code: number }
   | { type: 'ecc'; device: string }
   | { type: 'mig-changed'; device: string }
   | { type: 'lost'; device: string };
 
-/** A way to cut a MIG GPU, as the driver's live table has it. */
+/** A profile of MIG slices, from the driver's live table. */
 export interface SliceProfile {
-  /** `3g.20gb`. */
+  /** Such as `3g.20gb`. */
   name: string;
   slots: number;
   smCount: number;
   memoryMiB: number;
   /** Slots at which an instance may begin. */
   starts: number[];
-  /** Instances of it that the free slots still take. */
+  /** Number of instances that still fit into the free slots. */
   remaining: number;
 }
 
-/** The driver answered with an error or not in time; `code` is its own where it gave one. */
+/** The driver answered with an error or not in time; `code` is the driver's, if it gave one. */
 export class GpuDriverError extends Error {
   override name = 'GpuDriverError';
   constructor(
@@ -45,26 +45,31 @@ export class GpuDriverError extends Error {
   }
 }
 
-/** The GPUs of one machine. Everything rejects with GpuDriverError; nothing blocks the event loop. */
+/** The GPUs of one machine. All methods reject with GpuDriverError; none blocks the event loop. */
 export interface GpuDriver {
   readonly simulated: boolean;
-  /** The driver's version and the CUDA version that it serves, `13.0`. */
+  /** The driver's version, and the CUDA version that the driver supports, such as `13.0`. */
   readonly version: { driver: string; cuda: string };
   /** `mode` is never `mps`: the driver does not know who enforces shares. A lost device is not listed. */
   devices(): Promise<Device[]>;
-  /** All devices at once: what the agent does every second. A lost device is left out. */
+  /** Figures of all devices; the agent calls this every second. A lost device is left out. */
   sample(): Promise<DeviceSample[]>;
   /** Calls `listener`, which must not throw, for every event from now on. */
   watch(listener: (event: DeviceEvent) => void): Promise<{ close(): Promise<void> }>;
-  /** The profiles of a device that can be cut; empty where it cannot. */
+  /** The profiles of a device; empty if the device cannot be cut. */
   sliceProfiles(device: string): Promise<SliceProfile[]>;
-  /** Whether only one process (the MPS server, say) may use the device. Allowed where `gpu.manage.mps` is. */
+  /** Sets whether only one process, such as the MPS server, may use the device. Needs `gpu.manage.mps`. */
   setExclusive(device: string, exclusive: boolean): Promise<void>;
-  /** Refused while processes use the device; it takes the device's slices with it. Allowed where `gpu.manage.mig` is. */
+  /**
+   * Turns MIG on or off, which removes the device's slices. Refused while processes use the device. Needs `gpu.manage.mig`.
+   */
   setMig(device: string, enabled: boolean): Promise<void>;
-  /** Where the driver finds room, or at `startSlot`. Several of one device: in the order of inOrderOfCreation. */
+  /**
+   * Makes a slice at `startSlot`, or at a place of the driver's choice. Callers make several in the order of
+   * inOrderOfCreation.
+   */
   createSlice(device: string, profile: string, startSlot?: number): Promise<Slice>;
-  /** Refused while processes use the slice. */
+  /** Removes a slice. Refused while processes use the slice. */
   destroySlice(device: string, slice: string): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { openNvidiaDriver } from './nvidia-driver.js';
+import { openNvidiaDriver, deviceType } from './nvidia-driver.js';
 import type { Nvml, NvmlDevice } from './nvml.js';
 
 const device: NvmlDevice = {
@@ -15,7 +15,7 @@ const device: NvmlDevice = {
   slices: [],
 };
 
-/** A binding whose driver is a real one, and what it was asked to change. */
+/** A binding that reports a real driver, with the list of changes that were requested from it. */
 function realNvml(more: Partial<Nvml> = {}): { nvml: Nvml; changes: string[] } {
   const changes: string[] = [];
   const change = (what: string) => async () => void changes.push(what);
@@ -70,7 +70,7 @@ describe('a real driver', () => {
   });
 });
 
-/** A clock whose timers are over when the test says so. */
+/** A clock whose timers fire when the test calls `passTime`. */
 function clockOfTimers(): { clock: Clock; passTime: () => void } {
   const timers = new Set<() => void>();
   const clock: Clock = {
@@ -136,4 +136,18 @@ describe('a driver that hangs', () => {
     expect(reasons.filter((reason) => reason.includes('too many calls'))).toHaveLength(35);
     expect(reasons.filter((reason) => reason.includes('within 50 ms'))).toHaveLength(65);
   });
+});
+
+test.each([
+  ['NVIDIA A100-SXM4-40GB', 'a100-40'],
+  ['NVIDIA A100 80GB PCIe', 'a100-80'],
+  ['NVIDIA A100-SXM4-40GB (simulated)', 'a100-40'],
+  ['NVIDIA H100 80GB HBM3', 'h100'],
+  ['NVIDIA H200', 'h200'],
+  ['NVIDIA GeForce RTX 3090', 'rtx3090'],
+  ['NVIDIA GeForce RTX 4090', 'rtx-4090'],
+  ['Tesla V100-SXM2-16GB', 'v100-sxm2-16gb'],
+  ['NVIDIA L4', 'l4'],
+])('%s is called %s', (name, type) => {
+  expect(deviceType(name)).toBe(type);
 });

@@ -1,22 +1,20 @@
 import type { Device } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { deviceType } from './device-type.js';
-import type { GpuDriver } from './gpu-driver.js';
 import { GpuDriverError } from './gpu-driver.js';
-import type { Nvml, NvmlDevice } from './nvml.js';
+import type { GpuDriver } from './gpu-driver.js';
 import { nvmlCodes } from './nvml.js';
-import { oneAtATime } from './one-at-a-time.js';
+import type { Nvml, NvmlDevice } from './nvml.js';
 
-export interface NvidiaDriverOptions {
+interface NvidiaDriverOptions {
   nvml: Nvml;
   clock: Clock;
   /** Default: the system's `libnvidia-ml.so.1`. */
   library?: string;
-  /** For the stand-in: the socket of its daemon. */
+  /** Socket of the stand-in's daemon; absent for a real driver. */
   simulator?: string;
-  /** What may be changed; a simulated device always is. Default: nothing. */
+  /** Settings that may be changed; those of a simulated device always may. Default: none. */
   manage?: { mps: boolean; mig: boolean };
-  /** After which a call is given up. A driver in trouble can take minutes. Default 20,000. */
+  /** Time limit of a call, ms; a failing driver can take minutes. Default 20,000. */
   timeoutMs?: number;
 }
 
@@ -31,7 +29,7 @@ function toDevice({ mig, exclusive, ...device }: NvmlDevice, simulated: boolean)
   return { ...device, type: deviceType(device.name), mode, simulated };
 }
 
-/** The GPUs of this machine by NVML, or those of the stand-in. Rejects with GpuDriverError, also where there is no driver. */
+/** The GPUs of this machine by NVML, or those of the stand-in. Rejects with GpuDriverError, also without a driver. */
 export async function openNvidiaDriver(options: NvidiaDriverOptions): Promise<GpuDriver> {
   const { nvml, clock, library = 'libnvidia-ml.so.1', simulator = '', timeoutMs = 20_000 } = options;
   const queue = oneAtATime(clock, timeoutMs);
@@ -78,4 +76,58 @@ export async function openNvidiaDriver(options: NvidiaDriverOptions): Promise<Gp
     },
     close: () => call(() => nvml.close(session)),
   };
+}
+
+/** Calls that may wait for earlier ones; usually there is one a second, and operators' requests. */
+const maxWaiting = 64;
+
+/**
+ * Runs calls of a driver one after another, since each holds a thread. A call without an answer after `timeoutMs` is
+ * rejected with GpuDriverError. The call's thread stays blocked, so later calls wait for it and reach their own time limits.
+ * With 64 calls waiting the next one is refused.
+ */
+function oneAtATime(clock: Clock, timeoutMs: number): <Result>(work: () => Promise<Result>) => Promise<Result> {
+  let last: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
+  return (work) => {
+    if (waiting > maxWaiting)
+      return Promise.reject(new GpuDriverError('The driver does not answer; too many calls wait.'));
+    waiting++;
+    let givenUp = false;
+    const answer = last.then(() => {
+      if (givenUp) throw new GpuDriverError('The call was given up before it began.');
+      return work();
+    });
+    const settle = (): void => {
+      waiting--;
+    };
+    last = answer.then(settle, settle);
+    return new Promise((resolve, reject) => {
+      const timer = clock.setBackgroundTimer(timeoutMs, () => {
+        givenUp = true;
+        reject(new GpuDriverError(`The driver did not answer within ${timeoutMs} ms.`));
+      });
+      answer.then(resolve, reject).finally(() => timer.cancel());
+    });
+  };
+}
+
+/** Patterns of the vendor's names with the short names that keys and tables use. The first match counts. */
+const models: [RegExp, string][] = [
+  [/\bA100\b.*\b40 ?GB/i, 'a100-40'],
+  [/\bA100\b.*\b80 ?GB/i, 'a100-80'],
+  [/\bH100\b/i, 'h100'],
+  [/\bH200\b/i, 'h200'],
+  [/\bRTX 3090\b/i, 'rtx3090'],
+];
+
+/** The short name of a model from the vendor's name: `NVIDIA A100-SXM4-40GB` is `a100-40`, `NVIDIA L4` is `l4`. */
+export function deviceType(name: string): string {
+  const known = models.find(([pattern]) => pattern.test(name));
+  if (known) return known[1];
+  const words = name.replace(/^(NVIDIA|Tesla|GeForce|\s)+/i, '').replace(/\(.*\)/, '');
+  return words
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '');
 }

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
 import type { Slice } from '@gpuwhisk/common/gpu';
+import { builtPath } from '../../host/programs.js';
 import type { DeviceEvent, DeviceSample, SliceProfile } from './gpu-driver.js';
 
-/** A loaded library as the addon holds it. */
+/** The addon's handle of a loaded library. */
 export type NvmlSession = object;
 
 export interface NvmlDevice {
@@ -13,19 +13,22 @@ export interface NvmlDevice {
   name: string;
   smCount: number;
   memoryMiB: number;
-  /** MIG mode is on. */
+  /** Whether MIG mode is on. */
   mig: boolean;
-  /** Its compute mode lets only one process in. */
+  /** Whether the compute mode admits only one process. */
   exclusive: boolean;
   slices: Slice[];
 }
 
 /**
- * native/nvml. A rejection is an Error with NVML's number as its `code`. One call at a time: each takes a thread of Node's
- * pool until the driver answers.
+ * The addon native/nvml. A rejection is an Error with NVML's number as its `code`. Callers make one call at a time: each
+ * occupies a thread of Node's pool until the driver answers.
  */
 export interface Nvml {
-  /** `path` as dlopen takes it; `simulator`: the socket of the stand-in's daemon, empty for a real driver. */
+  /**
+   * Loads the library at `path`, in dlopen's notation. `simulator`: socket of the stand-in's daemon, empty for a real
+   * driver.
+   */
   open(path: string, simulator: string): Promise<{ session: NvmlSession; driver: string; cuda: string }>;
   devices(session: NvmlSession): Promise<NvmlDevice[]>;
   sample(session: NvmlSession): Promise<DeviceSample[]>;
@@ -39,15 +42,13 @@ export interface Nvml {
   close(session: NvmlSession): Promise<void>;
 }
 
-/** NVML's numbers that callers tell apart. */
+/** NVML's error numbers that callers distinguish. */
 export const nvmlCodes = { noPermission: 4, notFound: 6, inUse: 19, insufficientResources: 23 } as const;
-
-const builtPath = (name: string) => fileURLToPath(new URL(`../../../../native/build/${name}`, import.meta.url));
 
 /** Folder of the stand-in's libraries and programs. */
 export const standInFolder = builtPath('cudasim');
 
-/** Loads the addon; undefined where it was not built (no C++ compiler, or not Linux). */
+/** Loads the addon; undefined if it was not built (no C++ compiler, or not Linux). */
 export function loadNvml(): Nvml | undefined {
   const path = builtPath('nvml.node');
   if (!existsSync(path)) return undefined;

@@ -1,36 +1,36 @@
+// An MPS daemon: start, commands, end, and notes on disk by which a later process finds it.
 import { createHash } from 'node:crypto';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, rm, open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import type { Device } from '@gpuwhisk/common/gpu';
-import { mpsControl } from './mps-control.js';
-import type { MpsControl, MpsDirectories, MpsProgram } from './mps-control.js';
+import { runProgram } from '../../host/programs.js';
 import { ShareError } from './share-enforcer.js';
 import type { ShareCeiling } from './share-enforcer.js';
 
-/** A control daemon of MPS that serves a device, a slice of one, or several devices together. */
+/** A control daemon of MPS that serves a device, a slice, or several devices together. */
 export interface MpsDaemon {
   /** UUIDs of its devices. */
   devices: readonly string[];
   slice: string | undefined;
-  /** What its clients see. */
+  /** CUDA_VISIBLE_DEVICES of the daemon's clients. */
   visible: string;
   pipe: string;
   control: MpsControl;
-  /** Whether it is ours to end. */
+  /** Whether the platform started the daemon and may end it. */
   own: boolean;
   clientLimit: number;
-  /** What its clients were last held to. */
+  /** The last ceiling that was set. */
   ceiling?: ShareCeiling;
 }
 
 const longestSocketPath = 107;
-/** Processes that were ended leave the daemon's list within moments. */
+/** Longest wait until ended processes have left the daemon's list, ms; usually a moment. */
 const emptyWithinMs = 5000;
 const pollMs = 50;
 
-/** MPS on an instance takes clients in proportion to its SMs. */
+/** Largest number of clients of a device, or of a slice, which takes clients in proportion to its SMs. */
 function clientLimitOf(device: Device | undefined, slice: string | undefined): number {
   const part = device?.slices.find(({ uuid }) => uuid === slice);
   return part && device ? Math.max(1, Math.floor((mpsClientLimit * part.smCount) / device.smCount)) : mpsClientLimit;
@@ -41,7 +41,7 @@ function directoriesOf(folder: string, visible: string): MpsDirectories {
   return { pipe: join(home, 'pipe'), log: join(home, 'log') };
 }
 
-/** A daemon with directories of its own below `folder`, whether it runs or not. Throws ShareError. */
+/** The platform's daemon for devices, with its own directories below `folder`, running or not. Throws ShareError. */
 export function ownDaemon(folder: string, program: MpsProgram, devices: readonly Device[], slice?: string): MpsDaemon {
   const uuids = devices.map(({ uuid }) => uuid);
   const visible = slice ?? uuids.join(',');
@@ -54,7 +54,7 @@ export function ownDaemon(folder: string, program: MpsProgram, devices: readonly
   return { devices: uuids, slice, visible, pipe, control, own: true, clientLimit: clientLimitOf(devices[0], slice) };
 }
 
-/** The daemon that somebody else runs at `pipe`. Rejects with ShareError where there is none. */
+/** The operator's daemon at `pipe`. Rejects with ShareError if there is none. */
 export async function foreignDaemon(
   folder: string,
   program: MpsProgram,
@@ -69,14 +69,14 @@ export async function foreignDaemon(
   return { devices: [device.uuid], slice, visible, pipe, control, own: false, clientLimit };
 }
 
-/** Starts one of ours. Rejects with ShareError. */
+/** Starts one of the platform's daemons. Rejects with ShareError. */
 export async function startDaemon(folder: string, { control, visible }: MpsDaemon): Promise<void> {
   const { pipe, log } = directoriesOf(folder, visible);
   await rm(pipe, { recursive: true, force: true });
   await mkdir(pipe, { recursive: true });
   await mkdir(log, { recursive: true });
   await control.start(visible);
-  if (!(await control.answers())) throw new ShareError(`MPS for ${visible} was started and does not answer.`);
+  if (!(await control.answers())) throw new ShareError(`MPS for ${visible} was started but does not answer.`);
 }
 
 /** Host pids of a daemon's clients, each with its server. Rejects with ShareError. */
@@ -86,11 +86,196 @@ export async function clientsOf({ control }: MpsDaemon): Promise<{ pid: number; 
   return (await Promise.all(lists)).flat();
 }
 
-/** Resolves once a daemon has no clients, or does not answer. Rejects with ShareError where some stay. */
+/** Resolves once a daemon has no clients, or does not answer. Rejects with ShareError if clients stay. */
 export async function untilEmpty(daemon: MpsDaemon): Promise<void> {
   const untilMs = performance.now() + emptyWithinMs;
   while ((await daemon.control.answers()) && (await clientsOf(daemon)).length > 0) {
     if (performance.now() >= untilMs) throw new ShareError(`MPS of ${daemon.visible} has clients.`);
     await sleep(pollMs);
+  }
+}
+
+const timeoutMs = 10_000;
+
+/** Directories of an MPS control daemon, which identify it. */
+interface MpsDirectories {
+  pipe: string;
+  log: string;
+}
+
+/** Settings for runs of the control program. */
+export interface MpsProgram {
+  /** Default: `nvidia-cuda-mps-control` on PATH. */
+  program?: string;
+  /** Environment besides PATH, such as the stand-in's socket. */
+  env?: Record<string, string>;
+}
+
+/** The control program of one MPS daemon, protocol version 2. All methods reject with ShareError. */
+interface MpsControl {
+  /**
+   * Starts the daemon for devices or a slice, by UUID; the daemon outlives this process. Its server takes clients of all
+   * users at once if the program supports that, else of one user at a time.
+   */
+  start(visible: string): Promise<void>;
+  /** Whether a daemon answers. */
+  answers(): Promise<boolean>;
+  /** Host pids of the servers: one for each user that has clients. */
+  servers(): Promise<number[]>;
+  /** Host pids of a server's clients. */
+  clients(server: number): Promise<number[]>;
+  /** Whether a fatal fault has hit the clients of one of the servers, which accepts no client until they have ended. */
+  isFaulted(servers: readonly number[]): Promise<boolean>;
+  terminate(server: number, client: number): Promise<void>;
+  /** Sets the ceiling of clients of present and later servers, on each of `devices` devices. */
+  limit(ceiling: ShareCeiling, devices: number): Promise<void>;
+  /** Ends the daemon and its servers. */
+  quit(): Promise<void>;
+}
+
+const isAbsent = (text: string): boolean => /cannot find mps control daemon/i.test(text);
+
+function pidsIn(text: string): number[] {
+  const lines = text.split('\n').map((line) => line.trim());
+  return lines.filter((line) => /^\d+$/.test(line)).map(Number);
+}
+
+/** The control program for the daemon of these directories. */
+function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): MpsControl {
+  const run = (args: string[], more: Record<string, string>, input?: string): Promise<string> =>
+    runProgram(program ?? 'nvidia-cuda-mps-control', args, {
+      timeoutMs,
+      env: {
+        PATH: process.env.PATH,
+        ...env,
+        CUDA_MPS_PIPE_DIRECTORY: directories.pipe,
+        CUDA_MPS_LOG_DIRECTORY: directories.log,
+        ...more,
+      },
+      ...(input !== undefined && { input }),
+    });
+
+  const ask = async (command: string): Promise<string> => {
+    let text: string;
+    try {
+      text = await run([], {}, `${command}\n`);
+    } catch (error) {
+      throw new ShareError(`MPS at ${directories.pipe} does not answer: ${(error as Error).message}`);
+    }
+    if (isAbsent(text)) throw new ShareError(`No MPS daemon runs at ${directories.pipe}.`);
+    return text;
+  };
+
+  const answers = (): Promise<boolean> =>
+    ask('get_server_list').then(
+      () => true,
+      () => false,
+    );
+
+  const servers = async (): Promise<number[]> => pidsIn(await ask('get_server_list'));
+
+  /** Sets a ceiling for the next server or for a running one, and reads it back to verify. */
+  const setCeiling = async ({ percent, memoryMiB }: ShareCeiling, devices: number, server?: number): Promise<void> => {
+    const [name, of] = server === undefined ? ['default_', ''] : ['', `${server} `];
+    const limits = Array.from(
+      { length: devices },
+      (_, at) => `set_${name}device_pinned_mem_limit ${of}${at} ${memoryMiB}M`,
+    );
+    const said = await ask(
+      [
+        `set_${name}active_thread_percentage ${of}${percent}`,
+        ...limits,
+        `get_${name}active_thread_percentage ${of}`,
+      ].join('\n'),
+    );
+    const got = said.trim().split('\n').at(-1) ?? '';
+    if (Number.parseFloat(got) === percent) return;
+    throw new ShareError(`MPS at ${directories.pipe} does not hold its clients to ${percent} %: ${said.trim()}`);
+  };
+
+  return {
+    async start(visible) {
+      const own = { CUDA_VISIBLE_DEVICES: visible };
+      // Lets one server serve all users, so that a user's workload runs beside another's functions. Older programs reject
+      // the option.
+      await run(['-multiuser-server', '-d'], own).catch(() => undefined);
+      if (await answers()) return;
+      try {
+        await run(['-d'], own);
+      } catch (error) {
+        throw new ShareError(`MPS cannot be started for ${visible}: ${(error as Error).message}`);
+      }
+    },
+    answers,
+    servers,
+    clients: async (server) => pidsIn(await ask(`get_client_list ${server}`)),
+    async isFaulted(servers) {
+      const commands = servers.map((server) => `get_server_status ${server}`);
+      return servers.length > 0 && /fault/i.test(await ask(commands.join('\n')));
+    },
+    async terminate(server, client) {
+      const said = await ask(`terminate_client ${server} ${client}`);
+      if (/not found|invalid|refused/i.test(said)) throw new ShareError(said.trim());
+    },
+    async limit(ceiling, devices) {
+      // Set for the next server first, so that a server that starts meanwhile has the ceiling.
+      await setCeiling(ceiling, devices);
+      for (const server of await servers()) await setCeiling(ceiling, devices, server);
+    },
+    async quit() {
+      await ask('quit');
+    },
+  };
+}
+
+/** Changes on a machine for MPS, kept on disk so that a later process can undo changes that this one leaves. */
+export interface MpsNotes {
+  /** UUIDs of the devices whose compute mode was set. */
+  exclusive: readonly string[];
+  /** For each daemon that serves several devices, their UUIDs. */
+  gangs: readonly (readonly string[])[];
+}
+
+export const noNotes: MpsNotes = { exclusive: [], gangs: [] };
+
+const fileName = 'changed.json';
+
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string');
+
+/** The notes of earlier processes in a folder; empty notes if there is no such folder. Rejects with ShareError. */
+export async function readMpsNotes(folder: string): Promise<MpsNotes> {
+  const path = join(folder, fileName);
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return noNotes;
+    throw new ShareError(`${path} cannot be read: ${(error as Error).message}`);
+  }
+  try {
+    const { exclusive, gangs } = JSON.parse(text) as Partial<Record<keyof MpsNotes, unknown>>;
+    if (isTexts(exclusive) && Array.isArray(gangs) && gangs.every(isTexts)) return { exclusive, gangs };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw new ShareError(`${path} is damaged: set the compute modes of the GPUs by hand, and remove the file.`);
+}
+
+/** Writes notes; resolves when they are on the disk. Rejects with ShareError. */
+export async function writeMpsNotes(folder: string, notes: MpsNotes): Promise<void> {
+  const path = join(folder, fileName);
+  try {
+    await mkdir(folder, { recursive: true });
+    const file = await open(`${path}.new`, 'w', 0o600);
+    try {
+      await file.writeFile(JSON.stringify(notes));
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(`${path}.new`, path);
+  } catch (error) {
+    throw new ShareError(`${path} cannot be written: ${(error as Error).message}`);
   }
 }

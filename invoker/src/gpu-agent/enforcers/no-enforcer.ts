@@ -1,10 +1,10 @@
 import { ShareError } from './share-enforcer.js';
 import type { ShareEnforcer } from './share-enforcer.js';
 
-/** Shares that nobody enforces: processes take turns on their device, as the driver has it. */
+/** No enforcement of shares: processes take turns on their device, as the driver schedules them. */
 export function noEnforcer(): ShareEnforcer {
   const refuse = (what: string): Promise<never> =>
-    Promise.reject(new ShareError(`Nothing enforces shares here: ${what}.`));
+    Promise.reject(new ShareError(`Shares are not enforced on this node: ${what}.`));
   return {
     name: 'none',
     adjusts: false,
@@ -15,7 +15,7 @@ export function noEnforcer(): ShareEnforcer {
       binds: [],
     }),
     confirm: async () => undefined,
-    adjust: () => refuse('none can be moved'),
+    adjust: () => refuse('no share can be changed'),
     clients: async () => [],
     terminate: () => refuse('to take a device from a process, end the process'),
     check: async () => undefined,

@@ -1,11 +1,11 @@
 import type { Device, LaunchFigures, Share } from '@gpuwhisk/common/gpu';
 
-/** What a process must be started with to get its share. */
+/** Settings for the start of a process under a share. */
 export interface ClientSettings {
   env: Record<string, string>;
-  /** Paths of the host that its sandbox must see, at the same place; `write`: to connect to a socket there needs it. */
+  /** Paths of the host that the sandbox must mount at the same place; `write` is needed to connect to sockets there. */
   binds: { path: string; write: boolean }[];
-  /** User that the process must run as on the host, where the enforcer serves only one. */
+  /** Host user that the process must run as, if the enforcer serves only one user. */
   uid?: number;
 }
 
@@ -17,7 +17,7 @@ export interface ShareClient {
   slice?: string;
 }
 
-/** The most that a process which connects may get, whatever it asks for. */
+/** Bound on the share of every process that connects, whatever the process requests. */
 export interface ShareCeiling {
   /** Percent of the SMs. */
   percent: number;
@@ -30,51 +30,51 @@ export class ShareError extends Error {
   override name = 'ShareError';
 }
 
-/** Gives processes their share of a device's SMs and memory, and holds them to it. Everything rejects with ShareError. */
+/** Gives processes their share of a device's SMs and memory, and holds them to it. All methods reject with ShareError. */
 export interface ShareEnforcer {
   readonly name: 'mps' | 'tokens' | 'mps+tokens' | 'none';
-  /** Whether the share of a process that runs can be moved. */
+  /** Whether the share of a running process can be changed. */
   readonly adjusts: boolean;
   /**
-   * Readies a device (or one slice of it): its daemon runs and answers. Idempotent: a daemon that has died since is
-   * started again; the clients that it had are lost.
+   * Prepares a device or slice: its daemon runs and answers when this resolves. Idempotent: a daemon that has ended is
+   * started again; its former clients are lost.
    */
   open(device: Device, slice?: string): Promise<void>;
-  /** For a process yet to be started. The share's class is its ceiling from then on. */
+  /** Settings for a process to be started. The share's class is the process's ceiling for its lifetime. */
   settings(device: Device, share: Share, slice?: string): Promise<ClientSettings>;
   /**
-   * The same for a process that uses several whole devices, which are readied to be used together: with MPS nobody else
-   * may be a client of any of them, from then on until the process has ended.
+   * Settings for a process that uses several whole devices, which are prepared for use together. With MPS no other process
+   * may be a client of any of them until the process has ended.
    */
   gangSettings(devices: readonly Device[], share: Share): Promise<ClientSettings>;
   /**
-   * Holds every process that connects from now on to at most `ceiling`, on the enforcer's own side: a client's environment
-   * can only lower it. Those that are connected keep what they have. Nothing is done where somebody else runs the
-   * daemon. Absent where shares are not held by a server.
+   * Bounds every process that connects from now on by `ceiling`, in the enforcer's server: a client's environment can only
+   * lower its share. Connected processes keep their share. Does nothing if the operator runs the daemon. Absent if no server
+   * enforces shares.
    */
   limitClients?(device: string, slice: string | undefined, ceiling: ShareCeiling): Promise<void>;
   /**
-   * Rejects unless the process, which has made its CUDA context by now, is under its share: with MPS a process that does
-   * not find its daemon gets the whole device without a word. To be asked once for each process before it serves.
+   * Rejects unless the process, which has its CUDA context, is under its share: with MPS a process that does not find its
+   * daemon silently gets the whole device. Called once for each process before it serves.
    */
   confirm(client: ShareClient): Promise<void>;
   /**
-   * Moves the request and limit of a process that runs, below its class. `forAnother`: it runs another function from now on,
-   * so that what was learned of the one before is forgotten. Rejects where `adjusts` is false.
+   * Changes the request and limit of a running process, below its class. `forAnother`: the process runs another function
+   * from now on, so that measurements of the previous one are discarded. Rejects if `adjusts` is false.
    */
   adjust(client: ShareClient, share: Share, forAnother?: boolean): Promise<void>;
   clients(device: string, slice?: string): Promise<ShareClient[]>;
-  /** What a client has launched; absent where nobody counts. */
+  /** A client's counted launches; absent if launches are not counted. */
   launches?(client: ShareClient): Promise<LaunchFigures>;
   /** Ends a client's use of the device; its process gets an error at its next call. */
   terminate(client: ShareClient): Promise<void>;
-  /** Undefined while all is well, else what is not. */
+  /** The enforcer's problem on a device or slice; undefined if there is none. */
   check(device: string, slice?: string): Promise<string | undefined>;
   /**
-   * Ends what open() started for a device or slice, so that it can be cut anew; nothing where it is not open. Rejects while
-   * it has clients.
+   * Ends the daemon that open() started for a device or slice, so that it can be cut again. Does nothing if it is not open.
+   * Rejects while it has clients.
    */
   shut(device: string, slice?: string): Promise<void>;
-  /** Ends what open() started; clients must be gone. */
+  /** Ends all daemons that open() started; clients must have ended. */
   close(): Promise<void>;
 }

@@ -1,16 +1,16 @@
 import { ShareError } from './share-enforcer.js';
 import type { ShareClient, ShareEnforcer } from './share-enforcer.js';
 
-/** A ShareEnforcer in memory that behaves as MPS, with what a test or simulation does to it. */
+/** A ShareEnforcer in memory that behaves like MPS, with methods by which tests and simulations change it. */
 export interface SimulatedEnforcer extends ShareEnforcer {
-  /** A process connects, as one started with settings() does when it makes its context. */
+  /** Connects a process, as a process started with settings() does when it makes its context. */
   connect(client: ShareClient): void;
   disconnect(pid: number): void;
-  /** The daemon of a device or slice dies, and its clients with it. */
+  /** Ends the daemon of a device or slice, and its clients. */
   fail(place: string): void;
 }
 
-/** Shares of processes that are only numbers. `clientLimit`: of one device or slice; default 48. */
+/** Shares of simulated processes, which are only ids. `clientLimit`: clients of one device or slice; default 48. */
 export function createSimulatedEnforcer({ clientLimit = 48 } = {}): SimulatedEnforcer {
   const opened = new Map<string, Map<number, ShareClient>>();
   const failed = new Set<string>();

@@ -1,22 +1,24 @@
 import type { Device, Share } from '@gpuwhisk/common/gpu';
 import { ShareError, type ShareClient, type ShareEnforcer } from './share-enforcer.js';
-import { tokenLibraryPath } from './tokens/token-addon.js';
-import { TokenServer, type TokenClient, type TokenServerOptions } from './tokens/token-server.js';
+import { tokenLibraryPath, TokenServer, type TokenClient, type TokenServerOptions } from './tokens/token-server.js';
 
 export interface TokensEnforcerOptions extends TokenServerOptions {
-  /** MPS, which holds processes to their class; tokens then move the share below it. Without it tokens are all there is. */
+  /**
+   * MPS, which holds processes to their class; tokens then set the share below the class. Absent: tokens alone enforce
+   * shares.
+   */
   under?: ShareEnforcer;
 }
 
 /**
- * Shares by kernel tokens, alone or below MPS: a library in front of the driver counts what a process launches, and lets
- * it wait. The share of a process that runs can be moved; terminate() shows at its next launch or allocation. A process
- * that gets around the library, as one that is started with another LD_PRELOAD does, is held by nothing but `under`.
+ * Shares by kernel tokens, alone or below MPS. A library in front of the driver counts a process's launches and delays them.
+ * The share of a running process can be changed; terminate() takes effect at its next launch or allocation. A process that
+ * bypasses the library, for example with another LD_PRELOAD, is held only by `under`.
  */
 export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnforcer {
   const { under } = options;
   const opened = new Set<string>();
-  /** Devices that a process has together with others: it is MPS's alone to hold it. */
+  /** Devices that a process uses together with others: only MPS holds such a process. */
   const gangs = new Set<string>();
   let starting: Promise<TokenServer> | undefined;
   let closing: Promise<void> | undefined;
@@ -32,7 +34,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
     const server = await serverFor(device, slice);
     const client = server.clientOf(pid);
     if (client === undefined || client.ticket.device !== device || client.ticket.slice !== slice) {
-      throw new ShareError(`Process ${pid} has no tokens for ${slice ?? device}: nothing counts what it launches.`);
+      throw new ShareError(`Process ${pid} has no tokens for ${slice ?? device}: its launches are not counted.`);
     }
     return [server, client];
   };
@@ -44,7 +46,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
       .flatMap(({ pids }) => [...pids].map((pid) => ({ pid, device, ...(slice !== undefined && { slice }) })));
   };
 
-  /** Tokens are parts of what a process does at its most: below MPS that is its class. */
+  /** A share relative to the process's maximum, which below MPS is its class. */
   const tokenShareOf = (share: Share, shareClass = share.shareClass): Share => {
     const ceiling = shareClass / 100;
     const part = (fraction: number): number => Math.min(fraction, ceiling) / (under !== undefined ? ceiling : 1);
@@ -89,14 +91,14 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
         binds: [
           ...below.binds,
           { path: tokenLibraryPath, write: false },
-          // The folder, since a server that was started again has another socket there.
+          // The folder is mounted, not the socket, as a restarted server makes a new socket in it.
           { path: server.socketFolder, write: true },
         ],
       };
     },
     async gangSettings(devices, share) {
       if (under === undefined) {
-        throw new ShareError('Kernel tokens are of one device: without MPS nothing holds a process of several.');
+        throw new ShareError('Kernel tokens apply to one device: a process on several devices needs MPS.');
       }
       for (const { uuid } of devices) await serverFor(uuid);
       const settings = await under.gangSettings(devices, share);

@@ -18,7 +18,7 @@ function write(path: string, text = ''): void {
   writeFileSync(join(root, path), text);
 }
 
-/** As the driver writes them in /proc/driver/nvidia. */
+/** Writes a device's files as the driver does in /proc/driver/nvidia. */
 function device(bus: string, uuid: string, minor: number): void {
   const text = `Model: \t\t NVIDIA A100-SXM4-40GB\nIRQ:   \t\t 42\nGPU UUID: \t ${uuid}\nDevice Minor: \t ${minor}\n`;
   write(`proc/gpus/${bus}/information`, text);
@@ -30,7 +30,7 @@ function capability(path: string, minor: number): void {
   write(`dev/nvidia-caps/nvidia-cap${minor}`);
 }
 
-/** A slice that is this GPU instance. */
+/** The slice of a GPU instance. */
 const sliceOf = (instance?: number): Slice => ({
   uuid: `MIG-${instance}`,
   profile: '3g.20gb',
@@ -79,7 +79,7 @@ test('one of a slice sees the capabilities of its own instance, and of no other 
   expect(await filesOf('GPU-a', sliceOf())).toEqual(['nvidia0']);
 });
 
-test('the files of a device that was cut anew are those of now', async () => {
+test('the files of a device that was cut again are those of now', async () => {
   device('0000:07:00.0', 'GPU-a', 0);
   capability('gpu0/mig/gi3', 12);
   const access = await nvidiaAccess(join(root, 'proc'), dev);

@@ -2,14 +2,14 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Slice } from '@gpuwhisk/common/gpu';
-import type { GpuAccess } from '../../containers/process/gpu-launch.js';
+import type { GpuAccess } from '../../containers/runtime-launch.js';
 
-/** Files of the driver that every client opens, beside those of its devices. */
+/** Files of the driver that every client opens, besides those of its devices. */
 const common = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools'];
 
 /**
- * What clients of NVIDIA's own driver need: the files of the device that they were given and no other's, and those of one
- * instance where it is cut. The libraries are the system's. The driver tells in /proc/driver/nvidia which file is whose.
+ * Access of clients to a device of NVIDIA's driver: the files of this device only, and on a cut device those of one
+ * instance. The libraries are the system's. /proc/driver/nvidia maps devices to files.
  */
 export async function nvidiaAccess(
   proc = '/proc/driver/nvidia',
@@ -40,8 +40,8 @@ export async function nvidiaAccess(
 }
 
 /**
- * Capability files of a GPU instance and its compute instances. Read at each start of a container, from memory of the
- * kernel: a device that is cut anew gives the same ids to other files.
+ * Capability files of a GPU instance and its compute instances. Read at each start of a container, because a device that is
+ * cut again reuses ids for other files; reads come from the kernel's memory.
  */
 function instanceFiles(mig: string, instance: number): string[] {
   const folder = join(mig, `gi${instance}`);
@@ -52,7 +52,7 @@ function instanceFiles(mig: string, instance: number): string[] {
   });
 }
 
-/** Empty where there is no such folder: no such instance any more. */
+/** Names in a folder; empty if the folder, and so the instance, no longer exists. */
 function partsOf(folder: string): string[] {
   try {
     return readdirSync(folder).filter((name) => name.startsWith('ci'));

@@ -1,19 +1,19 @@
 import { readFile } from 'node:fs/promises';
 
-/** The processes of the host, as far as a GPU's users go. */
+/** Facts about the host's processes that concern GPUs. */
 export interface HostProcesses {
   /**
-   * The container that a process is in, of those that are given by the id of their first process; undefined: none of
-   * them. Never rejects.
+   * The container of a process, among `containers`, which are keyed by the id of their first process; undefined if it is in
+   * none. Never rejects.
    */
   containerOf(pid: number, containers: ReadonlyMap<number, string>): Promise<string | undefined>;
-  /** Whether there is such a process, and it is no zombie. */
+  /** Whether the process exists and is no zombie. */
   isAlive(pid: number): Promise<boolean>;
-  /** When it started, in ticks since the boot; undefined: it has ended. */
+  /** Start of a process, in ticks since the boot; undefined if the process has ended. */
   startOf(pid: number): Promise<number | undefined>;
 }
 
-/** Ancestors that are looked at: a launcher, an init, a proxy and what it starts are few. */
+/** Ancestors that are checked: a launcher, an init, a proxy and its children are few. */
 const maxDepth = 16;
 
 /** The processes of this machine. */
@@ -27,7 +27,8 @@ export const systemProcesses: HostProcesses = {
       if (status === undefined) return undefined;
       at = status.parent;
     }
-    // Where a PID namespace is shared, whose parent has ended gets one outside the container; its group stays.
+    // In a shared PID namespace, a process whose parent has ended gets a new parent outside the container, but keeps its
+    // control group.
     const groups = new Set((await read(`/proc/${pid}/cgroup`)).split('\n').map((line) => line.split('/').at(-1)));
     return [...containers.values()].find((container) => groups.has(container));
   },
@@ -47,16 +48,16 @@ interface ProcessStatus {
 const isRunning = (status: ProcessStatus | undefined): status is ProcessStatus =>
   status !== undefined && status.state !== 'Z' && status.state !== 'X';
 
-/** Of the fields after the name: state, parent, and 18 later the start. */
+/** State, parent and start of a process, from the fields after the name: the first, the second and the 20th. */
 async function statusOf(pid: number): Promise<ProcessStatus | undefined> {
   const text = await read(`/proc/${pid}/stat`);
   if (text === '') return undefined;
-  // The name, in parentheses, may hold anything.
+  // The name, in parentheses, may contain any character.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return { state: fields[0] ?? '', parent: Number(fields[1]), start: Number(fields[19]) };
 }
 
-/** Empty where the process has ended or is hidden from this user: the same to us. */
+/** A file's text; empty if the process has ended or is hidden from this user. */
 function read(path: string): Promise<string> {
   return readFile(path, 'utf8').catch(() => '');
 }

@@ -5,18 +5,18 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { builtPath } from '../../host/programs.js';
 
 /** The stand-in's folder: its daemon and the libraries that take the driver's place. */
-export const standInFolder = fileURLToPath(new URL('../../../../native/build/cudasim', import.meta.url));
+export const standInFolder = builtPath('cudasim');
 
 /** Whether the stand-in was built. */
 export const hasStandIn = (): boolean => existsSync(join(standInFolder, 'daemon'));
 
-/** Simulated devices cannot be had; `message` says why in one line. */
+/** Simulated devices are not available; `message` is the reason in one line. */
 export class StandInError extends Error {
   override name = 'StandInError';
 }
@@ -24,35 +24,36 @@ export class StandInError extends Error {
 const readyWithinMs = 10_000;
 const endWithinMs = 3000;
 const restartAfterMs = 200;
-/** The daemon is started again so often in ten minutes. */
+/** Restarts of the daemon within ten minutes, at most. */
 const maxRestarts = 5;
 const restartsWithinMs = 600_000;
 /** A Unix socket's path must fit in the kernel's field of 108 bytes. */
 const maxSocketPath = 100;
 
-/** What a stand-in is started with. */
+/** Settings and callbacks of a stand-in. */
 export interface StandInOptions {
-  /** `a100-40x2,h100`. */
+  /** Models and numbers of devices, such as `a100-40x2,h100`. */
   gpus: string;
-  /** Folder for its socket, of nobody else's use. */
+  /** Folder for the daemon's socket only. */
   folder: string;
   clock: Clock;
   logger: Logger;
-  /** Called when it was started again, with nobody on its devices. */
+  /** Called after a restart of the daemon, which leaves no processes on its devices. */
   restarted(): void;
 }
 
 /** A running daemon of simulated GPUs, which ends with this process. */
 export interface StandIn {
-  /** Its socket, which the libraries find by GPUWHISK_SIM_SOCKET. */
+  /** The daemon's socket, which the libraries find by GPUWHISK_SIM_SOCKET. */
   readonly socket: string;
   readonly pid: number | undefined;
   close(): Promise<void>;
 }
 
-/** Starts the daemon of simulated GPUs; should it end it is started again. Rejects with StandInError. */
+/** Starts the daemon of simulated GPUs, and restarts it if it ends. Rejects with StandInError. */
 export async function startStandIn(options: StandInOptions): Promise<StandIn> {
-  if (!hasStandIn()) throw new StandInError('There are no simulated GPUs: no C++ compiler was there to build them.');
+  if (!hasStandIn())
+    throw new StandInError('There are no simulated GPUs: they were not built, for lack of a C++ compiler.');
   const socket = await socketIn(options.folder);
   const daemon = new Daemon({ ...options, socket });
   await daemon.start();
@@ -75,7 +76,7 @@ class Daemon implements StandIn {
 
   start(): Promise<void> {
     const { gpus, socket } = this.options;
-    // It ends with its standard input, so that it never outlives this process.
+    // The daemon ends with its standard input, so that it never outlives this process.
     const child = spawn(join(standInFolder, 'daemon'), ['--socket', socket, '--gpus', gpus], {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: {},
@@ -89,7 +90,7 @@ class Daemon implements StandIn {
         reject(new StandInError(`The simulated GPUs did not start: ${why}`));
       };
       const timer = this.options.clock.setTimer(readyWithinMs, () => fail(`not within ${readyWithinMs} ms.`));
-      child.stdin?.on('error', () => undefined); // Its end is told by `exit`.
+      child.stdin?.on('error', () => undefined); // The `exit` event reports the daemon's end.
       child.stderr?.setEncoding('utf8').on('data', (text: string) => (printed = (printed + text).slice(-2000)));
       child.stdout?.once('data', () => {
         timer.cancel();
@@ -118,7 +119,7 @@ class Daemon implements StandIn {
     const { clock, logger } = this.options;
     this.restarts = this.restarts.filter((at) => clock.now() - at < restartsWithinMs);
     if (this.restarts.length >= maxRestarts) {
-      logger.error({ how }, 'the simulated GPUs ended again and again; they are gone');
+      logger.error({ how }, 'the simulated GPUs ended too often and are not started again');
       return;
     }
     this.restarts.push(clock.now());

@@ -1,16 +1,16 @@
 import { expect } from '@jest/globals';
+import type { SchemaObject } from 'ajv';
 import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
 import { conforms } from '../json-schema.js';
-import type { Schema } from '../json-schema.js';
 import type { Trial } from '../trial.js';
 
-const eggs: Schema = { type: 'object', properties: { price: { type: 'number' }, name: { type: 'string' } } };
+const eggs: SchemaObject = { type: 'object', properties: { price: { type: 'number' }, name: { type: 'string' } } };
 
 /** Whether a value is an action by the API's own description. */
 async function isAction({ user }: Trial, value: unknown): Promise<boolean> {
-  const { body } = await user.send<{ definitions: Record<string, Schema> }>('GET', '/api/v1/api-docs');
-  return conforms(value, { $ref: 'Action' }, body.definitions);
+  const { body } = await user.send<{ definitions: SchemaObject }>('GET', '/api/v1/api-docs');
+  return conforms(value, { $ref: '#/definitions/Action' }, body.definitions);
 }
 
 const rows: Row[] = [

@@ -17,7 +17,7 @@ async function limited(t: Trial, limits: Record<string, unknown>): Promise<Calle
   return caller;
 }
 
-/** Posts until that is refused, and expects what it is refused for; the minute may begin anew meanwhile. */
+/** Posts until that is refused, and expects what it is refused for; a new minute may begin meanwhile. */
 async function refusedAfter(t: Trial, caller: Caller, path: string, allowed: number): Promise<void> {
   let reply: Reply<{ error?: string }> | undefined;
   for (let count = 0; count < 2 * allowed + 1; count++) {

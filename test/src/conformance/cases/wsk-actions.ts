@@ -1,61 +1,17 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
-import AdmZip from 'adm-zip';
-import { until } from '../../support/running-platform.js';
 import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
-import { context, echo } from '../functions.js';
-import { valueOf } from '../trial.js';
-import type { Activation, Trial } from '../trial.js';
+import { echo } from '../functions.js';
+import type { Trial } from '../trial.js';
 import { exits, WskShell } from '../wsk-shell.js';
 import { argumentFlags, escapedValues, fileValues, jsonValues, pairs } from './json-arguments.js';
-
-type Pairs = { key: string; value: unknown }[];
+import AdmZip from 'adm-zip';
+import { recordOf, withAction, sorted, runtime, noKey, kind } from '../wsk-usage.js';
+import type { Pairs } from '../wsk-usage.js';
 
 const suite = 'WskCliBasicUsageTests: ';
-
-/** Ends before its deadline, unless it is told to hang. */
-const beforeDeadline = `function main({ forceHang }) {
-  return new Promise((done) => {
-    if (forceHang) return;
-    setTimeout(() => done({ timedout: true }), Math.max(0, process.env.__OW_DEADLINE - Date.now() - 500));
-  });
-}`;
-
-/** Invokes an action with `wsk`, and resolves with its record. */
-async function recordOf(shell: WskShell, args: readonly string[]): Promise<Activation> {
-  const printed = await shell.prints(['action', 'invoke', ...args]);
-  const [, id = ''] = /with id ([0-9a-f]{32})/.exec(printed) ?? [];
-  return shell.trial.record(id);
-}
-
-/** A shell with an action of this code, at once with what creates it beside its file. */
-async function withAction(
-  t: Trial,
-  code: string,
-  rest: readonly string[] = [],
-): Promise<{ shell: WskShell; name: string }> {
-  const shell = await WskShell.open(t);
-  await shell.write('code.js', code);
-  const name = await shell.create('action', t.name('action'), ['code.js', ...rest]);
-  return { shell, name };
-}
-
-const annotationsOf = (shell: WskShell, name: string): Promise<Pairs> =>
-  shell.json<Pairs>(['action', 'get', name, 'annotations']);
-
-const sorted = (pairs: Pairs): Pairs => pairs.toSorted((a, b) => (a.key < b.key ? -1 : 1));
-
-/** Annotations of a web action. */
-const web = (isWeb: boolean, isRaw = false): Pairs => [
-  { key: 'web-export', value: isWeb || isRaw },
-  { key: 'raw-http', value: isRaw },
-  { key: 'final', value: isWeb || isRaw },
-];
-const runtime: Pairs = [{ key: 'exec', value: 'nodejs:20' }];
-const noKey: Pairs = [{ key: 'provide-api-key', value: false }];
-const kind = ['--kind', 'nodejs:20'];
 
 /** Parameters and annotations that `wsk` is given, as the entity has them. */
 async function keepsArguments(t: Trial, given: readonly string[], expected: Pairs): Promise<void> {
@@ -160,105 +116,6 @@ const rows: Row[] = [
     run: (t) => keepsArguments(t, argumentFlags(escapedValues), pairs(escapedValues)),
   },
   {
-    fact: 'an action that ends while it is loaded has failed',
-    stands: `${suite}invoke an action that exits during initialization and get appropriate error`,
-    run: async (t) => {
-      const { shell, name } = await withAction(t, 'process.exit(1);');
-      const { response } = await recordOf(shell, [name]);
-      expect(response).toMatchObject({
-        status: 'action developer error',
-        result: { error: 'The action did not initialize and exited unexpectedly.' },
-      });
-    },
-  },
-  {
-    fact: 'an action that is loaded for ever is stopped',
-    stands: `${suite}invoke an action that hangs during initialization and get appropriate error`,
-    run: async (t) => {
-      const { shell, name } = await withAction(t, 'while (true);', ['-t', '3000']);
-      const { response } = await recordOf(shell, [name]);
-      expect(response).toMatchObject({
-        status: 'action developer error',
-        result: { error: 'The action exceeded its time limits of 3000 milliseconds during initialization.' },
-      });
-    },
-  },
-  {
-    fact: 'an action that ends while it runs has failed',
-    stands: `${suite}invoke an action that exits during run and get appropriate error`,
-    run: async (t) => {
-      const { shell, name } = await withAction(t, 'function main() { process.exit(1); }');
-      const { response } = await recordOf(shell, [name]);
-      expect(response).toMatchObject({
-        status: 'action developer error',
-        result: { error: 'The action did not produce a valid response and exited unexpectedly.' },
-      });
-    },
-  },
-  {
-    fact: 'the last activation is found without its id',
-    needs: 'operator',
-    stands: `${suite}retrieve the last activation using --last flag`,
-    run: async (t) => {
-      // Of an identity of its own: others invoke at the same time.
-      const { auth, url } = await t.identity();
-      const shell = await WskShell.open(t, { APIHOST: url, AUTH: auth });
-      await shell.prints('action create lastName hello.js');
-      const printed = await shell.prints('action invoke lastName');
-      const [id = ''] = /[0-9a-f]{32}/.exec(printed) ?? [];
-      await until('it is stored', async () => (await shell.run('activation get --last')).stdout.includes(id));
-      for (const [command, text] of [
-        ['activation get publish --last', id],
-        ['activation get --last', id],
-        ['activation logs --last', 'hello undefined!'],
-        ['activation result --last', 'hello, undefined!'],
-      ] as const) {
-        expect(await shell.prints(command)).toContain(text);
-      }
-      await shell.prints('action delete lastName');
-    },
-  },
-  {
-    fact: 'log lines are told without time and stream',
-    stands: `${suite}ensure timestamp and stream are stripped from log lines`,
-    run: async (t) => {
-      const { shell, name } = await withAction(
-        t,
-        "function main() { console.log('this is stdout'); console.error('this is stderr'); }",
-      );
-      const { activationId } = await recordOf(shell, [name]);
-      const lines = (await shell.prints(`activation logs --strip ${activationId}`)).split('\n');
-      expect(lines.sort()).toEqual(['', 'this is stderr', 'this is stdout']);
-    },
-  },
-  {
-    fact: 'a record has all of its fields, empty ones too',
-    stands: `${suite}ensure keys are not omitted from activation record`,
-    run: async (t) => {
-      const { shell, name } = await withAction(t, 'function main(args) { return args; }');
-      const { activationId } = await recordOf(shell, [name]);
-      const record = await shell.json<Activation>(`activation get ${activationId}`);
-      expect(record.start).toBeGreaterThan(0);
-      expect(record.end).toBeGreaterThan(0);
-      expect(record.response).toMatchObject({ status: 'success', success: true, result: {} });
-      expect(record.logs).toEqual([]);
-      expect(record.annotations).toBeDefined();
-    },
-  },
-  {
-    fact: 'a record has path and limits of its action',
-    stands: `${suite}write the action-path and the limits to the annotations`,
-    needs: 'concurrency',
-    run: async (t) => {
-      const limits = ['-m', '512', '-t', '60000', '-l', '1', '-c', '1'];
-      const { shell, name } = await withAction(t, echo, limits);
-      const { annotations, response } = await recordOf(shell, [name, '-p', 'payload', 'this is a test']);
-      expect(response.status).toBe('success');
-      expect(valueOf(annotations, 'path')).toMatch(new RegExp(`.*/${name}$`));
-      expect(valueOf(annotations, 'limits')).toEqual({ timeout: 60_000, memory: 512, logs: 1, concurrency: 1 });
-    },
-  },
-  {
     fact: 'an unknown kind is refused with its name',
     stands: `${suite}report error when creating an action with unknown kind`,
     run: async (t) => {
@@ -285,160 +142,6 @@ const rows: Row[] = [
       expect(refused.stderr).toContain('requires specifying the action kind');
       await shell.create('action', name, 'code.zip --kind nodejs:default');
       expect((await recordOf(shell, [name])).response.result).toEqual({ author: 'somebody' });
-    },
-  },
-  {
-    fact: 'an action is told of itself',
-    stands: `${suite}invoke an action receiving context properties`,
-    run: async (t) => {
-      const { shell, name } = await withAction(t, context, ['-a', 'provide-api-key', 'true']);
-      const start = Date.now();
-      const { response, activationId } = await recordOf(shell, [name]);
-      const { api_key, namespace, action_name, activation_id, deadline } = response.result as Record<string, string>;
-      expect({ api_key, namespace, action_name, activation_id }).toEqual({
-        ...{ api_key: t.user.auth, namespace: t.namespace },
-        ...{ action_name: `/${t.namespace}/${name}`, activation_id: activationId },
-      });
-      expect(Number(deadline)).toBeGreaterThanOrEqual(start);
-    },
-  },
-  {
-    fact: 'a result is told alone',
-    stands: `${suite}invoke an action successfully with options --blocking and --result`,
-    run: async (t) => {
-      const { shell, name } = await withAction(t, echo);
-      const printed = await shell.prints(`action invoke ${name} --blocking --result -p hello Robert`);
-      expect(JSON.parse(printed)).toEqual({ hello: 'Robert' });
-    },
-  },
-  {
-    fact: 'a deadline is kept by who looks at it, and a run that hangs does not spoil the next',
-    stands: [
-      `${suite}invoke an action that returns a result by the deadline`,
-      `${suite}invoke an action twice, where the first times out but the second does not and should succeed`,
-    ],
-    run: async (t) => {
-      const { shell, name } = await withAction(t, beforeDeadline, ['-t', '3000']);
-      const hung = await recordOf(shell, [name, '-p', 'forceHang', 'true']);
-      expect(hung.response).toMatchObject({
-        status: 'action developer error',
-        result: { error: 'The action exceeded its time limits of 3000 milliseconds.' },
-      });
-      const good = await recordOf(shell, [name, '-p', 'forceHang', 'false']);
-      expect(good.response).toMatchObject({ status: 'success', result: { timedout: true } });
-    },
-  },
-  {
-    fact: '--web sets annotations, whatever its case',
-    stands: `${suite}ensure --web flags set the proper annotations`,
-    run: async (t) => {
-      const { shell, name } = await withAction(t, echo);
-      for (const flag of ['true', 'faLse', 'tRue', 'nO', 'yEs', 'no', 'raw', 'NO', 'Raw']) {
-        await shell.prints(['action', 'update', name, 'code.js', '--web', flag, ...kind]);
-        const expected = web(/^(true|yes)$/i.test(flag), /^raw$/i.test(flag));
-        expect(sorted(await annotationsOf(shell, name))).toEqual(sorted([...expected, ...runtime, ...noKey]));
-      }
-    },
-  },
-  {
-    fact: '--web keeps annotations, and takes new ones instead',
-    stands: `${suite}ensure action update with --web flag only copies existing annotations when new annotations are not provided`,
-    run: async (t) => {
-      const given = ['-a', 'createKey', 'createValue', '-a', 'origKey', 'origValue', ...kind];
-      const { shell, name } = await withAction(t, echo, given);
-      const base = [...web(true), ...runtime, ...noKey, { key: 'createKey', value: 'createValue' }];
-      await shell.prints(['action', 'update', name, 'code.js', '--web', 'true', ...kind]);
-      const first = await annotationsOf(shell, name);
-      expect(sorted(first)).toEqual(sorted([...base, { key: 'origKey', value: 'origValue' }]));
-      const changed = ['-a', 'updateKey', 'updateValue', '-a', 'origKey', 'overwrittenValue'];
-      await shell.prints(['action', 'update', name, 'code.js', '--web', 'true', ...changed, ...kind]);
-      expect(sorted(await annotationsOf(shell, name))).toEqual(
-        sorted([...base, { key: 'updateKey', value: 'updateValue' }, { key: 'origKey', value: 'overwrittenValue' }]),
-      );
-    },
-  },
-  {
-    fact: 'an update makes a web action that was not there',
-    stands: `${suite}ensure action update creates an action with --web flag`,
-    run: async (t) => {
-      const shell = await WskShell.open(t);
-      const name = t.name('action');
-      shell.removes('action', name);
-      await shell.prints(['action', 'update', name, 'hello.js', '--web', 'true', ...kind]);
-      expect(sorted(await annotationsOf(shell, name))).toEqual(sorted([...web(true), ...runtime, ...noKey]));
-    },
-  },
-  {
-    fact: '--web and --web-secure are refused where they mean nothing',
-    stands: [
-      `${suite}reject action create and update with invalid --web flag input`,
-      `${suite}reject action create and update when --web-secure used on a non-web action`,
-    ],
-    run: async (t) => {
-      const { shell, name } = await withAction(t, echo);
-      const invalid =
-        "Invalid argument 'bogus' for --web flag. Valid input consist of 'yes', 'true', 'raw', 'false', or 'no'.";
-      const other = t.name('action');
-      await shell.fails(`action create ${other} code.js --web bogus`, exits.misuse, invalid);
-      await shell.fails(`action update ${other} code.js --web bogus`, exits.misuse, invalid);
-      const insecure = 'The --web-secure option is only valid when the --web option is enabled.';
-      await shell.fails(`action create ${other} code.js --web-secure true`, exits.misuse, insecure);
-      await shell.fails(`action update ${name} code.js --web-secure true`, exits.misuse, insecure);
-      await shell.prints(`action update ${name} code.js --web true`);
-      await shell.fails(`action update ${name} code.js --web false --web-secure true`, exits.misuse, insecure);
-    },
-  },
-  {
-    fact: '--web-secure makes a secret once, or takes one',
-    stands: `${suite}generate a require-whisk-annotation --web-secure used on a web action`,
-    run: async (t) => {
-      const secure = ['--web', 'true', '--web-secure'];
-      const { shell, name } = await withAction(t, echo, [...secure, 'true', ...kind]);
-      const secretOf = async (): Promise<unknown> => valueOf(await annotationsOf(shell, name), 'require-whisk-auth');
-      expect(typeof (await secretOf())).toBe('number');
-      const update = (secret: string): Promise<string> =>
-        shell.prints(['action', 'update', name, 'code.js', ...secure, secret, ...kind]);
-      await update('my-secret');
-      expect(await annotationsOf(shell, name)).toEqual(
-        expect.arrayContaining([...runtime, ...web(true), { key: 'require-whisk-auth', value: 'my-secret' }]),
-      );
-      await update('true');
-      const secret = await secretOf();
-      expect(typeof secret).toBe('number');
-      await update('true');
-      expect(await secretOf()).toBe(secret);
-    },
-  },
-  {
-    fact: '--web-secure false removes the secret',
-    stands: `${suite}remove existing require-whisk-annotation when --web-secure is false`,
-    run: async (t) => {
-      const { shell, name } = await withAction(t, echo, ['--web', 'true', '--web-secure', 'my-secret']);
-      expect(valueOf(await annotationsOf(shell, name), 'require-whisk-auth')).toBe('my-secret');
-      await shell.prints(`action update ${name} code.js --web true --web-secure false`);
-      expect(valueOf(await annotationsOf(shell, name), 'require-whisk-auth')).toBeUndefined();
-    },
-  },
-  {
-    fact: '--web-secure keeps annotations, and takes new ones instead',
-    stands: `${suite}ensure action update with --web-secure flag only copies existing annotations when new annotations are not provided`,
-    run: async (t) => {
-      const given = ['--web', 'true', '-a', 'createKey', 'createValue', '-a', 'origKey', 'origValue', ...kind];
-      const { shell, name } = await withAction(t, echo, given);
-      const base = [...runtime, ...web(true), { key: 'require-whisk-auth', value: 'my-secret' }];
-      const update = ['action', 'update', name, 'code.js', '--web-secure', 'my-secret', ...kind];
-      await shell.prints(update);
-      const created = [
-        { key: 'createKey', value: 'createValue' },
-        { key: 'origKey', value: 'origValue' },
-      ];
-      expect(await annotationsOf(shell, name)).toEqual(expect.arrayContaining([...base, ...created]));
-      await shell.prints([...update, '-a', 'updateKey', 'updateValue', '-a', 'origKey', 'overwrittenValue']);
-      const updated = [
-        { key: 'updateKey', value: 'updateValue' },
-        { key: 'origKey', value: 'overwrittenValue' },
-      ];
-      expect(await annotationsOf(shell, name)).toEqual(expect.arrayContaining([...base, ...updated]));
     },
   },
   {
@@ -599,5 +302,5 @@ const rows: Row[] = [
   },
 ];
 
-/** What `wsk` does with actions. */
+/** What `wsk` does with its arguments, and with actions that are made, read and saved. */
 export const wskActionCases = table('wsk: actions', 'core/cli/test/WskCliBasicUsageTests.scala', rows);

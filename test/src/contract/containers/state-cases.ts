@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { Container, Outcome } from '@gpuwhisk/invoker/containers/container-factory';
+import type { Container, CallOutcome } from '@gpuwhisk/invoker/containers/container-factory';
 import { initRequest, limits, spec } from '../container-calls.js';
 import { initialized, run } from './cases.js';
 import type { ContainerCases } from './cases.js';
@@ -20,7 +20,7 @@ export function stateCases(cases: ContainerCases): void {
       destroy: (container) => container.destroy(),
     };
     const ok = { type: 'ok' };
-    const result: Partial<Outcome> = { type: 'result' };
+    const result: Partial<CallOutcome> = { type: 'result' };
     /** What takes a container out of the state. */
     const leaving: Record<string, readonly string[]> = {
       created: ['init', 'run', 'unload', 'pause'],

@@ -1,65 +1,110 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join, dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { Share } from '@gpuwhisk/common/gpu';
-import {
-  loadTokenAddon,
-  tokenAddonPath,
-  type NativeTokenServer,
-  type TickFigures,
-  type TokenAddon,
-} from './token-addon.js';
-import { boardOver, checkLayout, type TokenBoard } from './token-board.js';
-import { issueTicket, openTicketKey, readTicket, type Ticket } from './tickets.js';
+import { shareClasses, type Share, type ShareClass } from '@gpuwhisk/common/gpu';
+import { columnNames, columnsBytes, columnsOver, type TokenColumns } from '@gpuwhisk/gpu/tokens/token-machine';
+import { builtPath } from '../../../host/programs.js';
+
+/** Shape of native/token-server/addon.cpp. */
+interface TokenAddon {
+  /** Names of the board's columns in their order; `headerWords` precede them. */
+  columns: string[];
+  headerWords: number;
+  /**
+   * Waits, blocking the thread, until the tick differs from `last`, at most 1 s. Returns the present tick, or null after
+   * close.
+   */
+  waitTick(board: Int32Array, last: number): number | null;
+  TokenServer: new (
+    options: { socketPath: string; periodMs: number; places: number; board: Int32Array },
+    onEvent: (kind: 'hello' | 'gone', id: number, pid: number, uid: number, ticket: string) => void,
+  ) => NativeTokenServer;
+}
+
+interface NativeTokenServer {
+  take(place: number, terms: { memoryCapBytes: number; contextBytes: number; budget: number; device: Buffer }): void;
+  /** Puts the process that waits for an answer into a place; whether that succeeded. */
+  admit(connection: number, place: number): boolean;
+  refuse(connection: number, isFull: boolean): void;
+  release(place: number): void;
+  setMemoryCap(place: number, bytes: number): void;
+  place(place: number): { taken: number; waits: number; spins: number; opened: number; memoryUsedBytes: number };
+  figures(): TickFigures;
+  close(): void;
+}
+
+/** Timing of the periods. */
+interface TickFigures {
+  ticks: number;
+  /** Periods that repeated the previous budgets, because the decision was late. */
+  repeated: number;
+  /** Number of silences that were long enough for clients to go on without the server. */
+  silences: number;
+  jitterMs: { p50: number; p99: number; max: number };
+  scheduling: 'fifo' | 'nice' | 'usual';
+}
+
+/** Path of the library that is preloaded into programs. */
+export const tokenLibraryPath = builtPath('tokens/libgpuwhisk-tokens.so');
+const tokenAddonPath = builtPath('tokens.node');
+
+/** The addon, or undefined if it is not built. */
+export function loadTokenAddon(path = tokenAddonPath): TokenAddon | undefined {
+  if (!existsSync(path) || !existsSync(tokenLibraryPath)) return undefined;
+  return createRequire(import.meta.url)(path) as TokenAddon;
+}
 
 const bytesPerMiB = 2 ** 20;
 const startTimeoutMs = 10_000;
 
 export interface TokenServerOptions {
-  /** A folder of the server's own: its key, and the folder of its socket, which containers see. */
+  /** The server's own folder, with its key and the folder of its socket, which containers see. */
   folder: string;
-  /** Clients at a time; further ones run without tokens. Default 64. */
+  /** Simultaneous clients; further ones run without tokens. Default 64. */
   places?: number;
   /** Default 5 (Dilu, section 3.4.1). */
   periodMs?: number;
-  /** Device memory that a context takes, MiB; default 0. */
+  /** Device memory of a context, MiB; default 0. */
   contextMiB?: (device: string) => number;
-  /** Told one line for everything that an operator should know; must not throw. */
+  /** Called with a line for each event that an operator should know of; must not throw. */
   say?: (line: string) => void;
   addonPath?: string;
 }
 
-/** A share's holder: one or more processes in a place. */
+/** The holder of a share: one or more processes in a place of the board. */
 export interface TokenClient {
   ticket: Ticket;
   place: number;
   pids: Set<number>;
-  /** How often its processes went on without the server, as far as it was told. */
+  /** How often the client's processes went on without the server, as far as they reported it. */
   opened: number;
 }
 
-/** What a client has done and may do. */
+/** A client's counters and budget. */
 export interface TokenClientFigures {
-  /** Blocks that were launched or wait. */
+  /** Blocks launched or waiting. */
   taken: number;
   /** Launches that had to wait. */
   waits: number;
-  /** Periods at whose end one that waited was awake (docs/gpu.md). */
+  /** Periods at whose end a waiting thread was awake (docs/gpu.md). */
   spins: number;
   opened: number;
   memoryUsedBytes: number;
-  /** Blocks for the present period. */
+  /** Budget of the present period, blocks. */
   budget: number;
-  /** Blocks in a period when alone; 0 while it is not known. */
+  /** Blocks per period when alone; 0 while unknown. */
   soloRate: number;
-  /** Launch cycles that its runtime has marked, and the batch size and length of the last one. */
+  /** Launch cycles that the runtime has marked; `cycleBatch` and `cycleMs` are batch size and length of the last one. */
   cycles: number;
   cycleBatch: number;
   cycleMs: number;
 }
 
-/** The server of kernel tokens on a node: gives processes with a ticket their place and keeps the period. */
+/** The server of kernel tokens on a node. Gives processes with a ticket a place and issues budgets each period. */
 export class TokenServer {
   readonly socketFolder: string;
   readonly socketPath: string;
@@ -85,7 +130,7 @@ export class TokenServer {
     this.free = Array.from({ length: places }, (_, i) => places - 1 - i);
     this.native = new addon.TokenServer(
       { socketPath: this.socketPath, periodMs: options.periodMs ?? 5, places, board: board.words },
-      (kind, id, pid, _uid, ticket) => this.hear(kind, id, pid, ticket),
+      (kind, id, pid, _uid, ticket) => this.onClientEvent(kind, id, pid, ticket),
     );
     this.worker = new Worker(new URL('./token-worker.js', import.meta.url), {
       workerData: { memory: board.words.buffer, places, addonPath: options.addonPath ?? tokenAddonPath },
@@ -97,7 +142,7 @@ export class TokenServer {
     });
   }
 
-  /** Starts it, with its threads. Rejects if the addon is not built or the folder cannot be used. */
+  /** Starts the server with its threads. Rejects if the addon is not built or the folder cannot be used. */
   static async start(options: TokenServerOptions): Promise<TokenServer> {
     const addon = loadTokenAddon(options.addonPath);
     if (addon === undefined) throw new Error('Kernel tokens need a C++ compiler when the platform is built.');
@@ -115,12 +160,12 @@ export class TokenServer {
     return server;
   }
 
-  /** A ticket for processes yet to be started. Throws RangeError if the names in it are too long. */
+  /** A ticket for processes to be started. Throws RangeError if the names in the ticket are too long. */
   ticketFor(device: string, share: Share, slice?: string): string {
     return issueTicket(this.key, { device, share, ...(slice !== undefined && { slice }) });
   }
 
-  /** The client that a process belongs to, or undefined if it never showed a ticket. */
+  /** The client that a process belongs to, or undefined if the process never showed a ticket. */
   clientOf(pid: number): TokenClient | undefined {
     return this.all().find(({ pids }) => pids.has(pid));
   }
@@ -130,8 +175,8 @@ export class TokenServer {
   }
 
   /**
-   * Moves a client's request, limit and cap; its class stays. With `forAnother`, or with other terms of tokens, it is another
-   * function's from now on: what was learned of its rate and its launch cycles is forgotten.
+   * Changes a client's request, limit and cap; its class stays. With `forAnother`, or if `share.tokens` differs,
+   * measurements of the client's rate and launch cycles are discarded.
    */
   adjust(client: TokenClient, share: Share, forAnother = false): void {
     const before = client.ticket.share.tokens;
@@ -143,7 +188,7 @@ export class TokenServer {
     this.native.setMemoryCap(client.place, share.memoryMiB * bytesPerMiB);
   }
 
-  /** Ends a client: its processes can launch and allocate nothing any more. */
+  /** Ends a client: its processes can no longer launch or allocate. */
   end(client: TokenClient): void {
     this.clients.delete(client.ticket.id);
     this.board.columns.epoch[client.place] = 0;
@@ -155,11 +200,11 @@ export class TokenServer {
     const { budget, soloRate, cycles, cycleBatch, cycleMs } = this.board.columns;
     return {
       ...this.native.place(place),
-      budget: budget[place]!,
-      soloRate: soloRate[place]!,
-      cycles: cycles[place]!,
-      cycleBatch: cycleBatch[place]!,
-      cycleMs: cycleMs[place]!,
+      budget: valueAt(budget, place),
+      soloRate: valueAt(soloRate, place),
+      cycles: valueAt(cycles, place),
+      cycleBatch: valueAt(cycleBatch, place),
+      cycleMs: valueAt(cycleMs, place),
     };
   }
 
@@ -167,11 +212,11 @@ export class TokenServer {
     return this.native.figures();
   }
 
-  /** Undefined while all is well. */
+  /** The server's problem; undefined if there is none. */
   problem(): string | undefined {
     if (this.closing !== undefined) return 'The server of kernel tokens is closed.';
-    if (this.workerProblem !== undefined) return `Kernel tokens are not moved any more: ${this.workerProblem}`;
-    // A client counts this itself, and may lie: only where the server was silent indeed is it believed.
+    if (this.workerProblem !== undefined) return `Kernel tokens are no longer issued: ${this.workerProblem}`;
+    // Clients count this themselves and may lie: their counts matter only if the server was silent.
     const { silences } = this.native.figures();
     const wasSilent = silences !== this.silences;
     this.silences = silences;
@@ -185,7 +230,7 @@ export class TokenServer {
     return undefined;
   }
 
-  /** Ends the threads and removes the socket; clients that are left go on without tokens. Idempotent. */
+  /** Ends the threads and removes the socket; remaining clients go on without tokens. Idempotent. */
   close(): Promise<void> {
     this.closing ??= this.endThreads();
     return this.closing;
@@ -199,13 +244,13 @@ export class TokenServer {
     this.clients.clear();
   }
 
-  private hear(kind: 'hello' | 'gone', id: number, pid: number, ticket: string): void {
+  private onClientEvent(kind: 'hello' | 'gone', id: number, pid: number, ticket: string): void {
     if (this.closing !== undefined) return;
     try {
       if (kind === 'hello') this.welcome(id, pid, ticket);
       else this.leave(id, pid);
     } catch (error) {
-      // Of the system: no descriptors or memory for a page. The process runs without tokens and asks again.
+      // The system has no descriptors or memory for a page. The process runs without tokens and retries.
       this.say(`Process ${pid} gets no tokens: ${(error as Error).message}`);
     }
   }
@@ -214,7 +259,7 @@ export class TokenServer {
     const ticket = readTicket(this.key, text);
     if (ticket === undefined) {
       this.native.refuse(connection, false);
-      this.say(`Process ${pid} showed a ticket that is not ours, and runs without tokens.`);
+      this.say(`Process ${pid} showed an invalid ticket and runs without tokens.`);
       return;
     }
     const client = this.clients.get(ticket.id) ?? this.enter(ticket);
@@ -246,27 +291,28 @@ export class TokenServer {
     return client;
   }
 
-  /** Until the first decision: its request, or everything where nobody else is or its rate is not known. */
+  /** The budget until the first decision: the request, or the whole device if the client is alone or its rate is unknown. */
   private firstBudget({ place }: TokenClient): number {
     const { epoch, gpu, request, limit, maxTokens } = this.board.columns;
     const isAlone = !gpu.some((other, i) => i !== place && epoch[i] !== 0 && other === gpu[place]);
-    if (maxTokens[place] === 0 || (isAlone && limit[place]! >= 1)) return Infinity;
-    return Math.max(1, maxTokens[place]! * request[place]!);
+    if (maxTokens[place] === 0 || (isAlone && valueAt(limit, place) >= 1)) return Infinity;
+    return Math.max(1, valueAt(maxTokens, place) * valueAt(request, place));
   }
 
   private writeTerms({ place, ticket }: TokenClient): void {
     const { gpu, request, limit, maxTokens, violation } = this.board.columns;
     const { share } = ticket;
     gpu[place] = this.numberOf(ticket.slice ?? ticket.device);
-    limit[place] = Math.min(1, share.smLimit);
-    request[place] = Math.min(limit[place]!, share.smRequest);
+    const smLimit = Math.min(1, share.smLimit);
+    limit[place] = smLimit;
+    request[place] = Math.min(smLimit, share.smRequest);
     maxTokens[place] = share.tokens?.maxTokens ?? 0;
     violation[place] = share.tokens?.violation ?? 0;
   }
 
   private leave(place: number, pid: number): void {
     const client = this.all().find((client) => client.place === place);
-    // A place that was ended meanwhile may have been given to others.
+    // The client may have ended, and its place may belong to another.
     if (client?.pids.delete(pid) && client.pids.size === 0) this.end(client);
   }
 
@@ -280,9 +326,109 @@ export class TokenServer {
   }
 }
 
-/** `GPU-…` or `MIG-…` as the driver's 16 bytes. */
+/** The value of a column at a place of the board. Throws RangeError if there is no such place. */
+function valueAt(column: Float64Array, place: number): number {
+  const value = column[place];
+  if (value === undefined) throw new RangeError(`The board has no place ${place}.`);
+  return value;
+}
+
+/** A UUID `GPU-…` or `MIG-…` as the driver's 16 bytes. */
 function uuidBytes(uuid: string): Buffer {
   const bytes = Buffer.alloc(16);
   Buffer.from(uuid.replace(/^[A-Z]+-/, '').replaceAll('-', ''), 'hex').copy(bytes);
   return bytes;
+}
+
+/** A proof that a process may have tokens; processes with the same ticket share their tokens. */
+interface Ticket {
+  id: string;
+  device: string;
+  slice?: string;
+  share: Share;
+}
+
+const keyBytes = 32;
+/** Length limit of native/tokens/page.h, without the final zero. */
+const maxTicketBytes = 511;
+
+/**
+ * The key in the file `path`, made if there is no file. Tickets outlive an agent, and its successor finds the clients by
+ * them. Rejects if the file is no key.
+ */
+async function openTicketKey(path: string): Promise<Buffer> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  try {
+    await writeFile(path, randomBytes(keyBytes), { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  const key = await readFile(path);
+  if (key.length !== keyBytes) throw new Error(`${path} is no key of ${keyBytes} bytes.`);
+  return key;
+}
+
+const sign = (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();
+
+/** A new ticket as text, without commas. Throws RangeError if the ticket is too long. */
+function issueTicket(key: Buffer, { device, slice, share }: Omit<Ticket, 'id'>): string {
+  const { shareClass, smRequest, smLimit, memoryMiB, tokens } = share;
+  const fields = [
+    randomBytes(12).toString('base64url'),
+    device,
+    slice ?? '',
+    shareClass,
+    smRequest,
+    smLimit,
+    memoryMiB,
+    tokens?.maxTokens ?? 0,
+    tokens?.violation ?? 0,
+  ];
+  const body = Buffer.from(JSON.stringify(fields)).toString('base64url');
+  const ticket = `${body}.${sign(key, body).toString('base64url')}`;
+  if (ticket.length > maxTicketBytes) throw new RangeError(`The ticket for ${device} is too long.`);
+  return ticket;
+}
+
+/** The contents of a ticket, or undefined if the ticket was not issued with this key. */
+function readTicket(key: Buffer, text: string): Ticket | undefined {
+  const [body = '', signature = ''] = text.split('.');
+  const expected = sign(key, body);
+  const given = Buffer.from(signature, 'base64url');
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
+  const [id, device, slice, shareClass, smRequest, smLimit, memoryMiB, maxTokens, violation] = JSON.parse(
+    Buffer.from(body, 'base64url').toString(),
+  ) as [string, string, string, ShareClass, number, number, number, number, number];
+  if (!shareClasses.includes(shareClass)) return undefined;
+  const tokens = { ...(maxTokens > 0 && { maxTokens }), ...(violation > 0 && { violation }) };
+  return {
+    id,
+    device,
+    ...(slice !== '' && { slice }),
+    share: { shareClass, smRequest, smLimit, memoryMiB, ...(Object.keys(tokens).length > 0 && { tokens }) },
+  };
+}
+
+/** Words of the header, as in native/token-server/board.h. */
+const headerWords = 16;
+export const decidedWord = 2;
+
+/** Memory shared by the main thread, the deciding thread and the ticking thread. */
+interface TokenBoard {
+  words: Int32Array;
+  columns: TokenColumns;
+}
+
+/** A board for `places` clients, new or over existing `memory`. */
+export function boardOver(places: number, memory?: SharedArrayBuffer): TokenBoard {
+  const headerBytes = headerWords * Int32Array.BYTES_PER_ELEMENT;
+  const buffer = memory ?? new SharedArrayBuffer(headerBytes + columnsBytes(places));
+  return { words: new Int32Array(buffer), columns: columnsOver(buffer, headerBytes, places) };
+}
+
+/** Throws Error if the addon was built for another layout. */
+function checkLayout(addon: { columns: string[]; headerWords: number }): void {
+  if (addon.headerWords !== headerWords || addon.columns.join() !== columnNames.join()) {
+    throw new Error('The addon of kernel tokens was built for another version.');
+  }
 }

@@ -1,0 +1,63 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { repositoryDir } from '../machine.js';
+import type { Result } from '../report.js';
+import { documentPaths, formatted, readResults, withFigures, type Results } from './figures.js';
+
+const result: Result = {
+  bench: 'live',
+  commit: '0123456789-dirty',
+  date: '2026-11-22',
+  machine: { model: 'A', cores: 2, memoryMiB: 1, kernel: '6', node: 'v20.1.0' },
+  simulated: true,
+  command: 'npm run bench -- live',
+  seed: 1,
+  metrics: { ratio: 1.0089, 'part.ms': 109_800 },
+};
+const results: Results = {
+  runs: new Map([['live', result]]),
+  replay: '**All at once**\n\n| policy | s |\n| --- | --- |\n| `faashare` | 1 |\n| `fcfs` | 2 |\n\nend',
+};
+
+test('the documents hold the figures of bench/results (npm run bench -- figures writes them)', async () => {
+  const measured = await readResults();
+  for (const path of await documentPaths()) {
+    const document = await readFile(join(repositoryDir, path), 'utf8');
+    expect(`${path}\n${document}`).toBe(`${path}\n${withFigures(document, measured)}`);
+  }
+});
+
+test('formats', () => {
+  expect([10_060, 0.2244, 6731.2].map((value) => formatted(value))).toEqual(['10,060', '0.2244', '6,731']);
+  expect([formatted(1.0089, '.2'), formatted(-0.0001, '%1'), formatted(0.1741, '%1')]).toEqual([
+    '1.01',
+    '0.0 %',
+    '17.4 %',
+  ]);
+  expect(formatted(109_800, 's1')).toBe('109.8');
+  expect(() => formatted(1, 'x')).toThrow("no format 'x'");
+});
+
+test('figures stand between their marks', () => {
+  const text = 'It is <!--= live.ratio .2 -->9<!--/--> in <!--= live.part.ms s0 --><!--/--> s.';
+  const once = withFigures(text, results);
+  expect(once).toBe('It is <!--= live.ratio .2 -->1.01<!--/--> in <!--= live.part.ms s0 -->110<!--/--> s.');
+  expect(withFigures(once, results)).toBe(once);
+  expect(() => withFigures('<!--= live.none --><!--/-->', results)).toThrow("live.json has no metric 'none'");
+});
+
+test('blocks hold conditions and tables', () => {
+  const block = (name: string): string =>
+    `before\n\n<!-- figures ${name}: written by npm run bench -- figures -->\nold\n<!-- end of figures -->\nafter`;
+  const runs = withFigures(block('runs live'), results);
+  expect(runs).toContain(
+    '| `live` | 2026-11-22 | `0123456` with changes | 2 cores, A, Node.js 20.1.0; simulated GPUs | `npm run bench -- live` |',
+  );
+  expect(withFigures(runs, results)).toBe(runs);
+  const table = withFigures(block('baselines All at once'), results);
+  expect(table).toContain('-->\n\n| policy | s |\n| --- | --- |\n| `fcfs` | 2 |\n\n<!-- end');
+  expect(withFigures(block('replay'), results)).toContain('`faashare`');
+  expect(() => withFigures(block('none'), results)).toThrow("no block of figures 'none'");
+  expect(() => withFigures(block('runs none'), results)).toThrow('no bench/results/none.json');
+});

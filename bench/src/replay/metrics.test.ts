@@ -1,0 +1,32 @@
+import { expect, test } from '@jest/globals';
+import { taskOf } from '@gpuwhisk/gpu/testing/fixtures';
+import type { FinishedJob } from '@gpuwhisk/gpu/simulate/replay';
+import { waitsOf } from './metrics.js';
+
+const job = (arrivedAt: number, startedAt: number, ranMs: number, sloMs?: number): FinishedJob => ({
+  job: {
+    task: taskOf('t', { arrivedAt, ...(sloMs !== undefined && { sloMs }) }),
+    workload: 'w',
+    soloMs: 1,
+    startMs: 0,
+  },
+  startedAt,
+  finishedAt: startedAt + ranMs,
+  gpu: 'g',
+});
+
+test('a job that starts within its bound has waited for less than that', () => {
+  expect(waitsOf([job(0, 5, 10)], 10)).toEqual({ longestWaitMs: 5, overdue: 0, waitOverBound: 0.25 });
+});
+
+test('an overdue job may wait for what is overdue before it, each for the longest run', () => {
+  // The second is overdue at 11 and the first at 10; both still wait then.
+  const found = waitsOf([job(0, 20, 10), job(1, 30, 5)], 10);
+  expect(found).toEqual({ longestWaitMs: 29, overdue: 1, waitOverBound: 20 / 20 });
+  expect(waitsOf([job(0, 100, 10)], 10).waitOverBound).toBe(5);
+});
+
+test('twice the SLO counts where it is more', () => {
+  expect(waitsOf([job(0, 50, 10, 100)], 10)).toMatchObject({ overdue: 0, waitOverBound: 50 / 210 });
+  expect(waitsOf([], 10)).toEqual({ longestWaitMs: 0, overdue: 0, waitOverBound: 0 });
+});

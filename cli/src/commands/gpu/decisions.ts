@@ -1,0 +1,192 @@
+// Decisions of the GPU scheduler: the policy in force, replays under another one, the queue, and reasons of placements.
+import { checkArgs, type CommandContext } from '../../command.js';
+import { argumentError, messageOf, wrapError, WskError } from '../../errors.js';
+import { readTextFile, writeNewFile } from '../../files.js';
+import { asList, asMap, asNumber, asText, stringify, type Json, type JsonMap } from '../../json/json.js';
+import { parseJson } from '../../json/parse.js';
+import { stdout } from '../../terminal.js';
+import { percent, table } from './format.js';
+
+/** `wsk gpu policy`, and `wsk gpu policy try NAME`. */
+export function policy(context: CommandContext): Promise<void> {
+  const [verb, ...args] = context.args;
+  if (verb === 'try') return tryPolicy({ ...context, args });
+  if (verb !== undefined)
+    throw argumentError("Invalid argument(s). 'try' and the name of a policy, or nothing is required.");
+  return showPolicy(context);
+}
+
+/** An object where it is one, else a name. */
+function choiceOf(text: string): Json {
+  if (!text.startsWith('{')) return text;
+  try {
+    return parseJson(text, { whole: true });
+  } catch {
+    throw argumentError(`Invalid argument(s). '${text}' is no JSON object.`);
+  }
+}
+
+function arrivalsIn(file: string): Json {
+  const text = readTextFile(file);
+  try {
+    return parseJson(text, { whole: true });
+  } catch (error) {
+    throw argumentError(`Unable to read the arrivals in '${file}': ${messageOf(error)}`);
+  }
+}
+
+async function tryPolicy({ args, client, flags }: CommandContext): Promise<void> {
+  checkArgs(args, 1, 1, 'The name of a policy is required.');
+  const body: JsonMap = new Map([['policy', choiceOf(args[0] ?? '')]]);
+  if (flags.given('minutes')) body.set('minutes', flags.int('minutes'));
+  if (flags.given('arrivals')) body.set('arrivals', arrivalsIn(flags.text('arrivals')));
+  let trial: JsonMap;
+  try {
+    trial = asMap(await client.callRoute('POST', 'gpu/policy/trials', body));
+  } catch (error) {
+    throw wrapError(error, 'Unable to try the policy');
+  }
+  const results = asList(trial.get('results')).map(asMap);
+  const row = (title: string, cell: (one: JsonMap) => string): string[] => [title, ...results.map(cell)];
+  const number = (field: string, digits: number) => (one: JsonMap) => asNumber(one.get(field)).toFixed(digits);
+  const rows = [
+    row('mean wait, ms', number('meanWaitMs', 1)),
+    row('P99 wait, ms', number('p99WaitMs', 1)),
+    row('mean time, ms', number('meanMs', 1)),
+    row('SLO missed', (one) => `${asNumber(one.get('missed'))} of ${asNumber(one.get('withSlo'))}`),
+    row('refused', number('refused', 0)),
+    row('stopped', number('stopped', 0)),
+    row('GPU hours', number('gpuHours', 4)),
+  ];
+  const titles = ['', ...results.map((one) => asText(one.get('policy')))];
+  const { header, rows: lines } = table(titles, rows, titles.slice(1));
+  const left = asNumber(trial.get('leftOut'));
+  const leftOut = left === 0 ? '' : `; ${left} more left out, never measured or of several GPUs`;
+  stdout.print(`${asNumber(trial.get('arrivals'))} arrivals on ${asNumber(trial.get('gpus'))} GPUs${leftOut}\n`);
+  stdout.print(stdout.bold(header) + lines.join(''));
+  for (const one of results.filter((result) => result.has('problem'))) {
+    stdout.print(`${asText(one.get('policy'))} did not end: ${asText(one.get('problem'))}\n`);
+  }
+  stdout.print('Runs take what was learned of them, which favours policies that predict by the same.\n');
+}
+
+async function showPolicy({ args, client }: CommandContext): Promise<void> {
+  checkArgs(args, 0, 0, 'No arguments are required.');
+  let inForce: JsonMap;
+  try {
+    inForce = asMap(await client.callRoute('GET', 'gpu/policy'));
+  } catch (error) {
+    throw wrapError(error, 'Unable to obtain the policy');
+  }
+  const decides = inForce.get('decides') === true ? '' : ' (another controller decides now)';
+  line('policy', asText(inForce.get('policy')) + decides);
+  line('admission', asText(inForce.get('admission')));
+  const settings = asMap(inForce.get('settings'));
+  for (const [stage, name] of asMap(inForce.get('stages'))) {
+    const own = [...asMap(settings.get(stage))].map(([setting, value]) => `${setting}=${asText(value)}`);
+    line(stage, asText(name) + (own.length === 0 ? '' : `  ${own.join(' ')}`));
+  }
+  const sets = asNumber(inForce.get('sharedSets'));
+  line('learned', `${asNumber(inForce.get('functions'))} functions, shares of ${sets} sets`);
+  for (const model of asList(inForce.get('models')).map(asMap)) line('predictor', modelText(model));
+}
+
+function modelText(model: JsonMap): string {
+  const samples = asNumber(model.get('sampleCount'));
+  const kind = `${asText(model.get('gpuType'))}/${asText(model.get('mode'))}`;
+  const at = model.has('learnedAt') ? ` at ${new Date(asNumber(model.get('learnedAt'))).toISOString()}` : '';
+  const source =
+    samples === 0 ? 'capacity model' : `version ${asNumber(model.get('version'))}, learned from ${samples} runs${at}`;
+  if (!model.has('error')) return `${kind}: ${source}`;
+  const percent = (100 * asNumber(model.get('error'))).toFixed(1);
+  return `${kind}: ${source}, off by ${percent} % in ${asNumber(model.get('runs'))} runs beside others`;
+}
+
+function line(title: string, text: string): void {
+  stdout.print(`${stdout.bold(title.padEnd(10))} ${text}\n`);
+}
+
+/** `wsk gpu explain`: prints what was decided about an activation, writes the view of now into a file, or both. */
+export async function explain(context: CommandContext): Promise<void> {
+  const { args, flags } = context;
+  const savesView = flags.given('view');
+  checkArgs(args, savesView ? 0 : 1, 1, 'An activation ID is required.');
+  const [id] = args;
+  if (id !== undefined) await explainActivation(context, id);
+  if (savesView) await saveView(context, flags.text('view'));
+}
+
+async function explainActivation({ client }: CommandContext, id: string): Promise<void> {
+  let decisions: Json;
+  try {
+    decisions = await client.callRoute('GET', `gpu/decisions?activation=${encodeURIComponent(id)}`);
+  } catch (error) {
+    throw wrapError(error, `Unable to explain activation '${id}'`);
+  }
+  const found = asList(decisions).map(asMap);
+  if (found.length === 0) throw new WskError(`No decision about activation '${id}' is known.`);
+  // They come the last one first.
+  stdout.print(found.reverse().map(describe).join(''));
+}
+
+async function saveView({ client }: CommandContext, file: string): Promise<void> {
+  let view: Json;
+  try {
+    view = await client.callRoute('GET', 'gpu/view');
+  } catch (error) {
+    throw wrapError(error, 'Unable to save the view of the GPUs');
+  }
+  writeNewFile(file, Buffer.from(`${stringify(view, 2)}\n`));
+  stdout.print(`ok: saved the view of the GPUs in ${file}\n`);
+}
+
+function describe(decision: JsonMap): string {
+  const at = new Date(asNumber(decision.get('at'))).toISOString();
+  const placement = decision.get('placement');
+  const head = `${at}  ${asText(decision.get('policy'))}: ${asText(decision.get('reason'))}`;
+  const where = placement === undefined ? '' : `  ${placed(asMap(placement))}`;
+  const rejected = asList(decision.get('rejected')).map((one) => `    ${rejection(asMap(one))}\n`);
+  return `${head}${where}\n${rejected.join('')}`;
+}
+
+function placed(placement: JsonMap): string {
+  const devices = asList(placement.get('devices')).map(asText).join(', ');
+  const share = asMap(placement.get('share'));
+  return `${asText(placement.get('slice') ?? devices)} at ${percent(asNumber(share.get('shareClass')) / 100)}`;
+}
+
+function rejection(one: JsonMap): string {
+  const told = (value: Json): number => Math.round(asNumber(value) * 1000) / 1000;
+  const numbers = [...asMap(one.get('numbers'))].map(([name, value]) => `${name} ${told(value)}`).join(', ');
+  return `not ${asText(one.get('what'))}: ${asText(one.get('reason'))}${numbers === '' ? '' : ` (${numbers})`}`;
+}
+
+const queueTitles = ['#', 'Activation', 'Action', 'Waited ms', 'SLO ms', 'MiB', 'GPUs'];
+const queueNumbers = ['#', 'Waited ms', 'SLO ms', 'MiB', 'GPUs'];
+
+/** `wsk gpu queue`. */
+export async function listQueue({ args, client }: CommandContext): Promise<void> {
+  checkArgs(args, 0, 0, 'No arguments are required.');
+  let queued: Json;
+  try {
+    queued = await client.callRoute('GET', 'gpu/queue');
+  } catch (error) {
+    throw wrapError(error, 'Unable to obtain the queue for GPUs');
+  }
+  const rows = asList(queued)
+    .map(asMap)
+    .map((one) => {
+      const slo = one.get('sloMs');
+      return [
+        String(asNumber(one.get('position'))),
+        asText(one.get('activationId')),
+        asText(one.get('action')),
+        String(asNumber(one.get('waitedMs'))),
+        slo === undefined ? '-' : String(asNumber(slo)),
+        String(asNumber(one.get('memoryMiB'))),
+        String(asNumber(one.get('gpus'))),
+      ];
+    });
+  const { header, rows: lines } = table(queueTitles, rows, queueNumbers);
+  stdout.print(stdout.bold(header) + lines.join(''));
+}

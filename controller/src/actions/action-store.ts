@@ -1,0 +1,185 @@
+// Actions in the store: a cache without code for invocations, and their writer.
+import type { WhiskAction, Exec } from '@gpuwhisk/common/entities/action';
+import { actionId, readAction, withoutCode, actionDocument, withCode } from '@gpuwhisk/common/entities/action';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { alreadyExists, concurrentModification, isApiError } from '@gpuwhisk/common/errors';
+import { storeCode, isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import type { StoredCode } from '@gpuwhisk/common/entities/exec-codec';
+import type { LockParameters } from '@gpuwhisk/common/entities/parameter-encryption';
+import { resolveKind } from '@gpuwhisk/common/runtimes';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { BoundedCache } from '../entities/bounded-cache.js';
+import { readStoredEntity } from '../entities/stored-entity.js';
+import { makeAction, updateAction } from './action-put.js';
+import type { MergeContext, ActionPut } from './action-put.js';
+
+/** OpenWhisk's entity cache forgets after five minutes; the bound on entries is ours. */
+const cacheBounds = { maxAgeMs: 5 * 60_000, maxEntries: 10_000 };
+
+/** An action of the store with a reference to its code. Throws ApiError (404, 409, 500). */
+export function readStoredAction(store: ArtifactStore, namespace: string, name: string): Promise<WhiskAction> {
+  return readStoredEntity(store, `${namespace}/${name}`, readAction);
+}
+
+/** Cache of recently invoked or written actions, without their code. */
+export class ActionCache {
+  private readonly cache: BoundedCache<WhiskAction>;
+
+  constructor(
+    private readonly store: ArtifactStore,
+    clock: Clock,
+    /** Called with the id of each entity that this controller has changed. */
+    private readonly onChange: (id: string) => void = () => undefined,
+  ) {
+    this.cache = new BoundedCache(clock, cacheBounds);
+  }
+
+  /** The action without its code, or undefined if the cache lacks it. `namespace` is `ns` or `ns/pkg`. */
+  cached(namespace: string, name: string): WhiskAction | undefined {
+    return this.cache.get(`${namespace}/${name}`);
+  }
+
+  /** The action without its code. Throws ApiError (404, 409, 500). */
+  resolve(namespace: string, name: string): Promise<WhiskAction> {
+    return this.cache.resolve(`${namespace}/${name}`, async () =>
+      withoutCode(await readStoredAction(this.store, namespace, name)),
+    );
+  }
+
+  /** Caches an action that was just written. */
+  written(action: WhiskAction): void {
+    const id = actionId(action);
+    this.cache.set(id, withoutCode(action));
+    this.onChange(id);
+  }
+
+  /** Removes from the cache an action that was or may have been changed. */
+  drop(namespace: string, name: string): void {
+    const id = `${namespace}/${name}`;
+    this.cache.drop(id);
+    this.onChange(id);
+  }
+
+  /** Removes from the cache the action that another controller has changed. */
+  changedElsewhere(id: string): void {
+    this.cache.drop(id);
+  }
+}
+
+/** Most attempts to read an action whose code is replaced during the read. */
+const maxReads = 3;
+
+/** Reads actions with their code, writes and deletes them. */
+export class ActionWriter {
+  /**
+   * Serialises the writes of one action. Two at once could each remove the other's new code, as revisions guard documents
+   * only.
+   */
+  private readonly writes = new KeyQueue();
+
+  constructor(
+    private readonly store: ArtifactStore,
+    private readonly cache: ActionCache,
+    private readonly random: Random,
+    private readonly lock: LockParameters,
+  ) {}
+
+  /** The stored action with a reference to its code. Throws ApiError (404, 409, 500). */
+  read(namespace: string, name: string): Promise<WhiskAction> {
+    return readStoredAction(this.store, namespace, name);
+  }
+
+  /** The action with its code. Throws ApiError (404, 409, 500). */
+  async readWithCode(namespace: string, name: string): Promise<WhiskAction> {
+    for (let reads = 1; ; reads++) {
+      const action = await this.read(namespace, name);
+      try {
+        return await withCode(this.store, action);
+      } catch (error) {
+        // The action was overwritten between the reads of its document and of its code.
+        if (!(error instanceof NoDocumentError) || reads >= maxReads) throw error;
+      }
+    }
+  }
+
+  /** Creates an action, or updates it if `overwrite` is set. Resolves with the action and its code. Throws ApiError. */
+  put(
+    namespace: string,
+    name: string,
+    put: ActionPut,
+    overwrite: boolean,
+    context: MergeContext,
+  ): Promise<WhiskAction> {
+    return this.writes.run(`${namespace}/${name}`, async () => {
+      const stored = await this.readIfThere(namespace, name);
+      if (stored !== undefined && !overwrite) throw alreadyExists();
+      const action =
+        stored === undefined ? makeAction(namespace, name, put, context) : updateAction(stored, put, context);
+      const written = await this.write(action, put.exec, context.manifest);
+      const complete = put.exec === undefined ? await withCode(this.store, written) : { ...written, exec: put.exec };
+      // The answer has the parameters as the caller gave them, not as they are stored.
+      return { ...complete, parameters: action.parameters };
+    });
+  }
+
+  /** Deletes an action; resolves with the action and its code (no code if the attachment was lost). Throws ApiError. */
+  delete(namespace: string, name: string): Promise<WhiskAction> {
+    return this.writes.run(`${namespace}/${name}`, async () => {
+      const action = await this.read(namespace, name);
+      const complete = await withCode(this.store, action).catch((error: unknown) => {
+        if (error instanceof NoDocumentError) return action;
+        throw error;
+      });
+      this.cache.drop(namespace, name);
+      try {
+        await this.store.delete('whisks', actionId(action), action.revision);
+      } catch (error) {
+        if (error instanceof DocumentConflictError || error instanceof NoDocumentError) throw concurrentModification();
+        throw error;
+      } finally {
+        this.cache.drop(namespace, name);
+      }
+      return complete;
+    });
+  }
+
+  private async readIfThere(namespace: string, name: string): Promise<WhiskAction | undefined> {
+    try {
+      return await this.read(namespace, name);
+    } catch (error) {
+      if (isApiError(error) && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /** Stores an action; new code replaces the old code in the same write. */
+  private async write(action: WhiskAction, newExec: Exec | undefined, manifest: RuntimeManifest): Promise<WhiskAction> {
+    const code = newExec === undefined ? undefined : this.codeToStore(newExec, manifest);
+    const attachments = newExec === undefined ? undefined : code?.attachment === undefined ? [] : [code.attachment];
+    const locked = { ...action, parameters: this.lock(action.parameters, actionId(action)) };
+    const referring =
+      code === undefined ? locked : { ...locked, exec: { ...action.exec, code: code.reference } as Exec };
+    this.cache.drop(action.namespace, action.name);
+    let revision: string;
+    try {
+      revision = await this.store.put('whisks', actionDocument(referring), attachments);
+    } catch (error) {
+      if (error instanceof DocumentConflictError) throw concurrentModification();
+      throw error;
+    }
+    const written = { ...referring, revision };
+    this.cache.written(written);
+    return written;
+  }
+
+  /** How the store keeps the code, beside or in the document; undefined for code that is a plain field. */
+  private codeToStore(exec: Exec, manifest: RuntimeManifest): StoredCode | undefined {
+    if (isSequence(exec) || typeof exec.code !== 'string') return undefined;
+    const attached = exec.kind === 'blackbox' || resolveKind(manifest, exec.kind)?.attached !== undefined;
+    return attached ? storeCode(exec.code, exec.binary, this.random) : undefined;
+  }
+}

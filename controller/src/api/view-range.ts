@@ -1,2 +1,0 @@
-/** Sorts after every time and every name of a view's key. */
-export const afterAll = '\ufff0';

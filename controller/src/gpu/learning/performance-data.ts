@@ -1,0 +1,323 @@
+import type { Config } from '@gpuwhisk/common/config';
+import { shareClasses } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import type { AtShare } from '@gpuwhisk/gpu/profile/fill';
+import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
+import { readProfile } from '@gpuwhisk/gpu/profile/profile-codec';
+import { decodeModel, encodeModel, PredictorTable, modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
+import type { ModelKey, SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
+import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
+import { readQuotaRow, rowKey } from '@gpuwhisk/gpu/share/quota-row';
+import { SetDemands, decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/share/set-demands';
+import { isJsonObject } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { DecisionRing } from './decision-ring.js';
+import type { RingBounds } from './decision-ring.js';
+import type { LeaseKeeper } from '../../cluster/lease.js';
+import { PerformanceStore } from './performance-store.js';
+import type { DocumentKind, SaveCounts, TakeDocument } from './performance-store.js';
+import { learningMetrics } from './learning-metrics.js';
+import type { LearningMetrics } from './learning-metrics.js';
+import { SlowdownSamples } from './retraining.js';
+import { ActivityProfiler, typesOf } from './activity-profiler.js';
+import { SampleCurves } from './sample-curves.js';
+import type { SampleCurve } from './sample-curves.js';
+import { functionView, quotaView, unmeasuredView } from './performance-view.js';
+import type { SearchedSet, FunctionPerformance, PredictorSummary, SetPerformance } from './performance-view.js';
+
+/** Dependencies of PerformanceData. */
+export interface PerformanceDataParts {
+  store: ArtifactStore;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  metrics: Metrics;
+  /** The controller's number; each controller stores its own decisions. */
+  instance: number;
+  options: Pick<Config['gpu'], 'learning'>;
+  /** The lease of the leader, which writes the data that controllers share. Absent on a single controller. */
+  lease?: Pick<LeaseKeeper, 'epoch'>;
+  /** Tells controllers which data an operator has deleted; absent on a single controller. */
+  state?: Pick<ClusterState, 'publish' | 'subscribe'>;
+}
+
+/** Bounds of the kept decisions; one with eight alternatives takes about 3 KiB. */
+const decisionBounds: RingBounds = { count: 1000, bytes: 8 * 1024 * 1024 };
+/** Decisions in one document. */
+const segmentSize = 50;
+
+/**
+ * Performance data of functions on GPUs: profiles, slowdown samples, predictors, tables of shares, and decisions. The data
+ * is kept in memory, read from stored documents at the start, and written back in the background.
+ */
+export class PerformanceData {
+  readonly profiles: FunctionProfiles;
+  readonly predictors = new PredictorTable();
+  /** Samples for the training of predictors. */
+  readonly runs: SlowdownSamples;
+  readonly table: QuotaTable;
+  readonly curves: SampleCurves;
+  /** Sets that were formed and whose shares were not searched for. */
+  readonly demands: SetDemands;
+  readonly decisions: DecisionRing;
+  readonly metrics: LearningMetrics;
+  /** Major versions of the driver, by device and slice. */
+  private readonly drivers = new Map<string, number>();
+  private searches: () => readonly SearchedSet[] = () => [];
+  private readonly activity: ActivityProfiler;
+  private readonly documents: PerformanceStore;
+  private subscription: StateSubscription | undefined;
+
+  private constructor(private readonly parts: PerformanceDataParts) {
+    const documents = (this.documents = new PerformanceStore({
+      ...parts,
+      saveMs: parts.options.learning.saveMs,
+      // Each controller writes its own decisions.
+      mayWrite: (kind) => kind === 'decisions' || parts.lease === undefined || parts.lease.epoch !== undefined,
+    }));
+    const keep = <Value extends ModelKey>(
+      kind: DocumentKind,
+      name: string,
+      value: Value | undefined,
+      encode: (value: Value) => string = JSON.stringify,
+    ): void => {
+      if (value === undefined) return documents.remove({ kind, name });
+      const { gpuType, mode } = value;
+      documents.save({ kind, name }, () => ({ gpuType, mode, text: encode(value) }));
+    };
+    this.profiles = new FunctionProfiles({
+      onChange: ({ function: name, gpuType, mode }, profile) => {
+        keep('profile', `${gpuType}/${mode} ${name}`, profile);
+      },
+      onVersion: (name, version) => {
+        this.table.sawVersion(name, version);
+        this.curves.sawVersion(name, version);
+      },
+    });
+    this.activity = new ActivityProfiler(this.profiles);
+    this.runs = new SlowdownSamples(parts.random, ({ gpuType, mode }, text) =>
+      documents.save({ kind: 'samples', name: modelName({ gpuType, mode }) }, () => ({ gpuType, mode, text: text() })),
+    );
+    this.curves = new SampleCurves((name, curve) => {
+      keep('curve', name, curve);
+      if (curve !== undefined) this.profiles.sampled(curve.job, gpuOf(curve), timesOf(curve));
+    });
+    this.demands = new SetDemands((name, wanted) => keep('demand', name, wanted, encodeWantedSet));
+    this.table = new QuotaTable({
+      predictorOf: ({ type, mode }) => this.predictors.predictor({ gpuType: type, mode }),
+      onChange: (name, row) => keep('quota', name, row),
+    });
+    this.metrics = learningMetrics(parts.metrics.registry, this);
+    const { instance } = parts;
+    this.decisions = new DecisionRing(decisionBounds, segmentSize, (segment) =>
+      documents.save({ kind: 'decisions', name: `${instance}/${segment}` }, () => ({
+        text: JSON.stringify(this.decisions.segment(segment)),
+      })),
+    );
+  }
+
+  /** Opens the data with the stored documents. If the store fails, they are read later. */
+  static async open(parts: PerformanceDataParts): Promise<PerformanceData> {
+    const performanceData = new PerformanceData(parts);
+    performanceData.subscription = await parts.state?.subscribe(forgetChannel, (message) => {
+      if (isForgetMessage(message) && message.from !== parts.instance) performanceData.forget(message);
+    });
+    await performanceData.documents.open({
+      ...performanceData.takers(),
+      decisions: (text, name) => {
+        const [instance, segment] = name.split('/').map(Number);
+        if (instance === parts.instance)
+          performanceData.decisions.restore(segment ?? 0, JSON.parse(text) as DecisionRecord[]);
+      },
+    });
+    return performanceData;
+  }
+
+  /**
+   * Called when this controller becomes the leader. Reads documents that another controller has stored meanwhile, as `open`
+   * does.
+   */
+  async takeOver(): Promise<void> {
+    // Each controller keeps its own decisions.
+    await this.documents.open({ ...this.takers(), decisions: () => undefined });
+  }
+
+  /** Notes the driver versions of a node's row. Measurements with an earlier driver are deleted. */
+  seen(node: NodeStatus): void {
+    const major = driverMajor(node.driver);
+    for (const device of node.devices) {
+      for (const type of typesOf(device)) this.table.sawDriver(type, major);
+      for (const { uuid } of [device, ...device.slices]) this.drivers.set(uuid, major);
+    }
+    this.activity.observe(node);
+  }
+
+  /** The major version of the driver of a device or slice, by UUID; 0 if it is not known. */
+  driverOf(uuid: string): number {
+    return this.drivers.get(uuid) ?? 0;
+  }
+
+  /** Offers a new predictor; returns whether it was accepted. */
+  put(given: SlowdownModel): boolean {
+    const model = { learnedAt: this.parts.clock.now(), ...given };
+    const { gpuType, mode } = model;
+    if (!this.predictors.put(model)) return false;
+    this.documents.save({ kind: 'model', name: modelName(model) }, () => ({ gpuType, mode, text: encodeModel(model) }));
+    return true;
+  }
+
+  /** The numbers of functions, measured sets and predictors. */
+  counts(): { functions: number; quotas: number; models: number } {
+    return { functions: this.profiles.size, quotas: this.table.size, models: this.predictors.size };
+  }
+
+  /** The performance of the functions that `wants` selects by `/namespace/action`; of all if absent. */
+  functions(wants?: (name: string) => boolean): FunctionPerformance[] {
+    const all = this.profiles.all();
+    return (wants === undefined ? all : all.filter((one) => wants(one.function))).map(functionView);
+  }
+
+  /** The measured sets and those to be measured that have a function selected by `wants`; all if absent. */
+  quotas(wants?: (name: string) => boolean): SetPerformance[] {
+    const isWanted = ({ jobs }: { jobs: readonly { function: string }[] }): boolean =>
+      wants === undefined || jobs.some((job) => wants(job.function));
+    const searches = new Map(this.searches().map((one) => [one.key, one]));
+    const stored: SetPerformance[] = [];
+    for (const row of this.table.rows()) {
+      const key = rowKey(row);
+      if (isWanted(row)) stored.push(quotaView(row, searches.get(key)));
+      searches.delete(key);
+    }
+    return [...stored, ...[...searches.values()].filter(isWanted).map(unmeasuredView)];
+  }
+
+  /** Sets the function that returns the searches for shares. */
+  showSearches(searches: () => readonly SearchedSet[]): void {
+    this.searches = searches;
+  }
+
+  /** The learned predictors in force. */
+  models(): PredictorSummary[] {
+    return this.predictors.list().map(({ gpuType, mode, version, sampleCount, learnedAt }) => ({
+      gpuType,
+      mode,
+      version,
+      sampleCount,
+      ...(learnedAt !== undefined && { learnedAt }),
+    }));
+  }
+
+  /** Counts of saved, failed and dropped documents. */
+  get writes(): Readonly<SaveCounts> {
+    return this.documents.counts;
+  }
+
+  /** Deletes the data of a function, `/namespace/action`, and of all sets with it. Returns whether there was any. */
+  forgetFunction(name: string): boolean {
+    return this.forgetEverywhere({ what: 'function', name });
+  }
+
+  /** Deletes the measurements of a set, by its id. Returns whether there were any. */
+  forgetQuota(id: string): boolean {
+    return this.forgetEverywhere({ what: 'quota', name: id });
+  }
+
+  /** Deletes a predictor and its training runs. Returns whether there were any. */
+  forgetModel(key: ModelKey): boolean {
+    return this.forgetEverywhere({ what: 'model', name: modelName(key) });
+  }
+
+  /** Deletes here and on the other controllers. The leader has the same data, and writes the documents. */
+  private forgetEverywhere(forgotten: ForgetMessage): boolean {
+    const { state, instance, logger } = this.parts;
+    const wasThere = this.forget(forgotten);
+    state?.publish(forgetChannel, { ...forgotten, from: instance }).catch((error: unknown) => {
+      logger.error(
+        { ...forgotten, error: String(error) },
+        'other controllers could not be told to delete performance data',
+      );
+    });
+    return wasThere;
+  }
+
+  private forget({ what, name }: ForgetMessage): boolean {
+    if (what === 'quota') return this.table.forget(name);
+    if (what === 'function') {
+      this.table.sawVersion(name, undefined);
+      this.curves.sawVersion(name, undefined);
+      return this.profiles.forget(name);
+    }
+    const wasThere = [this.predictors.deleteNamed(name), this.runs.forget(name)].includes(true);
+    this.documents.remove({ kind: 'model', name });
+    this.documents.remove({ kind: 'samples', name });
+    return wasThere;
+  }
+
+  /** Resolves when everything learned so far is written, or when that has failed and will be repeated. */
+  saved(): Promise<void> {
+    return this.documents.flush();
+  }
+
+  /** Writes all unsaved changes. */
+  async close(): Promise<void> {
+    await this.subscription?.close();
+    await this.documents.close();
+  }
+
+  /** Functions that take the stored documents and merge them with newer data in memory. */
+  private takers(): Record<Exclude<DocumentKind, 'decisions'>, TakeDocument> {
+    const { profiles, table } = this;
+    return {
+      profile: (text, _, isChanged) => {
+        const profile = readProfile(JSON.parse(text));
+        if (isChanged) profiles.merge(profile);
+        else profiles.restore(profile);
+      },
+      samples: (text, _, isChanged) => this.runs.restore(text, isChanged),
+      demand: (text) => this.demands.restore(decodeWantedSet(text)),
+      curve: (text) => this.curves.restore(JSON.parse(text)),
+      model: (text) => void this.predictors.put(decodeModel(text)),
+      quota: (text, _, isChanged) => {
+        const row = readQuotaRow(JSON.parse(text));
+        if (isChanged) table.merge(row);
+        else table.restore(row);
+      },
+    };
+  }
+}
+
+const gpuOf = ({ gpuType: type, mode }: SampleCurve): { type: string; mode: DeviceMode } => ({ type, mode });
+
+/** A curve as a list of shares and times. */
+const timesOf = ({ slowdowns }: SampleCurve): AtShare[] =>
+  shareClasses.flatMap((share, at) => {
+    const value = slowdowns[at];
+    return value === undefined ? [] : [{ share, value }];
+  });
+
+/** The major version of a driver such as `550.54.14`; 0 if it is not known. */
+function driverMajor(driver: string | undefined): number {
+  const major = Number.parseInt(driver ?? '', 10);
+  return Number.isInteger(major) ? major : 0;
+}
+
+/** The channel for what an operator has deleted at one controller. */
+const forgetChannel = 'gpu-forgotten';
+
+/** Names the data to delete: a function, the measurements of a set, or a predictor by `gpuType/mode`. */
+interface ForgetMessage {
+  what: 'function' | 'quota' | 'model';
+  name: string;
+}
+
+/** Whether a message of the channel is valid; `from` is a controller's number. */
+function isForgetMessage(message: JsonValue): message is JsonObject & ForgetMessage & { from: number } {
+  if (!isJsonObject(message) || typeof message.name !== 'string') return false;
+  return ['function', 'quota', 'model'].some((what) => message.what === what);
+}

@@ -1,0 +1,146 @@
+// Performance data in the form of the API, with the states of searches for shares.
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { FunctionProfile } from '@gpuwhisk/gpu/profile/function-profiles';
+import { median } from '@gpuwhisk/gpu/profile/fill';
+import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import type { FillSource } from '@gpuwhisk/gpu/profile/fill';
+import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
+import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
+
+/** The performance of a function on one kind of GPU, for operators and the function's owner. Times in ms. */
+export interface FunctionPerformance {
+  /** `/namespace/action`. */
+  function: string;
+  version: string;
+  gpuType: string;
+  mode: DeviceMode;
+  /**
+   * Measured figures by name: `smUtil`, `dramUtil`, fractions of the whole GPU. Figures that were not measured are absent.
+   */
+  features?: FeatureRecord;
+  /** Source of `smUtil`. */
+  fillSource?: FillSource;
+  /** `measured`: from runs alone; otherwise estimated from runs beside others. */
+  batches: BatchPerformance[];
+}
+
+/** The performance with one batch size. */
+interface BatchPerformance {
+  batch: number;
+  soloMs?: number;
+  measured: boolean;
+  startMs?: number;
+  runs: number;
+  /** Median slowdown of the last warm runs beside others; `predicted` by the predictor at the end of each run. */
+  slowdown?: { predicted: number; measured: number; runs: number };
+}
+
+/** The measurements of a set on one kind of GPU. */
+export interface SetPerformance {
+  /** Id for the deletion of the set. */
+  id: string;
+  gpuType: string;
+  mode: DeviceMode;
+  /** Absent for a set without measurements. */
+  driverMajor?: number;
+  /** `problem`: why a search must not run the function. */
+  jobs: { function: string; version: string; problem?: string }[];
+  /** Points, best first: shares in percent and slowdowns, by function. */
+  points: { shares: number[]; slowdowns: number[]; measurements: number }[];
+  search: SearchState;
+}
+
+/** A predictor in force. */
+export interface PredictorSummary {
+  gpuType: string;
+  mode: DeviceMode;
+  version: number;
+  /** Number of training runs. */
+  sampleCount: number;
+  /** Epoch ms. */
+  learnedAt?: number;
+}
+
+/** The API's view of a profile; times are medians, ms. */
+export function functionView({ batches, ...profile }: FunctionProfile): FunctionPerformance {
+  const { function: name, version, gpuType, mode, features, fillSource } = profile;
+  return {
+    function: name,
+    version,
+    gpuType,
+    mode,
+    ...(features !== undefined && { features }),
+    ...(fillSource !== undefined && { fillSource }),
+    batches: batches.map(({ batch, soloMs, isAlone, startMs, beside = [] }) => {
+      const [solo, start] = [median(soloMs), median(startMs)];
+      const predicted = median(beside.map((run) => run.predicted));
+      const measured = median(beside.map((run) => run.measured));
+      return {
+        batch,
+        measured: isAlone,
+        runs: soloMs.length,
+        ...(solo !== undefined && { soloMs: solo }),
+        ...(start !== undefined && { startMs: start }),
+        ...(predicted !== undefined &&
+          measured !== undefined && { slowdown: { predicted, measured, runs: beside.length } }),
+      };
+    }),
+  };
+}
+
+/** The API's view of a measured set and of the search for its shares, if there is one. */
+export function quotaView(row: QuotaRow, searched?: SearchedSet): SetPerformance {
+  const { gpuType, mode, driverMajor, jobs, points } = row;
+  const stage = row.searched ? 'done' : 'none';
+  return {
+    id: rowKey(row),
+    gpuType,
+    mode,
+    driverMajor,
+    search: searched?.search ?? { stage },
+    jobs: jobs.map(({ function: name, version }, at) => {
+      const problem = searched?.jobs[at]?.problem;
+      return { function: name, version, ...(problem !== undefined && { problem }) };
+    }),
+    points: points.map(({ shares, slowdowns, samples }) => ({
+      shares: [...shares],
+      slowdowns: [...slowdowns],
+      measurements: samples.length,
+    })),
+  };
+}
+
+/** The API's view of a set without measurements. */
+export function unmeasuredView({ key: id, gpuType, mode, jobs, search }: SearchedSet): SetPerformance {
+  return { id, gpuType, mode, jobs: [...jobs], points: [], search };
+}
+
+/**
+ * Stage of the search for a set's shares. `asked`: requested, but not often enough yet, or no GPU is idle. `impossible`: a
+ * function must not be run. `waiting` and `running`: states of its job. `done`: further measurements gain nothing.
+ */
+type SearchStage = 'none' | 'asked' | 'impossible' | 'waiting' | 'running' | 'failed' | 'done';
+
+/** The search for a set's shares. */
+export interface SearchState {
+  stage: SearchStage;
+  /** How often the set was formed since its last search or since the start of the controller. */
+  asked?: number;
+  /** UUID of the GPU or MIG instance of the search. */
+  gpu?: string;
+  /** Attempts of the search's job that have begun. */
+  attempts?: number;
+  /** Reason of the failure. */
+  reason?: string;
+}
+
+/** A set with a pending, running or finished search. */
+export interface SearchedSet {
+  /** The set's key in the table of shares. */
+  key: string;
+  gpuType: string;
+  mode: DeviceMode;
+  /** `problem`: why a search must not run the function. */
+  jobs: readonly { function: string; version: string; problem?: string }[];
+  search: SearchState;
+}

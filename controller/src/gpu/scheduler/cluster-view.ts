@@ -1,0 +1,193 @@
+// The cluster in the form that policies see: places, instances, nodes, devices, workloads.
+import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
+import type {
+  GpuState,
+  RunningTask,
+  Task,
+  DeviceState,
+  InstanceState,
+  NodeState,
+  WorkloadState,
+} from '@gpuwhisk/gpu/view/view';
+import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
+import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import type { Place } from '@gpuwhisk/gpu/view/places';
+import type { NodeStatus, Share, Slice, Workload } from '@gpuwhisk/common/gpu';
+import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
+import { placeId } from '@gpuwhisk/gpu/view/places';
+
+/** A place in the form that a policy sees. */
+export interface SeenPlace {
+  place: Place;
+  gpu: GpuState;
+}
+
+/** Returns the task and the start of a running activation, if known. */
+export type KnownRun = (activationId: string) => Pick<RunningTask, 'task' | 'startedAt'> | undefined;
+
+/** The healthy places of `accounts` for policies, at `at` (epoch ms); `heldOn` returns the reservations on a place. */
+export function seenPlaces(
+  accounts: readonly PlaceAccount[],
+  heldOn: (id: string) => Iterable<Reservation>,
+  known: KnownRun,
+  at: number,
+): SeenPlace[] {
+  return accounts
+    .filter(({ health }) => health?.state === 'healthy')
+    .map((account) => {
+      const { id, place, occupants, foreignMiB } = account;
+      const { availableMiB, clients, busy, workloads, staying } = account;
+      const { node, device, slice } = place;
+      const here = [...heldOn(id)];
+      const gpu: GpuState = {
+        id,
+        node: node.invoker,
+        type: gpuTypeOf(device, slice),
+        mode: device.mode,
+        memoryMiB: Math.max(0, place.capacityMiB - foreignMiB),
+        running: occupants
+          .filter(({ users }) => users > 0)
+          .map((one) => runningIn(one, activationsIn(place, one, here), known, at)),
+        idle: occupants
+          .filter(({ users, action }) => users === 0 && action !== undefined)
+          .map(({ action = '', namespace = '', shareClass, memoryMiB }) => ({
+            function: action,
+            namespace,
+            share: shareClass / 100,
+            memoryMiB,
+          })),
+        facts: { availableMiB, clients, busy, workloads, staying },
+      };
+      return { place, gpu };
+    });
+}
+
+/** The activations in an instance: those that its agent reports, and those sent since. */
+function activationsIn({ node }: Place, { id, container }: Occupant, here: readonly Reservation[]): string[] {
+  const told = node.residents.find((one) => one.container === container)?.activations ?? [id];
+  const sent = here.filter(({ reuses, ended }) => reuses === id && !ended).map(({ activationId }) => activationId);
+  return [...told, ...sent];
+}
+
+function runningIn(occupant: Occupant, activations: readonly string[], known: KnownRun, at: number): RunningTask {
+  const { id, action = '', namespace = '', memoryMiB, shareClass } = occupant;
+  const run = activations.map(known).find((one) => one !== undefined);
+  const unknown: Task = {
+    id,
+    function: action,
+    version: '',
+    namespace,
+    batch: 1,
+    gpus: 1,
+    arrivedAt: at,
+    class: 'inference',
+    memoryMiB,
+  };
+  return { task: { ...(run?.task ?? unknown), memoryMiB }, share: shareClass / 100, startedAt: run?.startedAt ?? at };
+}
+
+/** Facts about instances that agents' rows do not show. */
+export interface KnownInstances {
+  /** The reservations on a place. */
+  heldOn(id: string): Iterable<Reservation>;
+  /** Whether an activation is a launch. */
+  isLaunch(activationId: string): boolean;
+  /** Whether an instance is being retired. */
+  isRetiring(invoker: string, container: string): boolean;
+}
+
+/** The instances of functions on places, for policies; an instance on several places appears once. */
+export function seenInstances(
+  accounts: readonly PlaceAccount[],
+  { heldOn, isLaunch, isRetiring }: KnownInstances,
+): InstanceState[] {
+  const seen = new Map<string, InstanceState>();
+  for (const { id, place, occupants } of accounts) {
+    const here = [...heldOn(id)];
+    for (const one of occupants) {
+      const { action, namespace, container, users } = one;
+      if (action === undefined || namespace === undefined || seen.has(one.id)) continue;
+      const activations = users > 0 ? activationsIn(place, one, here) : [];
+      const tasks = activations.filter((activation) => !isLaunch(activation));
+      const resident = place.node.residents.find((other) => other.container === container);
+      const { smRequest: request, smLimit: limit } = resident?.share ?? promisedShare(one);
+      const state = stateOf(one, tasks, isRetiring(place.node.invoker, one.id));
+      const { idleSince } = resident ?? {};
+      seen.set(one.id, {
+        id: one.id,
+        function: action,
+        namespace,
+        gpus: one.gang ?? [id],
+        memoryMiB: one.memoryMiB,
+        tasks,
+        state,
+        share: { request, limit, class: one.shareClass / 100 },
+        ...(state === 'idle' && idleSince !== undefined && { idleSince }),
+        ...(one.loadMs !== undefined && { loadMs: one.loadMs }),
+      });
+    }
+  }
+  return [...seen.values()];
+}
+
+/** The state of an instance; one that its agent does not report yet is loading. */
+function stateOf(
+  { users, container }: Occupant,
+  tasks: readonly string[],
+  isRetiring: boolean,
+): InstanceState['state'] {
+  if (users === 0) return 'idle';
+  if (container === undefined || tasks.length === 0) return 'loading';
+  return isRetiring ? 'draining' : 'running';
+}
+
+function promisedShare({ request, limit }: Occupant): Pick<Share, 'smRequest' | 'smLimit'> {
+  return { smRequest: request / 1000, smLimit: limit / 1000 };
+}
+
+/** Nodes for policies. */
+export function seenNodes(rows: readonly NodeStatus[]): NodeState[] {
+  return rows.map(({ invoker, labels = {}, market, pricePerHour, leavesAt }) => ({
+    id: invoker,
+    labels,
+    ...(market !== undefined && { market }),
+    ...(pricePerHour !== undefined && { pricePerHour }),
+    ...(leavesAt !== undefined && { leavesAt }),
+  }));
+}
+
+/** The devices of places, for policies. */
+export function seenDevices(accounts: readonly PlaceAccount[]): DeviceState[] {
+  const seen = new Map<string, DeviceState & { places: DeviceState['places'][number][] }>();
+  for (const { place } of accounts) {
+    const { device, slice, node } = place;
+    const { uuid, type, mode } = device;
+    const known = seen.get(uuid) ?? {
+      id: uuid,
+      node: node.invoker,
+      type,
+      mode,
+      geometries: geometriesOf(type),
+      places: [],
+    };
+    seen.set(uuid, known);
+    known.places.push({ id: placeId(place), ...(slice !== undefined && slotsOf(slice)) });
+  }
+  return [...seen.values()];
+}
+
+function slotsOf({ profile, startSlot, slots }: Slice): Omit<DeviceState['places'][number], 'id'> {
+  return { profile, startSlot, slots };
+}
+
+/** Workloads for policies, with their reported rates. */
+export function seenWorkloads(workloads: readonly Workload[]): WorkloadState[] {
+  return workloads.map(({ id, invoker, device, maxDegradation, baselineRate: baseline, rate }) => ({
+    id,
+    node: invoker,
+    device,
+    tolerated: maxDegradation,
+    ...(baseline !== undefined && { baseline }),
+    ...(baseline !== undefined && rate !== undefined && { measured: Math.max(0, 1 - rate / baseline) }),
+  }));
+}

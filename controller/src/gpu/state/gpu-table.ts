@@ -1,0 +1,93 @@
+import { gpuRowTtlMs, gpuTable } from '@gpuwhisk/common/gpu';
+import type { NodeStatus } from '@gpuwhisk/common/gpu';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+
+interface Row {
+  node: NodeStatus;
+  /** Time of arrival, monotonic ms. */
+  seenMs: number;
+}
+
+/** Distinguishes rows of one node. */
+interface Stamp extends Pick<NodeStatus, 'version' | 'at'> {
+  /** Time of arrival, monotonic ms. */
+  seenMs: number;
+}
+
+/** The last row of every node with GPUs. The rows are kept in memory, so that reads do not wait for the cluster's state. */
+export class GpuTable {
+  private readonly rows = new Map<string, Row>();
+  /** The newest row of each node, also of nodes whose row has been removed. */
+  private readonly newest = new Map<string, Stamp>();
+  private readonly listeners = new Set<(node: NodeStatus) => void>();
+  private readonly goneListeners = new Set<(invoker: string) => void>();
+  private subscription: StateSubscription | undefined;
+
+  constructor(
+    private readonly state: ClusterState,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Starts to follow the cluster's table. Rejects with StateUnavailableError. */
+  async open(): Promise<void> {
+    this.subscription = await this.state.watch(gpuTable, (invoker, value) => this.take(invoker, value));
+    for (const [invoker, value] of await this.state.rows(gpuTable)) {
+      if (!this.rows.has(invoker)) this.take(invoker, value);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.subscription?.close();
+  }
+
+  /** Calls `listener`, which must not throw, for every row that arrives. */
+  onRow(listener: (node: NodeStatus) => void): void {
+    this.listeners.add(listener);
+  }
+
+  /** Calls `listener`, which must not throw, with the name of every node whose row is removed from the table. */
+  onGone(listener: (invoker: string) => void): void {
+    this.goneListeners.add(listener);
+  }
+
+  /**
+   * The nodes with a row of the last `gpuRowTtlMs`, by name. With `sinceMs` (monotonic) the row must also be newer than
+   * that.
+   */
+  nodes(sinceMs: (invoker: string) => number = () => -Infinity): NodeStatus[] {
+    const silentMs = this.clock.monotonicMs() - gpuRowTtlMs;
+    const live: NodeStatus[] = [];
+    for (const [invoker, { node, seenMs }] of this.rows) {
+      if (seenMs >= silentMs && seenMs >= sinceMs(invoker)) live.push(node);
+    }
+    return live.sort((one, other) => (one.invoker < other.invoker ? -1 : 1));
+  }
+
+  private take(invoker: string, value: JsonValue | undefined): void {
+    if (value === undefined) {
+      this.rows.delete(invoker);
+      for (const listener of this.goneListeners) listener(invoker);
+      return;
+    }
+    const node = value as unknown as NodeStatus;
+    const seenMs = this.clock.monotonicMs();
+    if (this.isOld(invoker, node, seenMs)) return;
+    this.newest.set(invoker, { version: node.version, at: node.at, seenMs });
+    this.rows.set(invoker, { node, seenMs });
+    for (const listener of this.listeners) listener(node);
+  }
+
+  /**
+   * Whether a row is a repetition, or older than one that has arrived. A restarted agent counts from 1 again; its rows are
+   * distinguished from late ones by their time. After `gpuRowTtlMs` without a row any row is accepted, as the agent's clock
+   * may have been set back.
+   */
+  private isOld(invoker: string, { version, at }: NodeStatus, nowMs: number): boolean {
+    const newest = this.newest.get(invoker);
+    if (newest === undefined || nowMs - newest.seenMs >= gpuRowTtlMs) return false;
+    const isSame = version === newest.version && at === newest.at;
+    return isSame || (version < newest.version && at <= newest.at);
+  }
+}

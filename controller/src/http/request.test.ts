@@ -1,0 +1,56 @@
+import { PassThrough } from 'node:stream';
+import type { IncomingMessage } from 'node:http';
+import { expect, test } from '@jest/globals';
+import { ClientGoneError, checkDeclaredLength, readBody } from './request.js';
+
+/** A request with a body and headers only. */
+function requestWith(headers: Record<string, string> = {}): IncomingMessage & PassThrough {
+  return Object.assign(new PassThrough(), { headers }) as unknown as IncomingMessage & PassThrough;
+}
+
+test('a body is read whole', async () => {
+  const request = requestWith();
+  const body = readBody(request, 10);
+  request.write('hel');
+  request.end('lo');
+  expect((await body).toString()).toBe('hello');
+});
+
+test('a body may have exactly the length allowed', async () => {
+  const request = requestWith();
+  request.end('12345');
+  expect((await readBody(request, 5)).length).toBe(5);
+});
+
+test('a longer one is refused before its end, and read away', async () => {
+  const request = requestWith();
+  const body = readBody(request, 4);
+  request.write('12345');
+  await expect(body).rejects.toThrow('Request larger than allowed: 5 > 4 bytes.');
+  for (let chunk = 0; chunk < 10; chunk++) request.write(Buffer.alloc(10_000));
+  request.end();
+  await new Promise((resolve) => request.on('end', resolve));
+});
+
+test('an endless one is cut off', async () => {
+  const request = requestWith({ 'content-length': '999999999' });
+  expect(() => checkDeclaredLength(request, 4)).toThrow('Request larger than allowed: 999999999 > 4 bytes.');
+  const closed = new Promise((resolve) => request.on('close', resolve));
+  for (let chunk = 0; chunk < 70 && !request.destroyed; chunk++) {
+    request.write(Buffer.alloc(1024 * 1024));
+    await new Promise(setImmediate);
+  }
+  await closed;
+});
+
+test('a client that leaves ends the reading, whenever it leaves', async () => {
+  const leaving = requestWith();
+  const body = readBody(leaving, 10);
+  leaving.write('half');
+  leaving.destroy();
+  await expect(body).rejects.toThrow(ClientGoneError);
+  const gone = requestWith();
+  gone.destroy();
+  await new Promise((resolve) => gone.on('close', resolve));
+  await expect(readBody(gone, 10)).rejects.toThrow(ClientGoneError);
+});

@@ -1,4 +1,0 @@
-import { comparing } from './order.js';
-
-/** First come, first served. */
-export const fifo = comparing((one, other) => one.arrivedAt - other.arrivedAt);

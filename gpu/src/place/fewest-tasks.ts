@@ -1,4 +1,0 @@
-import type { Place } from './place.js';
-
-/** Where the fewest run. */
-export const fewestTasks: Place = (_, { busy }) => busy;

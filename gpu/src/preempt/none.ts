@@ -1,4 +1,0 @@
-import type { Preempt } from './preempt.js';
-
-/** What runs, runs to its end. */
-export const none: Preempt = () => [];

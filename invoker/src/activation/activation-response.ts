@@ -1,0 +1,91 @@
+import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
+import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { CallOutcome } from '../containers/container-factory.js';
+
+/** The last log line of activations that ended in a developer error. */
+export const developerErrorLogLine = 'The action did not initialize or run as expected. Log data might be missing.';
+
+function failure(statusCode: ActivationResponse['statusCode'], error: JsonValue, size?: number): ActivationResponse {
+  return size === undefined ? { statusCode, result: { error } } : { statusCode, result: { error }, size };
+}
+
+/** A whisk internal error with the given text. */
+export function whiskError(text: string): ActivationResponse {
+  return failure(ActivationStatus.whiskError, text);
+}
+
+/** An application error with the given text. */
+export function applicationError(text: string): ActivationResponse {
+  return failure(ActivationStatus.applicationError, text);
+}
+
+/** A developer error with the given text. */
+export function developerError(text: string): ActivationResponse {
+  return failure(ActivationStatus.developerError, text);
+}
+
+/** `text: detail`, or `text.` when there is no detail. */
+function withDetail(text: string, detail: string): string {
+  return detail === '' ? `${text}.` : `${text}: ${detail}`;
+}
+
+/**
+ * The response of an activation whose init failed (OpenWhisk's ActivationResponse.processInitResponseContent).
+ * `timeoutMs` is the action's time limit.
+ */
+export function initResponse(outcome: Exclude<CallOutcome, { type: 'ok' }>, timeoutMs: number): ActivationResponse {
+  switch (outcome.type) {
+    case 'error':
+      return developerError(outcome.error ?? withDetail('The action failed during initialization', outcome.body));
+    case 'timeout':
+      return developerError(`The action exceeded its time limits of ${timeoutMs} milliseconds during initialization.`);
+    case 'lost':
+      return developerError(
+        outcome.oomKilled
+          ? 'The action exhausted its memory and was aborted.'
+          : 'The action did not initialize and exited unexpectedly.',
+      );
+    case 'result':
+    case 'oversize':
+    case 'unavailable':
+      return whiskError('Failed to provision resources to run the action.');
+  }
+}
+
+/**
+ * The response of an activation from how its run ended (OpenWhisk's ActivationResponse.processRunResponseContent).
+ * `timeoutMs` is the action's time limit, `maxResultBytes` the bound that an oversize result broke.
+ */
+export function runResponse(outcome: CallOutcome, timeoutMs: number, maxResultBytes: number): ActivationResponse {
+  switch (outcome.type) {
+    case 'result': {
+      const { result, bytes } = outcome;
+      if (!Array.isArray(result) && result.error !== undefined) {
+        return failure(ActivationStatus.applicationError, result.error, bytes);
+      }
+      return { statusCode: ActivationStatus.success, result, size: bytes };
+    }
+    case 'oversize':
+      return failure(
+        ActivationStatus.applicationError,
+        `The action produced a response that exceeded the allowed length: ${outcome.bytes} > ${maxResultBytes} bytes. The truncated response was: ${outcome.head}`,
+        outcome.bytes,
+      );
+    case 'error':
+      return developerError(
+        outcome.error ?? withDetail('The action did not produce a valid JSON or JSON Array response', outcome.body),
+      );
+    case 'timeout':
+      return developerError(`The action exceeded its time limits of ${timeoutMs} milliseconds.`);
+    case 'lost':
+      return developerError(
+        outcome.oomKilled
+          ? 'The action exhausted its memory and was aborted.'
+          : 'The action did not produce a valid response and exited unexpectedly.',
+      );
+    case 'ok':
+    case 'unavailable':
+      return whiskError('Failed to provision resources to run the action.');
+  }
+}

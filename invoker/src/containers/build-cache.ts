@@ -1,0 +1,146 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { bounded } from '../host/concurrency.js';
+import { partialPrefix } from '../host/partial-folders.js';
+import { ProvisioningError } from './container-factory.js';
+import type { Call, CallLimits, Container, InitRequest, CallOutcome } from './container-factory.js';
+import type { Build } from './runtime-launch.js';
+
+const buildTimeoutMs = 300_000;
+const maxProgramBytes = 64 * 1024 * 1024;
+/** Programs kept; the least recently used are removed first. */
+const maxPrograms = 200;
+/** Builds that run at once; further ones wait. */
+const maxBuilding = 2;
+
+const digestBytes = 32;
+
+/** A program in base64 with its SHA-256 (hexadecimal). */
+interface Program {
+  program: string;
+  digest: string;
+}
+/** The program that a build made, or the outcome and the printed lines of a failed build. */
+type Built = Program | { outcome: CallOutcome; lines: string[] };
+
+/**
+ * Programs that were built from actions' code, each built once. A file in `folder` holds a program's SHA-256 and the
+ * program. A program that does not match its digest is built again.
+ */
+export class BuildCache<Step extends Build> {
+  private readonly underWay = new Map<string, Promise<Built>>();
+  private readonly inTurn = bounded(maxBuilding, Infinity);
+
+  constructor(
+    private readonly folder: string,
+    private readonly clock: Clock,
+    /** Starts the sandbox of a build. */
+    private readonly start: (step: Step) => Promise<Container>,
+  ) {}
+
+  /** Calls `init` with the program in place of the code; if the build fails, its failure is the outcome. */
+  init(step: Step, request: InitRequest, limits: CallLimits, init: (request: InitRequest) => Call): Call {
+    const { code = '', binary } = request;
+    if (code === '' || !step.needs({ code, binary })) return init(request);
+    const call = this.built(step, request, limits).then((built): Call => {
+      if ('program' in built) {
+        const { name, main, entry, env } = request;
+        const { program, digest } = built;
+        return init({ name, main, code: program, binary: true, digest, ...(entry !== undefined && { entry }), env });
+      }
+      return { outcome: Promise.resolve(built.outcome), logs: Promise.resolve(built.lines) };
+    });
+    return {
+      outcome: call.then(({ outcome }) => outcome),
+      logs: call.then(
+        ({ logs }) => logs,
+        () => [],
+      ),
+    };
+  }
+
+  private built(step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {
+    const { code = '', binary, main } = request;
+    const key = createHash('sha256')
+      .update(JSON.stringify([step.key, main, binary, code]))
+      .digest('hex');
+    const known = this.underWay.get(key);
+    if (known) return known;
+    const built = this.load(key, step, request, limits).finally(() => this.underWay.delete(key));
+    this.underWay.set(key, built);
+    return built;
+  }
+
+  private async load(key: string, step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {
+    const file = join(this.folder, key);
+    const kept = await readFile(file).catch(() => undefined);
+    const program = kept?.subarray(digestBytes);
+    if (program && kept && sha256(program).equals(kept.subarray(0, digestBytes))) {
+      const nowSeconds = this.clock.now() / 1000;
+      await utimes(file, nowSeconds, nowSeconds);
+      return asBuilt(program);
+    }
+    const built = await this.inTurn(() => this.build(step, request, limits));
+    if ('program' in built) await this.keep(file, built);
+    return built;
+  }
+
+  private async build(step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {
+    let container: Container;
+    try {
+      container = await this.start(step);
+    } catch (error) {
+      if (!(error instanceof ProvisioningError)) throw error;
+      const text = 'The action could not be built: no sandbox for it could be started.';
+      return { outcome: { type: 'error', error: text, body: '' }, lines: [] };
+    }
+    const bounds = { ...limits, timeoutMs: buildTimeoutMs, maxResultBytes: maxProgramBytes };
+    try {
+      // The caller's environment is left out: the program serves all callers with the same code.
+      const init = container.init({ ...request, env: {} }, bounds);
+      const outcome = await init.outcome;
+      if (outcome.type !== 'ok') return { outcome, lines: await init.logs };
+      const taken = await container.run(emptyRun, bounds).outcome;
+      if (taken.type === 'result' && !Array.isArray(taken.result) && typeof taken.result.program === 'string') {
+        return asBuilt(Buffer.from(taken.result.program, 'base64'));
+      }
+      return { outcome: { type: 'error', error: 'The built program is too large.', body: '' }, lines: [] };
+    } finally {
+      void container.destroy();
+    }
+  }
+
+  private async keep(file: string, { program, digest }: Program): Promise<void> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    const partial = join(this.folder, `${partialPrefix}${randomUUID()}`);
+    await writeFile(partial, Buffer.concat([Buffer.from(digest, 'hex'), Buffer.from(program, 'base64')]));
+    await rename(partial, file);
+    const names = await readdir(this.folder);
+    if (names.length <= maxPrograms) return;
+    const aged = await Promise.all(
+      names.map(async (name) => ({ name, usedMs: (await stat(join(this.folder, name))).mtimeMs })),
+    );
+    aged.sort((one, other) => one.usedMs - other.usedMs);
+    const superfluous = aged.slice(0, names.length - maxPrograms);
+    await Promise.all(superfluous.map(({ name }) => rm(join(this.folder, name), { force: true })));
+  }
+}
+
+const sha256 = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest();
+
+const asBuilt = (program: Buffer): Program => ({
+  program: program.toString('base64'),
+  digest: sha256(program).toString('hex'),
+});
+
+const emptyRun = {
+  value: {},
+  namespace: '',
+  action_name: '',
+  action_version: '',
+  activation_id: '',
+  transaction_id: '',
+  deadline: '0',
+};

@@ -1,0 +1,354 @@
+import type { Duplex } from 'node:stream';
+import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import type { Call, CallLimits, InitRequest, CallOutcome, RunRequest } from '../container-factory.js';
+import {
+  errorOutcome,
+  oversizeOutcome,
+  parseJson,
+  resultOutcome,
+  resultsOutcome,
+  unreadOutcome,
+} from './call-outcome.js';
+import { deferred } from './connection.js';
+import type { Connection, Deferred } from './connection.js';
+import { encodeFrame, FrameReader, maxFrameBytes, encodeParts, initParts, runParts } from './frames.js';
+import type { FrameHandler } from './frames.js';
+import type { LogCollector } from './log-collector.js';
+
+const protocolVersion = 1;
+const types = {
+  hello: 1,
+  init: 2,
+  run: 3,
+  result: 4,
+  error: 5,
+  log: 6,
+  cancel: 7,
+  bye: 8,
+  unload: 9,
+  check: 10,
+  results: 11,
+  launcher: 240,
+} as const;
+/** How long the log frame may follow its answer, ms. */
+const logWaitMs = 2000;
+/** Largest part that is read of frames other than results, bytes. */
+const maxOtherBytes = 1024 * 1024;
+/** Runs past their time limit whose answers are still awaited, at most. */
+const maxForgotten = 1024;
+const maxId = 0xffff_ffff;
+
+interface Pending {
+  type: number;
+  /** Whether printed lines are left to the next call, as after a successful init or a check. */
+  leavesLogs: boolean;
+  limits: CallLimits;
+  sentMs: number;
+  outcome: Deferred<CallOutcome>;
+  logs: Deferred<string[]>;
+  /** The timer of the time limit, later that of the wait for the log frame. */
+  timer: Timer | undefined;
+  answered: boolean;
+  /** Whether the log frame has arrived. */
+  ended: boolean;
+  logged: boolean;
+}
+
+/** Events of the connection for its container. */
+export interface FramedEvents {
+  /** The runtime said hello. */
+  hello(): void;
+  /** A report of the launcher: `ready`, or three lines: `error`, a measure and a reason. */
+  launcher(text: string): void;
+  /** The runtime broke the protocol or closed its end of the socket: the container must not be used again. */
+  broken(reason: string): void;
+}
+
+/** The framed protocol over the container's socket. */
+export class FramedConnection implements Connection, FrameHandler {
+  busyMs = 0;
+  pid: number | undefined;
+  canBatch = false;
+  canUnload = false;
+  endsLate = false;
+  /** Payloads are lists of parts, and errors plain text: the runtime reads no JSON. */
+  private takesParts = false;
+  private readonly pending = new ShortLivedMap<number, Pending>();
+  private readonly forgotten = new Map<number, 'awaited' | 'answered'>();
+  /** Calls that the bytes being read have answered. */
+  private unlogged: Pending[] = [];
+  private unsent: Buffer[] = [];
+  /** Runs whose last output can be read by the end of this turn of the event loop. */
+  private readonly printed: Pending[] = [];
+  private nextId = 1;
+  private greeted = false;
+  /** Whether the launcher has reported the sandbox's start or failure. */
+  private reported = false;
+  private leaving = false;
+  private state: 'open' | 'closed' | 'ended' = 'open';
+  private lost: CallOutcome = { type: 'lost', oomKilled: false };
+
+  constructor(
+    private readonly socket: Duplex,
+    private readonly logs: LogCollector,
+    private readonly clock: Clock,
+    private readonly events: FramedEvents,
+  ) {
+    const reader = new FrameReader(this);
+    socket.on('data', (chunk: Buffer) => {
+      reader.push(chunk);
+      if (this.unlogged.length > 0) this.awaitLogFrames();
+    });
+    socket.on('error', (error: Error) => this.break(`its socket failed: ${error.message}`));
+    socket.on('end', () => this.break('it closed its socket'));
+  }
+
+  init(request: InitRequest, limits: CallLimits): Call {
+    this.logs.limit(limits.logLimitBytes);
+    if (!this.takesParts) return this.call(types.init, JSON.stringify(request), limits);
+    const parts = initParts(request);
+    return typeof parts === 'string' ? refusal(parts) : this.call(types.init, encodeParts(parts), limits);
+  }
+
+  run(request: RunRequest, limits: CallLimits): Call {
+    this.logs.limit(limits.logLimitBytes);
+    const payload = this.takesParts ? encodeParts(runParts(request)) : JSON.stringify(request);
+    return this.call(types.run, payload, limits);
+  }
+
+  unload(thorough: boolean, limits: CallLimits): Call {
+    this.logs.limit(limits.logLimitBytes);
+    const payload = this.takesParts
+      ? encodeParts(thorough ? [['thorough', 'true']] : [])
+      : JSON.stringify(thorough ? { thorough } : {});
+    return this.call(types.unload, payload, limits);
+  }
+
+  check(limits: CallLimits): Call {
+    return this.call(types.check, this.takesParts ? '' : '{}', limits);
+  }
+
+  close(): void {
+    if (this.state === 'open') this.state = 'closed';
+  }
+
+  ended(oomKilled: boolean): void {
+    this.state = 'ended';
+    this.lost = { type: 'lost', oomKilled };
+    for (const entry of this.pending.values()) this.settle(entry, this.lost);
+  }
+
+  drained(): void {
+    for (const entry of this.pending.values()) this.finishLogs(entry);
+    this.pending.clear();
+  }
+
+  wanted(type: number, id: number): number {
+    if (type === types.result || type === types.results) {
+      const limits = this.pending.get(id)?.limits;
+      return limits ? Math.max(limits.maxResultBytes, limits.truncationBytes) : 0;
+    }
+    return maxOtherBytes;
+  }
+
+  frame(type: number, id: number, payload: Buffer, lengthBytes: number): void {
+    if (this.state !== 'open') return;
+    switch (type) {
+      case types.result:
+      case types.results:
+      case types.error:
+        this.answer(type, id, payload, lengthBytes);
+        return;
+      case types.log:
+        this.logFrame(id, payload);
+        return;
+      case types.hello:
+        this.helloFrame(payload);
+        return;
+      case types.bye:
+        if (this.leaving) this.break('it said bye twice');
+        this.leaving = true;
+        return;
+      case types.launcher:
+        this.launcherFrame(payload.toString());
+        return;
+      default:
+        this.break(`it sent a frame of unknown type ${type}`);
+    }
+  }
+
+  tooLong(lengthBytes: number): void {
+    this.break(`it sent a frame of ${lengthBytes} bytes`);
+  }
+
+  private call(type: number, body: string | Buffer, limits: CallLimits): Call {
+    const entry: Pending = {
+      type,
+      leavesLogs: type === types.check,
+      limits,
+      sentMs: this.clock.monotonicMs(),
+      outcome: deferred(),
+      logs: deferred(),
+      timer: undefined,
+      answered: false,
+      ended: false,
+      logged: false,
+    };
+    const call: Call = { outcome: entry.outcome.promise, logs: entry.logs.promise };
+    if (this.leaving || this.state === 'ended') {
+      this.settle(entry, this.leaving ? { type: 'unavailable' } : this.lost);
+      entry.logs.resolve([]);
+      return call;
+    }
+    const frame = encodeFrame(type, this.nextId, body);
+    if (frame.length > maxFrameBytes) {
+      return refusal(`The request of ${frame.length} bytes is too long.`);
+    }
+    const id = this.nextId;
+    this.nextId = id === maxId ? 1 : id + 1;
+    this.pending.set(id, entry);
+    if (this.state === 'closed') return call; // `ended` follows.
+    entry.timer = this.clock.setTimer(limits.timeoutMs, () => this.expire(id, entry));
+    this.send(frame);
+    return call;
+  }
+
+  /** Writes a frame. While other runs are under way, frames of one turn of the event loop are written together. */
+  private send(frame: Buffer): void {
+    if (this.pending.size <= 1 && this.unsent.length === 0) {
+      this.socket.write(frame);
+      return;
+    }
+    if (this.unsent.push(frame) > 1) return;
+    this.clock.defer(() => {
+      this.socket.write(Buffer.concat(this.unsent));
+      this.unsent = [];
+    });
+  }
+
+  private answer(type: number, id: number, payload: Buffer, lengthBytes: number): void {
+    const entry = this.pending.get(id);
+    if (!entry || entry.answered) {
+      if (this.forgotten.get(id) === 'awaited') this.forgotten.set(id, 'answered');
+      else this.break(`it answered ${id}, which was not asked`);
+      return;
+    }
+    entry.answered = true;
+    entry.timer?.cancel();
+    entry.timer = undefined;
+    if (entry.type === types.init) entry.leavesLogs = type === types.result;
+    this.unlogged.push(entry);
+    entry.outcome.resolve(this.outcomeOf(entry, type, payload, lengthBytes));
+  }
+
+  private logFrame(id: number, payload: Buffer): void {
+    const entry = this.pending.get(id);
+    if (!entry?.answered) {
+      if (this.forgotten.get(id) !== 'answered') this.break(`it ended the logs of ${id}, which was not answered`);
+      this.forgotten.delete(id);
+      return;
+    }
+    this.pending.delete(id);
+    entry.ended = true;
+    if (entry.type === types.run) this.busyMs += runTimeMs(payload, this.clock.monotonicMs() - entry.sentMs);
+    // Output that was flushed before the frame is readable now and is read before deferred work.
+    if (entry.leavesLogs) this.finishLogs(entry);
+    else if (this.printed.push(entry) === 1) {
+      this.onceRead(() => {
+        for (const each of this.printed.splice(0)) this.finishLogs(each);
+      });
+    }
+  }
+
+  /** Handles the launcher's only report. `ready` may come before or after the runtime's hello. */
+  private launcherFrame(text: string): void {
+    if (this.reported || (this.greeted && text !== 'ready')) return this.break('it sent a frame of the launcher');
+    this.reported = true;
+    this.events.launcher(text);
+  }
+
+  private helloFrame(payload: Buffer): void {
+    const hello = parseJson(payload.toString()) as
+      Partial<Record<'version' | 'pid' | 'parts' | 'batch' | 'unload' | 'endsLate', unknown>> | null | undefined;
+    if (this.greeted || hello?.version !== protocolVersion) {
+      this.break(`it sent the hello ${payload.toString('utf8', 0, 200)}`);
+      return;
+    }
+    this.greeted = true;
+    if (Number.isSafeInteger(hello.pid)) this.pid = hello.pid as number;
+    this.takesParts = hello.parts === true;
+    this.canBatch = hello.batch === true;
+    this.canUnload = hello.unload === true;
+    this.endsLate = hello.endsLate === true;
+    this.events.hello();
+  }
+
+  private outcomeOf(entry: Pending, type: number, payload: Buffer, lengthBytes: number): CallOutcome {
+    const { takesParts } = this;
+    if (type === types.error) {
+      const text = payload.toString();
+      return takesParts ? { type: 'error', error: text, body: '' } : errorOutcome(text);
+    }
+    if (entry.type !== types.run) return { type: 'ok' };
+    const { maxResultBytes, truncationBytes } = entry.limits;
+    if (lengthBytes > maxResultBytes) return oversizeOutcome(payload, truncationBytes, lengthBytes);
+    if (type === types.results) return resultsOutcome(payload);
+    return takesParts ? unreadOutcome(payload.toString(), lengthBytes) : resultOutcome(payload.toString(), lengthBytes);
+  }
+
+  private expire(id: number, entry: Pending): void {
+    this.pending.delete(id);
+    this.forgotten.set(id, 'awaited');
+    if (this.forgotten.size > maxForgotten) this.break('it does not answer cancelled runs');
+    if (this.state === 'open') this.send(encodeFrame(types.cancel, id, '{}'));
+    this.settle(entry, { type: 'timeout' });
+    this.onceRead(() => this.finishLogs(entry));
+  }
+
+  /** Calls `run` when all data that is readable now has been read. */
+  private onceRead(run: () => void): void {
+    // Streams that were held back are read in the next turn of the event loop.
+    if (this.logs.catchUp()) this.clock.defer(() => this.clock.defer(run));
+    else this.clock.defer(run);
+  }
+
+  private awaitLogFrames(): void {
+    for (const entry of this.unlogged) {
+      if (!entry.ended) entry.timer = this.clock.setTimer(logWaitMs, () => this.finishLogs(entry));
+    }
+    this.unlogged = [];
+  }
+
+  private settle(entry: Pending, outcome: CallOutcome): void {
+    entry.timer?.cancel();
+    entry.timer = undefined;
+    if (!entry.answered) entry.outcome.resolve(outcome);
+    entry.answered = true;
+  }
+
+  private finishLogs(entry: Pending): void {
+    entry.timer?.cancel();
+    entry.timer = undefined;
+    if (entry.logged) return;
+    entry.logged = true;
+    entry.logs.resolve(entry.leavesLogs ? [] : this.logs.cut());
+  }
+
+  private break(reason: string): void {
+    if (this.state !== 'open') return;
+    this.state = 'closed';
+    this.events.broken(reason);
+  }
+}
+
+/** A run's time by the runtime's own figure, at most `seenMs`; without a figure `seenMs`, the time seen from outside; ms. */
+function runTimeMs(logPayload: Buffer, seenMs: number): number {
+  const told = parseJson(logPayload.toString()) as { us?: unknown } | null | undefined;
+  return typeof told?.us === 'number' && told.us >= 0 ? Math.min(told.us / 1000, seenMs) : seenMs;
+}
+
+/** A call that ends with an error before a frame is sent. */
+function refusal(error: string): Call {
+  return { outcome: Promise.resolve({ type: 'error', error, body: '' }), logs: Promise.resolve([]) };
+}

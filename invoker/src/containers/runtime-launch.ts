@@ -1,0 +1,175 @@
+// The interface between runtimes and containers: launches, builds and jobs in sandboxes, binds, and access to GPUs.
+import { sep } from 'node:path';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+
+/** A folder or file of the host that is mounted into a sandbox. */
+export interface Bind {
+  source: string;
+  /** Absolute path inside the sandbox. */
+  target: string;
+  /** Default `ro`, read-only; `dev` is a device file with its own permissions. */
+  mode?: 'ro' | 'rw' | 'dev';
+}
+
+/** Folders of the host that every sandbox sees. */
+const baseView = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64'];
+
+/** Whether `path` is `folder` or lies below it. */
+export function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}
+
+/** Binds of paths at the same place inside, without paths in the base view or below another path of the list. */
+export function bindsFor(paths: readonly string[]): Bind[] {
+  const missing = [...new Set(paths)].filter((path) => !baseView.some((folder) => isWithin(path, folder)));
+  return missing
+    .filter((path) => !missing.some((other) => other !== path && isWithin(path, other)))
+    .map((path) => ({ source: path, target: path }));
+}
+
+/** Tells which code is built before a container gets it. */
+export interface Build {
+  /** Whether this code has to be built; other code goes to the container unchanged. */
+  needs(code: { code: string; binary: boolean }): boolean;
+  /** Key of everything that the program depends on besides the code and the name of its main function. */
+  key: string;
+}
+
+/** A build in a sandbox, with the runtime that builds. */
+export interface BuildStep extends Build {
+  /** A runtime whose init builds the code and whose run answers `{"program": base64}`. */
+  launch: RuntimeLaunch;
+  /** Memory of the sandbox that builds. */
+  memoryMiB: number;
+}
+
+/** How to start a runtime in a sandbox. */
+export interface RuntimeLaunch {
+  /** Program and arguments, as paths inside the sandbox. */
+  command: readonly string[];
+  /** Mounts besides the sandbox's base view of the system. */
+  binds: readonly Bind[];
+  env: Readonly<Record<string, string>>;
+  /** `framed`: our protocol on file descriptor 3. `http`: `/init` and `/run` on port 8080. */
+  protocol: 'framed' | 'http';
+  /**
+   * Whether the runtime is a proxy: it traces the processes that run functions and sets their stricter system-call filter.
+   * Default false.
+   */
+  traces?: boolean;
+  /** Whether the runtime runs as the host user that all such launches share, instead of its own. */
+  sharesUser?: boolean;
+  /**
+   * The launch of a pair that functions are injected into, for starts ahead of need. Absent if the kind has no injection, or
+   * if this is such a launch itself (`traces`).
+   */
+  pair?: RuntimeLaunch;
+  /** Absent if the runtime takes code without a build. */
+  build?: BuildStep;
+}
+
+/** A launch whose pair is the same program with `flag`: the runtime is its own pre-warmer. */
+export function withOwnPair(launch: RuntimeLaunch, flag: string): RuntimeLaunch {
+  const [program = '', ...words] = launch.command;
+  const pair = { ...launch, command: [program, flag, ...words], env: { ...launch.env, GPUWHISK_PREWARM: 'true' } };
+  return { ...launch, pair };
+}
+
+/** A program that the platform runs to fill a folder of the host for functions. */
+export interface SandboxJob {
+  /** Program and arguments, as paths inside the sandbox. */
+  command: readonly string[];
+  /** Mounts besides the sandbox's base view of the system. */
+  binds: readonly Bind[];
+  env: Readonly<Record<string, string>>;
+  /** The existing folder of the host that the job fills; `target` is its path inside the sandbox. */
+  folder: string;
+  target: string;
+  /** Bounds on the folder's contents: bytes, and number of files and folders. */
+  maxBytes: number;
+  maxFiles: number;
+  memoryMiB: number;
+  timeoutMs: number;
+}
+
+/** The job was ended for exceeding its bound on size or time; `message` names the bound. */
+export class JobLimitError extends Error {
+  override name = 'JobLimitError';
+}
+
+/** Runs a job to its end. Rejects with ProgramError if the job fails or cannot be started, and with JobLimitError. */
+export type RunJob = (job: SandboxJob) => Promise<void>;
+
+/** The runtimes that this machine can run. */
+export interface RuntimeCatalog {
+  /** runtimes.json, completed with the machine's versions and defaults. */
+  readonly manifest: RuntimeManifest;
+  /** Lines of text about missing runtimes, for the start-up. */
+  readonly notes: readonly string[];
+  supports(kind: string): boolean;
+  /** Sets the sandboxes for installations of packages, which fail before this call. */
+  useSandboxes?(run: RunJob): void;
+  /**
+   * The launch of a kind with packages in a sandbox of `memoryMiB` (default 256). The first use fetches a Node.js release
+   * and installs packages; concurrent calls share this work. Rejects with ProvisioningError.
+   */
+  launch(kind: string, requirements: readonly string[], memoryMiB?: number): Promise<RuntimeLaunch>;
+}
+
+/** Environment, mounts and user by which a container uses its GPU. */
+export interface GpuAccess {
+  env: Readonly<Record<string, string>>;
+  /** Paths of the host, mounted at the same place inside. */
+  binds: readonly { path: string; mode: 'ro' | 'rw' | 'dev' }[];
+  /** Folders with the driver's libraries, if they are not the system's. */
+  libraries: readonly string[];
+  /**
+   * Whether the GPU's share enforcer serves one user of the host only, so that all containers with a GPU run as that user.
+   */
+  oneUser: boolean;
+}
+
+/** The access to several devices together. */
+export function joinedAccess(all: readonly GpuAccess[]): GpuAccess {
+  const binds = new Map(all.flatMap((access) => access.binds).map((bind) => [bind.path, bind]));
+  return {
+    env: Object.assign({}, ...all.map(({ env }) => env)) as Record<string, string>,
+    binds: [...binds.values()],
+    libraries: [...new Set(all.flatMap(({ libraries }) => libraries))],
+    oneUser: all.some(({ oneUser }) => oneUser),
+  };
+}
+
+/** The launch of a container with a GPU. */
+export function launchWithGpu(launch: RuntimeLaunch, { env, binds, libraries, oneUser }: GpuAccess): RuntimeLaunch {
+  const readable = [...libraries, ...binds.filter(({ mode }) => mode === 'ro').map(({ path }) => path)];
+  const writable = binds.filter(({ mode }) => mode !== 'ro').map(({ path }) => path);
+  const paths = [...readable.flatMap((path) => ['--read', path]), ...writable.flatMap((path) => ['--write', path])];
+  const own = [
+    ...binds.map(({ path, mode }) => ({ source: path, target: path, mode })),
+    ...libraries.map((path) => ({ source: path, target: path })),
+  ];
+  const joined = (name: string, separator: string, values: readonly string[]): Record<string, string> => {
+    const all = [launch.env[name], env[name], ...values].filter((value) => value !== undefined && value !== '');
+    return all.length === 0 ? {} : { [name]: all.join(separator) };
+  };
+  return {
+    ...launch,
+    // A proxy passes these paths to its pre-warmer, which sees no others.
+    command: launch.traces ? [...launch.command, ...paths] : launch.command,
+    binds: [...launch.binds, ...own],
+    env: {
+      ...launch.env,
+      ...env,
+      ...joined('LD_LIBRARY_PATH', ':', libraries),
+      ...(launch.traces
+        ? joined(
+            'GPUWHISK_LIBRARIES',
+            ':',
+            libraries.map((path) => `${path}/`),
+          )
+        : {}),
+    },
+    ...(oneUser && { sharesUser: true }),
+  };
+}

@@ -1,0 +1,396 @@
+// Launchers of sandboxes: start, specs, spare launchers, holders of PID namespaces, and removal of leftovers after a crash.
+import { spawn } from 'node:child_process';
+import type { ChildProcess, SpawnOptions } from 'node:child_process';
+import type { EventEmitter } from 'node:events';
+import { closeSync, existsSync } from 'node:fs';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { Socket } from 'node:net';
+import { join } from 'node:path';
+import type { Duplex, Readable, Writable } from 'node:stream';
+import { sleep } from '@gpuwhisk/common/system/clock';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
+import { builtPath, findTool, runTool } from '../../host/programs.js';
+import { ProvisioningError } from '../container-factory.js';
+import type { Cgroups } from './cgroups.js';
+import { deferred } from '../protocol/connection.js';
+
+/** A process with its pipes and its socket (descriptor 3). */
+export interface SandboxProcess {
+  child: ChildProcess;
+  socket: Duplex;
+  /** Stream for commands to a launcher; null for a runtime without one. */
+  control: Writable | null;
+  stdout: Readable;
+  stderr: Readable;
+  /** Resolves when the process and its output have ended. */
+  closed: Promise<void>;
+}
+
+/** Commands of a launcher's control stream. */
+export const commands = { pause: 'p', resume: 'r' } as const;
+
+/** The signal with which a launcher ends itself to report that its sandbox ran out of memory. */
+export const outOfMemorySignal = 'SIGUSR2';
+
+function start(
+  program: string,
+  args: readonly string[],
+  stdin: 'pipe' | 'ignore',
+  options: SpawnOptions,
+): SandboxProcess {
+  const outputs: OutputPipe[] = [];
+  let child: ChildProcess;
+  try {
+    for (let stream = 1; stream <= 2; stream += 1) outputs.push(openOutputPipe());
+    child = spawn(program, args, { ...options, stdio: [stdin, ...outputs.map(({ stdio }) => stdio), 'pipe'] });
+  } catch (error) {
+    for (const { readable } of outputs) readable?.destroy();
+    throw error;
+  } finally {
+    for (const output of outputs) output.release();
+  }
+  const [stdout, stderr] = [outputs[0]?.readable ?? child.stdout, outputs[1]?.readable ?? child.stderr];
+  // The check below reports a failed start; a container adds its own listener.
+  child.on('error', () => undefined);
+  const socket = child.stdio[3] as Duplex | null | undefined;
+  if (child.pid === undefined || !stdout || !stderr || !socket) {
+    stdout?.destroy();
+    stderr?.destroy();
+    throw new Error(`'${child.spawnfile}' could not be started.`);
+  }
+  // Writes to an ended process must not end the platform; the container observes the end by itself.
+  socket.on('error', () => undefined);
+  child.stdin?.on('error', () => undefined);
+  // Streams that are not read would never close.
+  child.on('exit', () => [stdout, stderr].forEach((stream) => stream.resume()));
+  const closed = Promise.all([child, stdout, stderr].map((each) => once(each, 'close')));
+  return { child, socket, control: child.stdin, stdout, stderr, closed: closed.then(() => undefined) };
+}
+
+/** Resolves at the event; unlike node:events' once it never rejects. */
+function once(emitter: EventEmitter, event: string): Promise<void> {
+  return new Promise((resolve) => emitter.once(event, () => resolve()));
+}
+
+/** Starts a launcher, which waits for its spec. `tag` appears in the process list and identifies leftovers. */
+export function startLauncher(path: string, tag: string, firstWords: Words): SandboxProcess {
+  const process = start(path, [tag], 'pipe', { env: {} });
+  if (firstWords.length > 0) sendSpec(process, [...firstWords, 'wait']);
+  return process;
+}
+
+/** Sends the launcher a part of its spec; the part with `exec` is the last. */
+export function sendSpec(process: SandboxProcess, words: Words): void {
+  process.socket.write(specMessage(words));
+}
+
+/** Starts a runtime without a sandbox, in its own process group. */
+export function startBare(command: readonly string[], cwd: string, env: Record<string, string>): SandboxProcess {
+  const [program = '', ...args] = command;
+  return start(program, args, 'ignore', { env, cwd, detached: true });
+}
+
+/** Waits for a launcher that ends by itself; resolves with its reports and its exit status. */
+export function launcherResult(process: SandboxProcess): Promise<{ reports: string[]; status: number | null }> {
+  const reports: string[] = [];
+  process.socket.on('data', (chunk: Buffer) => {
+    // The launcher's frames have nine bytes of header before the text and arrive one at a time.
+    for (let at = 0; at + 9 <= chunk.length; at += 9 + chunk.readUInt32LE(at)) {
+      reports.push(chunk.toString('utf8', at + 9, at + 9 + chunk.readUInt32LE(at)));
+    }
+  });
+  process.stdout.resume();
+  process.stderr.resume();
+  return new Promise((resolve) => {
+    process.child.on('error', () => resolve({ reports, status: null }));
+    void process.closed.then(() => resolve({ reports, status: process.child.exitCode }));
+  });
+}
+
+/** Words of a launcher's spec (native/sandbox/spec.c lists them). */
+export type Words = string[];
+
+/**
+ * A message to the launcher: its length (u32, little-endian), then each word with a final NUL. Throws on a NUL in a word.
+ */
+export function specMessage(words: Words): Buffer {
+  for (const word of words) {
+    if (word.includes('\0')) throw new Error(`A sandbox cannot be given the word ${JSON.stringify(word)}.`);
+  }
+  const body = Buffer.from(words.join('\0') + '\0');
+  const message = Buffer.allocUnsafe(4 + body.length);
+  message.writeUInt32LE(body.length, 0);
+  body.copy(message, 4);
+  return message;
+}
+
+interface PipeAddon {
+  /** Makes a pipe and returns its descriptors `[read, write]`. */
+  make(): [number, number];
+}
+
+const addonPath = builtPath('pipe.node');
+let addon: PipeAddon | undefined;
+
+/** A pipe for a child process's output. */
+interface OutputPipe {
+  /** Value for the child's stdio. `'pipe'` without the addon: Node's socket, which the child cannot reopen by its path. */
+  stdio: number | 'pipe';
+  /** The child's output; undefined if `stdio` is `'pipe'`, for which Node makes the stream. */
+  readable: Readable | undefined;
+  /** Closes this process's copy of the child's end, after the child has its own or could not be started. Called once. */
+  release(): void;
+}
+
+/** Makes a pipe. Throws if no more descriptors are available. */
+function openOutputPipe(): OutputPipe {
+  if (addon === undefined && existsSync(addonPath)) addon = createRequire(import.meta.url)(addonPath) as PipeAddon;
+  if (addon === undefined) return { stdio: 'pipe', readable: undefined, release: () => undefined };
+  const [read, write] = addon.make();
+  const readable = new Socket({ fd: read, readable: true, writable: false });
+  return { stdio: write, readable, release: () => closeSync(write) };
+}
+
+/** Launchers that are started ahead of need, which hides the time to start a process and join control groups. */
+const spareLaunchers = 2;
+/** Delay before a used spare is replaced: an activation waits for the container that uses it. */
+const spareDelayMs = 20;
+
+/** Names of a container to be made, with its launcher if there are launchers. */
+export interface Parked {
+  id: string;
+  slot: number;
+  process: SandboxProcess | undefined;
+}
+
+interface LauncherPoolOptions {
+  /** Path of the launcher; undefined if containers have no launchers. */
+  launcherPath: string | undefined;
+  /** Tag in the process list. */
+  tag: string;
+  cgroups: Cgroups;
+  slots: Slots;
+  clock: Clock;
+  random: Random;
+}
+
+/** A pool of launchers that wait for their spec. */
+export class LauncherPool {
+  private readonly spares: Parked[] = [];
+  private refilling = false;
+  private closed = false;
+
+  constructor(private readonly options: LauncherPoolOptions) {}
+
+  /** A spare or new launcher. Throws ProvisioningError if there are too many containers or no process starts. */
+  take(): Parked {
+    return this.spares.shift() ?? this.park();
+  }
+
+  /** Starts missing spares after `spareDelayMs`. */
+  refill(): void {
+    const { launcherPath, clock } = this.options;
+    if (this.closed || this.refilling || launcherPath === undefined || this.spares.length >= spareLaunchers) return;
+    this.refilling = true;
+    clock.setBackgroundTimer(spareDelayMs, () => {
+      this.refilling = false;
+      if (this.closed || this.spares.length >= spareLaunchers) return;
+      try {
+        this.add(this.park());
+      } catch (error) {
+        // The next create() fails in the same way and reports the error.
+        if (!(error instanceof ProvisioningError)) throw error;
+        return;
+      }
+      this.refill();
+    });
+  }
+
+  /** Ends the spares. */
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.all(this.spares.splice(0).map((spare) => this.discard(spare)));
+  }
+
+  private park(): Parked {
+    const { slots, random, launcherPath, tag, cgroups } = this.options;
+    const slot = slots.take();
+    if (slot === undefined) throw new ProvisioningError('There are too many containers already.');
+    const id = random.hex(8);
+    try {
+      const process = launcherPath === undefined ? undefined : startLauncher(launcherPath, tag, cgroups.makeWords(id));
+      return { id, slot, process };
+    } catch (error) {
+      slots.release(slot);
+      throw new ProvisioningError(`No process could be started: ${(error as Error).message}`);
+    }
+  }
+
+  private add(spare: Parked): void {
+    this.spares.push(spare);
+    const child = spare.process?.child;
+    child?.unref();
+    child?.once('exit', () => {
+      const index = this.spares.indexOf(spare);
+      if (index < 0) return;
+      this.spares.splice(index, 1);
+      void this.discard(spare);
+    });
+  }
+
+  private async discard(spare: Parked): Promise<void> {
+    const child = spare.process?.child;
+    if (child && child.exitCode === null && child.signalCode === null) {
+      const gone = new Promise((done) => child.once('exit', done));
+      child.ref();
+      child.kill('SIGKILL');
+      await gone;
+    }
+    await this.options.cgroups.remove(spare.id);
+    this.options.slots.release(spare.slot);
+  }
+}
+
+/** Small numbers, each held by one sandbox at a time; a sandbox's user id and address follow from its slot. */
+export class Slots {
+  private readonly free: number[] = [];
+  private next: number;
+
+  /** Slots from `first` to `count - 1`. */
+  constructor(
+    first: number,
+    private readonly count: number,
+  ) {
+    this.next = first;
+  }
+
+  /** A free slot; undefined if all are held. Unused slots come first, so that a slot's reuse is as late as possible. */
+  take(): number | undefined {
+    return this.next < this.count ? this.next++ : this.free.shift();
+  }
+
+  release(slot: number): void {
+    this.free.push(slot);
+  }
+}
+
+const killWaitMs = 3000;
+const pollMs = 10;
+
+/** Processes of launchers and holders with `tag`; their sandboxes end with them. */
+async function launchersOf(tag: string): Promise<number[]> {
+  const found: number[] = [];
+  for (const name of await readdir('/proc').catch(() => [])) {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
+    const words = (await readFile(join('/proc', name, 'cmdline'), 'utf8').catch(() => '')).split('\0');
+    if (words[1] === tag && (words.length === 3 || words[2] === holdFlag)) found.push(Number(name));
+  }
+  return found;
+}
+
+/** Removes a folder of a sandbox, by `rm` if a function's folders nest too deeply for Node. */
+export async function removeFolder(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true });
+  } catch (error) {
+    const tool = await findTool('rm');
+    if (tool === undefined) throw error;
+    await runTool(tool, ['-rf', '--', path]);
+  }
+}
+
+/**
+ * Kills and removes leftovers of an earlier process with the same data folder: launchers (known by `tag`), control groups
+ * and folders of sandboxes. Network links end with their sandboxes. Returns the number of sandboxes found.
+ */
+export async function removeLeftovers(options: {
+  tag: string;
+  cgroups: Cgroups;
+  sandboxesFolder: string;
+  clock: Clock;
+}): Promise<number> {
+  const deadlineMs = options.clock.monotonicMs() + killWaitMs;
+  let killed = 0;
+  for (let pids = await launchersOf(options.tag); pids.length > 0; pids = await launchersOf(options.tag)) {
+    if (options.clock.monotonicMs() > deadlineMs) throw new Error(`Processes ${pids.join(', ')} cannot be killed.`);
+    killed = Math.max(killed, pids.length);
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
+    await sleep(options.clock, pollMs);
+  }
+  const groups = await options.cgroups.list();
+  await Promise.all(groups.map((id) => options.cgroups.remove(id)));
+  const folders = await readdir(options.sandboxesFolder).catch(() => []);
+  await Promise.all(folders.map((name) => removeFolder(join(options.sandboxesFolder, name))));
+  return Math.max(killed, groups.length);
+}
+
+const startTimeoutMs = 5000;
+const endTimeoutMs = 5000;
+const keptBytes = 2000;
+
+/** A process that keeps a PID namespace for several sandboxes; all processes in the namespace end with it. */
+export interface Holder {
+  /** The namespace in the launcher's or Docker engine's notation; valid while the holder lives. */
+  readonly pidNamespace: string;
+  /** Resolves when the holder has ended, for whatever reason. */
+  readonly exited: Promise<void>;
+  /** Ends the holder and all processes in the namespace. */
+  end(): Promise<void>;
+}
+
+/** A PID namespace that containers share. */
+export interface SharedNamespace {
+  /** Id of the MSContainer, which its containers report. */
+  id: string;
+  /** As Holder.pidNamespace. */
+  pidNamespace: string;
+}
+
+/** Flag after the tag in a holder's command line. */
+const holdFlag = '--hold';
+
+/**
+ * Starts a holder; needs root. `tag` identifies leftovers, `userId` is the user of the namespace's first process. Rejects
+ * with an Error that names the reason of a failure.
+ */
+export async function startHolder(launcherPath: string, tag: string, userId: number): Promise<Holder> {
+  const child = spawn(launcherPath, [tag, holdFlag, String(userId)], { stdio: ['ignore', 'pipe', 'pipe'], env: {} });
+  const said = { stdout: '', stderr: '' };
+  const exited = deferred<void>();
+  const holding = deferred<boolean>();
+  child.on('error', (error) => {
+    said.stderr += error.message;
+    exited.resolve();
+  });
+  child.on('close', () => exited.resolve());
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr = (said.stderr + text).slice(-keptBytes)));
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said.stdout = (said.stdout + text).slice(-keptBytes);
+    if (said.stdout.includes('holding')) holding.resolve(true);
+  });
+  void exited.promise.then(() => holding.resolve(false));
+  const timer = setTimeout(() => child.kill('SIGKILL'), startTimeoutMs);
+  const held = await holding.promise;
+  clearTimeout(timer);
+  if (!held || child.pid === undefined) throw new Error(reasonOf(said.stderr));
+  const end = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    const late = setTimeout(() => exited.resolve(), endTimeoutMs);
+    await exited.promise;
+    clearTimeout(late);
+  };
+  return { pidNamespace: `/proc/${child.pid}/ns/pid_for_children`, exited: exited.promise, end };
+}
+
+function reasonOf(complaint: string): string {
+  const [, , reason] = complaint.trim().split('\n');
+  return reason ?? (complaint.trim() || 'it ended at once');
+}

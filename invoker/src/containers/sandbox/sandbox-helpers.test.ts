@@ -1,0 +1,77 @@
+import { describe, expect, test } from '@jest/globals';
+import { bindWords, resolversFor } from './host-view.js';
+import { specMessage, Slots } from './launcher.js';
+import { freeBlock } from './network.js';
+import { unsandboxed } from './isolation.js';
+
+describe('bindWords', () => {
+  test('hides the data folder where a bind would show it, and lays what is needed over it', () => {
+    const binds = [
+      { source: '/work/data/packages/a', target: '/work/data/packages/a' },
+      { source: '/work', target: '/opt/work' },
+    ];
+    expect(bindWords(binds, '/work/data')).toEqual([
+      'bind',
+      '/work',
+      '/opt/work',
+      'ro',
+      'mask',
+      '/opt/work/data',
+      'bind',
+      '/work/data/packages/a',
+      '/work/data/packages/a',
+      'ro',
+    ]);
+  });
+
+  test("hides a data folder within the system's folders", () => {
+    expect(bindWords([], '/usr/local/data')).toEqual(['mask', '/usr/local/data']);
+    expect(bindWords([{ source: '/workshop', target: '/a' }], '/work')).toEqual(['bind', '/workshop', '/a', 'ro']);
+  });
+});
+
+describe('resolversFor', () => {
+  const local = 'nameserver 127.0.0.53\nsearch example.org\n';
+  test('keeps resolvers that a sandbox can reach', () => {
+    expect(resolversFor('nameserver 10.0.0.2\n', 'nameserver 10.0.0.3\n')).toBe('nameserver 10.0.0.2\n');
+  });
+  test("takes systemd's where the host asks itself, or drops the loopback ones", () => {
+    expect(resolversFor(local, 'nameserver 10.0.0.3\n')).toBe('nameserver 10.0.0.3\n');
+    expect(resolversFor(`${local}nameserver 9.9.9.9\n`, '')).toBe('search example.org\nnameserver 9.9.9.9\n');
+  });
+});
+
+describe('freeBlock', () => {
+  test('starts at the seed and steps over what the host uses', () => {
+    const range = '10.208.0.0/12';
+    const first = freeBlock(range, 3, []);
+    expect(first).toBe(10 * 2 ** 24 + 208 * 2 ** 16 + 3 * 4096);
+    expect(freeBlock(range, 3, ['10.208.48.9'])).toBe(first + 4096);
+    expect(() => freeBlock('10.208.0.0/20', 0, ['10.208.0.1'])).toThrow('all of 10.208.0.0/20 is in use');
+  });
+});
+
+test('slots rest before they are used again', () => {
+  const slots = new Slots(1, 4);
+  expect([slots.take(), slots.take()]).toEqual([1, 2]);
+  slots.release(1);
+  expect([slots.take(), slots.take(), slots.take()]).toEqual([3, 1, undefined]);
+});
+
+test('a spec message has its length in front and refuses NUL', () => {
+  expect(specMessage(['a', 'bé'])).toEqual(Buffer.from([6, 0, 0, 0, 97, 0, 98, 0xc3, 0xa9, 0]));
+  expect(() => specMessage(['a\0exec'])).toThrow('cannot be given');
+});
+
+test('without a private root, paths are those of the host', () => {
+  const launch = {
+    command: ['/usr/bin/node', '/opt/guest/main.js'],
+    binds: [{ source: '/home/x', target: '/opt/guest' }],
+    env: { PATHS: '/opt/guest/a:/usr' },
+    protocol: 'framed' as const,
+  };
+  expect(unsandboxed(launch)).toMatchObject({
+    command: ['/usr/bin/node', '/home/x/main.js'],
+    env: { PATHS: '/home/x/a:/usr' },
+  });
+});

@@ -1,0 +1,182 @@
+import { gpuRowTtlMs, gpuTable, gpuSpendingCounters, workloadTable } from '@gpuwhisk/common/gpu';
+import type { NodeStatus, Workload } from '@gpuwhisk/common/gpu';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { ClusterState, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import type { GpuContainer } from './gpu-containers.js';
+import type { HostProcesses } from './host/host-processes.js';
+
+interface NodeRowParts {
+  /** The topic of the invoker: the row's key. */
+  invoker: string;
+  state: ClusterState;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** Delay of a write after the first change, ms; changes in between are written together. */
+const soonMs = 20;
+
+/** A node's row in the GPU table; `read` returns its present contents. */
+export class NodeRow {
+  private version = 0;
+  private timer: Timer | undefined;
+  private closed = false;
+  /** Monotonic ms at which the last successful write began. */
+  private writtenMs = -Infinity;
+
+  constructor(
+    private readonly parts: NodeRowParts,
+    private readonly read: () => Omit<NodeStatus, 'invoker' | 'version' | 'at'>,
+  ) {}
+
+  /** Whether the row has expired, because the cluster's state was out of reach for the row's time to live. */
+  get isOutOfDate(): boolean {
+    return this.parts.clock.monotonicMs() - this.writtenMs >= gpuRowTtlMs;
+  }
+
+  /** Writes the row within `soonMs`, after a change. */
+  writeSoon(): void {
+    if (this.closed || this.timer !== undefined) return;
+    this.timer = this.parts.clock.setBackgroundTimer(soonMs, () => {
+      this.timer = undefined;
+      void this.write();
+    });
+  }
+
+  /** Never rejects. */ async write(): Promise<void> {
+    if (this.closed) return;
+    const { invoker, state, clock, logger } = this.parts;
+    const row: NodeStatus = { invoker, version: ++this.version, at: clock.now(), ...this.read() };
+    const beganMs = clock.monotonicMs();
+    try {
+      await state.setRow(gpuTable, invoker, row as unknown as JsonValue, gpuRowTtlMs);
+      this.writtenMs = beganMs;
+    } catch (error) {
+      logger.error({ error: String(error) }, 'the GPU table could not be written');
+    }
+  }
+
+  /** Removes the row and stops further writes. */
+  async close(): Promise<void> {
+    this.closed = true;
+    this.timer?.cancel();
+    await this.parts.state.deleteRow(gpuTable, this.parts.invoker);
+  }
+}
+
+/**
+ * Counts each namespace's use of this node's GPUs (share × time) and adds it to the cluster's counters. Samples are not
+ * charged.
+ */
+export class Spending {
+  private readonly counters: WindowCounters;
+  /** By busy container, monotonic ms up to which its use is counted. */
+  private readonly countedMs = new Map<string, number>();
+  /** By namespace, use in ms of a whole GPU that the cluster's counters lack. */
+  private readonly due = new Map<string, number>();
+
+  constructor(
+    state: ClusterState,
+    private readonly clock: Pick<Clock, 'monotonicMs'>,
+  ) {
+    this.counters = gpuSpendingCounters(state);
+  }
+
+  /** Called at the start of each run in a container. */
+  began(container: string): void {
+    if (!this.countedMs.has(container)) this.countedMs.set(container, this.clock.monotonicMs());
+  }
+
+  /** Counts a container's use until now. */
+  count(one: GpuContainer): void {
+    const { container, grant, share, users, lastUser } = one;
+    const sinceMs = this.countedMs.get(container.id);
+    if (sinceMs === undefined) return;
+    const nowMs = this.clock.monotonicMs();
+    if (users.size > 0) this.countedMs.set(container.id, nowMs);
+    else this.countedMs.delete(container.id);
+    if (lastUser === undefined || lastUser.isSample === true) return;
+    const spentMs = (nowMs - sinceMs) * share.smLimit * grant.devices.length;
+    this.due.set(lastUser.namespace, (this.due.get(lastUser.namespace) ?? 0) + spentMs);
+  }
+
+  /** Counts the rest of an ended container's use, also if the container ended during a run. */
+  left(one: GpuContainer): void {
+    this.count(one);
+    this.countedMs.delete(one.container.id);
+  }
+
+  /** Adds the use to the cluster's counters; use that cannot be added is kept for the next call. */
+  async tell(containers: readonly GpuContainer[]): Promise<void> {
+    const living = new Set(containers.map(({ container }) => container.id));
+    for (const id of this.countedMs.keys()) if (!living.has(id)) this.countedMs.delete(id);
+    for (const one of containers) this.count(one);
+    for (const [namespace, ms] of [...this.due]) {
+      this.due.delete(namespace);
+      try {
+        await this.counters.add(namespace, Math.round(ms));
+      } catch {
+        this.due.set(namespace, ms + (this.due.get(namespace) ?? 0)); // The cluster's state is out of reach, which its client logs.
+      }
+    }
+  }
+}
+
+/** Dependencies of EndedWorkloads. */
+interface EndedWorkloadsParts {
+  invoker: string;
+  state: ClusterState;
+  processes: HostProcesses;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** Looks at the devices per check of the workloads. */
+const every = 5;
+/**
+ * Time after which a registration without a process counts as ended, ms; `wsk gpu workload run` adds the process at once.
+ */
+const untoldForMs = 60_000;
+
+/**
+ * Finds workloads of this node that `wsk gpu workload run` started and that ended without deregistration, as when the
+ * command was killed. Marks them as ended in the table of workloads; the keeper of the registrations removes them then.
+ */
+export class EndedWorkloads {
+  private looks = 0;
+
+  constructor(private readonly parts: EndedWorkloadsParts) {}
+
+  /** Called at every look at the devices. Never rejects. */
+  async look(): Promise<void> {
+    if (++this.looks % every !== 0) return;
+    const { state, invoker, logger } = this.parts;
+    try {
+      for (const [id, row] of await state.rows(workloadTable)) {
+        const workload = row as unknown as Workload;
+        const isOurs = workload.invoker === invoker && workload.origin === 'started';
+        if (!isOurs || !(await this.hasEnded(workload))) continue;
+        // The mark is written again at each check until the registration is removed, but logged once.
+        if (workload.ended !== true) {
+          logger.info(
+            { workload: id, name: workload.name, pid: workload.pid },
+            'a workload has ended without deregistration',
+          );
+        }
+        await state.setRow(workloadTable, id, { ...workload, ended: true } as unknown as JsonValue);
+      }
+    } catch (error) {
+      logger.error({ error: String(error) }, 'the table of workloads cannot be read or written');
+    }
+  }
+
+  private async hasEnded({ pid, processStart, since }: Workload): Promise<boolean> {
+    const { processes, clock } = this.parts;
+    if (pid === undefined) return clock.now() - since > untoldForMs;
+    const start = await processes.startOf(pid);
+    // Another process may have the id by now.
+    return start === undefined || (processStart !== undefined && start !== processStart);
+  }
+}

@@ -1,0 +1,85 @@
+// Reports of activations and of the container factory to the GPU agent.
+import type { GpuIsolation, Placement } from '@gpuwhisk/common/gpu';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { GpuGrant, Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
+import type { GpuAgent } from './gpu-agent.js';
+import type { Ending } from './healer.js';
+
+/** The GPU identity of an activation: its id and its owners. */
+export interface GpuUser {
+  activationId: string;
+  /** `/namespace/action` of its code. */
+  action: string;
+  /** Invocation namespace. */
+  namespace: string;
+  /** Subject of the caller, set for requests that may run as a batch: a container serves batches of one subject only. */
+  subject?: string;
+  isolation: GpuIsolation;
+  /** Set for a sample, whose run measures its function and is charged to no namespace. */
+  isSample?: true;
+}
+
+/** Whether the container of one activation may serve the other after it. */
+export function haveOneCaller(one: GpuUser | undefined, other: GpuUser): boolean {
+  return one?.action === other.action && one.namespace === other.namespace && one.subject === other.subject;
+}
+
+/** Reports and questions of activations with a GPU to the agent. */
+export interface GpuRuns {
+  /** Reports that an activation runs in a container. */
+  began(user: GpuUser, container: string): void;
+  /** Reports that a container has loaded a function's code, in `ms`. */
+  loaded(container: string, ms: number): void;
+  /** Reports that an activation is over or runs elsewhere, after a run or without one. */
+  ended(user: GpuUser): void;
+  /** Why the agent ended a container; undefined if it did not. The last 1000 endings are known. */
+  endingOf(container: string): Ending | undefined;
+}
+
+/** The grant of a placement. Devices are sorted, so that a warm process on the same devices in another order serves. */
+export function grantOf({ devices, slice, share }: Placement): GpuGrant {
+  return { devices: [...devices].sort(), ...(slice !== undefined && { slice }), share };
+}
+
+/** Key of a grant; equal for grants whose containers are interchangeable. */
+export function grantKey({ devices, slice, share }: GpuGrant): string {
+  return `${slice ?? devices.join('+')} ${share.shareClass} ${share.memoryMiB}`;
+}
+
+/** The GPU identity of a message's activation. */
+export function gpuUserOf({ activationId, action, user, gpuNeed, sample }: ActivationMessage): GpuUser {
+  return {
+    activationId,
+    action: `/${action.path}/${action.name}`,
+    namespace: user.namespace.name,
+    ...(gpuNeed !== undefined && gpuNeed.batch > 1 && { subject: user.subject }),
+    isolation: gpuNeed?.isolation ?? 'namespace',
+    ...(sample !== undefined && { isSample: true }),
+  };
+}
+
+/** A factory that reports every container with a GPU to the agent. */
+export function reportingFactory(
+  factory: ContainerFactory,
+  agent: Pick<GpuAgent, 'joined' | 'failed'>,
+  clock: Pick<Clock, 'monotonicMs'>,
+): ContainerFactory {
+  const told = async (spec: ContainerSpec, making: Promise<Container>): Promise<Container> => {
+    const beganMs = clock.monotonicMs();
+    const container = await making.catch((error: unknown) => {
+      if (spec.gpu !== undefined) agent.failed(spec.gpu);
+      throw error;
+    });
+    if (spec.gpu !== undefined) agent.joined(container, spec.gpu, clock.monotonicMs() - beganMs);
+    return container;
+  };
+  return {
+    start: () => factory.start(),
+    supports: (kind) => factory.supports(kind),
+    create: (spec, ahead) => told(spec, factory.create(spec, ahead)),
+    prewarm: (spec) => told(spec, factory.prewarm(spec)),
+    match: (prewarmed, wanted) => factory.match(prewarmed, wanted),
+    close: () => factory.close(),
+  };
+}

@@ -1,0 +1,226 @@
+// Programs of the host: search, runs with time limits and bounded output, and the paths of programs in native/build.
+import { execFile, spawn } from 'node:child_process';
+import { access, constants, realpath, stat } from 'node:fs/promises';
+import { getPriority, setPriority, constants as osConstants } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** A program of the host failed, could not be started, or exceeded its time limit; `lastLine` is its last line of output. */
+export class ProgramError extends Error {
+  override name = 'ProgramError';
+  constructor(
+    program: string,
+    readonly lastLine: string,
+  ) {
+    super(`${program}: ${lastLine}`);
+  }
+}
+
+const maxOutputBytes = 8 * 1024 * 1024;
+
+/**
+ * Runs a program of the host without a shell, with `input` on its stdin, and resolves with its stdout. Rejects with
+ * ProgramError. The program is killed after `timeoutMs` or when `stop` is aborted.
+ */
+export function runProgram(
+  program: string,
+  args: readonly string[],
+  options: { timeoutMs: number; env?: NodeJS.ProcessEnv; cwd?: string; input?: string; stop?: AbortSignal },
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const settings = {
+      timeout: options.timeoutMs,
+      killSignal: 'SIGKILL' as const,
+      maxBuffer: maxOutputBytes,
+      env: options.env ?? process.env,
+      cwd: options.cwd,
+      ...(options.stop && { signal: options.stop }),
+    };
+    const whyFailed = (error: Error, stderr: string): string => {
+      if (options.stop?.aborted) return 'the platform is being stopped';
+      return child.killed ? `no end within ${options.timeoutMs} ms` : lastLineOf(stderr) || error.message;
+    };
+    const child = execFile(program, [...args], settings, (error, stdout, stderr) => {
+      if (!error) return resolve(stdout);
+      reject(new ProgramError(program, whyFailed(error, stderr)));
+    });
+    // The platform's own priority is not passed on to the program.
+    const { pid } = child;
+    if (pid !== undefined && getPriority() < 0) ignoreEnded(() => setPriority(pid, 0));
+    child.stdin?.on('error', () => undefined); // A program may end without reading all input; its status decides.
+    child.stdin?.end(options.input);
+  });
+}
+
+/** The last line that reports an error, or else the last line. */
+export function lastLineOf(text: string): string {
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  return (
+    lines.findLast((line) => /^(npm )?err(or)?!?[ :]/i.test(line) && !/complete log|debug-0\.log/.test(line)) ??
+    lines.at(-1) ??
+    ''
+  );
+}
+
+/** Runs an operation on a process, and ignores that the process may have ended. */
+function ignoreEnded(act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    const { code, info } = error as NodeJS.ErrnoException & { info?: { code?: string } };
+    if (code !== 'ESRCH' && info?.code !== 'ESRCH') throw error;
+  }
+}
+
+/** Bytes that are kept of the end of a program's stderr. */
+const keptBytes = 16 * 1024;
+
+/**
+ * Runs a program of the host at the lowest priority. Resolves with true, or with false if `stop` ended the program and its
+ * children. Rejects with ProgramError, also if the program has not ended after `timeoutMs`.
+ */
+export function runInBackground(
+  program: string,
+  args: readonly string[],
+  options: { timeoutMs: number; env: NodeJS.ProcessEnv; cwd: string; stop: AbortSignal },
+): Promise<boolean> {
+  const { timeoutMs, env, cwd, stop } = options;
+  if (stop.aborted) return Promise.resolve(false);
+  return new Promise((resolve, reject) => {
+    // The program has its own process group, so that its children end with it.
+    const child = spawn(program, [...args], { env, cwd, stdio: ['ignore', 'ignore', 'pipe'], detached: true });
+    const { pid } = child;
+    let said = '';
+    let late = false;
+    if (pid !== undefined) lowerPriority(pid);
+    const kill = (): void => {
+      if (pid !== undefined) killGroup(pid);
+    };
+    const timer = setTimeout(() => {
+      late = true;
+      kill();
+    }, timeoutMs);
+    stop.addEventListener('abort', kill);
+    const end = (settle: () => void): void => {
+      clearTimeout(timer);
+      stop.removeEventListener('abort', kill);
+      settle();
+    };
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-keptBytes)));
+    child.on('error', (error) => end(() => reject(new ProgramError(program, error.message))));
+    child.on('close', (code, signal) =>
+      end(() => {
+        if (code === 0) resolve(true);
+        else if (late) reject(new ProgramError(program, `no end within ${timeoutMs} ms`));
+        else if (stop.aborted) resolve(false);
+        else reject(new ProgramError(program, lastLineOf(said) || `it ended with ${code ?? signal}`));
+      }),
+    );
+  });
+}
+
+function lowerPriority(pid: number): void {
+  ignoreEnded(() => setPriority(pid, osConstants.priority.PRIORITY_LOW));
+}
+
+function killGroup(pid: number): void {
+  ignoreEnded(() => process.kill(-pid, 'SIGKILL'));
+}
+
+/** Time limits of a tool's attempts, ms: on a busy machine a late tool is called again with more time. */
+const timeoutsMs = [10_000, 30_000];
+const maxTextBytes = 64 * 1024;
+const maxToolOutputBytes = 1024 * 1024;
+
+/**
+ * The full path of a program of the host; undefined if there is none. Also searches the folders of administrators' tools.
+ */
+export async function findTool(name: string): Promise<string | undefined> {
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin', '/usr/bin', '/bin'];
+  for (const folder of folders.filter((each) => each !== '')) {
+    const path = join(folder, name);
+    const found = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (found) return path;
+  }
+  return undefined;
+}
+
+/** A program of the host did not end in time, which says nothing about the host's permissions. */
+export class ToolTimeoutError extends Error {
+  override name = 'ToolTimeoutError';
+}
+
+/**
+ * Runs a program with `input` on its standard input. Rejects with the program's output unless it exits with 0, and with
+ * ToolTimeoutError.
+ */
+export async function runTool(path: string, args: readonly string[], input = ''): Promise<void> {
+  await readTool(path, args, input);
+}
+
+/** As runTool, but resolves with the program's standard output, at most 1 MiB. */
+export async function readTool(path: string, args: readonly string[], input = ''): Promise<string> {
+  for (const timeoutMs of timeoutsMs) {
+    try {
+      return await readOnce(path, args, input, timeoutMs);
+    } catch (error) {
+      if (!(error instanceof ToolTimeoutError)) throw error;
+    }
+  }
+  throw new ToolTimeoutError(`'${path} ${args.join(' ')}' did not end in ${timeoutsMs.length} calls`);
+}
+
+function readOnce(path: string, args: readonly string[], input: string, timeoutMs: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(path, args, { stdio: ['pipe', 'pipe', 'pipe'], timeout: timeoutMs, killSignal: 'SIGKILL' });
+    let text = '';
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      if (output.length < maxToolOutputBytes) output += chunk.toString();
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      if (text.length < maxTextBytes) text += chunk.toString();
+    });
+    // A program may exit without reading all input; its status decides.
+    child.stdin.on('error', () => undefined);
+    child.on('error', reject);
+    child.on('close', (code) => {
+      if (code === 0) resolve(output);
+      else if (child.killed) reject(new ToolTimeoutError(`${path} had not ended after ${timeoutMs} ms`));
+      else reject(new Error(text.trim() || `${path} ended with ${code}`));
+    });
+    child.stdin.end(input);
+  });
+}
+
+/** The files of a name in the folders of a PATH, in the PATH's order, with links resolved and without duplicates. */
+export async function findOnPath(name: string, path: string): Promise<string[]> {
+  const found = new Set<string>();
+  for (const folder of path.split(delimiter).filter((each) => each !== '')) {
+    const file = await realpath(join(folder, name)).catch(() => undefined);
+    if (file !== undefined && (await stat(file)).isFile()) found.add(file);
+  }
+  return [...found];
+}
+
+/** The path of a file that native/build.mjs builds. The file is absent without a compiler or on an unsupported processor. */
+export const builtPath = (name: string): string =>
+  fileURLToPath(new URL(`../../../native/build/${name}`, import.meta.url));
+
+/** The program of the native pre-warmer. */
+export const nativePrewarmerPath = builtPath('prewarmer');
+
+/** The resident code that a Python pre-warmer's interpreter loads. */
+export const residentLibrary = builtPath('resident.so');
+
+/** The proxy that serves one pre-warmer as a runtime of the framed protocol: `proxy KIND PREWARMER [ARGUMENT]...`. */
+export const proxyPath = builtPath('proxy');
+
+/** The sandbox launcher. */
+export const launcherPath = builtPath('sandbox');

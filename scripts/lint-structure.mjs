@@ -1,0 +1,60 @@
+// What ESLint cannot tell of a file alone: imports that run in a circle, and files that have grown too long.
+import { readFileSync, readdirSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { root } from './fresh.mjs';
+
+/** A longer file says in its first comment why it is one: `Longer than 500 lines: <reason>`. */
+const maxLines = 500;
+const packages = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).workspaces;
+
+const files = packages.flatMap((name) =>
+  readdirSync(join(root, name, 'src'), { recursive: true })
+    .filter((path) => path.endsWith('.ts'))
+    .map((path) => join(root, name, 'src', path)),
+);
+const texts = new Map(files.map((file) => [file, readFileSync(file, 'utf8')]));
+
+/** Files whose values `file` imports when it is loaded; types are gone by then. */
+function imported(file) {
+  const found = [];
+  for (const [, specifier] of texts.get(file).matchAll(/^(?:import|export) (?!type )[^;]*?from '([^']+)';$/gm)) {
+    const own = /^@gpuwhisk\/([^/]+)\/(.+)$/.exec(specifier);
+    if (own) found.push(join(root, own[1], 'src', `${own[2]}.ts`));
+    else if (specifier.startsWith('.')) found.push(resolve(dirname(file), specifier).replace(/\.js$/, '.ts'));
+  }
+  return found.filter((path) => texts.has(path));
+}
+
+/** The circles among `graph`'s files, each as its strongly connected component (Tarjan). */
+function circles(graph) {
+  const order = new Map();
+  const lowest = new Map();
+  const stack = [];
+  const found = [];
+  const visit = (file) => {
+    order.set(file, order.size);
+    lowest.set(file, order.get(file));
+    stack.push(file);
+    for (const next of graph.get(file)) {
+      if (!order.has(next)) visit(next);
+      if (stack.includes(next)) lowest.set(file, Math.min(lowest.get(file), lowest.get(next)));
+    }
+    if (lowest.get(file) !== order.get(file)) return;
+    const members = stack.splice(stack.indexOf(file));
+    if (members.length > 1) found.push(members);
+  };
+  for (const file of graph.keys()) if (!order.has(file)) visit(file);
+  return found;
+}
+
+const problems = circles(new Map(files.map((file) => [file, imported(file)]))).map(
+  (members) => `imports in a circle: ${members.map((file) => relative(root, file)).join(', ')}`,
+);
+for (const [file, text] of texts) {
+  const lines = text.split('\n').length - 1;
+  if (lines > maxLines && !/^(\/\/|\/\*\*?)[^]*?Longer than 500 lines: /.test(text.slice(0, 1000))) {
+    problems.push(`${relative(root, file)} has ${lines} lines, more than ${maxLines}`);
+  }
+}
+for (const problem of problems) console.error(problem);
+process.exit(problems.length === 0 ? 0 : 1);

@@ -1,0 +1,94 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseManifest } from '@gpuwhisk/common/runtimes';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { Membership } from '@gpuwhisk/common/state/membership';
+import { openHealthTest, healthTopic, InvokerSupervision } from '@gpuwhisk/controller/balance/invoker-supervision';
+import { ShardingBalancer } from '@gpuwhisk/controller/balance/sharding-balancer';
+import { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
+import { openControllerNode } from '../node/controller-node.js';
+import { Opened } from '../process/opened.js';
+import type { ClusterConfig } from './flags.js';
+import { openCluster } from './open-cluster.js';
+import type { ClusterProcess } from './open-cluster.js';
+
+const requestGraceMs = 2000;
+/** Invokers are tested with the Node.js that each has: whether others can be fetched is not the question. */
+const healthKind = 'nodejs:default';
+const manifestFile = fileURLToPath(new URL('../../../runtimes/runtimes.json', import.meta.url));
+
+/** Starts a controller of a cluster. */
+export function startController(config: ClusterConfig): Promise<ClusterProcess> {
+  return Opened.during((opened) => start(config, opened));
+}
+
+async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProcess> {
+  const engines = await openCluster(config, 'controller', opened);
+  const { instance, bus, state, clock, random, logger } = engines;
+  const manifest = await readManifest(config);
+  const name = `controller${instance}`;
+  const test = await openHealthTest({ ...engines, kind: healthKind, memoryMiB: config.limits.minMemoryMiB });
+  const supervision = new InvokerSupervision({
+    bus,
+    clock,
+    logger,
+    instance,
+    test,
+    isReadable: () => engines.isReadable(healthTopic),
+  });
+  const members = new Membership({ state, clock, logger, table: 'controllers', name, value: null });
+  const balancer = new ShardingBalancer({
+    clock,
+    random,
+    invokers: () => supervision.invokers(),
+    controllers: () => members.members().size,
+    onLost: (invoker) => supervision.finished(invoker, 'time-out'),
+  });
+  const changes = new EntityChanges(bus, logger, instance);
+  const node = await openControllerNode({
+    ...engines,
+    changes,
+    manifest: () => manifest,
+    chooseInvoker: (action, namespace, activationId) => {
+      const invoker = balancer.choose(action, namespace, activationId);
+      return invoker === undefined ? undefined : `invoker${invoker}`;
+    },
+    onCompleted: (activationId, message) => {
+      balancer.ended(activationId);
+      if (message === undefined) return;
+      supervision.finished(message.instance.instance, message.isSystemError ? 'system error' : 'success');
+    },
+    invokersHealth: () => supervision.health(),
+    cluster: {
+      silenceMs: (invoker) => supervision.silenceMs(invoker),
+      controllers: () => new Set(members.members().keys()),
+      usableInvokers: () => supervision.invokers().flatMap(({ instance: at, isUsable }) => (isUsable ? [at] : [])),
+    },
+    prewarmers: () => [],
+  });
+  opened.onClose(() => node.close());
+  await changes.open();
+  opened.onClose(() => changes.close());
+  await supervision.open();
+  opened.onClose(() => supervision.close());
+  const servers = await node.listen();
+  await node.start();
+  // Others count on it from now on.
+  await members.open();
+  return {
+    line: `${name} is ready at ${servers.url}`,
+    async close(drainMs) {
+      await members.close();
+      const serverClosed = servers.close(drainMs + requestGraceMs);
+      await node.drain(drainMs);
+      await serverClosed;
+      await opened.close();
+    },
+  };
+}
+
+async function readManifest({ runtimesManifest }: ClusterConfig): Promise<RuntimeManifest> {
+  const file = runtimesManifest === undefined ? manifestFile : resolve(runtimesManifest);
+  return parseManifest(await readFile(file, 'utf8'), file);
+}

@@ -1,0 +1,376 @@
+import { RecordExpiry } from '@gpuwhisk/common/activations/record-expiry';
+import { RecordWriter, showExpiry, showRecords } from '@gpuwhisk/common/activations/record-writer';
+import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
+import type { Config } from '@gpuwhisk/common/config';
+import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import { isApiError } from '@gpuwhisk/common/errors';
+import { completedTopic, completedTopicOptions, unplacedTopic } from '@gpuwhisk/common/messages';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { openUserEvents } from '@gpuwhisk/common/user-events';
+import { readStoredAction } from '@gpuwhisk/controller/actions/action-store';
+import type { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
+import { LeaseKeeper, whileLeader } from '@gpuwhisk/controller/cluster/lease';
+import { Retirements } from '@gpuwhisk/controller/cluster/retirements';
+import type { RetirementDependencies } from '@gpuwhisk/controller/cluster/retirements';
+import { createController } from '@gpuwhisk/controller/create-controller';
+import type { Controller } from '@gpuwhisk/controller/create-controller';
+import { EarlierActivations, InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
+import { storeManagementActions } from '@gpuwhisk/controller/gateway/management-handler';
+import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
+import type { DispatcherDependencies } from '@gpuwhisk/controller/dispatch/dispatcher';
+import { GpuFence, GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
+import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
+import { Retraining } from '@gpuwhisk/controller/gpu/learning/retraining';
+import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
+import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
+import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
+import { SampleRunner, SampleSource } from '@gpuwhisk/controller/gpu/search/sample-runner';
+import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
+import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
+import { ConfigError } from '@gpuwhisk/common/config';
+import { systemNetwork } from '@gpuwhisk/common/system/network';
+import { queueLimits } from '../engines/engines.js';
+import type { Engines } from '../engines/engines.js';
+import { readBuildInfo } from '../process/build-info.js';
+import { Opened } from '../process/opened.js';
+
+/** Dependencies of a controller's node. */
+interface ControllerNodeOptions extends Engines {
+  /** The controller's number. */
+  instance: number;
+  /** The kinds that are served now. */
+  manifest: () => RuntimeManifest;
+  chooseInvoker: DispatcherDependencies['chooseInvoker'];
+  onCompleted?: NonNullable<DispatcherDependencies['onCompleted']>;
+  /** Of entities at other controllers; absent: there are none. */
+  changes?: EntityChanges;
+  /** The other members of the cluster; absent in standalone. */
+  cluster?: Pick<RetirementDependencies, 'silenceMs' | 'controllers' | 'usableInvokers'>;
+  /** Names of invokers and their states. */
+  invokersHealth: () => Record<string, string>;
+  /** Containers that are ready for an action yet to come, as far as is known here. */
+  prewarmers: () => readonly Prewarmer[];
+}
+
+/** A controller. */
+export interface ControllerNode {
+  readonly controller: Controller;
+  /** Listens for the API and the gateway. Throws ConfigError, and the system's error (EADDRINUSE). */
+  listen(): Promise<Servers>;
+  /** Takes up sequences and compositions that the process before this one left unfinished. */
+  start(): Promise<void>;
+  /** Lets sequences and compositions end for up to `drainMs`; those who wait for results are answered by `close`. */
+  drain(drainMs: number): Promise<void>;
+  /** Answers all who wait, and ends the rest. */
+  close(): Promise<void>;
+}
+
+/** Opens a controller that does not listen yet. Rejects with ConfigError for a policy that there is not. */
+export function openControllerNode(options: ControllerNodeOptions): Promise<ControllerNode> {
+  return Opened.during((opened) => openNode(options, opened));
+}
+
+/** Another controller decides about GPUs soon after the one that does was lost. */
+const sharedLease = { ttlMs: 2000, renewMs: 500 };
+
+const hourMs = 3_600_000;
+
+/** Activations that wait for a GPU. */
+function gpuTopicOptions(config: Config): TopicOptions {
+  return { ...queueLimits(config), maxPendingMessages: config.gpu.maxWaiting };
+}
+
+async function ensureTopics({ bus, config, instance }: ControllerNodeOptions): Promise<void> {
+  const limits = queueLimits(config);
+  await Promise.all([
+    bus.ensureTopic(`compositions${instance}`, limits),
+    bus.ensureTopic(unplacedTopic(instance), gpuTopicOptions(config)),
+    bus.ensureTopic(completedTopic(instance), completedTopicOptions),
+  ]);
+}
+
+async function openNode(options: ControllerNodeOptions, opened: Opened): Promise<ControllerNode> {
+  const { config, instance, bus, store, state, clock, random, logger, metrics, jobs } = options;
+  checkPolicy(config.gpu);
+  await ensureTopics(options);
+  const records = new RecordWriter(store, clock, logger, { maxPendingBytes: config.maxUnstoredBytes });
+  showRecords(metrics.registry, 'controller', records);
+  opened.onClose(() => records.close());
+  const gpu = await openGpuScheduling(options, records, opened);
+  const { registry } = metrics;
+  const userEvents = config.userEvents
+    ? await openUserEvents({ bus, clock, registry, source: nameOf(options) })
+    : undefined;
+  const told = userEvents ? { userEvents } : {};
+  const inFlight = new InFlight({ state, instance, limits: config.limits, clock, metrics, logger, ...told });
+  const dispatcher = new Dispatcher({
+    bus,
+    store,
+    clock,
+    random,
+    logger,
+    metrics,
+    instance,
+    inFlight,
+    chooseInvoker: options.chooseInvoker,
+    ...(options.onCompleted && { onCompleted: options.onCompleted }),
+    gpu: gpu.gpuScheduler,
+    maxGpuShare: config.limits.maxGpuShare,
+    sharedPackagesExecuteOnly: config.sharedPackagesExecuteOnly,
+  });
+  await dispatcher.open();
+  opened.onClose(() => dispatcher.close());
+  const earlier = new EarlierActivations({ inFlight, store, clock, logger });
+  await earlier.open();
+  opened.onClose(() => earlier.close());
+  // Before what they work on.
+  opened.onClose(() => jobs?.close());
+  // Filled in once the port is known.
+  const gateway: { url?: string | undefined } = {};
+  const retirements = options.cluster && openRetirements(options, options.cluster, { records, inFlight });
+  opened.onClose(() => retirements?.close());
+  const controller = createController({
+    ...options,
+    ...told,
+    ...(retirements && { retirements }),
+    ...gpu,
+    records,
+    invoker: dispatcher,
+    gatewayUrl: () => gateway.url,
+    build: readBuildInfo(),
+  });
+  if (config.gpu.search.enabled) openQuotaSearches(options, gpu, controller, dispatcher, opened);
+  if (config.recordTtlHours > 0) openRecordExpiry(options, opened);
+  return {
+    controller,
+    async listen() {
+      const servers = await listen(config, controller);
+      gateway.url = servers.gatewayUrl;
+      return servers;
+    },
+    async start() {
+      if (gateway.url !== undefined) {
+        const [kind, memoryMiB] = ['nodejs:default', config.limits.minMemoryMiB];
+        await storeManagementActions(store, clock, { kind, memoryMiB });
+      }
+      await controller.composing.open();
+    },
+    async drain(drainMs) {
+      // Running compositions have components to come, which need the invoker.
+      await controller.composing.close(drainMs);
+      await gpu.gpuScheduler.close();
+    },
+    close: () => opened.close(),
+  };
+}
+
+const nameOf = ({ instance }: ControllerNodeOptions): string => `controller${instance}`;
+
+/** The GPU scheduler of a controller, and the state that it and the API read. */
+interface GpuScheduling {
+  gpuTable: GpuTable;
+  gpuWorkloads: GpuWorkloads;
+  gpuCordons: DeviceCordons;
+  gpuDesired: DesiredState;
+  gpuScheduler: GpuScheduler;
+  performanceData: PerformanceData;
+}
+
+async function openGpuScheduling(
+  options: ControllerNodeOptions,
+  records: RecordWriter,
+  opened: Opened,
+): Promise<GpuScheduling> {
+  const { config, instance, bus, store, state, clock, random, logger, metrics, jobs } = options;
+  const gpuTable = new GpuTable(state, clock);
+  await gpuTable.open();
+  opened.onClose(() => gpuTable.close());
+  const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
+  await gpuWorkloads.open();
+  opened.onClose(() => gpuWorkloads.close());
+  const gpuCordons = new DeviceCordons(store, state, clock);
+  await gpuCordons.open();
+  const gpuLease = new LeaseKeeper(
+    state,
+    clock,
+    logger,
+    'gpu-scheduler',
+    nameOf(options),
+    options.changes && sharedLease,
+  );
+  await gpuLease.open();
+  opened.onClose(() => gpuLease.close());
+  const gpuDesired = new DesiredState({ state, lease: gpuLease, logger });
+  gpuTable.onRow((node) => gpuDesired.observe(node));
+  // While the lease is held, no other controller adds to the documents that are read.
+  const openedEpoch = gpuLease.epoch;
+  const performanceData = await PerformanceData.open({
+    store,
+    clock,
+    random,
+    logger,
+    metrics,
+    instance,
+    options: config.gpu,
+    lease: gpuLease,
+    ...(options.changes && { state }),
+  });
+  opened.onClose(() => performanceData.close());
+  if (jobs !== undefined) {
+    const retraining = config.gpu.learning.retrain ? new Retraining({ performanceData, jobs, logger }) : undefined;
+    whileLeader(gpuLease, logger, {
+      begin: async () => {
+        if (gpuLease.epoch !== openedEpoch) await performanceData.takeOver();
+        retraining?.open();
+      },
+      end: async () => retraining?.close(),
+    });
+  }
+  const handover =
+    options.changes &&
+    new GpuHandover({
+      bus,
+      state,
+      logger,
+      instance,
+      lease: gpuLease,
+      fence: new GpuFence({ state, table: gpuTable, clock, logger, lease: gpuLease }),
+      topicOptions: gpuTopicOptions(config),
+    });
+  const gpuScheduler = new GpuScheduler({
+    bus,
+    clock,
+    random,
+    store,
+    records,
+    logger,
+    metrics,
+    performanceData,
+    instance,
+    desired: gpuDesired,
+    cordons: gpuCordons,
+    workloads: gpuWorkloads,
+    table: gpuTable,
+    lease: gpuLease,
+    recordLevels: config,
+    options: config.gpu,
+    ...(handover && { handover }),
+  });
+  return { gpuTable, gpuWorkloads, gpuCordons, gpuDesired, gpuScheduler, performanceData };
+}
+
+/** Measures sets of functions in the background to find shares for them. */
+function openQuotaSearches(
+  { config, jobs, clock, random, logger }: ControllerNodeOptions,
+  { performanceData, gpuScheduler }: GpuScheduling,
+  { identities, resolver }: Controller,
+  dispatcher: Dispatcher,
+  opened: Opened,
+): void {
+  if (jobs === undefined) return;
+  const { search } = config.gpu;
+  const searches = new QuotaSearches({
+    performanceData,
+    jobs,
+    scheduler: gpuScheduler,
+    clock,
+    random,
+    logger,
+    options: search,
+    source: new SampleSource(identities, resolver),
+    runner: new SampleRunner({ invoker: dispatcher, clock, maxSampleMs: search.maxSampleMs }),
+  });
+  searches.open();
+  opened.onClose(() => searches.close());
+}
+
+/** Removes records of activations that are older than `recordTtlHours`. */
+function openRecordExpiry(options: ControllerNodeOptions, opened: Opened): void {
+  const { config, store, clock, logger, state, metrics } = options;
+  const expiry = new RecordExpiry({
+    store,
+    clock,
+    logger,
+    state,
+    holder: nameOf(options),
+    times: { ttlMs: config.recordTtlHours * hourMs, firstMs: hourMs / 6, everyMs: hourMs },
+  });
+  showExpiry(metrics.registry, expiry);
+  expiry.open();
+  opened.onClose(() => expiry.close());
+}
+
+function openRetirements(
+  { bus, store, state, clock, logger, config, instance }: ControllerNodeOptions,
+  cluster: NonNullable<ControllerNodeOptions['cluster']>,
+  parts: Pick<RetirementDependencies, 'records' | 'inFlight'>,
+): Retirements {
+  return new Retirements({
+    bus,
+    store,
+    state,
+    clock,
+    logger,
+    instance,
+    recordLevels: config,
+    topicOptions: queueLimits(config),
+    ...cluster,
+    ...parts,
+    isIdempotent: async ({ action: { path, name }, revision }) => {
+      try {
+        const action = await readStoredAction(store, path, name);
+        return action.revision === revision && parameterValue(action.annotations, 'idempotent') === true;
+      } catch (error) {
+        // It is not there, or is no action any more.
+        if (isApiError(error)) return false;
+        throw error;
+      }
+    },
+  });
+}
+
+/** The listening servers of a controller. */
+interface Servers {
+  /** `http://address:port` of the API. */
+  readonly url: string;
+  /** Where the API gateway is reached; undefined where it is off. */
+  readonly gatewayUrl: string | undefined;
+  /** Accepts nothing new, lets requests under way end for up to `graceMs`, then cuts what is left. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** One above the API's: OpenWhisk's standalone has 3233 and 3234. Free ports where the API's port is free. */
+function gatewayPortOf(config: Config, apiPort: number): number | false {
+  return config.gatewayPort ?? (config.port === 0 || apiPort === 65_535 ? 0 : apiPort + 1);
+}
+
+/**
+ * Listens for the API and for the gateway. Rejects with the system's error (EADDRINUSE) for the API's port, with
+ * ConfigError for the gateway's, and then listens for neither.
+ */
+async function listen(config: Config, controller: Controller): Promise<Servers> {
+  const { host } = config;
+  const urlHost = host.includes(':') ? `[${host}]` : host;
+  const api = await systemNetwork.listen(controller.handle, { host, port: config.port });
+  const url = `http://${urlHost}:${api.port}`;
+  const port = gatewayPortOf(config, api.port);
+  if (port === false) return { url, gatewayUrl: undefined, close: (graceMs) => api.close(graceMs) };
+  try {
+    const gateway = await systemNetwork.listen(controller.handleGateway, { host, port });
+    return {
+      url,
+      gatewayUrl: config.gatewayUrl?.replace(/\/+$/, '') ?? `http://${urlHost}:${gateway.port}`,
+      async close(graceMs) {
+        await Promise.all([api.close(graceMs), gateway.close(graceMs)]);
+      },
+    };
+  } catch (error) {
+    await api.close(0);
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error;
+    const why = code === 'EACCES' ? 'may not be used by this user' : 'is in use';
+    throw new ConfigError(`Port ${port} of ${host} ${why}; choose another for the gateway with --gateway-port.`);
+  }
+}

@@ -1,0 +1,196 @@
+import { totalmem } from 'node:os';
+import type { Config } from '@gpuwhisk/common/config';
+import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import { resolveKind } from '@gpuwhisk/common/runtimes';
+import { systemNetwork } from '@gpuwhisk/common/system/network';
+import type { HttpHandler } from '@gpuwhisk/common/system/network';
+import { openUserEvents } from '@gpuwhisk/common/user-events';
+import { identityChanges } from '@gpuwhisk/controller/api/admin';
+import { ProvisioningError, IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
+import { reportingFactory } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
+import { Invoker } from '@gpuwhisk/invoker/invoker';
+import { NamespaceBlacklist } from '@gpuwhisk/invoker/namespace-blacklist';
+import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
+import { queueLimits } from '../engines/engines.js';
+import type { Engines } from '../engines/engines.js';
+import { Opened } from '../process/opened.js';
+import { stemCellConfigs } from './node-containers.js';
+import type { NodeCatalog } from './node-containers.js';
+import { openGpus } from './open-gpus.js';
+import type { NodeGpus } from './open-gpus.js';
+import { PlatformAddresses, engineHosts } from './platform-addresses.js';
+
+/** Dependencies of an invoker's node. */
+interface InvokerNodeOptions extends Engines {
+  /** The invoker's number. */
+  instance: number;
+  catalog: NodeCatalog;
+  /** Whether it is one of a cluster's, which other machines send functions to. */
+  inCluster: boolean;
+  /** Addresses of the machines of the cluster that are there now. */
+  nodes(): readonly string[];
+  /** Answers what functions ask of the platform's API. */
+  serveApi: HttpHandler;
+  /** False while the cluster may have retired this invoker; absent: it never does. */
+  mayBegin?: () => boolean;
+}
+
+/** An invoker with its containers and GPUs. */
+interface InvokerNode {
+  /** A line about the GPUs; undefined: there is nothing to say. */
+  readonly gpus: string | undefined;
+  /** Plain lines about what this machine lacks. */
+  readonly notes: readonly string[];
+  /** Containers that are ready for an action yet to come. */
+  prewarmers(): Prewarmer[];
+  /** MiB that containers may claim together. */
+  readonly memoryMiB: number;
+  /** Takes activations; functions reach the API at `apiUrl`, unless sandboxes have a way of their own. */
+  start(apiUrl: string): Promise<void>;
+  /** Takes no more, lets running activations end for up to `drainMs`, and ends the containers. */
+  drain(drainMs: number): Promise<void>;
+  /** Ends the rest, after `drain` where there is time for that. */
+  close(): Promise<void>;
+}
+
+const MiB = 1024 * 1024;
+/** Activations that the invoker holds; others wait in the bus. */
+const maxInFlight = 2000;
+/** The start itself is over by then. */
+const prepareAfterMs = 15_000;
+/** How long a start waits for the runtimes that are fetched, ms; they go on being fetched. */
+const fetchWithinMs = 60_000;
+
+/** Opens an invoker that takes nothing yet. Throws IsolationError, and ConfigError for GPUs that cannot be had. */
+export function openInvokerNode(options: InvokerNodeOptions): Promise<InvokerNode> {
+  // Functions run as users of their own, which must be able to enter folders. Files for their owner alone get such a mode.
+  process.umask(0o022);
+  return Opened.during((opened) => openNode(options, opened));
+}
+
+async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<InvokerNode> {
+  const { config, instance, catalog, bus, store, state, marks, clock, logger, metrics } = options;
+  const topic = `invoker${instance}`;
+  // Filled in once the addresses are known; no container starts before that.
+  const runtimeEnv: Record<string, string> = {};
+  const gpus: { opened?: NodeGpus } = {};
+  const memoryMiB = config.poolMemoryMiB ?? Math.floor((totalmem() / MiB) * 0.6);
+  const { factory, service, denyNodes } = catalog.createFactory({
+    instance,
+    memoryMiB,
+    runtimeEnv,
+    gpuAccess: (grant) => {
+      const agent = gpus.opened?.agent;
+      return agent ? agent.accessFor(grant) : Promise.reject(new ProvisioningError('There is no GPU here.'));
+    },
+    serve: async (address) => {
+      const server = await systemNetwork.listen(options.serveApi, { host: address, port: 0 });
+      opened.onClose(() => server.close(0));
+      return server.port;
+    },
+  });
+  const [report] = await Promise.all([factory.start(), bus.ensureTopic(topic, queueLimits(config))]);
+  opened.onClose(() => factory.close());
+  refuseWeakIsolation(config, report.weaknesses, options.inCluster);
+  const addresses = new PlatformAddresses({
+    hosts: engineHosts(config),
+    nodes: options.nodes,
+    deny: denyNodes,
+    clock,
+    logger,
+  });
+  opened.onClose(() => addresses.close());
+  await addresses.open();
+  const nodeGpus = (gpus.opened = await openGpus({ config, invoker: topic, state, clock, logger }));
+  opened.onClose(() => nodeGpus.close());
+  const blacklist = new NamespaceBlacklist(store, clock, logger);
+  await blacklist.start();
+  opened.onClose(() => blacklist.close());
+  await state.subscribe(identityChanges, () => void blacklist.refresh());
+  const { agent } = nodeGpus;
+  const { registry } = metrics;
+  const userEvents = config.userEvents ? await openUserEvents({ bus, clock, registry, source: topic }) : undefined;
+  const invoker = new Invoker({
+    instance,
+    bus,
+    store,
+    marks,
+    clock,
+    logger,
+    metrics,
+    blacklist,
+    maxInFlight,
+    factory: agent ? reportingFactory(factory, agent, clock) : factory,
+    pool: poolOptions(options, memoryMiB),
+    resultBounds: config.limits,
+    warmGpuContainers: config.limits.warmGpuContainers,
+    recordLevels: config,
+    recordBounds: { maxPendingBytes: config.maxUnstoredBytes },
+    ...(agent && { gpu: agent }),
+    ...(userEvents && { userEvents }),
+    ...(options.mayBegin && { mayBegin: options.mayBegin }),
+    unlockArguments: createArgumentUnlock(config.parameterStorage),
+    defaultKind: (kind) => resolveKind(catalog.manifest, kind)?.kind,
+  });
+  return {
+    gpus: nodeGpus.line,
+    notes: [...report.weaknesses, ...report.notes, ...catalog.notes],
+    memoryMiB,
+    prewarmers: () => invoker.prewarmers(),
+    async start(apiUrl) {
+      const reached = service();
+      runtimeEnv.__OW_API_HOST = config.apiHost ?? (reached === undefined ? apiUrl : `http://${reached}`);
+      // An invoker that takes work can do it; one that cannot reach the registry serves all other kinds.
+      await Promise.race([
+        catalog.fetchDefaults(),
+        new Promise<void>((resolve) => clock.setBackgroundTimer(fetchWithinMs, resolve)),
+      ]);
+      await invoker.start();
+      if (!config.prepareRuntimes) return;
+      const timer = clock.setBackgroundTimer(prepareAfterMs, () => void catalog.prepare());
+      opened.onClose(() => timer.cancel());
+    },
+    async drain(drainMs) {
+      // A start that waits for a release of Node.js is not waited for; its activation runs after the next start.
+      await Promise.all([invoker.close(drainMs), catalog.close()]);
+    },
+    close: () => opened.close(),
+  };
+}
+
+function poolOptions({ config, catalog }: InvokerNodeOptions, memoryMiB: number): PoolOptions {
+  // A manifest of the operator's own is taken at its word.
+  const readiesAll = config.prepareRuntimes || config.runtimesManifest !== undefined;
+  return {
+    ...config.pool,
+    memoryMiB,
+    stemCells: config.stemCells ? stemCellConfigs(catalog.manifest, readiesAll) : [],
+    stemCellsOnDemand: config.stemCells,
+    gpuStemCells: config.gpu.prewarm,
+  };
+}
+
+const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
+
+/**
+ * Throws IsolationError for measures of isolation that the host forbids, unless the configuration allows to do without, or
+ * says nothing and only programs of this machine can reach the API.
+ */
+export function refuseWeakIsolation(
+  { allowWeakIsolation, host }: Pick<Config, 'allowWeakIsolation' | 'host'>,
+  weaknesses: readonly string[],
+  inCluster: boolean,
+): void {
+  const onlyLocal = !inCluster && loopback.test(host);
+  if (weaknesses.length === 0 || (allowWeakIsolation ?? onlyLocal)) return;
+  const why = inCluster
+    ? 'an invoker of a cluster'
+    : onlyLocal
+      ? 'a server with allowWeakIsolation=false'
+      : `a server at '${host}'`;
+  const list = weaknesses.map((line) => line.replace(/\.$/, '')).join('; ');
+  throw new IsolationError(
+    `This host forbids measures of isolation that ${why} does not do without, unless it is given --allow-weak-isolation: ${list}.`,
+  );
+}

@@ -1,0 +1,174 @@
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ConfigError } from '@gpuwhisk/common/config';
+import type { Config } from '@gpuwhisk/common/config';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { RuntimeManifest, StemCell } from '@gpuwhisk/common/runtimes';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import type { ContainerFactory, GpuGrant } from '@gpuwhisk/invoker/containers/container-factory';
+import { createDockerFactory } from '@gpuwhisk/invoker/containers/docker/docker-factory';
+import { readImageCatalog } from '@gpuwhisk/invoker/containers/docker/images';
+import { createMsContainerFactory } from '@gpuwhisk/invoker/containers/mscontainer/mscontainer-factory';
+import type { GpuAccess } from '@gpuwhisk/invoker/containers/runtime-launch';
+import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
+import type { StemCellConfig } from '@gpuwhisk/invoker/pool/stem-cells';
+import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+
+/** Services of a node for its containers. */
+interface ContainerSurroundings {
+  /** The invoker's number. */
+  instance: number;
+  /** Memory of the pool, MiB. */
+  memoryMiB: number;
+  /** Environment of every runtime, filled in before the first one starts. */
+  runtimeEnv: Readonly<Record<string, string>>;
+  gpuAccess(grant: GpuGrant): Promise<GpuAccess>;
+  /** Serves the platform's API at an address of the host that containers reach; resolves with the port. */
+  serve(address: string): Promise<number>;
+}
+
+/** The kinds of functions that a node runs, and what makes their containers. */
+export interface NodeCatalog {
+  readonly manifest: RuntimeManifest;
+  /** Plain lines about what is missing, for the start-up. */
+  readonly notes: readonly string[];
+  /** Fetches what functions get that name no version, if it is not there. Never rejects. */
+  fetchDefaults(): Promise<void>;
+  /** Does what takes long at a first use, in the background. Never rejects. */
+  prepare(): Promise<void>;
+  close(): Promise<void>;
+  createFactory(surroundings: ContainerSurroundings): NodeFactory;
+}
+
+/** A factory that is not started, and where its containers reach what `serve` serves once it is. */
+interface NodeFactory {
+  factory: ContainerFactory;
+  /** `address:port`; undefined if they do not. */
+  service(): string | undefined;
+  /** Denies containers these addresses, in place of those of the call before. */
+  denyNodes(addresses: readonly string[]): Promise<void>;
+}
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** The runtimes that the configuration asks for: this machine's, or images. Rejects with ConfigError. */
+export function openCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
+  return config.containers === 'docker' ? imageCatalog(config, logger) : machineCatalog(config, logger);
+}
+
+async function imageCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
+  // All containers come from one link, so that these rules would apply to none of them.
+  if (Object.keys(config.network.namespaces).length > 0) {
+    throw new ConfigError("'network.namespaces' is not available with containers of Docker.");
+  }
+  const file = resolve(config.runtimesManifest ?? join(root, 'docker', 'runtimes.json'));
+  const { socket, network, writable, dns, localImages, callTimeoutMs } = config.docker;
+  const catalog = await readImageCatalog(file, localImages);
+  const nothing = (): Promise<void> => Promise.resolve();
+  return {
+    manifest: catalog.manifest,
+    notes: catalog.notes,
+    fetchDefaults: nothing,
+    prepare: nothing,
+    close: nothing,
+    createFactory({ instance, memoryMiB, runtimeEnv, gpuAccess, serve }) {
+      const factory = createDockerFactory({
+        catalog,
+        clock: systemClock,
+        instance,
+        network,
+        writable,
+        dns,
+        runtimeEnv,
+        gpuAccess,
+        logger,
+        egress: config.network,
+        socketPath: socket,
+        dataDir: config.dataDir,
+        poolMemoryMiB: memoryMiB,
+        serveContainers: serve,
+        timeouts: { callMs: callTimeoutMs },
+      });
+      return {
+        factory,
+        service: () => factory.containerService,
+        denyNodes: (addresses) => factory.denyNodes(addresses),
+      };
+    },
+  };
+}
+
+async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
+  const clock = systemClock;
+  const { dataDir, actionNetwork, network: egress } = config;
+  const catalog = await createRuntimeCatalog({
+    fetchesAll: config.fetchRuntimes,
+    runtimesDir: join(root, 'runtimes'),
+    ...(config.runtimesManifest !== undefined && { manifestFile: resolve(config.runtimesManifest) }),
+    dataDir,
+    requirementsMiB: config.requirementsMiB,
+    clock,
+    logger,
+  });
+  return {
+    manifest: catalog.manifest,
+    notes: catalog.notes,
+    fetchDefaults: () => catalog.fetchDefaults(),
+    prepare: () => catalog.prepare(),
+    close: () => catalog.close(),
+    createFactory({ runtimeEnv, gpuAccess, serve }) {
+      const options = { catalog, clock, dataDir, actionNetwork, egress, runtimeEnv, gpuAccess, serveSandboxes: serve };
+      const processes = createProcessFactory(options);
+      return {
+        factory: config.containers === 'process' ? processes : createMsContainerFactory({ processes, catalog, logger }),
+        service: () => processes.sandboxService,
+        denyNodes: (addresses) => processes.denyNodes(addresses),
+      };
+    },
+  };
+}
+
+const unitMs: Record<string, number> = { millisecond: 1, second: 1000, minute: 60_000, hour: 3_600_000 };
+
+/** `256 MB` → 256. Throws ConfigError. */
+function memoryMiB(text: string): number {
+  const match = /^(\d+) *(MB|GB)$/i.exec(text);
+  if (match === null) throw new ConfigError(`runtimes.json: '${text}' is no memory size such as '256 MB'`);
+  return Number(match[1]) * (match[2]?.toUpperCase() === 'GB' ? 1024 : 1);
+}
+
+/** `2 minutes` → 120000. Throws ConfigError. */
+function durationMs(text: string): number {
+  const match = /^(\d+) *([a-z]+?)s?$/i.exec(text);
+  const unit = unitMs[match?.[2]?.toLowerCase() ?? ''];
+  if (match === null || unit === undefined)
+    throw new ConfigError(`runtimes.json: '${text}' is no duration such as '2 minutes'`);
+  return Number(match[1]) * unit;
+}
+
+function reactiveConfig(reactive: NonNullable<StemCell['reactive']>): NonNullable<StemCellConfig['reactive']> {
+  const { minCount, maxCount, ttl, threshold, increment } = reactive;
+  return { minCount, maxCount, ttlMs: durationMs(ttl), threshold, increment };
+}
+
+/** When the stem cells of these families begin, ms: the start itself is over by then. */
+const startAfterMs: Record<string, number> = { native: 2000, java: 8000 };
+
+/**
+ * The stem cells that a manifest asks for. `prepares`: also of runtimes that take long to ready for the first time (Java's
+ * is compiled), ahead of their first use. Throws ConfigError for a size or duration that cannot be read.
+ */
+export function stemCellConfigs(manifest: RuntimeManifest, prepares: boolean): StemCellConfig[] {
+  const families = Object.entries(manifest.runtimes).filter(([family]) => prepares || family !== 'java');
+  return families.flatMap(([family, entries]) =>
+    entries.flatMap((entry) =>
+      entry.stemCells.map((cell) => ({
+        spec: bareSpec(entry.kind, memoryMiB(cell.memory)),
+        initialCount: cell.initialCount,
+        startAfterMs: startAfterMs[family] ?? 0,
+        ...(cell.reactive !== undefined && { reactive: reactiveConfig(cell.reactive) }),
+      })),
+    ),
+  );
+}

@@ -1,0 +1,188 @@
+import { join } from 'node:path';
+import { ConfigError } from '@gpuwhisk/common/config';
+import type { Config } from '@gpuwhisk/common/config';
+import type { Device, Slice } from '@gpuwhisk/common/gpu';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { GpuAccess } from '@gpuwhisk/invoker/containers/runtime-launch';
+import { ContextSizes } from '@gpuwhisk/invoker/gpu-agent/sampler';
+import { GpuDriverError } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
+import type { GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
+import { openNvidiaDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/nvidia-driver';
+import { loadNvml } from '@gpuwhisk/invoker/gpu-agent/drivers/nvml';
+import { createMpsEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
+import { noEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/no-enforcer';
+import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
+import { createTokensEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens-enforcer';
+import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
+import { nvidiaAccess } from '@gpuwhisk/invoker/gpu-agent/host/device-files';
+import { systemProcesses } from '@gpuwhisk/invoker/gpu-agent/host/host-processes';
+import { StandInError, standInFolder, startStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
+import type { StandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
+
+/** Dependencies of a node's GPUs. */
+interface OpenGpusOptions {
+  config: Config;
+  /** The invoker's topic. */
+  invoker: string;
+  state: ClusterState;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** The GPUs of this node. */
+export interface NodeGpus {
+  /** Absent: there are none. */
+  agent?: GpuAgent;
+  /** For the start-up: what there is, or why there is nothing. */
+  line?: string;
+  close(): Promise<void>;
+}
+
+const none: NodeGpus = { close: () => Promise.resolve() };
+
+/** Opens the GPUs that the configuration asks for. Throws ConfigError where simulated ones cannot be had. */
+export async function openGpus(options: OpenGpusOptions): Promise<NodeGpus> {
+  const { gpus } = options.config;
+  if (gpus === 'none') return none;
+  if (gpus === 'auto') return openReal(options);
+  try {
+    return await openSimulated(options, gpus.slice('sim:'.length));
+  } catch (error) {
+    if (error instanceof StandInError) throw new ConfigError(`--gpus ${gpus}: ${error.message}`);
+    throw error;
+  }
+}
+
+async function openSimulated(options: OpenGpusOptions, gpus: string): Promise<NodeGpus> {
+  const { config, clock, logger } = options;
+  const opened: { agent?: GpuAgent } = {};
+  const standIn = await startStandIn({
+    gpus,
+    folder: join(config.dataDir, 'gpus'),
+    clock,
+    logger,
+    restarted: () => void opened.agent?.driverRestarted(),
+  });
+  try {
+    const nvml = loadNvml();
+    if (nvml === undefined) throw new StandInError('There are no simulated GPUs: the binding to NVML was not built.');
+    const library = join(standInFolder, 'libnvidia-ml.so.1');
+    const driver = await openNvidiaDriver({ nvml, clock, library, simulator: standIn.socket });
+    const node = await startAgent(options, driver, () => standInAccess(standIn), standIn.socket);
+    if (node.agent) opened.agent = node.agent;
+    return { ...node, close: () => node.close().finally(() => standIn.close()) };
+  } catch (error) {
+    await standIn.close();
+    throw error;
+  }
+}
+
+/** Real devices, where there is a driver that knows some; nothing else tells that there are none. */
+async function openReal(options: OpenGpusOptions): Promise<NodeGpus> {
+  const nvml = loadNvml();
+  if (nvml === undefined) return none;
+  const { clock, config } = options;
+  try {
+    const driver = await openNvidiaDriver({ nvml, clock, manage: config.gpu.manage });
+    return await startAgent(options, driver, await nvidiaAccess());
+  } catch (error) {
+    if (!(error instanceof GpuDriverError)) throw error;
+    // Without a number it is not the driver that says so: there is none.
+    const why = error.code === undefined ? 'there is no NVIDIA driver' : error.message;
+    return { ...none, line: `No GPU was found: ${why}.` };
+  }
+}
+
+async function startAgent(
+  options: OpenGpusOptions,
+  driver: GpuDriver,
+  access: (device: string, slice?: Slice) => GpuAccess,
+  simulator?: string,
+): Promise<NodeGpus> {
+  const { invoker, state, clock, logger, config } = options;
+  const contexts = new ContextSizes(driver.version.driver);
+  const enforcer = await chooseEnforcer(options, driver, contexts, simulator);
+  const processes = systemProcesses;
+  const { node } = config.gpu;
+  const agent = new GpuAgent({
+    invoker,
+    driver,
+    enforcer,
+    state,
+    clock,
+    logger,
+    processes,
+    access,
+    contexts,
+    node,
+  });
+  const close = async (): Promise<void> => {
+    await agent.close();
+    await enforcer.close();
+    await driver.close();
+  };
+  try {
+    await agent.start();
+    const devices = await driver.devices();
+    return devices.length === 0 ? { line: 'No GPU was found.', close } : { agent, line: describe(devices), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** MPS where there is any, with kernel tokens below it where they are asked for. */
+async function chooseEnforcer(
+  options: OpenGpusOptions,
+  driver: GpuDriver,
+  contexts: ContextSizes,
+  simulator: string | undefined,
+): Promise<ShareEnforcer> {
+  const { config, logger } = options;
+  const under = await chooseMps(options, driver, simulator);
+  if (!config.gpu.tokens) return under;
+  return createTokensEnforcer({
+    folder: join(config.dataDir, 'gpus', 'tokens'),
+    ...(under.name === 'mps' && { under }),
+    contextMiB: (device) => contexts.of(device) ?? 0,
+    say: (line) => logger.warn({ line }, 'kernel tokens'),
+  });
+}
+
+/** MPS where its daemons may be started or another daemon runs already; else processes take turns. */
+async function chooseMps(
+  { config, logger }: OpenGpusOptions,
+  driver: GpuDriver,
+  simulator: string | undefined,
+): Promise<ShareEnforcer> {
+  const control =
+    simulator === undefined
+      ? {}
+      : { program: join(standInFolder, 'nvidia-cuda-mps-control'), env: { GPUWHISK_SIM_SOCKET: simulator } };
+  const manage = driver.simulated || config.gpu.manage.mps;
+  const mps = createMpsEnforcer({ driver, folder: join(config.dataDir, 'gpus'), manage, control });
+  if (manage) return mps;
+  const [first] = await driver.devices();
+  if (first === undefined) return noEnforcer();
+  try {
+    await mps.open(first);
+    return mps;
+  } catch (error) {
+    logger.warn({ error: String(error) }, 'shares of GPUs are not enforced: processes take turns');
+    return noEnforcer();
+  }
+}
+
+/** `GPUs: 2 x NVIDIA H100 80GB HBM3 (simulated)`. */
+function describe(devices: readonly Device[]): string {
+  const counts = new Map<string, number>();
+  for (const { name } of devices) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return `GPUs: ${[...counts].map(([name, count]) => `${count} x ${name}`).join(', ')}`;
+}
+
+function standInAccess({ socket }: StandIn): GpuAccess {
+  const binds = [{ path: socket, mode: 'rw' as const }];
+  return { env: { GPUWHISK_SIM_SOCKET: socket }, binds, libraries: [standInFolder], oneUser: false };
+}

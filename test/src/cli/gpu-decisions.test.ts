@@ -1,0 +1,294 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { describeCases, errorWithHint } from './cases.js';
+import { startFakeOpenWhisk } from './fake-openwhisk.js';
+import { runWsk, withFolder } from './wsk-process.js';
+
+const base = '/api/v1/gpu';
+
+describeCases('wsk gpu: decisions of the scheduler', [
+  {
+    wsk: 'gpu policy',
+    answers: [
+      [
+        200,
+        {
+          policy: 'mps-equal slots=3',
+          admission: 'refuse',
+          decides: false,
+          functions: 2,
+          sharedSets: 1,
+          stages: { admit: 'before-slo', share: 'unlimited' },
+          settings: { admit: {}, share: { slots: 3 } },
+          models: [
+            { gpuType: 'a100-40', mode: 'mps', version: 2, sampleCount: 40, learnedAt: 0, error: 0.1234, runs: 9 },
+            { gpuType: 'h100', mode: 'mig', version: 0, sampleCount: 0 },
+          ],
+        },
+      ],
+    ],
+    requests: [`GET ${base}/policy`],
+    stdout: `policy     mps-equal slots=3 (another controller decides now)
+admission  refuse
+admit      before-slo
+share      unlimited  slots=3
+learned    2 functions, shares of 1 sets
+predictor  a100-40/mps: version 2, learned from 40 runs at 1970-01-01T00:00:00.000Z, off by 12.3 % in 9 runs beside others
+predictor  h100/mig: capacity model
+`,
+  },
+  {
+    wsk: 'gpu policy try fcfs --minutes 5 --arrivals arrivals.json',
+    files: { 'arrivals.json': '[{"function":"f"}]' },
+    answers: [
+      [
+        200,
+        {
+          arrivals: 20,
+          leftOut: 1,
+          gpus: 2,
+          results: [
+            {
+              policy: 'faashare',
+              meanWaitMs: 1.26,
+              p99WaitMs: 40,
+              meanMs: 100.04,
+              missed: 1,
+              withSlo: 9,
+              refused: 0,
+              stopped: 0,
+              gpuHours: 0.01234,
+            },
+            {
+              policy: 'fcfs',
+              meanWaitMs: 0,
+              p99WaitMs: 0,
+              meanMs: 0,
+              missed: 0,
+              withSlo: 9,
+              refused: 2,
+              stopped: 3,
+              gpuHours: 0,
+              problem: 'it waits',
+            },
+          ],
+        },
+      ],
+    ],
+    requests: [`POST ${base}/policy/trials {"policy":"fcfs","minutes":5,"arrivals":[{"function":"f"}]}`],
+    stdout: `20 arrivals on 2 GPUs; 1 more left out, never measured or of several GPUs
+               faashare    fcfs
+mean wait, ms       1.3     0.0
+P99 wait, ms       40.0     0.0
+mean time, ms     100.0     0.0
+SLO missed       1 of 9  0 of 9
+refused               0       2
+stopped               0       3
+GPU hours        0.0123  0.0000
+fcfs did not end: it waits
+Runs take what was learned of them, which favours policies that predict by the same.
+`,
+  },
+  {
+    wsk: 'gpu policy tray x',
+    code: 1,
+    stderr: errorWithHint("Invalid argument(s). 'try' and the name of a policy, or nothing is required."),
+  },
+  {
+    wsk: 'gpu queue',
+    answers: [
+      [
+        200,
+        [
+          {
+            activationId: 'a1',
+            action: '/alice/f',
+            namespace: 'alice',
+            position: 1,
+            waitedMs: 20,
+            sloMs: 100,
+            memoryMiB: 2048,
+            gpus: 1,
+            refusals: [],
+            rejected: [],
+          },
+          {
+            activationId: 'a2',
+            action: '/alice/long',
+            namespace: 'alice',
+            position: 12,
+            waitedMs: 3000,
+            memoryMiB: 512,
+            gpus: 2,
+            refusals: [],
+            rejected: [],
+          },
+        ],
+      ],
+    ],
+    requests: [`GET ${base}/queue`],
+    stdout: ` #  Activation  Action       Waited ms  SLO ms   MiB  GPUs
+ 1  a1          /alice/f            20     100  2048     1
+12  a2          /alice/long       3000       -   512     2
+`,
+  },
+  {
+    wsk: 'gpu functions',
+    answers: [
+      [
+        200,
+        [
+          {
+            function: '/alice/f',
+            version: '0.0.1',
+            gpuType: 'rtx3090',
+            mode: 'mps',
+            heldMiB: 900,
+            features: { smUtil: 0.5, dramUtil: 0.25 },
+            fillSource: 'launches',
+            batches: [
+              {
+                batch: 1,
+                soloMs: 12.34,
+                measured: true,
+                startMs: 250,
+                runs: 5,
+                slowdown: { predicted: 1.349, measured: 1.5, runs: 3 },
+              },
+              { batch: 8, measured: false, runs: 0 },
+            ],
+          },
+          { function: '/alice/new', version: '', gpuType: 'h100', mode: 'mig', batches: [] },
+        ],
+      ],
+    ],
+    requests: [`GET ${base}/functions`],
+    stdout: `Function    Version  GPU          Batch  Alone ms  Start ms  Runs  Slowdown  Predicted  SMs   Told by  DRAM  Holds
+/alice/f    0.0.1    rtx3090/mps      1      12.3     250.0     5      1.50       1.35  50%  launches   25%    900
+/alice/f    0.0.1    rtx3090/mps      8        -*         -     0         -          -  50%  launches   25%    900
+/alice/new  -        h100/mig         -         -         -     0         -          -    -         -     -      -
+`,
+  },
+  {
+    wsk: 'gpu quotas',
+    answers: [
+      [
+        200,
+        [
+          {
+            id: 'k',
+            gpuType: 'rtx3090',
+            mode: 'mps',
+            driverMajor: 550,
+            search: { stage: 'done' },
+            jobs: [{ function: '/alice/f' }, { function: '(of others)' }],
+            points: [
+              { shares: [50, 70], slowdowns: [1.1, 1.255], measurements: 3 },
+              { shares: [30, 70], slowdowns: [2, 1], measurements: 1 },
+            ],
+          },
+        ],
+      ],
+    ],
+    requests: [`GET ${base}/quotas`],
+    stdout: `GPU          Functions             Shares   Slowdowns  Points  Measurements  Search  Id
+rtx3090/mps  /alice/f (of others)  50% 70%  1.10 1.25       2             4  done    k
+`,
+  },
+  {
+    wsk: 'gpu functions --forget /alice/f',
+    answers: [[200, { ok: true }]],
+    requests: [`DELETE ${base}/functions/%2Falice%2Ff`],
+    stdout: 'ok: forgot /alice/f',
+  },
+  {
+    wsk: 'gpu quotas --forget k',
+    answers: [[403, { error: 'operators only', code: 'tid' }]],
+    requests: [`DELETE ${base}/quotas/k`],
+    code: 147,
+    stderr: "error: Unable to forget 'k': operators only (code tid)",
+  },
+  {
+    wsk: 'gpu explain a1',
+    answers: [
+      [
+        200,
+        [
+          {
+            at: 1000,
+            activationId: 'a1',
+            action: '/alice/f',
+            namespace: 'alice',
+            policy: 'faashare',
+            placement: { devices: ['GPU-1'], share: { shareClass: 30 } },
+            reason: 'placed',
+            rejected: [
+              { what: 'GPU-0', reason: 'too little free memory', numbers: { freeMiB: 1, needMiB: 2, rate: 1 / 3 } },
+            ],
+          },
+          {
+            at: 0,
+            activationId: 'a1',
+            action: '/alice/f',
+            namespace: 'alice',
+            policy: 'faashare',
+            reason: 'it waits',
+            rejected: [],
+          },
+        ],
+      ],
+    ],
+    requests: [`GET ${base}/decisions?activation=a1`],
+    stdout: `1970-01-01T00:00:00.000Z  faashare: it waits
+1970-01-01T00:00:01.000Z  faashare: placed  GPU-1 at 30%
+    not GPU-0: too little free memory (freeMiB 1, needMiB 2, rate 0.333)
+`,
+  },
+  {
+    wsk: 'gpu explain a1',
+    answers: [[200, []]],
+    requests: [`GET ${base}/decisions?activation=a1`],
+    code: 1,
+    stderr: "error: No decision about activation 'a1' is known.",
+  },
+  { wsk: 'gpu explain', code: 1, stderr: errorWithHint('Invalid argument(s). An activation ID is required.') },
+  {
+    wsk: 'gpu explain --view view.json',
+    answers: [[403, { error: 'operators only', code: 'tid' }]],
+    requests: [`GET ${base}/view`],
+    code: 147,
+    stderr: 'error: Unable to save the view of the GPUs: operators only (code tid)',
+  },
+  {
+    wsk: 'gpu explain --view view.json',
+    files: { 'view.json': 'old' },
+    answers: [[200, { at: 1 }]],
+    requests: [`GET ${base}/view`],
+    code: 2,
+    stderr: errorWithHint("The file 'view.json' already exists"),
+  },
+]);
+
+test('wsk gpu explain --view writes the view, its numbers as they are', async () => {
+  const server = await startFakeOpenWhisk();
+  const view = { format: 'gpuwhisk view', version: 1, at: 1.7976931348623157e308, waiting: [{ soloMs: 0.1 + 0.2 }] };
+  const decision = { at: 0, activationId: 'a1', policy: 'faashare', reason: 'it waits', rejected: [] };
+  server.expect([
+    [200, [decision]],
+    [200, view],
+  ]);
+  try {
+    await withFolder(async (directory) => {
+      const words = ['--apihost', server.url, '--auth', 'user:secret', 'gpu', 'explain', 'a1', '--view', 'v.json'];
+      expect(await runWsk(words, { directory })).toEqual({
+        code: 0,
+        stderr: '',
+        stdout: '1970-01-01T00:00:00.000Z  faashare: it waits\nok: saved the view of the GPUs in v.json\n',
+      });
+      expect(JSON.parse(readFileSync(join(directory, 'v.json'), 'utf8'))).toEqual(view);
+    });
+  } finally {
+    await server.close();
+  }
+});

@@ -1,0 +1,174 @@
+import { expect, test } from '@jest/globals';
+import { describeCases, errorWithHint } from './cases.js';
+import { startFakeOpenWhisk } from './fake-openwhisk.js';
+import { runBinary, withFolder, wskBinary } from './wsk-process.js';
+
+const base = '/api/v1/gpu';
+
+const a100 = {
+  invoker: 'invoker0',
+  uuid: 'GPU-0',
+  index: 0,
+  name: 'NVIDIA A100',
+  type: 'a100-40',
+  mode: 'mps',
+  smCount: 108,
+  memoryMiB: 40960,
+  usedMemoryMiB: 2048,
+  utilisation: 0.256,
+  simulated: true,
+  health: { state: 'healthy' },
+  functions: [
+    { container: 'c1', action: '/alice/classify', namespace: 'alice', share: 0.3, memoryMiB: 2048, running: 2 },
+    { share: 0.5, memoryMiB: 512, running: 0 },
+    { container: 'c2', slice: 'MIG-1', share: 0.2, memoryMiB: 300, heldMiB: 252, running: 0 },
+  ],
+  workloads: [
+    { id: 'ab12', name: 'train', origin: 'registered', pid: 77, memoryMiB: 9000 },
+    { name: 'x', origin: 'started' },
+  ],
+};
+
+const lost = {
+  invoker: 'invoker12',
+  uuid: 'GPU-1',
+  type: 'h100',
+  mode: 'mig',
+  smCount: 132,
+  memoryMiB: 81920,
+  simulated: false,
+  health: { state: 'offline' },
+  functions: [],
+  workloads: [],
+};
+
+const devices = `GPU    Invoker    Type                 Mode  State    SMs  Busy  Used MiB    MiB  Functions
+GPU-0  invoker0   a100-40 (simulated)  mps   healthy  108   26%      2048  40960          3
+GPU-1  invoker12  h100                 mig   offline  132     -         -  81920          0
+`;
+
+const picture = `GPU    Invoker    Type                 Mode  State    SMs  Busy  Used MiB    MiB  Functions
+    Function            Share   MiB  Holds  Running
+GPU-0  invoker0   a100-40 (simulated)  mps   healthy  108   26%      2048  40960          3
+    /alice/classify       30%  2048      -        2
+    (of others)           50%   512      -        0
+    (pre-warmer)          20%   300    252        0  MIG-1
+    train (registered)      -  9000      -        -  process 77
+    x (started)             -     -      -        -
+GPU-1  invoker12  h100                 mig   offline  132     -         -  81920          0
+`;
+
+describeCases('wsk gpu: devices and instances', [
+  { wsk: 'gpu devices', answers: [[200, [a100, lost]]], requests: [`GET ${base}/devices`], stdout: devices },
+  { wsk: 'gpu top', answers: [[200, [a100, lost]]], requests: [`GET ${base}/devices`], stdout: picture },
+  { wsk: 'gpu top --once', answers: [[200, []]], requests: [`GET ${base}/devices`], stdout: 'There is no GPU.' },
+  {
+    wsk: 'gpu devices',
+    answers: [[401, { error: 'who are you?', code: 'tid' }]],
+    requests: [`GET ${base}/devices`],
+    code: 145,
+    stderr: 'error: Unable to obtain the list of GPUs: who are you? (code tid)',
+  },
+  {
+    wsk: 'gpu instances',
+    answers: [[200, [a100, lost]]],
+    requests: [`GET ${base}/devices`],
+    stdout: `Container  Action           GPU    Share   MiB  Running
+c1         /alice/classify  GPU-0    0.3  2048        2
+c2         -                MIG-1    0.2   300        0
+`,
+  },
+  {
+    wsk: 'gpu launch classify --on GPU-0,GPU-1 --percent 30',
+    answers: [[200, { action: '/alice/classify', device: 'GPU-0', share: 0.3 }]],
+    requests: [`POST ${base}/instances {"action":"classify","devices":["GPU-0","GPU-1"],"mpsPercent":30}`],
+    stdout: 'ok: launched an instance of /alice/classify on GPU-0',
+  },
+  {
+    wsk: 'gpu launch slow',
+    answers: [[202, { activationId: 'a1' }]],
+    requests: [`POST ${base}/instances {"action":"slow"}`],
+    stdout: 'ok: an instance of slow starts',
+  },
+  {
+    wsk: 'gpu launch classify',
+    answers: [[503, { error: 'The instance was not launched: no room.', code: 'tid' }]],
+    requests: [`POST ${base}/instances {"action":"classify"}`],
+    code: 247,
+    stderr: "error: Unable to launch an instance of 'classify': The instance was not launched: no room. (code tid)",
+  },
+  {
+    wsk: 'gpu retire c1',
+    answers: [[200, { container: 'c1', running: 1 }]],
+    requests: [`DELETE ${base}/instances/c1`],
+    stdout: 'ok: instance c1 ends once nothing runs in it',
+  },
+  {
+    wsk: 'gpu retire c1 --grace 500',
+    answers: [[200, { container: 'c1', running: 1 }]],
+    requests: [`DELETE ${base}/instances/c1?graceMs=500`],
+    stdout: 'ok: instance c1 ends within 500 ms',
+  },
+  {
+    wsk: 'gpu reshare c1 --limit 0.3 --request 0.1',
+    answers: [[200, { smRequest: 0.1, smLimit: 0.3 }]],
+    requests: [`PUT ${base}/instances/c1 {"smRequest":0.1,"smLimit":0.3}`],
+    stdout: 'ok: instance c1 is to have 0.1 to 0.3 of its GPU',
+  },
+  {
+    wsk: 'gpu reshare c1 --limit 1.3',
+    code: 1,
+    stderr: errorWithHint('Invalid argument(s). --request and --limit are fractions, 0 < request <= limit <= 1.'),
+  },
+  {
+    wsk: 'gpu cut GPU-0 3g.20gb,2g.10gb',
+    answers: [[200, { profiles: ['3g.20gb', '2g.10gb'] }]],
+    requests: [`PUT ${base}/devices/GPU-0/slices {"profiles":["3g.20gb","2g.10gb"]}`],
+    stdout: 'ok: GPU GPU-0 is to be cut into 3g.20gb, 2g.10gb, once nothing runs on the slices that go',
+  },
+  {
+    wsk: 'gpu cordon GPU-0',
+    answers: [[200, { uuid: 'GPU-0', wish: 'cordon', at: 1 }]],
+    requests: [`PUT ${base}/devices/GPU-0 {"wish":"cordon"}`],
+    stdout: 'ok: cordon GPU GPU-0',
+  },
+  {
+    wsk: 'gpu drain GPU-9',
+    answers: [[404, { error: 'There is no GPU GPU-9.', code: 'tid' }]],
+    requests: [`PUT ${base}/devices/GPU-9 {"wish":"drain"}`],
+    code: 148,
+    stderr: "error: Unable to drain GPU 'GPU-9': There is no GPU GPU-9. (code tid)",
+  },
+  { wsk: 'gpu uncordon', code: 1, stderr: errorWithHint('Invalid argument(s). The UUID of a GPU is required.') },
+  { wsk: 'gpu devices now', code: 1, stderr: errorWithHint('Invalid argument(s): now. No arguments are required.') },
+]);
+
+test('wsk gpu top shows the GPUs again and again on a terminal', async () => {
+  const server = await startFakeOpenWhisk();
+  server.expect([
+    [200, [a100]],
+    [500, { error: 'for a moment', code: 'tid' }],
+    [200, [lost]],
+  ]);
+  const inTerminal = 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)';
+  try {
+    const { stdout } = await withFolder((directory) =>
+      runBinary(
+        'python3',
+        ['-c', inTerminal, wskBinary, '--apihost', server.url, '--auth', 'user:secret', 'gpu', 'top'],
+        {
+          directory,
+          environment: { NO_COLOR: '1', TERM: 'xterm' },
+          signalOn: { stdout: /invoker12/, signal: 'SIGTERM' },
+        },
+      ),
+    );
+    const frames = stdout.split('\u001b[H\u001b[2J').slice(1);
+    expect(frames.length).toBeGreaterThanOrEqual(3);
+    expect(frames[0]).toContain('/alice/classify');
+    expect(frames[1]).toContain('for a moment');
+    expect(frames[2]).toContain('GPU-1');
+  } finally {
+    await server.close();
+  }
+});

@@ -1,0 +1,116 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { digestError } from '@gpuwhisk/invoker/containers/protocol/frames';
+import { builtPath } from '@gpuwhisk/invoker/host/programs';
+
+/** One step of an injection and the time it took. */
+export interface Stage {
+  name: 'integrity' | 'attach' | 'checkpoint' | 'execute' | 'call' | 'restore' | 'verify' | 'detach';
+  us: number;
+}
+
+/** What came of an injection, a call or an unload. */
+export interface InjectionOutcome {
+  /**
+   * `result`: it went well; `refused`: the function gave no answer that can be sent, and stays loaded. Otherwise the function is unloaded already: `load` (it could not be loaded, or gave no
+   * answer), `signal`, `exit`, `timeout`, or `gone` (the process itself has ended).
+   */
+  kind: 'result' | 'refused' | 'load' | 'signal' | 'exit' | 'timeout' | 'gone';
+  /** JSON text that a call returned. */
+  result: string;
+  /** What happened, where it is not a result. */
+  message: string;
+  /** The function's own frames at a failure, innermost first. */
+  trace: string[];
+  stages: Stage[];
+  /** Whether the pre-warmer can serve on. If not it has been killed, and `replace` says why. */
+  ready: boolean;
+  replace: string;
+}
+
+export interface LaunchOptions {
+  /** Path of the pre-warmer's program. */
+  program: string;
+  arguments?: string[];
+  /** All of its environment: NAME=value. */
+  environment?: string[];
+  /** Descriptors that become its standard output and error; default 1 and 2. */
+  output?: number;
+  errors?: number;
+  /** Time to become Ready; default 60,000. */
+  timeoutMs?: number;
+}
+
+export interface CallOptions {
+  /** JSON text, up to 8 MiB with the environment. */
+  argument: string;
+  /** NAME=value, set before the call. */
+  environment?: string[];
+  timeoutMs?: number;
+}
+
+export interface InjectOptions {
+  /** SHA-256 of the code as it was registered, in lower-case hexadecimal. */
+  digest: string;
+  /** The function's name in the code; default `gpuwhisk_main`. */
+  entry?: string;
+  /** NAME=value, set before the code is loaded. */
+  environment?: string[];
+  /** Whether the code must be a shared object; default true. */
+  sharedObject?: boolean;
+  loadTimeoutMs?: number;
+  /** Data that the function may have beyond the pre-warmer's own; default: no limit. */
+  memoryMiB?: number;
+  /** Folders, each with a slash at its end, whose files may be mapped as code besides those of the system. */
+  libraryFolders?: string[];
+  /**
+   * Lets the function make code at run time, never writable and executable at once; the pre-warmer is not used again then.
+   * Default false.
+   */
+  executableMemory?: boolean;
+  /** Calls the function in the same go. */
+  first?: CallOptions;
+}
+
+/** What errors carry: `digest` for code that is not what was registered, else see native/inject/failure.h. */
+export type InjectFailureCode = 'not-ready' | 'gone' | 'digest' | 'payload' | 'policy' | 'unrestorable' | 'system';
+
+/** A pre-warmer as the addon holds it. */
+export type PrewarmerTarget = object;
+
+export interface LaunchedPrewarmer {
+  target: PrewarmerTarget;
+  pid: number;
+  /** Whether the kernel tracks what a function writes; otherwise pages are compared with a copy. */
+  tracksWrites: boolean;
+  /** Version of Landlock that confines it; 0: this kernel has none. */
+  landlock: number;
+}
+
+/**
+ * native/addon. Every promise is rejected with an Error that has an `InjectFailureCode` as its `code` if nothing was
+ * injected, or the pre-warmer is lost; what goes wrong in a function is an outcome. Calls for one target run in order.
+ */
+export interface Injector {
+  launch(options: LaunchOptions): Promise<LaunchedPrewarmer>;
+  inject(target: PrewarmerTarget, payload: Buffer, options: InjectOptions): Promise<InjectionOutcome>;
+  call(target: PrewarmerTarget, options: CallOptions): Promise<InjectionOutcome>;
+  unload(target: PrewarmerTarget): Promise<InjectionOutcome>;
+  /** Kills the pre-warmer. */
+  end(target: PrewarmerTarget): Promise<void>;
+}
+
+/** Loads the addon; undefined where it was not built (no C++ compiler, another processor, not Linux). */
+export function loadInjector(): Injector | undefined {
+  const path = builtPath('inject.node');
+  if (!existsSync(path)) return undefined;
+  const addon = createRequire(import.meta.url)(path) as Injector;
+  return {
+    ...addon,
+    async inject(target, payload, options) {
+      const wrong = digestError(payload, options.digest);
+      if (wrong !== undefined) throw Object.assign(new Error(wrong), { code: 'digest' satisfies InjectFailureCode });
+      return addon.inject(target, payload, options);
+    },
+  };
+}

@@ -1,0 +1,179 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { outcomesOf, resultsOutcome, unreadOutcome } from '@gpuwhisk/invoker/containers/protocol/call-outcome';
+import type { InitRequest, CallOutcome, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
+import { encodeParts, initParts, runParts } from '@gpuwhisk/invoker/containers/protocol/frames';
+import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
+
+/** A frame of the protocol. */
+export interface Frame {
+  type: number;
+  id: number;
+  payload: Buffer;
+  /** The payload as text. */
+  text: string;
+}
+
+const types = { hello: 1, init: 2, run: 3, result: 4, error: 5, log: 6, unload: 9, check: 10, results: 11 };
+const noLimits = { timeoutMs: Infinity, logLimitBytes: Infinity, maxResultBytes: Infinity, truncationBytes: 0 };
+
+/** The answer to an init or run, and what the process had printed when its log frame came. */
+export interface Answer {
+  /** The parsed payload of the result or error frame. */
+  body: unknown;
+  isError: boolean;
+  stdout: string;
+  stderr: string;
+}
+
+/** One frame as bytes. */
+export function encodeFrame(type: number, id: number, content: string | Buffer): Buffer {
+  const payload = Buffer.from(content);
+  const header = Buffer.alloc(9);
+  header.writeUInt32LE(payload.length, 0);
+  header.writeUInt8(type, 4);
+  header.writeUInt32LE(id, 5);
+  return Buffer.concat([header, payload]);
+}
+
+/** A runtime as a plain process with our end of its socket: what the tests of the runtimes talk to. */
+export class RuntimeProcess {
+  readonly folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-runtime-'));
+  readonly socket: Socket;
+  readonly frames: Frame[] = [];
+  readonly exited: Promise<number | null>;
+  stdout = '';
+  stderr = '';
+  private readonly child: ChildProcess;
+  private received = Buffer.alloc(0);
+  private waiting: (() => void)[] = [];
+  private gone = false;
+  private nextId = 1;
+  private hello: Promise<Frame> | undefined;
+
+  get pid(): number | undefined {
+    return this.child.pid;
+  }
+
+  constructor(launch: RuntimeLaunch, env: Record<string, string> = {}) {
+    const [program, ...args] = launch.command;
+    this.child = spawn(program ?? '', args, {
+      cwd: this.folder,
+      env: { PATH: process.env.PATH, ...launch.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    });
+    this.socket = this.child.stdio[3] as Socket;
+    this.socket.on('data', (bytes: Buffer) => this.receive(bytes));
+    this.socket.on('error', () => this.wake()); // The runtime went away: what waits sees `gone`.
+    this.child.stdout?.on('data', (bytes: Buffer) => (this.stdout += bytes.toString()));
+    this.child.stderr?.on('data', (bytes: Buffer) => (this.stderr += bytes.toString()));
+    this.exited = new Promise((resolve) => {
+      this.child.on('close', (code) => {
+        this.gone = true;
+        this.wake();
+        resolve(code);
+      });
+    });
+  }
+
+  /** Resolves with the first frame that `wanted` accepts, or rejects when the process has ended without it. */
+  async frame(wanted: (frame: Frame) => boolean): Promise<Frame> {
+    for (;;) {
+      const found = this.frames.find(wanted);
+      if (found) return found;
+      if (this.gone) throw new Error(`The runtime ended. It printed: ${this.stdout}${this.stderr}`);
+      await new Promise<void>((resolve) => this.waiting.push(resolve));
+    }
+  }
+
+  async init(request: Partial<InitRequest>): Promise<Answer> {
+    const whole: InitRequest = { name: 'a', main: 'main', binary: false, env: {}, ...request };
+    if (!(await this.takesParts())) return this.ask(types.init, JSON.stringify(whole));
+    const parts = initParts(whole);
+    if (typeof parts !== 'string') return this.ask(types.init, encodeParts(parts));
+    return { body: { error: parts }, isError: true, stdout: this.stdout, stderr: this.stderr };
+  }
+
+  async run(value: unknown, more: Partial<RunRequest> = {}): Promise<Answer> {
+    const request = { value, activation_id: 'f'.repeat(32), deadline: '1000', ...more } as RunRequest;
+    const payload = (await this.takesParts()) ? encodeParts(runParts(request)) : JSON.stringify(request);
+    return this.ask(types.run, payload, request.batch);
+  }
+
+  async unload(thorough = false): Promise<Answer> {
+    if (await this.takesParts()) return this.ask(types.unload, encodeParts(thorough ? [['thorough', 'true']] : []));
+    return this.ask(types.unload, JSON.stringify(thorough ? { thorough } : {}));
+  }
+
+  async check(): Promise<Answer> {
+    return this.ask(types.check, (await this.takesParts()) ? '' : '{}');
+  }
+
+  /** Sends a frame as it is. */
+  send(type: number, id: number, content: string | Buffer): void {
+    this.socket.write(encodeFrame(type, id, content));
+  }
+
+  /** Kills the process and removes its folder. */
+  async close(): Promise<void> {
+    this.child.kill('SIGKILL');
+    await this.exited;
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** As the platform does: an answer that is read together with the hello may be seen before what was printed ahead of it. */
+  private async takesParts(): Promise<boolean> {
+    const { text } = await (this.hello ??= this.frame(({ type }) => type === types.hello));
+    return (JSON.parse(text) as { parts?: boolean }).parts === true;
+  }
+
+  private async ask(type: number, content: string | Buffer, batch?: string): Promise<Answer> {
+    const id = this.nextId++;
+    const isUnread = await this.takesParts();
+    this.socket.write(encodeFrame(type, id, content));
+    const answers = [types.result, types.error, types.results];
+    const answer = await this.frame((frame) => frame.id === id && answers.includes(frame.type));
+    await this.frame((frame) => frame.id === id && frame.type === types.log);
+    await new Promise((resolve) => setImmediate(resolve)); // What is readable now is handled first.
+    const printed = { stdout: this.stdout, stderr: this.stderr };
+    const isError = answer.type === types.error;
+    if (!isUnread || (type !== types.run && !isError)) return { body: JSON.parse(answer.text), isError, ...printed };
+    return { ...bodyOf(answer, batch), ...printed };
+  }
+
+  private receive(bytes: Buffer): void {
+    this.received = Buffer.concat([this.received, bytes]);
+    while (this.received.length >= 9) {
+      const end = 9 + this.received.readUInt32LE(0);
+      if (this.received.length < end) break;
+      const payload = Buffer.from(this.received.subarray(9, end));
+      const [type, id] = [this.received.readUInt8(4), this.received.readUInt32LE(5)];
+      this.frames.push({ type, id, payload, text: payload.toString() });
+      this.received = this.received.subarray(end);
+    }
+    this.wake();
+  }
+
+  private wake(): void {
+    const waiting = this.waiting;
+    this.waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+}
+
+/** What the platform makes of an answer that the runtime has not read itself. */
+function bodyOf({ type, payload, text }: Frame, batch: string | undefined): Pick<Answer, 'body' | 'isError'> {
+  if (type === types.error) return { body: { error: text }, isError: true };
+  const outcome = type === types.results ? resultsOutcome(payload) : unreadOutcome(text, payload.length);
+  const bodies = (batch === undefined ? [outcome] : outcomesOf(outcome, Number(batch), noLimits)).map(
+    (one: CallOutcome): unknown => (one.type === 'result' ? one.result : one.type === 'error' ? one.error : one),
+  );
+  if (batch !== undefined) return { body: bodies, isError: false };
+  return outcome.type === 'result'
+    ? { body: bodies[0], isError: false }
+    : { body: { error: bodies[0] }, isError: true };
+}
