@@ -179,7 +179,10 @@ interface DeviceView {
       const over = await modest.request('POST', '../gpu/instances', { action: 'bounded', mpsPercent: 50 });
       expect(over).toMatchObject({ status: 429, body: { error: expect.stringContaining('maxGpuShare') } });
       const idle = await modest.request('POST', '../gpu/instances', { action: 'bounded' });
-      expect(idle).toMatchObject({ status: 503, body: { error: expect.stringContaining('as many idle instances') } });
+      expect(idle).toMatchObject({
+        status: 503,
+        body: { error: expect.stringContaining('its maximum of idle instances') },
+      });
     },
     caseMs,
   );
