@@ -93,10 +93,9 @@ function endToEnd({ setting, known, length, seeds, random, say }: Prepared, seed
   };
 }
 
-/** Overload with the platform's bound on waiting of 30 s, so that most jobs wait for longer than the bound. */
-export function waits({ setting, known, length, seeds, say }: Prepared): Findings {
+/** Overload by `load` times the GPUs' capacity, with the platform's bound on waiting of 30 s. */
+export function waits({ setting, known, length, seeds, say }: Prepared, load = 1.5): Findings {
   const gpus = 4;
-  const load = 1.5;
   const rate = saturationRate(setting, known, gpus, length);
   const scenario = { ...open(gpus, length, load, rate), bestEffortMs: 30_000 };
   const figures = runAll(setting, known, scenario, allPolicies(), seeds);

@@ -36,8 +36,8 @@ test.each<[string, Told[]]>([
     [
       memory,
       {
-        ...{ what: 'heavy', reason: 'more of its SMs would be given away than of the chosen one' },
-        numbers: { load: 0.7, chosenLoad: 0.3 },
+        ...{ what: 'heavy', reason: 'it and its neighbours would end later than on the chosen one' },
+        numbers: { costMs: 106.857, chosenCostMs: 102.98 },
       },
     ],
   ],
@@ -167,9 +167,9 @@ describe('faashare tells what is predicted', () => {
   });
 
   test('of a GPU where tasks before it did not fit', () => {
-    const waiting = ['a', 'b', 't'].map((id) => profiledTask(id, 100, 1));
+    const waiting = ['a', 'b', 'c', 'd', 't'].map((id) => profiledTask(id, 100, 1));
     expect(beside(profiledTask('r', 100, 1), ...waiting)).toEqual([
-      { what: 'g0', reason: 'tasks before it did not fit there', numbers: { tried: 2, beside: 1 } },
+      { what: 'g0', reason: 'tasks before it did not fit there', numbers: { tried: 4, beside: 1 } },
       { ...memory, what: 'long' },
     ]);
   });

@@ -78,7 +78,7 @@ describe('the experiments, on a synthetic world', () => {
   });
 
   test('no job waits for longer than the stated bound under overload', () => {
-    const found = new Map(waits(prepared).measurements.map(({ name, value }) => [name, value]));
+    const found = new Map(waits(prepared, 4).measurements.map(({ name, value }) => [name, value]));
     expect(found.get('overload.overdue')).toBeGreaterThan(0);
     expect(found.get('overload.waitOverBound')).toBeLessThanOrEqual(1);
   });
