@@ -93,9 +93,7 @@ export function subQueuePlan(
 
   /** Overdue tasks, then the others, with turns between namespaces in each part. */
   function orderOf(view: View, tasks: readonly Task[], namespaces: ReadonlySet<string>, horizon: number): Turn[] {
-    const running = view.gpus.flatMap((gpu) => gpu.running);
-    const queued = { tasks, running, gpus: view.gpus.length, at: view.at, horizonAt: horizon };
-    const { overdue, others } = turnsOf(queued, options);
+    const { overdue, others } = turnsOf({ tasks, gpus: view.gpus, at: view.at, horizonAt: horizon }, options);
     turns.keepOnly(namespaces);
     return [overdue, others].flatMap((part) => turns.order(byNamespace(part, namespaces), turnCost));
   }

@@ -1,6 +1,6 @@
 // The order in which FaaShare's queue serves waiting tasks, before namespaces take turns.
 import { deadlineAt } from '../view/view.js';
-import type { RunningTask, Task } from '../view/view.js';
+import type { GpuState, Task } from '../view/view.js';
 import { sufficientShare, unmeasuredMs } from './sub-queue.js';
 
 /** A task in its turn. */
@@ -27,10 +27,7 @@ export interface TurnSettings {
 /** What the order is computed from. */
 interface Queued {
   tasks: readonly Task[];
-  /** Everything that runs, on each of its GPUs. */
-  running: readonly RunningTask[];
-  /** How many there are. */
-  gpus: number;
+  gpus: readonly Pick<GpuState, 'running'>[];
   /** Now, ms. */
   at: number;
   /** When all that runs and waits will have ended, ms. */
@@ -50,36 +47,48 @@ const bestEffortFactor = 4;
  * strict tasks and before younger best effort.
  */
 export function turnsOf(queued: Queued, settings: TurnSettings): { overdue: Turn[]; others: Turn[] } {
-  const { tasks, running, gpus, at, horizonAt } = queued;
-  const late = tasks.filter((task) => overdueAt(task, settings) <= at);
-  late.sort((one, other) => overdueAt(one, settings) - overdueAt(other, settings));
-  let left = tasks.some((task) => canMeet(task, at))
-    ? settings.overduePart * gpus - heldByOverdue(running, settings)
-    : Infinity;
-  const overdue: Turn[] = [];
-  const first = new Set<Task>();
-  for (const task of late) {
-    if (task.sloMs === undefined && left <= 0) continue;
-    first.add(task);
-    overdue.push({
-      task,
-      isOverdue: true,
-      isCritical: isCritical(task, at, horizonAt),
-      rank: 0,
-      key: overdueAt(task, settings),
-    });
-    if (task.sloMs === undefined) left -= task.gpus * (task.share ?? sufficientShare(task));
-  }
-  const others = tasks.filter((task) => !first.has(task));
-  const urgent = urgentOf(others, gpus, at);
-  const waitsBehind = new Map(late.filter((task) => !first.has(task)).map((task) => [task, overdueAt(task, settings)]));
+  const { tasks, gpus, at, horizonAt } = queued;
+  const { first, left } = overdueOf(queued, settings);
+  const others = first.size === 0 ? tasks : tasks.filter((task) => !first.has(task));
+  const urgent = urgentOf(others, gpus.length, at);
   const turns = others.map((task): Turn => {
     const isLongest = isCritical(task, at, horizonAt);
-    const rank = isLongest ? ranks.critical : urgent.has(task) ? ranks.urgent : rankAmong(task, waitsBehind);
-    return { task, isOverdue: false, isCritical: isLongest, rank, key: keyOf(task, rank, waitsBehind) };
+    const rank = isLongest ? ranks.critical : urgent.has(task) ? ranks.urgent : rankAmong(task, left);
+    return { task, isOverdue: false, isCritical: isLongest, rank, key: keyOf(task, rank, left) };
   });
   turns.sort((one, other) => one.rank - other.rank || one.key - other.key || one.task.arrivedAt - other.task.arrivedAt);
+  const overdue = Array.from(first, ([task, key]): Turn => {
+    return { task, isOverdue: true, isCritical: isCritical(task, at, horizonAt), rank: 0, key };
+  });
   return { overdue, others: turns };
+}
+
+/** Overdue tasks in their order, each with the time since when it is: those that go first, and those left for the GPUs' part. */
+function overdueOf(
+  { tasks, gpus, at }: Queued,
+  settings: TurnSettings,
+): { first: Map<Task, number>; left: Map<Task, number> } {
+  const late: [Task, number][] = [];
+  for (const task of tasks) {
+    const since = overdueAt(task, settings);
+    if (since <= at) late.push([task, since]);
+  }
+  const first = new Map<Task, number>();
+  const left = new Map<Task, number>();
+  if (late.length === 0) return { first, left };
+  late.sort((one, other) => one[1] - other[1]);
+  let shares = tasks.some((task) => canMeet(task, at))
+    ? settings.overduePart * gpus.length - heldByOverdue(gpus, settings)
+    : Infinity;
+  for (const [task, since] of late) {
+    if (task.sloMs !== undefined) first.set(task, since);
+    else if (shares <= 0) left.set(task, since);
+    else {
+      first.set(task, since);
+      shares -= task.gpus * (task.share ?? sufficientShare(task));
+    }
+  }
+  return { first, left };
 }
 
 /** From when on no other task overtakes it, ms: max(30 s, 2 · SLO) after its arrival, for best effort max(30 s, 4 · solo). */
@@ -93,10 +102,12 @@ function canMeet(task: Task, at: number): boolean {
 }
 
 /** Shares of best effort that runs and was overdue when it started. */
-function heldByOverdue(running: readonly RunningTask[], settings: TurnSettings): number {
+function heldByOverdue(gpus: Queued['gpus'], settings: TurnSettings): number {
   let held = 0;
-  for (const { task, share, startedAt } of running) {
-    if (task.sloMs === undefined && overdueAt(task, settings) <= startedAt) held += share;
+  for (const { running } of gpus) {
+    for (const { task, share, startedAt } of running) {
+      if (task.sloMs === undefined && overdueAt(task, settings) <= startedAt) held += share;
+    }
   }
   return held;
 }
@@ -104,19 +115,25 @@ function heldByOverdue(running: readonly RunningTask[], settings: TurnSettings):
 /** Slack that makes a strict task urgent, in mean times alone of the waiting tasks: the rest of a run that goes first. */
 const urgentSlack = 0.5;
 
-/** Strict tasks that have to go by deadline: up to the last one that would end too late after those before it. */
+/**
+ * Strict tasks that have to go by deadline: of each namespace up to the last one that would end too late after those before
+ * it, where every namespace has an equal part of the GPUs.
+ */
 function urgentOf(tasks: readonly Task[], gpus: number, at: number): Set<Task> {
   const strict = tasks.filter((task) => canMeet(task, at));
   if (strict.length === 0) return new Set();
   strict.sort((one, other) => deadlineAt(one) - deadlineAt(other));
   const slackMs = (urgentSlack * tasks.reduce((sum, task) => sum + lengthOf(task), 0)) / tasks.length;
-  let workMs = 0;
-  let end = 0;
-  for (const [index, task] of strict.entries()) {
-    if (at + workMs / gpus + lengthOf(task) + slackMs >= deadlineAt(task)) end = index + 1;
-    workMs += lengthOf(task) * task.gpus;
+  const part = gpus / new Set(tasks.map(({ namespace }) => namespace)).size;
+  const queues = new Map<string, { workMs: number; urgent: number; tasks: Task[] }>();
+  for (const task of strict) {
+    const queue = queues.get(task.namespace) ?? { workMs: 0, urgent: 0, tasks: [] };
+    queues.set(task.namespace, queue);
+    queue.tasks.push(task);
+    if (at + queue.workMs / part + lengthOf(task) + slackMs >= deadlineAt(task)) queue.urgent = queue.tasks.length;
+    queue.workMs += lengthOf(task) * task.gpus;
   }
-  return new Set(strict.slice(0, end));
+  return new Set([...queues.values()].flatMap((queue) => queue.tasks.slice(0, queue.urgent)));
 }
 
 function rankAmong(task: Task, waitsBehind: ReadonlyMap<Task, number>): number {
