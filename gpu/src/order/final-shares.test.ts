@@ -3,12 +3,13 @@ import { gpuAccountsOf } from '../place/gpu-account.js';
 import type { QuotaChoice, QuotaJob, Quotas } from '../share/quotas.js';
 import { dividedSms, gpuOf, profiledTask, runningTask } from '../testing/fixtures.js';
 import type { Task } from '../view/view.js';
-import { finalShares } from './final-shares.js';
+import { finalShares as sharesWith } from './final-shares.js';
 import { PredictionCache } from './set-predictions.js';
 import { add, firstQueueOn, memberOf, outlookOf } from './sub-queue.js';
 import type { SubQueue } from './sub-queue.js';
 
 const filled = 0.7;
+const finalShares = (queue: SubQueue, quotas: Quotas | undefined) => sharesWith(queue, quotas, 0.02);
 const task = (id: string, soloMs = 100, changes: Partial<Task> = {}): Task => profiledTask(id, soloMs, 0.6, changes);
 
 /** What runs since `at` 0, and tasks that join it at `at`, at the shares that they fill. */

@@ -4,9 +4,6 @@ import type { Member, Outlook, SubQueue } from './sub-queue.js';
 import type { QuotaChoice, QuotaJob, Quotas } from '../share/quotas.js';
 import type { Sharing } from '../view/decision.js';
 
-/** Other shares have to lower the mean completion by this part: a share is fixed for the whole of a run. */
-const worthwhile = 0.02;
-
 /**
  * Shares with which fewer tasks are late may lengthen the mean completion by this part: a cap that saves one deadline
  * otherwise holds a long neighbour back for hours.
@@ -17,11 +14,12 @@ const mostCost = 0.5;
  * Decides the shares of a sub-queue's members and changes the queue accordingly; running tasks keep theirs. Members get
  * the shares that they fill, except in two cases:
  * - The table has measured this very set (a hit), and with those shares fewer tasks are late, or as many and all end
- *   sooner on average. Measurements decide this, also of the shares that the tasks fill if those were measured.
+ *   sooner on average, by the part `minGain` at least: a share is fixed for the whole of a run. Measurements decide this,
+ *   also of the shares that the tasks fill if those were measured.
  * - Without a hit, tasks are predicted to be late with the shares that they fill, and fewer are with those of the nearest
  *   row or of the guardrail.
  */
-export function finalShares(queue: SubQueue, quotas: Quotas | undefined): Sharing {
+export function finalShares(queue: SubQueue, quotas: Quotas | undefined, minGain: number): Sharing {
   const { gpu, running, members } = queue;
   const planned = members.map(({ share }) => share);
   const isOpen = members.some(({ task }) => task.share === undefined);
@@ -42,7 +40,7 @@ export function finalShares(queue: SubQueue, quotas: Quotas | undefined): Sharin
   const answered = take(queue, shares, quotas);
   const chosenMs = timeOf(queue, answered);
   const keepsMore = answered.late < filling.late && chosenMs <= fillingMs * (1 + mostCost);
-  const isSooner = answered.late === filling.late && chosenMs < fillingMs * (1 - worthwhile);
+  const isSooner = answered.late === filling.late && chosenMs < fillingMs * (1 - minGain);
   if (keepsMore || (isSooner && asked.source === 'hit')) return { ...byFilling, source: asked.source, chosenMs };
   setShares(queue, planned);
   queue.outlook = filling;

@@ -24,6 +24,8 @@ interface SubQueueSettings extends PlanOptions {
   bestEffortMs: number;
   /** What the tasks that come in an exchange may take more than those that go, as a part of the GPU's memory. */
   tolerance: number;
+  /** Other shares than those that tasks fill have to lower the mean completion by this part. */
+  minShareGain: number;
   /** Exchanges that are tried by prediction in one decision, at most. */
   maxExchanges: number;
 }
@@ -35,6 +37,7 @@ export const subQueueDefaults = {
   maxLater: 16,
   bestEffortMs: defaultBestEffortMs,
   tolerance: 0.02,
+  minShareGain: 0.02,
   maxExchanges: 4,
 } satisfies SubQueueSettings;
 
@@ -84,7 +87,7 @@ export function subQueuePlan(
     if (event.kind === 'arrival') fillWith(event.task, order, queues);
     else fill(order, queues);
     const begun = first.filter(({ members }) => members.length > 0);
-    const sharings = begun.map((queue) => finalShares(queue, quotas));
+    const sharings = begun.map((queue) => finalShares(queue, quotas, options.minShareGain));
     const starts = begun
       // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- there is one for each queue
       .flatMap((queue, index) => startsOf(queue, at, sharings[index]!.source))
