@@ -4,7 +4,7 @@ import { closed, paperGpus } from '../replay/experiments/scenarios.js';
 import { intervalText, markdownTable, percent, verdict } from '../replay/experiments/tables.js';
 import { poisson, readAzureDurations, readAzurePopularity } from '../replay/jobs.js';
 import { withPopularity, withTrueShares } from '../replay/recurring.js';
-import { named, ours, oursAtAnyGain, oursWithoutQuotas, runSeed } from '../replay/setting.js';
+import { named, ours, oursAtAnyGain, oursTakingEveryMiss, oursWithoutQuotas, runSeed } from '../replay/setting.js';
 import type { Known, PolicyMaker, Scenario, Setting } from '../replay/setting.js';
 import type { Prepared } from './faashare-parts.js';
 
@@ -19,6 +19,7 @@ const variants = {
   none: 'no table',
   before: 'searched before',
   learns: 'learns during the replay',
+  misses: 'learns, answers taken on every miss',
   truth: 'best shares by the truth',
 } as const;
 
@@ -38,19 +39,21 @@ export async function recurring(prepared: Prepared, seed: number, jobs = recurri
   run(variants.none, known, oursWithoutQuotas);
   run(variants.before, known, ours);
   run(variants.learns, known, ours, { learns: true });
+  run(variants.misses, known, oursTakingEveryMiss, { learns: true });
   run(variants.truth, withTrueShares(setting, known), oursAtAnyGain);
 
-  const gains = [variants.before, variants.learns, variants.truth].map((name) => ({
+  const gains = [variants.before, variants.learns, variants.misses, variants.truth].map((name) => ({
     name,
     gain: gainOver(figures, name, variants.none, 'jctMs', random),
   }));
-  const [, learns, truth] = gains.map(({ gain }) => gain.interval);
+  const [, learns, misses, truth] = gains.map(({ gain }) => gain.interval);
   const prefix = setting.name;
   return {
     measurements: [
       figure(`${prefix}.tableHitShare`, intervalOf(figures, variants.learns, 'tableHitShare', random)),
       figure(`${prefix}.tableNearShare`, intervalOf(figures, variants.learns, 'tableNearShare', random)),
       ...(learns ? [figure(`${prefix}.tableJctGain`, learns)] : []),
+      ...(misses ? [figure(`${prefix}.everyMissJctGain`, misses)] : []),
       ...(truth ? [figure(`${prefix}.tableJctBound`, truth)] : []),
     ],
     text: [

@@ -118,6 +118,9 @@ export const ours: PolicyMaker = (needs, scenario) => oursWith({}, needs, scenar
 /** FaaShare that takes the quota stage's shares for the least gain. */
 export const oursAtAnyGain: PolicyMaker = (needs, scenario) => oursWith({ minShareGain: 0 }, needs, scenario);
 
+/** FaaShare that takes the nearest row's and the guardrail's shares on every miss. */
+export const oursTakingEveryMiss: PolicyMaker = (needs, scenario) => oursWith({ takeEveryMiss: 1 }, needs, scenario);
+
 function oursWith(settings: Settings, needs: PolicyNeeds, scenario: Scenario): Policy {
   return makePolicy({ base: 'faashare', settings: { bestEffortMs: bestEffortMsOf(scenario), ...settings } }, needs);
 }

@@ -9,7 +9,8 @@ import { add, firstQueueOn, memberOf, outlookOf } from './sub-queue.js';
 import type { SubQueue } from './sub-queue.js';
 
 const filled = 0.7;
-const finalShares = (queue: SubQueue, quotas: Quotas | undefined) => sharesWith(queue, quotas, 0.02);
+const options = { minShareGain: 0.02, takeEveryMiss: 0 };
+const finalShares = (queue: SubQueue, quotas: Quotas | undefined) => sharesWith(queue, quotas, options);
 const task = (id: string, soloMs = 100, changes: Partial<Task> = {}): Task => profiledTask(id, soloMs, 0.6, changes);
 
 /** What runs since `at` 0, and tasks that join it at `at`, at the shares that they fill. */
@@ -79,6 +80,14 @@ test('on a miss, the answer is taken only where a task is late without it, and a
   expect(decide('nearest', 1000, 100)).toEqual(['nearest', 'filling', [0.7, 0.7]]);
   // The other one would end after 20 s in place of 10.
   expect(decide('guardrail', 120, 10_000)).toEqual(['guardrail', 'filling', [0.7, 0.7]]);
+});
+
+test('if that is set, the answer on a miss is taken unless more tasks are late', () => {
+  const decide = (otherSloMs: number): unknown => {
+    const queue = queueOf([task('one'), task('other', 100, { sloMs: otherSloMs })]);
+    return sharesWith(queue, answering('guardrail', [0.7, 0.3]), { ...options, takeEveryMiss: 1 }).source;
+  };
+  expect([decide(1000), decide(150)]).toEqual(['guardrail', 'filling']);
 });
 
 test('the table is asked for the set with residents, by what is left of them', () => {

@@ -4,6 +4,14 @@ import type { Member, Outlook, SubQueue } from './sub-queue.js';
 import type { QuotaChoice, QuotaJob, Quotas } from '../share/quotas.js';
 import type { Sharing } from '../view/decision.js';
 
+/** What can be set of the choice of shares. */
+export interface ShareOptions {
+  /** Shares of a hit have to lower the mean completion by this part: a share is fixed for the whole of a run. */
+  minShareGain: number;
+  /** 1: the answers on a miss are taken even where no task is late without them, unless more tasks are late; 0: they are not. */
+  takeEveryMiss: number;
+}
+
 /**
  * Shares with which fewer tasks are late may lengthen the mean completion by this part: a cap that saves one deadline
  * otherwise holds a long neighbour back for hours.
@@ -14,12 +22,15 @@ const mostCost = 0.5;
  * Decides the shares of a sub-queue's members and changes the queue accordingly; running tasks keep theirs. Members get
  * the shares that they fill, except in two cases:
  * - The table has measured this very set (a hit), and with those shares fewer tasks are late, or as many and all end
- *   sooner on average, by the part `minGain` at least: a share is fixed for the whole of a run. Measurements decide this,
- *   also of the shares that the tasks fill if those were measured.
+ *   sooner on average. Measurements decide this, also of the shares that the tasks fill if those were measured.
  * - Without a hit, tasks are predicted to be late with the shares that they fill, and fewer are with those of the nearest
  *   row or of the guardrail.
  */
-export function finalShares(queue: SubQueue, quotas: Quotas | undefined, minGain: number): Sharing {
+export function finalShares(
+  queue: SubQueue,
+  quotas: Quotas | undefined,
+  { minShareGain, takeEveryMiss }: ShareOptions,
+): Sharing {
   const { gpu, running, members } = queue;
   const planned = members.map(({ share }) => share);
   const isOpen = members.some(({ task }) => task.share === undefined);
@@ -34,14 +45,16 @@ export function finalShares(queue: SubQueue, quotas: Quotas | undefined, minGain
     chosenMs: fillingMs,
     fillingMs,
   };
-  if (asked === undefined || (asked.source !== 'hit' && filling.late === 0)) return byFilling;
+  if (asked === undefined) return byFilling;
+  const isHit = asked.source === 'hit';
+  if (!isHit && filling.late === 0 && takeEveryMiss !== 1) return byFilling;
   const shares = asked.shares.slice(running.length);
   if (shares.some((share, at) => share > (members[at]?.task.maxShare ?? 1))) return byFilling;
   const answered = take(queue, shares, quotas);
   const chosenMs = timeOf(queue, answered);
   const keepsMore = answered.late < filling.late && chosenMs <= fillingMs * (1 + mostCost);
-  const isSooner = answered.late === filling.late && chosenMs < fillingMs * (1 - minGain);
-  if (keepsMore || (isSooner && asked.source === 'hit')) return { ...byFilling, source: asked.source, chosenMs };
+  const isTaken = isHit ? chosenMs < fillingMs * (1 - minShareGain) : takeEveryMiss === 1;
+  if (keepsMore || (isTaken && answered.late === filling.late)) return { ...byFilling, source: asked.source, chosenMs };
   setShares(queue, planned);
   queue.outlook = filling;
   return byFilling;

@@ -1,6 +1,7 @@
 // Planning by sub-queues, and the horizon until which the GPUs are busy.
 import { defaultBestEffortMs, isOverdue } from './earliest-deadline.js';
 import { finalShares } from './final-shares.js';
+import type { ShareOptions } from './final-shares.js';
 import { exchange } from './sub-queue-moves.js';
 import { Holdings, NamespaceTurns } from './namespace-fairness.js';
 import type { NamespaceQueue, SavedTurns } from './namespace-fairness.js';
@@ -19,13 +20,11 @@ import { gpuAccountsOf } from '../place/gpu-account.js';
 const maxCharged = 10_000;
 
 /** What can be set of the plan. */
-interface SubQueueSettings extends PlanOptions {
+interface SubQueueSettings extends PlanOptions, ShareOptions {
   /** Best effort is due so long after its arrival, and a task cannot be overtaken after so long at the earliest, ms. */
   bestEffortMs: number;
   /** What the tasks that come in an exchange may take more than those that go, as a part of the GPU's memory. */
   tolerance: number;
-  /** Other shares than those that tasks fill have to lower the mean completion by this part. */
-  minShareGain: number;
   /** Exchanges that are tried by prediction in one decision, at most. */
   maxExchanges: number;
 }
@@ -38,6 +37,7 @@ export const subQueueDefaults = {
   bestEffortMs: defaultBestEffortMs,
   tolerance: 0.02,
   minShareGain: 0.02,
+  takeEveryMiss: 0,
   maxExchanges: 4,
 } satisfies SubQueueSettings;
 
@@ -87,7 +87,7 @@ export function subQueuePlan(
     if (event.kind === 'arrival') fillWith(event.task, order, queues);
     else fill(order, queues);
     const begun = first.filter(({ members }) => members.length > 0);
-    const sharings = begun.map((queue) => finalShares(queue, quotas, options.minShareGain));
+    const sharings = begun.map((queue) => finalShares(queue, quotas, options));
     const starts = begun
       // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- there is one for each queue
       .flatMap((queue, index) => startsOf(queue, at, sharings[index]!.source))
