@@ -11,6 +11,7 @@ import { barChart, intervalText, markdownTable, verdict } from '../replay/experi
 import { validate } from '../replay/model/fit.js';
 import { igniterSetting, lucidSetting, readModelData, tableOneSetting } from '../replay/settings.js';
 import { ablations, orders, overall, overheads, perturbation, prepare, scaling, traces } from './faashare-parts.js';
+import { recurring } from './faashare-recurring.js';
 import { explorationSensitivity, waits } from './faashare-sensitivity.js';
 
 /** Seeds of every comparison, and bootstrap draws of the model's parameters; `--samples` may request fewer. */
@@ -20,7 +21,7 @@ const mostPerturbedSeeds = 10;
 /** FaaShare's experiments in replay against its baselines. Reads measured data from BENCH_DATA. */
 export const faashare: Bench = {
   summary: "FaaShare's experiments in replay: 120 jobs of table I, against its baselines (needs BENCH_DATA)",
-  parts: ['table1', 'igniter', 'lucid', 'xi', 'waits'],
+  parts: ['table1', 'igniter', 'lucid', 'xi', 'waits', 'recurring'],
   simulated: true,
   async run({ options, say }) {
     const wants = (part: string): boolean => options.parts.length === 0 || options.parts.includes(part);
@@ -73,6 +74,18 @@ export const faashare: Bench = {
       const prepared = prepare(await tableOneSetting(data, few), options.seed, few, say);
       if (wants('xi')) add('### Sensitivity to ξ', await explorationSensitivity(prepared, options.seed));
       if (wants('waits')) add('### The bound on waiting', waits(prepared));
+    }
+    if (wants('recurring')) {
+      const settings = [await tableOneSetting(data, seeds), await igniterSetting(data, seeds)];
+      for (const setting of settings) {
+        const prepared = prepare(setting, options.seed, seeds, say);
+        add(`### The table of measured sets, setting ${setting.name}`, await recurring(prepared, options.seed));
+      }
+      // Of the setting where results stay within measured points.
+      for (const name of ['tableHitShare', 'tableJctGain', 'tableJctBound']) {
+        const found = measurements.find((one) => one.name === `igniter.${name}`);
+        if (found !== undefined) measurements.push({ ...found, name });
+      }
     }
     const ratios = measurements.filter(({ name }) => name.endsWith('.waitOverBound')).map(({ value }) => value);
     if (ratios.length > 0) measurements.push({ name: 'waitOverBound', value: Math.max(...ratios) });

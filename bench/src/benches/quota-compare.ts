@@ -12,6 +12,7 @@ import type { Hyperparameters, Prior } from '@gpuwhisk/gpu/share/gaussian-proces
 import { fittedHyper, pooledPrior, vaguePrior } from '@gpuwhisk/gpu/share/priors';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import type { Measurement } from '../bench.js';
+import { BenchDataError } from '../data/csv.js';
 import { percentile, randomItem } from '../statistics.js';
 import { drawSet, folds, leastSum, slowdownAt, sumAt } from '../data/quota-surfaces.js';
 import type { Surface } from '../data/quota-surfaces.js';
@@ -61,6 +62,7 @@ export async function comparison({ rapp, igniter, sets, seed, say }: Comparison)
       equal: outcome(),
     };
     const parts = folds(models, foldCount, seededRandom(seed));
+    checkFolds(parts, jobs);
     for (const [fold, held] of parts.entries()) {
       const random = seededRandom(seed * 1000 + fold * 10 + jobs);
       const known = rapp.filter(({ model }) => !held.includes(model));
@@ -99,6 +101,16 @@ export async function comparison({ rapp, igniter, sets, seed, say }: Comparison)
     { name: 'boEvaluations', value: largest.evaluations },
     ...measurements,
   ];
+}
+
+/** Throws BenchDataError for parts that have fewer models than a set has jobs, of which no set can be drawn. */
+function checkFolds(parts: readonly (readonly string[])[], jobs: number): void {
+  const fewest = Math.min(...parts.map((held) => held.length));
+  if (fewest >= jobs) return;
+  throw new BenchDataError(
+    `Sets of ${jobs} jobs need ${jobs} models in each of ${parts.length} parts that are left out in turn, and one has` +
+      ` ${fewest}: at least ${jobs * parts.length} models are needed.`,
+  );
 }
 
 /** The same comparison on another laboratory's V100, with data learned from RaPP's models of other names. */

@@ -32,3 +32,9 @@ test('models that are left out are in no other part, and sets have a model once'
   const set = drawSet(from, 4, seededRandom(2));
   expect(new Set(set.map(({ model }) => model)).size).toBe(4);
 });
+
+test('a set of more jobs than there are models is refused', () => {
+  const from = ['a', 'b'].flatMap((model) => [1, 2].map((batch) => ({ model, batch, ...curve([1, 1, 1, 1, 1]) })));
+  expect(() => drawSet(from, 3, seededRandom(1))).toThrow('Sets of 3 jobs need 3 models, and 2 are there.');
+  expect(drawSet(from, 2, seededRandom(1))).toHaveLength(2);
+});

@@ -2,7 +2,7 @@
 import { randomFraction } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ShareCurve } from '@gpuwhisk/gpu/share/priors';
-import { readTable } from './csv.js';
+import { BenchDataError, readTable } from './csv.js';
 import { randomItem } from '../statistics.js';
 
 /** Slowdowns of a model at each share with one batch size. */
@@ -68,8 +68,10 @@ export function folds(models: readonly string[], count: number, random: Random):
   return Array.from({ length: count }, (_, part) => shuffled.filter((_, at) => at % count === part));
 }
 
-/** `size` surfaces of different models. */
+/** `size` surfaces of different models. Throws BenchDataError for fewer models than that. */
 export function drawSet(from: readonly Surface[], size: number, random: Random): Surface[] {
+  const models = new Set(from.map(({ model }) => model)).size;
+  if (models < size) throw new BenchDataError(`Sets of ${size} jobs need ${size} models, and ${models} are there.`);
   const set: Surface[] = [];
   while (set.length < size) {
     const one = randomItem(from, random);

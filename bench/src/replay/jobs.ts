@@ -1,8 +1,12 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import { readTable } from '../data/csv.js';
+import { randomItem } from '../statistics.js';
 import type { Profile } from './profiling.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
+
+/** A replayed function's name is this, then its workload's. */
+export const functionPrefix = '/guest/';
 
 /** Parameters of a draw of jobs. */
 export interface JobMix {
@@ -18,6 +22,8 @@ export interface JobMix {
   soloMs?: (random: Random) => number;
   /** Time of an injection or a cold start, ms. */
   startMs: number;
+  /** Weight of each workload by name, for draws; absent: all are as likely. */
+  popularity?: ReadonlyMap<string, number>;
   /** Overrides the memory of each task; for truths that know pairs only. */
   memoryMiB?: number;
 }
@@ -33,7 +39,7 @@ export function drawJobs(
   shuffle(isStrict, random);
   return arrivedAt.map((at, i): ReplayJob => {
     const from = isStrict[i] ? mix.strict : mix.bestEffort;
-    const entry = from[Math.floor(randomFraction(random) * from.length)] as CatalogueEntry;
+    const entry = drawEntry(from, mix.popularity, random);
     const profile = profiles.get(entry.name);
     if (!profile) throw new RangeError(`'${entry.name}' has no profile`);
     const units = mix.soloMs === undefined ? mix.length : Math.max(1, Math.round(mix.soloMs(random) / entry.unitMs));
@@ -45,7 +51,7 @@ export function drawJobs(
       startMs: mix.startMs,
       task: {
         id: `job${i}`,
-        function: `/guest/${entry.name}`,
+        function: `${functionPrefix}${entry.name}`,
         version: '0.0.1',
         namespace: 'guest',
         batch: entry.batch,
@@ -60,6 +66,20 @@ export function drawJobs(
       },
     };
   });
+}
+
+/** One of `entries`, which is not empty, by their weights; all are as likely if there are none. */
+export function drawEntry(
+  entries: readonly CatalogueEntry[],
+  weights: ReadonlyMap<string, number> | undefined,
+  random: Random,
+): CatalogueEntry {
+  if (weights === undefined) return randomItem(entries, random);
+  const weightOf = ({ name }: CatalogueEntry): number => weights.get(name) ?? 0;
+  let left = randomFraction(random) * entries.reduce((sum, entry) => sum + weightOf(entry), 0);
+  const drawn = entries.find((entry) => (left -= weightOf(entry)) < 0) ?? entries.at(-1);
+  if (drawn === undefined) throw new RangeError('there is no workload to draw');
+  return drawn;
 }
 
 function between([least, greatest]: readonly [number, number], random: Random): number {
@@ -117,6 +137,15 @@ export function fromTrace(times: readonly number[]): Arrivals {
 export async function readAzureConversations(folder?: string): Promise<number[]> {
   const rows = await readTable('traces/azure_llm2023_conv.csv', { t_s: 'number' }, folder);
   return rows.map((row) => row.t_s);
+}
+
+/** Draws the weight of a function. */
+export type Popularity = (random: Random) => number;
+
+/** Draws numbers of invocations of one day: of any of Azure's functions (day 7, 2019), each as likely. */
+export async function readAzurePopularity(folder?: string): Promise<Popularity> {
+  const rows = await readTable('traces/azure2019_functions_day7.csv', { invocations: 'number' }, folder);
+  return (random) => randomItem(rows, random).invocations;
 }
 
 /** Draws times alone of serverless functions, ms: Azure's mean durations of day 7 (2019), as often as each was invoked. */

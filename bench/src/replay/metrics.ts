@@ -1,3 +1,4 @@
+import { partOf } from '@gpuwhisk/gpu/share/share-counts';
 import type { ReplayRun, FinishedJob } from '@gpuwhisk/gpu/simulate/replay';
 import { percentile } from '../statistics.js';
 
@@ -24,6 +25,10 @@ export interface ReplayMetrics extends Waits {
   fragmentation: number;
   /** GPU hours with a job on the GPU, which a pay-as-you-go operator pays for. */
   gpuHours: number;
+  /** Of the choices of shares that put jobs together, the part that a measurement of the very set answered (a hit). */
+  tableHitShare: number;
+  /** The part of them that the most similar set answered. */
+  tableNearShare: number;
 }
 
 /**
@@ -31,7 +36,7 @@ export interface ReplayMetrics extends Waits {
  * `lanes`: as in `waitsOf`.
  */
 export function metricsOf(
-  { finished, refused, totals }: ReplayRun,
+  { finished, refused, totals, shares }: ReplayRun,
   withSlo: number,
   bestEffortMs: number,
   lanes: number,
@@ -59,6 +64,8 @@ export function metricsOf(
     utilisation: totals.usedMs / totals.gpuMs,
     fragmentation: totals.freeMiBMs === 0 ? 0 : totals.strandedMiBMs / totals.freeMiBMs,
     gpuHours: totals.occupiedMs / 3_600_000,
+    tableHitShare: partOf(shares, 'hit'),
+    tableNearShare: partOf(shares, 'near'),
     ...waitsOf(finished, bestEffortMs, lanes),
   };
 }

@@ -12,6 +12,7 @@ import type { MeasuredPoint } from '@gpuwhisk/gpu/share/surrogate';
 import { normal } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import { randomItem } from '../statistics.js';
+import { functionPrefix } from './jobs.js';
 import { featuresOf } from './workloads/catalogue.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
@@ -78,7 +79,15 @@ export interface QuotaBudget {
   mostTasks: number;
 }
 
-const driverMajor = 1;
+/** Of the driver that all is measured with. */
+export const driverMajor = 1;
+
+/** What may be other than usual in the offline phase. */
+interface SearchOptions {
+  exploration?: Exploration;
+  /** Draws a member of a set; default: any of the catalogue, each as likely. */
+  draw?: () => CatalogueEntry;
+}
 
 /**
  * FaaShare's offline phase (section VII-B): random sets are run at the shares that the search proposes, and a table
@@ -91,14 +100,14 @@ export function offlineQuotas(
   gpuType: string,
   budget: QuotaBudget,
   random: Random,
-  exploration?: Exploration,
+  { exploration, draw = () => randomItem(catalogue, random) }: SearchOptions = {},
 ): QuotaTable {
   const table = new QuotaTable({ predictorOf: () => predictor });
   const pick = (count: number): number => Math.floor(randomFraction(random) * count);
   for (let i = 0; i < budget.sets; i += 1) {
-    const set = Array.from({ length: 2 + pick(budget.mostTasks - 1) }, () => randomItem(catalogue, random));
+    const set = Array.from({ length: 2 + pick(budget.mostTasks - 1) }, () => draw());
     const known = set.map((entry): QuotaJob => ({
-      function: `/guest/${entry.name}`,
+      function: `${functionPrefix}${entry.name}`,
       version: '0.0.1',
       batch: entry.batch,
       features: featuresOf(entry),
@@ -109,11 +118,12 @@ export function offlineQuotas(
   return table;
 }
 
-function search(
+/** Noisy measurements of a set at the shares that a search proposes, at most seven. */
+export function search(
   set: readonly CatalogueEntry[],
   truth: GpuTruth,
   random: Random,
-  exploration: Exploration | undefined,
+  exploration?: Exploration,
 ): MeasuredPoint[] {
   const problem: SearchProblem = {
     jobs: set.map((entry) => {

@@ -2,10 +2,12 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { subQueueDefaults } from '@gpuwhisk/gpu/order/sub-queue-plan';
 import { makePolicy, type PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
+import type { Settings } from '@gpuwhisk/gpu/policies/stages';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import type { SlowdownPredictor, CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
 import type { Quotas } from '@gpuwhisk/gpu/share/quotas';
+import type { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import { alike, replay, type AlikeGpus, type ReplayRun } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import { drawJobs, type JobMix } from './jobs.js';
@@ -19,6 +21,7 @@ import {
   type Profile,
   type ProfilingBudget,
 } from './profiling.js';
+import { LearningTable } from './recurring.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
 /** A world in which policies are compared. */
@@ -49,6 +52,8 @@ export interface Scenario {
   sloFactor: JobMix['sloFactor'];
   /** As in JobMix. */
   soloMs?: NonNullable<JobMix['soloMs']>;
+  /** The table of measured sets learns during the replay; default: it has what was searched before. */
+  learns?: boolean;
   /** Wait after which a job is not overtaken, ms; default: 30 s, stretched as the jobs are. */
   bestEffortMs?: number;
 }
@@ -60,7 +65,11 @@ export interface Known {
   predictor: SlowdownPredictor;
   /** The predictor without the cache, with which the time of decisions is measured. */
   forgetful: SlowdownPredictor;
-  quotas: Quotas;
+  quotas: QuotaTable;
+  /** Chooses shares in place of the table; absent: the table does. */
+  oracle?: Quotas;
+  /** Weight of each workload; absent: all are as likely. */
+  popularity?: ReadonlyMap<string, number>;
 }
 
 /** The bound on waiting of FaaShare's queue, ms. */
@@ -101,7 +110,7 @@ export function searchedWith(
   return known.map((one, draw) => {
     const random = seededRandom(seed * 7919 + draw);
     const truth = setting.truths[draw] as GpuTruth;
-    const quotas = offlineQuotas(catalogue, truth, one.predictor, cluster.type, quotaBudget, random, exploration);
+    const quotas = offlineQuotas(catalogue, truth, one.predictor, cluster.type, quotaBudget, random, { exploration });
     return { ...one, quotas };
   });
 }
@@ -110,8 +119,17 @@ export function searchedWith(
 export type PolicyMaker = (needs: PolicyNeeds, scenario: Scenario) => Policy;
 
 /** FaaShare. Its bound on waiting is stretched as the jobs are. */
-export const ours: PolicyMaker = (needs, scenario) =>
-  makePolicy({ base: 'faashare', settings: { bestEffortMs: bestEffortMsOf(scenario) } }, needs);
+export const ours: PolicyMaker = (needs, scenario) => oursWith({}, needs, scenario);
+
+/** FaaShare that takes the quota stage's shares for the least gain. */
+export const oursAtAnyGain: PolicyMaker = (needs, scenario) => oursWith({ minShareGain: 0 }, needs, scenario);
+
+/** FaaShare that takes the nearest row's and the guardrail's shares on every miss. */
+export const oursTakingEveryMiss: PolicyMaker = (needs, scenario) => oursWith({ takeEveryMiss: 1 }, needs, scenario);
+
+function oursWith(settings: Settings, needs: PolicyNeeds, scenario: Scenario): Policy {
+  return makePolicy({ base: 'faashare', settings: { bestEffortMs: bestEffortMsOf(scenario), ...settings } }, needs);
+}
 
 /** FaaShare without the quota stage. */
 export const oursWithoutQuotas: PolicyMaker = ({ predictorOf, admission, random }, scenario) =>
@@ -132,7 +150,8 @@ export function runSeed(
 ): { metrics: ReplayMetrics; run: ReplayRun } {
   const draw = seed % setting.truths.length;
   const truth = setting.truths[draw] as GpuTruth;
-  const { profiles, predictor, quotas } = known[draw] as Known;
+  const one = known[draw] as Known;
+  const { profiles, predictor, quotas, popularity, oracle } = one;
   const random = seededRandom(seed);
   const { open, jobs: count, sloFactor, length, startMs, soloMs } = scenario;
   const times = open ? open.arrivals(count, random).map((at) => at / open.ratePerMs) : Array<number>(count).fill(0);
@@ -143,17 +162,39 @@ export function runSeed(
     length,
     startMs,
     ...(soloMs && { soloMs }),
+    ...(popularity && { popularity }),
     ...(setting.memoryMiB !== undefined && { memoryMiB: setting.memoryMiB }),
   };
   const jobs = drawJobs(mix, times, profiles, random);
-  const policy = makeOne(
-    { predictorOf: () => predictor, quotas, random: seededRandom(seed + 1), admission: 'best-effort' },
+  const { catalogue } = setting;
+  const learning = scenario.learns
+    ? new LearningTable({ known: one, truth, catalogue, random: seededRandom(seed + 3) })
+    : undefined;
+  const made = makeOne(
+    {
+      predictorOf: () => predictor,
+      quotas: oracle ?? learning ?? quotas,
+      random: seededRandom(seed + 1),
+      admission: 'best-effort',
+    },
     scenario,
   );
+  const policy = learning === undefined ? made : observed(made, learning);
   const cluster = alike({ ...setting.cluster, gpus: scenario.gpus });
   const run = replay(jobs, cluster, truth, policy, seededRandom(seed + 2), () => performance.now());
   const withSlo = jobs.filter(({ task }) => task.sloMs !== undefined).length;
   return { metrics: metricsOf(run, withSlo, bestEffortMsOf(scenario), lanesOf(scenario.gpus)), run };
+}
+
+/** The policy, with a table that learns from the same runs. */
+function observed(policy: Policy, learning: LearningTable): Policy {
+  return {
+    ...policy,
+    observe(run) {
+      learning.ran(run);
+      policy.observe?.(run);
+    },
+  };
 }
 
 const mostRemembered = 200_000;

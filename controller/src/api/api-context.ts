@@ -76,7 +76,7 @@ export interface ControllerDependencies {
   /** Performance data of functions on GPUs. */
   performanceData: Pick<
     PerformanceData,
-    'functions' | 'quotas' | 'models' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'
+    'functions' | 'quotas' | 'models' | 'shareCounts' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'
   >;
   /** This controller's number. */
   instance: number;

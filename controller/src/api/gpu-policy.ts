@@ -6,6 +6,8 @@ import { malformedContent, trialFailed, trialUnderWay, viewNotSaved } from '@gpu
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
 import type { PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
+import { shareAnswers } from '@gpuwhisk/gpu/share/share-counts';
+import type { ShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { trialModule } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { Task } from '@gpuwhisk/gpu/view/view';
@@ -81,6 +83,7 @@ export function gpuPolicyRoutes(
             settings: settingsInForce(composition) as JsonObject,
             functions: functions.length,
             sharedSets: performanceData.quotas(readable).filter(({ points }) => points.length > 0).length,
+            shareChoices: shareChoicesOf(performanceData.shareCounts),
             models: modelsView(functions, performanceData.models()),
           }),
         );
@@ -102,6 +105,15 @@ export function gpuPolicyRoutes(
         jsonAnswer(await trials.run(readTrial(await readPutBody(call.request, maxTrialBytes)))),
     },
   ];
+}
+
+/** Counts of share choices, with the time that the answers saved, ms. */
+function shareChoicesOf(counts: ShareCounts): JsonObject {
+  const views = shareAnswers.map((answer): [string, JsonObject] => {
+    const { choices, taken, chosenMs, fillingMs } = counts[answer];
+    return [answer, { choices, taken, savedMs: Math.round(fillingMs - chosenMs) }];
+  });
+  return Object.fromEntries(views);
 }
 
 /** A trial that an operator has requested. */

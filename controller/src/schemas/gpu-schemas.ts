@@ -7,6 +7,12 @@ const workloadRates = {
   rate: { type: 'number', description: 'Its rate now, in the same unit' },
 } as const;
 
+const shareCount = object({
+  choices: whole('Choices of shares for activations that were put together, since the start of the process'),
+  taken: whole("Those where the table's answer was taken in place of the shares that the functions fill"),
+  savedMs: whole('Time to the ends of all that the answers saved, ms: measured on a hit, else predicted'),
+});
+
 export const gpuSchemas = {
   Prewarmer: object({
     invoker: text('The invoker that has it'),
@@ -222,6 +228,7 @@ export const gpuSchemas = {
     settings: { type: 'object', description: 'By stage, the settings in force' },
     functions: whole('Functions of which something was learned'),
     sharedSets: whole('Sets of functions whose shares were measured'),
+    shareChoices: object({ hit: shareCount, near: shareCount, miss: shareCount }),
     models: list(
       object({
         gpuType: text('Short name of the model of GPU'),

@@ -1,4 +1,4 @@
-import type { ObservedRun, Start, TaskRejection } from '../view/decision.js';
+import type { ObservedRun, Sharing, Start, TaskRejection } from '../view/decision.js';
 import type { SchedulingEvent, Task, View } from '../view/view.js';
 
 /** Input of a planner. */
@@ -14,6 +14,8 @@ export interface Planned {
   starts: readonly Start[];
   order: readonly string[];
   rejected: readonly TaskRejection[];
+  /** As in Decision. */
+  sharings?: readonly Sharing[];
   /** As in Decision: when to ask again though nothing happens, on the clock of the view, ms; absent: no particular time. */
   wakeAt?: number;
 }

@@ -1,17 +1,11 @@
 // Planning by sub-queues, and the horizon until which the GPUs are busy.
 import { defaultBestEffortMs } from './earliest-deadline.js';
+import { finalShares } from './final-shares.js';
+import type { ShareOptions } from './final-shares.js';
 import { exchange } from './sub-queue-moves.js';
 import { Holdings, NamespaceTurns } from './namespace-fairness.js';
 import type { NamespaceQueue, SavedTurns } from './namespace-fairness.js';
-import {
-  Progress,
-  firstQueueOn,
-  outlookOf,
-  sufficientShare,
-  unmeasuredMs,
-  residentsOf,
-  setShares,
-} from './sub-queue.js';
+import { Progress, firstQueueOn, outlookOf, sufficientShare, unmeasuredMs, residentsOf } from './sub-queue.js';
 import type { Seen, Member, SubQueue } from './sub-queue.js';
 import type { PredictionCache } from './set-predictions.js';
 import { FirstQueues, laterQueues } from './sub-queues.js';
@@ -19,7 +13,7 @@ import type { PlanOptions } from './sub-queues.js';
 import { turnsOf } from './turn-order.js';
 import type { Turn, TurnSettings } from './turn-order.js';
 import type { Quotas } from '../share/quotas.js';
-import type { ObservedRun, Start } from '../view/decision.js';
+import type { ObservedRun, Sharing, Start } from '../view/decision.js';
 import type { Task, View } from '../view/view.js';
 import type { Pass, Planned, Planner } from './plan.js';
 import { gpuAccountsOf } from '../place/gpu-account.js';
@@ -28,7 +22,7 @@ import { gpuAccountsOf } from '../place/gpu-account.js';
 const maxCharged = 10_000;
 
 /** What can be set of the plan. */
-interface SubQueueSettings extends PlanOptions, TurnSettings {
+interface SubQueueSettings extends PlanOptions, TurnSettings, ShareOptions {
   /** What the tasks that come in an exchange may take more than those that go, as a part of the GPU's memory. */
   tolerance: number;
   /** Exchanges that are tried by prediction in one decision, at most. */
@@ -43,6 +37,8 @@ export const subQueueDefaults = {
   bestEffortMs: defaultBestEffortMs,
   overduePart: 0.25,
   tolerance: 0.02,
+  minShareGain: 0.02,
+  takeEveryMiss: 0,
   maxExchanges: 4,
 } satisfies SubQueueSettings;
 
@@ -80,7 +76,12 @@ export function subQueuePlan(
     const queues = new FirstQueues(first, holdings, { horizonAt: horizon, load }, options);
     if (event.kind === 'arrival') fillWith(event.task, order, queues);
     else fill(order, queues);
-    const starts = first.flatMap((queue) => startsOf(queue, at, quotas)).reduce(oneStartEach, []);
+    const begun = first.filter(({ members }) => members.length > 0);
+    const sharings = begun.map((queue) => finalShares(queue, quotas, options));
+    const starts = begun
+      // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- there is one for each queue
+      .flatMap((queue, index) => startsOf(queue, at, sharings[index]!.source))
+      .reduce(oneStartEach, []);
     charge(starts, first, [...namespaces]);
     progress.note(first, at);
     const started = new Set(starts.map(({ task }) => task));
@@ -88,6 +89,7 @@ export function subQueuePlan(
       starts,
       order: order.map(({ task }) => task.id).filter((id) => !started.has(id)),
       rejected: queues.rejected,
+      ...(sharings.some(isShared) && { sharings: sharings.filter(isShared) }),
     };
   }
 
@@ -215,9 +217,7 @@ function byNamespace(turns: readonly Turn[], namespaces: ReadonlySet<string>): N
   return [...found].map(([namespace, waiting]) => ({ namespace, waiting }));
 }
 
-function startsOf(queue: SubQueue, at: number, quotas: Quotas | undefined): Start[] {
-  if (queue.members.length === 0) return [];
-  const { source } = finalShares(queue, quotas);
+function startsOf(queue: SubQueue, at: number, source: Sharing['source']): Start[] {
   const { endsAt } = outlookOf(queue);
   return queue.members.map(({ task, share }, index) => ({
     task: task.id,
@@ -229,6 +229,11 @@ function startsOf(queue: SubQueue, at: number, quotas: Quotas | undefined): Star
   }));
 }
 
+/** Whether tasks are on a GPU together. */
+function isShared({ tasks }: Sharing): boolean {
+  return tasks > 1;
+}
+
 /** A task on several GPUs is one start, with the smallest of its shares. */
 function oneStartEach(starts: Start[], next: Start): Start[] {
   const known = starts.findIndex(({ task }) => task === next.task);
@@ -236,66 +241,6 @@ function oneStartEach(starts: Start[], next: Start): Start[] {
   if (one === undefined) starts.push(next);
   else starts[known] = { ...one, alsoOn: [...(one.alsoOn ?? []), next.gpu], share: Math.min(one.share, next.share) };
   return starts;
-}
-
-/** The shares that those who start now get, by member, and where they come from. */
-interface FinalShares {
-  shares: number[];
-  /** `owner`: fixed by them all; `filling`: what each can use. */
-  source: 'hit' | 'nearest' | 'owner' | 'filling';
-}
-
-/** Another choice has to lower the mean completion by this part: a share is fixed for the whole of a run. */
-const worthwhile = 0.02;
-
-/**
- * The shares of a sub-queue's members, what runs there keeping its own: those that the quota stage has measured or knows
- * from the most alike set, unless fewer are predicted to be late at the shares that they fill, or they end sooner on
- * average. The queue is changed accordingly.
- */
-function finalShares(queue: SubQueue, quotas: Quotas | undefined): FinalShares {
-  const planned = queue.members.map(({ share }) => share);
-  if (queue.members.every(({ task }) => task.share !== undefined)) return { shares: planned, source: 'owner' };
-  const filling: FinalShares = { shares: planned, source: 'filling' };
-  const known = fromTable(queue, quotas);
-  if (known === undefined) return filling;
-  const [byTable, byPlan] = [outlookWith(queue, known), outlookWith(queue, filling)];
-  const isSooner = known.source === 'hit' && byTable.takesMs < byPlan.takesMs * (1 - worthwhile);
-  const chosen = byTable.late < byPlan.late || (byTable.late === byPlan.late && isSooner) ? known : filling;
-  setShares(queue, chosen.shares);
-  return chosen;
-}
-
-/** How many would be late with these shares, and how long all take from now on, summed up. */
-function outlookWith(queue: SubQueue, { shares }: FinalShares): { late: number; takesMs: number } {
-  setShares(queue, shares);
-  const { late, sumAt, endsAt } = outlookOf(queue);
-  return { late, takesMs: sumAt - endsAt.length * queue.startsAt };
-}
-
-/** What the quota stage knows; undefined where it knows no more than the guardrail. */
-function fromTable(queue: SubQueue, quotas: Quotas | undefined): FinalShares | undefined {
-  if (quotas === undefined) return undefined;
-  const { gpu, running, members, startsAt } = queue;
-  const all = [...residentsOf(queue), ...members];
-  const budgetsMs = all.map(({ deadline, startMs }) => deadline - startsAt - startMs);
-  const fixed = [...running.map(({ share }) => share), ...members.map(({ task }) => task.share)];
-  const { shares, source } = quotas.shareFor(all.map(jobOf), gpu.type, gpu.mode, budgetsMs, fixed);
-  if (source === 'guardrail') return undefined;
-  const own = shares.slice(running.length);
-  const isBeyond = own.some((share, at) => share > (members[at]?.task.maxShare ?? 1));
-  return isBeyond ? undefined : { shares: own, source };
-}
-
-function jobOf({ task }: Member): Parameters<Quotas['shareFor']>[0][number] {
-  const { function: name, version, batch, soloMs, features } = task;
-  return {
-    function: name,
-    version,
-    batch,
-    ...(soloMs !== undefined && { soloMs }),
-    ...(features !== undefined && { features }),
-  };
 }
 
 /**

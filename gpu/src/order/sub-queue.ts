@@ -192,7 +192,7 @@ export function membersOf(queue: SubQueue): Member[] {
 }
 
 /** How much slower they are beside each other than alone. */
-function slowdownsOf({ predictions }: SubQueue, members: readonly Member[]): number[] {
+export function slowdownsOf({ predictions }: SubQueue, members: readonly Member[]): number[] {
   return predictions.slowdowns(members.map(({ kind }) => kind));
 }
 
@@ -201,17 +201,18 @@ function slowdownsOf({ predictions }: SubQueue, members: readonly Member[]): num
  * them as much as the rest of its run.
  */
 export function outlookOf(queue: SubQueue): Outlook {
-  if (queue.outlook !== undefined) return queue.outlook;
+  return (queue.outlook ??= outlookBy(queue, (together) => slowdownsOf(queue, together)));
+}
+
+/** The outlook of a sub-queue, with the slowdowns that `slowdownsFor` gives for those that run together, in their order. */
+export function outlookBy(queue: SubQueue, slowdownsFor: (together: readonly Member[]) => readonly number[]): Outlook {
   const all = membersOf(queue);
   const { startsAt } = queue;
   const outlook: Outlook = { endsAt: [], late: 0, lastAt: startsAt, sumAt: 0, rate: 0 };
   const leftMs = all.map((member) => member.leftMs);
   let passedMs = 0;
   for (let open = [...all.keys()]; open.length > 0;) {
-    const slowdowns = slowdownsOf(
-      queue,
-      open.map((index) => all[index]!),
-    );
+    const slowdowns = slowdownsFor(open.map((index) => all[index]!));
     if (open.length === all.length) outlook.rate = slowdowns.reduce((sum, slowdown) => sum + 1 / slowdown, 0);
     const stepMs = Math.min(...open.map((index, at) => leftMs[index]! * slowdowns[at]!));
     passedMs += stepMs;
@@ -229,7 +230,6 @@ export function outlookOf(queue: SubQueue): Outlook {
     outlook.lastAt = Math.max(outlook.lastAt, endsAt);
     outlook.sumAt += endsAt;
   });
-  queue.outlook = outlook;
   return outlook;
 }
 

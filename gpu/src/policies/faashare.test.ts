@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
-import type { Quotas } from '../share/quotas.js';
+import type { QuotaChoice, Quotas } from '../share/quotas.js';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from './make-policy.js';
 import type { PolicyNeeds } from './make-policy.js';
@@ -264,7 +264,16 @@ test('a namespace that holds twice its part leaves the last free GPU to others t
 });
 
 describe('shares', () => {
-  const proposing = (shares: number[]): Quotas => ({ shareFor: () => ({ shares, source: 'hit', unmet: [] }) });
+  /** A quota stage that gives each of a set this share, or these shares, and has measured the slowdowns that are given. */
+  const answering = (
+    source: QuotaChoice['source'],
+    given: number | number[],
+    measured: (shares: readonly number[]) => number[] | undefined = () => undefined,
+  ): Quotas => ({
+    shareFor: (set) => ({ shares: set.map((_, at) => (Array.isArray(given) ? given[at]! : given)), source, unmet: [] }),
+    slowdownsAt: (_set, _type, _mode, shares) => measured(shares),
+  });
+  const proposing = (shares: number[]): Quotas => answering('hit', shares);
   const waiting = [profiledTask('t', 100, 0.6, { sloMs: 1000 })];
 
   test('are what the function can use, where no task is late for it', () => {
@@ -277,12 +286,30 @@ describe('shares', () => {
       slowdown: (_, others) => others.reduce((slowdown, { share }) => slowdown + share ** 2 / 2, 1),
     };
     const find = (source: 'hit' | 'nearest'): number[] => {
-      const quotas: Quotas = { shareFor: (set) => ({ shares: set.map(() => 0.1), source, unmet: [] }) };
+      const quotas = answering(source, 0.1);
       const { starts } = decide({ waiting: pair }, make({ quotas, predictorOf: () => pressing }));
       return starts.map(({ share }) => share);
     };
     expect(find('hit')).toEqual([0.1, 0.1]);
     expect(find('nearest')).toEqual([0.7, 0.7]);
+  });
+
+  const measuredAt = (planned: number[], others: number[]): ((shares: readonly number[]) => number[] | undefined) => {
+    const isPlanned = (shares: readonly number[]): boolean => shares.some((share) => share === 0.7);
+    return (shares) => (shares.length < 2 ? undefined : isPlanned(shares) ? planned : others);
+  };
+
+  test('of a measured set are judged by its measurements, whatever is predicted', () => {
+    const pair = [profiledTask('one', 100, 0.6), profiledTask('other', 110, 0.6)];
+    const find = (planned: number[], others: number[]): unknown => {
+      const quotas = answering('hit', 0.5, measuredAt(planned, others));
+      const { starts, sharings } = decide({ waiting: pair }, make({ quotas }));
+      return [starts.map(({ share }) => share), sharings?.map(({ answer, source }) => [answer, source])];
+    };
+    expect(find([1.8, 1.8], [1.2, 1.2])).toEqual([[0.5, 0.5], [['hit', 'hit']]]);
+    expect(find([1.2, 1.2], [1.8, 1.8])).toEqual([[0.7, 0.7], [['hit', 'filling']]]);
+    // By 1 % it is not worth while.
+    expect(find([1.2, 1.2], [1.19, 1.19])).toEqual([[0.7, 0.7], [['hit', 'filling']]]);
   });
 
   test('do not come from the quota stage where a task is predicted to be late for it', () => {

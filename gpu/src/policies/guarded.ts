@@ -140,8 +140,8 @@ function isFault(fault: string | undefined): fault is string {
 }
 
 function formFault(decision: Decision): string | undefined {
-  const { starts, refused, bestEffort, order, rejected, actions = [] } = decision;
-  const lists = { starts, refused, bestEffort, order, rejected, actions };
+  const { starts, refused, bestEffort, order, rejected, actions = [], sharings = [] } = decision;
+  const lists = { starts, refused, bestEffort, order, rejected, actions, sharings };
   const missing = Object.entries(lists).find(([, list]) => !Array.isArray(list));
   return missing && `'${missing[0]}' of a decision is no list`;
 }

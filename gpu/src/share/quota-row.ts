@@ -69,22 +69,82 @@ function objective({ slowdowns }: RowPoint): number {
   return sum;
 }
 
-/** The best point whose slowdowns all are within `bounds`, with the shares that are fixed, fractions. */
+/** The best point whose slowdowns all are within `bounds`, with the shares that are fixed, fractions; all weigh the same. */
 export function bestWithin(
   { points }: QuotaRow,
   bounds: readonly number[],
   fixed: readonly (number | undefined)[],
 ): RowPoint | undefined {
-  for (const point of points) {
-    const { shares, slowdowns } = point;
-    let isFit = true;
-    for (let job = 0; job < bounds.length && isFit; job += 1) {
-      const own = fixed[job];
-      isFit = slowdowns[job]! <= bounds[job]! && (own === undefined || Math.abs(shares[job]! - own * 100) < sameShare);
-    }
-    if (isFit) return point;
+  return points.find((point) => isWithin(point, bounds, fixed));
+}
+
+function isWithin(
+  { shares, slowdowns }: RowPoint,
+  bounds: readonly number[],
+  fixed: readonly (number | undefined)[],
+): boolean {
+  for (let job = 0; job < bounds.length; job += 1) {
+    const own = fixed[job];
+    if (slowdowns[job]! > bounds[job]!) return false;
+    if (own !== undefined && Math.abs(shares[job]! - own * 100) >= sameShare) return false;
   }
-  return undefined;
+  return true;
+}
+
+/** Orders of jobs with one id that are tried, at most. */
+const maxOrders = 24;
+
+/**
+ * The point with the least sum of slowdowns, weighted by job (absent: 1), of those within `bounds` and with the shares that
+ * are fixed, fractions; and the place in the set of each job of the point. Jobs of one id may take each other's parts: with a
+ * fixed share, the order by budgets may leave a job no measured share. Arguments by job are in the set's order.
+ */
+export function bestOfOrders(
+  { points }: QuotaRow,
+  { ids, places }: Pick<OrderedSet, 'ids' | 'places'>,
+  bounds: readonly number[],
+  fixed: readonly (number | undefined)[],
+  weights: readonly number[],
+): { point: RowPoint; places: readonly number[] } | undefined {
+  const isTold = places.some((place, at) => fixed[place] !== undefined && isTwin(ids, at));
+  let least = Infinity;
+  let best: { point: RowPoint; places: readonly number[] } | undefined;
+  for (const order of isTold ? ordersOf(ids, places) : [places]) {
+    const [theirs, theirFixed] = [order.map((place) => bounds[place]!), order.map((place) => fixed[place])];
+    for (const point of points) {
+      if (!isWithin(point, theirs, theirFixed)) continue;
+      let sum = 0;
+      for (const [at, place] of order.entries()) sum += (weights[place] ?? 1) * point.slowdowns[at]!;
+      if (sum < least) [least, best] = [sum, { point, places: order }];
+    }
+  }
+  return best;
+}
+
+function isTwin(ids: readonly string[], at: number): boolean {
+  return ids[at] === ids[at - 1] || ids[at] === ids[at + 1];
+}
+
+/** The orders in which jobs of one id have changed places, the given one first. */
+function ordersOf(ids: readonly string[], places: readonly number[]): number[][] {
+  const found: number[][] = [];
+  const order: number[] = [];
+  const extend = (): void => {
+    if (found.length >= maxOrders) return;
+    const at = order.length;
+    if (at === places.length) {
+      found.push([...order]);
+      return;
+    }
+    for (const [other, place] of places.entries()) {
+      if (ids[other] !== ids[at] || order.includes(place)) continue;
+      order.push(place);
+      extend();
+      order.pop();
+    }
+  };
+  extend();
+  return found;
 }
 
 /** The lower of the two in the middle: what disturbs a run makes it longer. */

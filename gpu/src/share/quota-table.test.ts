@@ -38,8 +38,8 @@ describe('a hit', () => {
     record([a, b], [70, 30], [1.2, 1.5]);
     record([a, b], [50, 50], [1.9, 1.1]);
     record([b, a], [20, 70], [2.5, 1.1]);
-    expect(ask([a, b])).toEqual({ shares: [0.7, 0.3], source: 'hit', unmet: [] });
-    expect(ask([b, a])).toEqual({ shares: [0.3, 0.7], source: 'hit', unmet: [] });
+    expect(ask([a, b])).toMatchObject({ shares: [0.7, 0.3], source: 'hit', unmet: [] });
+    expect(ask([b, a])).toMatchObject({ shares: [0.3, 0.7], source: 'hit', unmet: [] });
     expect(ask([a, b], [Infinity, 12])).toMatchObject({ shares: [0.5, 0.5], source: 'hit' });
     expect(ask([b, a], [Infinity, 11.5])).toMatchObject({ shares: [0.2, 0.7], source: 'hit' });
   });
@@ -65,6 +65,47 @@ describe('a hit', () => {
     record([a, a], [20, 70], [3, 1.1]);
     expect(ask([a, a], [40, 12])).toMatchObject({ shares: [0.2, 0.7], source: 'hit' });
     expect(ask([a, a], [12, 40])).toMatchObject({ shares: [0.7, 0.2], source: 'hit' });
+  });
+
+  test('says what was measured, by job of the set; so do shares that are asked for', () => {
+    record([a, b], [70, 30], [1.2, 1.5]);
+    record([a, b], [70, 30], [1.3, 1.4]);
+    record([a, b], [70, 30], [9, 9]);
+    record([a, b], [50, 50], [2, 2]);
+    expect(ask([b, a])).toMatchObject({ shares: [0.3, 0.7], slowdowns: [1.5, 1.3] });
+    expect(table.slowdownsAt([b, a], type, 'mps', [0.3, 0.7])).toEqual([1.5, 1.3]);
+    expect(table.slowdownsAt([b, a], type, 'mps', [0.5, 0.5])).toEqual([2, 2]);
+    expect(table.slowdownsAt([b, a], type, 'mps', [0.7, 0.3])).toBeUndefined();
+    expect(table.slowdownsAt([b, b], type, 'mps', [0.3, 0.7])).toBeUndefined();
+  });
+
+  test('of jobs that are alike is found whichever of them has the fixed share', () => {
+    record([a, a], [20, 70], [3, 1.1]);
+    const find = (fixed: (number | undefined)[], budgets = none): unknown => {
+      const { shares, source, slowdowns } = table.shareFor([a, a], type, 'mps', budgets, fixed);
+      return source === 'hit' ? [shares, slowdowns] : source;
+    };
+    for (const budgets of [none, [40, Infinity], [Infinity, 12]]) {
+      expect(find([0.2, undefined], budgets)).toEqual([
+        [0.2, 0.7],
+        [3, 1.1],
+      ]);
+    }
+    expect(find([0.7, undefined])).toEqual([
+      [0.7, 0.2],
+      [1.1, 3],
+    ]);
+    expect(find([0.5, undefined])).toBe('guardrail');
+    expect(find([0.2, undefined], [29, Infinity])).toBe('guardrail');
+  });
+
+  test('has the least sum of slowdowns weighted by the time that is left', () => {
+    record([a, b], [70, 30], [1.2, 1.5]);
+    record([a, b], [30, 70], [1.6, 1.2]);
+    const find = (leftMs?: number[]): number[] => table.shareFor([a, b], type, 'mps', none, [], leftMs).shares;
+    expect(find()).toEqual([0.7, 0.3]);
+    expect(find([10, 10])).toEqual([0.7, 0.3]);
+    expect(find([10, 20])).toEqual([0.3, 0.7]);
   });
 
   test('with a budget needs to know the time alone', () => {

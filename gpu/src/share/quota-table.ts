@@ -2,7 +2,7 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import { guardrail } from './quotas.js';
-import { NearestRows, ordered, placeKey, rowKey, addMeasurement, bestWithin } from './quota-row.js';
+import { NearestRows, ordered, placeKey, rowKey, addMeasurement, bestOfOrders, bestWithin } from './quota-row.js';
 import type { QuotaRow, RowPoint } from './quota-row.js';
 import type { FixedShares, QuotaChoice, QuotaJob, Quotas } from './quotas.js';
 import type { MeasuredPoint } from './surrogate.js';
@@ -48,26 +48,46 @@ export class QuotaTable implements Quotas {
     mode: DeviceMode,
     budgetsMs: readonly number[],
     fixed: FixedShares = [],
+    leftMs: readonly number[] = [],
   ): QuotaChoice {
-    const { key, places } = ordered(set, gpuType, mode, budgetsMs);
+    const { key, ids, places } = ordered(set, gpuType, mode, budgetsMs);
     const entry = this.byKey.get(key);
     if (entry !== undefined) {
       entry.usedAt = this.uses += 1;
-      const point = bestWithin(
-        entry.row,
-        places.map((place) => maxSlowdown(set[place]!, budgetsMs[place]!)),
-        places.map((place) => fixed[place]),
-      );
-      if (point !== undefined) {
-        const shares = new Array<number>(set.length);
-        for (let at = 0; at < places.length; at += 1) shares[places[at]!] = point.shares[at]! / 100;
-        return { shares, source: 'hit', unmet: [] };
+      const bounds = set.map((job, at) => maxSlowdown(job, budgetsMs[at]!));
+      const hit = bestOfOrders(entry.row, { ids, places }, bounds, fixed, leftMs);
+      if (hit !== undefined) {
+        const { shares, slowdowns } = given(hit.point, hit.places);
+        return { shares: shares.map((share) => share / 100), source: 'hit', slowdowns, unmet: [] };
       }
     }
     return (
       this.nearestFor(set, gpuType, mode, budgetsMs, fixed) ??
       guardrail(set, budgetsMs, this.options.predictorOf({ type: gpuType, mode }), fixed)
     );
+  }
+
+  slowdownsAt(
+    set: readonly QuotaJob[],
+    gpuType: string,
+    mode: DeviceMode,
+    shares: readonly number[],
+  ): number[] | undefined {
+    const { key, places } = ordered(
+      set,
+      gpuType,
+      mode,
+      shares.map((share) => -share),
+    );
+    const row = this.byKey.get(key)?.row;
+    const point =
+      row &&
+      bestWithin(
+        row,
+        unbounded(set.length),
+        places.map((place) => shares[place]),
+      );
+    return point && given(point, places).slowdowns;
   }
 
   /**
@@ -259,6 +279,10 @@ export class QuotaTable implements Quotas {
   }
 }
 
+function unbounded(size: number): number[] {
+  return new Array<number>(size).fill(Infinity);
+}
+
 /** How much slower than alone a budget lets a job be: not at all known without its time alone. */
 function maxSlowdown({ soloMs }: QuotaJob, budgetMs: number): number {
   if (budgetMs === Infinity) return Infinity;
@@ -266,7 +290,7 @@ function maxSlowdown({ soloMs }: QuotaJob, budgetMs: number): number {
 }
 
 /** A row's point in the order of the set that was asked for. */
-function given({ shares, slowdowns }: RowPoint, places: readonly number[]): MeasuredPoint {
+function given({ shares, slowdowns }: RowPoint, places: readonly number[]): { shares: number[]; slowdowns: number[] } {
   const back = (values: readonly number[]): number[] => {
     const turned = new Array<number>(values.length);
     for (const [at, place] of places.entries()) turned[place] = values[at]!;

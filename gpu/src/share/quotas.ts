@@ -24,6 +24,8 @@ export interface QuotaChoice {
   shares: number[];
   /** Measured for this very set, for the one most like it, or the smallest classes that are predicted to do. */
   source: 'hit' | 'nearest' | 'guardrail';
+  /** On a hit: the measured slowdowns with these shares, by job. */
+  slowdowns?: number[];
   /** Jobs, by their place in the set, that no class is known or predicted to bring within their budget. */
   unmet: number[];
 }
@@ -36,7 +38,8 @@ export interface Quotas {
   /**
    * Shares for `set` on a GPU of type `gpuType` (for a MIG instance `gpuTypeOf` gives it). `budgetsMs` has, by job,
    * the time from its start that its deadline leaves; Infinity where it has none. What is measured counts where those
-   * with a fixed share had just that.
+   * with a fixed share had just that. Of measured shares the best have the least sum of slowdowns weighted by `leftMs`: by
+   * job the time alone that is still ahead, ms; absent: all weigh the same.
    */
   shareFor(
     set: readonly QuotaJob[],
@@ -44,7 +47,18 @@ export interface Quotas {
     mode: DeviceMode,
     budgetsMs: readonly number[],
     fixed?: FixedShares,
+    leftMs?: readonly number[],
   ): QuotaChoice;
+  /**
+   * The measured slowdowns of this very set with `shares`, fractions: the median of the measurements by job. Undefined
+   * where the set was not measured with these shares.
+   */
+  slowdownsAt(
+    set: readonly QuotaJob[],
+    gpuType: string,
+    mode: DeviceMode,
+    shares: readonly number[],
+  ): number[] | undefined;
 }
 
 /** What a table calls a GPU, or an instance of one: instances of one profile are GPUs of a type of their own. */

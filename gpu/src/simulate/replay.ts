@@ -1,5 +1,7 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import type { Policy } from '../policies/policy.js';
+import { countSharing, newShareCounts } from '../share/share-counts.js';
+import type { ShareCounts } from '../share/share-counts.js';
 import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
 import { FunctionLog } from '../view/function-log.js';
@@ -63,6 +65,8 @@ export interface ReplayRun {
   /** What the policy wanted done besides starts, when (ms), and why that was refused if it was. */
   actions: { at: number; action: Action; refused?: string }[];
   totals: RunTotals;
+  /** Choices of shares for tasks that were put together. */
+  shares: ShareCounts;
   /** What each decision took by the clock that was given, microseconds. */
   decideUs: number[];
 }
@@ -100,7 +104,11 @@ export function replay(
   const coming = [...jobs].sort((a, b) => a.task.arrivedAt - b.task.arrivedAt);
   const noiseOf = new Map(coming.map((job) => [job.task.id, Math.exp(truth.noise * normal(random))]));
   const waiting = new Map<string, { job: ReplayJob; task: Task }>();
-  const run: ReplayRun = { finished: [], refused: [], stopped: [], totals: newTotals(), decideUs: [], actions: [] };
+  const run: ReplayRun = {
+    ...{ finished: [], refused: [], stopped: [], decideUs: [], actions: [] },
+    totals: newTotals(),
+    shares: newShareCounts(),
+  };
   actuator.now = coming[0]?.task.arrivedAt ?? 0;
   let nextArrival = 0;
   let nextTick = policy.scales === true ? actuator.now : Infinity;
@@ -215,6 +223,7 @@ export function replay(
     }
     for (const id of decision.bestEffort) demote(id);
     for (const start of decision.starts) begin(start);
+    for (const sharing of decision.sharings ?? []) countSharing(run.shares, sharing);
     for (const action of decision.actions ?? []) {
       const refused = actuator.begin(action);
       run.actions.push({ at: actuator.now, action, ...(refused !== undefined && { refused }) });

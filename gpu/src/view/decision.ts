@@ -21,6 +21,24 @@ export interface Start {
   choice?: PlacementChoice;
 }
 
+/** How the tasks that start on a GPU together, or beside others, got their shares. */
+export interface Sharing {
+  gpu: string;
+  /** Number of tasks that are on the GPU from now on: those that start and those that run there. */
+  tasks: number;
+  /**
+   * The answer of the table of measured sets: this very set was measured (`hit`), a similar one was (`nearest`), or
+   * predictions alone answer (`guardrail`). Absent: the table was not asked, as no share was open or there is no table.
+   */
+  answer?: 'hit' | 'nearest' | 'guardrail';
+  /** The shares that the tasks get: the answer, shares fixed by the tasks' owners, or the shares that the tasks fill. */
+  source: 'hit' | 'nearest' | 'guardrail' | 'owner' | 'filling';
+  /** Sum over these tasks of the time from now to their ends with the chosen shares, ms: measured where the set was. */
+  chosenMs: number;
+  /** The same with the shares that the tasks fill, ms. */
+  fillingMs: number;
+}
+
 /** Alternatives that a decision keeps of a task. */
 export const mostRejections = 8;
 
@@ -48,6 +66,8 @@ export interface Decision {
   rejected: readonly TaskRejection[];
   /** Actions besides starts; absent: none. */
   actions?: readonly Action[];
+  /** How tasks that are put together got their shares, an entry for each such GPU; absent: there is none, or the policy does not say. */
+  sharings?: readonly Sharing[];
   /** When to ask again though nothing happens, on the clock of the view, ms; absent: no particular time. */
   wakeAt?: number;
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { FunctionPerformance, SetPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
+import { newShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { a100, nodeRow, setNode } from './gpu-nodes.js';
 import { alice, bob, operator, startApi } from './harness.js';
 import type { Account, Api } from './harness.js';
@@ -42,6 +43,7 @@ beforeAll(async () => {
       functions: (wants = () => true) => functions.filter((one) => wants(one.function)),
       quotas: (wants = () => true) => quotas.filter(({ jobs }) => jobs.some((job) => wants(job.function))),
       models: () => models,
+      shareCounts: { ...newShareCounts(), hit: { choices: 2, taken: 1, chosenMs: 1500, fillingMs: 2000 } },
       forgetFunction: (name) => forget(name === '/alice/f', name),
       forgetQuota: (id) => forget(id === quotas[0]?.id, id),
       forgetModel: ({ gpuType, mode }) => forget(`${gpuType}/${mode}` === 'a100-40/mps', gpuType),
@@ -102,6 +104,7 @@ test('the policy is told with its stages, its settings and the error of what it 
     stages: { admit: 'by-prediction', plan: 'sub-queues' },
     settings: { admit: {}, plan: { bestEffortMs: 30_000 } },
     models: [{ gpuType: 'a100-40', mode: 'mps', version: 2, sampleCount: 40 }],
+    shareChoices: { hit: { choices: 2, taken: 1, savedMs: 500 }, near: { choices: 0 }, miss: { choices: 0 } },
   });
   expect(await read('policy', operator)).toMatchObject({
     ...{ functions: 3, sharedSets: 2 },

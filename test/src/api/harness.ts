@@ -22,6 +22,7 @@ import { createController } from '@gpuwhisk/controller/create-controller';
 import type { ControllerDependencies, Controller } from '@gpuwhisk/controller/create-controller';
 import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
+import { newShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { SimulatedDisk } from '../simulation/simulated-disk.js';
 
 export interface Account {
@@ -133,6 +134,7 @@ const nothingLearned: ControllerDependencies['performanceData'] = {
   functions: () => [],
   quotas: () => [],
   models: () => [],
+  shareCounts: newShareCounts(),
   forgetFunction: () => false,
   forgetQuota: () => false,
   forgetModel: () => false,

@@ -88,7 +88,23 @@ async function showPolicy({ args, client }: CommandContext): Promise<void> {
   }
   const sets = asNumber(inForce.get('sharedSets'));
   line('learned', `${asNumber(inForce.get('functions'))} functions, shares of ${sets} sets`);
+  if (inForce.has('shareChoices')) line('shares', choicesText(asMap(inForce.get('shareChoices'))));
   for (const model of asList(inForce.get('models')).map(asMap)) line('predictor', modelText(model));
+}
+
+/** Choices of shares by the answer of the table of measured sets, and the time that the answers saved. */
+function choicesText(choices: JsonMap): string {
+  const titles: readonly [string, string][] = [
+    ['hit', 'by measurements of the set'],
+    ['near', 'by a similar set'],
+    ['miss', 'by prediction'],
+  ];
+  const counts = titles.map(([answer, title]) => {
+    const count = asMap(choices.get(answer));
+    const saved = asNumber(count.get('taken')) === 0 ? '' : ` (${asNumber(count.get('savedMs'))} ms saved)`;
+    return `${asNumber(count.get('choices'))} ${title}${saved}`;
+  });
+  return counts.join(', ');
 }
 
 function modelText(model: JsonMap): string {

@@ -1,6 +1,8 @@
 import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { QuotaChoice } from '@gpuwhisk/gpu/share/quotas';
+import { answerOf, countSharing } from '@gpuwhisk/gpu/share/share-counts';
+import type { Sharing } from '@gpuwhisk/gpu/view/decision';
 import type { PerformanceData } from './performance-data.js';
 
 /** Whether a measurement was accepted. */
@@ -18,6 +20,8 @@ export interface LearningMetrics {
   searched(outcome: 'done' | 'interrupted' | 'failed'): void;
   /** Counts a query of the table for the shares of a set. */
   asked(source: QuotaChoice['source']): void;
+  /** Counts a choice of shares for tasks that are put together, and what the table's answer saved. */
+  shared(sharing: Sharing): void;
 }
 
 /** The metrics of performance data, in `registry`. */
@@ -45,6 +49,18 @@ export function learningMetrics(registry: Registry, performanceData: Performance
     name: 'gpuwhisk_gpu_quota_choices_total',
     help: 'Sets whose shares were asked for, by where they came from',
     labelNames: ['source'],
+    registers,
+  });
+  const sharings = new Counter({
+    name: 'gpuwhisk_gpu_sharings_total',
+    help: 'Choices of shares for activations that are put together on a GPU, by answer of the table (hit, near, miss) and by the shares given (table or filling)',
+    labelNames: ['answer', 'shares'],
+    registers,
+  });
+  const sharingSeconds = new Counter({
+    name: 'gpuwhisk_gpu_sharing_run_seconds_total',
+    help: 'Sum of the times to the ends of activations that are put together, with the shares given (chosen) and with those that they fill (filling): measured on a hit, else predicted',
+    labelNames: ['answer', 'shares'],
     registers,
   });
   const searches = new Counter({
@@ -86,5 +102,14 @@ export function learningMetrics(registry: Registry, performanceData: Performance
     trained: (outcome) => models.inc({ outcome }),
     searched: (outcome) => searches.inc({ outcome }),
     asked: (source) => choices.inc({ source }),
+    shared: (sharing) => {
+      const answer = answerOf(sharing);
+      if (answer === undefined) return;
+      const { source, chosenMs, fillingMs } = sharing;
+      sharings.inc({ answer, shares: source === sharing.answer ? 'table' : 'filling' });
+      sharingSeconds.inc({ answer, shares: 'chosen' }, chosenMs / 1000);
+      sharingSeconds.inc({ answer, shares: 'filling' }, fillingMs / 1000);
+      countSharing(performanceData.shareCounts, sharing);
+    },
   };
 }

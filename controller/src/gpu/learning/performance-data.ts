@@ -14,6 +14,7 @@ import { decodeModel, encodeModel, PredictorTable, modelName } from '@gpuwhisk/g
 import type { ModelKey, SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import { readQuotaRow, rowKey } from '@gpuwhisk/gpu/share/quota-row';
+import { newShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { SetDemands, decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
@@ -67,6 +68,8 @@ export class PerformanceData {
   readonly demands: SetDemands;
   readonly decisions: DecisionRing;
   readonly metrics: LearningMetrics;
+  /** Choices of shares since this process started. */
+  readonly shareCounts = newShareCounts();
   /** Major versions of the driver, by device and slice. */
   private readonly drivers = new Map<string, number>();
   private searches: () => readonly SearchedSet[] = () => [];

@@ -109,11 +109,12 @@ export function wantsSamples(
 export function liveQuotas(performanceData: Known & Pick<PerformanceData, 'demands' | 'metrics'>): Quotas {
   const { table, demands, metrics } = performanceData;
   return {
-    shareFor(set, gpuType, mode, budgetsMs, fixed) {
-      const choice = table.shareFor(set, gpuType, mode, budgetsMs, fixed);
+    shareFor(set, gpuType, mode, budgetsMs, fixed, leftMs) {
+      const choice = table.shareFor(set, gpuType, mode, budgetsMs, fixed, leftMs);
       metrics.asked(choice.source);
       if (wantsSamples(performanceData, set, gpuType, mode)) demands.asked(set, gpuType, mode, budgetsMs);
       return choice;
     },
+    slowdownsAt: (set, gpuType, mode, shares) => table.slowdownsAt(set, gpuType, mode, shares),
   };
 }

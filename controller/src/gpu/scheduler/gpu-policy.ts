@@ -148,6 +148,7 @@ export class GpuPolicy {
     const saved = onDecided && this.encode(view, event);
     const decision = this.policy.decide(view, event);
     if (saved !== undefined) onDecided?.(saved, decision);
+    for (const sharing of decision.sharings ?? []) this.parts.performanceData.metrics.shared(sharing);
     const taskById = new Map(tasks.map((task) => [task.id, task]));
     const rejectedOf = alternativesByTask(decision.rejected);
     return {

@@ -1,0 +1,88 @@
+import { runAll, gainOver, intervalOf, meanOf, type Figures } from '../replay/experiments/compare.js';
+import { figure, type Findings } from '../replay/experiments/report.js';
+import { closed, paperGpus } from '../replay/experiments/scenarios.js';
+import { intervalText, markdownTable, percent, verdict } from '../replay/experiments/tables.js';
+import { poisson, readAzureDurations, readAzurePopularity } from '../replay/jobs.js';
+import { withPopularity, withTrueShares } from '../replay/recurring.js';
+import { named, ours, oursAtAnyGain, oursTakingEveryMiss, oursWithoutQuotas, runSeed } from '../replay/setting.js';
+import type { Known, PolicyMaker, Scenario, Setting } from '../replay/setting.js';
+import type { Prepared } from './faashare-parts.js';
+
+/** So many jobs that most sets are met more often than the three times before their search. */
+const recurringJobs = 2400;
+const load = 0.9;
+/** The platform's own bound on waiting, as jobs last seconds. */
+const bestEffortMs = 30_000;
+
+/** Variants of the table of measured sets, by their names in the text. */
+const variants = {
+  none: 'no table',
+  before: 'searched before',
+  learns: 'learns during the replay',
+  misses: 'learns, answers taken on every miss',
+  truth: 'best shares by the truth',
+} as const;
+
+/** The table of measured sets where functions recur as Azure's do and last as long: hits, and what they gain. */
+export async function recurring(prepared: Prepared, seed: number, jobs = recurringJobs): Promise<Findings> {
+  const { setting, seeds, random, say } = prepared;
+  const known = withPopularity(setting, prepared.known, await readAzurePopularity(), seed);
+  const soloMs = await readAzureDurations();
+  const batch: Scenario = { ...closed(paperGpus, jobs, prepared.length), sloFactor: [2, 8], soloMs, bestEffortMs };
+  const scenario = { ...batch, open: { arrivals: poisson, ratePerMs: load * steadyRate(setting, known, batch) } };
+  const figures = new Map<string, NonNullable<ReturnType<Figures['get']>>>();
+  const run = (name: string, of: readonly Known[], make: PolicyMaker, changes: Partial<Scenario> = {}): void => {
+    const found = runAll(setting, of, { ...scenario, ...changes }, new Map([[name, make]]), seeds);
+    for (const [one, metrics] of found) figures.set(one, metrics);
+    say(`  ${setting.name}: ${name} done`);
+  };
+  run(variants.none, known, oursWithoutQuotas);
+  run(variants.before, known, ours);
+  run(variants.learns, known, ours, { learns: true });
+  run(variants.misses, known, oursTakingEveryMiss, { learns: true });
+  run(variants.truth, withTrueShares(setting, known), oursAtAnyGain);
+
+  const gains = [variants.before, variants.learns, variants.misses, variants.truth].map((name) => ({
+    name,
+    gain: gainOver(figures, name, variants.none, 'jctMs', random),
+  }));
+  const [, learns, misses, truth] = gains.map(({ gain }) => gain.interval);
+  const prefix = setting.name;
+  return {
+    measurements: [
+      figure(`${prefix}.tableHitShare`, intervalOf(figures, variants.learns, 'tableHitShare', random)),
+      figure(`${prefix}.tableNearShare`, intervalOf(figures, variants.learns, 'tableNearShare', random)),
+      ...(learns ? [figure(`${prefix}.tableJctGain`, learns)] : []),
+      ...(misses ? [figure(`${prefix}.everyMissJctGain`, misses)] : []),
+      ...(truth ? [figure(`${prefix}.tableJctBound`, truth)] : []),
+    ],
+    text: [
+      `**Recurring functions: ${jobs} jobs, ${paperGpus} GPUs, Poisson at ${load} of the steady rate; workloads are as popular, and` +
+        ` last as long, as Azure's functions.** Hits and near rows are parts of the choices of shares that put jobs together.`,
+      markdownTable(
+        ['table', 'hits', 'near rows', 'JCT, s', 'violations', 'JCT lower than with no table by', 'verdict'],
+        [...figures.keys()].map((name) => {
+          const gain = gains.find((one) => one.name === name)?.gain;
+          return [
+            name,
+            percent(meanOf(figures, name, 'tableHitShare')),
+            percent(meanOf(figures, name, 'tableNearShare')),
+            (meanOf(figures, name, 'jctMs') / 1000).toFixed(3),
+            percent(meanOf(figures, name, 'violations')),
+            ...(gain === undefined ? ['', ''] : [intervalText(gain.interval), verdict(gain)]),
+          ];
+        }),
+      ),
+    ],
+  };
+}
+
+/** Jobs a ms that `mps-equal` ends while its queue is never empty, without the first tenth and the drain. */
+function steadyRate(setting: Setting, known: readonly Known[], batch: Scenario): number {
+  const jobs = 600;
+  const { run } = runSeed(setting, known, { ...batch, jobs }, named('mps-equal'), 1);
+  const ends = run.finished.map(({ finishedAt }) => finishedAt).sort((one, other) => one - other);
+  const [from, to] = [ends[Math.floor(jobs * 0.1)], ends[Math.floor(jobs * 0.6)]];
+  if (from === undefined || to === undefined || to <= from) throw new RangeError('no steady rate is found');
+  return (jobs * 0.5) / (to - from);
+}
