@@ -101,6 +101,9 @@ test.each([
   ['fcfs', ['long', 'small', 'short']],
   ['time-priority', ['short', 'small', 'long']],
   ['memory-priority', ['small', 'short', 'long']],
+  ['longest-first', ['long', 'small', 'short']],
+  ['shortest-remaining', ['short', 'small', 'long']],
+  ['uncapped', ['short', 'small', 'long']],
 ])('%s serves %j', (name, expected) => {
   const waiting = [
     task('short', { arrivedAt: 3, soloMs: 10, memoryMiB: 3000 }),
@@ -108,6 +111,22 @@ test.each([
     task('small', { arrivedAt: 2, soloMs: 100, memoryMiB: 200 }),
   ];
   expect(startsOf(name, waiting, [gpu('a'), gpu('b')], 5).map((start) => start.task)).toEqual(expected);
+});
+
+test('the remaining time includes the start', () => {
+  const waiting = [task('cold', { soloMs: 10, startMs: 1800 }), task('warm', { soloMs: 100, startMs: 0 })];
+  expect(startsOf('shortest-remaining', waiting, [gpu('a')]).map((start) => start.task)).toEqual(['warm', 'cold']);
+  expect(startsOf('time-priority', waiting, [gpu('a')]).map((start) => start.task)).toEqual(['cold', 'warm']);
+});
+
+test('without caps tasks get the whole GPU while their fills sum to one', () => {
+  const fills = (smUtil: number) => ({ features: { smUtil, dramUtil: 0.2, l2Util: 0.1 } });
+  const waiting = [0.5, 0.3, 0.5].map((fill, i) => task(`t${i}`, { soloMs: i + 1, ...fills(fill) }));
+  const starts = startsOf('uncapped', waiting, [gpu('a')]);
+  expect(starts.map(({ task: id, share }) => [id, share])).toEqual([
+    ['t0', 1],
+    ['t1', 1],
+  ]);
 });
 
 test('two on a GPU, on the GPU with the fewest', () => {
