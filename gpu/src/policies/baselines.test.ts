@@ -113,6 +113,20 @@ test.each([
   expect(startsOf(name, waiting, [gpu('a'), gpu('b')], 5).map((start) => start.task)).toEqual(expected);
 });
 
+test('of GPUs that would do, one with a process of the function goes first', () => {
+  const warm = (share: number) => [{ function: '/guest/t', namespace: 'guest', share, memoryMiB: 10 }];
+  const [asked] = [task('t')].map((one) => ({ ...one, function: '/guest/t', namespace: 'guest' }));
+  const chosen = (share: number) =>
+    startsOf('exclusive', [asked!], [gpu('a'), gpu('b', { idle: warm(share) })])[0]?.gpu;
+  // A process whose share is too small is of no use.
+  expect([chosen(1), chosen(0.5)]).toEqual(['b', 'a']);
+  const { rejected } = makePolicy('exclusive', needs).decide(
+    { at: 0, gpus: [gpu('a'), gpu('b', { idle: warm(1) })], waiting: [asked!] },
+    { kind: 'timer' },
+  );
+  expect(rejected.map(({ what, reason }) => [what, reason])).toEqual([['a', 'no process of the function idles there']]);
+});
+
 test('the remaining time includes the start', () => {
   const waiting = [task('cold', { soloMs: 10, startMs: 1800 }), task('warm', { soloMs: 100, startMs: 0 })];
   expect(startsOf('shortest-remaining', waiting, [gpu('a')]).map((start) => start.task)).toEqual(['warm', 'cold']);
