@@ -34,10 +34,15 @@ const bestEffortMs = 30_000;
 /** Most violations of a policy that counts as one that keeps SLOs. */
 const mostViolations = 0.05;
 
+/** The jobs of the overload experiment, without their arrivals. */
+export function overloadBase(length: number): Scenario {
+  return { ...closed(paperGpus, overloadJobs, length), bestEffortMs };
+}
+
 /** A fixed number of jobs at 1.25 times the capacity. */
 export function overload(prepared: Prepared): Findings {
   const { setting, known, length, seeds, random, say } = prepared;
-  const base = { ...closed(paperGpus, overloadJobs, length), bestEffortMs };
+  const base = overloadBase(length);
   const scenario = arriving(base, loads.over, steadyRate(setting, known, base));
   const figures = runAll(setting, known, scenario, allPolicies(), seeds);
   say('  overload done');

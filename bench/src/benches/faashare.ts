@@ -12,6 +12,7 @@ import { validate } from '../replay/model/fit.js';
 import { idleSetting, igniterSetting, lucidSetting, readModelData, tableOneSetting } from '../replay/settings.js';
 import { idleSms } from './faashare-idle.js';
 import { overload, serverless } from './faashare-loads.js';
+import { rules } from './faashare-rules.js';
 import { ablations, orders, overall, overheads, perturbation, prepare, scaling, traces } from './faashare-parts.js';
 import { explorationSensitivity, waits } from './faashare-sensitivity.js';
 
@@ -22,7 +23,7 @@ const mostPerturbedSeeds = 10;
 /** FaaShare's experiments in replay against its baselines. Reads measured data from BENCH_DATA. */
 export const faashare: Bench = {
   summary: "FaaShare's experiments in replay: 120 jobs of table I, against its baselines (needs BENCH_DATA)",
-  parts: ['table1', 'overload', 'short', 'idle', 'igniter', 'lucid', 'xi', 'waits'],
+  parts: ['table1', 'overload', 'short', 'idle', 'rules', 'igniter', 'lucid', 'xi', 'waits'],
   simulated: true,
   async run({ options, say }) {
     const wants = (part: string): boolean => options.parts.length === 0 || options.parts.includes(part);
@@ -62,9 +63,10 @@ export const faashare: Bench = {
       const fewer = { ...prepared, seeds: Math.min(mostPerturbedSeeds, seeds) };
       add(undefined, perturbation(fewer, options.seed));
     }
-    if (wants('overload') || wants('short')) {
+    if (wants('overload') || wants('short') || wants('rules')) {
       const prepared = prepare(await tableOneSetting(data, seeds), options.seed, seeds, say);
       if (wants('overload')) add('### Overload (extrapolated as table I)', overload(prepared));
+      if (wants('rules')) add('### What each rule gains', rules(prepared));
       if (wants('short')) add('### Serverless lengths (extrapolated as table I)', await serverless(prepared));
     }
     if (wants('idle')) {
