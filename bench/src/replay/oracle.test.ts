@@ -6,6 +6,7 @@ import { within } from './jobs.js';
 import { saturationOf, stretchTable } from './model/gpu-model.js';
 import { oracleOf } from './oracle.js';
 import { counting } from './overfull.js';
+import { pairOracle } from './pair-oracle.js';
 import { measuredFeatures } from './profiling.js';
 import { named, trueLengths } from './setting.js';
 import { startOf } from './starts.js';
@@ -94,6 +95,34 @@ test('true lengths are those that the replay gives the jobs', () => {
     expect(finishedAt - startedAt).toBeCloseTo(lengths.get(job.task.id) ?? NaN, 6);
   }
   expect(new Set(lengths.values()).size).toBe(3);
+});
+
+test('the oracle of pairs gives the head of the order the partner and the shares with most work', () => {
+  const { profiles, predictor } = oracleOf(catalogue, truth);
+  const task = (id: string, name: string, soloMs: number) => ({
+    ...{ id, function: `/guest/${name}`, version: '0.0.1', namespace: 'guest', batch: 1, gpus: 1, memoryMiB: 10 },
+    ...{ soloMs, features: profiles.get(name)!.features, arrivedAt: 0, class: 'inference' as const },
+  });
+  const gpu = (id: string, running: { task: ReturnType<typeof task>; share: number; startedAt: number }[] = []) => ({
+    ...{ id, node: 'n', type: 't', mode: 'mps' as const, memoryMiB: 100, running },
+  });
+  const needed = { predictorOf: () => predictor, random: seededRandom(1), admission: 'best-effort' as const };
+  const policy = pairOracle('longest')(needed, { gpus: 2, jobs: 4, length: 1, startMs: 0, sloFactor: 4 });
+  expect(policy.name).toBe('pairs, longest first');
+  const waiting = [task('small', 'b', 10), task('wide', 'a', 90), task('other', 'a', 80)];
+  const starts = (gpus: ReturnType<typeof gpu>[], tasks: typeof waiting) =>
+    policy
+      .decide({ at: 0, gpus, waiting: tasks }, { kind: 'timer' })
+      .starts.map((one) => [one.task, one.gpu, one.share]);
+  // Two of 70 % gain less together than one beside 30 %.
+  expect(starts([gpu('g')], waiting)).toEqual([
+    ['wide', 'g', 0.7],
+    ['small', 'g', 0.3],
+  ]);
+  expect(starts([gpu('g', [{ task: waiting[1]!, share: 0.7, startedAt: 0 }])], [waiting[0]!])).toEqual([
+    ['small', 'g', 0.3],
+  ]);
+  expect(starts([gpu('g')], [waiting[2]!])).toEqual([['other', 'g', 1]]);
 });
 
 test('features are measured with noise and stay fractions', () => {

@@ -2,6 +2,7 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { Measurement } from '../../bench.js';
 import { lowerBounds, type LowerBounds } from '../bounds.js';
+import { pairOracle } from '../pair-oracle.js';
 import {
   drawOf,
   jobsOf,
@@ -29,6 +30,12 @@ export const leastGain = 0.03;
 
 /** Metrics that are bounded. */
 type Bounded = keyof LowerBounds;
+
+/** Oracles where at most two share a GPU. */
+const pairOracles: ReadonlyMap<string, PolicyMaker> = new Map([
+  ['pairs, longest first, with the truth', pairOracle('longest')],
+  ['pairs, shortest first, with the truth', pairOracle('shortest')],
+]);
 
 /** What an experiment can gain in one metric. */
 export interface Bound {
@@ -77,7 +84,9 @@ export function boundsOf(
   ours: string,
   metrics: readonly Bounded[],
 ): Bound[] {
-  const withOracles = runAll(setting, known, scenario, oracles, seeds);
+  const isPairs = setting.maxTotal === 100 && setting.quotaBudget.mostTasks === 2;
+  const knowing = isPairs ? new Map([...oracles, ...pairOracles]) : oracles;
+  const withOracles = runAll(setting, known, scenario, knowing, seeds);
   const all: Figures = new Map([...figures, ...withOracles]);
   const least = leastOf(setting, known, scenario, seeds);
   return metrics.map((metric) => {
