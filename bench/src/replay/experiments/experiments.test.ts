@@ -1,7 +1,9 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { describe, expect, test } from '@jest/globals';
 import { prepare, overall, overheads, orders } from '../../benches/faashare-parts.js';
+import { idleSms } from '../../benches/faashare-idle.js';
 import { bestThatKeepsSlos, dominating } from '../../benches/faashare-loads.js';
+import { rules } from '../../benches/faashare-rules.js';
 import { waits } from '../../benches/faashare-sensitivity.js';
 import { randomItem } from '../../statistics.js';
 import { leastArea, saturationOf, stretchTable } from '../model/gpu-model.js';
@@ -86,6 +88,23 @@ describe('the experiments, on a synthetic world', () => {
     const found = new Map(waits(prepared).measurements.map(({ name, value }) => [name, value]));
     expect(found.get('overload.overdue')).toBeGreaterThan(0);
     expect(found.get('overload.waitOverBound')).toBeLessThanOrEqual(1);
+  });
+
+  test('pairs that leave SMs idle: ours stays within a GPU, and baselines beyond are marked', () => {
+    const pairs: Setting = { ...setting, memoryMiB: 8000, maxTotal: 100 };
+    const { measurements, text } = idleSms(prepare(pairs, 1, 1, () => undefined));
+    const found = new Map(measurements.map(({ name, value }) => [name, value]));
+    expect(found.get('overfullIdle')).toBe(0);
+    expect([...found.keys()]).toEqual(expect.arrayContaining(['makespanGainIdle', 'jctGainIdlePart']));
+    expect(text.join('\n')).toMatch(/`mps-equal` \| [1-9][0-9.]* % \| extrapolated/);
+  });
+
+  test('each rule is switched off, and the decisions of ours are counted', () => {
+    const { measurements, text } = rules(prepared);
+    expect(measurements).toHaveLength(18);
+    const gains = new Map(measurements.map(({ name, value }) => [name, value]));
+    expect(gains.get('ruleJctGain.closed.alone')).not.toBe(0);
+    expect(text.join('\n')).toMatch(/start \| alone \| [0-9.]+/);
   });
 
   test('orders and overheads', () => {
