@@ -1,4 +1,5 @@
 import { seededRandom, type Random } from '@gpuwhisk/common/system/random';
+import { boundMeasurements, boundsOf, boundsTable } from '../replay/experiments/bounded.js';
 import { runAll, type Figures, gainOver, intervalOf, meanOf } from '../replay/experiments/compare.js';
 import {
   figure,
@@ -15,17 +16,17 @@ import {
   queueOrders,
   perturbed,
   closed,
-  coldStartMs,
   lengthFactor,
   loads,
   open,
   paperGpus,
   paperJobs,
-  saturationRate,
+  steadyRate,
 } from '../replay/experiments/scenarios.js';
 import { intervalText, markdownTable, percent, policyTable } from '../replay/experiments/tables.js';
 import { bursty, fromTrace, poisson, readAzureConversations } from '../replay/jobs.js';
 import { learn, ours, runSeed, type Known, type Setting } from '../replay/setting.js';
+import { coldStartMs } from '../replay/starts.js';
 import { median } from '../statistics.js';
 
 /** A setting, the data learned in it before its experiments, and the options of its runs. */
@@ -39,7 +40,7 @@ export interface Prepared {
 }
 
 /** Baseline that the paper's own claims name. */
-const rival = 'fast-gshare';
+export const rival = 'fast-gshare';
 
 /** Learns in a setting and computes the length of its jobs. */
 export function prepare(setting: Setting, seed: number, seeds: number, say: Prepared['say']): Prepared {
@@ -55,19 +56,20 @@ export function overall(
   chosen: readonly (keyof typeof loads)[],
 ): Findings & { figures: Map<string, Figures> } {
   const { setting, known, length, seeds, random, say } = prepared;
-  const rate = saturationRate(setting, known, paperGpus, length);
+  const rate = steadyRate(setting, known, closed(paperGpus, paperJobs, length));
   const scenarios = new Map([
     ['closed', closed(paperGpus, paperJobs, length)],
     ...chosen.map((load) => [load, open(paperGpus, length, loads[load], rate)] as const),
   ]);
   const sources = ['**Where the figures of the workloads are from**', sourcesTable(setting)];
   const found: Findings & { figures: Map<string, Figures> } = { measurements: [], text: sources, figures: new Map() };
+  const experiments: Parameters<typeof boundsTable>[0][number][] = [];
   for (const [name, scenario] of scenarios) {
     const figures = runAll(setting, known, scenario, allPolicies(), seeds);
     found.figures.set(name, figures);
     found.measurements.push(...scenarioMeasurements(`${setting.name}.${name}`, figures, oursName, random));
     const title = name === 'closed' ? `all ${paperJobs} jobs at the start` : `Poisson, ${name} load`;
-    const metrics = name === 'closed' ? (['jctMs', 'makespanMs', 'stp'] as const) : (['jctMs', 'p99Ms'] as const);
+    const metrics = name === 'closed' ? (['jctMs', 'makespanMs'] as const) : (['jctMs', 'p99Ms'] as const);
     found.text.push(
       ...scenarioText(
         `${paperGpus} GPUs, ${title}`,
@@ -76,8 +78,18 @@ export function overall(
         gainRows(figures, oursName, metrics, rival, random),
       ),
     );
+    const bounds = boundsOf(
+      prepared,
+      scenario,
+      figures,
+      oursName,
+      name === 'closed' ? ['makespanMs', 'jctMs'] : ['jctMs'],
+    );
+    experiments.push({ name: `${setting.name}, ${name}`, bounds });
+    found.measurements.push(...boundMeasurements(`${setting.name}.${name}`, bounds));
     say(`  ${setting.name}: ${name} done`);
   }
+  found.text.push('**What can be gained**', boundsTable(experiments));
   return found;
 }
 
@@ -86,7 +98,7 @@ export function scaling({ setting, known, length, seeds, random, say }: Prepared
   const found: Findings = { measurements: [], text: [] };
   const rows: string[][] = [];
   for (const gpus of [2, 4, 8, 16]) {
-    const rate = saturationRate(setting, known, gpus, length);
+    const rate = steadyRate(setting, known, closed(gpus, paperJobs, length));
     const scenario = open(gpus, length, loads.high, rate);
     const figures = runAll(setting, known, scenario, allPolicies(), seeds);
     for (const name of figures.keys()) {
@@ -103,7 +115,7 @@ export function scaling({ setting, known, length, seeds, random, say }: Prepared
   }
   found.text.push(
     '**2 to 16 GPUs, Poisson, high load**',
-    markdownTable(['GPUs', 'policy', 'STP', 'violations', 'P99, s'], rows),
+    markdownTable(['GPUs', 'policy', 'solo over run', 'violations', 'P99, s'], rows),
   );
   return found;
 }
@@ -131,7 +143,7 @@ export function orders({ setting, known, length, seeds, random }: Prepared): Fin
   }
   found.text.push(
     '**Orders of the queue, four GPUs, all tasks at the start**',
-    markdownTable(['tasks', 'policy', 'JCT, s', 'makespan, s', 'P99, s', 'STP'], rows),
+    markdownTable(['tasks', 'policy', 'JCT, s', 'makespan, s', 'P99, s', 'solo over run'], rows),
   );
   return found;
 }
@@ -164,7 +176,7 @@ export function ablations({ setting, known, length, seeds, random }: Prepared): 
 
 /** Arrivals other than Poisson's, at medium load. */
 export async function traces({ setting, known, length, seeds, random }: Prepared, folder?: string): Promise<Findings> {
-  const rate = saturationRate(setting, known, paperGpus, length);
+  const rate = steadyRate(setting, known, closed(paperGpus, paperJobs, length));
   const arrivals = { poisson, bursty, 'azure-llm': fromTrace(await readAzureConversations(folder)) };
   const found: Findings = { measurements: [], text: [] };
   for (const [name, one] of Object.entries(arrivals)) {
@@ -188,7 +200,7 @@ export function overheads({ setting, known: all, length, seeds }: Prepared): Fin
   const first: number[] = [];
   const arrival: number[] = [];
   const total: number[] = [];
-  const rate = saturationRate(setting, known, paperGpus, length);
+  const rate = steadyRate(setting, known, closed(paperGpus, paperJobs, length));
   for (let seed = 1; seed <= seeds; seed += 1) {
     const batch = runSeed(setting, known, closed(paperGpus, paperJobs, length), ours, seed).run.decideUs;
     first.push(...batch.slice(0, 1));
@@ -221,7 +233,7 @@ export function perturbation(prepared: Prepared, seed: number): Findings {
     const changed = setting.withCatalogue(change(setting.strict), change(setting.bestEffort));
     const other = { ...changed, truths: changed.truths.slice(0, seeds) };
     const figures = runAll(other, learn(other, seed), closed(paperGpus, paperJobs, length), allPolicies(), seeds);
-    return { factor, gains: gainRows(figures, oursName, ['jctMs', 'makespanMs', 'stp'], rival, random) };
+    return { factor, gains: gainRows(figures, oursName, ['jctMs', 'makespanMs'], rival, random) };
   });
   return {
     measurements: [],

@@ -9,7 +9,7 @@ import {
   open,
   paperGpus,
   paperJobs,
-  saturationRate,
+  steadyRate,
 } from '../replay/experiments/scenarios.js';
 import { intervalText, markdownTable, policyTable, verdict } from '../replay/experiments/tables.js';
 import { ours, searchedWith } from '../replay/setting.js';
@@ -96,7 +96,7 @@ function endToEnd({ setting, known, length, seeds, random, say }: Prepared, seed
 /** Overload by `load` times the GPUs' capacity, with the platform's bound on waiting of 30 s. */
 export function waits({ setting, known, length, seeds, say }: Prepared, load = 1.5): Findings {
   const gpus = 4;
-  const rate = saturationRate(setting, known, gpus, length);
+  const rate = steadyRate(setting, known, closed(gpus, paperJobs, length));
   const scenario = { ...open(gpus, length, load, rate), bestEffortMs: 30_000 };
   const figures = runAll(setting, known, scenario, allPolicies(), seeds);
   say('  waits done');

@@ -148,6 +148,17 @@ export async function readAzurePopularity(folder?: string): Promise<Popularity> 
   return (random) => randomItem(rows, random).invocations;
 }
 
+/** Draws from `draw` until a value lies between `least` and `greatest`. Throws RangeError if none of 10,000 does. */
+export function within(draw: (random: Random) => number, least: number, greatest: number): (random: Random) => number {
+  return (random) => {
+    for (let i = 0; i < 10_000; i += 1) {
+      const value = draw(random);
+      if (value >= least && value <= greatest) return value;
+    }
+    throw new RangeError(`no value between ${least} and ${greatest} was drawn`);
+  };
+}
+
 /** Draws times alone of serverless functions, ms: Azure's mean durations of day 7 (2019), as often as each was invoked. */
 export async function readAzureDurations(folder?: string): Promise<(random: Random) => number> {
   const columns = { avg_duration_ms: 'number', invocations: 'number' } as const;
@@ -159,9 +170,9 @@ export async function readAzureDurations(folder?: string): Promise<(random: Rand
     let [low, high] = [0, upTo.length - 1];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (upTo[middle]! > at) high = middle;
+      if ((upTo[middle] as number) > at) high = middle;
       else low = middle + 1;
     }
-    return rows[low]!.avg_duration_ms;
+    return (rows[low] as (typeof rows)[number]).avg_duration_ms;
   };
 }

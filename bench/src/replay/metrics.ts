@@ -15,7 +15,10 @@ export interface ReplayMetrics extends Waits {
   p99Stretch: number;
   /** From the first arrival to the last result. */
   makespanMs: number;
-  /** Solo time finished for each ms of the makespan, in whole GPUs. */
+  /**
+   * Mean over the jobs of solo time over the time from start to result: 1 if no job is slowed down. It says nothing of
+   * time in the queue; solo work over the makespan, another reading of STP, is the makespan once more.
+   */
   stp: number;
   /** Fraction of the jobs with an SLO whose result came late; 0 if no job has an SLO. */
   violations: number;
@@ -59,7 +62,7 @@ export function metricsOf(
       99,
     ),
     makespanMs,
-    stp: totals.progressMs / makespanMs,
+    stp: mean(finished.map(({ job, startedAt, finishedAt }) => job.soloMs / (finishedAt - startedAt))),
     violations: withSlo === 0 ? 0 : (late.length + refused.length) / withSlo,
     utilisation: totals.usedMs / totals.gpuMs,
     fragmentation: totals.freeMiBMs === 0 ? 0 : totals.strandedMiBMs / totals.freeMiBMs,

@@ -31,6 +31,17 @@ export interface Profile {
   features: WorkloadFeatures;
 }
 
+/**
+ * Features as one profile run measures them: each times a log-normal factor of standard deviation `noise`, at most 1.
+ * No repeated profiles of utilisations are at hand, so that `noise` is that of run times, the median of the measured
+ * deviations (`GpuTruth.noise`).
+ */
+export function measuredFeatures(entry: CatalogueEntry, noise: number, random: Random): WorkloadFeatures {
+  const { smUtil, dramUtil = 0, l2Util = 0 } = featuresOf(entry);
+  const measured = (value: number): number => Math.min(1, value * Math.exp(noise * normal(random)));
+  return { smUtil: measured(smUtil), dramUtil: measured(dramUtil), l2Util: measured(l2Util) };
+}
+
 /** One noisy solo run for each workload. */
 export function profileAlone(
   catalogue: readonly CatalogueEntry[],
@@ -40,18 +51,29 @@ export function profileAlone(
   return new Map(
     catalogue.map((entry) => [
       entry.name,
-      { soloFactor: Math.exp(truth.noise * normal(random)), features: featuresOf(entry) },
+      {
+        soloFactor: Math.exp(truth.noise * normal(random)),
+        features: measuredFeatures(entry, truth.noise, random),
+      },
     ]),
   );
 }
 
+/** The features of an entry in its profile. Throws RangeError if it has none. */
+export function profiledFeatures(profiles: ReadonlyMap<string, Profile>, { name }: CatalogueEntry): WorkloadFeatures {
+  const profile = profiles.get(name);
+  if (profile === undefined) throw new RangeError(`'${name}' has no profile`);
+  return profile.features;
+}
+
 /**
  * The platform's own predictor, trained on noisy runs of random sets at random shares in steps of 10 %. It learns the
- * truth from these runs only.
+ * truth from these runs only, and features from `profiles`.
  */
 export function profiledPredictor(
   catalogue: readonly CatalogueEntry[],
   truth: GpuTruth,
+  profiles: ReadonlyMap<string, Profile>,
   budget: ProfilingBudget,
   random: Random,
 ): SlowdownPredictor {
@@ -63,7 +85,7 @@ export function profiledPredictor(
       share: (1 + pick(10)) / 10,
     }));
     const slowdowns = truth.slowdowns(set.map(({ entry, share }) => ({ workload: entry.name, share })));
-    const clients = set.map(({ entry, share }): CoLocated => ({ features: featuresOf(entry), share }));
+    const clients = set.map(({ entry, share }): CoLocated => ({ features: profiledFeatures(profiles, entry), share }));
     for (const [i, one] of clients.entries()) {
       const others = clients.filter((other) => other !== one);
       samples.push({ one, others, slowdown: (slowdowns[i] as number) * Math.exp(truth.noise * normal(random)) });
@@ -77,6 +99,8 @@ export function profiledPredictor(
 export interface QuotaBudget {
   sets: number;
   mostTasks: number;
+  /** Shares of a set sum to at most this, in percent; absent: to any sum. */
+  maxTotal?: number;
 }
 
 /** Of the driver that all is measured with. */
@@ -96,6 +120,7 @@ interface SearchOptions {
 export function offlineQuotas(
   catalogue: readonly CatalogueEntry[],
   truth: GpuTruth,
+  profiles: ReadonlyMap<string, Profile>,
   predictor: SlowdownPredictor,
   gpuType: string,
   budget: QuotaBudget,
@@ -110,9 +135,10 @@ export function offlineQuotas(
       function: `${functionPrefix}${entry.name}`,
       version: '0.0.1',
       batch: entry.batch,
-      features: featuresOf(entry),
+      features: profiledFeatures(profiles, entry),
     }));
-    const points = search(set, truth, random, exploration);
+    const features = set.map((entry) => profiledFeatures(profiles, entry));
+    const points = search(set, features, truth, random, { exploration, maxTotal: budget.maxTotal });
     for (const point of points) table.record(known, gpuType, 'mps', point, driverMajor);
   }
   return table;
@@ -121,16 +147,19 @@ export function offlineQuotas(
 /** Noisy measurements of a set at the shares that a search proposes, at most seven. */
 export function search(
   set: readonly CatalogueEntry[],
+  features: readonly WorkloadFeatures[],
   truth: GpuTruth,
   random: Random,
-  exploration?: Exploration,
+  { exploration, maxTotal = Infinity }: { exploration?: Exploration | undefined; maxTotal?: number | undefined } = {},
 ): MeasuredPoint[] {
   const problem: SearchProblem = {
-    jobs: set.map((entry) => {
-      const features = featuresOf(entry);
-      return { prior: predictedPrior(capacityModel, features), weight: 1, maxSlowdown: Infinity, features };
-    }),
-    space: classSpace,
+    jobs: features.map((one) => ({
+      prior: predictedPrior(capacityModel, one),
+      weight: 1,
+      maxSlowdown: Infinity,
+      features: one,
+    })),
+    space: { ...classSpace, maxTotal },
     hyper: defaultHyper,
     ...(exploration && { exploration }),
   };

@@ -31,7 +31,7 @@ export function withPopularity(
     const random = seededRandom(seed * 7919 + draw);
     const weights = new Map(catalogue.map(({ name }) => [name, popularity(random)]));
     const truth = setting.truths[draw] as GpuTruth;
-    const quotas = offlineQuotas(catalogue, truth, one.predictor, cluster.type, quotaBudget, random, {
+    const quotas = offlineQuotas(catalogue, truth, one.profiles, one.predictor, cluster.type, quotaBudget, random, {
       draw: () => drawEntry(random.uint32() % 2 === 0 ? strict : bestEffort, weights, random),
     });
     return { ...one, quotas, popularity: weights };
@@ -86,7 +86,8 @@ export class LearningTable implements Quotas {
   private search({ key, set, gpuType, mode }: WantedSet): void {
     this.demands.forget(key);
     const entries = set.flatMap(({ function: name }) => this.entries.get(name) ?? []);
-    for (const point of search(entries, this.parts.truth, this.parts.random)) {
+    const features = set.flatMap((job) => job.features ?? []);
+    for (const point of search(entries, features, this.parts.truth, this.parts.random)) {
       this.table.record(set, gpuType, mode, point, driverMajor);
     }
     this.table.markSearched(set, gpuType, mode);
@@ -142,7 +143,7 @@ export function trueQuotas(truth: GpuTruth, mostOpen = 3): Quotas {
 
 /** The same data, with the shares that are best by the truth in place of the table's: a bound on what a table can gain. */
 export function withTrueShares(setting: Setting, known: readonly Known[]): Known[] {
-  return known.map((one, draw) => ({ ...one, oracle: trueQuotas(setting.truths[draw] as GpuTruth) }));
+  return known.map((one, draw) => ({ ...one, shares: trueQuotas(setting.truths[draw] as GpuTruth) }));
 }
 
 /** The workload of a function of a replay. */

@@ -1,11 +1,12 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { bootstrapModels, fitModel, powerOf } from './model/fit.js';
-import { saturationOf, stretchTable } from './model/gpu-model.js';
+import { leastArea, saturationOf, stretchTable } from './model/gpu-model.js';
 import type { ModelWorkload } from './model/gpu-model.js';
 import { readIgniter, type IgniterData } from './model/igniter.js';
 import type { Setting } from './setting.js';
 import { lookupTruth, modelTruth, type MeasuredPair } from './truth.js';
 import { invented } from './workloads/catalogue.js';
+import { readIdleModels } from './workloads/idle.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 import {
   measuredTogether,
@@ -88,6 +89,20 @@ export async function igniterSetting(data: IgniterData, draws: number, folder?: 
 }
 
 /**
+ * Pairs of inference that leaves SMs idle, on a V100, on the model tier. Results stay within measured points while shares
+ * sum to 1.
+ */
+export async function idleSetting(data: IgniterData, draws: number, folder?: string): Promise<Setting> {
+  const catalogue = await readIdleModels(data.power, fitModel(data).power.idleW, v100MiB, folder);
+  return withModel('idle', catalogue, catalogue, data, draws, {
+    cluster: { type: 'v100', mode: 'mps', memoryMiB: v100MiB, perNode: 8 },
+    budget: { runs: 1000, mostTasks: 2 },
+    quotaBudget: pairQuotaBudget,
+    maxTotal: 100,
+  });
+}
+
+/**
  * Lucid's training pairs on an RTX 3090, on the lookup tier: workloads of which every two were measured together. Each
  * task is set to half of the memory, since only pairs were measured. Shares have no effect here.
  */
@@ -116,6 +131,7 @@ function withPairs(
     budget: { runs: 1000, mostTasks: 2 },
     quotaBudget: pairQuotaBudget,
     memoryMiB: rtx3090MiB / 2,
+    leastWork: () => ofPairs,
   };
 }
 
@@ -128,7 +144,7 @@ function withModel(
   bestEffort: readonly CatalogueEntry[],
   data: IgniterData,
   draws: number,
-  rest: Pick<Setting, 'cluster' | 'budget' | 'quotaBudget'>,
+  rest: Pick<Setting, 'cluster' | 'budget' | 'quotaBudget' | 'maxTotal'>,
 ): Setting {
   const catalogue = [...new Set([...strict, ...bestEffort])];
   const workloads = new Map<string, ModelWorkload>(catalogue.map((entry) => [entry.name, entry.model]));
@@ -140,6 +156,19 @@ function withModel(
     bestEffort,
     truths,
     ...rest,
+    leastWork: leastWorkOf(catalogue, rest.quotaBudget.mostTasks === 2),
     withCatalogue: (one, other) => withModel(name, one, other, data, draws, rest),
   };
+}
+
+/** Work of a job where at most two share a GPU, since none is faster than alone. */
+const ofPairs = 0.5;
+
+/** `Setting.leastWork` on the model tier: the area of share and time, or that of pairs if more of the two is needed. */
+function leastWorkOf(catalogue: readonly CatalogueEntry[], isPairs: boolean): Setting['leastWork'] {
+  const areas = new Map(catalogue.map((entry) => [entry, leastArea(entry.model.stretch)]));
+  const mean = [...areas.values()].reduce((sum, area) => sum + area, 0) / catalogue.length;
+  // Both hold for all jobs together, not for one job each.
+  if (isPairs && mean < ofPairs) return () => ofPairs;
+  return (entry) => areas.get(entry) ?? leastArea(entry.model.stretch);
 }

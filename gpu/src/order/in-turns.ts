@@ -1,6 +1,7 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Grant, Place, CandidateGpu } from '../place/place.js';
-import { gangFor, obstacle, occupy, gpuAccountsOf, gpusToKeep } from '../place/gpu-account.js';
+import { refusing } from '../place/fact-filters.js';
+import { gangFor, obstacle, occupy, gpuAccountsOf, gpusToKeep, workOf } from '../place/gpu-account.js';
 import { isRefusal } from '../share/share.js';
 import type { ShareOut } from '../share/share.js';
 import { keptForAnother, mostRejections } from '../view/decision.js';
@@ -19,8 +20,9 @@ export interface Stages {
 }
 
 /**
- * Places the tasks one after the other, each on the GPU with the lowest score. A task that fits nowhere waits, and may be
- * overtaken until it is overdue. A share that the task's owner has fixed replaces the granted one.
+ * Places the tasks one after the other, each on the GPU with the lowest score; of the GPUs that would do, those where a
+ * process of its function idles come first. A task that fits nowhere waits, and may be overtaken until it is overdue. A
+ * share that the task's owner has fixed replaces the granted one.
  */
 export function inTurns({ order: orderOf, share, place, placeName }: Stages): Planner {
   return {
@@ -36,14 +38,21 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
       const order: string[] = [];
       for (const { task, isOverdue } of orderOf(tasks, at)) {
         const { offers, refused } = offersTo(task, candidates, { share, kept, at });
-        const scored = offers.map((offer) => ({ ...offer, score: place(task, offer.candidate, offer.grant) }));
-        scored.sort((one, other) => one.score - other.score);
+        const scored = offers.map(({ candidate, grant }): ScoredOffer => {
+          const isWarm = hasProcess(candidate, task, task.share ?? grant.share);
+          return { candidate, grant, isWarm, score: place(task, candidate, grant) };
+        });
+        scored.sort((one, other) => Number(other.isWarm) - Number(one.isWarm) || one.score - other.score);
         const chosen = gangFor(
           scored.map(({ candidate }) => candidate),
           task,
         );
-        const others = outscored(scored, chosen, task, placeName);
-        for (const one of [...others, ...refused].slice(0, mostRejections)) rejected.push({ task: task.id, ...one });
+        const others = scored.length === 0 ? none : outscored(scored, chosen, task, placeName);
+        for (const { what, reason, numbers } of others) rejected.push({ task: task.id, what, reason, numbers });
+        for (let i = 0; i < refused.length && others.length + i < mostRejections; i += 1) {
+          const { what, reason, numbers } = refused[i] as Rejection;
+          rejected.push({ task: task.id, what, reason, numbers });
+        }
         if (chosen !== undefined) {
           starts.push(startOn(chosen, task, scored));
           continue;
@@ -56,6 +65,8 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
   };
 }
 
+const none: readonly Rejection[] = [];
+
 interface Offer {
   candidate: CandidateGpu;
   grant: Grant;
@@ -63,6 +74,12 @@ interface Offer {
 
 interface ScoredOffer extends Offer {
   score: number;
+  /** A process idles there in which the task would start. */
+  isWarm: boolean;
+}
+
+function hasProcess({ gpu: { idle = [] } }: CandidateGpu, { function: name, namespace }: Task, share: number): boolean {
+  return idle.some((one) => one.function === name && one.namespace === namespace && one.share >= share);
 }
 
 function offersTo(
@@ -72,10 +89,15 @@ function offersTo(
 ): { offers: Offer[]; refused: Rejection[] } {
   const offers: Offer[] = [];
   const refused: Rejection[] = [];
+  const work = workOf(task);
   for (const candidate of candidates) {
+    // Most waiting tasks are refused by most GPUs, and only the first refusals are told in words.
+    if (refused.length >= mostRejections && refusing(candidate, work) !== undefined) continue;
     const given = (kept.has(candidate) ? keptForAnother : obstacle(candidate, task)) ?? share(task, candidate, at);
     if (!isRefusal(given)) offers.push({ candidate, grant: given });
-    else if (refused.length < mostRejections) refused.push({ what: candidate.gpu.id, ...given });
+    else if (refused.length < mostRejections) {
+      refused.push({ what: candidate.gpu.id, reason: given.reason, numbers: given.numbers });
+    }
   }
   return { offers, refused };
 }
@@ -89,12 +111,17 @@ function outscored(
 ): Rejection[] {
   const last = chosen && scored.findLast(({ candidate }) => chosen.includes(candidate));
   const others: Rejection[] = [];
-  for (const { candidate, score } of scored) {
+  for (const { candidate, score, isWarm } of scored) {
     if (others.length === mostRejections) return others;
     if (chosen?.includes(candidate) === true) continue;
     const { load, gpu } = candidate;
-    if (last === undefined || score < last.score) {
+    if (last === undefined || isBefore({ score, isWarm }, last)) {
       others.push({ what: gpu.id, reason: 'too few alike on its node', numbers: { score, needed: task.gpus } });
+      continue;
+    }
+    if (last.isWarm && !isWarm) {
+      const numbers = { score, chosenScore: last.score, load };
+      others.push({ what: gpu.id, reason: 'no process of the function idles there', numbers });
       continue;
     }
     const reason =
@@ -104,6 +131,10 @@ function outscored(
     others.push({ what: gpu.id, reason, numbers: { score, chosenScore: last.score, load } });
   }
   return others;
+}
+
+function isBefore(one: Pick<ScoredOffer, 'score' | 'isWarm'>, other: ScoredOffer): boolean {
+  return one.isWarm === other.isWarm ? one.score < other.score : one.isWarm;
 }
 
 function startOn(chosen: readonly CandidateGpu[], task: Task, scored: readonly ScoredOffer[]): Start {
@@ -120,6 +151,6 @@ function startOn(chosen: readonly CandidateGpu[], task: Task, scored: readonly S
     gpu: first.gpu.id,
     ...(others.length > 0 && { alsoOn: others.map(({ gpu }) => gpu.id) }),
     share,
-    reason: `score ${score.toFixed(3)}, the lowest of ${scored.length}`,
+    reason: `score ${score.toFixed(3)}, the first of ${scored.length}`,
   };
 }

@@ -56,6 +56,16 @@ function canMeet({ arrivedAt, sloMs, soloMs = 0, startMs = 0 }: Task, at: number
 /** The shortest first; one that has not been measured goes last. */
 export const shortestFirst = comparing((one, other) => lengthMs(one) - lengthMs(other));
 
+/** The longest first; one that has not been measured goes last. */
+export const longestFirst = comparing((one, other) => (other.soloMs ?? 0) - (one.soloMs ?? 0));
+
+/** The least time to the result first, start included; one that has not been measured goes last. */
+export const leastRemainingFirst = comparing((one, other) => remainingMs(one) - remainingMs(other));
+
+function remainingMs(task: Task): number {
+  return lengthMs(task) + (task.startMs ?? 0);
+}
+
 function lengthMs({ soloMs }: Task): number {
   return soloMs ?? Number.MAX_VALUE;
 }

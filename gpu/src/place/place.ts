@@ -19,7 +19,7 @@ export interface Grant {
 export type Place = (task: Task, candidate: CandidateGpu, grant: Grant) => number;
 
 /** Shares are sums of tenths, which floating point does not hold exactly. */
-const rounding = 1e-9;
+export const rounding = 1e-9;
 
 /** Whether a GPU has `share` of its SMs to give away. */
 export function hasShare({ load }: GpuAccount, share: number): boolean {

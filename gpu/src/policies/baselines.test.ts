@@ -101,6 +101,9 @@ test.each([
   ['fcfs', ['long', 'small', 'short']],
   ['time-priority', ['short', 'small', 'long']],
   ['memory-priority', ['small', 'short', 'long']],
+  ['longest-first', ['long', 'small', 'short']],
+  ['shortest-remaining', ['short', 'small', 'long']],
+  ['uncapped', ['short', 'small', 'long']],
 ])('%s serves %j', (name, expected) => {
   const waiting = [
     task('short', { arrivedAt: 3, soloMs: 10, memoryMiB: 3000 }),
@@ -108,6 +111,36 @@ test.each([
     task('small', { arrivedAt: 2, soloMs: 100, memoryMiB: 200 }),
   ];
   expect(startsOf(name, waiting, [gpu('a'), gpu('b')], 5).map((start) => start.task)).toEqual(expected);
+});
+
+test('of GPUs that would do, one with a process of the function goes first', () => {
+  const warm = (share: number) => [{ function: '/guest/t', namespace: 'guest', share, memoryMiB: 10 }];
+  const [asked] = [task('t')].map((one) => ({ ...one, function: '/guest/t', namespace: 'guest' }));
+  const chosen = (share: number) =>
+    startsOf('exclusive', [asked!], [gpu('a'), gpu('b', { idle: warm(share) })])[0]?.gpu;
+  // A process whose share is too small is of no use.
+  expect([chosen(1), chosen(0.5)]).toEqual(['b', 'a']);
+  const { rejected } = makePolicy('exclusive', needs).decide(
+    { at: 0, gpus: [gpu('a'), gpu('b', { idle: warm(1) })], waiting: [asked!] },
+    { kind: 'timer' },
+  );
+  expect(rejected.map(({ what, reason }) => [what, reason])).toEqual([['a', 'no process of the function idles there']]);
+});
+
+test('the remaining time includes the start', () => {
+  const waiting = [task('cold', { soloMs: 10, startMs: 1800 }), task('warm', { soloMs: 100, startMs: 0 })];
+  expect(startsOf('shortest-remaining', waiting, [gpu('a')]).map((start) => start.task)).toEqual(['warm', 'cold']);
+  expect(startsOf('time-priority', waiting, [gpu('a')]).map((start) => start.task)).toEqual(['cold', 'warm']);
+});
+
+test('without caps tasks get the whole GPU while their fills sum to one', () => {
+  const fills = (smUtil: number) => ({ features: { smUtil, dramUtil: 0.2, l2Util: 0.1 } });
+  const waiting = [0.5, 0.3, 0.5].map((fill, i) => task(`t${i}`, { soloMs: i + 1, ...fills(fill) }));
+  const starts = startsOf('uncapped', waiting, [gpu('a')]);
+  expect(starts.map(({ task: id, share }) => [id, share])).toEqual([
+    ['t0', 1],
+    ['t1', 1],
+  ]);
 });
 
 test('two on a GPU, on the GPU with the fewest', () => {

@@ -6,11 +6,14 @@ import { fastGshare } from './fast-gshare.js';
 import { fcfs } from './fcfs.js';
 import { fluidfaas } from './fluidfaas.js';
 import { leastLoaded } from './least-loaded.js';
+import { longestFirst } from './longest-first.js';
 import { memoryPriority } from './memory-priority.js';
 import { mpsEqual } from './mps-equal.js';
 import type { PolicyRecord } from './policy.js';
+import { shortestRemaining } from './shortest-remaining.js';
 import { tgs } from './tgs.js';
 import { timePriority } from './time-priority.js';
+import { uncapped } from './uncapped.js';
 
 /** Policies of other systems, for comparison; each is documented where it is defined. */
 export const baselines: Readonly<Record<string, PolicyRecord>> = {
@@ -23,6 +26,9 @@ export const baselines: Readonly<Record<string, PolicyRecord>> = {
   fcfs,
   'time-priority': timePriority,
   'memory-priority': memoryPriority,
+  'longest-first': longestFirst,
+  'shortest-remaining': shortestRemaining,
+  uncapped,
 };
 
 /** Every policy by its name. */

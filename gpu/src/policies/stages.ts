@@ -2,7 +2,16 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { Admit } from '../admit/admit.js';
 import { beforeSlo, always } from '../admit/admit.js';
 import { byPrediction } from '../admit/by-prediction.js';
-import { deadlineFirst, fifo, leastMemoryFirst, meetableFirst, shortestFirst, strictFirst } from '../order/order.js';
+import {
+  deadlineFirst,
+  fifo,
+  leastMemoryFirst,
+  leastRemainingFirst,
+  longestFirst,
+  meetableFirst,
+  shortestFirst,
+  strictFirst,
+} from '../order/order.js';
 import { dueFirst } from '../order/earliest-deadline.js';
 import { leastLoadedPlan } from '../order/least-loaded-plan.js';
 import { literalPlan } from '../order/literal-plan.js';
@@ -19,7 +28,7 @@ import type { Preempt } from '../preempt/preempt.js';
 import { keepAlive, keepAliveDefaults, noScaling as noScale } from '../scale/scale.js';
 import { reactive, reactiveDefaults } from '../scale/reactive.js';
 import type { Scale } from '../scale/scale.js';
-import { filling, leftOver, unlimited, whole } from '../share/share.js';
+import { filling, fillingUncapped, leftOver, unlimited, whole } from '../share/share.js';
 import { migSizes, mostEfficient } from '../share/slo-shares.js';
 import type { Quotas } from '../share/quotas.js';
 import type { ShareOut } from '../share/share.js';
@@ -71,11 +80,14 @@ export const stages = {
     'strict-first': made(() => strictFirst),
     'meetable-first': made(() => meetableFirst),
     'shortest-first': made(() => shortestFirst),
+    'longest-first': made(() => longestFirst),
+    'least-remaining-first': made(() => leastRemainingFirst),
     'least-memory-first': made(() => leastMemoryFirst),
   } satisfies Record<string, StageEntry<Order>>,
   share: {
     whole: made(() => whole),
     filling: made(() => filling),
+    'filling-uncapped': made(() => fillingUncapped),
     'left-over': made(() => leftOver),
     // Of two, three and four the number that ends 120 jobs of FaaShare's table I soonest in replay.
     unlimited: settable({ slots: 2 }, (_, { slots }) => unlimited(slots)),

@@ -3,7 +3,7 @@ import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Refusal } from '../place/fact-filters.js';
 import type { Grant, CandidateGpu } from '../place/place.js';
 import type { Task } from '../view/view.js';
-import { hasShare } from '../place/place.js';
+import { hasShare, rounding } from '../place/place.js';
 import { classAtOrAbove } from '../view/shares.js';
 
 /** The stage that gives a task a part of a GPU which has memory for it, or refuses it one. */
@@ -47,6 +47,13 @@ export const filling: ShareOut = (task, candidate) => {
   return hasShare(candidate, share)
     ? granted(share)
     : refused('too little of its SMs is left', { load: candidate.load, share });
+};
+
+/** As `filling`, but each task may use the whole GPU: what it fills counts for its place and is not enforced. */
+export const fillingUncapped: ShareOut = (task, { residents }) => {
+  const taken = residents.reduce((sum, { task: one }) => sum + (one.share ?? fillingShare(one)), 0);
+  const fill = task.share ?? fillingShare(task);
+  return taken + fill <= 1 + rounding ? granted(1) : refused('too little of its SMs is left', { taken, fill });
 };
 
 /**

@@ -91,17 +91,31 @@ type SoloTime = (task: Measured, share: number, gpu: GpuKind) => number;
 
 const mostRemembered = 10_000;
 
+/** Slowdowns alone by share: by the object of the features, which needs no key, and by their values. */
+interface Remembered {
+  byObject: WeakMap<WorkloadFeatures, Map<number, number>>;
+  byValue: Map<string, number>;
+}
+
 /** Solo times by predictors. What was asked before is remembered, as long as the predictor is the same. */
 function soloTimes(predictorOf: (gpu: GpuKind) => SlowdownPredictor): SoloTime {
-  const known = new WeakMap<SlowdownPredictor, Map<string, number>>();
+  const known = new WeakMap<SlowdownPredictor, Remembered>();
   return ({ soloMs, features }, share, gpu) => {
     if (soloMs === undefined || !features) return Infinity;
     const predictor = predictorOf(gpu);
     let memory = known.get(predictor);
-    if (!memory || memory.size >= mostRemembered) known.set(predictor, (memory = new Map<string, number>()));
-    const key = `${features.smUtil} ${features.dramUtil} ${features.l2Util} ${share}`;
-    let slowdown = memory.get(key);
-    if (slowdown === undefined) memory.set(key, (slowdown = predictor.slowdown({ features, share }, [])));
+    if (!memory || memory.byValue.size >= mostRemembered) {
+      known.set(predictor, (memory = { byObject: new WeakMap(), byValue: new Map() }));
+    }
+    let shares = memory.byObject.get(features);
+    if (shares === undefined) memory.byObject.set(features, (shares = new Map()));
+    let slowdown = shares.get(share);
+    if (slowdown === undefined) {
+      const key = `${features.smUtil} ${features.dramUtil} ${features.l2Util} ${share}`;
+      slowdown = memory.byValue.get(key) ?? predictor.slowdown({ features, share }, []);
+      memory.byValue.set(key, slowdown);
+      shares.set(share, slowdown);
+    }
     return soloMs * slowdown;
   };
 }

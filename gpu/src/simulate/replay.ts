@@ -104,8 +104,16 @@ export function replay(
   const coming = [...jobs].sort((a, b) => a.task.arrivedAt - b.task.arrivedAt);
   const noiseOf = new Map(coming.map((job) => [job.task.id, Math.exp(truth.noise * normal(random))]));
   const waiting = new Map<string, { job: ReplayJob; task: Task }>();
+  /** Their tasks in order, made when it is read after a change. */
+  let waits: readonly Task[] | undefined;
+  /** Those with an SLO, by id, in the same order. */
+  const strict = new Map<string, Task>();
   const run: ReplayRun = {
-    ...{ finished: [], refused: [], stopped: [], decideUs: [], actions: [] },
+    finished: [],
+    refused: [],
+    stopped: [],
+    decideUs: [],
+    actions: [],
     totals: newTotals(),
     shares: newShareCounts(),
   };
@@ -123,16 +131,15 @@ export function replay(
     while (nextArrival < coming.length && (coming[nextArrival] as ReplayJob).task.arrivedAt <= now) {
       const job = coming[nextArrival] as ReplayJob;
       const { task } = job;
-      waiting.set(task.id, { job, task });
+      wait(job, task);
       functions.arrived({ action: task.function, namespace: task.namespace }, job, now);
       arrived = task.id;
       nextArrival += 1;
     }
     if (arrived !== undefined) events.push({ kind: 'arrival', task: arrived });
     for (const one of actuator.settle()) events.push(over(one));
-    for (const { task } of waiting.values()) {
-      if (task.sloMs !== undefined && now >= task.arrivedAt + task.sloMs)
-        events.push({ kind: 'timeout', task: task.id });
+    for (const { id, arrivedAt, sloMs = Infinity } of strict.values()) {
+      if (now >= arrivedAt + sloMs) events.push({ kind: 'timeout', task: id });
     }
     if (now >= nextTick) {
       events.push({ kind: 'tick' });
@@ -147,15 +154,30 @@ export function replay(
     }
     decisions = next > now ? 0 : decisions + 1;
     if (decisions > mostDecisions) throw new Error(`policy ${policy.name} does not let time pass`);
-    const waits = [...waiting.values()].map(({ task }) => task);
-    actuator.advance(next, waits, run.totals);
+    actuator.advance(next, tasksWaiting(), run.totals);
+  }
+
+  function wait(job: ReplayJob, task: Task): void {
+    waiting.set(task.id, { job, task });
+    if (task.sloMs !== undefined) strict.set(task.id, task);
+    waits = undefined;
+  }
+
+  function leave(id: string): boolean {
+    strict.delete(id);
+    waits = undefined;
+    return waiting.delete(id);
+  }
+
+  function tasksWaiting(): readonly Task[] {
+    return (waits ??= Array.from(waiting.values(), ({ task }) => task));
   }
 
   function nextInstant(): number | undefined {
     let next = Math.min(coming[nextArrival]?.task.arrivedAt ?? Infinity, actuator.nextInstant(), wakeAt);
-    for (const { task } of waiting.values()) {
+    for (const { arrivedAt, sloMs = Infinity } of strict.values()) {
       // The deadline itself counts as passed only after it.
-      if (task.sloMs !== undefined) next = Math.min(next, Math.max(actuator.now, task.arrivedAt + task.sloMs));
+      next = Math.min(next, Math.max(actuator.now, arrivedAt + sloMs));
     }
     if (!Number.isFinite(next)) return undefined;
     return Math.min(next, nextTick);
@@ -164,7 +186,7 @@ export function replay(
   function over({ run: one, gpu, isStopped }: EndedRun): SchedulingEvent {
     const { now } = actuator;
     if (isStopped) {
-      if (one.job.isIdempotent === true) waiting.set(one.task.id, { job: one.job, task: one.task });
+      if (one.job.isIdempotent === true) wait(one.job, one.task);
       else run.stopped.push(one.task.id);
     } else {
       run.finished.push({ job: one.job, startedAt: one.startedAt, finishedAt: now, gpu: gpu.id });
@@ -190,7 +212,7 @@ export function replay(
     return {
       at: now,
       gpus: open,
-      waiting: [...waiting.values()].map(({ task }) => task),
+      waiting: tasksWaiting(),
       get instances() {
         return actuator.instances;
       },
@@ -218,7 +240,7 @@ export function replay(
     run.decideUs.push((nowMs() - begun) * 1000);
     wakeAt = Math.max(actuator.now + shortestWakeMs, decision.wakeAt ?? Infinity);
     for (const { task } of decision.refused) {
-      if (!waiting.delete(task)) throw new Error(`policy ${policy.name} refuses ${task}, which does not wait`);
+      if (!leave(task)) throw new Error(`policy ${policy.name} refuses ${task}, which does not wait`);
       run.refused.push(task);
     }
     for (const id of decision.bestEffort) demote(id);
@@ -238,6 +260,8 @@ export function replay(
     const task = { ...one.task };
     delete task.sloMs;
     waiting.set(id, { job: one.job, task });
+    strict.delete(id);
+    waits = undefined;
   }
 
   function begin(start: Start): void {
@@ -250,7 +274,7 @@ export function replay(
     } catch (error) {
       throw new Error(`policy ${policy.name} ${(error as Error).message}`, { cause: error });
     }
-    waiting.delete(id);
+    leave(id);
   }
 }
 

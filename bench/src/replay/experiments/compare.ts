@@ -6,18 +6,19 @@ import { runSeed, type Known, type PolicyMaker, type Scenario, type Setting } fr
 /** Results of each policy in one scenario, by seed. */
 export type Figures = ReadonlyMap<string, readonly ReplayMetrics[]>;
 
-/** Runs every policy with the same seeds, 1 to `seeds`. */
+/** Runs every policy with the same seeds, 1 to `seeds`, in one scenario or in that which `scenario` gives its name. */
 export function runAll(
   setting: Setting,
   known: readonly Known[],
-  scenario: Scenario,
+  scenario: Scenario | ((policy: string) => Scenario),
   policies: ReadonlyMap<string, PolicyMaker>,
   seeds: number,
 ): Figures {
+  const scenarioOf = typeof scenario === 'function' ? scenario : (): Scenario => scenario;
   return new Map(
     [...policies].map(([name, make]) => [
       name,
-      Array.from({ length: seeds }, (_, i) => runSeed(setting, known, scenario, make, i + 1).metrics),
+      Array.from({ length: seeds }, (_, i) => runSeed(setting, known, scenarioOf(name), make, i + 1).metrics),
     ]),
   );
 }
@@ -32,7 +33,7 @@ export interface Gain {
 }
 
 /** Metrics that are compared. */
-export type Compared = 'jctMs' | 'makespanMs' | 'stp' | 'p99Ms' | 'violations';
+export type Compared = 'jctMs' | 'makespanMs' | 'p99Ms' | 'violations';
 
 /** The mean of a metric over the seeds. Throws RangeError for an unknown policy. */
 export function meanOf(figures: Figures, policy: string, metric: keyof ReplayMetrics): number {
@@ -47,20 +48,22 @@ export function maxOf(figures: Figures, policy: string, metric: keyof ReplayMetr
 
 /** The policy other than `ours` whose mean of a metric is best. */
 export function bestOther(figures: Figures, ours: string, metric: Compared): string {
-  const sign = metric === 'stp' ? -1 : 1;
   const others = [...figures.keys()].filter((name) => name !== ours);
-  const [first] = others.sort((a, b) => sign * (meanOf(figures, a, metric) - meanOf(figures, b, metric)));
+  const [first] = others.sort((a, b) => meanOf(figures, a, metric) - meanOf(figures, b, metric));
   if (first === undefined) throw new RangeError('there is no other policy to compare with');
   return first;
 }
 
-/** Fraction by which ours is lower than `than` (for `stp`: the ratio), with its interval over the seeds. */
+/** Fraction by which ours is lower than `than`, with its interval over the seeds. */
 export function gainOver(figures: Figures, ours: string, than: string, metric: Compared, random: Random): Gain {
-  const statistic = metric === 'stp' ? ratio : reduction;
-  const even = metric === 'stp' ? 1 : 0;
-  const interval = pairedInterval(valuesOf(figures, ours, metric), valuesOf(figures, than, metric), statistic, random);
-  const isBetter = interval.low > even ? true : interval.high < even ? false : undefined;
+  const interval = pairedInterval(valuesOf(figures, ours, metric), valuesOf(figures, than, metric), reduction, random);
+  const isBetter = interval.low > 0 ? true : interval.high < 0 ? false : undefined;
   return { than, interval, isBetter };
+}
+
+/** Ours over that of `than` in a metric, with its interval over the seeds. */
+export function ratioOver(figures: Figures, ours: string, than: string, metric: Compared, random: Random): Interval {
+  return pairedInterval(valuesOf(figures, ours, metric), valuesOf(figures, than, metric), ratio, random);
 }
 
 /** A metric of one policy with its interval over the seeds. */

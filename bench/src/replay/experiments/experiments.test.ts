@@ -1,19 +1,25 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { describe, expect, test } from '@jest/globals';
 import { prepare, overall, overheads, orders } from '../../benches/faashare-parts.js';
+import { idleSms } from '../../benches/faashare-idle.js';
+import { bestThatKeepsSlos, dominating } from '../../benches/faashare-loads.js';
+import { rules } from '../../benches/faashare-rules.js';
 import { waits } from '../../benches/faashare-sensitivity.js';
 import { randomItem } from '../../statistics.js';
-import { saturationOf, stretchTable } from '../model/gpu-model.js';
+import { leastArea, saturationOf, stretchTable } from '../model/gpu-model.js';
 import type { ModelParameters } from '../model/gpu-model.js';
 import { latencySurface } from '../model/latency-surface.js';
-import type { Setting } from '../setting.js';
+import type { ReplayMetrics } from '../metrics.js';
+import { learn, type Setting } from '../setting.js';
 import { modelTruth, type MeasuredPair } from '../truth.js';
 import { invented } from '../workloads/catalogue.js';
 import type { CatalogueEntry } from '../workloads/catalogue.js';
 import { measuredTogether } from '../workloads/measured.js';
 import { timeOverShare } from '../workloads/surfaces.js';
+import { leastOf, partOfOracle } from './bounded.js';
+import { meanOf, runAll } from './compare.js';
 import { searchAll } from './exploration.js';
-import { oursName, perturbed } from './scenarios.js';
+import { allPolicies, closed, oursName, perturbed, rateBetween } from './scenarios.js';
 import { barChart } from './tables.js';
 
 const parameters: ModelParameters = {
@@ -47,6 +53,7 @@ function synthetic(strict: readonly CatalogueEntry[], bestEffort: readonly Catal
     cluster: { type: 'v100', mode: 'mps', memoryMiB: 16_000, perNode: 8 },
     budget: { runs: 60, mostTasks: 4 },
     quotaBudget: { sets: 3, mostTasks: 2 },
+    leastWork: ({ model }) => leastArea(model.stretch),
     withCatalogue: synthetic,
   };
 }
@@ -67,7 +74,7 @@ describe('the experiments, on a synthetic world', () => {
         expect(ofPolicy).toHaveLength(1);
         for (const one of ofPolicy) {
           expect(one.jctMs).toBeGreaterThan(0);
-          expect(one.stp).toBeLessThanOrEqual(48);
+          expect(one.stp).toBeLessThanOrEqual(1.1);
           expect(one.violations <= 1 && one.utilisation <= 1 && one.fragmentation <= 1).toBe(true);
         }
       }
@@ -83,9 +90,70 @@ describe('the experiments, on a synthetic world', () => {
     expect(found.get('overload.waitOverBound')).toBeLessThanOrEqual(1);
   });
 
+  test('pairs that leave SMs idle: ours stays within a GPU, and baselines beyond are marked', () => {
+    const pairs: Setting = { ...setting, memoryMiB: 8000, maxTotal: 100 };
+    const { measurements, text } = idleSms(prepare(pairs, 1, 1, () => undefined));
+    const found = new Map(measurements.map(({ name, value }) => [name, value]));
+    expect(found.get('overfullIdle')).toBe(0);
+    expect([...found.keys()]).toEqual(expect.arrayContaining(['makespanGainIdle', 'jctGainIdlePart']));
+    expect(text.join('\n')).toMatch(/`mps-equal` \| [1-9][0-9.]* % \| extrapolated/);
+  });
+
+  test('each rule is switched off, and the decisions of ours are counted', () => {
+    const { measurements, text } = rules(prepared);
+    expect(measurements).toHaveLength(18);
+    const gains = new Map(measurements.map(({ name, value }) => [name, value]));
+    expect(gains.get('ruleJctGain.closed.alone')).not.toBe(0);
+    expect(text.join('\n')).toMatch(/start \| alone \| [0-9.]+/);
+  });
+
   test('orders and overheads', () => {
     expect(orders(prepared).measurements).toHaveLength(10);
     for (const { value } of overheads(prepared).measurements) expect(value).toBeGreaterThan(0);
+  });
+});
+
+describe('comparisons', () => {
+  const one = (jctMs: number, violations: number) => [{ jctMs, violations } as ReplayMetrics];
+
+  test('the best baseline is the fastest of those that keep SLOs', () => {
+    const figures = new Map([
+      [oursName, one(10, 0.02)],
+      ['fast', one(5, 0.3)],
+      ['kept', one(9, 0.05)],
+      ['slow', one(20, 0)],
+    ]);
+    expect(bestThatKeepsSlos(figures)).toBe('kept');
+    expect(dominating(figures)).toEqual([]);
+    expect(dominating(new Map([...figures, ['better', one(9, 0.01)]]))).toEqual(['better']);
+    figures.delete('kept');
+    figures.delete('slow');
+    expect(bestThatKeepsSlos(figures)).toBe('fast');
+  });
+
+  test('where an oracle gains too little, all of it is had', () => {
+    const gain = (mean: number) => ({ than: 'x', interval: { mean, low: mean, high: mean }, isBetter: undefined });
+    const bound = { metric: 'jctMs', best: 'x', oracle: 'y', bestMs: 1, oursMs: 1, oracleMs: 1, leastMs: 1 } as const;
+    expect(partOfOracle({ ...bound, gain: gain(0.05), oracleGain: gain(0.1) })).toBeCloseTo(0.5, 9);
+    expect(partOfOracle({ ...bound, gain: gain(-0.2), oracleGain: gain(0.02) })).toBe(1);
+  });
+
+  test('the steady rate leaves start and drain out', () => {
+    const ends = [...Array.from({ length: 100 }, (_, i) => 1000 + i), 5000, 9000];
+    expect(rateBetween(ends, 0.1, 0.6)).toBeCloseTo(1, 9);
+    expect(() => rateBetween([1, 1, 1], 0.1, 0.6)).toThrow('no time passes');
+  });
+
+  test('the bound of any schedule lies below all policies', () => {
+    const scenario = closed(2, 20, 5);
+    const known = learn(setting, 1);
+    const least = leastOf(setting, known, scenario, 2);
+    const figures = runAll(setting, known, scenario, allPolicies(), 2);
+    for (const name of figures.keys()) {
+      expect(meanOf(figures, name, 'makespanMs')).toBeGreaterThan(least.makespanMs);
+      expect(meanOf(figures, name, 'jctMs')).toBeGreaterThan(least.jctMs);
+    }
+    expect(least.makespanMs).toBeGreaterThan(0);
   });
 });
 

@@ -3,7 +3,7 @@ import type { Measurement } from '../../bench.js';
 import type { Interval } from '../../statistics.js';
 import type { Setting } from '../setting.js';
 import { invented } from '../workloads/catalogue.js';
-import { bestOther, gainOver, intervalOf, maxOf, type Compared, type Figures, type Gain } from './compare.js';
+import { bestOther, gainOver, intervalOf, maxOf, type Compared, type Figures } from './compare.js';
 import { intervalText, markdownTable, policyTable, verdict } from './tables.js';
 
 /** Findings of a part of the bench: figures for its result, and text for the document. */
@@ -20,7 +20,6 @@ export function figure(name: string, { mean, low, high }: Interval): Measurement
 const titles: Readonly<Record<Compared, string>> = {
   jctMs: 'JCT lower by',
   makespanMs: 'makespan lower by',
-  stp: 'STP, times',
   p99Ms: 'P99 lower by',
   violations: 'violations lower by',
 };
@@ -37,13 +36,9 @@ export function gainRows(
     const than = [...new Set([bestOther(figures, ours, metric), named])];
     return than.map((other, i) => {
       const gain = gainOver(figures, ours, other, metric, random);
-      return [titles[metric], `\`${other}\`${i === 0 ? ' (best)' : ''}`, textOf(gain, metric), verdict(gain)];
+      return [titles[metric], `\`${other}\`${i === 0 ? ' (best)' : ''}`, intervalText(gain.interval), verdict(gain)];
     });
   });
-}
-
-function textOf({ interval }: Gain, metric: Compared): string {
-  return intervalText(interval, metric === 'stp');
 }
 
 /** A scenario's text: results of all policies, and ours against the others. */
@@ -60,9 +55,9 @@ export function scenarioMeasurements(prefix: string, figures: Figures, ours: str
   const ofOurs = (['jctMs', 'makespanMs', 'stp', 'violations', 'p99Ms'] as const).map((metric) =>
     figure(`${prefix}.${metric}`, intervalOf(figures, ours, metric, random)),
   );
-  const gains = (['jctMs', 'makespanMs', 'stp'] as const).map((metric) => {
+  const gains = (['jctMs', 'makespanMs'] as const).map((metric) => {
     const { interval } = gainOver(figures, ours, bestOther(figures, ours, metric), metric, random);
-    return figure(`${prefix}.${metric === 'stp' ? 'stp' : metric.slice(0, -2)}Gain`, interval);
+    return figure(`${prefix}.${metric.slice(0, -2)}Gain`, interval);
   });
   const bound = { name: `${prefix}.waitOverBound`, value: maxOf(figures, ours, 'waitOverBound') };
   return [...ofOurs, ...gains, bound];
@@ -74,8 +69,6 @@ export const paperClaims = {
   jctGain: 0.23,
   /** Figure 10(b). */
   makespanGain: 0.33,
-  /** Figure 10(c): ratio of throughputs. */
-  stpGain: 1.18,
   /** Figure 14(c), at 16 GPUs. */
   violations16: 0.04,
   /** Section IX-G, against time priority and memory priority. */

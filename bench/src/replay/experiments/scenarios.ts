@@ -11,58 +11,83 @@ import {
   oursWithoutQuotas,
   type PolicyMaker,
 } from '../setting.js';
-import { sloFactor, invented } from '../workloads/catalogue.js';
+import { injectionMs } from '../starts.js';
+import { invented } from '../workloads/catalogue.js';
 import type { CatalogueEntry } from '../workloads/catalogue.js';
 
 /** FaaShare's testbed and trace (section IX-A). */
 export const paperGpus = 16;
 export const paperJobs = 120;
 const meanInterarrivalMs = 30_000;
-/** Low, medium and high load as fractions of the saturation rate. */
-export const loads = { low: 0.25, medium: 0.6, high: 0.9 } as const;
+/** Loads as fractions of the steady rate of `mps-equal`. */
+export const loads = { low: 0.25, medium: 0.6, high: 0.9, full: 1, over: 1.25 } as const;
+/** SLO over solo time: drawn for each job between these, independently of its length. */
+export const sloFactors = [2, 8] as const;
 
-/** Time of an injection into a warm process (FaaShare, figure 8). */
-const injectionMs = 12;
-/** Time of loading PyTorch and cuDNN, which injection saves (FaaShare, figure 8). */
-export const coldStartMs = 1800;
-
-/** Enough jobs that the beginning and end of a batch do not matter. */
-const saturatingJobs = 240;
-const saturationSeeds = 2;
+/** Jobs of the run that gives the steady rate, and the part of their ends that it is taken from. */
+const steadyJobs = 600;
+const steadyPart = { from: 0.1, to: 0.6 } as const;
+const steadySeeds = 2;
 
 /** A scenario in which all jobs arrive at the start. */
 export function closed(gpus: number, jobs: number, length: number, startMs = injectionMs): Scenario {
-  return { gpus, jobs, length, startMs, sloFactor };
+  return { gpus, jobs, length, startMs, sloFactor: sloFactors };
 }
 
-/** A scenario in which jobs arrive at `load` times `saturationPerMs`. */
+/** `scenario` with arrivals at `load` times `steadyPerMs`. */
+export function arriving(
+  scenario: Scenario,
+  load: number,
+  steadyPerMs: number,
+  arrivals: Arrivals = poisson,
+): Scenario {
+  return { ...scenario, open: { arrivals, ratePerMs: load * steadyPerMs } };
+}
+
+/** The paper's number of jobs, which arrive at `load` times `steadyPerMs`. */
 export function open(
   gpus: number,
   length: number,
   load: number,
-  saturationPerMs: number,
+  steadyPerMs: number,
   arrivals: Arrivals = poisson,
-  startMs = injectionMs,
 ): Scenario {
-  return { ...closed(gpus, paperJobs, length, startMs), open: { arrivals, ratePerMs: load * saturationPerMs } };
+  return arriving(closed(gpus, paperJobs, length), load, steadyPerMs, arrivals);
 }
 
-/** Jobs a ms that `mps-equal` ends while its queue is never empty; the loads of all policies refer to this rate. */
-export function saturationRate(setting: Setting, known: readonly Known[], gpus: number, length: number): number {
-  const scenario = closed(gpus, saturatingJobs, length);
-  const rates = Array.from({ length: saturationSeeds }, (_, i) => {
-    const { makespanMs } = runSeed(setting, known, scenario, named('mps-equal'), i + 1).metrics;
-    return saturatingJobs / makespanMs;
+/**
+ * Jobs a ms that `mps-equal` ends between a tenth and six tenths of the ends of a long closed run: neither start nor drain
+ * of the run counts. The loads of all policies refer to this rate.
+ */
+export function steadyRate(setting: Setting, known: readonly Known[], scenario: Scenario, jobs = steadyJobs): number {
+  const base = { ...scenario, jobs };
+  delete base.open;
+  const rates = Array.from({ length: steadySeeds }, (_, i) => {
+    const { run } = runSeed(setting, known, base, named('mps-equal'), i + 1);
+    return rateBetween(
+      run.finished.map(({ finishedAt }) => finishedAt),
+      steadyPart.from,
+      steadyPart.to,
+    );
   });
   return rates.reduce((sum, rate) => sum + rate, 0) / rates.length;
 }
 
+/** Events a unit of time between two fractions of their number. Throws RangeError where no time passes between them. */
+export function rateBetween(times: readonly number[], from: number, to: number): number {
+  const rising = [...times].sort((a, b) => a - b);
+  const [first, last] = [from, to].map((part) => Math.floor((rising.length - 1) * part)) as [number, number];
+  const elapsed = (rising[last] ?? NaN) - (rising[first] ?? NaN);
+  if (!(elapsed > 0)) throw new RangeError('no time passes between the events');
+  return (last - first) / elapsed;
+}
+
 /**
  * The factor that stretches all jobs. With it, the paper's mean time between arrivals (30 s) is the medium load of its
- * 16 GPUs.
+ * 16 GPUs. Starts do not count, as they are not stretched.
  */
 export function lengthFactor(setting: Setting, known: readonly Known[]): number {
-  const perMs = saturationRate(setting, known, paperGpus, 1);
+  const perMs = steadyRate(setting, known, closed(paperGpus, steadyJobs, 1, 0));
   return Math.max(1, Math.round(perMs * loads.medium * meanInterarrivalMs));
 }
 

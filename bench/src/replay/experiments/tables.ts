@@ -11,7 +11,7 @@ export function markdownTable(header: readonly string[], rows: readonly (readonl
 const columns: readonly [string, keyof ReplayMetrics, (value: number) => string, typeof meanOf?][] = [
   ['JCT, s', 'jctMs', (ms) => (ms / 1000).toFixed(0)],
   ['makespan, s', 'makespanMs', (ms) => (ms / 1000).toFixed(0)],
-  ['STP', 'stp', (value) => value.toFixed(2)],
+  ['solo over run', 'stp', (value) => value.toFixed(2)],
   ['violations', 'violations', percent],
   ['P50, s', 'p50Ms', (ms) => (ms / 1000).toFixed(0)],
   ['P95, s', 'p95Ms', (ms) => (ms / 1000).toFixed(0)],

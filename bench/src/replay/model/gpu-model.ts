@@ -78,6 +78,11 @@ export function saturationOf(stretch: Float64Array): number {
   );
 }
 
+/** The least product of share and time over the shares: GPU time for each ms of solo time where it is used best. */
+export function leastArea(stretch: Float64Array): number {
+  return stretch.reduce((least, time, percent) => (percent === 0 ? least : Math.min(least, (percent / 100) * time)), 1);
+}
+
 /** Limits of what a client can use of the SMs. */
 interface ShareDemand {
   /** MPS share, 0 < share ≤ 1. */
