@@ -52,6 +52,8 @@ export async function recurring(prepared: Prepared, seed: number, jobs = recurri
     measurements: [
       figure(`${prefix}.tableHitShare`, intervalOf(figures, variants.learns, 'tableHitShare', random)),
       figure(`${prefix}.tableNearShare`, intervalOf(figures, variants.learns, 'tableNearShare', random)),
+      // Near rows are hardly ever taken otherwise.
+      figure(`${prefix}.tableNearRegret`, intervalOf(figures, variants.misses, 'tableNearRegret', random)),
       ...(learns ? [figure(`${prefix}.tableJctGain`, learns)] : []),
       ...(misses ? [figure(`${prefix}.everyMissJctGain`, misses)] : []),
       ...(truth ? [figure(`${prefix}.tableJctBound`, truth)] : []),

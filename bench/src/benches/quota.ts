@@ -73,7 +73,8 @@ function time(
       at = (at + 1) % sets.length;
       // The last job has a deadline that most points meet, but not all.
       const budgets = set.map((one, place) => (place === set.length - 1 ? 1.9 * (one.soloMs ?? Infinity) : Infinity));
-      const choice = table.shareFor(set, gpuType, 'mps', budgets);
+      const leftMs = set.map((one, place) => (one.soloMs ?? 0) / (1 + place));
+      const choice = table.shareFor(set, gpuType, 'mps', budgets, [], leftMs);
       if (choice.source !== source) {
         throw new Error(`a look-up was answered from '${choice.source}'`);
       }

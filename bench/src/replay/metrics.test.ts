@@ -1,7 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { taskOf } from '@gpuwhisk/gpu/testing/fixtures';
+import { newShareCounts } from '@gpuwhisk/gpu/share/share-counts';
+import { newTotals } from '@gpuwhisk/gpu/simulate/replay';
 import type { FinishedJob } from '@gpuwhisk/gpu/simulate/replay';
-import { waitsOf } from './metrics.js';
+import { metricsOf, waitsOf } from './metrics.js';
 
 const job = (arrivedAt: number, startedAt: number, ranMs: number, sloMs?: number): FinishedJob => ({
   job: {
@@ -30,4 +32,15 @@ test('an overdue job may wait for the runs of jobs overdue before it, and for th
 test('a strict job is overdue when its SLO has passed at the earliest', () => {
   expect(waitsOf([job(0, 50, 10, 100)], 10, 1)).toMatchObject({ overdue: 0, waitOverBound: 50 / 110 });
   expect(waitsOf([], 10, 1)).toEqual({ longestWaitMs: 0, overdue: 0, waitOverBound: 0 });
+});
+
+test('answers of the table are parts of the choices that put jobs together', () => {
+  const shares = newShareCounts();
+  shares.hit = { choices: 3, taken: 1, chosenMs: 90, fillingMs: 100 };
+  shares.near = { choices: 1, taken: 1, chosenMs: 120, fillingMs: 100 };
+  const run = { finished: [job(0, 5, 10)], refused: [], stopped: [], actions: [], decideUs: [], totals: newTotals() };
+  const parts = { tableHitShare: 0.75, tableNearShare: 0.25, tableNearRegret: expect.closeTo(0.2, 9) };
+  expect(metricsOf({ ...run, shares }, 0, 10, 1)).toMatchObject(parts);
+  const none = { tableHitShare: 0, tableNearShare: 0, tableNearRegret: 0 };
+  expect(metricsOf({ ...run, shares: newShareCounts() }, 0, 10, 1)).toMatchObject(none);
 });

@@ -32,6 +32,8 @@ export interface ReplayMetrics extends Waits {
   tableHitShare: number;
   /** The part of them that the most similar set answered. */
   tableNearShare: number;
+  /** Where the most similar set answered: by which part the chosen shares lengthen the times to the ends, by prediction. */
+  tableNearRegret: number;
 }
 
 /**
@@ -69,6 +71,7 @@ export function metricsOf(
     gpuHours: totals.occupiedMs / 3_600_000,
     tableHitShare: partOf(shares, 'hit'),
     tableNearShare: partOf(shares, 'near'),
+    tableNearRegret: shares.near.fillingMs === 0 ? 0 : shares.near.chosenMs / shares.near.fillingMs - 1,
     ...waitsOf(finished, bestEffortMs, lanes),
   };
 }

@@ -58,7 +58,8 @@ test('the oracle gives the best shares, within its total and around those that a
   expect([fixed.shares[0], fixed.unmet]).toEqual([0.1, []]);
   const narrow = oracleOf(catalogue, truth, 60).quotas.shareFor(set, 't', 'mps', [Infinity, 110]);
   // 30 % for b meets its budget; a gets what the total leaves.
-  expect(narrow).toEqual({ shares: [0.3, 0.3], source: 'hit', unmet: [] });
+  expect(narrow).toMatchObject({ shares: [0.3, 0.3], source: 'hit', unmet: [] });
+  expect(free.slowdownsAt(set, 't', 'mps', [0.3, 0.3])).toEqual(narrow.slowdowns);
   const four = free.shareFor([...set, ...set], 't', 'mps', [Infinity, Infinity, Infinity, Infinity]);
   expect(four.shares).toHaveLength(4);
 });

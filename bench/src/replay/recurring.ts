@@ -2,6 +2,7 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { seededRandom, type Random } from '@gpuwhisk/common/system/random';
 import { steadyNeighbours } from '@gpuwhisk/gpu/profile/run-log';
+import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import type { QuotaChoice, QuotaJob, Quotas } from '@gpuwhisk/gpu/share/quotas';
 import { SetDemands } from '@gpuwhisk/gpu/share/set-demands';
@@ -14,6 +15,7 @@ import type { Task } from '@gpuwhisk/gpu/view/view';
 import { drawEntry, functionPrefix, type Popularity } from './jobs.js';
 import { driverMajor, offlineQuotas, search } from './profiling.js';
 import type { Known, Setting } from './setting.js';
+import { featuresOf } from './workloads/catalogue.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
 /**
@@ -85,8 +87,14 @@ export class LearningTable implements Quotas {
 
   private search({ key, set, gpuType, mode }: WantedSet): void {
     this.demands.forget(key);
-    const entries = set.flatMap(({ function: name }) => this.entries.get(name) ?? []);
-    const features = set.flatMap((job) => job.features ?? []);
+    const entries: CatalogueEntry[] = [];
+    const features: WorkloadFeatures[] = [];
+    for (const { function: name, features: profiled } of set) {
+      const entry = this.entries.get(name);
+      if (entry === undefined) continue;
+      entries.push(entry);
+      features.push(profiled ?? featuresOf(entry));
+    }
     for (const point of search(entries, features, this.parts.truth, this.parts.random)) {
       this.table.record(set, gpuType, mode, point, driverMajor);
     }

@@ -106,7 +106,7 @@ export function bestOfOrders(
   fixed: readonly (number | undefined)[],
   weights: readonly number[],
 ): { point: RowPoint; places: readonly number[] } | undefined {
-  const isTold = places.some((place, at) => fixed[place] !== undefined && isTwin(ids, at));
+  const isTold = fixed.length > 0 && places.some((place, at) => fixed[place] !== undefined && isTwin(ids, at));
   let least = Infinity;
   let best: { point: RowPoint; places: readonly number[] } | undefined;
   for (const order of isTold ? ordersOf(ids, places) : [places]) {
@@ -114,7 +114,7 @@ export function bestOfOrders(
     for (const point of points) {
       if (!isWithin(point, theirs, theirFixed)) continue;
       let sum = 0;
-      for (const [at, place] of order.entries()) sum += (weights[place] ?? 1) * point.slowdowns[at]!;
+      for (let at = 0; at < order.length; at += 1) sum += (weights[order[at]!] ?? 1) * point.slowdowns[at]!;
       if (sum < least) [least, best] = [sum, { point, places: order }];
     }
   }
