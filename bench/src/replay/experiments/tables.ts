@@ -9,19 +9,24 @@ export function markdownTable(header: readonly string[], rows: readonly (readonl
 }
 
 const columns: readonly [string, keyof ReplayMetrics, (value: number) => string, typeof meanOf?][] = [
-  ['JCT, s', 'jctMs', (ms) => (ms / 1000).toFixed(0)],
-  ['makespan, s', 'makespanMs', (ms) => (ms / 1000).toFixed(0)],
+  ['JCT, s', 'jctMs', seconds],
+  ['makespan, s', 'makespanMs', seconds],
   ['solo over run', 'stp', (value) => value.toFixed(2)],
   ['violations', 'violations', percent],
-  ['P50, s', 'p50Ms', (ms) => (ms / 1000).toFixed(0)],
-  ['P95, s', 'p95Ms', (ms) => (ms / 1000).toFixed(0)],
-  ['P99, s', 'p99Ms', (ms) => (ms / 1000).toFixed(0)],
+  ['P50, s', 'p50Ms', seconds],
+  ['P95, s', 'p95Ms', seconds],
+  ['P99, s', 'p99Ms', seconds],
   ['SMs in use', 'utilisation', percent],
   ['stranded memory', 'fragmentation', percent],
   ['GPU hours', 'gpuHours', (value) => value.toFixed(2)],
-  ['longest wait, s', 'longestWaitMs', (ms) => (ms / 1000).toFixed(0), maxOf],
+  ['longest wait, s', 'longestWaitMs', seconds, maxOf],
   ['over its bound', 'waitOverBound', (value) => value.toFixed(2), maxOf],
 ];
+
+/** Seconds, with two decimals below a hundred. */
+function seconds(ms: number): string {
+  return (ms / 1000).toFixed(ms < 100_000 ? 2 : 0);
+}
 
 /** Results of each policy in a scenario: means over the seeds, and the maximum of waits. */
 export function policyTable(figures: Figures): string {
