@@ -1,10 +1,10 @@
 import { runAll, gainOver, intervalOf, meanOf, type Figures, type Gain } from '../replay/experiments/compare.js';
 import { figure, type Findings } from '../replay/experiments/report.js';
-import { closed, paperGpus } from '../replay/experiments/scenarios.js';
+import { closed, paperGpus, steadyRate } from '../replay/experiments/scenarios.js';
 import { intervalText, markdownTable, percent, verdict } from '../replay/experiments/tables.js';
 import { poisson, readAzureDurations, readAzurePopularity } from '../replay/jobs.js';
 import { withPopularity, withTrueShares } from '../replay/recurring.js';
-import { named, ours, oursAtAnyGain, oursTakingEveryMiss, oursWithoutQuotas, runSeed } from '../replay/setting.js';
+import { ours, oursAtAnyGain, oursTakingEveryMiss, oursWithoutQuotas } from '../replay/setting.js';
 import type { Known, PolicyMaker, Scenario, Setting } from '../replay/setting.js';
 import type { Prepared } from './faashare-parts.js';
 
@@ -88,14 +88,4 @@ export async function recurring(prepared: Prepared, seed: number, jobs = recurri
       ),
     ],
   };
-}
-
-/** Jobs a ms that `mps-equal` ends while its queue is never empty, without the first tenth and the drain. */
-function steadyRate(setting: Setting, known: readonly Known[], batch: Scenario): number {
-  const jobs = 600;
-  const { run } = runSeed(setting, known, { ...batch, jobs }, named('mps-equal'), 1);
-  const ends = run.finished.map(({ finishedAt }) => finishedAt).sort((one, other) => one - other);
-  const [from, to] = [ends[Math.floor(jobs * 0.1)], ends[Math.floor(jobs * 0.6)]];
-  if (from === undefined || to === undefined || to <= from) throw new RangeError('no steady rate is found');
-  return (jobs * 0.5) / (to - from);
 }

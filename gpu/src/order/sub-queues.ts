@@ -6,7 +6,7 @@ import { gangFor, obstacle, gpusToKeep } from '../place/gpu-account.js';
 import type { Holdings } from './namespace-fairness.js';
 import { joined } from './sub-queue-moves.js';
 import type { Joined, Prospect } from './sub-queue-moves.js';
-import { add, copyOf, hasRoom, isWarmOn, laterQueueOn, memberOf, outlookOf, unmeasuredMs } from './sub-queue.js';
+import { add, hasRoom, isWarmOn, laterQueueOn, memberOf, outlookOf, unmeasuredMs } from './sub-queue.js';
 import type { SubQueue } from './sub-queue.js';
 
 /** What a plan goes by. */
