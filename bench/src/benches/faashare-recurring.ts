@@ -5,7 +5,7 @@ import { intervalText, markdownTable, percent, verdict } from '../replay/experim
 import { poisson, readAzureDurations, readAzurePopularity } from '../replay/jobs.js';
 import { withPopularity, withTrueShares } from '../replay/recurring.js';
 import { ours, oursAtAnyGain, oursTakingEveryMiss, oursWithoutQuotas } from '../replay/setting.js';
-import type { Known, PolicyMaker, Scenario, Setting } from '../replay/setting.js';
+import type { Known, PolicyMaker, Scenario } from '../replay/setting.js';
 import type { Prepared } from './faashare-parts.js';
 
 /** So many jobs that most sets are met more often than the three times before their search. */
