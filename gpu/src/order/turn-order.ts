@@ -10,7 +10,7 @@ export interface Turn {
   isOverdue: boolean;
   /** Whether it would end after all others if it did not start now. */
   isCritical: boolean;
-  /** Turns are ordered by rank, then by key, then by arrival. */
+  /** Turns are ordered by rank, then by key. */
   rank: number;
   /** A time or a duration, ms. */
   key: number;
@@ -56,11 +56,20 @@ export function turnsOf(queued: Queued, settings: TurnSettings): { overdue: Turn
     const rank = isLongest ? ranks.critical : urgent.has(task) ? ranks.urgent : rankAmong(task, left);
     return { task, isOverdue: false, isCritical: isLongest, rank, key: keyOf(task, rank, left) };
   });
-  turns.sort((one, other) => one.rank - other.rank || one.key - other.key || one.task.arrivedAt - other.task.arrivedAt);
+  turns.sort(byTurn);
   const overdue = Array.from(first, ([task, key]): Turn => {
     return { task, isOverdue: true, isCritical: isCritical(task, at, horizonAt), rank: 0, key };
   });
   return { overdue, others: turns };
+}
+
+/** Turns that are alike go by deadline, best effort last, then by arrival. */
+function byTurn(one: Turn, other: Turn): number {
+  const byKey = one.rank - other.rank || one.key - other.key;
+  if (byKey !== 0) return byKey;
+  if ((one.task.sloMs === undefined) !== (other.task.sloMs === undefined)) return one.task.sloMs === undefined ? 1 : -1;
+  const byDeadline = one.task.sloMs === undefined ? 0 : deadlineAt(one.task) - deadlineAt(other.task);
+  return byDeadline || one.task.arrivedAt - other.task.arrivedAt;
 }
 
 /** Overdue tasks in their order, each with the time since when it is: those that go first, and those left for the GPUs' part. */
