@@ -2,10 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/**
- * A relay to a server on this machine that can stop to forward data without closing connections, as a failing network
- * does.
- */
+/** A relay to a server on this machine. It can drop all data on open connections, as a failing network does. */
 export interface SilentRelay {
   port: number;
   /** Stops forwarding on all connections, present and new, and keeps them open. Present connections never recover. */
