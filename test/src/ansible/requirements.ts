@@ -1,5 +1,5 @@
-// What the tests of the playbooks find on this machine. TEST_DEPLOYMENT=1 npm run test:all installs missing parts if it
-// may.
+// Programs and rights that the tests of the playbooks need on this machine. TEST_DEPLOYMENT=1 npm run test:all installs
+// missing programs.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';

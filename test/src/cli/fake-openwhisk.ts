@@ -18,7 +18,7 @@ export interface RecordedRequest {
 export interface FakeOpenWhisk {
   url: string;
   requests: RecordedRequest[];
-  /** Forgets the requests and sets the answers; when they run out, it answers 200 and `{}`. */
+  /** Forgets the requests and sets the answers. After the last answer, the server answers 200 and `{}`. */
   expect(answers: Answer[]): void;
   close(): Promise<void>;
 }

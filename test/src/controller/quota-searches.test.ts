@@ -8,7 +8,8 @@ import { SimulatedNode } from './simulated-node.js';
 const maxSampleMs = 5000;
 const search = { enabled: true, idleMs: 10_000, minAsked: 3, maxSampleMs };
 const gpus: Record<string, { memoryMiB: number; features?: { smUtil: number } }> = {
-  // Its profile shows less activity than it can use: with the whole GPU it is faster than with its fill.
+  // The profile of `wide` shows less activity than `wide` can use: runs with the whole GPU are faster than with its
+  // fill.
   wide: { memoryMiB: 4000, features: { smUtil: 0.6 } },
   narrow: { memoryMiB: 4000, features: { smUtil: 0.2 } },
   /** A function whose fill is unknown. */

@@ -206,7 +206,7 @@ const waitMs = 60_000;
     async () => {
       const [victim] = cluster.controllers;
       if (victim === undefined) throw new Error('no controller');
-      // These activations end while the controller is away.
+      // Runs of this action end while the controller is away.
       await caller(0).putAction(
         'second',
         'function main() { return new Promise((end) => setTimeout(end, 1000, {})); }',
@@ -248,7 +248,7 @@ const waitMs = 60_000;
         await killed;
         await answers(at);
       }
-      // Each new leader loads the learned data; a job of one of them trains a predictor from it.
+      // Each new leader loads the learned data, and a job trains a predictor from these data.
       await eventually('a predictor is learned', () => learnedModel(cluster.couchdb.url));
     },
     testMs,
