@@ -119,7 +119,7 @@ export function adminDataRoutes(context: Context): Route[] {
   };
   const errors = errorResponses(400, 401, 403, 404, 409, 413, 500);
   const document = { 200: { description: 'The document', schema: 'Document' }, ...errors } as const;
-  const revision = { 200: { description: 'Its id and revision' }, ...errors } as const;
+  const revision = { 200: { description: 'Id and revision of the document' }, ...errors } as const;
   return [
     {
       ...shared,
@@ -131,8 +131,8 @@ export function adminDataRoutes(context: Context): Route[] {
         ...databaseParameters,
         ...queryParameters({
           view: "A view as CouchDB names it, such as 'whisks.v2.1.0/actions'; absent: all documents",
-          after: 'Of documents by id: those behind this one',
-          skip: 'Of a view: rows to leave out',
+          after: 'For documents by id: only those after this id',
+          skip: 'For a view: rows to leave out',
           limit: `Rows at most, up to ${maxRows}; default 200`,
           docs: 'Whether rows hold the documents',
         }),
@@ -146,7 +146,7 @@ export function adminDataRoutes(context: Context): Route[] {
       path: `${database}/documents`,
       parameters: databaseParameters,
       operationId: 'createDocuments',
-      summary: 'Create documents as they are; those that are there already stay',
+      summary: 'Create documents without changes; existing documents are kept',
       body: { schema: 'NewDocuments', required: true },
       responses: { 200: { description: 'Whether each was created', schema: 'CreatedDocuments' }, ...errors },
       handle: (call: IdentifiedCall) => createDocuments(context, call),
@@ -165,7 +165,7 @@ export function adminDataRoutes(context: Context): Route[] {
       ...one,
       method: 'PUT',
       operationId: 'updateDocument',
-      summary: 'Store a document as it is, with an attachment inline; one that is there needs its _rev',
+      summary: 'Store a document without changes, with an inline attachment; replacing one requires its _rev',
       body: { schema: 'Document', required: true },
       responses: revision,
       handle: (call: IdentifiedCall) => putDocument(context, call),
@@ -223,7 +223,7 @@ export function refusedRecordRoutes(context: Pick<ApiContext, 'store'>): Route[]
       operationId: 'getRefusedRecords',
       summary: 'Activation records that the store refuses, by id',
       parameters: queryParameters({
-        after: 'Those behind this id',
+        after: 'Only records after this id',
         limit: `Records at most, up to ${maxRecords}; default 200`,
       }),
       responses: { 200: { description: 'Records', schema: { arrayOf: 'RefusedRecord' } }, ...errors },
@@ -238,7 +238,7 @@ export function refusedRecordRoutes(context: Pick<ApiContext, 'store'>): Route[]
       ...one,
       method: 'GET',
       operationId: 'getRefusedRecord',
-      summary: 'A record as it was refused',
+      summary: 'A refused record',
       responses: { 200: { description: 'The record', schema: 'Document' }, ...errors },
       handle: async (call: Call) => {
         const record = await readRefused(store, idOf(call)).catch((error: unknown) => {

@@ -85,7 +85,7 @@ export function adminRoutes(
   const answers = {
     subject: { 200: { description: 'The subject', schema: 'Subject' }, ...errors },
     key: { 200: { description: 'The key', schema: 'NamespaceKey' }, ...errors },
-    limits: { 200: { description: 'The limits of its own', schema: 'UserLimits' }, ...errors },
+    limits: { 200: { description: 'Limits of this namespace', schema: 'UserLimits' }, ...errors },
     deleted: { 200: { description: 'Deleted' }, ...errors },
   } as const;
   const subjectOf = (call: Call): string => pathParameter(call, 'subject');
@@ -106,9 +106,9 @@ export function adminRoutes(
     path: `${root}/${path}/{name}/retire`,
     parameters: pathParameters({ name: 'Name of the process' }),
     operationId,
-    summary: 'Settle what a process left that never comes back; asked again, it tells how far that is',
+    summary: 'Retire a process and settle its activations; a repeated request returns the progress',
     responses: {
-      200: { description: 'How far it is', schema: 'Retirement' },
+      200: { description: 'Progress of the retirement', schema: 'Retirement' },
       ...errorResponses(401, 403, 404, 409, 503),
     },
     handle: async (call: IdentifiedCall) => {
@@ -134,7 +134,7 @@ export function adminRoutes(
       ...subject,
       method: 'PUT',
       operationId: 'updateSubject',
-      summary: 'Give a subject, a new one if need be, a key for a namespace',
+      summary: 'Create a key of a subject for a namespace, and the subject if it is missing',
       body: { schema: 'KeyPut', required: true },
       responses: answers.key,
       handle: async (call: IdentifiedCall) => jsonAnswer({ ...(await subjects.putKey(await readKeyRequest(call))) }),
@@ -160,7 +160,7 @@ export function adminRoutes(
       path: `${root}/namespaces/{namespace}/keys`,
       parameters: limited.parameters,
       operationId: 'getNamespaceKeys',
-      summary: 'The keys of a namespace, those of blocked subjects left out',
+      summary: 'Keys of a namespace, without those of blocked subjects',
       responses: { 200: { description: 'Keys', schema: { arrayOf: 'NamespaceKey' } }, ...errors },
       handle: async (call: IdentifiedCall) =>
         jsonAnswer((await subjects.ofNamespace(namespaceOf(call))).map((owner) => ({ ...owner }))),
@@ -194,7 +194,7 @@ export function adminRoutes(
       ...limited,
       method: 'GET',
       operationId: 'getNamespaceLimits',
-      summary: 'The limits that a namespace has of its own',
+      summary: 'Limits that are set for a namespace',
       responses: answers.limits,
       handle: async (call: IdentifiedCall) => jsonAnswer(await limits.get(namespaceOf(call))),
     },
@@ -203,7 +203,7 @@ export function adminRoutes(
       ...limited,
       method: 'PUT',
       operationId: 'updateNamespaceLimits',
-      summary: 'Set those limits that the body names; null removes one',
+      summary: 'Set the limits in the body; null removes a limit',
       body: { schema: 'UserLimits', required: true },
       responses: answers.limits,
       handle: async (call: IdentifiedCall) => jsonAnswer(await limits.set(namespaceOf(call), await readObject(call))),
@@ -213,7 +213,7 @@ export function adminRoutes(
       ...limited,
       method: 'DELETE',
       operationId: 'deleteNamespaceLimits',
-      summary: "Leave a namespace the system's limits",
+      summary: "Remove a namespace's own limits, so that the system's apply",
       responses: answers.deleted,
       handle: async (call: IdentifiedCall) => {
         await limits.delete(namespaceOf(call));

@@ -48,13 +48,13 @@ const query = (name: string, type: RouteParameter['type'], description: string):
 
 export const listParameters: readonly RouteParameter[] = [
   query('limit', 'integer', 'Rows at most, 0 to 200; 0 is 200'),
-  query('skip', 'integer', 'Rows to leave out'),
+  query('skip', 'integer', 'Rows to skip'),
   query('count', 'boolean', 'Only count the rows'),
 ];
 export const activationFilters: readonly RouteParameter[] = [
   query('name', 'string', "Only activations of this action, 'name' or 'package/name'"),
-  query('since', 'integer', 'Only those that started at this time or later, epoch milliseconds'),
-  query('upto', 'integer', 'Only those that started at this time or earlier, epoch milliseconds'),
+  query('since', 'integer', 'Only activations that started at this time or later, epoch milliseconds'),
+  query('upto', 'integer', 'Only activations that started at this time or earlier, epoch milliseconds'),
   query('docs', 'boolean', 'Whole records'),
 ];
 export const codeParameter = query('code', 'boolean', 'Whether the answer holds the code');
@@ -63,7 +63,7 @@ export const forceParameter = query('force', 'boolean', 'Delete what the package
 export const invokeParameters: readonly RouteParameter[] = [
   query('blocking', 'boolean', 'Wait for the result'),
   query('result', 'boolean', 'Answer with the result only'),
-  query('timeout', 'integer', 'How long to wait, milliseconds'),
+  query('timeout', 'integer', 'Longest wait for the result, milliseconds'),
 ];
 
 const errors: Readonly<Record<number, string>> = {

@@ -22,7 +22,7 @@ export function docsRoutes(routes: () => readonly Route[]): Route[] {
       access: 'outside',
       operationId: 'getDocs',
       tag: 'Info',
-      summary: 'Where the page about this API is',
+      summary: 'Address of the page about this API',
       responses: { 308: { description: 'At the Location' } },
       handle: () => ({ ...emptyAnswer(308), headers: ['Location', `docs/index.html?url=${apiRoot}/api-docs`] }),
     },

@@ -193,10 +193,10 @@ export function gpuInstanceRoutes(context: Context): Route[] {
       ...one,
       method: 'PUT',
       operationId: 'reshareGpuInstance',
-      summary: 'Move the share of an instance below its class, where its GPU has kernel tokens',
+      summary: 'Change the share of an instance within its class, on a GPU with kernel tokens',
       body: { schema: 'GpuShare', required: true },
       responses: {
-        200: { description: 'Its desired share', schema: 'GpuShare' },
+        200: { description: 'Desired share of the instance', schema: 'GpuShare' },
         ...errorResponses(400, 401, 404, 500, 503),
       },
       handle: async (call: ViewerCall) => {
@@ -217,7 +217,7 @@ export function gpuInstanceRoutes(context: Context): Route[] {
           name: 'graceMs',
           in: 'query',
           type: 'integer',
-          description: 'Stop its run after so many ms; an idempotent action runs again elsewhere',
+          description: 'Stop a run after this many ms; an idempotent action runs again elsewhere',
         },
       ],
       responses: { 200: { description: 'The instance ends' }, ...errorResponses(400, 401, 404, 500, 503) },
@@ -235,10 +235,10 @@ export function gpuInstanceRoutes(context: Context): Route[] {
       path: `${apiRoot}/gpu/devices/{uuid}/slices`,
       parameters: pathParameters({ uuid: 'UUID of the device' }),
       operationId: 'cutGpu',
-      summary: 'Cut a device into MIG instances, once nothing runs on those that go (operators)',
+      summary: 'Cut a device into MIG instances, once nothing runs on the replaced ones (operators)',
       body: { schema: 'GpuGeometry', required: true },
       responses: {
-        200: { description: 'Its desired slices', schema: 'GpuGeometry' },
+        200: { description: 'Desired slices of the device', schema: 'GpuGeometry' },
         ...errorResponses(400, 401, 403, 404, 500, 503),
       },
       handle: async (call: IdentifiedCall) => {

@@ -49,7 +49,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
       path: `${apiRoot}/gpu/functions/{name}`,
       parameters: pathParameters({ name: '/namespace/action, percent-encoded' }),
       operationId: 'forgetGpuFunction',
-      summary: 'Forget a function and all sets that it is in (operators)',
+      summary: 'Delete the learned data of a function and of all its sets (operators)',
       responses: forgotten,
       handle: (call: IdentifiedCall) =>
         Promise.resolve(forgets(performanceData.forgetFunction(pathParameter(call, 'name')))),
@@ -58,7 +58,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
       ...lists,
       path: `${apiRoot}/gpu/quotas`,
       operationId: 'getGpuQuotas',
-      summary: 'The shares that were measured for functions that run together',
+      summary: 'Measured shares of functions that run together',
       responses: listOf('By set of functions and kind of GPU', 'GpuQuota'),
       handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(quotas(call))),
     },
@@ -67,7 +67,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
       path: `${apiRoot}/gpu/quotas/{id}`,
       parameters: pathParameters({ id: 'Id of the set, percent-encoded' }),
       operationId: 'forgetGpuQuota',
-      summary: 'Forget what was measured of a set (operators)',
+      summary: 'Delete the measured shares of a set (operators)',
       responses: forgotten,
       handle: (call: IdentifiedCall) =>
         Promise.resolve(forgets(performanceData.forgetQuota(pathParameter(call, 'id')))),
@@ -77,7 +77,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
       access: 'operator',
       path: `${apiRoot}/gpu/models`,
       operationId: 'getGpuModels',
-      summary: 'The predictors of slowdowns that are in force (operators)',
+      summary: 'Slowdown predictors in force (operators)',
       responses: { ...listOf('By kind of GPU', 'GpuModel'), ...errorResponses(403) },
       handle: () => Promise.resolve(jsonAnswer(performanceData.models().map((model) => ({ ...model })))),
     },
@@ -86,7 +86,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
       path: `${apiRoot}/gpu/models/{gpuType}/{mode}`,
       parameters: pathParameters({ gpuType: 'Short name of the model of GPU', mode: 'How it is shared' }),
       operationId: 'forgetGpuModel',
-      summary: 'Forget a predictor and the runs that it was learned from (operators)',
+      summary: 'Delete a predictor and its training data (operators)',
       responses: forgotten,
       handle: (call: IdentifiedCall) => {
         const mode = pathParameter(call, 'mode') as DeviceMode;

@@ -98,7 +98,7 @@ export function gpuPolicyRoutes(
       summary: 'Replay recorded arrivals under another policy, beside the one in force (operators)',
       body: { schema: 'GpuPolicyTrial', required: true },
       responses: {
-        200: { description: 'How the arrivals would have fared', schema: 'GpuPolicyTrialResult' },
+        200: { description: 'Results of the replay', schema: 'GpuPolicyTrialResult' },
         ...errorResponses(400, 401, 403, 429, 500, 503),
       },
       handle: async (call: IdentifiedCall) =>
@@ -256,9 +256,7 @@ export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuSchedul
     access: 'viewer',
     tag: 'GPUs',
     method: 'GET',
-    parameters: [
-      { name: 'activation', in: 'query', type: 'string', description: 'Only of the activation with this id' },
-    ],
+    parameters: [{ name: 'activation', in: 'query', type: 'string', description: 'Only entries of this activation' }],
   } as const;
   return [
     {
@@ -267,7 +265,7 @@ export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuSchedul
       operationId: 'getGpuQueue',
       summary: 'Activations that wait for a GPU',
       responses: {
-        200: { description: 'In the order of their turn', schema: { arrayOf: 'GpuQueued' } },
+        200: { description: 'Activations in queue order', schema: { arrayOf: 'GpuQueued' } },
         ...errorResponses(401, 500),
       },
       handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(shown(call, gpuScheduler.queued()))),
@@ -279,7 +277,7 @@ export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuSchedul
       summary: 'Decisions about activations that need a GPU',
       responses: {
         200: {
-          description: 'The last 1000 of this controller, the last one first',
+          description: 'The last 1000 decisions of this controller, newest first',
           schema: { arrayOf: 'GpuDecision' },
         },
         ...errorResponses(401, 500),
@@ -292,7 +290,7 @@ export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuSchedul
       method: 'GET',
       path: `${apiRoot}/gpu/view`,
       operationId: 'getGpuView',
-      summary: 'All that the policy decides on now, to repeat a decision (operators)',
+      summary: 'The present view of the policy, to repeat a decision (operators)',
       responses: {
         200: { description: 'The view, the policy and the state of its stages', schema: 'GpuView' },
         ...errorResponses(401, 403, 500, 503),

@@ -161,7 +161,7 @@ export function gpuRoutes(context: Context): Route[] {
       ...all,
       method: 'POST',
       operationId: 'addGpuWorkload',
-      summary: 'Register a process that is no function, so that it is protected',
+      summary: 'Register a workload, so that it is protected',
       body: { schema: 'NewGpuWorkload', required: true },
       responses: { ...workload, ...errorResponses(400, 401, 404, 409, 429, 500, 503) },
       handle: (call: IdentifiedCall) => registerWorkload(context, call),
@@ -170,7 +170,7 @@ export function gpuRoutes(context: Context): Route[] {
       ...one,
       method: 'PUT',
       operationId: 'updateGpuWorkload',
-      summary: 'Tell the process of a workload, or its rates',
+      summary: 'Set the process or the rates of a workload',
       body: { schema: 'GpuWorkloadChanges', required: true },
       responses: { ...workload, ...errorResponses(400, 401, 404, 409, 500) },
       handle: async (call: ViewerCall) => {
@@ -183,7 +183,7 @@ export function gpuRoutes(context: Context): Route[] {
       ...one,
       method: 'DELETE',
       operationId: 'deleteGpuWorkload',
-      summary: 'Forget a workload; its process goes on',
+      summary: 'Delete the registration of a workload; its process continues',
       responses: { ...workload, ...errorResponses(401, 404, 409, 500) },
       handle: async (call: ViewerCall) => {
         const workload = await ownWorkload(call);

@@ -96,7 +96,7 @@ export function packageRoutes(context: Context): Route[] {
       path,
       trailingSlash: true,
       operationId: 'getAllPackages',
-      summary: 'Packages of a namespace, last written first; of another one those that it shares',
+      summary: 'Packages of a namespace, last written first; of other namespaces shared packages only',
       parameters: [namespaceParameter, ...listParameters],
       responses: {
         200: { description: 'Packages', schema: { arrayOf: 'PackageMeta', count: 'packages' } },

@@ -3,7 +3,7 @@ import { list, object, ref, text, whole, yesNo } from './json-schema.js';
 import { gpuSchemas } from './gpu-schemas.js';
 
 const entity = {
-  namespace: text('Namespace, and package where it lies in one'),
+  namespace: text('Namespace, with the package if there is one'),
   name: text('Name'),
   version: text('Semantic version'),
   publish: yesNo('Whether the entity is shared'),
@@ -94,7 +94,7 @@ const entitySchemas = {
     {
       ...entity,
       ...annotations,
-      binding: { description: 'The package that it binds; false where it is none' },
+      binding: { description: 'Package that the binding refers to; false if the package is no binding' },
       ...updated,
     },
     entityFields,
@@ -108,7 +108,7 @@ const entitySchemas = {
       ...annotations,
       ...parameters,
       limits: ref('TriggerLimits'),
-      rules: { type: 'object', description: 'By namespace/name of each rule: its action and status' },
+      rules: { type: 'object', description: 'Action and status of each rule, by namespace/name' },
       ...updated,
     },
     entityFields,
@@ -117,7 +117,7 @@ const entitySchemas = {
   TriggerPut: object({ ...entity, ...annotations, ...parameters, limits: ref('TriggerLimits') }),
   TriggerLimits: { type: 'object', description: 'Triggers have no limits' },
   TriggerPayload: { type: 'object', description: 'Arguments of the actions', additionalProperties: true },
-  PathName: object({ path: text('Namespace, and package where it lies in one'), name: text('Name') }, ['path', 'name']),
+  PathName: object({ path: text('Namespace, with the package if there is one'), name: text('Name') }, ['path', 'name']),
   Rule: object({ ...entity, ...annotations, ...ruleTargets, status: ruleStatus, ...updated }, [
     ...entityFields,
     'trigger',
@@ -142,7 +142,7 @@ const entitySchemas = {
   Activation: object(
     {
       ...activation,
-      subject: text('Who invoked'),
+      subject: text('Subject that invoked'),
       response: ref('ActivationResult'),
       logs: list({ type: 'string' }, 'Lines of standard output and error'),
     },
@@ -164,8 +164,8 @@ const adminSchemas = {
     concurrentInvocations: whole('Invocations under way, at most'),
     firesPerMinute: whole('Trigger fires per minute, at most'),
     concurrentGpuInvocations: whole('Invocations of actions with a GPU under way, at most'),
-    concurrentGpus: whole('GPUs that those under way may ask for together'),
-    concurrentGpuMemory: whole('Device memory that those under way may ask for together, MiB'),
+    concurrentGpus: whole('GPUs of all invocations under way, at most'),
+    concurrentGpuMemory: whole('Device memory of all invocations under way, at most, MiB'),
     gpuSecondsPerMinute: whole('Seconds of whole GPUs per minute, at most'),
     maxGpuShare: whole('Percent of a GPU that one run may have, at most'),
     warmGpuContainers: whole('Idle containers with a GPU that each invoker keeps, at most'),
@@ -183,11 +183,11 @@ const adminSchemas = {
     maxActionInstances: whole('Containers of one action'),
   }),
   Retirement: object({
-    name: text('Of the process that never comes back'),
-    number: whole('Which it had'),
-    moved: whole('Activations that run elsewhere'),
-    stopped: whole('Activations that it may have begun, recorded as stopped'),
-    isSettled: yesNo('Whether nothing is left'),
+    name: text('Name of the retired process'),
+    number: whole('Number of the retired process'),
+    moved: whole('Activations moved to other processes'),
+    stopped: whole('Activations that may have begun, recorded as stopped'),
+    isSettled: yesNo('Whether the retirement is complete'),
   }),
   Subject: object(
     {
@@ -201,7 +201,7 @@ const adminSchemas = {
     name: text('Namespace'),
     uuid: text('First half of the key'),
     key: text('Second half of the key, 64 characters'),
-    subject: text('Whose the key is'),
+    subject: text('Subject that owns the key'),
   }),
   KeyPut: object({
     namespace: text("Namespace; the subject's name where absent"),
@@ -214,15 +214,15 @@ const adminSchemas = {
   NewDocuments: object({ documents: list({ type: 'object', description: 'A document with _id' }, 'New documents') }, [
     'documents',
   ]),
-  CreatedDocuments: object({ created: list({ type: 'boolean' }, 'In the order of the documents') }),
+  CreatedDocuments: object({ created: list({ type: 'boolean' }, 'Whether each document was created, in their order') }),
   DocumentRows: object({
     rows: list({ type: 'object', description: 'id, key, value, and doc where asked for' }, 'Rows in order'),
   }),
   RefusedRecord: object({
     id: text('namespace/activationId'),
-    refusedAt: whole('When it was set aside, ms since the epoch'),
-    reason: text("The store's words"),
-    bytes: whole('About what the record takes'),
+    refusedAt: whole('Time of the refusal, ms since the epoch'),
+    reason: text('Error of the store'),
+    bytes: whole('Approximate size of the record'),
   }),
   LogLines: object({ lines: list({ type: 'string' }, 'Lines of JSON, oldest first') }),
   ApiInfo: object({
@@ -231,7 +231,7 @@ const adminSchemas = {
     api_version_path: text('The version in paths'),
     build: text('Date of the build'),
     buildno: text('Number of the build'),
-    swagger_paths: { type: 'object', description: 'Where the API is described' },
+    swagger_paths: { type: 'object', description: 'Path of the API description' },
   }),
 } satisfies Record<string, JsonObject>;
 

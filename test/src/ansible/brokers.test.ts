@@ -1,4 +1,4 @@
-// Numbers and certificates of brokers, without a machine that has any.
+// Numbers and certificates of Kafka brokers, tested without a broker.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs tasks on brokers `[name, number]`, in that order in the inventory; JSON is YAML. */
+/** Runs tasks on brokers given as `[name, number]`, in the inventory's order. Files are JSON, which is valid YAML. */
 async function run(brokers: readonly (readonly [string, number])[], tasks: object): Promise<[number | null, string]> {
   const hosts = Object.fromEntries(
     brokers.map(([name, number], at) => [
@@ -41,7 +41,7 @@ async function run(brokers: readonly (readonly [string, number])[], tasks: objec
   async () => {
     const tasks = {
       roles: ['gpuwhisk'],
-      // Not by the role's defaults, which would win over the inventory here.
+      // Passed as variables of the play: the role's defaults would override the inventory here.
       vars: { kafka_data_dir: '/var/lib/kafka', kafka_broker_password: 'secret' },
       tasks: [
         { include_role: { name: 'gpuwhisk', tasks_from: 'certificate' } },

@@ -1,4 +1,4 @@
-// The playbooks against a machine with systemd that has every role.
+// Runs the playbooks on one machine with systemd that has every role.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,16 +14,16 @@ import { kafkaPackages, noDeployment } from './requirements.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const caseMs = 900_000;
-/** The machine reaches nothing that another version could be fetched from. */
+/** The kind of this machine's own Node.js: the test machine has no network to download another version. */
 const kind = `nodejs:${process.versions.node.split('.')[0]}`;
-/** A function that asks the API for its namespaces, as it was told to reach it. */
+/** A function that asks the API for its namespaces, at the API host from its environment. */
 const asking = `exports.main = async () => {
   const { __OW_API_HOST: host, __OW_API_KEY: key } = process.env;
   const authorization = 'Basic ' + Buffer.from(key).toString('base64');
   return { namespaces: await (await fetch(host + '/api/v1/namespaces', { headers: { authorization } })).json() };
 };`;
 
-/** A function that tries to connect to the engines, as a hostile one would. */
+/** A function that tries to connect to the engines, as a hostile function would. */
 const reaching = `exports.main = async ({ places }) => {
   const attempt = ([host, port]) => new Promise((resolve) => {
     const socket = require('node:net').connect({ host, port, timeout: 1000 });
@@ -34,7 +34,7 @@ const reaching = `exports.main = async ({ places }) => {
 };`;
 
 if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
-  // Past Jest, which keeps what tests print.
+  // Written to stderr directly, because Jest intercepts the console output of tests.
   process.stderr.write(`Not tested: the playbooks on a machine with systemd: ${noDeployment}.\n`);
 }
 
@@ -49,7 +49,7 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
     const { status, stderr } = spawnSync('tar', args, { encoding: 'utf8' });
     if (status !== 0) throw new Error(`tar: ${stderr}`);
   };
-  /** What the playbook printed; throws it if the playbook ends otherwise. */
+  /** Output of the playbook; throws with that output if the exit code is not `wanted`. */
   const run = async (name: string, args: string[] = [], wanted = 0) => {
     const { code, output } = await playbook(name, at('hosts.yml'), args);
     if (code !== wanted) {
@@ -66,7 +66,7 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
   };
   const hello = async () => JSON.parse(await wsk('action', 'invoke', 'hello', '--result')) as unknown;
 
-  /** Of the server of CouchDB's protocol, by an authority that is there before the first deployment makes one. */
+  /** Signs the CouchDB-protocol server's certificate. Creates the authority before the first deployment would. */
   const signCertificate = () => {
     const tls = join(at('secrets'), 'tls');
     mkdirSync(tls, { recursive: true, mode: 0o700 });
@@ -93,7 +93,7 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
     machine.run('chmod 755 /usr/bin/nvidia-smi');
     signCertificate();
     const accounts = ['COUCHDB_ACCOUNTS=1', 'COUCHDB_USER=admin', 'COUCHDB_PASSWORD=secret'];
-    // Its /tmp is its own.
+    // Written inside the machine: its /tmp is not this machine's.
     for (const name of ['couchdb.crt', 'couchdb.key']) {
       machine.run(`printf '%s' '${readFileSync(at(name), 'utf8')}' > /var/lib/test-${name}`);
     }
@@ -104,7 +104,7 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
       couchdb.stdout?.once('data', (line) => resolve(Number(line)));
       couchdb.once('exit', () => reject(new Error('the CouchDB-protocol server ended')));
     });
-    // Where this machine has control groups of version 1, the container has none with limits.
+    // With control groups of version 1, the container gets no control groups with limits.
     const controllers = machine.run('cat /sys/fs/cgroup/cgroup.controllers 2> /dev/null || true');
     const allowWeakIsolation = !['memory', 'pids'].every((one) => controllers.includes(one));
     const hosts = { machine: {} };
@@ -130,7 +130,7 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
         children: Object.fromEntries(groups.map((name) => [name, { hosts }])),
       },
     };
-    // JSON is YAML.
+    // JSON is valid YAML.
     writeFileSync(at('hosts.yml'), JSON.stringify(inventory));
   }, caseMs);
 
@@ -227,7 +227,7 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
       expect(machine.run("tr '\\0' ' ' < /proc/$(systemctl show -P MainPID gpuwhisk-invoker)/cmdline")).toContain(
         machine.run('readlink /opt/gpuwhisk/current').trim(),
       );
-      // It ends once the invoker takes work: the next one would have been restarted by now.
+      // The playbook ends only after the invoker takes work: so a cluster restarts its invokers one after the other.
       const health = machine.run(`curl -s http://${machine.address}:10001/invokers`);
       expect(Object.values(JSON.parse(health) as Record<string, string>)).toEqual(['up']);
       expect(await hello()).toEqual({ greeting: expect.any(String) as unknown });

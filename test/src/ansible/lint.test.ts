@@ -1,4 +1,4 @@
-// The playbooks keep Ansible's own rules of production.
+// Runs ansible-lint's production profile on the playbooks.
 import { readdirSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { hasAnsible } from './requirements.js';

@@ -1,4 +1,5 @@
-// A machine with systemd: a container whose files are this machine's, under a layer of its own that goes with it.
+// A machine with systemd: a container that sees this machine's files below a writable layer, which is removed at its
+// end.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,16 +9,16 @@ import { until } from '../support/running-platform.js';
 
 const bootMs = 60_000;
 const commandMs = 60_000;
-/** They run on this machine, perhaps, and would run there, too. */
+/** Units that this machine may have enabled, and that must not start in the container. */
 const unwanted = ['postgresql', 'docker', 'docker.socket', 'containerd', 'redis-server', 'nginx', 'prometheus'];
 
 export interface Machine {
   address: string;
-  /** Runs commands there as ssh does, which Ansible takes instead. */
+  /** Path of a program that runs a command on the machine; Ansible uses the program in place of ssh. */
   ssh: string;
-  /** What a command prints there; throws if it fails. */
+  /** Runs a command on the machine and returns its output; throws if the command fails. */
   run(command: string): string;
-  /** A process that goes on there. */
+  /** Starts a process on the machine that keeps running. */
   start(args: readonly string[]): ChildProcess;
   stop(): Promise<void>;
 }
@@ -28,14 +29,14 @@ function call(program: string, args: readonly string[]): string {
   return stdout;
 }
 
-/** Starts one; throws where the kernel or missing programs forbid it. */
+/** Starts a machine; throws if the kernel or missing programs prevent it. */
 export async function startMachine(): Promise<Machine> {
   const name = `gw${randomInt(1e8)}`;
   const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-machine-'));
   const path = (part: string) => join(folder, part);
   const undo: (() => void)[] = [() => rmSync(folder, { recursive: true, force: true })];
   let container: ChildProcess | undefined;
-  /** The first process there, with which all others end; empty: none yet. */
+  /** PID of the machine's first process, with which all others end; empty if there is none yet. */
   const first = () => {
     const pid = container?.pid ?? 0;
     return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0] ?? '';
@@ -66,7 +67,7 @@ export async function startMachine(): Promise<Machine> {
     const third = randomInt(1, 250);
     const [here, address] = [1, 2].map((last) => `10.${second}.${third}.${last}`) as [string, string];
     const args = ['--quiet', '--keep-unit', '--register=no', `--directory=${path('root')}`, `--machine=${name}`];
-    // Landlock, without which functions are not injected, is not among the calls that it allows by itself.
+    // Injection needs Landlock, whose system calls systemd-nspawn does not allow by default.
     args.push('--system-call-filter=landlock_create_ruleset landlock_add_rule landlock_restrict_self');
     container = spawn('systemd-nspawn', [...args, '--network-veth', '--boot', 'systemd.unit=multi-user.target'], {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -85,7 +86,7 @@ export async function startMachine(): Promise<Machine> {
       },
       bootMs,
     );
-    // The interfaces are called so by systemd-nspawn; they go with the container.
+    // systemd-nspawn gives the interfaces these names, and removes them with the container.
     for (const step of [`addr add ${here}/24 dev ve-${name}`, `link set ve-${name} up`]) call('ip', step.split(' '));
     for (const step of [`addr add ${address}/24 dev host0`, 'link set host0 up', `route add default via ${here}`]) {
       call('nsenter', ['--target', first(), '--net', 'ip', ...step.split(' ')]);
@@ -93,7 +94,7 @@ export async function startMachine(): Promise<Machine> {
 
     const ssh = path('ssh');
     const environment = ['env', '-i', 'HOME=/root', `PATH=${process.env.PATH ?? ''}`];
-    // The command is the last of ssh's arguments.
+    // Ansible passes the command as ssh's last argument.
     const enter = ['exec', 'nsenter', ...inside(), ...environment, 'sh', '-c', '"$command"'].join(' ');
     writeFileSync(ssh, `#!/bin/sh\nfor command; do :; done\n${enter}\n`);
     chmodSync(ssh, 0o755);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# nvidia-smi as the playbooks use it, for one A100; what it was told is in a folder.
+# A stand-in for nvidia-smi with the calls that the playbooks make, for one A100. A folder holds its settings.
 state=/var/lib/nvidia-smi-test
 mkdir -p $state
 mode() { cat $state/mig 2> /dev/null || echo Disabled; }

@@ -7,16 +7,16 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 const folder = join(root, 'ansible');
 const timeoutMs = 600_000;
 
-/** Where npm run test:all puts Ansible: no package of Debian's is new enough. */
+/** Where npm run test:all installs Ansible: Debian's packages are too old. */
 const bin = join(root, 'node_modules/.cache/ansible/bin');
 
-/** What Ansible said. */
+/** Exit code and output of a program of Ansible. */
 export interface AnsibleResult {
   code: number | null;
   output: string;
 }
 
-/** Runs a program of Ansible's in the folder of the playbooks. */
+/** Runs a program of Ansible in the folder of the playbooks. */
 export async function ansible(program: string, args: readonly string[]): Promise<AnsibleResult> {
   const child = spawn(join(bin, program), args, {
     cwd: folder,

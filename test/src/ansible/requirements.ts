@@ -1,11 +1,12 @@
-// What this machine has for the tests of the playbooks; TEST_DEPLOYMENT=1 npm run test:all installs it where it may.
+// Programs and rights that the tests of the playbooks need on this machine. TEST_DEPLOYMENT=1 npm run test:all installs
+// missing programs.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { hasCouchdb } from '../contract/couchdb-server.js';
 
-/** Ansible and its linter. */
+/** Whether Ansible and its linter are installed. */
 export const hasAnsible = existsSync(
   fileURLToPath(new URL('../../../node_modules/.cache/ansible/bin/ansible-lint', import.meta.url)),
 );
@@ -16,16 +17,16 @@ const kafka = existsSync(cache) ? readdirSync(cache).find((name) => /^kafka-[\d.
 /** The folder with Kafka's Java packages. */
 export const kafkaPackages = join(cache, kafka ?? '');
 
-/** Besides these, python3-apt, which Ansible's module for packages needs. */
+/** Programs that a deployment needs. Ansible's package module also needs python3-apt. */
 const programs = ['systemd-nspawn', 'nsenter', 'ip', 'nginx', 'prometheus', 'redis-server', 'nft', 'java'];
 const has = (program: string) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 const probe = ['--quiet', '--keep-unit', '--register=no', '--directory=/', '--volatile=yes', '--network-veth'];
 
-/** Whether this machine lets a container of systemd be started. */
+/** Whether systemd-nspawn can start a container on this machine. */
 const canNspawn = () =>
   spawnSync('systemd-nspawn', [...probe, `--machine=gwprobe${process.pid}`, 'true'], { timeout: 10_000 }).status === 0;
 
-/** What keeps the playbooks from being run onto a machine made of this one; undefined: nothing. */
+/** Why the playbooks cannot run on a container of this machine, or undefined if they can. */
 function findObstacle(): string | undefined {
   if (process.env.TEST_DEPLOYMENT !== '1') return 'it takes minutes; TEST_DEPLOYMENT=1 npm run test:all does it';
   if (kafkaPackages.startsWith('/tmp/')) return 'its machine has a /tmp of its own, where the repository is';
@@ -38,5 +39,5 @@ function findObstacle(): string | undefined {
   return canNspawn() ? undefined : 'systemd-nspawn cannot start a container here';
 }
 
-/** Why no deployment onto a machine with systemd is tested here; undefined: it is. */
+/** Why the deployment test is skipped here, or undefined if it runs. */
 export const noDeployment = findObstacle();

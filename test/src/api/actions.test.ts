@@ -16,7 +16,7 @@ interface ActionJson {
   updated: number;
 }
 
-/** Lets a test change the store's data between what the controller reads and what it writes. */
+/** Called between the controller's read and its write, so that a test can change the stored data. */
 let beforeWrite: (() => Promise<void>) | undefined;
 function interrupted(store: ArtifactStore): ArtifactStore {
   return new Proxy(store, {

@@ -8,7 +8,7 @@ import type { Api } from './harness.js';
 const list = '/api/v1/namespaces/_/activations';
 const id = (number: number): string => number.toString(16).padStart(32, '0');
 
-/** The activation that started at `number` × 100: of `a` if even, of `pkg/b` if odd. */
+/** The activation that started at `number` × 100: of `a` if `number` is even, of `pkg/b` if it is odd. */
 function record(number: number): WhiskActivation {
   const even = number % 2 === 0;
   return {

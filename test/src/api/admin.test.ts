@@ -14,7 +14,7 @@ const seen = (reply: Reply): [number, unknown] => [reply.status, reply.status ==
 const missing = [404, 'The requested resource does not exist.'];
 const key = 'k'.repeat(64);
 
-/** Whether this account is let in. */
+/** Whether the API accepts this account's credentials. */
 const isKnown = async (account: Account): Promise<boolean> =>
   (await api.request('GET', '/api/v1/namespaces', { as: account })).status === 200;
 

@@ -1,4 +1,4 @@
-// The API with actions whose code runs here, for tests of sequences and compositions.
+// The API with actions that run inside the test process, for tests of sequences and compositions.
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { alice, hello, startApi } from './harness.js';
@@ -21,7 +21,7 @@ export function annotation({ annotations }: ApiRecord, key: string): JsonValue |
   return annotations.find((one) => one.key === key)?.value;
 }
 
-/** The API with a few actions of alice; what they do may be changed. */
+/** The API with a few actions of alice, whose code a test can replace. */
 export class ComposingApi {
   private constructor(
     readonly api: Api,
@@ -34,7 +34,10 @@ export class ComposingApi {
     return composing;
   }
 
-  /** Counts activations from 1 again, and gives actions other code; the n-th activation's id is `id(n)`. */
+  /**
+   * Restarts the activation ids from 1 and replaces actions' code. Returns a function from n to the n-th activation's
+   * id.
+   */
   reset(other: Readonly<Record<string, SimulatedCode>> = {}): (serial: number) => string {
     this.api.invocations.length = 0;
     const actions = simulatedActions({ ...this.code, ...other });
@@ -52,7 +55,7 @@ export class ComposingApi {
     if (reply.status !== 200) throw new Error(`PUT ${name}: ${reply.text}`);
   }
 
-  /** Components are alice's, named as `a` or `pkg/a`. */
+  /** Creates or replaces a sequence; components are alice's, named `a` or `pkg/a`. */
   putSequence(name: string, components: readonly string[], more: object = {}): Promise<void> {
     return this.put(name, { exec: { kind: 'sequence', components: components.map((one) => `/_/${one}`) }, ...more });
   }
@@ -61,14 +64,14 @@ export class ComposingApi {
     return this.api.request('POST', `/api/v1/namespaces/alice/actions/${name}?${query}`, { body, as });
   }
 
-  /** Invokes, waits for the end and gives the record. */
+  /** Invokes an action, waits for its end and returns the record. */
   async run(name: string, body: JsonValue = {}): Promise<ApiRecord> {
     const { json } = await this.invoke(name, body);
     if (!isJsonObject(json as JsonValue) || !('activationId' in (json as JsonObject))) throw new Error('no record');
     return json as ApiRecord;
   }
 
-  /** The stored record; rejects if there is none for long. */
+  /** The stored record; rejects if the record is still missing after a timeout. */
   async stored(activationId: string | undefined): Promise<ApiRecord> {
     for (let tries = 0; ; tries++) {
       const reply = await this.api.request('GET', `/api/v1/namespaces/_/activations/${activationId}`);

@@ -1,4 +1,4 @@
-// Invoking conductor actions: the cases of OpenWhisk's WskConductorTests, on an invoker that answers as told.
+// Invoking conductor actions: the cases of OpenWhisk's WskConductorTests, on an invoker with canned answers.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
@@ -11,7 +11,9 @@ import type { SimulatedCode } from './simulated-actions.js';
 let composing: ComposingApi;
 let id: (serial: number) => string;
 
-/** As OpenWhisk's test action: goes on with what it is told, and keeps the rest as parameters. */
+/**
+ * OpenWhisk's test conductor: returns the `action`, `state` and `params` it is given, and keeps the rest as parameters.
+ */
 function conduct(payload: JsonObject | JsonValue[]): JsonValue {
   if (Array.isArray(payload) || payload.error !== undefined) return payload;
   const { action, state, params, ...rest } = payload;

@@ -14,7 +14,9 @@ const get = async (path: string, as?: Account): Promise<[number, string]> => {
 const put = (path: string, body: unknown, as?: Account): Promise<Reply> =>
   api.request('PUT', `${root}/_/${path}`, { body, ...(as && { as }) });
 
-/** A shared package and a private one with an action each, alice's; bindings to them, alice's own and bob's. */
+/**
+ * A shared package of alice with an action, a private one without, and bindings of the shared package by alice and bob.
+ */
 async function start(sharedPackagesExecuteOnly: boolean): Promise<void> {
   api = await startApi({ config: { sharedPackagesExecuteOnly } });
   const replies = [

@@ -1,4 +1,4 @@
-// Bad requests, zips, manifests and documents, all of a seed: no 5xx of ours, no crash, no hang. By hand, a million of them:
+// Bad requests, zips, manifests and documents from a seed: no unexpected 5xx, no crash, no hang. A million of them:
 //   FUZZ_REQUESTS=1000000 FUZZ_SEED=7 npm test -- api/fuzz
 import { Agent, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
@@ -21,15 +21,15 @@ const { FUZZ_REQUESTS, FUZZ_SEED = '1', TEST_ALL } = process.env;
 const requests = Number(FUZZ_REQUESTS ?? (TEST_ALL === '1' ? 20_000 : 3000));
 const seed = Number(FUZZ_SEED);
 const atOnce = 8;
-/** What is broken for all that follows is mended so often. */
+/** Requests after which entities that bad requests damaged are restored. */
 const roundLength = 250;
-/** On a busy machine; an answer takes a few milliseconds. */
+/** Limit for one answer. A few milliseconds are usual; a busy machine takes longer. */
 const answerMs = 30_000;
 const testMs = 60_000 + requests * 10;
 
 /**
- * Answers that are no fault: OpenWhisk's about a document that cannot be read, and with the record of a run that failed; ours
- * while a GPU's row has run out.
+ * Answers of 5xx that are no fault: OpenWhisk's for a document that cannot be read, OpenWhisk's with the record of a
+ * failed run, and ours while a GPU's row has expired.
  */
 const allowed = [
   /^500 .*Resource is corrupted and cannot be read\./,
@@ -66,12 +66,12 @@ afterAll(async () => {
   process.off('uncaughtException', crashed);
 });
 
-/** A request whose client has gone may still be at work, and remove the same document. */
+/** Ignores a missing document: a request whose client has disconnected may still run and remove the same document. */
 function refuseLost(error: unknown): void {
   if (!(error instanceof NoDocumentError)) throw error;
 }
 
-/** Has accounts, entities and a GPU as they are before anything was sent. */
+/** Restores accounts, entities and the GPU as they were before the first request. */
 async function restore(): Promise<void> {
   const { store, state, controller } = api;
   for (const { subject, namespace } of [alice, bob, operator]) {
@@ -92,7 +92,7 @@ async function restore(): Promise<void> {
     ['triggers/happened', {}],
     ['rules/when', { trigger: '/_/happened', action: '/_/act' }],
   ] as const) {
-    // What a document put in its place cannot be read is not replaced, and is as good a target.
+    // A PUT does not replace a document that cannot be read. Such a document stays, as another target of bad requests.
     await api.request('PUT', `/api/v1/namespaces/_/${path}?overwrite=true`, { body });
   }
   api.invocations.length = 0;
@@ -121,26 +121,26 @@ function answerTo({ method, path, headers, body }: BadRequest): Promise<Answer> 
   });
 }
 
-/** Whether a request was answered as one may be; a text says why not. */
+/** Undefined if the answer to a request is allowed, otherwise a text that says why not. */
 async function problemOf(request: BadRequest): Promise<string | undefined> {
   try {
     const { status, text } = await answerTo(request);
     if (status < 500 && status >= 200) return undefined;
-    // What it is about is in the body, which an answer to HEAD does not have.
+    // The error text is in the body, and an answer to HEAD has no body: repeat the request as GET.
     if (request.method === 'HEAD') return await problemOf({ ...request, method: 'GET' });
     const answer = `${status} ${text.slice(0, 300)}`;
     return allowed.some((one) => one.test(answer)) ? undefined : `was answered ${answer}`;
   } catch (error) {
-    // Node's client sends no such thing itself.
+    // Node's client refuses to send such a request.
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ERR_INVALID_CHAR' || code === 'ERR_UNESCAPED_CHARACTERS') return undefined;
-    // A server may close a connection that carries what it will not read.
+    // A server may close a connection whose request it does not read.
     if (code === 'EPIPE' || code === 'ECONNRESET') return undefined;
     return `got ${String(error)}`;
   }
 }
 
-/** Sends bytes that are no HTTP; rejects if the server neither answers nor closes. */
+/** Sends bytes that are not HTTP; rejects if the server neither answers nor closes the connection. */
 function sendBytes(bytes: Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';

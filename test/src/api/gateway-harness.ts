@@ -4,21 +4,21 @@ import type { ApiSettings, Reply, RequestOptions } from './harness.js';
 import { startWebApi } from './web-harness.js';
 import type { WebApi } from './web-harness.js';
 
-/** Where the gateway says that it is reached. */
+/** The gateway's public URL, as set in the platform's settings. */
 export const gatewayUrl = 'https://apis.test';
 
-/** Any JSON object; tests say what they expect of it. */
+/** Any JSON object; tests compare its members. */
 export type Json = Record<string, unknown>;
 
-/** An API with its gateway; actions echo their arguments, unless told what to answer. */
+/** An API with its gateway; actions echo their arguments unless a test sets another result. */
 export interface GatewayApi extends WebApi {
-  /** Calls route management as OpenWhisk's tools do; default: as alice. */
+  /** Calls route management as OpenWhisk's tools do, as alice unless `options` name another account. */
   manage(operation: string, query?: Record<string, string>, options?: RequestOptions): Promise<Reply>;
   /** Adds an endpoint of alice's to an API. */
   route(basePath: string, path: string, method: string, action: string, more?: RouteOptions): Promise<Reply>;
   /** Imports a document as alice. */
   importSwagger(swagger: unknown): Promise<Reply>;
-  /** Calls the gateway below `/api/<alice's uuid>`, without credentials of the platform's. */
+  /** Calls the gateway below `/api/<alice's uuid>`, without the platform's credentials. */
   visit(method: string, path: string, options?: RequestOptions): Promise<Reply>;
   /** Calls the gateway. */
   get(path: string, options?: RequestOptions): Promise<Reply>;
@@ -76,7 +76,7 @@ export async function startGatewayApi(settings: ApiSettings = {}): Promise<Gatew
   };
 }
 
-/** A document whose operations lead to alice's action `hello`; `more` is put on top. */
+/** A Swagger document whose operations lead to alice's action `hello`; `more` adds or replaces members. */
 export function swaggerOf(basePath: string, paths: readonly string[], more: Json = {}): Json {
   const url = `https://whisk.test/api/v1/web/${alice.namespace}/default/hello.http`;
   const operation = (path: string): Json => ({

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => gateway.close());
 beforeEach(() => gateway.result(undefined));
 
-/** What the action was called with, as it tells in a JSON answer. */
+/** The arguments that the action was called with, from its JSON answer. */
 const echoed = (reply: Reply): Json => {
   expect(reply.status).toBe(200);
   return reply.json as Json;

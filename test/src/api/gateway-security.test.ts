@@ -89,7 +89,7 @@ describe('API keys', () => {
       expect(json).toEqual({ status: 401, message: 'Error: Secret mismatch or not subscribed to this api.' });
     }
     expect(JSON.stringify(await gateway.api.store.get('gpu', 'api/alice/pair'))).not.toContain('the-secret');
-    // Where only the id is asked for, a client with a secret is not let in without it.
+    // This API asks for the client id only. A client that has a secret must still send it.
     await api('/pair', { securityDefinitions: { client_id: apiKey('X-Id') } });
     expect(await statusOf('/pair', { 'x-id': 'client-one' })).toBe(401);
   });

@@ -25,7 +25,7 @@ afterAll(() => api.close());
 
 const read = async (path: string, as: Account): Promise<unknown> =>
   (await api.request('GET', `/api/v1/gpu/${path}`, { as })).json;
-/** Reasons of states may name functions of others. */
+/** Removes reasons of states, which may name functions of other namespaces. */
 const withoutReasons = <One extends object>(one: One): One => ({
   ...one,
   rejected: [{ ...draining, reason: 'draining' }],

@@ -1,10 +1,10 @@
-// Rows of the GPU table, written as an agent would.
+// Rows of the GPU table, as an agent writes them.
 import { gpuRowTtlMs, gpuTable } from '@gpuwhisk/common/gpu';
 import type { Device, NodeStatus, Resident } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 
-/** A device in MPS mode that is in order. */
+/** A healthy device in MPS mode. */
 export function a100(uuid: string, changes: Partial<Device> = {}): Device {
   return {
     ...{ uuid, index: 0, name: 'NVIDIA A100-SXM4-40GB', type: 'a100-40', smCount: 108, memoryMiB: 40_960 },
@@ -13,7 +13,7 @@ export function a100(uuid: string, changes: Partial<Device> = {}): Device {
   };
 }
 
-/** The row of a node whose devices are in order. */
+/** The row of a node with these devices, all healthy. */
 export function nodeRow(devices: Device[], residents: Resident[] = [], changes: Partial<NodeStatus> = {}): NodeStatus {
   return {
     ...{ invoker: 'invoker0', version: 1, at: 1, devices, residents },
@@ -27,7 +27,7 @@ export function nodeRow(devices: Device[], residents: Resident[] = [], changes: 
 
 let told = 0;
 
-/** Sets a node's row; a version of its own, above 1, is kept. */
+/** Sets a node's row; keeps the row's version if it is above 1. */
 export async function setNode(state: ClusterState, row: NodeStatus): Promise<void> {
   told += 1;
   const stamped = { ...row, version: row.version > 1 ? row.version : told };

@@ -41,7 +41,7 @@ const account = (name: string, letter: string): Account => ({
 
 export const alice = account('alice', 'a');
 export const bob = account('bob', 'b');
-/** May use /api/v1/admin. */
+/** The account that may use /api/v1/admin. */
 export const operator = account('operator', 'o');
 
 /** An Authorization header. */
@@ -65,7 +65,7 @@ function entry(
   };
 }
 
-/** Kinds of every sort: default, old, plain code, main required. */
+/** Kinds of each variant: default, deprecated, plain code, `main` required. */
 export const manifest: RuntimeManifest = {
   runtimes: {
     nodejs: [entry('nodejs:20', { isDefault: true }), entry('nodejs:6', { deprecated: true })],
@@ -84,12 +84,12 @@ export interface Reply {
 }
 
 export interface RequestOptions {
-  /** Default: alice. `null` sends no credentials. */
+  /** The caller; default alice. `null` sends no credentials. */
   as?: Account | null;
-  /** JSON, unless a string or bytes. */
+  /** Sent as JSON, unless a string or bytes. */
   body?: unknown;
   headers?: Record<string, string>;
-  /** Pieces sent without a Content-Length. */
+  /** Parts of the body, sent without a Content-Length. */
   chunks?: string[];
 }
 
@@ -102,9 +102,9 @@ export interface Api {
   readonly state: EmbeddedState;
   /** Lines that the controller logged. */
   readonly logLines: string[];
-  /** What reached the invoker. */
+  /** Requests that reached the invoker. */
   readonly invocations: InvokeRequest[];
-  /** Says what the invoker answers; it may throw. */
+  /** Sets the function that produces the invoker's answers; it may throw. */
   onInvoke(answer: (request: InvokeRequest) => InvokeOutcome | Promise<InvokeOutcome>): void;
   request(method: string, path: string, options?: RequestOptions): Promise<Reply>;
   close(): Promise<void>;
@@ -114,20 +114,20 @@ export interface ApiSettings {
   limits?: Record<string, number>;
   /** Other settings of the platform. */
   config?: object;
-  /** Stands between the controller and the store. */
+  /** Wraps the store that the controller uses. */
   wrapStore?: (store: ArtifactStore) => ArtifactStore;
   health?: Record<string, string>;
-  /** What waits for a GPU and what was decided; absent: nothing. */
+  /** The GPU queue and decisions that the API shows; absent: empty. */
   gpuScheduler?: ControllerDependencies['gpuScheduler'];
-  /** What was learned of functions on GPUs; absent: nothing. */
+  /** The learned data of functions on GPUs; absent: none. */
   performanceData?: Partial<ControllerDependencies['performanceData']>;
   prewarmers?: readonly Prewarmer[];
   clock?: Clock;
-  /** Where the API gateway would be reached; absent: there is none. */
+  /** URL of the API gateway; absent: there is no gateway. */
   gatewayUrl?: string | undefined;
 }
 
-/** Tests make many calls a minute, unless they say how many they may. */
+/** Default limits: so high that tests reach them only where they set others. */
 const roomy = { invocationsPerMinute: 1_000_000, firesPerMinute: 1_000_000 };
 
 const nothingLearned: ControllerDependencies['performanceData'] = {
@@ -140,14 +140,14 @@ const nothingLearned: ControllerDependencies['performanceData'] = {
   forgetModel: () => false,
 };
 
-/** Nothing waits, and there is no GPU. */
+/** A GPU scheduler without GPUs and with an empty queue. */
 export const idleGpuScheduler: ControllerDependencies['gpuScheduler'] = {
   ...{ queued: () => [], decisions: () => [], isLeader: true },
   trialSince: () => ({ tasks: [], places: [], models: [] }),
   savedView: () => ({ format: 'gpuwhisk view', version: 1 }),
 };
 
-/** The real controller on a real port, with a store in memory and an invoker that answers as told. */
+/** Starts the real controller on a real port, with a store in memory and an invoker with canned answers. */
 export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   const random = seededRandom(1);
   const memory = simulatedStore({ clock: systemClock, random, latencyMs: 0 });
@@ -263,7 +263,7 @@ export function send(port: number, method: string, path: string, options: Reques
   });
 }
 
-/** What the error body of a reply says. */
+/** The text in the error body of a reply. */
 export function errorOf(reply: Reply): string {
   return (reply.json as { error: string }).error;
 }
@@ -273,5 +273,5 @@ export function actionPath(name: string): string {
   return `/api/v1/namespaces/_/actions/${encodeURIComponent(name)}`;
 }
 
-/** A small action's PUT body. */
+/** The body of a PUT that creates a small action. */
 export const hello = { exec: { kind: 'nodejs:20', code: 'function main() { return {}; }' } };

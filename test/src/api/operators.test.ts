@@ -1,4 +1,4 @@
-// Who is an operator, and what functions in sandboxes are not served.
+// Which accounts are operators, and which routes are closed to functions in sandboxes.
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { whiskSystem } from '@gpuwhisk/common/entities/identity';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
@@ -7,7 +7,7 @@ import { putIdentity } from '@gpuwhisk/controller/authentication/authentication'
 import { alice, errorOf, operator, send, startApi } from './harness.js';
 import type { Account, Api, ApiSettings, RequestOptions } from './harness.js';
 
-/** The holder of `operatorKey`, which no database has. */
+/** The identity that `operatorKey` belongs to; no database has it. */
 const holder = { subject: '', namespace: '', uuid: 'operator-uuid', key: 'K'.repeat(64) };
 const withKey = { config: { operatorKey: `${holder.uuid}:${holder.key}`, operators: [operator.subject] } };
 const documents = '/api/v1/admin/databases/subjects/documents?docs=true';
@@ -85,7 +85,7 @@ describe.each([
     );
     for (const { method, path } of closed) {
       const place = path.replaceAll(/\{\w+\}/g, 'subjects');
-      // A GPU's route of operators may have its path in common with one of namespaces.
+      // An operators' GPU route may share its path with a namespaces' route: then the answer is 405 instead of 404.
       const { status } = await ask(method, place, operator);
       expect([method, place, [404, 405].includes(status)]).toEqual([method, place, true]);
       if (place.startsWith('/api/v1')) expect([place, (await ask(method, place, holder)).status]).toEqual([place, 401]);

@@ -149,7 +149,7 @@ describe('invoking', () => {
     return Object.fromEntries((invoked()?.action.parameters ?? []).map(({ key, value }) => [key, value]));
   };
 
-  // The second time, all that is needed is remembered.
+  // The second invocation finds package, binding and action in the caches.
   test.each(['first', 'second'])('merges package, binding and action: %s time', async () => {
     expect(parametersOf(await call('POST', '_/actions/open/act', {}))).toEqual({ p: 'P', shadowed: 'SHADOWED', a: 1 });
     expect(invoked()?.binding).toBeUndefined();

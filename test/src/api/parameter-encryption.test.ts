@@ -20,7 +20,7 @@ const call = async (method: string, path: string, body?: unknown): Promise<Reply
 };
 const parametersOf = (reply: Reply): Parameter[] => (reply.json as { parameters: Parameter[] }).parameters;
 
-/** Checks that there is one parameter, encrypted, and gives its value. */
+/** Expects exactly one parameter, which is encrypted, and returns its value. */
 function expectLocked(parameters: unknown, documentId: string): unknown {
   expect(parameters).toMatchObject([{ key: 'p', value: expect.any(String), init: true, encryption: 'aes-128' }]);
   const [{ value }] = parameters as [Parameter];
@@ -40,7 +40,7 @@ test.each([
   ]);
   const read = parametersOf(await call('GET', path));
   expect(read).toEqual(parameters);
-  // What was not given, or comes back encrypted, stays as it is stored.
+  // A PUT without parameters, or with the encrypted values that were read, leaves the stored values unchanged.
   await call('PUT', `${path}?overwrite=true`, {});
   await call('PUT', `${path}?overwrite=true`, { parameters: read });
   expect((await api.store.get('whisks', `alice/${name}`)).parameters).toEqual(parameters);
@@ -83,7 +83,7 @@ describe('an encrypted value', () => {
     expect(seen(await put('packages/spy', { ...body(stolen), ...asBob }))).toEqual(refusal);
     expect(seen(await put('actions/spy', { ...body([], hello), ...asBob }))).toEqual([200, '']);
     expect(seen(await put('actions/spy', { ...body(stolen), ...asBob }))).toEqual(refusal);
-    // A binding shows it, and leaves it to the package where it is put back.
+    // A binding shows the package's encrypted parameter. A PUT of that value back does not store it in the binding.
     const binding = { binding: { namespace: 'alice', name: 'shared' } };
     expect(seen(await put('packages/bound', { body: binding, ...asBob }))).toEqual([200, '']);
     const merged = parametersOf(await api.request('GET', '/api/v1/namespaces/_/packages/bound', asBob));

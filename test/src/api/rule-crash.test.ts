@@ -5,10 +5,10 @@ import { actionPath, hello, startApi } from './harness.js';
 import type { Api } from './harness.js';
 import { TriggerCalls } from './trigger-calls.js';
 
-/** Writes that are done before the server is gone, and nothing with it reaches the store any more. */
+/** Number of writes that succeed before the simulated crash. After them no request of the server reaches the store. */
 let writesLeft: number;
 
-/** A store whose user may die. */
+/** A store that rejects all calls once `writesLeft` is used up. */
 function mortal(store: ArtifactStore): ArtifactStore {
   return new Proxy(store, {
     get(target, property) {
@@ -40,7 +40,7 @@ interface Links {
 const linkOf = (trigger: unknown): Links['rules'][string] | undefined => (trigger as Links).rules['alice/r'];
 const stored = (): Promise<StoredDocument> => api.store.get('whisks', 'alice/t');
 
-/** Names of the rule's action by the rule, by its trigger, and as a fire runs it. */
+/** Names of the rule's action: as the rule has it, as its trigger has it, and as a fire runs it. */
 async function actions(): Promise<unknown[]> {
   const rule = (await calls.rule('GET', 'r')).json as { action: { name: string } };
   const fired = await calls.fired('t');

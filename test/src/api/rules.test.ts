@@ -5,7 +5,7 @@ import { actionPath, bob, errorOf, hello, startApi } from './harness.js';
 import type { Api, Reply } from './harness.js';
 import { TriggerCalls } from './trigger-calls.js';
 
-/** Writes of whisks documents that fail: what a test says about each. */
+/** The error that a write of a document fails with, or undefined if the write succeeds. */
 let failing: (document: StoredDocument) => Error | undefined = () => undefined;
 
 function withFailures(store: ArtifactStore): ArtifactStore {

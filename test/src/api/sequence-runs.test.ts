@@ -1,4 +1,4 @@
-// Invoking sequences: the cases of OpenWhisk's WskSequenceTests, on an invoker that answers as told.
+// Invoking sequences: the cases of OpenWhisk's WskSequenceTests, on an invoker with canned answers.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { ComposingApi, annotation } from './composing-api.js';
@@ -206,7 +206,7 @@ test('the caller needs the right to each component', async () => {
   await composing.put('closed/a', hello);
   await composing.putSequence('shared/s', ['echo', 'shared/a', 'closed/a']);
   await composing.putPackage('closed', { publish: false });
-  // Of a package, it is the package that is refused.
+  // For an action in a closed package, the refusal names the package.
   const closed = await composing.invoke('shared/s', {}, 'blocking=true', bob);
   expect([closed.status, errorOf(closed)]).toEqual([
     403,

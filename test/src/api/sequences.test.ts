@@ -5,7 +5,7 @@ import type { Account, Api, Reply } from './harness.js';
 
 let api: Api;
 let serial = 0;
-/** Names of this test alone. */
+/** Makes names that only the current test uses. */
 let name: (base: string) => string;
 
 beforeAll(async () => {
@@ -59,7 +59,7 @@ test('code becomes a sequence and a sequence code', async () => {
     exec: { kind: 'sequence' },
     parameters: [{ key: '_actions', value: [component] }],
   });
-  // Without exec, given parameters are dropped.
+  // A PUT without exec ignores given parameters.
   expect((await put(name('s'), { parameters: [{ key: 'y', value: 2 }] })).json).toMatchObject({
     parameters: [{ key: '_actions', value: [component] }],
   });
@@ -83,7 +83,7 @@ test('no component, and one that is not there', async () => {
   for (const component of ['/_/nowhere', '/_/a/b/c']) {
     expect(await refusal(put(name('s'), sequence(component)))).toEqual(missing);
   }
-  // The right to read its package is looked at first.
+  // The right to read a component's package is checked before the component is.
   expect(await refusal(put(name('s'), sequence('/_/nopackage/a')))).toEqual([
     404,
     'The requested resource does not exist.',
@@ -164,7 +164,7 @@ test('components of another namespace: those of a shared package only', async ()
   expect(await refusal(put(name('s'), sequence(plain, open, other, plain), alice))).toEqual(
     notAuthorized(other.slice(1), plain.slice(1)),
   );
-  // Of a package, it is the package that is refused.
+  // For an action in a package, the refusal names the package.
   const ofShut = notAuthorized(`bob/${name('shut')}`);
   expect(await refusal(put(name('s'), sequence(open, shut, plain), alice))).toEqual(ofShut);
 });

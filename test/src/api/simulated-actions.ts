@@ -1,13 +1,13 @@
-// Actions whose code runs here: what a sequence's or a conductor's components give.
+// Actions that run inside the test process, as components of sequences and compositions.
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
 
-/** What a component does: gives a result, takes for ever ('timeout'), or cannot be invoked (it throws). */
+/** Code of a component: returns a result, returns 'timeout' if it never ends, or throws if it cannot be invoked. */
 export type SimulatedCode = (payload: JsonObject | JsonValue[]) => JsonValue | 'timeout';
 
-/** Each action's run takes so long, ms. */
+/** Duration of each run, ms. */
 export const runMs = 7;
 
 /** Answers invocations of components as an invoker does, with ids that count from 1. */

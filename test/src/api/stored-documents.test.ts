@@ -1,4 +1,4 @@
-// Documents that another release has left, or that are damaged, behind the API.
+// The API over stored documents that another release wrote or that are damaged.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import { alice, startApi } from './harness.js';

@@ -16,7 +16,7 @@ const tooManyAtOnce = (count: number, allowed: number): [number, string] => [
 ];
 
 let api: Api;
-/** Stands at the start of a minute. */
+/** The clock's time, epoch ms; set to the start of a minute before each test. */
 let nowMs: number;
 beforeEach(async () => {
   nowMs = 1_700_000_040_000;

@@ -14,7 +14,7 @@ export class TriggerCalls {
     return this.call(method, 'rules', name, body, options);
   }
 
-  /** Creates what a rule needs and the rule; each name is used for all that lacks one. */
+  /** Creates a trigger, an action and a rule that links them. */
   async link(rule: string, trigger: string, action: string): Promise<void> {
     const statuses = [
       (await this.trigger('PUT', `${trigger}?overwrite=true`, {})).status,

@@ -19,7 +19,7 @@ const get = (extension: string, accept?: string): Promise<Reply> =>
 const invalid = (type: string): [number, string] => [400, `Response is not valid '${type}'.`];
 const noProperty: [number, string] = [404, 'Response does not include requested property.'];
 
-/** A status, and the text of the body, or of its error. */
+/** Expected status, and the expected text of the body or of its error. */
 type Expected = [number, string, string?];
 
 const html = 'text/html; charset=UTF-8';

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => web.api.close());
 
-/** Calls and gives the arguments without method, headers and path. */
+/** Calls the web action and returns its arguments without method, headers and path. */
 async function argumentsOf(path: string, options: RequestOptions = {}, method = 'POST'): Promise<JsonObject> {
   const reply = await web.call(method, `default/${path}`, options);
   expect([reply.status, reply.text]).toEqual([200, expect.anything()]);
@@ -105,7 +105,7 @@ describe('bodies', () => {
   });
 
   test.each(['GET', 'DELETE', 'PUT', 'PATCH'])('of %s', async (method) => {
-    // Node's client declares no length with GET and DELETE unless told to.
+    // Node's client sends no Content-Length with GET and DELETE by itself.
     const headers = { 'content-type': 'application/json', 'content-length': '7' };
     expect(await argumentsOf('plain.json', { body: '{"a":1}', headers }, method)).toEqual({ a: 1 });
   });

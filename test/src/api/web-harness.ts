@@ -9,14 +9,14 @@ export const activationId = 'c'.repeat(32);
 /** The methods that web actions answer. */
 export const webMethods = ['GET', 'DELETE', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'PATCH'];
 
-/** An API whose actions echo their arguments, unless told what to answer. */
+/** An API whose actions echo their arguments unless a test sets another result. */
 export interface WebApi {
   readonly api: Api;
   /** Calls below alice's namespace, `default/…`, without credentials unless `as` is given. */
   call(method: string, path: string, options?: RequestOptions): Promise<Reply>;
-  /** Creates an action of alice's; the name may begin with a package's. */
+  /** Creates an action of alice's; the name may start with a package name. */
   put(name: string, annotations?: JsonObject, parameters?: JsonObject): Promise<void>;
-  /** What actions result in from now on; undefined: their arguments. */
+  /** Sets the result of later invocations; undefined: actions echo their arguments. */
   result(value: JsonValue | undefined, statusCode?: ActivationStatusCode): void;
   /** The arguments of the last invocation. */
   arguments(): JsonObject;

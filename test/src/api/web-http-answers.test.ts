@@ -227,7 +227,7 @@ describe('headers', () => {
   });
 });
 
-/** The bytes of an answer, over a connection of its own. */
+/** The raw bytes of an answer, read over a connection of its own. */
 function rawAnswer(result: JsonValue): Promise<string> {
   web.result(result);
   return new Promise((resolve, reject) => {

@@ -21,7 +21,7 @@ const putAction = (as: Account, path: string, annotations: JsonObject, parameter
     parameters: pairs(parameters),
   });
 
-/** Parameters that the last invocation's action brought along. */
+/** Parameters that were merged into the action of the last invocation. */
 const merged = (): JsonObject =>
   Object.fromEntries(web.api.invocations.at(-1)?.action.parameters.map(({ key, value }) => [key, value]) ?? []);
 

@@ -1,5 +1,5 @@
-// What happens in a cluster whose containers and pre-warmers are killed, whose links are cut, whose clocks step, and whose
-// invokers are slow. Functions tell outside that they run: what is accepted has one record, and ran once at most.
+// A cluster whose containers and pre-warmers are killed, whose links are cut, whose clocks step and whose invokers are
+// slow. Functions report each run to a counter outside. Each accepted activation has one record and ran at most once.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -27,13 +27,15 @@ const testMs = 240_000;
 const waitMs = 110_000;
 const maxQueuedActivations = 200;
 const stepS = 7200;
-/** Records that are asked for at once. */
+/** Number of records that are requested at once. */
 const askedAtOnce = 16;
-/** A caller of the traffic beside clock steps submits so often at most, ms: `maxQueuedActivations` are 10 s of four. */
+/**
+ * Pause of a caller between submissions beside clock steps, ms. Four callers then fill `maxQueuedActivations` in 10 s.
+ */
 const steppedEveryMs = 200;
-/** Of what the cluster printed, in the error of a test that fails. */
+/** Number of characters of the cluster's output in the error of a failed test. */
 const printedLength = 6000;
-/** As it was killed while it ran, was initialized or was started. */
+/** Result of an activation whose container was killed during start, init or run. */
 const died = {
   error: expect.stringMatching(
     /^The action did not (produce a valid response|initialize) and exited unexpectedly\.$|^Failed to provision resources/,
@@ -50,12 +52,12 @@ function killNow(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch (error) {
-    // It has ended meanwhile.
+    // The process has ended already.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
 
-/** Has a process run for a tenth of the time; the function returned has it run as ever. */
+/** Slows a process to a tenth of the time with SIGSTOP and SIGCONT. The function returned restores its full speed. */
 function slowDown(pid: number): () => void {
   let timer: NodeJS.Timeout;
   const halt = (): void => {
@@ -93,7 +95,7 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
     const counter = namespaces.add();
     counted = await countRuns(join(dir, 'runs'), counter);
     for (const name of ['controller-1', 'invoker-0', 'invoker-1']) links.set(name, namespaces.add());
-    // By a way of its own: that a function runs is told while the invoker is cut off.
+    // A separate link to the counter: functions can report their runs while the invoker is cut off.
     for (const name of ['invoker-0', 'invoker-1']) namespaces.join(link(name), counter);
     const clockOf = steppedClocks(dir);
     for (const name of ['controller-0', 'invoker-0']) clocks.set(name, clockOf(name));
@@ -108,7 +110,7 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
     });
     callers = cluster.controllers.map(({ url }) => new ApiClient(url, cluster.auth));
     anyone = new ApiClient(cluster.url, cluster.auth);
-    // Others are brought from outside, which namespaces do not reach.
+    // Other versions are downloaded, and the namespaces have no route to the internet.
     const kind = `nodejs:${process.versions.node.split('.')[0]}`;
     await anyone.putAction('load', toldCode, { kind, limits: { memory: 128 } });
     load = startTraffic([], 'load', {});
@@ -133,7 +135,7 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
   const link = (name: string): LinkedNamespace => found(links, name);
   const clock = (name: string): SteppedClock => found(clocks, name);
 
-  /** Each controller has actions run, on GPUs too, and counts all invokers as up. */
+  /** Waits until each controller runs actions, GPU actions included, and counts all invokers as up. */
   async function allServe(): Promise<void> {
     for (const caller of callers) {
       for (const action of ['load', 'onGpu']) {
@@ -156,7 +158,10 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
       }),
     );
 
-  /** Each has its record; none ran twice, and those that succeeded ran. Gives those that failed. */
+  /**
+   * Expects one record for each accepted activation, at most one run of each, and one run of each that succeeded.
+   * Returns the records of those that failed.
+   */
   async function expectKept(accepted: readonly string[]): Promise<ApiActivation[]> {
     expect(accepted.length).toBeGreaterThan(0);
     const records: ApiActivation[] = [];
@@ -175,7 +180,10 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
 
   const pids = (): number[] => [...cluster.controllers, ...cluster.invokers].map(({ pid }) => pid);
 
-  /** Whatever happens under load, all that was accepted succeeds, each process lives on, and in the end each serves. */
+  /**
+   * Runs `happens` under load. Expects that all accepted activations succeed, no process ends, and each controller
+   * serves afterwards.
+   */
   async function withstands(from: readonly ApiClient[], happens: () => Promise<void>, everyMs = 0): Promise<void> {
     const processes = pids();
     load = startTraffic(from, 'load', { ms: 20 }, everyMs);
@@ -190,7 +198,7 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
     expect(pids()).toEqual(processes);
   }
 
-  /** Processes that run functions, or are ready to. */
+  /** Processes that run functions or are ready to run one. */
   const workers = (): number[] =>
     cluster.invokers.flatMap(({ pid }) =>
       descendants(pid)
@@ -237,7 +245,7 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
       await withstands([stays, stays, goes, goes], async () => {
         link('controller-1').cut();
         await load.more(40);
-        // Whichever controller decided about GPUs, one of them does again.
+        // The leader may have been the controller that was cut off: then the other one takes over.
         const onGpu = async (): Promise<boolean> => (await stays.invoke('onGpu')).status === 200;
         await until('functions run on GPUs', onGpu, waitMs);
         link('controller-1').mend();
@@ -265,7 +273,7 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
         },
         steppedEveryMs,
       );
-      // Otherwise something was held up for so long that the queues were full.
+      // Another status would mean that activations were delayed until the queues were full.
       expect([...load.statuses]).toEqual([202]);
     },
     testMs,
@@ -294,7 +302,7 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
     testMs,
   );
 
-  // The last ones: what is retired does not come back.
+  // These tests come last: a retired process cannot join the cluster again.
   describe('whose machine never comes back', () => {
     const admin = fileURLToPath(new URL('../../../cli/dist/wskadmin.js', import.meta.url));
     const retire = async (sort: string, name: string): Promise<string> => {
@@ -320,14 +328,15 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
         const [first, second] = callers as [ApiClient, ApiClient];
         expect(await retire('invoker', 'invoker-1')).toMatch(/^Failed to retire invoker \(.* is alive: /);
         const { pid } = cluster.invokers[1] as { pid: number };
-        // More than one invoker can run at once.
+        // More activations than one invoker can run at once.
         const accepted = await Promise.all(
           Array.from({ length: 30 }, (_, n) => (n % 2 === 0 ? first : second).submit('load', { ms: 3000 })),
         );
         const begun = (): number => counted.runs().filter(({ activationId }) => accepted.includes(activationId)).length;
         await until('both have begun some', () => begun() > 10, waitMs);
         link('invoker-1').cut();
-        // More than the other one can run: some of it goes to the one that is cut off, before its silence is noticed.
+        // More activations than the other invoker can run: some go to the invoker that is cut off before its silence is
+        // noticed.
         let isOver = false;
         const submitting = [first, second].map(async (caller) => {
           while (!isOver) {
@@ -338,7 +347,8 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
         for (const caller of callers) await until('it is not counted', () => isHealthy(caller, 1), waitMs);
         isOver = true;
         await Promise.all(submitting);
-        // What it told of itself last may be a moment younger than its last ping.
+        // The invoker's last state may be slightly newer than its last ping, so a retirement is still refused for a
+        // moment.
         let told = '';
         const isRetired = async (): Promise<boolean> => {
           told = await retire('invoker', 'invoker-1');
@@ -358,7 +368,7 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
         link('invoker-1').mend();
         await until('the process that is back has ended', () => isGone(pid), waitMs);
         await until('its next life is refused', () => cluster.printed().includes('which was retired'), waitMs);
-        // It ran and recorded nothing more.
+        // The process ran and recorded nothing more after its return.
         expect((await expectKept(accepted)).length).toBe(stopped);
       },
       testMs,

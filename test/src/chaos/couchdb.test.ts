@@ -1,4 +1,4 @@
-// What happens to a platform whose CouchDB is killed, stays away, hangs, or answers as one in trouble does.
+// A platform whose CouchDB is killed, stays away, hangs, or answers with errors.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -65,7 +65,7 @@ const code = 'function main({ n, bytes = 0 }) { return { n, text: "x".repeat(byt
   const untilPending = (count: number) =>
     until(`${count} records wait`, async () => (await pending()) >= count, waitMs);
 
-  /** Each has its record. */
+  /** Expects a record for each id. */
   async function expectRecords(ids: readonly string[]): Promise<void> {
     const records = await Promise.all(ids.map((id) => api.record(id, waitMs)));
     const failed = records.filter(({ response }) => !response.success);
@@ -80,12 +80,12 @@ const code = 'function main({ n, bytes = 0 }) { return { n, text: "x".repeat(byt
     'killed under traffic and away for a while: what was accepted is run and recorded once it is back',
     async () => {
       const accepted = await submitMany(20);
-      // A server that is not the tests' own cannot be killed: its connections break.
+      // TEST_COUCHDB_URL may name a server that tests must not kill: the proxy breaks its connections instead.
       if (couchdb.isOwn) await couchdb.kill();
       else proxy.treat(() => 'break');
       accepted.push(...(await submitMany(40)));
       await untilPending(40);
-      // Blocking callers get an answer in their time: their result where the record was quick, else the id.
+      // Blocking callers get an answer in time: the result if the record was available soon enough, otherwise the id.
       const blocking = await api.invoke('echo', { n: 1 });
       expect(blocking.status).toBe(202);
       accepted.push(blocking.body.activationId);
@@ -134,7 +134,7 @@ const code = 'function main({ n, bytes = 0 }) { return { n, text: "x".repeat(byt
         () => proxy.seen.slice(already).some((call) => call.endsWith('_bulk_docs')),
         waitMs,
       );
-      // One write at a time, at growing intervals.
+      // Retries send one write at a time, at growing intervals.
       expect(proxy.seen.filter((call) => call.endsWith('_bulk_docs')).length).toBeLessThan(200);
       proxy.treat(() => 'pass');
       await expectRecords(accepted);
@@ -169,7 +169,7 @@ const code = 'function main({ n, bytes = 0 }) { return { n, text: "x".repeat(byt
       const accepted = await submitMany(80, { bytes });
       await until('records take what they may', async () => (await pending('_bytes')) >= maxUnstoredBytes, waitMs);
       const began = await pending();
-      // So many were running when it was reached, at most: 512 MiB for containers of 128 MiB.
+      // At most four runs were under way at the limit: 512 MiB for containers of 128 MiB.
       expect(await pending('_bytes')).toBeLessThan(maxUnstoredBytes + 5 * (bytes + 1000));
       await new Promise((resolve) => setTimeout(resolve, 1000));
       expect(await pending()).toBeLessThanOrEqual(began + 4);
@@ -231,7 +231,7 @@ const code = 'function main({ n, bytes = 0 }) { return { n, text: "x".repeat(byt
       await start();
       for (const id of accepted) {
         const { response } = await api.record(id, waitMs);
-        // A write that was sent may have been stored, whatever became of its answer.
+        // A write that was sent may have been stored even if its answer was lost.
         if (!response.success) {
           expect(response.result).toEqual({ error: 'The invoker stopped while the action ran.' });
         }

@@ -8,16 +8,16 @@ const program = fileURLToPath(new URL('./run-counter.js', import.meta.url));
 
 const port = 8000;
 
-/** Where functions tell that they run. */
+/** Counter of function runs that functions reach over HTTP. */
 export interface CountedRuns {
-  /** What they are given as the platform's API. */
+  /** URL that functions are given as the platform's API host. */
   url: string;
-  /** Every run so far, in order, with the id of its process in its own PID namespace. */
+  /** Every run so far, in order, with the process id that the function has in its own PID namespace. */
   runs(): { activationId: string; pid: number }[];
   stop(): Promise<void>;
 }
 
-/** Code of a function that tells that it runs, and then takes `ms`. */
+/** Code of a function that reports its run to the counter, then takes `ms`. */
 export const toldCode = `async function main({ n, ms = 0 }) {
   const { __OW_API_HOST: url, __OW_ACTIVATION_ID: id } = process.env;
   await fetch(url + '/' + id + '/' + process.pid, { signal: AbortSignal.timeout(10000) });
@@ -25,7 +25,7 @@ export const toldCode = `async function main({ n, ms = 0 }) {
   return { n };
 }`;
 
-/** Counts runs in `file`, from a namespace of its own. */
+/** Starts a counter in its own network namespace; `file` holds the runs. */
 export async function countRuns(file: string, { address, before }: LinkedNamespace): Promise<CountedRuns> {
   writeFileSync(file, '');
   const [command = '', ...args] = [...before, process.execPath, program, address, String(port), file];

@@ -1,4 +1,4 @@
-// What happens to a platform on embedded engines, and to an invoker's start marks, whose disk is full.
+// A platform on embedded engines, and an invoker's start marks, on a full disk.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
@@ -15,7 +15,7 @@ const waitMs = 60_000;
 const testMs = 120_000;
 const run = (command: string, ...args: string[]): boolean => spawnSync(command, args).status === 0;
 
-/** A file system in memory of so many MiB at `folder`. */
+/** Mounts an in-memory file system of `sizeMiB` at `folder`. */
 function mountSmall(folder: string, sizeMiB: number): boolean {
   mkdirSync(folder, { recursive: true });
   return run('mount', '-t', 'tmpfs', '-o', `size=${sizeMiB}m`, 'tmpfs', folder);
@@ -29,7 +29,7 @@ const canMount = (() => {
   return mounted;
 })();
 
-/** Takes all room that is left where `folder` is; the function returned gives it back. */
+/** Takes all free space of the file system at `folder`; the function returned frees it. */
 function fill(folder: string): () => void {
   const file = join(folder, 'filler');
   const descriptor = openSync(file, 'w');
@@ -101,7 +101,7 @@ function fill(folder: string): () => void {
           waitMs,
         );
         expect(await pending()).toBeGreaterThan(0);
-        // What is there is read as ever, and invocations go on.
+        // Stored entities can still be read, and invocations continue.
         expect((await api.request('GET', '_/actions/echo')).status).toBe(200);
         accepted.push(await api.submit('echo', { n: -1, text }));
         giveBack();
@@ -133,7 +133,7 @@ function fill(folder: string): () => void {
         await until('it is accepted again', invoked, 2 * waitMs);
         for (const id of accepted) await platform.api.record(id, waitMs);
         const later = await platform.api.submit('echo', { n: 2 });
-        // What came after the failure is on the disk, too.
+        // Activations accepted after the failure are on the disk, too.
         await platform.end('SIGKILL');
         await start();
         for (const id of [...accepted, later]) await platform.api.record(id, waitMs);

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 
 /**
- * What a proxy does with a request: `pass` it on, after `delayMs`; `hang`: never answer; `break` the connection; answer with a status itself; or with a
- * body of its own, which `breaksOff` where it should go on.
+ * How a proxy treats a request: `pass` it on, perhaps after `delayMs`; `hang`: never answer; `break` the connection;
+ * answer with a status, or with a status and a body. `breaksOff` ends the connection in the middle of that body.
  */
 export type Treatment =
   | 'pass'
@@ -15,13 +15,13 @@ export type Treatment =
   | { status: number; error: string }
   | { status: number; type: string; body: string; breaksOff?: boolean };
 
-/** Stands between a platform and its CouchDB. */
+/** An HTTP proxy between a platform and its CouchDB. */
 export interface HttpProxy {
-  /** With the name and password that the server's has. */
+  /** URL with the server's name and password. */
   url: string;
-  /** Decides about each request; default: all pass. What hangs when that changes breaks off. */
+  /** Sets the treatment of later requests; default: all pass. Breaks connections of requests that hang. */
   treat(how: (method: string, url: string) => Treatment): void;
-  /** Requests that came, by method and path. */
+  /** Requests received, by method and path. */
   seen: string[];
   close(): Promise<void>;
 }
@@ -39,7 +39,7 @@ export async function startHttpProxy(target: string): Promise<HttpProxy> {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(outgoing);
     });
-    // As it would be without a proxy: the connection breaks.
+    // Break the connection, as happens without a proxy.
     onward.on('error', () => outgoing.destroy());
     incoming.pipe(onward);
   }

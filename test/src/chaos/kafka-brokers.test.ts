@@ -1,4 +1,4 @@
-// What a message that was acknowledged survives in a Kafka of three brokers.
+// Which failures acknowledged messages survive in a Kafka of three brokers.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ import { hasCompiler } from './stepped-clocks.js';
 const options = { durable: true, maxPendingMessages: 1_000_000, maxPendingBytes: 1e9 };
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Sends a message every few milliseconds until `stop`; `acknowledged` are the numbers of those that were. */
+/** Sends a message every `everyMs` until `stop`; `acknowledged` holds the numbers of the acknowledged messages. */
 function traffic(bus: KafkaBus, topic: string, everyMs = 2) {
   const acknowledged = new Set<number>();
   const told = { refused: 0, longestGapMs: 0, acknowledged };
@@ -69,12 +69,12 @@ function traffic(bus: KafkaBus, topic: string, everyMs = 2) {
     buses.add(bus);
     return bus;
   };
-  /** The broker that leads the topic, from 0 on. */
+  /** Index of the broker that leads the topic, from 0. */
   const leaderOf = async (topic: string): Promise<number> => {
     const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });
     return (topics[0]?.partitions[0]?.leader ?? 0) - 1;
   };
-  /** All numbers that the topic has, in order. */
+  /** All numbers in the topic, in order. */
   const contentOf = async (topic: string, count: number): Promise<number[]> => {
     const bus = openBus();
     await bus.ensureTopic(topic, options);
@@ -145,7 +145,7 @@ function traffic(bus: KafkaBus, topic: string, everyMs = 2) {
       expect(() => {
         for (let n = 0; n < 10_000; n++) kept.push(bus.send(ill, { n, text: 'x'.repeat(1000) }).synced());
       }).toThrow(SendBufferFullError);
-      // Two requests of the one that hangs are given up meanwhile, and their connections.
+      // Long enough for two requests to the stopped broker to time out, with their connections.
       await pause(10_000);
       await first.stop();
       process.kill(pid, 'SIGCONT');
@@ -172,7 +172,7 @@ function traffic(bus: KafkaBus, topic: string, everyMs = 2) {
     await Promise.all(sent.map(({ stop }) => stop()));
     const content = new Set(await contentOf('flushed', kept.length));
     expect(kept.filter((n) => !content.has(n))).toEqual([]);
-    // Or nothing was cut that brokers had not synced, and the test shows nothing.
+    // Checks the test itself: without flush, the power loss must have cost acknowledged messages.
     const rest = new Set(await contentOf('unflushed', 1));
     expect(lost.filter((n) => !rest.has(n)).length).toBeGreaterThan(100);
   }, 120_000);

@@ -1,4 +1,4 @@
-// What happens to a bus and to a platform whose Kafka is killed, or stays away.
+// A bus and a platform whose Kafka is killed or stays away.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ import type { RunningKafka } from '../../../scripts/engines/kafka.mjs';
 import { newDataDir, removeDataDir, startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
-/** Whether a start mark of the activation is on the disk. */
+/** Whether the activation's start mark is on the disk. */
 const isMarked = async (dataDir: string, activationId: string): Promise<boolean> => {
   const folder = join(dataDir, 'marks');
   const logs = await Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name), 'utf8')));
@@ -119,12 +119,12 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
       for (let n = 1; n < 10_000; n++) kept.push(bus.send('t', { n, text: 'x'.repeat(1000) }).synced());
     }).toThrow(SendBufferFullError);
     const outcomes = await Promise.allSettled(kept);
-    // Half of the buffer: the rest is for other topics.
+    // One topic may take half of the buffer; the other half is for other topics.
     expect(outcomes.length).toBeGreaterThan(45);
     for (const outcome of outcomes) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(NotAcknowledgedError) });
     }
-    // There is room again, though nothing was sent.
+    // The buffer has space again, because the unacknowledged messages were dropped.
     const late = bus.send('t', { n: 'late' }).synced();
     await expect(late).rejects.toThrow('has not acknowledged it in time');
     await restart();

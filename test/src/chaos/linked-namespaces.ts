@@ -1,26 +1,26 @@
 import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 
-/** A network namespace that a link of its own joins with the machine. */
+/** A network namespace with its own link to the machine. */
 export interface LinkedNamespace {
   name: string;
-  /** Its end of the link. */
+  /** The address of the namespace's end of the link. */
   address: string;
-  /** Words before the command of a process in it. */
+  /** Words that precede the command of a process in the namespace. */
   before: string[];
-  /** Takes the link down; packets are lost without a word. */
+  /** Takes the link down; packets are lost without an error. */
   cut(): void;
   mend(): void;
 }
 
-/** Namespaces around one address of the machine. */
+/** Network namespaces that reach one address of the machine. */
 export interface LinkedNamespaces {
-  /** The machine's address that all of them reach, links that are down aside. */
+  /** The address of the machine that every namespace reaches while its link is up. */
   host: string;
   add(): LinkedNamespace;
-  /** Makes another link, by which `from` reaches the address of `to` even where others are down. */
+  /** Adds a link by which `from` reaches the address of `to`, even while other links are down. */
   join(from: LinkedNamespace, to: LinkedNamespace): void;
-  /** Removes all of it; processes in the namespaces must have ended. */
+  /** Removes all namespaces and links; processes in the namespaces must have ended. */
   remove(): void;
 }
 
@@ -33,10 +33,10 @@ const ip = (...args: string[]): void => {
   if (problem !== undefined) throw new Error(problem);
 };
 
-/** Opens a place for namespaces. Throws where the machine does not allow that. */
+/** Prepares addresses for namespaces. Throws if the machine does not allow network namespaces. */
 export function openNamespaces(): LinkedNamespaces {
   const id = randomInt(100 * 256);
-  // Not where sandboxes have theirs (10.208.0.0/12).
+  // Outside 10.208.0.0/12, the addresses of sandboxes.
   const prefix = `10.${100 + Math.floor(id / 256)}.${id % 256}`;
   const host = `${prefix}.1`;
   const undo: (() => unknown)[] = [];
@@ -49,7 +49,7 @@ export function openNamespaces(): LinkedNamespaces {
   };
   const inside = (name: string, ...args: string[]): void => ip('-n', name, ...args);
   let links = 0;
-  /** A link's names and addresses at both ends. */
+  /** Names and addresses of both ends of a new link. */
   const nextLink = () => {
     const at = 4 * ++links;
     return {
@@ -90,7 +90,7 @@ export function openNamespaces(): LinkedNamespaces {
   return { host, add, join, remove };
 }
 
-/** Why there can be no such namespaces here; undefined: there can. */
+/** Why this machine cannot make such namespaces, or undefined if it can. */
 export function namespacesLack(): string | undefined {
   let namespaces: LinkedNamespaces | undefined;
   try {

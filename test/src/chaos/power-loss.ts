@@ -5,18 +5,18 @@ import { fileURLToPath } from 'node:url';
 
 const source = fileURLToPath(new URL('../../engines/synced-files.c', import.meta.url));
 
-/** Watches which part of their files processes have synced. */
+/** Records which parts of their files processes have synced. */
 export interface SyncedFiles {
-  /** The environment of a process that is watched. */
+  /** Environment variables for the processes to be watched. */
   env: Record<string, string>;
   /**
-   * Cuts the files below `folder` whose names end in `suffix` to what was synced of them, as a power loss may, once all
-   * processes that write there have ended. Gives how many bytes that took.
+   * Truncates files below `folder` whose names end in `suffix` to their synced length, as a power loss may. All
+   * processes that write there must have ended. Returns the number of bytes removed.
    */
   losePower(folder: string, suffix: string): number;
 }
 
-/** Builds, in `folder`, what watches processes. */
+/** Builds the library that watches processes, in `folder`. */
 export function syncedFiles(folder: string): SyncedFiles {
   const library = join(folder, 'synced-files.so');
   const notes = join(folder, 'synced-files');

@@ -1,4 +1,4 @@
-// What happens to a cluster whose Redis is killed, hangs, or cannot be reached though connections stay.
+// A cluster whose Redis is killed, hangs, or cannot be reached while connections stay open.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ const program = fileURLToPath(new URL('../../../server/dist/cluster/main.js', im
   let cluster: Awaited<ReturnType<typeof startCluster>>;
   let dir: string;
   let relay: SilentRelay;
-  /** That took the place of the cluster's own. */
+  /** The Redis that replaced the cluster's own. */
   let redis: RedisServer | undefined;
   let callers: ApiClient[];
   let anyone: ApiClient;
@@ -51,7 +51,10 @@ const program = fileURLToPath(new URL('../../../server/dist/cluster/main.js', im
     await rm(dir, { recursive: true });
   }, startMs);
 
-  /** Each controller has actions run, on GPUs too: one decides about these and hears of the node and of ends. */
+  /**
+   * Waits until each controller runs actions. GPU actions run only if the leader receives the row of the node and the
+   * ends of runs.
+   */
   async function allServe(): Promise<void> {
     for (const [at, caller] of callers.entries()) {
       for (const action of ['load', 'onGpu']) {
@@ -72,7 +75,7 @@ const program = fileURLToPath(new URL('../../../server/dist/cluster/main.js', im
     );
   const pids = (): number[] => [...cluster.controllers, ...cluster.invokers].map(({ pid }) => pid);
 
-  /** Submits one activation after the other until it is ended, and gives those that were accepted. */
+  /** Submits activations one after the other until ended; returns those that were accepted. */
   function traffic() {
     const accepted: string[] = [];
     let isOver = false;
@@ -123,7 +126,7 @@ const program = fileURLToPath(new URL('../../../server/dist/cluster/main.js', im
       const accepted = await load.end();
       for (const id of accepted) await anyone.record(id, waitMs);
       expect(await (await fetch(`${cluster.url}/invokers`)).json()).toEqual(invokers);
-      // None ended for it, and none has kept what it could not tell.
+      // No process ended because of the outage, and none kept its unsent messages in memory.
       expect(pids()).toEqual(processes);
       const after = await memoryMiB();
       for (const [at, usedMiB] of after.entries()) expect(usedMiB - (before[at] ?? 0)).toBeLessThan(150);

@@ -1,4 +1,5 @@
-// Counts the runs of functions: each asks it for a path, which it appends to a file. `ADDRESS PORT FILE`; ends with its parent.
+// Counts the runs of functions: each run requests a path, which is appended to a file. Arguments: `ADDRESS PORT FILE`.
+// Ends with its parent.
 import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 

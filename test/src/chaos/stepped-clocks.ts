@@ -5,18 +5,18 @@ import { fileURLToPath } from 'node:url';
 
 const source = fileURLToPath(new URL('../../engines/stepped-clock.c', import.meta.url));
 
-/** The clock of one process: its time of day, not the one that only goes forward. */
+/** The wall clock of one process; the monotonic clock stays as it is. */
 export interface SteppedClock {
-  /** Words before its command. */
+  /** Words that precede the command of the process. */
   before: string[];
-  /** It is so much ahead of the machine's from now on. */
+  /** Sets the clock this many seconds ahead of the machine's. */
   setAhead(seconds: number): void;
 }
 
-/** Whether steppedClocks can be called. */
+/** Whether a C compiler is installed, which steppedClocks needs. */
 export const hasCompiler = spawnSync('cc', ['--version']).status === 0;
 
-/** Builds, in `folder`, what gives processes clocks of their own. */
+/** Builds, in `folder`, the library that gives processes their own wall clocks. */
 export function steppedClocks(folder: string): (name: string) => SteppedClock {
   const library = join(folder, 'stepped-clock.so');
   const built = spawnSync('cc', ['-shared', '-fPIC', '-O1', '-Wall', '-Wextra', '-Werror', '-o', library, source]);
@@ -24,7 +24,7 @@ export function steppedClocks(folder: string): (name: string) => SteppedClock {
   return (name) => {
     const file = join(folder, `clock-${name}`);
     writeFileSync(file, Buffer.alloc(8));
-    // Written over, not replaced: the process has it mapped.
+    // Overwritten in place: the process has the file mapped.
     const setAhead = (seconds: number): void => {
       const bytes = Buffer.alloc(8);
       bytes.writeBigInt64LE(BigInt(seconds));

@@ -5,18 +5,20 @@ import { until } from '../support/running-platform.js';
 const waitMs = 60_000;
 const pauseMs = 50;
 
-/** Callers that submit one activation after the other. */
+/** Callers that each submit one activation after the other. */
 export interface Traffic {
   accepted: readonly string[];
   /** Statuses of all answers so far. */
   statuses: ReadonlySet<number>;
-  /** Resolves when so many more have been accepted. */
+  /** Resolves once `count` more activations have been accepted. */
   more(count: number): Promise<void>;
-  /** Resolves with all that were accepted, once every caller has its answer. */
+  /** Stops the callers; resolves with all accepted activation ids once each caller has its answer. */
   end(): Promise<readonly string[]>;
 }
 
-/** Starts one caller for each of `clients`; it pauses for `everyMs` after each submission, and longer where it is not served. */
+/**
+ * Starts one caller for each of `clients`. It pauses for `everyMs` after each submission, and longer after a refusal.
+ */
 export function startTraffic(clients: readonly ApiClient[], action: string, payload: JsonObject, everyMs = 0): Traffic {
   const accepted: string[] = [];
   const statuses = new Set<number>();

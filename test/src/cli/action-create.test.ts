@@ -17,7 +17,7 @@ function existing(...pairs: [string, unknown][]): Answer {
   return [200, { name: 'hello', annotations: pairs.map(([key, value]) => ({ key, value })) }];
 }
 
-/** A created action: the words after `action create hello`, and the body sent. */
+/** The case of a created action: the words after `action create hello`, and the body that is sent. */
 function creates(words: string | string[], body: string, files: Case['files'] = js): Case {
   const list = typeof words === 'string' ? words.split(' ') : words;
   return {

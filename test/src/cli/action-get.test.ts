@@ -3,7 +3,7 @@ import type { Answer } from './fake-openwhisk.js';
 
 const notThere: Answer = [404, { error: 'The requested resource does not exist.', code: 'tid1' }];
 
-/** Members out of order, with some that wsk does not know. */
+/** An action whose members are out of order, with some that wsk does not know. */
 const hello = {
   unknown: 1,
   updated: 1700000000000,

@@ -324,7 +324,7 @@ describeCases('api list, delete', [
   ),
 ]);
 
-/** The order of the methods that this lists is not fixed. */
+/** The order of the listed methods is not fixed in OpenWhisk's wsk. */
 describeCases('api with an unknown method', [
   refused(
     'api delete /bp /path fetch',

@@ -25,7 +25,7 @@ const action = {
   afterAll(() => couchdb.stop());
 
   const request: CouchdbServer['request'] = (...parts) => couchdb.request(...parts);
-  /** Databases with one subject, `actions` actions and one record. */
+  /** Creates databases with one subject, `actions` actions and one record. */
   const fill = async (prefix: string, actions = 1): Promise<void> => {
     for (const name of ['subjects', 'whisks', 'activations']) await request('PUT', `${prefix}${name}`);
     await request('PUT', `${prefix}subjects/alice`, { subject: 'alice', namespaces: [] });
@@ -59,7 +59,7 @@ const action = {
       expect(await idsIn('to_subjects')).toEqual(['alice']);
       expect(await idsIn('to_activations')).toEqual([]);
       expect(await run(folder, 'backup', 'from_', '--activations')).toMatchObject({ stdout: 'file: 4 documents\n' });
-      // What was learned is carried, not whose data folder has which number.
+      // A backup contains learned data, but not the documents that assign numbers to data folders.
       await request('PUT', 'from_gpu');
       await request('PUT', 'from_gpu/learned', {});
       await request('PUT', 'from_gpu/process%2Finvokers%2F00000', { number: 0, name: 'a', holder: 'folder' });

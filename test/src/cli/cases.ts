@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { startFakeOpenWhisk, type Answer, type FakeOpenWhisk } from './fake-openwhisk.js';
 import { runWsk, withFolder } from './wsk-process.js';
 
-/** One run of wsk: what the server answers, and everything that must come of it. */
+/** One run of wsk: the server's answers, and the expected requests, output and exit code. */
 export interface Case {
   /** The command line after the connection flags; as a list where a word holds a space. */
   wsk: string | string[];
@@ -16,14 +16,14 @@ export interface Case {
   requests?: string[];
   /** Default: 0. */
   code?: number;
-  /** Exact output; a line end is added to a text that has none. Default: nothing. */
+  /** Exact output; a line end is added if the text has none. Default: nothing. */
   stdout?: string;
   stderr?: string;
 }
 
 export const usageHint = "Run 'wsk --help' for usage.";
 
-/** The line of an error with the hint that follows most of them. */
+/** The line of an error, with the hint that follows most errors. */
 export function errorWithHint(message: string): string {
   return `error: ${message}\n${usageHint}\n`;
 }

@@ -21,7 +21,7 @@ let platform: ChildProcess;
 let folder: string;
 let flags: string[];
 
-/** Starts the platform and takes host and key from the line that it prints for its user to type. */
+/** Starts the platform, and takes host and key from the command line that it prints for its user. */
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'wsk-e2e-'));
   await writeFile(join(folder, 'hello.js'), source);
@@ -96,7 +96,7 @@ test('a wrong key, an unknown action and an unknown kind are refused', async () 
   expect(await readFile(join(skeleton, 'Dockerfile'), 'utf8')).toMatch(/^FROM openwhisk\/dockerskeleton$/m);
   const used = await promisify(execFile)(join(skeleton, 'buildAndPush.sh')).catch((error: object) => error);
   expect(used).toMatchObject({ code: 2, stderr: expect.stringMatching(/^usage: .* YOUR_DOCKER_ID\/NAME\n$/) });
-  // As its README says.
+  // The commands of the skeleton's README.
   const program = join(folder, 'exec');
   await promisify(execFile)('cc', ['-O2', '-static', '-o', program, join(skeleton, 'example.c')]);
   const archive = new AdmZip();

@@ -12,12 +12,12 @@ interface Entry {
 
 /** The requests of CouchDB's protocol that a migration makes, with its answers. */
 export interface FakeCouchdb {
-  /** With user and password. */
+  /** URL with user and password. */
   url: string;
   put(database: string, document: StoredDocument, attachments?: Record<string, string>): void;
-  /** Takes over all that a platform has stored, as its layout is CouchDB's. */
+  /** Copies all documents of a platform's store, whose layout is CouchDB's. */
   copy(store: ArtifactStore, prefix: string): Promise<void>;
-  /** Paths of the requests so far, without databases' names. */
+  /** Paths of the requests so far, without the names of databases. */
   readonly requests: string[];
   close(): Promise<void>;
 }
@@ -80,7 +80,10 @@ export async function startFakeCouchdb(tls?: ServerOptions): Promise<FakeCouchdb
   };
 }
 
-/** The name of an action's attachment. OpenWhisk writes no length and digest of code that lies beside a document. */
+/**
+ * The name of an action's attachment, or undefined without one. Removes length and digest, which OpenWhisk writes for
+ * inline code only.
+ */
 function codeBeside({ exec }: StoredDocument): string | undefined {
   const { code } = (exec ?? {}) as { code?: JsonObject };
   const key = /^couch:(.*)$/.exec(String(code?.attachmentName))?.[1];

@@ -3,7 +3,7 @@ import { createServer as createHttpsServer, type ServerOptions } from 'node:http
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 
-/** A canned answer: status, body (a string goes out as it is, anything else as JSON) and further headers. */
+/** A canned answer: status, body and further headers. A body that is a string is sent unchanged, any other as JSON. */
 export type Answer = [status: number, body: unknown, headers?: Record<string, string>];
 
 export interface RecordedRequest {
@@ -14,11 +14,11 @@ export interface RecordedRequest {
   clientCertificate?: string;
 }
 
-/** A server that answers in order what it is told to, and remembers what it was asked. */
+/** A server that sends canned answers in order and remembers the requests. */
 export interface FakeOpenWhisk {
   url: string;
   requests: RecordedRequest[];
-  /** Forgets the requests and sets the answers; when they run out, it answers 200 and `{}`. */
+  /** Forgets the requests and sets the answers. After the last answer, the server answers 200 and `{}`. */
   expect(answers: Answer[]): void;
   close(): Promise<void>;
 }

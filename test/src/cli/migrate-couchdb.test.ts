@@ -1,4 +1,4 @@
-// From documents in OpenWhisk's layout, served by a small server that speaks as much of CouchDB's protocol as it takes.
+// Migration from documents in OpenWhisk's layout, served by a small server of the CouchDB protocol.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -75,7 +75,7 @@ test('documents come over as they are, code and all, and a second run finds them
   const requests = couchdb.requests.length;
   const second = await carry();
   expect(second.stdout).toMatch(/^package: +1 equal already\naction: +4 equal already\n/);
-  // OpenWhisk writes digests of code in documents, but not of code beside them: that is read again.
+  // OpenWhisk stores digests of inline code only: attached code is downloaded again for the comparison.
   const attachments = couchdb.requests.slice(requests).filter((path) => path.split('/').length > 2);
   expect(attachments).toEqual([expect.stringContaining(`${whisks}/alice%2Fplain/`)]);
 });

@@ -22,27 +22,27 @@ export function migrateIn(
   return runBinary(binary, ['migrate', ...args], { directory: folder, environment });
 }
 
-/** Creates something in the caller's namespace. */
+/** Creates an entity in the caller's namespace. */
 export async function put(api: Api, path: string, body: unknown, as = alice): Promise<void> {
   const reply = await api.request('PUT', `/api/v1/namespaces/_/${path}`, { body, as });
   expect([path, reply.status, reply.status === 200 ? '' : reply.text]).toEqual([path, 200, '']);
 }
 
-/** Has `actions/plain` of a filled server hold an encrypted parameter, as a server with a key stores it. */
+/** Encrypts a parameter of `actions/plain` on a filled server, as a server with a key stores it. */
 export async function encryptParameter({ store }: Api): Promise<void> {
   const { parameters, ...document } = await store.get('whisks', 'alice/plain');
   const secret = { key: 'secret', value: 'QUJD', encryption: 'aes-128' };
   await store.put('whisks', { ...document, parameters: [secret, ...(parameters as JsonValue[])] });
 }
 
-/** Reads something of the caller's namespace. */
+/** Reads an entity of the caller's namespace. */
 export async function get(api: Api, path: string, as = alice): Promise<JsonObject> {
   const reply = await api.request('GET', `/api/v1/namespaces/_/${path}`, { as });
   expect([path, reply.status]).toEqual([path, 200]);
   return reply.json as JsonObject;
 }
 
-/** The documents of a platform, but for when they were written and where code lies. */
+/** The documents of a platform, without the times of their updates and the locations of code. */
 export async function documents(api: Api): Promise<Map<string, JsonObject>> {
   const all = await api.store.list('whisks', { limit: 1000 });
   return new Map(
@@ -57,10 +57,10 @@ export async function documents(api: Api): Promise<Map<string, JsonObject>> {
   );
 }
 
-/** Code that lies beside its document. */
+/** Code that is large enough to be stored as an attachment. */
 export const large = `function main() { return { text: '${'x'.repeat(40_000)}' }; }`;
 
-/** A bit of everything in the namespace of alice. */
+/** Creates entities of all types in alice's namespace. */
 export async function fill(api: Api): Promise<void> {
   await put(api, 'packages/tools', {
     publish: true,
@@ -91,7 +91,7 @@ export async function fill(api: Api): Promise<void> {
     parameters: [{ key: 'size', value: 3 }],
   });
   await put(api, 'actions/image', { exec: { kind: 'blackbox', image: 'openwhisk/dockerskeleton' } });
-  // In the list, the last written comes first: the order of the names is not that of the dependencies.
+  // A list starts with the last entity written, so neither list order nor name order is the order of dependencies.
   await put(api, 'actions/inner', { exec: { kind: 'sequence', components: ['/_/plain', '/_/tools/packed'] } });
   await put(api, 'actions/tools/through', { exec: { kind: 'sequence', components: ['/_/inner'] } });
   await put(api, 'actions/outer', { exec: { kind: 'sequence', components: ['/_/inner', '/_/bound/through'] } });
@@ -105,14 +105,17 @@ export async function fill(api: Api): Promise<void> {
   await api.request('POST', '/api/v1/namespaces/_/rules/off', { body: { status: 'inactive' } });
 }
 
-/** A server before another one that answers many requests with 503, with nothing, or not although they were done. */
+/**
+ * A proxy that fails many requests: with 503, with a broken connection, or by dropping the answer of a request that was
+ * done.
+ */
 export async function startFlakyProxy(
   port: number,
 ): Promise<{ url: string; troubles(): number; close(): Promise<void> }> {
   const seen = new Set<string>();
   let troubles = 0;
   const server = createServer((incoming, response) => {
-    // Every other request has trouble when it comes first, none when it comes again.
+    // The first attempt of every second request fails, its retry does not.
     const key = `${incoming.method} ${incoming.url}`;
     const isTroubled = !seen.has(key) && seen.add(key).size % 2 === 0;
     const trouble = isTroubled ? (['busy', 'broken', 'lost'] as const)[troubles++ % 3] : undefined;

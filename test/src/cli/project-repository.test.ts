@@ -1,4 +1,4 @@
-// Dependencies in repositories: downloaded from a server that stands in for GitHub, then deployed.
+// Dependencies in repositories: downloaded from a stand-in for GitHub, then deployed.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import AdmZip from 'adm-zip';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ const manifest = 'packages: {kit: {actions: {tool: {function: tool.js}}}}\n';
 let openWhisk: FakeOpenWhisk;
 let gitHub: Server;
 let url: string;
-/** What the stand-in has, by path, and what was asked of it. */
+/** Archives of the stand-in by path; `asked` lists the requests that it received. */
 let archives: Record<string, Buffer>;
 let asked: { path: string; authorization: string | undefined }[];
 
@@ -39,7 +39,7 @@ beforeEach(() => {
   asked = [];
 });
 
-/** An archive as GitHub makes it: everything in one folder that is named after the commit. */
+/** An archive in GitHub's layout: all files in one folder that is named after the commit. */
 function archiveOf(files: Record<string, string>): Buffer {
   const zip = new AdmZip();
   zip.addFile('acme-kit-0123456/', Buffer.alloc(0));
@@ -49,7 +49,9 @@ function archiveOf(files: Record<string, string>): Buffer {
   return zip.toBuffer();
 }
 
-/** Runs wsk in a folder whose manifest has this dependency, and tells what was sent after the runtimes were read. */
+/**
+ * Runs wsk in a folder whose manifest has this dependency. Returns the requests that followed the one for the runtimes.
+ */
 async function project(
   command: string,
   dependency: string,
@@ -163,7 +165,7 @@ describe('a repository that cannot be had leaves everything as it was', () => {
   test('more unpacked than there may be', () => {
     const zip = new AdmZip(archiveOf({ 'big.js': 'x' })).toBuffer();
     const size = 0x7fffffff;
-    // The size that the archive's directory claims for its last file.
+    // The uncompressed size in the archive's directory entry of its last file.
     zip.writeUInt32LE(size, zip.lastIndexOf(Buffer.from('PK\x01\x02', 'latin1')) + 24);
     archives['/acme/kit/zipball/master'] = zip;
     return isRefused(/unpacks to more than/);

@@ -21,7 +21,7 @@ const done = 'Success: Deployment completed successfully.';
 const failedLine =
   'Error: Deployment did not complete successfully. Run `wskdeploy undeploy` to remove partially deployed assets.\n';
 
-/** A manifest that is refused before anything is sent. */
+/** A manifest that wsk refuses before it sends a request. */
 function refused(manifest: string, type: string, message: string, more: Partial<Case> = {}): Case {
   return {
     wsk: 'project deploy',

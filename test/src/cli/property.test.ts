@@ -125,7 +125,7 @@ test('an invalid host is refused; the other properties are set', async () => {
   expect(await properties()).toBe('AUTH=u:k\n');
 });
 
-/** Where each request of `action list` went and with which key, for each combination of sources. */
+/** The host and key of each request of `action list`, for each combination of sources. */
 test.each([
   ['the properties file', '', {}, '/api/v2', 'file:key'],
   ['the environment', '', { WHISK_AUTH: 'env:key', WHISK_APIVERSION: 'v3' }, '/api/v3', 'env:key'],

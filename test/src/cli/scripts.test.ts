@@ -23,7 +23,7 @@ test.each(ownScripts)('npm run %s is one clear line on an old Node.js, before an
     `Object.defineProperty(process, 'version', { value: 'v12.22.12' });
      Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '12.22.12' } });`,
   );
-  // Only the check is there: a script that looked at the program first would fail.
+  // The folder holds the version check only: a script that first used the program would fail here.
   mkdirSync(join(folder, 'scripts'));
   cpSync(join(root, 'scripts', 'node-version.cjs'), join(folder, 'scripts', 'node-version.cjs'));
   const env = { ...process.env, NODE_OPTIONS: `-r ${old}` };
@@ -50,7 +50,7 @@ interface Locked {
   optionalDependencies?: Record<string, string>;
 }
 
-/** Optional packages that a lock file names and does not hold, which `npm ci` refuses. */
+/** Optional packages that a lock file names without an entry of their own; `npm ci` refuses such a file. */
 function missingIn(lock: string): string[] {
   const { packages } = JSON.parse(readFileSync(join(root, lock), 'utf8')) as { packages: Record<string, Locked> };
   const isHeld = (from: string, name: string): boolean => {
@@ -74,7 +74,7 @@ test.each(['package-lock.json', 'test/engines/package-lock.json'])(
   },
 );
 
-/** Runs `npm run cluster` where there are no engines, and an apt-get that notes what it is told and fails. */
+/** Runs `npm run cluster` on a machine without engines, with an apt-get that records its arguments and fails. */
 function clusterWithoutEngines(...flags: string[]): { status: number | null; stderr: string; asked: string } {
   symlinkSync('/bin/sh', join(folder, 'sh'));
   writeFileSync(join(folder, 'apt-get'), `#!/bin/sh\necho "$@" >> ${folder}/asked\nexit 100\n`, { mode: 0o755 });

@@ -1,4 +1,4 @@
-/** A key and a self-signed certificate for localhost, made for these tests and used nowhere else. */
+/** Key and self-signed certificate for localhost, used by these tests only. */
 export const privateKey = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgRP7W3hogAjMOw9Bd
 xyI/hC0Eb6Mzf/MduM8NJmfNAXyhRANCAARGtEdGztSwhFpmmF8BheeJEhoVJJJH

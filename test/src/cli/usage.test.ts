@@ -75,7 +75,7 @@ test('wsk help with an unknown topic', async () => {
   expect(stderr).toMatch(/^Unknown help topic \[`nonsense`\]\nUsage:\n {2}wsk \[command\]\n/);
 });
 
-/** Above the level of a command, mistakes are printed twice, as by OpenWhisk's wsk. */
+/** A usage error above the level of a command is printed twice, as by OpenWhisk's wsk. */
 const twice = (message: string, between = ''): string => `Error: ${message}\n${between}${message}\n`;
 const hint = "Run 'wsk --help' for usage.\n";
 

@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** This clone's wsk; WSK_BINARY names another one, such as OpenWhisk's own, to check the expectations against. */
+/**
+ * This clone's wsk, or the one that WSK_BINARY names. With OpenWhisk's own wsk, a run checks the expectations
+ * themselves.
+ */
 export const wskBinary = process.env['WSK_BINARY'] ?? fileURLToPath(new URL('../../../bin/wsk', import.meta.url));
 
 export interface WskResult {
@@ -14,21 +17,21 @@ export interface WskResult {
 }
 
 export interface RunOptions {
-  /** Also the home directory, so that no ~/.wskprops but the test's is seen. */
+  /** Working and home directory: wsk reads the test's .wskprops only. */
   directory: string;
   environment?: Record<string, string>;
-  /** Ends the process with this signal as soon as `stdout` matches. */
+  /** Sends the signal to the process as soon as `stdout` matches. */
   signalOn?: { stdout: RegExp; signal: NodeJS.Signals };
 }
 
 const timeoutMs = 20_000;
 
-/** Runs wsk as a process with none of the caller's WHISK_ and proxy variables. */
+/** Runs wsk as a process, without the WHISK_ and proxy variables of the environment. */
 export function runWsk(args: string[], options: RunOptions): Promise<WskResult> {
   return runBinary(wskBinary, args, options);
 }
 
-/** Runs a command as runWsk runs wsk. */
+/** Runs another command in the way of runWsk. */
 export async function runBinary(binary: string, args: string[], options: RunOptions): Promise<WskResult> {
   const child = spawn(binary, args, {
     cwd: options.directory,
@@ -53,7 +56,7 @@ export async function runBinary(binary: string, args: string[], options: RunOpti
   });
 }
 
-/** Calls `use` with a fresh folder and removes it afterwards. */
+/** Calls `use` with an empty folder and removes the folder afterwards. */
 export async function withFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'wsk-test-'));
   try {

@@ -1,4 +1,4 @@
-// OpenWhisk's WskAdminTests, and what else tools/admin/wskadmin does.
+// OpenWhisk's WskAdminTests, and the other commands of tools/admin/wskadmin.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -221,7 +221,7 @@ test("the key of this machine's standalone server is found in its data folder, a
     runBinary(gpuwhisk, ['operator-key', ...args], { directory: folder, environment: { HOME: folder } });
   expect(await shown('--data', data)).toEqual(prints(`${operator.uuid}:${operator.key}\n`));
   expect(await shown()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining("'.gpuwhisk'") });
-  // Not loopback's, though it leads here.
+  // An address that leads to this machine but is not a loopback address.
   const heard: (string | undefined)[] = [];
   const other = await systemNetwork.listen(
     (request, response) => {

@@ -4,21 +4,21 @@ import { echo } from './functions.js';
 import { accepted } from './trial.js';
 import type { Trial } from './trial.js';
 
-/** A Swagger document of an API, as far as cases look into it. */
+/** The parts of an API's Swagger document that cases check. */
 export interface ApiDocument {
   basePath: string;
   info: { title: string };
   paths: Record<string, Record<string, { operationId?: string; parameters?: object[] } & Record<string, unknown>>>;
 }
 
-/** An API as route management answers it. */
+/** An API in the answers of route management. */
 export interface Api {
   gwApiUrl: string;
   gwApiActivated: boolean;
   apidoc: ApiDocument;
 }
 
-/** An endpoint that is to be added. */
+/** An endpoint to be added. */
 export interface Route {
   path?: string;
   method?: string;
@@ -63,7 +63,7 @@ export class ApiRoutes {
     return this.manage('POST', 'createApi', { responsetype: responseType }, { apidoc });
   }
 
-  /** Imports a document, an object or its text. */
+  /** Imports a Swagger document, given as an object or as text. */
   import(swagger: unknown): Promise<Reply<Api & { error?: string }>> {
     return this.manage('POST', 'createApi', {}, { apidoc: { namespace: '_', swagger } });
   }
@@ -81,7 +81,7 @@ export class ApiRoutes {
     return (api as Api).apidoc;
   }
 
-  /** `get /path` and so on, of the API at the base path. */
+  /** The endpoints of the API at the base path, such as `get /path`. */
   async endpoints(): Promise<string[]> {
     const { paths } = await this.document();
     return Object.entries(paths).flatMap(([path, methods]) =>
@@ -105,12 +105,12 @@ export class ApiRoutes {
   }
 }
 
-/** A web action. */
+/** Creates a web action and returns its name. */
 export async function exported(t: Trial, name?: string): Promise<string> {
   return t.action(echo, { annotations: { 'web-export': true, final: true } }, name ?? t.name('action'));
 }
 
-/** An API with one endpoint, GET of `/path`. */
+/** Creates an API with one endpoint, GET of `/path`. */
 export async function oneRoute(
   t: Trial,
   route: { path?: string; apiName?: string } = {},
@@ -122,7 +122,7 @@ export async function oneRoute(
   return { action, api, made: made.body };
 }
 
-/** A document with operations that lead to an action; `more` on top. */
+/** A Swagger document whose operations lead to an action; `more` adds or replaces members. */
 export function swaggerOf(t: Trial, basePath: string, action: string, paths: string[], extension = 'http'): object {
   const url = `${t.user.url}/api/v1/web/${t.namespace}/default/${action}.${extension}`;
   const operation = (path: string) => ({

@@ -8,39 +8,39 @@ export interface Reply<Body = unknown> {
   headers: IncomingHttpHeaders;
   bytes: Buffer;
   text: string;
-  /** The body as JSON; undefined where it is none. */
+  /** The body as JSON, or undefined if it is not JSON. */
   body: Body;
 }
 
-/** What a request may carry beside its method and path. */
+/** Options of a request, besides its method and path. */
 export interface RequestOptions {
-  /** Sent as it is if text or bytes, else as JSON with its content type. */
+  /** Text or bytes are sent unchanged, other values as JSON with its content type. */
   body?: unknown;
   headers?: Record<string, string>;
-  /** Without credentials where false. */
+  /** Whether credentials are sent; default true. */
   authenticated?: boolean;
 }
 
 const requestMs = 90_000;
 const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
 
-/** Ends the connections that callers keep. */
+/** Ends the keep-alive connections of callers. */
 export function closeConnections(): void {
   agents.http.destroy();
   agents.https.destroy();
 }
 
-/** A client of an API host with credentials of its own. */
+/** A client of an API host, with its own credentials. */
 export class Caller {
   constructor(
     readonly url: string,
     /** `uuid:key` */
     readonly auth: string,
-    /** The namespace that `_` stands for. */
+    /** The namespace that `_` stands for in paths. */
     readonly namespace: string,
   ) {}
 
-  /** Requests any path of the host; rejects if there is no answer. */
+  /** Sends a request for any path of the host; rejects if there is no answer. */
   send<Body>(method: string, path: string, options: RequestOptions = {}): Promise<Reply<Body>> {
     const { body } = options;
     const content =
@@ -82,7 +82,7 @@ export class Caller {
     });
   }
 
-  /** Requests a path below `/api/v1/namespaces/`; spaces in it are encoded. */
+  /** Sends a request for a path below `/api/v1/namespaces/`; encodes spaces in the path. */
   api<Body = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<Reply<Body>> {
     return this.send<Body>(method, `/api/v1/namespaces/${path.replaceAll(' ', '%20')}`, { body });
   }

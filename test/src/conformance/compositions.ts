@@ -6,8 +6,8 @@ const memoryOf = ({ annotations }: Activation): unknown =>
   (valueOf(annotations, 'limits') as { memory: number }).memory;
 
 /**
- * Expects a sequence's or composition's record to list `count` activations that it caused, to have lasted as long as
- * they did together, and to have the memory of the largest. Resolves with their records.
+ * Expects the record of a sequence or composition to list `count` activations with it as their cause. Its duration must
+ * be the sum of theirs, and its memory the largest of theirs. Resolves with the records of these activations.
  */
 export async function expectComponents(t: Trial, record: Activation, count: number): Promise<Activation[]> {
   expect(record.logs).toHaveLength(count);

@@ -7,7 +7,7 @@ import { Trial } from './trial.js';
 
 const areas = new Map<string, { passed: number; total: number }>();
 const caseMs = 60_000;
-// Opened when the first case wants it: concurrent cases begin before any hook.
+// Opened by the first case, because concurrent cases begin before any hook.
 let opened: ReturnType<typeof openHost> | undefined;
 
 function countsOf(area: string): { passed: number; total: number } {

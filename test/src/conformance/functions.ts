@@ -1,9 +1,9 @@
-/** Functions that the cases run, for `nodejs:default`. */
+/** Functions of kind `nodejs:default` that the cases run. */
 
-/** Returns what it is given. */
+/** Returns its arguments. */
 export const echo = 'function main(args) { return args; }';
 
-/** Greets `payload`, in the log too. */
+/** Greets `payload`, and logs the greeting. */
 export const greet = `function main({ payload }) {
   const text = 'hello, ' + payload + '!';
   console.log(text);
@@ -17,7 +17,7 @@ export const countWords = `function main({ payload }) {
   return { count };
 }`;
 
-/** Counts words a little later. */
+/** Counts words after a short delay. */
 export const countWordsLater = `function main({ payload }) {
   console.log("The message '" + payload + "' has some words");
   return new Promise((done) => setTimeout(() => done({ count: payload.split(' ').length }), 100));
@@ -30,26 +30,26 @@ export const logParameters = `function main(args) {
   return { text };
 }`;
 
-/** Waits for `sleepMs`. */
+/** Waits for `sleepMs`, ms. */
 export const sleep =
   'function main({ sleepMs }) { return new Promise((done) => setTimeout(() => done({ slept: true }), sleepMs)); }';
 
-/** What the platform tells a function about itself. */
+/** Returns the platform's data about the activation. */
 export const context = `function main() {
   const names = ['API_HOST', 'API_KEY', 'NAMESPACE', 'ACTION_NAME', 'ACTION_VERSION', 'ACTIVATION_ID', 'DEADLINE'];
   return Object.fromEntries(names.map((name) => [name.toLowerCase(), process.env['__OW_' + name]]));
 }`;
 
-/** Fails in a way that is the application's own. */
+/** Fails with an application error. */
 export const fail = "function main() { return { error: 'failed on purpose' }; }";
 
-/** A conductor that carries out what its arguments say: `action`, with `params` over the rest, and `state`. */
+/** A conductor that returns its `action` and `state`, with `params` merged over its other arguments. */
 export const conductor = `function main({ action, state, params, ...rest }) {
   if (rest.error) return rest;
   return { action, state, params: { ...rest, ...params } };
 }`;
 
-/** Adds one to `n`, which must be there. */
+/** Adds one to `n`; fails without `n`. */
 export const increment =
   "function main({ n }) { return n === undefined ? { error: 'missing parameter' } : { n: n + 1 }; }";
 
@@ -59,8 +59,8 @@ export const split = "function main({ payload }) { return { lines: payload.split
 /** Sorts lines. */
 export const sort = 'function main({ lines }) { return { lines: lines.sort(), length: lines.length }; }';
 
-/** The first line of some. */
+/** Returns the first of `lines`. */
 export const head = 'function main({ lines }) { return { lines: lines.slice(0, 1), num: 1 }; }';
 
-/** Joins lines. */
+/** Joins `lines`. */
 export const join = "function main({ lines }) { return { lines, payload: lines.join('\\n') }; }";

@@ -4,16 +4,18 @@ import type { RunningPlatform } from '../support/running-platform.js';
 import { Caller, closeConnections } from './caller.js';
 import type { Need } from './conformance-case.js';
 
-/** The API host that the cases are run against, and who calls it. */
+/** The API host under test, and its identities. */
 export interface Host {
   user: Caller;
-  /** Another identity, with a namespace of its own. */
+  /** Another identity, with its own namespace. */
   other: Caller;
-  /** Who may use /api/v1/admin; undefined where no account is known to. */
+  /** An identity that may use /api/v1/admin, or undefined if none is known. */
   operator: Caller | undefined;
-  /** Namespaces are hosts of it; undefined where they are not known to be. */
+  /** The domain whose subdomains are namespaces, or undefined if none is known. */
   vanityDomain: string | undefined;
-  /** The user of another server, which encrypts parameters and waits less; started when it is first asked for. */
+  /**
+   * The user of a second server, which encrypts parameters and has a shorter blocking wait. The first call starts it.
+   */
   encrypting(): Promise<Caller>;
   close(): Promise<void>;
 }
@@ -21,10 +23,10 @@ export interface Host {
 const { CONFORMANCE_API_HOST, CONFORMANCE_AUTH, CONFORMANCE_OTHER_AUTH, CONFORMANCE_OPERATOR_AUTH } = process.env;
 const { CONFORMANCE_VANITY_DOMAIN, CONFORMANCE_CONCURRENCY } = process.env;
 
-/** Whether a running server was named in the environment, rather than that one is to be started. */
+/** Whether the environment names a running server; otherwise the suite starts one. */
 const isForeign = CONFORMANCE_API_HOST !== undefined;
 
-/** Why a case that needs something does not run here; undefined if it does. */
+/** Why cases with a requirement are skipped, or undefined if they run. */
 export const lacks: Record<Need, string | undefined> = {
   operator: isForeign && CONFORMANCE_OPERATOR_AUTH === undefined ? 'CONFORMANCE_OPERATOR_AUTH is not set' : undefined,
   network: isForeign ? undefined : networkLack,
@@ -35,26 +37,26 @@ export const lacks: Record<Need, string | undefined> = {
     isForeign && CONFORMANCE_VANITY_DOMAIN === undefined ? 'CONFORMANCE_VANITY_DOMAIN is not set' : undefined,
 };
 
-/** OpenWhisk's well-known account of the catalog. */
+/** OpenWhisk's published account whisk.system, which owns the catalog. */
 const whiskSystem =
   '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 
 const parameterKeys = JSON.stringify({ 'aes-256': [Buffer.alloc(32, 7).toString('base64')] });
-/** Of the server that encrypts parameters, on which callers wait for 3 s. */
+/** Settings of the server that encrypts parameters; callers wait for 3 s there. */
 const encryptionFlags = [
   'parameterStorage.current=aes-256',
   `parameterStorage.keys=${parameterKeys}`,
   'blockingWaitMs=3000',
 ].flatMap((setting) => ['--set', setting]);
 
-/** The one namespace of an identity. Throws if the host does not let it in. */
+/** A caller for the only namespace of an identity. Throws if the host refuses the credentials. */
 export async function callerOf(url: string, auth: string): Promise<Caller> {
   const { status, text, body } = await new Caller(url, auth, '').send<string[]>('GET', '/api/v1/namespaces');
   if (status !== 200 || !body[0]) throw new Error(`${url} answered ${status} to ${auth.split(':')[0]}: ${text}`);
   return new Caller(url, auth, body[0]);
 }
 
-/** The server that the environment names, or a platform of ours, started here. */
+/** The server that the environment names, or a platform of ours that is started here. */
 export async function openHost(): Promise<Host> {
   if (CONFORMANCE_API_HOST !== undefined) {
     if (CONFORMANCE_AUTH === undefined || CONFORMANCE_OTHER_AUTH === undefined)

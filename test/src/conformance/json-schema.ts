@@ -1,9 +1,9 @@
 import { Ajv, type SchemaObject } from 'ajv';
 
-// Swagger's formats (int32, byte) say how numbers and texts are written and are checked elsewhere.
+// Swagger's formats (int32, byte) describe how numbers and texts are written; other tests check these.
 const ajv = new Ajv({ strict: false, validateFormats: false });
 
-/** Whether a value is what the JSON schema says; references (`#/definitions/...`) are to `definitions`. */
+/** Whether a value conforms to the JSON schema; references `#/definitions/...` are looked up in `definitions`. */
 export function conforms(value: unknown, schema: SchemaObject, definitions: SchemaObject = {}): boolean {
   return ajv.validate({ ...schema, definitions }, value);
 }

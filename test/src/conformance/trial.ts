@@ -6,10 +6,10 @@ import type { Caller, Reply } from './caller.js';
 import { callerOf } from './host.js';
 import type { Host } from './host.js';
 
-/** An activation record with what only some have. */
+/** An activation record with fields that only some records have. */
 export type Activation = ApiActivation & { subject: string; publish: boolean; cause?: string };
 
-/** An entity as the API gives it, as far as cases look into it. */
+/** The fields of an entity that cases check. */
 export interface Entity {
   name: string;
   namespace: string;
@@ -23,13 +23,13 @@ export interface Entity {
 const recordMs = 15_000;
 let counter = 0;
 
-/** One run of a case: names of its own, short forms of requests, and the removal of all that it made. */
+/** One run of a case: unique names, shortcuts for requests, and removal of the entities that it created. */
 export class Trial {
   readonly user: Caller;
   readonly other: Caller;
   private readonly made: { caller: Caller; path: string }[] = [];
   private readonly subjects: string[] = [];
-  /** One object, as what it puts is told apart by its caller. */
+  /** One caller for all calls: `put` compares callers by identity. */
   private encryptingUser: Promise<Caller> | undefined;
   private readonly endings: (() => Promise<unknown>)[] = [];
 
@@ -49,7 +49,7 @@ export class Trial {
     return `${kind}-${process.pid}-${Date.now().toString(36)}-${counter}`;
   }
 
-  /** Creates or replaces an entity, `actions/x` and the like, of the caller's; it is removed after the case. */
+  /** Creates or replaces an entity of the caller, such as `actions/x`, and removes it after the case. */
   async put<Body = Entity>(path: string, body: unknown = {}, caller = this.user): Promise<Reply<Body>> {
     const plain = path.split('?')[0] ?? '';
     const reply = await caller.api<Body>('PUT', `_/${path}`, body);
@@ -58,7 +58,7 @@ export class Trial {
     return reply;
   }
 
-  /** As `put`, over what is there; throws where that is refused. */
+  /** Like `put`, with overwrite; throws if the server refuses. */
   async replace<Body = Entity>(path: string, body: unknown = {}, caller = this.user): Promise<Body> {
     return accepted(await this.put<Body>(`${path}?overwrite=true`, body, caller));
   }
@@ -75,7 +75,7 @@ export class Trial {
     return caller.api<Body>('DELETE', `_/${path}`);
   }
 
-  /** Creates an action and returns its name, a new one unless given. */
+  /** Creates an action and returns its name; by default a new name. */
   async action(code: string, options: ActionOptions = {}, name = this.name('action')): Promise<string> {
     await this.replace(`actions/${name}`, actionBody(code, options));
     return name;
@@ -94,7 +94,7 @@ export class Trial {
     return name;
   }
 
-  /** A trigger with a rule to the action. */
+  /** Creates a trigger with a rule to the action. */
   async linked(action: string, trigger: unknown = {}): Promise<{ trigger: string; rule: string }> {
     const names = { trigger: this.name('trigger'), rule: this.name('rule') };
     await this.replace(`triggers/${names.trigger}`, trigger);
@@ -102,12 +102,12 @@ export class Trial {
     return names;
   }
 
-  /** A blocking invocation. */
+  /** Invokes an action and waits for its result. */
   invoke<Body = Activation>(name: string, payload: unknown = {}, query = 'blocking=true'): Promise<Reply<Body>> {
     return this.post<Body>(`actions/${name}?${query}`, payload);
   }
 
-  /** Invokes without waiting, and resolves with the record once it is stored. */
+  /** Invokes an action without waiting; resolves with the record once it is stored. */
   async run(name: string, payload?: unknown, caller = this.user): Promise<Activation> {
     const path = name.startsWith('/') ? name.slice(1).replace('/', '/actions/') : `_/actions/${name}`;
     const reply = await caller.api<{ activationId: string }>('POST', path, payload);
@@ -115,14 +115,14 @@ export class Trial {
     return this.record(reply.body.activationId, caller);
   }
 
-  /** Fires a trigger that has an active rule, and resolves with its record. */
+  /** Fires a trigger that has an active rule; resolves with the trigger's record. */
   async fire(name: string, payload?: unknown): Promise<Activation> {
     const reply = await this.post<{ activationId: string }>(`triggers/${name}`, payload);
     expect(reply.status).toBe(202);
     return this.record(reply.body.activationId);
   }
 
-  /** The stored record; answers precede it by a little. */
+  /** The stored record. Waits, because answers arrive shortly before records are stored. */
   async record(activationId: string, caller = this.user): Promise<Activation> {
     let reply: Reply<Activation> | undefined;
     const stored = async (): Promise<boolean> => {
@@ -133,7 +133,7 @@ export class Trial {
     return (reply as Reply<Activation>).body;
   }
 
-  /** An identity with limits of its own, gone after the case; takes an operator. */
+  /** A new identity with its own limits, removed after the case. Requires an operator. */
   async identity(limits: Record<string, unknown> = {}): Promise<Caller> {
     const operator = this.operator();
     const subject = this.name('subject');
@@ -152,23 +152,23 @@ export class Trial {
     return (this.encryptingUser ??= this.host.encrypting());
   }
 
-  /** Who administers others. */
+  /** The identity that administers others; throws if there is none. */
   operator(): Caller {
     if (this.host.operator === undefined) throw new Error('There is no operator.');
     return this.host.operator;
   }
 
-  /** Has an entity of the user's, `actions/x` and the like, removed after the case if it is there. */
+  /** Removes an entity of the user, such as `actions/x`, after the case if it exists. */
   removes(path: string): void {
     this.made.push({ caller: this.user, path });
   }
 
-  /** Has something done after the case, the last first, before what it put is removed. */
+  /** Calls `ending` after the case, before its entities are removed. The last one registered is called first. */
   atEnd(ending: () => Promise<unknown>): void {
     this.endings.push(ending);
   }
 
-  /** Removes what the case made, the last first. */
+  /** Removes everything that the case created, the last first. */
   async clean(): Promise<void> {
     for (const ending of this.endings.reverse()) await ending();
     for (const { caller, path } of this.made.reverse()) {
@@ -182,13 +182,13 @@ export class Trial {
   }
 }
 
-/** The body of an answer of 200; throws at any other. */
+/** The body of an answer with status 200; throws for any other status. */
 export function accepted<Body>({ status, text, body }: Reply<Body>): Body {
   if (status !== 200) throw new Error(`answered ${status}: ${text}`);
   return body;
 }
 
-/** Expects OpenWhisk's error body, whose text is (or matches) `message`. */
+/** Expects OpenWhisk's error body; its text equals or matches `message`. */
 export function refused(reply: Reply, status: number, message: string | RegExp): void {
   expect({ status: reply.status, body: reply.body }).toEqual({
     status,

@@ -1,4 +1,4 @@
-// What the cases of WskCliBasicTests have in common.
+// Helpers of the cases of WskCliBasicTests.
 import { expect } from '@jest/globals';
 import type { Activation, Trial } from './trial.js';
 import { exits, WskShell } from './wsk-shell.js';
@@ -28,13 +28,13 @@ export async function withRule(
   return { shell, ...names, rule };
 }
 
-/** The record of what `wsk` has started. */
+/** Runs a `wsk` command that starts an activation; resolves with its record. */
 export async function recordOf(shell: WskShell, args: readonly string[]): Promise<Activation> {
   const [, id = ''] = /with id ([0-9a-f]{32})/.exec(await shell.prints(args)) ?? [];
   return shell.trial.record(id);
 }
 
-/** Fields of an entity that are told one by one. */
+/** Expects these values from `wsk KIND get NAME FIELD`, field by field. */
 export async function tellsFields(
   shell: WskShell,
   kind: string,

@@ -6,7 +6,7 @@ import { runWsk } from '../cli/wsk-process.js';
 import type { WskResult } from '../cli/wsk-process.js';
 import type { Trial } from './trial.js';
 
-/** Exit codes of `wsk`: an error of its own, wrong usage, no connection, and an HTTP status of 4xx less 256. */
+/** Exit codes of `wsk`: own error, wrong usage, no connection, and an HTTP status of 4xx minus 256. */
 export const exits = {
   error: 1,
   misuse: 2,
@@ -19,7 +19,7 @@ export const exits = {
   conflict: 409 - 256,
 } as const;
 
-/** Kinds of entities as `wsk` names them, and their collections. */
+/** Kinds of entities in commands of `wsk`, and their collections in the API. */
 const collections = { action: 'actions', package: 'packages', trigger: 'triggers', rule: 'rules' } as const;
 
 const hello = `function main(params) {
@@ -28,15 +28,15 @@ const hello = `function main(params) {
 }
 `;
 
-/** A home folder in which `wsk` is run; its `.wskprops` has the host and the key of the trial's user. */
+/** A home folder for runs of `wsk`; its `.wskprops` has the host and the key of the trial's user. */
 export class WskShell {
   private constructor(
     readonly trial: Trial,
-    /** Removed after the case. */
+    /** The home folder, removed after the case. */
     readonly home: string,
   ) {}
 
-  /** `properties`: the lines of `.wskprops`; absent: host and key. `hello.js` greets `payload`. */
+  /** Opens a shell. `properties`: lines of `.wskprops`; default: host and key. `hello.js` greets `payload`. */
   static async open(trial: Trial, properties?: Record<string, string>): Promise<WskShell> {
     const home = await mkdtemp(join(tmpdir(), 'wsk-conformance-'));
     trial.atEnd(() => rm(home, { recursive: true, force: true }));
@@ -48,26 +48,26 @@ export class WskShell {
     return shell;
   }
 
-  /** Writes a file of the home folder and returns its path. */
+  /** Writes a file in the home folder and returns its path. */
   async write(name: string, content: string | Buffer): Promise<string> {
     const path = join(this.home, name);
     await writeFile(path, content);
     return path;
   }
 
-  /** Runs `wsk`; a text is split at spaces. */
+  /** Runs `wsk`; arguments given as one text are split at spaces. */
   run(args: string | readonly string[], environment: Record<string, string> = {}): Promise<WskResult> {
     return runWsk(typeof args === 'string' ? args.split(' ') : [...args], { directory: this.home, environment });
   }
 
-  /** Runs `wsk`, expects that it succeeds, and returns what it prints. */
+  /** Runs `wsk`, expects success and returns its output. */
   async prints(args: string | readonly string[], environment?: Record<string, string>): Promise<string> {
     const result = await this.run(args, environment);
     expect({ args, ...result }).toMatchObject({ code: 0 });
     return result.stdout;
   }
 
-  /** Runs `wsk`, and expects that it fails with `code` and has `text` on its standard error. */
+  /** Runs `wsk`; expects exit code `code` and `text` in its standard error. */
   async fails(args: string | readonly string[], code: number, text: string | RegExp = ''): Promise<WskResult> {
     const result = await this.run(args);
     const stderr: unknown = typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text);
@@ -75,7 +75,7 @@ export class WskShell {
     return result;
   }
 
-  /** Creates an entity, which is removed after the case, and returns its name; `rest` is split at spaces if a text. */
+  /** Creates an entity, returns its name and removes it after the case. A `rest` given as text is split at spaces. */
   async create(
     kind: keyof typeof collections,
     name: string,
@@ -86,13 +86,13 @@ export class WskShell {
     return name;
   }
 
-  /** Has an entity, if it is there, removed after the case. */
+  /** Removes an entity after the case if it exists. */
   removes(kind: keyof typeof collections, name: string): void {
     const path = name.split('/').map(encodeURIComponent).join('/');
     this.trial.removes(`${collections[kind]}/${path}`);
   }
 
-  /** What `wsk ... get` prints below its first line, parsed. */
+  /** The output of `wsk ... get` below its first line, parsed as JSON. */
   async json<Body = Record<string, unknown>>(args: string | readonly string[]): Promise<Body> {
     const printed = await this.prints(args);
     return JSON.parse(printed.slice(printed.search(/^[[{"]/m))) as Body;

@@ -1,18 +1,18 @@
-// What the cases of WskCliBasicUsageTests have in common.
+// Helpers of the cases of WskCliBasicUsageTests.
 import type { Activation, Trial } from './trial.js';
 import { WskShell } from './wsk-shell.js';
 
-/** Parameters or annotations as entities have them. */
+/** Parameters or annotations in the API's form. */
 export type Pairs = { key: string; value: unknown }[];
 
-/** Invokes an action with `wsk`, and resolves with its record. */
+/** Invokes an action with `wsk`; resolves with its record. */
 export async function recordOf(shell: WskShell, args: readonly string[]): Promise<Activation> {
   const printed = await shell.prints(['action', 'invoke', ...args]);
   const [, id = ''] = /with id ([0-9a-f]{32})/.exec(printed) ?? [];
   return shell.trial.record(id);
 }
 
-/** A shell with an action of this code, at once with what creates it beside its file. */
+/** A shell with an action of this code; `rest` holds further arguments of its creation. */
 export async function withAction(
   t: Trial,
   code: string,
@@ -24,7 +24,7 @@ export async function withAction(
   return { shell, name };
 }
 
-/** A copy in the order of keys. */
+/** A copy sorted by key. */
 export const sorted = (pairs: Pairs): Pairs => pairs.toSorted((a, b) => (a.key < b.key ? -1 : 1));
 
 /** Annotations of a web action. */

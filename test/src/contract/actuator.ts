@@ -1,9 +1,9 @@
-// What every actuator does: the live one with agents on simulated GPUs, and the one of the replay simulator.
+// Contract of actuators: the live one with agents on simulated GPUs, and the replay simulator's.
 import { afterEach, expect, test } from '@jest/globals';
 import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
 import type { InstanceState, View } from '@gpuwhisk/gpu/view/view';
 
-/** A function as runs of it are started: memory and class on a GPU, and whether a run that was stopped is repeated. */
+/** A function of the contract: memory and class on a GPU, and whether a stopped run is repeated. */
 export interface ContractFunction {
   name: string;
   memoryMiB: number;
@@ -13,21 +13,21 @@ export interface ContractFunction {
 
 /** A run that was started. */
 export interface ContractRun {
-  /** Lets it end. */
+  /** Ends the run. */
   end(): void;
-  /** How it ended; undefined: it has not. */
+  /** How the run ended, or undefined while it is under way. */
   outcome(): 'ended' | 'stopped' | undefined;
 }
 
-/** An actuator on two GPUs of 40 GiB that can be cut, on one node, which takes 500 ms to start an instance. */
+/** An actuator on one node with two GPUs of 40 GiB that can be cut. The start of an instance takes 500 ms. */
 export interface ActuatorHarness {
   actuator: Actuator;
   view(): View;
-  /** A request of the function comes and is run. */
+  /** Sends a request of the function and starts its run. */
   run(one: ContractFunction): Promise<ContractRun>;
-  /** Lets so many ms pass. */
+  /** Advances the clock by `ms`. */
   pass(ms: number): Promise<void>;
-  /** The GPU that `index` is, whole. */
+  /** Id of the whole GPU with this index. */
   device(index: number): string;
   close(): Promise<void>;
 }
@@ -35,7 +35,7 @@ export interface ActuatorHarness {
 const one: ContractFunction = { name: 'one', memoryMiB: 4000, share: 0.5 };
 const caseMs = 20_000;
 
-/** Tests that hold for every actuator. */
+/** Registers the cases that every Actuator must pass. */
 export function actuatorContract(open: () => Promise<ActuatorHarness>): void {
   let harness: ActuatorHarness | undefined;
   afterEach(async () => {
@@ -56,7 +56,7 @@ export function actuatorContract(open: () => Promise<ActuatorHarness>): void {
     }
     throw new Error(`${what} has not come about: ${JSON.stringify(harness!.view().instances)}`);
   };
-  /** An instance of the function that idles, left by a run. */
+  /** Runs the function once and returns its idle instance. */
   const idling = async (of: ContractFunction): Promise<InstanceState> => {
     const run = await harness!.run(of);
     await until('it runs', () => states(of).includes('running'));

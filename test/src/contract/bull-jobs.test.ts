@@ -16,13 +16,13 @@ import { testJobs } from './jobs.js';
 import { hasRedis, startRedis } from './redis-server.js';
 import type { RedisServer } from './redis-server.js';
 
-// A lock outlasts pauses of a busy machine.
+// The lock lasts longer than pauses of a busy machine.
 const fast = { maxPending: 10, retryMs: 1, quietMs: 5, closeMs: 200, pollMs: 5, lockMs: 1000, timeoutMs: 2000 };
 
-/** The way of one process to Redis, which can be cut. */
+/** A proxy between one process and Redis whose connections can be cut. */
 interface Way {
   url: string;
-  /** Nothing goes through any more, as where the process has died. */
+  /** Ends all traffic, as the death of the process would. */
   cut(): Promise<void>;
 }
 
@@ -114,7 +114,7 @@ async function openWay(port: number): Promise<Way> {
     const options = { concurrency: 10, timeoutMs: 60_000 };
     const at = (index: number): Jobs => all[index] as Jobs;
 
-    /** Has process `index` run jobs of kind `search` until each is aborted. */
+    /** Registers a handler of kind `search` in process `index`; each of its jobs runs until aborted. */
     function runAt(index: number, begun: [number, number][], aborted: string[]) {
       return at(index).handle('search', options, (_, { attempt, signal }) => {
         begun.push([index, attempt]);
@@ -136,7 +136,7 @@ async function openWay(port: number): Promise<Way> {
       expect(taken.filter((isTaken) => isTaken)).toHaveLength(1);
       await until(() => begun.length > 0);
       for (const jobs of all) expect(await jobs.pending()).toMatchObject([{ key: 'a', state: 'running', attempts: 1 }]);
-      // Many looks later it still is the only one.
+      // After many polls, still only one process runs the job.
       await new Promise((resolve) => setTimeout(resolve, 100));
       expect(begun).toHaveLength(1);
     });
@@ -167,7 +167,7 @@ async function openWay(port: number): Promise<Way> {
       at(1).interrupt('gpu/GPU-1');
       await until(() => begun.length === 2);
       expect(aborted).toEqual(['gpu/GPU-1 is wanted for work']);
-      // It cost no attempt.
+      // The interruption did not count as an attempt.
       expect(begun).toEqual([
         [0, 1],
         [0, 1],

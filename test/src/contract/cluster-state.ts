@@ -2,15 +2,15 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 
-/** Processes of one cluster, on a clock that stands still until it is moved. */
+/** Two processes of one cluster, on a clock that advances only when a test moves it. */
 export interface StateHome {
-  /** What one process has of the state. */
+  /** The state as the first process sees it. */
   readonly one: ClusterState;
-  /** What another has of it; the same object where a cluster is one process. */
+  /** The state as the second process sees it; the same object if a cluster is one process. */
   readonly other: ClusterState;
-  /** Resolves with what `work` gives, letting time pass as it needs: less than 200 ms. */
+  /** Resolves with the result of `work`; advances the clock as needed, by less than 200 ms. */
   run<Result>(work: () => Result | Promise<Result>): Promise<Result>;
-  /** Moves time on, and lets what is on its way arrive. */
+  /** Advances the clock, and lets messages under way arrive. */
   pass(durationMs: number): Promise<void>;
   /** Epoch ms. */
   now(): number;
@@ -28,7 +28,7 @@ export function testClusterState(name: string, makeHome: () => Promise<StateHome
     });
     afterEach(() => home.close());
 
-    /** Moves time on to the start of a minute, so that what follows lies in one. */
+    /** Advances the clock to the start of a minute, so that the next steps lie in one minute. */
     const toNextMinute = (): Promise<void> => home.pass(minuteMs - (home.now() % minuteMs));
 
     describe('window counters', () => {

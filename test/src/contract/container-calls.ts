@@ -7,7 +7,7 @@ import type {
   RunRequest,
 } from '@gpuwhisk/invoker/containers/container-factory';
 
-/** The kind of guest-program.ts. */
+/** The kind that guest-program.ts implements. */
 export const kind = 'test:1';
 export const spec: ContainerSpec = bareSpec(kind, 256);
 const MiB = 1024 * 1024;

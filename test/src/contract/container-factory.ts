@@ -8,7 +8,7 @@ import { logCases } from './containers/log-cases.js';
 import { runCases } from './containers/run-cases.js';
 import { stateCases } from './containers/state-cases.js';
 
-/** A factory to hold to the contract, whose kind `test:1` behaves as guest-program.ts says. */
+/** A factory under test, whose kind `test:1` behaves as guest-program.ts says. */
 export interface FactoryUnderTest {
   factory: ContainerFactory;
   close(): Promise<void>;

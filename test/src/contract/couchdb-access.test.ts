@@ -1,4 +1,4 @@
-// What the account of invokers may do in CouchDB, made by `gpuwhisk databases`.
+// Rights of the invokers' account in CouchDB, which `gpuwhisk databases` creates.
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -14,7 +14,7 @@ const testMs = 60_000;
 const admin = { name: 'admin', password: 'secret' };
 const all: readonly DatabaseName[] = ['subjects', 'whisks', 'activations', 'gpu'];
 
-// Accounts of a server that is not the tests' own are left alone.
+// Skipped for a server that is not the tests' own: the tests must not change its accounts.
 (hasCouchdb && process.env.TEST_COUCHDB_URL === undefined ? describe : describe.skip)(
   "the invokers' account of CouchDB",
   () => {

@@ -5,41 +5,44 @@ import { fileURLToPath } from 'node:url';
 
 const folder = new URL('../../engines/', import.meta.url);
 
-/** A server to be used in place of those that tests start, with the name and password of an administrator: a real CouchDB. */
+/** URL of a CouchDB that tests use instead of starting a server, with an administrator's name and password. */
 const given = process.env.TEST_COUCHDB_URL;
 
-/** Whether there is one, or the server that startCouchdb starts is installed: npm run test:all does so. */
+/** Whether TEST_COUCHDB_URL names a server, or the one for startCouchdb is installed (by npm run test:all). */
 export const hasCouchdb =
   given !== undefined ||
   ['express-pouchdb', 'pouchdb-adapter-leveldb'].every((name) => existsSync(new URL(`node_modules/${name}`, folder)));
 
-/** A server of CouchDB's protocol. */
+/** A server that speaks CouchDB's protocol. */
 export interface CouchdbServer {
-  /** With name and password, where it asks for them. */
+  /** URL with name and password, if the server requires them. */
   url: string;
   port: number;
-  /** Whether it is the tests' own, and may be killed. */
+  /** Whether the tests started the server, and may kill it. */
   isOwn: boolean;
-  /** Sends JSON to a path below the root, and resolves with the JSON of the answer. */
+  /** Sends JSON to a path below the root; resolves with the JSON of the answer. */
   request(method: string, path: string, body?: object): Promise<Record<string, unknown>>;
   stop(): Promise<void>;
-  /** Ends it at once, with SIGKILL. */
+  /** Ends the server at once, with SIGKILL. */
   kill(): Promise<void>;
 }
 
-/** Where a server listens, and keeps what it has. */
+/** Address, storage and accounts of a server. */
 export interface CouchdbServerOptions {
-  /** Of the names of databases that the caller uses: those of a server that is not the tests' own are removed before and after. */
+  /**
+   * Prefixes of the caller's databases. On a server that is not the tests' own, these databases are deleted before and
+   * after.
+   */
   prefixes: readonly string[];
-  /** Default: a free one. */
+  /** Default: a free port. */
   port?: number;
-  /** Default: everything is in memory. */
+  /** Data folder; default: databases are in memory. */
   dir?: string;
-  /** Its administrator, who may make further accounts; default: everybody may do everything. */
+  /** The administrator, who may create further accounts; default: no request needs an account. */
   admin?: { name: string; password: string };
 }
 
-/** Starts a server of CouchDB's protocol, or takes that which TEST_COUCHDB_URL names. */
+/** Starts a server of CouchDB's protocol, or uses the one that TEST_COUCHDB_URL names. */
 export async function startCouchdb({ prefixes, port = 0, dir, admin }: CouchdbServerOptions): Promise<CouchdbServer> {
   if (given !== undefined) return await useCouchdb(given, prefixes);
   const program = fileURLToPath(new URL('couchdb-server.cjs', folder));

@@ -24,7 +24,7 @@ const timeoutMs = 20_000;
     const prefix = `contract${++count}_`;
     return {
       open: () => open(prefix),
-      // PouchDB orders by UTF-16 units, and ends its list at U+FFFF; CouchDB orders by bytes.
+      // PouchDB orders ids by UTF-16 units and ends its list at U+FFFF; CouchDB orders ids by bytes.
       listsAstralIds: !server.isOwn,
       remove: async () => {
         for (const name of ['subjects', 'whisks', 'activations', 'gpu']) {

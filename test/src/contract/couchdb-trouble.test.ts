@@ -1,4 +1,4 @@
-// The CouchDB store against a server that answers as a CouchDB in trouble does, or not at all.
+// The CouchDB store against a server that answers with errors or not at all.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -193,7 +193,7 @@ describe('the CouchDB store with a server in trouble', () => {
 
 describe('opening the CouchDB store', () => {
   let server: Server;
-  /** By method and path: the first answer of a list is given once, but for the last. */
+  /** Answers by method and path. Each is given once, in order; the last one is repeated. */
   let answers: Record<string, { status: number; body: object }[]>;
   let made: string[];
   let warnings: string[];

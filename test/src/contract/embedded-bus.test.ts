@@ -54,7 +54,7 @@ describe('what the log of the embedded bus keeps', () => {
     }
   }
 
-  /** Sends messages that are done at once, so that the log fills. */
+  /** Sends messages that are consumed at once, so that the log grows. */
   async function fill(durable: Durable, count: number): Promise<void> {
     for (let n = 0; n < count; n += 20) {
       const receipts = Array.from({ length: 20 }, (_, i) =>

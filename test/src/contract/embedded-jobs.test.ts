@@ -37,7 +37,7 @@ async function makeHome(wrap: (jobs: Jobs) => Jobs): Promise<JobsHome> {
   return {
     open,
     openAfterCrash: async () => {
-      // What a killed process leaves is what is on its disk now.
+      // A copy of the files as they are now is what a killed process would leave.
       await cp(join(root, `${life}`), join(root, `${life + 1}`), { recursive: true });
       life += 1;
       if (current !== undefined) killed.push(current);
@@ -83,7 +83,7 @@ describe('embedded jobs', () => {
       }
       expect(done).toBe(1000);
       await jobs.close();
-      // Far below the 200 MB that were written.
+      // Six files are far less than the 200 MB that were written.
       expect((await readdir(folder)).length).toBeLessThanOrEqual(6);
       jobs = await openIn(folder);
       expect(await jobs.pending()).toMatchObject([{ kind: 'rare', key: 'kept' }]);

@@ -4,18 +4,18 @@ import { until } from '@gpuwhisk/common/testing/until';
 import type { DeviceEvent, DeviceSample, GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { inOrderOfCreation } from '@gpuwhisk/invoker/gpu-agent/geometry';
 
-/** A process that uses a device, with a context on it. */
+/** A process with a context on a device. */
 export interface GpuClient {
   pid: number;
   end(): Promise<void>;
 }
 
-/** A machine with an A100 of 40 GB, a second one, and an H100. */
+/** A machine with two A100 of 40 GB and an H100. */
 export interface DriverHome {
   driver: GpuDriver;
-  /** Starts a process on a device, or on a slice of it, and resolves when it has its context. */
+  /** Starts a process on a device or slice; resolves once the process has its context. */
   startClient(device: string, slice?: string): Promise<GpuClient>;
-  /** Starts a process whose one kernel runs for minutes on that part of the SMs of a device, or of its first slice. */
+  /** Starts a process whose one kernel runs for minutes on a fraction of the SMs of a device or of its first slice. */
   keepBusy(device: Device, part: number): Promise<GpuClient>;
   fault(device: Device, fault: 'lost' | 'recover' | 'xid'): Promise<void>;
   close(): Promise<void>;
@@ -77,7 +77,7 @@ export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHo
         let sample: DeviceSample | undefined;
         await until(async () => {
           sample = await sampleOf(uuid);
-          // Activity is of the time since the look before, and absent where that is less than 100 ms.
+          // Activity covers the time since the previous sample, and is absent if that was less than 100 ms ago.
           const isActive = type !== 'h100' || (sample?.smActivity ?? 0) > 0.08;
           return sample?.utilisation === 1 && sample.processes[0]?.utilisation === 1 && isActive;
         });

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 
 /**
- * A runtime for tests that speaks the framed protocol. `value.do` says what a run does; `script` runs a text as the
- * body of an async function and answers with what it returns.
+ * A runtime for tests that speaks the framed protocol. `value.do` selects what a run does. With `script`, the run
+ * executes a text as the body of an async function and answers with its result.
  */
 const source = `
 import { spawn } from 'node:child_process';

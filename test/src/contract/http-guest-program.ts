@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 
-/** A runtime for tests that speaks OpenWhisk's HTTP protocol, sentinels included. It starts to listen late. */
+/** A runtime for tests that speaks OpenWhisk's HTTP protocol, sentinels included. It starts to listen after a delay. */
 const source = `
 import { createServer } from 'node:http';
 const sentinel = 'XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX\\n';

@@ -4,18 +4,18 @@ import { JobsClosedError, JobsFullError } from '@gpuwhisk/common/jobs/jobs';
 import type { JobAttempt, Jobs } from '@gpuwhisk/common/jobs/jobs';
 import { until } from '@gpuwhisk/common/testing/until';
 
-/** Where jobs are kept while processes come and go. Retries and quiet times are some ms; ten jobs may be pending. */
+/** Storage of jobs across starts of a process. Retries and quiet times are some ms; ten jobs may be pending. */
 export interface JobsHome {
-  /** A process that has the jobs; the one before was closed. */
+  /** Opens the jobs in a new process; the process before was closed. */
   open(): Promise<Jobs>;
-  /** A process that has what was kept at this moment, the one before having been killed. */
+  /** Opens the jobs as stored at this moment, in a new process; the process before counts as killed. */
   openAfterCrash(): Promise<Jobs>;
   close(): Promise<void>;
 }
 
 const options = { concurrency: 4, timeoutMs: 20_000 };
 
-/** Waits until the signal is aborted, and rejects. */
+/** A job that rejects once its signal is aborted. */
 const endless = ({ signal }: JobAttempt): Promise<never> =>
   new Promise((_, reject) => {
     if (signal.aborted) reject(signal.reason as Error);
@@ -148,7 +148,7 @@ export function testJobs(name: string, makeHome: () => Promise<JobsHome>): void 
       jobs.interrupt(resource);
       await until(async () => (await jobs.pending()).length === 0);
       expect(log.slice(0, 2)).toEqual(['a begins', 'a gives up']);
-      // In whichever order, they come one after the other, and both are done at their only attempt.
+      // The two jobs run one after the other, in either order, and each is done at its first attempt.
       expect(log.slice(2).map((line) => line.split(' ')[1])).toEqual(['begins', 'ends', 'begins', 'ends']);
       expect(await jobs.failed()).toEqual([]);
     });

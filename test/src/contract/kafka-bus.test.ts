@@ -65,7 +65,7 @@ import { until } from '../support/running-platform.js';
     let bus: KafkaBus;
     let malformed: string[];
     let got: Delivery[];
-    /** Closed after the test, too. */
+    /** More buses of a test, closed after it. */
     const others: KafkaBus[] = [];
 
     const open = (): KafkaBus =>
@@ -223,7 +223,7 @@ import { until } from '../support/running-platform.js';
       await until('what both have done is gone', async () => (await oldest()) === 1);
       for (const delivery of slow) delivery.done();
       await until('what is before the one in hand is gone', async () => (await oldest()) === 2);
-      // As long as it takes to delete three times.
+      // Long enough for three deletions.
       await new Promise((resolve) => setTimeout(resolve, 1500));
       expect(await oldest()).toBe(2);
       await watcher.close();
@@ -283,7 +283,7 @@ import { until } from '../support/running-platform.js';
       await until('the other process has got all', () => second.length === 4);
       await others.close();
       await other.close();
-      // Late, after the other has committed more.
+      // A late acknowledgement, after the other bus has committed a higher offset.
       first[0]?.done();
       await takeAll();
       await bus.send('invoker0', { n: 4 }).synced();
@@ -344,7 +344,7 @@ import { until } from '../support/running-platform.js';
       await bus.close();
       const admin = client.admin();
       await admin.connect();
-      // Has kafkajs learn where the topic is, which deleting does not.
+      // Makes kafkajs look up the topic's leader; deleteTopicRecords does not.
       await admin.fetchTopicOffsets(`${topicPrefix}invoker0`);
       const partitions = [{ partition: 0, offset: '3' }];
       await admin.deleteTopicRecords({ topic: `${topicPrefix}invoker0`, partitions });

@@ -1,4 +1,4 @@
-// A scheduler, an invoker and an agent over simulated GPUs on a simulated clock, put together as standalone does.
+// A scheduler, an invoker and an agent over simulated GPUs on a simulated clock, connected as in standalone.
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import { configSchema } from '@gpuwhisk/common/config-schema';
@@ -52,7 +52,7 @@ function actionOf({ name, memoryMiB, share, isIdempotent = false }: ContractFunc
   };
 }
 
-/** Opens one with policy least-loaded. */
+/** Opens a harness with policy least-loaded. */
 export async function openLiveGpus(): Promise<ActuatorHarness> {
   const clock = new SimulatedClock();
   return clock.runUntil(openOn(clock));
@@ -69,7 +69,7 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
   const bounds = { durable: true, maxPendingMessages: 1000, maxPendingBytes: Infinity };
   for (const topic of ['invoker0', 'gpu0', 'completed0']) await bus.ensureTopic(topic, bounds);
   const driver = createSimulatedDriver(['a100-40', 'a100-40']);
-  // Shares move as they do with kernel tokens.
+  // Shares of running processes can change, as with kernel tokens.
   const enforcer = { ...createSimulatedEnforcer(), adjusts: true, adjust: () => Promise.resolve() };
   const agent = new GpuAgent({
     ...{ invoker: 'invoker0', driver, enforcer, state, clock, logger },
@@ -117,9 +117,9 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
     ...{ bus, store, clock, random, inFlight, logger, instance: 0, chooseInvoker, gpu: scheduler },
   });
   await dispatcher.open();
-  /** Ends the run of an activation. */
+  /** For each activation under way, the function that ends its run. */
   const ends = new Map<string, () => void>();
-  /** Functions that are stored. */
+  /** Names of stored functions. */
   const known = new Set<string>();
   const factory = createSimulatedFactory({
     ...{ clock, random, kinds: [kind], startMs: [500, 500] },
@@ -189,7 +189,7 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
   };
 }
 
-/** A container whose runs end when they are told to, or with it. */
+/** Wraps a container so that a run ends only when its entry in `ends` is called, or with the container. */
 function endable(container: Container, ends: Map<string, () => void>): Container {
   return Object.assign(container, {
     run: ({ activation_id: id }: { activation_id: string }) => ({
@@ -202,7 +202,7 @@ function endable(container: Container, ends: Map<string, () => void>): Container
   }) as Container;
 }
 
-/** A cloud whose machines come after 5 s, and have one GPU each. */
+/** A cloud whose machines arrive after 5 s and have one GPU each. */
 function machines(clock: SimulatedClock, tell: (name: string, row: NodeStatus | undefined) => Promise<void>): Procurer {
   const there = new Set<string>();
   let taken = 0;

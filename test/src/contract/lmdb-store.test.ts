@@ -92,7 +92,7 @@ describe('the LMDB store', () => {
       const store = await openLmdbStore(path);
       expect(await store.count('activations', named)).toBe(250);
       const rows = await store.query('activations', { ...named, descending: true, skip: 5, limit: 12 });
-      // Ten a batch: five of the last one are skipped.
+      // Ten records have the same start time; the query skips five of the last ten.
       const starts = [...new Array<number>(5).fill(24), ...new Array<number>(7).fill(23)];
       expect(rows.map(({ key }) => key)).toEqual(starts.map((start) => ['guest/a3', start]));
       expect(rows.every(({ value }) => (value as { name: string }).name === 'a3')).toBe(true);

@@ -2,22 +2,22 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Delivery, MessageBus, TopicOptions } from '@gpuwhisk/common/bus/message-bus';
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 
-/** A place where buses of the kind under test live. */
+/** Storage for buses of the kind under test. */
 export interface BusHome {
-  /** Whether a message in one process is handed over as the object that was sent; default true. */
+  /** Whether a message within one process is delivered as the object that was sent; default true. */
   handsOverObjects?: boolean;
-  /** Whether other processes may have consumed a group between two subscribers of this one; default false. */
+  /** Whether other processes may have consumed a group between two subscriptions of this one; default false. */
   sharesGroups?: boolean;
-  /** Opens the bus that lies there; what an earlier one, closed since, had not finished is in it. */
+  /** Opens a bus on the storage, with the messages that an earlier closed bus had not finished. */
   open(): Promise<{ bus: MessageBus; close(): Promise<void> }>;
-  /** Removes the place. */
+  /** Deletes the storage. */
   remove(): Promise<void>;
 }
 
 const durable: TopicOptions = { durable: true, maxPendingMessages: 1000, maxPendingBytes: 1e6 };
 const inMemory: TopicOptions = { ...durable, durable: false };
 
-/** Collects deliveries. A bus may deliver twice: `firsts` has each message once. */
+/** Collects deliveries. A bus may deliver a message twice; `firsts` has each message once. */
 class Collector {
   readonly firsts: Delivery[] = [];
   private readonly seen = new Set<number>();
@@ -34,7 +34,7 @@ class Collector {
     return this.firsts.map((delivery) => delivery.message.n);
   }
 
-  /** Waits until so many different messages came; fails after five seconds. */
+  /** Waits until `count` different messages have arrived; fails after five seconds. */
   async expectCount(count: number): Promise<void> {
     for (let tries = 0; this.firsts.length < count && tries < 1000; tries++) await pause(5);
     expect(this.firsts.length).toBe(count);

@@ -1,4 +1,4 @@
-// Pairs that share a PID namespace: what they see of each other, and how they end.
+// Pairs that share a PID namespace: which processes they see of each other, and how they end.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -17,10 +17,12 @@ import type { ProcessHarness } from './process-harness.js';
 const reason = !hasLauncher ? 'the sandbox launcher is not built' : !isRoot ? 'sharing needs root' : undefined;
 const suite = reason === undefined ? describe : describe.skip;
 const platform = fileURLToPath(new URL('./platform-process.js', import.meta.url));
-/** Run by the pairs of these tests only. */
+/** Command-line argument that only the pairs of these tests have. */
 const mark = `8${process.pid}.25`;
 
-/** What the body of an async function returned that ran inside, or `{thrown}` with its error's code. */
+/**
+ * Runs the script as an async function in the container. Returns its result, or `{thrown}` with the code of its error.
+ */
 async function inside(container: Container, script: string): Promise<JsonValue> {
   const outcome = await run(container, { do: 'script', script }).outcome;
   if (outcome.type !== 'result' || Array.isArray(outcome.result)) throw new Error(JSON.stringify(outcome));
@@ -28,20 +30,20 @@ async function inside(container: Container, script: string): Promise<JsonValue> 
   return thrown === undefined ? (value ?? null) : { thrown };
 }
 
-/** Processes of this machine with such a command line. */
+/** PIDs on this machine whose command line passes `isWanted`. */
 function running(isWanted: (words: string[]) => boolean): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.map(Number).filter((pid) => {
     try {
       return isWanted(readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0'));
     } catch {
-      return false; // It ended meanwhile.
+      return false; // The process has ended.
     }
   });
 }
 const marked = (): number[] => running((words) => words[1] === mark);
 
-/** The host's id of a process that its PID namespace knows by another one, and that has this command line. */
+/** PIDs on the host of processes that have this PID in their own namespace. */
 function hostPids(pid: number): number[] {
   return running(() => true).filter((each) => {
     try {
@@ -53,7 +55,7 @@ function hostPids(pid: number): number[] {
   });
 }
 
-/** The holders that a platform started. */
+/** PIDs of the holder processes that a platform started. */
 const holdersOf = (platformPid: number): number[] =>
   running((words) => words[2] === '--hold').filter((pid) =>
     new RegExp(`^PPid:\\s+${platformPid}$`, 'm').test(readFileSync(`/proc/${pid}/status`, 'utf8')),

@@ -21,7 +21,7 @@ describeOnStandIn('devices', () => {
       startClient: (device, slice) => startCudaClient(machine, { CUDA_VISIBLE_DEVICES: slice ?? device }),
       async keepBusy({ uuid, slices: [slice], smCount }, part) {
         const client = await startCudaClient(machine, { CUDA_VISIBLE_DEVICES: slice?.uuid ?? uuid });
-        // Eight blocks fill an SM.
+        // Eight of the test kernel's blocks fill an SM.
         await client.ask(`busy ${8 * Math.round(part * (slice?.smCount ?? smCount))}`);
         return client;
       },

@@ -1,5 +1,5 @@
-// A platform that tests kill: three containers (pairs if the last argument says so) with a `sleep` in the background,
-// one of them paused.
+// A platform for tests to kill: three containers with a `sleep` in the background, one of them paused. The last
+// argument selects pairs.
 import { join } from 'node:path';
 import { openMsContainerFactory, openProcessFactory } from './process-harness.js';
 import { initRequest, limits, runRequest, spec } from './container-calls.js';

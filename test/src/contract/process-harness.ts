@@ -15,28 +15,28 @@ import { kind } from './container-calls.js';
 import { writeGuestProgram } from './guest-program.js';
 import { writeHttpGuestProgram } from './http-guest-program.js';
 
-/** The kind of the guest that speaks HTTP. */
+/** The kind whose guest speaks HTTP. */
 export const httpKind = 'http:1';
 
-/** Whether this process is root: most measures need it to be seen at their strictest. */
+/** Whether this process is root: most isolation measures are at their strictest only then. */
 export const isRoot = process.getuid?.() === 0;
 
-/** The launcher that is built. */
+/** Path of the built launcher. */
 export const launcherPath = fileURLToPath(new URL('../../../native/build/sandbox', import.meta.url));
 
 /** Whether the launcher is built (Linux with a C compiler). */
 export const hasLauncher = existsSync(launcherPath);
 
-/** A factory in a folder of its own. */
+/** A container factory with its own folders. */
 export interface ProcessHarness {
   factory: ContainerFactory;
-  /** What makes its processes: the factory itself, or what it is made over. */
+  /** The factory that starts processes: `factory` itself, or the one that `factory` is built on. */
   processes: ProcessContainerFactory;
   /** Runs a job as the factory does. */
   runJob: RunJob;
   /** The platform's data folder. */
   dataDir: string;
-  /** What start() said. */
+  /** The result of start(). */
   report: StartReport;
   close(): Promise<void>;
 }
@@ -71,7 +71,7 @@ function catalogOf(folder: string): RuntimeCatalog {
 
 type HarnessOptions = Partial<ProcessFactoryOptions> & { guestsDir?: string };
 
-/** As openProcessFactory, of an mscontainer factory that makes pairs also where a job waits. */
+/** Like openProcessFactory, with an mscontainer factory that makes pairs even if a job waits. */
 export function openMsContainerFactory(options: HarnessOptions = {}): Promise<ProcessHarness> {
   return openProcessFactory(options, (processes, catalog) => {
     const factory = createMsContainerFactory({ processes, catalog });
@@ -80,8 +80,8 @@ export function openMsContainerFactory(options: HarnessOptions = {}): Promise<Pr
 }
 
 /**
- * Opens a process factory over the test guests. Its folders lie in the home folder, which for root is closed to
- * others (mode 0700): binds from there must work.
+ * Opens a process factory over the test guests. For root, its folders are in the home folder, which is closed to other
+ * users (mode 0700): binds from there must work.
  */
 export async function openProcessFactory(
   options: HarnessOptions = {},
@@ -90,7 +90,7 @@ export async function openProcessFactory(
   const base = isRoot ? homedir() : tmpdir();
   const guests = options.guestsDir ?? mkdtempSync(join(base, '.gpuwhisk-guests-'));
   mkdirSync(guests, { recursive: true });
-  // What is bound keeps its modes, and the functions run as other users.
+  // Bound folders keep their modes, and functions run as other users.
   chmodSync(guests, 0o755);
   const dataDir = options.dataDir ?? mkdtempSync(join(base, '.gpuwhisk-data-'));
   const taken: { run?: RunJob } = {};

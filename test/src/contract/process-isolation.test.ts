@@ -16,7 +16,9 @@ import type { ProcessHarness } from './process-harness.js';
 const reason = !hasLauncher ? 'the sandbox launcher is not built' : !isRoot ? 'full isolation needs root' : undefined;
 const suite = reason === undefined ? describe : describe.skip;
 
-/** What the body of an async function, run inside the container, returned; or `{thrown}` with its error's code. */
+/**
+ * Runs the script as an async function in the container. Returns its result, or `{thrown}` with the code of its error.
+ */
 async function inside(container: Container, script: string): Promise<JsonValue> {
   const outcome = await run(container, { do: 'script', script }).outcome;
   if (outcome.type !== 'result' || Array.isArray(outcome.result)) throw new Error(JSON.stringify(outcome));
@@ -78,7 +80,7 @@ suite.each(Object.entries(sorts))(
         `${fs} return fs.readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name))
         .map((pid) => fs.readFileSync('/proc/' + pid + '/cmdline', 'utf8'));`,
       );
-      // Of a pair the first process is hidden, as are all that it may not trace.
+      // In a pair, the first process is hidden, like all processes that the function may not trace.
       expect(commands).toHaveLength(sort === 'process container' ? 2 : 1);
       expect(JSON.stringify(commands)).not.toContain('sleep');
     });
@@ -119,7 +121,7 @@ suite.each(Object.entries(sorts))(
       expect(code).toBe('ENOSPC');
       expect(writtenMiB).toBeGreaterThan(boundMiB - 8);
       expect(writtenMiB).toBeLessThanOrEqual(boundMiB);
-      // Files without contents take memory of the kernel.
+      // Empty files take kernel memory.
       const names = `${fs} fs.mkdirSync('${folder}/many'); let made = 0;
       try { for (;; made++) fs.closeSync(fs.openSync('${folder}/many/' + made, 'w')); } catch (error) {
         fs.rmSync('${folder}/many', { recursive: true }); return [error.code, made]; }`;
@@ -170,7 +172,7 @@ suite.each(Object.entries(sorts))(
     });
 
     test('starts with only its standard streams and its socket open', async () => {
-      // The higher ones are the Node.js runtime's own, opened in the sandbox.
+      // Higher descriptors are the Node.js runtime's own, opened in the sandbox.
       const names = await inside(
         hostile,
         `${fs} return [0, 1, 2, 3].map((fd) => fs.readlinkSync('/proc/self/fd/' + fd).split(':')[0]);`,
@@ -201,7 +203,7 @@ suite(`trials of the host${reason ? ` (skipped: ${reason})` : ''}`, () => {
   test('a trial that is slow is repeated, and no measure is dropped', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-slow-'));
     const slow = join(folder, 'sandbox');
-    // In the sandbox it is the trial's program.
+    // Inside the sandbox, the launcher runs this script with --true as the program of the trial.
     const script = `[ "$1" = --true ] && exit 0
       mkdir ${folder}/once 2>/dev/null && exec sleep 60
       exec ${launcherPath} "$@"`;
@@ -217,7 +219,7 @@ suite(`trials of the host${reason ? ` (skipped: ${reason})` : ''}`, () => {
   });
 });
 
-/** What the container's processes may have of the processors when others want them too, beside `whole`, the default. */
+/** The container's processor weight, as a fraction of the kernel's default weight. */
 function processorPart(container: Container): number {
   const { hostPid = 0 } = container;
   const folders = [cgroupsOf(hostPid), ...descendants(hostPid).map(({ cgroups }) => cgroups)].flat();

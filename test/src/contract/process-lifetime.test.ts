@@ -11,7 +11,7 @@ import { hasLauncher, openProcessFactory } from './process-harness.js';
 const reason = hasLauncher ? undefined : 'the sandbox launcher is not built';
 const suite = reason === undefined ? describe : describe.skip;
 const platform = fileURLToPath(new URL('./platform-process.js', import.meta.url));
-/** Run by the sandboxes of these tests' platforms only. */
+/** Command-line argument that only the sandboxes of these tests' platforms have. */
 const mark = `7${process.pid}.125`;
 
 /** Processes whose command line contains `mark`. */
@@ -21,7 +21,7 @@ function marked(): string[] {
     try {
       return readFileSync(join('/proc', name, 'cmdline'), 'utf8').split('\0')[1] === mark;
     } catch {
-      return false; // It ended meanwhile.
+      return false; // The process has ended.
     }
   });
 }
@@ -32,7 +32,7 @@ async function until(condition: () => boolean, withinMs: number): Promise<number
   return performance.now() - beganMs;
 }
 
-/** A platform of its own process with two containers, each of which has a `sleep` in the background. */
+/** Starts a platform in its own process, with two containers that each have a `sleep` in the background. */
 async function startPlatform(dataDir: string): Promise<ChildProcess> {
   const child = spawn(process.execPath, [platform, dataDir, mark], { stdio: ['ignore', 'pipe', 'inherit'] });
   await new Promise<void>((resolve, reject) => {
@@ -61,7 +61,7 @@ suite(`the life of sandboxes${reason ? ` (skipped: ${reason})` : ''}`, () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-leftover-'));
     const child = await startPlatform(dataDir);
     expect(marked()).toHaveLength(3);
-    // The platform lives on, so its sandboxes do: as if the kernel had not ended them.
+    // A stopped platform keeps its sandboxes alive, as if the kernel had not ended them.
     child.kill('SIGSTOP');
     const next = await openProcessFactory({ dataDir });
     expect(marked()).toHaveLength(0);

@@ -1,4 +1,4 @@
-// Memory of functions where the host gives no control groups: what the watch on it does not see is refused.
+// Memory of functions on a host without control groups: system calls whose memory the watch cannot see are refused.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { noCgroups } from '@gpuwhisk/invoker/containers/sandbox/cgroups';
@@ -7,7 +7,7 @@ import { initialized, run } from './containers/cases.js';
 import { hasLauncher, isRoot, openProcessFactory } from './process-harness.js';
 import type { ProcessHarness } from './process-harness.js';
 
-/** System calls are made by number, which Perl can. */
+/** Requires Perl, which can make system calls by number. */
 const canTest = hasLauncher && isRoot && process.arch === 'x64' && existsSync('/usr/bin/perl');
 const suite = canTest ? describe : describe.skip;
 const EPERM = '1';
@@ -25,7 +25,7 @@ suite('without control groups', () => {
   });
   afterAll(() => harness.close());
 
-  /** What a Perl expression prints inside. */
+  /** The output of a Perl expression that runs in the container. */
   async function perl(expression: string): Promise<unknown> {
     const script = `const { spawnSync } = require('child_process');
       return spawnSync('/usr/bin/perl', ['-e', ${JSON.stringify(expression)}], { encoding: 'utf8' }).stdout;`;

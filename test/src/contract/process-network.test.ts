@@ -47,11 +47,14 @@ async function connectFrom(container: Container, host: string, port: number): Pr
   return outcome.type === 'result' && !Array.isArray(outcome.result) ? outcome.result.value : outcome;
 }
 
-/** A network of its own on this machine, as if beyond it: `10.254.77.2` and `fd54::2`, which answer at ports 80 and 53. */
+/**
+ * A network namespace in place of a remote host: `10.254.77.2` and `fd54::2`, which answer at ports 80 and 53. Returns
+ * its removal.
+ */
 function openFarHost(): () => void {
   const name = `far${process.pid}`;
   const ip = (...args: string[]): string => execFileSync('ip', args, { encoding: 'utf8' });
-  // A run that was killed leaves its link, and the routes with it.
+  // A killed test run leaves its link and the routes over it.
   for (const left of readdirSync('/sys/class/net').filter((link) => /^far\d+$/.test(link))) ip('link', 'delete', left);
   ip('netns', 'add', name);
   ip('link', 'add', name, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name);
@@ -67,7 +70,7 @@ function openFarHost(): () => void {
   const server = spawn('ip', ['netns', 'exec', name, process.execPath, '-e', answer], { stdio: 'ignore' });
   return () => {
     server.kill('SIGKILL');
-    // A network that is deleted keeps its links until its last process is gone.
+    // A deleted network namespace keeps its links until its last process has ended.
     ip('link', 'delete', name);
     ip('netns', 'delete', name);
   };
@@ -150,7 +153,7 @@ suite.each(['nft', 'iptables'])(
       const flooding = await initialized(harness.factory);
       const outcome = await run(flooding, { do: 'script', script }).outcome;
       expect(outcome).toMatchObject({ type: 'result', result: { value: egress.connections } });
-      // A neighbour has its own.
+      // The neighbouring container has a connection limit of its own.
       expect(await reached(container, ['198.18.0.3'])).toEqual(['connected']);
       await flooding.destroy();
     });
@@ -200,7 +203,7 @@ suite(`the network of sandboxes${reason === undefined ? '' : ` (skipped: ${reaso
     expect(await connectFrom(hostile, '127.0.0.1', port)).toBe('ECONNREFUSED');
     for (const host of own) {
       const answer = await connectFrom(hostile, host, port);
-      // Links of other platforms' sandboxes come and go meanwhile.
+      // Links of other platforms' sandboxes may appear and disappear during the test.
       if (hostAddresses().includes(host)) expect(answer).toBe('silent');
     }
     expect(await connectFrom(hostile, neighbour, 9000)).toBe('silent');
@@ -280,7 +283,7 @@ suite(`the network of sandboxes${reason === undefined ? '' : ` (skipped: ${reaso
 
   test('its links go with the sandboxes', async () => {
     const another = await openProcessFactory({ actionNetwork: true });
-    // Tests beside this one make links, too; a platform's are named after its data folder.
+    // Concurrent tests make links, too; the names of a platform's links contain a hash of its data folder.
     const folder = createHash('sha256').update(realpathSync(another.dataDir)).digest('hex').slice(0, 6);
     const before = new Set(links());
     const container = await initialized(another.factory);

@@ -1,4 +1,4 @@
-// Packages of Python actions are installed in a sandbox, whatever pip and the packages do.
+// Packages of Python actions are installed in a sandbox that contains pip and the packages' own code.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   chmodSync,
@@ -41,7 +41,7 @@ const installTest = python === undefined ? test.skip : test;
     rmSync(scratch, { recursive: true, force: true });
   });
 
-  /** A Python whose `pip install` is this shell script, with the target in `$target`. */
+  /** A stand-in for Python whose `pip install` is this shell script, with the target folder in `$target`. */
   function standIn(script: string): Python {
     const folder = mkdtempSync(join(scratch, 'python-'));
     chmodSync(folder, 0o755);

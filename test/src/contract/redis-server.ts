@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** A Redis that runs. */
+/** A running Redis server. */
 export interface RedisServer {
   url: string;
   port: number;
   pid: number;
-  /** Kills it. */
+  /** Kills the server. */
   stop(): Promise<void>;
 }
 
@@ -23,19 +23,19 @@ interface Starter {
   }): Promise<RedisServer>;
 }
 
-/** Starts Redis servers; `hasRedis` tells whether there are any here. */
+/** Starts Redis servers; `hasRedis` tells whether Redis is installed. */
 export const { hasRedis, startRedis } = (await import(
   new URL('../../../scripts/engines/redis.mjs', import.meta.url).href
 )) as Starter;
 
-/** A Redis whose clock stands still until it is moved. */
+/** A Redis whose clock advances only when a test moves it. */
 export interface ClockedRedis extends RedisServer {
   /** Epoch ms. */
   now(): number;
   moveClock(durationMs: number): Promise<void>;
 }
 
-/** Starts a Redis whose clock stands at this moment; undefined without a C compiler. */
+/** Starts a Redis whose clock stands still at the current time, or returns undefined without a C compiler. */
 export async function startClockedRedis(): Promise<ClockedRedis | undefined> {
   const dir = await mkdtemp(join(tmpdir(), 'gpuwhisk-redis-'));
   const library = join(dir, 'moved-clock.so');

@@ -14,7 +14,7 @@ import type { ClockedRedis, RedisServer } from './redis-server.js';
 
 const timeoutMs = 5000;
 
-/** All that was published and set before has come to `state` when this resolves. */
+/** Resolves once all earlier messages and row changes have reached `state`. */
 async function newsHaveCome(state: ClusterState): Promise<void> {
   let isHere = false;
   const marker = await state.subscribe('marker', () => (isHere = true));
@@ -36,7 +36,7 @@ async function newsHaveCome(state: ClusterState): Promise<void> {
 
   const open = (prefix: string): Promise<ClusterState> => openRedisState({ url: server.url, prefix, timeoutMs });
 
-  /** A state that has been there for long, so that leases are given. */
+  /** Opens a state that is old enough to grant leases. */
   async function openAged(prefix: string): Promise<ClusterState> {
     const state = await open(prefix);
     await state.acquireLease('first of all', 'nobody', 1);
@@ -82,7 +82,7 @@ async function newsHaveCome(state: ClusterState): Promise<void> {
     await server.moveClock(-3_600_000);
     expect(await state.acquireLease('leader', 'b', 10_000)).toBeUndefined();
     await server.moveClock(11_000);
-    // Redis cannot tell by now how long it has run: it waits once more.
+    // After the clock went back, Redis cannot tell how long it has run: the state waits again before it grants a lease.
     await state.acquireLease('leader', 'b', 10_000);
     await server.moveClock(11_000);
     expect(await state.acquireLease('leader', 'b', 10_000)).toMatchObject({ holder: 'b' });
@@ -108,7 +108,7 @@ async function newsHaveCome(state: ClusterState): Promise<void> {
 
   const unavailable = { name: 'StateUnavailableError' };
 
-  /** What `ask` gives once it gives something. */
+  /** Calls `ask` until its result is defined, and returns the result. Ignores StateUnavailableError. */
   async function eventually<Result>(ask: () => Promise<Result | undefined>): Promise<Result> {
     for (let tries = 0; tries < 1000; tries++) {
       const found = await ask().catch((error: unknown) => {
@@ -135,7 +135,7 @@ async function newsHaveCome(state: ClusterState): Promise<void> {
     await expect(state.subscribe('more', () => undefined)).rejects.toMatchObject(unavailable);
     server = await startRedis({ dir, port: server.port });
     await untilItAnswers();
-    // Both connections are made again, each in its time.
+    // The two connections reconnect independently.
     await until(() => {
       void state.publish('news', 'after').catch(() => undefined);
       return heard.includes('after');

@@ -3,17 +3,17 @@ import type { Device, Share, ShareClass } from '@gpuwhisk/common/gpu';
 import { until } from '@gpuwhisk/common/testing/until';
 import type { ClientSettings, ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 
-/** A process that was started with settings, and has its context. */
+/** A process that was started with an enforcer's settings and has its context. */
 export interface SharedClient {
   pid: number;
-  /** Whether a call of CUDA succeeds. */
+  /** Whether a CUDA call succeeds. */
   works(): Promise<boolean>;
-  /** Asks for device memory; whether it was given. */
+  /** Asks for device memory; resolves with whether it was granted. */
   allocate(memoryMiB: number): Promise<boolean>;
   end(): Promise<void>;
 }
 
-/** A machine with a device, not opened yet. */
+/** A machine with a device, and an enforcer that is not opened yet. */
 export interface EnforcerHome {
   enforcer: ShareEnforcer;
   device: Device;
@@ -28,9 +28,9 @@ export const shareOf = (shareClass: ShareClass, memoryMiB = 2048): Share => ({
   memoryMiB,
 });
 
-/** What an enforcer does not promise: then the suite asks for a refusal, or for nothing. */
+/** Abilities that an enforcer may lack: then the suite expects a refusal, or skips the check. */
 export interface EnforcerLimits {
-  /** It knows its clients, can end them, and caps memory; default true. */
+  /** The enforcer knows its clients, can end them, and caps their memory; default true. */
   enforces?: boolean;
   /** Clients are processes, which can ask for memory; default true. */
   processes?: boolean;

@@ -2,16 +2,16 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** A way to a server on this machine that can fall silent, as a network does that drops what it is given. */
+/** A relay to a server on this machine. It can drop all data on open connections, as a failing network does. */
 export interface SilentRelay {
   port: number;
-  /** Connections there are carry nothing any more, for ever, and stay open; those that come now are like them. */
+  /** Stops forwarding on all connections, present and new, and keeps them open. Present connections never recover. */
   silence(): void;
-  /** Connections that are made from now on carry data again. */
+  /** Forwards data again on connections that are made from now on. */
   heal(): void;
-  /** Breaks all connections; then, for so many times, the connection on which a client first sends `text`. */
+  /** Breaks all connections. Then breaks a connection on which a client sends `text`, `times` times. */
   breakAt(text: string, times: number): void;
-  /** Connections that were made so far. */
+  /** Number of connections made so far. */
   readonly connections: number;
   stop(): Promise<void>;
 }
@@ -38,7 +38,7 @@ export async function startSilentRelay(port: number): Promise<SilentRelay> {
           client.destroy();
         } else if (!silent.has(from)) to.write(data);
       });
-      // That one side is gone is not heard of either.
+      // A silent connection does not forward the end of one side either.
       from.on('close', () => {
         sockets.delete(from);
         if (!silent.has(from)) to.destroy();

@@ -8,7 +8,7 @@ import { containerFactoryContract } from './container-factory.js';
 
 const done: GuestAnswer['then'] = { do: 'result', value: { ok: true } };
 
-/** As guest-program.ts behaves. */
+/** Behaves like the guest of guest-program.ts. */
 const guest: SimulatedGuest = {
   init({ code }) {
     if (code === 'fail') return { then: { do: 'error', error: 'it does not load' } };

@@ -19,7 +19,7 @@ async function tokensHome(belowMps: boolean): Promise<EnforcerHome> {
       const allocate = async (bytes: number): Promise<boolean> => (await client.ask(`alloc ${bytes}`))[0] === 0;
       return {
         pid: client.pid,
-        // An allocation, which tokens see; they do not see a synchronisation.
+        // An allocation, because tokens intercept allocations but not synchronisation.
         works: () => allocate(1),
         allocate: (memoryMiB) => allocate(memoryMiB * 2 ** 20),
         end: client.end,

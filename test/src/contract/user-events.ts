@@ -10,7 +10,7 @@ import { until } from '../support/running-platform.js';
 
 const alice = { subject: 'alice-subject', namespace: { name: 'alice', uuid: 'alice-uuid' } };
 
-/** The record of an activation in the package of another namespace, as invokers make it. */
+/** The record of an activation in another namespace's package, as invokers write it. */
 const record: WhiskActivation = {
   namespace: 'alice',
   name: 'resize',

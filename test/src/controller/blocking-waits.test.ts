@@ -19,7 +19,7 @@ const accepted = { type: 'accepted', activationId: 'id' };
 let clock: SimulatedClock;
 let store: SimulatedStore;
 let waits: BlockingWaits;
-/** Looks for the record so far, and what the next ones meet instead of the store. */
+/** Reads of the record so far. `failure`, if set, is the error of all further reads. */
 let looks: number;
 let failure: Error | undefined;
 

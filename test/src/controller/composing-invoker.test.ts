@@ -1,4 +1,4 @@
-// What becomes of sequences and compositions when the controller dies or stops, and at the bounds.
+// Sequences and compositions when the controller crashes or stops, and at the limits.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { InvokeOutcome } from '@gpuwhisk/controller/invoke/invoke-service';
 import { storeLike } from '../simulation/delegates.js';
@@ -34,7 +34,7 @@ test.each(['s', 'conductor'])(
 );
 
 test('what was accepted and had not begun is run, once', async () => {
-  // No start mark gets to the disk: the first life never begins.
+  // No start mark reaches the disk, so the first controller process never starts the sequence.
   world.hangs = Promise.resolve();
   const first = await world.rise({ marks: { mark: () => () => never, startedBefore: () => false } });
   const id = await world.submit(first, 's');
@@ -66,7 +66,7 @@ test('a nested one that had begun has a record too, with its cause', async () =>
   const composing = await world.rise();
   const id = await world.submit(composing, 'outer');
   await world.untilHanging();
-  // What a later 202 waits for is on disk, and so is all that came before.
+  // The 202 of a later submission comes after all earlier log entries are on the disk.
   await world.submit(composing, 'inner');
   world.crash();
   await world.rise();
@@ -118,7 +118,7 @@ test('beyond the bound they are refused, and nothing of them is kept', async () 
     status: 429,
     message: 'Too many concurrent requests in flight (count: 3, allowed: 3).',
   });
-  // Primitive actions are not concerned.
+  // The limit does not apply to primitive actions.
   expect((await composing.invoke(world.request('a', { blocking: true }))).type).toBe('completed');
   world.crash();
   await world.rise();

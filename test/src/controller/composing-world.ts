@@ -25,10 +25,10 @@ const identity = {
   rights: [],
   limits: {},
 };
-/** Never comes. */
+/** Never resolves. */
 export const never = new Promise<never>(() => undefined);
 
-/** A stored action: a sequence where it has components, else one of code. */
+/** A stored action: a sequence if it has components, otherwise an action with code. */
 export function action(name: string, components?: string[], conductor = false): WhiskAction {
   return {
     namespace: 'alice',
@@ -47,7 +47,7 @@ export function action(name: string, components?: string[], conductor = false): 
   };
 }
 
-/** The time of one life: nothing happens in it any more once it has stopped. */
+/** The clock of one controller process: after stop() no timer of this process runs. */
 class MortalClock implements Clock {
   private readonly timers = new Set<Timer>();
   private stopped = false;
@@ -78,7 +78,7 @@ class MortalClock implements Clock {
   }
 }
 
-/** What sequences and compositions run on, over the lives of a controller. */
+/** Store, log and actions that outlive the crashes and restarts of a controller. */
 export class ComposingWorld {
   readonly actions = new Map(
     [
@@ -94,12 +94,12 @@ export class ComposingWorld {
   readonly disk = new SimulatedDisk(systemClock, this.random, 0);
   readonly store = simulatedStore({ clock: systemClock, random: this.random, latencyMs: 0 });
   private readonly lives: { durable: Durable; composing: ComposingInvoker; clock: MortalClock }[] = [];
-  /** Components that were invoked, over all lives. */
+  /** Names of invoked components, over all controller processes. */
   readonly invoked: string[] = [];
-  /** When component `hang` ends: never unless it is told to. */
+  /** Resolves when component `hang` may end; default: never. */
   hangs: Promise<void> = never;
 
-  /** Starts a controller on what is there. */
+  /** Starts a controller on the present contents of disk and store. */
   async rise(changes: Partial<ComposingDependencies> = {}): Promise<ComposingInvoker> {
     const { disk, random, store, invoked } = this;
     const clock = new MortalClock();
@@ -149,19 +149,19 @@ export class ComposingWorld {
     return composing;
   }
 
-  /** The power goes; nothing of this life goes on. */
+  /** Simulates a power loss: unsynced data is lost, and the controller process ends. */
   crash(): void {
     this.disk.crash();
     this.store.crash();
     this.lives.pop()?.clock.stop();
   }
 
-  /** A controller that has been closed is gone, and its log with it. */
+  /** Removes the controller, which has been closed, and closes its log. */
   async leave(): Promise<void> {
     await this.lives.pop()?.durable.close();
   }
 
-  /** Ends what still lives. */
+  /** Closes the remaining controllers and the store. */
   async close(): Promise<void> {
     for (const { composing, durable } of this.lives) {
       await composing.close(0);
@@ -170,7 +170,7 @@ export class ComposingWorld {
     await this.store.close();
   }
 
-  /** What invokes an action, as a caller who does not wait. */
+  /** A request to invoke an action without waiting for its result. */
   request(name: string, changes: Partial<InvokeRequest> = {}): InvokeRequest {
     const found = this.actions.get(name) ?? action(name);
     return {
@@ -184,14 +184,14 @@ export class ComposingWorld {
     };
   }
 
-  /** Invokes an action without a waiting caller; gives its activation's id. */
+  /** Invokes an action without waiting for its result; returns the activation id. */
   async submit(composing: ComposingInvoker, name: string): Promise<string> {
     const outcome = await composing.invoke(this.request(name));
     if (outcome.type !== 'accepted') throw new Error('not accepted');
     return outcome.activationId;
   }
 
-  /** The record of an activation, if it is there. */
+  /** The record of an activation, or undefined if there is none. */
   async recorded(activationId: string): Promise<WhiskActivation | undefined> {
     try {
       return readActivation(await this.store.get('activations', `alice/${activationId}`));
@@ -201,7 +201,7 @@ export class ComposingWorld {
     }
   }
 
-  /** The same once it is there. */
+  /** The record of an activation; waits until it is stored. */
   record(activationId: string): Promise<WhiskActivation> {
     return seen('a record', () => this.recorded(activationId));
   }
@@ -218,14 +218,14 @@ export class ComposingWorld {
     return rows.flatMap(({ doc }) => (doc === undefined ? [] : [readActivation(doc)]));
   }
 
-  /** Once so many components hang. */
+  /** Resolves once component `hang` has been invoked `count` times. */
   untilHanging(count = 1): Promise<true> {
     const hanging = (): number => this.invoked.filter((name) => name === 'hang').length;
     return seen('a component hangs', () => hanging() >= count || undefined);
   }
 }
 
-/** What `look` gives once that is not undefined. */
+/** Calls `look` until its result is defined, and returns the result; throws after five seconds. */
 export async function seen<T>(what: string, look: () => Promise<T | undefined> | T | undefined): Promise<T> {
   for (let tries = 0; tries < 500; tries++) {
     const found = await look();

@@ -1,4 +1,5 @@
-// What cannot be, vanishes or is set wrongly, under policy faashare: each has an end, and no queue is stuck.
+// Impossible needs, devices that disappear and wrong settings, under policy faashare: each task ends, and no queue is
+// stuck.
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { a100, nodeRow } from '../api/gpu-nodes.js';
 import { GpuCluster } from './gpu-cluster.js';
@@ -12,7 +13,10 @@ describe('under policy faashare', () => {
     await cluster.tell();
   });
 
-  /** Ends whatever runs and has the agent tell so, until nothing waits and nothing runs; gives the names in order. */
+  /**
+   * Ends all runs, and sends the agent's rows, until queue and invoker are empty. Returns the names of the runs in
+   * order.
+   */
   async function drain(): Promise<string[]> {
     const ran: string[] = [];
     for (let round = 0; round < 100 && cluster.scheduler.waiting + cluster.running.length > 0; round++) {
@@ -27,7 +31,7 @@ describe('under policy faashare', () => {
     return ran;
   }
 
-  /** The wall clock is set by so much, either way. */
+  /** Sets the wall clock forward, or back if `byMs` is negative. */
   function setClock(byMs: number): void {
     const { clock } = cluster;
     const before = clock.now.bind(clock);

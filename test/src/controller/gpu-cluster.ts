@@ -1,4 +1,4 @@
-// A dispatcher with its GPU scheduler, agents that are told what to say, and a log that outlives a crash.
+// A dispatcher with its GPU scheduler, agents whose rows the test writes, and a log that survives crashes.
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
 import type { Durable } from '@gpuwhisk/common/bus/durable';
@@ -43,13 +43,13 @@ interface Arrival {
   delivery: Delivery;
 }
 
-/** The caller of everything. */
+/** The caller of all invocations. */
 export const identity = {
   ...{ subject: 'alice', namespace: { name: 'alice', uuid: 'u' }, authkey: { api_key: 'u:k' } },
   ...{ rights: [], limits: {} },
 };
 
-/** An action with annotation `gpu`; without memory of its own it takes all there is. */
+/** An action with annotation `gpu`; by default it needs all available memory. */
 export function actionNamed(name: string, gpu: JsonObject = {}): WhiskAction {
   const value: JsonValue = { memoryMiB: 38_000, ...gpu };
   return {
@@ -59,21 +59,24 @@ export function actionNamed(name: string, gpu: JsonObject = {}): WhiskAction {
   };
 }
 
-/** One node, `invoker0`, with a device of 40,000 MiB, of which 38,000 are given away, unless rows say otherwise. */
+/**
+ * A cluster of one node, `invoker0`, by default with a device of 40,000 MiB, of which 38,000 are available to
+ * functions.
+ */
 export class GpuCluster {
   readonly clock = new SimulatedClock();
   readonly random = seededRandom(3);
   readonly disk = new SimulatedDisk(this.clock, this.random, 0);
   readonly store = simulatedStore({ clock: this.clock, random: this.random, latencyMs: 0 });
-  /** What the invoker has and has not ended, in order. */
+  /** Activations that have reached the invoker and have not ended, in order. */
   arrivals: Arrival[] = [];
-  /** Does what an invoker does with what arrives; absent: tests do. */
+  /** Handles each activation in place of an invoker; absent: the test ends activations itself. */
   onArrival: ((message: ActivationMessage, delivery: Delivery) => void) | undefined;
-  /** Whether searches for shares are made: with these samples. */
+  /** Samples for searches for shares; absent: no searches. */
   source: QuotaSearchesParts['source'] | undefined;
-  /** Called with every decision and the saved view that it was made on; absent: views are not saved. */
+  /** Called with each decision and its saved view; absent: views are not saved. */
   onDecided: GpuPolicyParts['onDecided'];
-  /** The right to decide; undefined: another controller has it. */
+  /** The lease of this controller; epoch undefined: another controller holds the lease. */
   readonly lease: { epoch: number | undefined } = { epoch: 5 };
   metrics = createMetrics();
   dispatcher!: Dispatcher;
@@ -88,7 +91,10 @@ export class GpuCluster {
     private readonly invokerQueue: number,
   ) {}
 
-  /** Under policy least-loaded unless `options` say otherwise. `invokerQueue`: messages that the invoker's topic takes before it is full; `source`: searches are made with it. */
+  /**
+   * Starts a cluster, with policy least-loaded unless `options` name another. `invokerQueue`: capacity of the invoker's
+   * topic, in messages. `source`: samples for searches for shares.
+   */
   static async start(
     options: Partial<Config['gpu']> = {},
     invokerQueue = 1000,
@@ -102,7 +108,7 @@ export class GpuCluster {
     return cluster;
   }
 
-  /** A life ends without a chance to tidy up, and the next one begins on what it has left. */
+  /** Ends the controller process without a shutdown, and starts the next one on the same disk and store. */
   async crash(): Promise<void> {
     this.clock.dropAll();
     this.disk.crash();
@@ -182,7 +188,7 @@ export class GpuCluster {
     }).open();
   }
 
-  /** An invoker tells that a run is over; the result, too, where its caller waits. */
+  /** Sends an invoker's completion of a run, with the record if a caller waits for it. */
   acknowledge({ transid, activationId }: ActivationMessage, record?: WhiskActivation, isFailed = false): void {
     const instance = {
       ...{ instance: 0, userMemory: '1 MB', instanceType: 'invoker', tags: [], dedicatedNamespaces: [] },
@@ -198,36 +204,36 @@ export class GpuCluster {
     this.durable.bus.send('completed0', { ...told, ...response } as JsonObject);
   }
 
-  /** How often the policy has failed. */
+  /** Number of policy faults so far. */
   async faults(): Promise<number> {
     const { values } = await this.metrics.registry.getSingleMetric('gpuwhisk_gpu_policy_faults_total')!.get();
     return values.reduce((sum, { value }) => sum + value, 0);
   }
 
-  /** The names of what the invoker has and has not ended, in order. */
+  /** Action names of activations that have reached the invoker and have not ended, in order. */
   get running(): string[] {
     return this.arrivals.map(({ message }) => message.action.name);
   }
 
-  /** The agent tells what is there; absent: one device and nothing on it. */
+  /** Writes the agent's row; default: one device with nothing on it. */
   async tell(row: Partial<NodeStatus> = {}): Promise<void> {
     await this.setRow(row);
     await this.clock.runFor(1);
   }
 
-  /** The agent's row comes once more, or late. */
+  /** Writes an earlier row of the agent again, as a repeated or late message. */
   async tellAgain(row: NodeStatus): Promise<void> {
     await this.state.setRow(gpuTable, row.invoker, row as unknown as JsonValue);
     await this.clock.runFor(1);
   }
 
-  /** As tell, while the clock runs. */
+  /** Like tell, without advancing the clock. */
   setRow(row: Partial<NodeStatus>): Promise<void> {
     const device = a100('GPU-0', { memoryMiB: 40_000 });
     return setNode(this.state, { ...nodeRow([device]), ...row, version: ++this.version, at: this.clock.now() });
   }
 
-  /** The agent tells that what has arrived runs, or the first `count` of it, each in a container of its own. */
+  /** Writes the agent's row with the first `count` arrived activations as running, each in its own container. */
   tellRunning(count = Infinity): Promise<void> {
     const residents = this.arrivals
       .slice(0, count)
@@ -249,14 +255,14 @@ export class GpuCluster {
     return this.dispatcher.invoke({ identity, action, payload: {}, blocking, waitMs: 60_000, transactionId: 'tid' });
   }
 
-  /** Invokes and expects a 202. */
+  /** Invokes an action and expects a 202. */
   async accept(name: string, gpu: JsonObject = {}): Promise<string> {
     const outcome = await this.clock.runUntil(this.invoke(name, gpu));
     if (outcome.type !== 'accepted') throw new Error('it has ended');
     return outcome.activationId;
   }
 
-  /** The run of an action is over; its record is not stored. */
+  /** Ends the run of an action without storing its record. */
   async finish(name: string, isFailed = false): Promise<void> {
     const { message, delivery } = this.taken(name);
     delivery.done();
@@ -264,14 +270,17 @@ export class GpuCluster {
     await this.clock.runFor(1);
   }
 
-  /** A message in the topic of what waits, as a crash may leave it there besides the one that an invoker has. */
+  /**
+   * Adds a message to the topic of waiting tasks, as a crash may leave it there after an invoker got the same
+   * activation.
+   */
   async leave(activation: ActivationMessage, restarted = false): Promise<void> {
     const unplaced = { activation: activation as unknown as JsonObject, ...(restarted && { restarted }) };
     await this.clock.runUntil(this.durable.bus.send('gpu0', unplaced).synced());
     await this.clock.runFor(1);
   }
 
-  /** The agent refuses an action that has arrived: its message goes back. */
+  /** Refuses an arrived activation as an agent does: its message returns to the topic of waiting tasks. */
   async giveBack(name: string, reason: string): Promise<void> {
     const { message, delivery } = this.taken(name);
     const unplaced = { activation: message as unknown as JsonObject, refused: reason };
@@ -287,7 +296,7 @@ export class GpuCluster {
     return taken;
   }
 
-  /** The record of an activation, if there is one. */
+  /** The record of an activation, or undefined if there is none. */
   async record(activationId: string): Promise<WhiskActivation | undefined> {
     await this.clock.runFor(100);
     try {

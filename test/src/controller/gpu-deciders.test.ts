@@ -1,4 +1,4 @@
-// Two controllers of which one decides about GPUs: what happens when the right to decide goes from one to the other.
+// Two controllers, one of which is the leader: transfers of the lease from one to the other.
 import { beforeEach, expect, test } from '@jest/globals';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
@@ -36,18 +36,18 @@ let clock: SimulatedClock;
 let bus: EmbeddedBus;
 let state: ReturnType<typeof embeddedState>;
 let store: ReturnType<typeof simulatedStore>;
-/** What came to the invokers, in order. */
+/** Messages that reached the invokers, in order. */
 let arrivals: { invoker: string; message: ActivationMessage }[];
 let version: number;
 
-/** A controller whose process may die, and whose right to decide is given and taken. */
+/** A controller whose process can die, and whose lease the test gives and takes. */
 class TestController {
   scheduler!: GpuScheduler;
-  /** It ends nothing any more, and sends nothing. */
+  /** Whether the process is dead: then it acknowledges and sends nothing. */
   isDead = false;
-  /** It dies once it has sent something to an invoker, before it can do more. */
+  /** Whether the process dies right after its next message to an invoker. */
   diesAfterSending = false;
-  /** So many times it is not acknowledged what it sends to invokers, though it comes. */
+  /** Number of messages to invokers that arrive without an acknowledgement. */
   unacknowledged = 0;
   private epoch: number | undefined;
   private readonly listeners: (() => void)[] = [];
@@ -86,7 +86,7 @@ class TestController {
     return this;
   }
 
-  /** It decides from now on in `epoch`, or does not; `isTold`: it has noticed. */
+  /** Gives this controller the lease in `epoch`, or takes it away. `isTold`: whether the controller notices. */
   async decides(epoch: number | undefined, isTold = true): Promise<void> {
     this.epoch = epoch;
     if (isTold) for (const listener of this.listeners) listener();
@@ -122,7 +122,7 @@ class TestController {
   }
 }
 
-/** The agents tell what there is: a device each, the greatest epoch they know, and what they have. */
+/** Writes the agents' rows: a device each, the greatest epoch they know, and the placements they hold. */
 async function tell(epoch: number, inHand: Record<string, InHand[]> = {}, memoryMiB = 40_000): Promise<void> {
   for (const invoker of ['invoker0', 'invoker1']) {
     const device = a100(`GPU of ${invoker}`, { memoryMiB });
@@ -196,7 +196,9 @@ beforeEach(async () => {
   await tell(5);
 });
 
-/** The first decider has sent the activation of the other one to an invoker, and died before it could note that. */
+/**
+ * The first leader sends the other controller's activation to an invoker, and dies before it can acknowledge the task.
+ */
 async function deciderDies(): Promise<void> {
   one.diesAfterSending = true;
   await submit(other, 1);
@@ -208,7 +210,7 @@ async function deciderDies(): Promise<void> {
 test('what an invoker has is not placed again by the next decider', async () => {
   await deciderDies();
   expect((await state.rows(gpuDeciderTable)).get('epoch')).toBe(6);
-  // Before the agents have heard of the epoch it is not known what they may still take.
+  // Agents that do not know the epoch yet may still accept placements of the older one, so the new leader waits.
   await tell(5, {});
   await clock.runFor(2000);
   expect(arrivals).toHaveLength(1);
@@ -242,7 +244,7 @@ test('what its own controller had placed before it was started again is not plac
   await one.decides(undefined);
   await other.decides(6);
   await tell(6);
-  // It had to wait first: its topic has it.
+  // With too little memory the activation waits, so it is written to its controller's topic.
   await tell(6, {}, 10_000);
   await submit(other, 1);
   expect(other.scheduler.waiting).toBe(1);
@@ -280,7 +282,7 @@ test('who does not know yet that another decides ends nobody whose time is over'
   await tell(6, {}, 10_000);
   await clock.runFor(100);
   expect(one.scheduler.waiting).toBe(0);
-  // The one that decides does.
+  // The present leader ends the overdue activation.
   await clock.runFor(1000);
   expect(bus.lag('gpu', 'gpu')).toBe(0);
   const found = await clock.runUntil(store.get('activations', `alice/${activationId}`));
@@ -291,7 +293,7 @@ test('between two of its own epochs another may have decided: it begins anew', a
   await tell(5, {}, 10_000);
   await submit(other, 1);
   expect(one.scheduler.waiting).toBe(1);
-  // Another one decided, and has placed and recorded it.
+  // Another leader has placed and recorded the activation in between.
   await record();
   await one.decides(8);
   await tell(8);

@@ -1,4 +1,4 @@
-// A policy that fails on a live scheduler: least-loaded decides instead, nothing is lost and nothing stays held.
+// A policy that fails in a live scheduler: least-loaded decides instead, no task is lost, and no hold remains.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Pass, Planned, Planner } from '@gpuwhisk/gpu/order/plan';
 import { stages } from '@gpuwhisk/gpu/policies/stages';
@@ -25,7 +25,7 @@ afterEach(() => {
 
 const small = { memoryMiB: 10_000 };
 
-/** Runs five activations, of which three fit at a time; gives the faults. */
+/** Runs five activations, of which three fit at a time. Returns the number of policy faults. */
 async function faultsOf(decide: Planner['plan']): Promise<number> {
   plan = decide;
   const cluster = await GpuCluster.start({ policy: broken });

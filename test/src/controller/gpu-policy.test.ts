@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { ShareClass } from '@gpuwhisk/common/gpu';
 import { GpuCluster } from './gpu-cluster.js';
 
-/** The reasons of the last decisions about an action, the last one first. */
+/** The reasons of the latest decisions about an action, newest first. */
 const reasons = (cluster: GpuCluster, name: string): string[] =>
   cluster.scheduler
     .decisions()
@@ -16,7 +16,7 @@ describe('the GPU scheduler under policy faashare', () => {
     await cluster.tell();
   });
 
-  /** An instance of an action idles on the device. */
+  /** Writes the agent's row with an idle instance of an action on the device. */
   const idle = (name: string, shareClass: ShareClass = 50): Promise<void> =>
     cluster.tell({
       residents: [
@@ -30,7 +30,7 @@ describe('the GPU scheduler under policy faashare', () => {
 
   const half = { memoryMiB: 1000, mpsPercent: 50 };
 
-  /** A warm run of an action with half of the SMs that takes `tookMs`. */
+  /** Runs an action with half of the SMs in a warm instance; the run takes `tookMs`. */
   async function run(name: string, tookMs: number, isFailed = false): Promise<void> {
     await idle(name);
     await cluster.accept(name, half);
@@ -39,7 +39,10 @@ describe('the GPU scheduler under policy faashare', () => {
     await idle(name);
   }
 
-  /** What is known of the times of `a`, if anything is: how often it ran, and whether it was alone. */
+  /**
+   * For each batch size in the profile of `a`, the number of runs and whether a run alone was measured; undefined
+   * without a profile.
+   */
   const knownOfA = (): unknown[] | undefined =>
     cluster.performanceData
       .functions()

@@ -1,4 +1,4 @@
-// Rows of agents that come twice, late or in another order.
+// Rows of agents that arrive twice, late or out of order.
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { gpuRowTtlMs, gpuTable } from '@gpuwhisk/common/gpu';
 import type { NodeStatus, Resident } from '@gpuwhisk/common/gpu';
@@ -63,7 +63,7 @@ describe('the table of nodes', () => {
     await tell(row(900, 9000));
     await tell(row(901, 10));
     expect(heard).toEqual([900, 901]);
-    // Started again, besides: its rows cannot be told from late ones for as long as the last one stands.
+    // The agent has also restarted. Its rows look like late rows until the last accepted row expires.
     await tell(row(1, 5));
     expect(heard).toEqual([900, 901]);
     await clock.runFor(gpuRowTtlMs);

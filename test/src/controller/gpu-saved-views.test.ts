@@ -1,4 +1,4 @@
-// Views of a live scheduler are written to files, and every decision is taken again from its file.
+// A live scheduler writes its views to files; each decision is then repeated from its file.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

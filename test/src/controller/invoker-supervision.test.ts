@@ -16,7 +16,7 @@ const logger = createLogger({ level: 'silent' });
 let clock: SimulatedClock;
 let durable: Durable;
 let supervision: InvokerSupervision;
-/** The invokers that were tested. */
+/** Indexes of the invokers that received a test activation. */
 let tested: number[];
 let isReadable: boolean;
 

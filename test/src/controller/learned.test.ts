@@ -1,4 +1,4 @@
-// What the controller learns, in a store, from life to life.
+// Learned data of the controller, in a store, across restarts.
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { configSchema } from '@gpuwhisk/common/config-schema';
 import type { DecisionRecord } from '@gpuwhisk/common/gpu';
@@ -151,7 +151,7 @@ describe('what was learned', () => {
     expect([next.quotas()[0]?.points.length, warnings.length]).toEqual([1, 1]);
     fails = false;
     await clock.runFor(60_000);
-    // Neither what was known nor what has been learned since is lost.
+    // Neither the stored data nor the data learned since the start is lost.
     for (const known of [next, await open()]) {
       expect(known.functions()).toMatchObject([{ batches: [{ soloMs: 300, runs: 2 }] }]);
       expect(known.runs.of(kind).state().training.samples).toEqual([sample(0.5), sample(0.25)]);
@@ -187,7 +187,7 @@ describe('what was learned', () => {
     await clock.runFor(3000);
     expect((await open()).functions()).toEqual(one.functions());
     expect((await documents()).filter(({ kind: of }) => of === 'decisions')).toHaveLength(2);
-    // The right to decide goes to the other one, and what the first had not written is not written over it.
+    // The lease goes to the other controller. Unwritten data of the first one must not overwrite the other's.
     one.runs.add(kind, sample(0.1));
     [lease.epoch, none.epoch] = [undefined, 2];
     await clock.runUntil(other.takeOver());
@@ -295,7 +295,7 @@ test('the last 1000 decisions are kept, in their order, over lives', async () =>
   expect(performanceData.decisions.latest().at(-1)?.activationId).toBe('d121');
 });
 
-/** A store as an object of functions, so that some of them can be others. */
+/** A store as an object of bound functions, so that a test can replace some of them. */
 function bound(of: ArtifactStore): ArtifactStore {
   return {
     get: of.get.bind(of),

@@ -1,4 +1,4 @@
-// What becomes of the queue of a process that never comes back.
+// The queue of a process that never returns.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
@@ -21,12 +21,12 @@ let bus: EmbeddedBus;
 let store: ReturnType<typeof simulatedStore>;
 let records: RecordWriter;
 let usable: number[];
-/** By topic, the ids of what came. */
+/** Received messages by topic. */
 let came: Map<string, JsonObject[]>;
 let counts: TakeoverCounts;
 
 const idOf = (n: number): string => n.toString(16).padStart(32, '0');
-/** Accepted at `atMs`. */
+/** An activation message that was accepted at `atMs`. */
 const activation = (n: number, atMs: number, more: Partial<ActivationMessage> = {}): ActivationMessage => ({
   ...{ ...message, activationId: idOf(n), transid: ['tid', atMs] },
   ...more,
@@ -67,7 +67,7 @@ beforeEach(async () => {
       delivery.done();
     });
   }
-  // The topics of the dead have a group: what waits is kept for it.
+  // The topics of ended processes have a group, so that the bus keeps their messages.
   for (const topic of ['invoker3', 'compositions3', 'gpu3']) {
     await (await bus.subscribe(topic, topic, { maxInFlight: 0 }, () => undefined)).close();
   }

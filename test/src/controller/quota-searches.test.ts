@@ -1,4 +1,4 @@
-// Searches for shares on idle GPUs, on a simulated clock: real work, crashes, functions that must not be run.
+// Searches for shares on idle GPUs, on a simulated clock: arriving work, crashes, and functions that must not run.
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { SetPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
 import type { QuotaSearchesParts } from '@gpuwhisk/controller/gpu/search/quota-searches';
@@ -8,10 +8,11 @@ import { SimulatedNode } from './simulated-node.js';
 const maxSampleMs = 5000;
 const search = { enabled: true, idleMs: 10_000, minAsked: 3, maxSampleMs };
 const gpus: Record<string, { memoryMiB: number; features?: { smUtil: number } }> = {
-  // It is seen to use less than it can: with all of the GPU it is quicker than with what it fills.
+  // The profile of `wide` shows less activity than `wide` can use: runs with the whole GPU are faster than with its
+  // fill.
   wide: { memoryMiB: 4000, features: { smUtil: 0.6 } },
   narrow: { memoryMiB: 4000, features: { smUtil: 0.2 } },
-  /** Its fill is unknown. */
+  /** A function whose fill is unknown. */
   unknown: { memoryMiB: 4000 },
 };
 const tookMs = (name: string, share: number, beside: number): number =>
@@ -38,7 +39,7 @@ beforeEach(async () => {
   await start();
 });
 
-/** The node's agent tells twice a second while time goes on. */
+/** Advances the clock by `ms`; the node's agent writes its row twice a second. */
 async function pass(ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 500) {
     await cluster.clock.runFor(Math.min(500, left));
@@ -46,7 +47,7 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-/** Both run beside each other, as often as a search takes. */
+/** Runs both functions beside each other, by default as often as a search requires. */
 async function runTogether(times = search.minAsked): Promise<void> {
   for (let count = 0; count < times + 1; count += 1) {
     await Promise.all(['wide', 'narrow'].map((name) => cluster.accept(name, gpus[name])));
@@ -57,7 +58,7 @@ async function runTogether(times = search.minAsked): Promise<void> {
 const quotas = (): SetPerformance[] => cluster.performanceData.quotas();
 const samples = (): typeof node.runs => node.runs.filter(({ isSample }) => isSample);
 
-/** Lets time go on until a condition holds, for three minutes at most. */
+/** Advances the clock until a condition holds; throws after three minutes. */
 async function passUntil(what: string, holds: () => boolean): Promise<void> {
   for (let count = 0; !holds(); count += 1) {
     if (count >= 360) throw new Error(`it did not come to ${what}: ${JSON.stringify(quotas())}`);
@@ -67,7 +68,7 @@ async function passUntil(what: string, holds: () => boolean): Promise<void> {
 
 const searchedUntil = (stage: string): Promise<void> =>
   passUntil(`stage ${stage}`, () => quotas()[0]?.search.stage === stage);
-/** Until so many samples have run. */
+/** Advances the clock until `count` samples have run. */
 const sampledUntil = (count: number): Promise<void> => passUntil(`${count} samples`, () => samples().length >= count);
 
 describe('a set that runs together often', () => {
@@ -78,7 +79,7 @@ describe('a set that runs together often', () => {
     await searchedUntil('done');
     const [{ jobs, points }] = quotas() as [SetPerformance];
     expect(jobs.map(({ function: name }) => name)).toEqual(['/alice/narrow', '/alice/wide']);
-    // What each fills is 20 % and 70 %.
+    // The fills are 20 % and 70 %.
     const filling = points.find(({ shares }) => shares[0] === 20 && shares[1] === 70);
     expect(filling?.slowdowns[1]).toBeCloseTo(400 / 0.7 / 400, 1);
     expect(points[0]?.shares[1]).toBe(100);
@@ -98,7 +99,7 @@ describe('a set that runs together often', () => {
     await sampledUntil(1);
     const reasons = cluster.scheduler.decisions().map(({ reason }) => reason);
     expect(reasons[0]).toBe('placed: a sample');
-    // What requests take is not learned from samples.
+    // Samples do not change the times that were learned from requests.
     const [profile] = cluster.performanceData.functions();
     const before = profile?.batches[0]?.runs;
     await searchedUntil('done');
@@ -199,7 +200,7 @@ describe('a crash of the controller that decides', () => {
   test('in the middle of a search leaves nothing stuck: it goes on from what was measured', async () => {
     await runTogether();
     await passUntil('two points', () => (quotas()[0]?.points.length ?? 0) >= 2);
-    // Right after the second one.
+    // The crash comes right after the second point.
     const measured = quotas()[0]!.points.length;
     await cluster.crash();
     node.reset();

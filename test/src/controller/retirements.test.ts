@@ -1,4 +1,4 @@
-// Who is retired, and how often: what is left is settled once for each process that had the name.
+// Which processes are retired, and how often: the remains are settled once for each process that had the name.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
@@ -23,7 +23,7 @@ let records: RecordWriter;
 let registry: ProcessRegistry;
 let retirements: Retirements;
 
-/** A message for the invoker that it may have begun. */
+/** Leaves a message in the invoker's topic whose run may have begun. */
 async function leave(number: number, id: string): Promise<void> {
   const topic = `invoker${number}`;
   await bus.ensureTopic(topic, topicOptions);

@@ -26,10 +26,10 @@ let clock: SimulatedClock;
 let jobs: Jobs;
 let performanceData: PerformanceData;
 let retraining: Retraining;
-/** Another controller's, on the same store. */
+/** Opens another controller on the same store. */
 let openOther: () => Promise<{ performanceData: PerformanceData; retraining: Retraining }>;
 let trained: TrainingInput[];
-/** What becomes of a training's output on its way. */
+/** Changes the output of a training before the controller receives it. */
 let tamper: (output: ReturnType<typeof trainAndJudge>) => ReturnType<typeof trainAndJudge>;
 
 beforeEach(async () => {
@@ -60,7 +60,7 @@ beforeEach(async () => {
 });
 afterEach(() => clock.runUntil(jobs.close()));
 
-/** Runs beside a neighbour take `factor` as long as capacity alone has them. */
+/** A slowdown sample whose slowdown is `factor` times the one that capacity alone predicts. */
 function sample(at: number, factor: number, share = 0.5): SlowdownSample {
   const part = (n: number): number => ((at * n) % 17) / 17;
   const one = { features: { smUtil: part(3), dramUtil: part(5), l2Util: part(7) }, share };
@@ -90,7 +90,7 @@ test('once 20 runs to learn from and 5 to judge by were measured a predictor is 
 
 test('the next one comes after 20 more, and takes its place where it is no worse', async () => {
   await measure(25, 1.5);
-  // At another share runs cost more.
+  // At this share the slowdowns are larger.
   await measure(19, 2.5, 25, 0.1);
   expect([trained.length, performanceData.models()]).toMatchObject([1, [{ version: 1 }]]);
   await measure(1, 2.5, 44, 0.1);
@@ -104,7 +104,7 @@ test('a model that predicts worse is not taken, nor one that was damaged, nor on
   expect([trained.length, performanceData.models()]).toEqual([1, []]);
   tamper = (output) => ({ ...output, model: output.model.replace('"sampleCount":', '"sampleCount":1') });
   await measure(25, 1.5, 25);
-  // It is tried three times.
+  // The job is attempted three times.
   await clock.runFor(60_000);
   expect([trained.length, performanceData.models()]).toEqual([4, []]);
   expect(await jobs.failed()).toMatchObject([
@@ -127,11 +127,11 @@ test('poisoned samples are refused before', async () => {
 
 test('another controller that takes over has what was measured, and learns from it what was due', async () => {
   const other = await openOther();
-  // This one decides no more before the job is run.
+  // The first controller closes before the job runs.
   await retraining.close();
   await measure(25, 1.5);
   expect([trained.length, other.performanceData.models()]).toEqual([0, []]);
-  // It has been written.
+  // By now the samples are written to the store.
   await clock.runFor(60_000);
   await clock.runUntil(other.performanceData.takeOver());
   other.retraining.open();

@@ -1,4 +1,4 @@
-// What samples of a function are measured to take, on a simulated clock: runs too long, too short, too rare, and failures.
+// Measured times of samples on a simulated clock: runs that are too long, too short or too few, and failures.
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
@@ -9,18 +9,18 @@ import { SimulatedClock } from '../simulation/simulated-clock.js';
 import { actionNamed, identity } from './gpu-cluster.js';
 
 const maxSampleMs = 5000;
-/** Of records: their clock ticks in whole ms. */
+/** A simulated run. Records have times in whole ms. */
 interface Ran {
-  /** What the function takes; absent: the run fails. */
+  /** Duration of the run; absent: the run fails. */
   ms?: number;
   isCold?: boolean;
-  /** From the record's end until the next run begins. */
+  /** Time from the end in the record until the next run begins. */
   gapMs?: number;
 }
 
 let clock: SimulatedClock;
 let runs: InvokeRequest[];
-/** How the n-th run of a function goes, from 0. */
+/** Describes the n-th run of a function, from 0. */
 let howItGoes: (name: string, nth: number) => Ran;
 const never = new AbortController().signal;
 
@@ -58,7 +58,7 @@ beforeEach(() => {
   runs = [];
   runner = new SampleRunner({ invoker, clock, maxSampleMs });
 });
-/** Lets the clock run until it has settled; gives what it came to. */
+/** Runs the clock until the promise settles. Returns its value, or the message of its error. */
 async function settled<Value>(work: Promise<Value>): Promise<Value | string> {
   return clock.runUntil(work.catch((error: Error) => error.message));
 }

@@ -1,4 +1,4 @@
-// An invoker of one node whose functions' times depend on their shares and on who runs beside them.
+// An invoker of one node. A function's run time depends on its share and on the functions that run beside it.
 import type { Delivery } from '@gpuwhisk/common/bus/message-bus';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { Resident } from '@gpuwhisk/common/gpu';
@@ -15,21 +15,21 @@ export interface SeenRun {
   name: string;
   isSample: boolean;
   shareClass: number;
-  /** Monotonic ms; `endMs` is Infinity while it goes on. */
+  /** Monotonic ms; `endMs` is Infinity until the run ends. */
   startMs: number;
   endMs: number;
 }
 
-/** What a cold start takes, ms. */
+/** Duration of a cold start, ms. */
 const coldMs = 300;
 
-/** Runs what arrives, each in an instance with its share, which idles afterwards. */
+/** Runs arriving activations, each in an instance with its share that becomes idle afterwards. */
 export class SimulatedNode {
   readonly runs: SeenRun[] = [];
   private instances: Instance[] = [];
   private made = 0;
 
-  /** `tookMs`: how long a function runs with its share, percent, beside others. */
+  /** `tookMs`: duration of a function's run by name, share in percent and number of functions beside it. */
   constructor(
     private readonly cluster: GpuCluster,
     private readonly tookMs: (name: string, share: number, beside: number) => number,
@@ -37,12 +37,12 @@ export class SimulatedNode {
     cluster.onArrival = (message, delivery) => this.take(message, delivery);
   }
 
-  /** Its machine is started again. */
+  /** Restarts the machine: all instances are lost. */
   reset(): void {
     this.instances = [];
   }
 
-  /** The agent tells what is there. */
+  /** Writes the agent's row with the present instances. */
   tell(): Promise<void> {
     return this.cluster.tell(this.rowNow());
   }

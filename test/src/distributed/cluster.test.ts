@@ -17,7 +17,7 @@ const waitMs = 60_000;
 
 (missing.length === 0 ? describe : describe.skip)('a cluster', () => {
   let cluster: Awaited<ReturnType<typeof startCluster>>;
-  /** Callers of each controller, and of all by turns. */
+  /** Clients of each controller; `anyone` calls all controllers in rotation. */
   let callers: ApiClient[];
   let anyone: ApiClient;
 
@@ -48,7 +48,7 @@ const waitMs = 60_000;
     );
   }
 
-  /** Submits activations one after the other until `until` resolves, and gives the ids of those that were accepted. */
+  /** Submits activations one after the other until `until` settles; returns the ids of those that were accepted. */
   async function submitUntil(until: Promise<unknown>): Promise<string[]> {
     const accepted: string[] = [];
     let isOver = false;
@@ -112,7 +112,7 @@ const waitMs = 60_000;
       }`;
       await caller(0).putAction('asking', asking, { annotations: { 'provide-api-key': true } });
       for (const each of callers) {
-        // What is for operators is not there for functions.
+        // Operators' routes are closed to functions.
         const body = { namespaces: ['guest'], operators: 404, metrics: 404 };
         expect(await each.invokeForResult('asking')).toMatchObject({ status: 200, body });
       }
@@ -206,7 +206,7 @@ const waitMs = 60_000;
     async () => {
       const [victim] = cluster.controllers;
       if (victim === undefined) throw new Error('no controller');
-      // These end while it is away.
+      // Runs of this action end while the controller is away.
       await caller(0).putAction(
         'second',
         'function main() { return new Promise((end) => setTimeout(end, 1000, {})); }',
@@ -248,7 +248,7 @@ const waitMs = 60_000;
         await killed;
         await answers(at);
       }
-      // Whichever came to decide took up what was measured and had a predictor learned, by a job.
+      // Each new leader loads the learned data, and a job trains a predictor from these data.
       await eventually('a predictor is learned', () => learnedModel(cluster.couchdb.url));
     },
     testMs,
@@ -258,7 +258,7 @@ const waitMs = 60_000;
     'each process is stopped in order and started anew under load: every answer is right, and what was accepted ends',
     async () => {
       await caller(0).putAction('load', code('load'));
-      // Long enough for one to be under way whenever a process is told to stop.
+      // So long that a run is under way whenever a process is told to stop.
       await caller(0).putAction(
         'slow',
         'function main() { return new Promise((end) => setTimeout(() => end({ slept: true }), 300)); }',
@@ -279,7 +279,7 @@ const waitMs = 60_000;
       let isOver = false;
       const calling = (async () => {
         while (!isOver) {
-          // Where the controller has gone there is no answer: a caller asks again.
+          // A caller without an answer, because its controller has ended, asks again.
           const answer = await anyone.invokeForResult('slow').catch(() => undefined);
           if (answer !== undefined) statuses.add(answer.status);
         }

@@ -6,7 +6,7 @@ const kind = { gpuType: 'a100-40', mode: 'mps' } as const;
 const name = `${kind.gpuType}/${kind.mode}`;
 const headers = { 'content-type': 'application/json' };
 
-/** Leaves enough measured runs in a cluster's database for a predictor to be due. */
+/** Stores enough measured runs in a cluster's database for the training of a predictor. */
 export async function putSamples(couchdbUrl: string): Promise<void> {
   const set = new TrainingSet(seededRandom(1));
   for (let at = 1; at <= 40; at += 1) {
@@ -22,7 +22,7 @@ export async function putSamples(couchdbUrl: string): Promise<void> {
   if (!answer.ok) throw new Error(`the samples could not be stored: ${await answer.text()}`);
 }
 
-/** The predictor that was learned from them; undefined: none yet. */
+/** The predictor that was trained on these runs, or undefined if there is none yet. */
 export async function learnedModel(couchdbUrl: string): Promise<unknown> {
   const id = encodeURIComponent(documentId({ kind: 'model', name }));
   const answer = await fetch(`${couchdbUrl}/whisk_local_gpu/${id}`);

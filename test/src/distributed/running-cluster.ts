@@ -2,19 +2,19 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A process of a cluster; it is started again when it ends. */
+/** A process of a cluster; the cluster restarts it whenever it ends. */
 export interface Member {
   name: string;
   url: string;
   pid: number;
-  /** What it was started with, besides its role and name. */
+  /** Arguments of the process, besides its role and name. */
   args: readonly string[];
 }
 
 export interface Cluster {
-  /** Leads to all controllers by turns. */
+  /** URL that leads to all controllers in rotation. */
   url: string;
-  /** Of an account with room. */
+  /** Key of an account with high limits. */
   auth: string;
   controllers: Member[];
   invokers: Member[];
@@ -24,16 +24,16 @@ export interface Cluster {
   stop(): Promise<void>;
 }
 
-/** What may come between a cluster's processes and what they are on. */
+/** Settings of a cluster, and the way from its processes to the engines. */
 interface ClusterOptions {
-  /** Settings of all, and of invokers, besides the tests' own. */
+  /** Further settings of all processes; `invokerSet`: of invokers. */
   set?: string[];
   invokerSet?: string[];
-  /** Gives the port at which processes reach the Redis at `port`. */
+  /** Returns the port through which processes reach the Redis at `port`. */
   wayToRedis?: (port: number) => Promise<number>;
-  /** The address of this machine where processes reach the engines. */
+  /** The machine's address at which processes reach the engines. */
   engineHost?: string;
-  /** The address that a process listens at, and words before its command. */
+  /** The address that a process listens at, and the words that precede its command. */
   placeOf?: (name: string) => { host?: string | undefined; before?: string[] };
 }
 
@@ -51,10 +51,10 @@ interface Starter {
 
 const starter = (await import(new URL('../../../scripts/local-cluster.mjs', import.meta.url).href)) as Starter;
 
-/** What is missing for a cluster here; empty: nothing. */
+/** Programs that this machine lacks for a cluster; empty: none. */
 export const missing = starter.missingForCluster();
 
-/** Starts a cluster that leaves nothing behind when it stops; `printed` gives what its processes wrote. */
+/** Starts a cluster whose stop() also removes its files; `printed` returns the output of its processes. */
 export async function startCluster(
   controllers: number,
   invokers: number,
@@ -66,7 +66,7 @@ export async function startCluster(
     ...options,
     ...{ dir, controllers, invokers },
     set: ['userEvents=true', ...(options.set ?? [])],
-    // Small: so that what is tested is the cluster and not the machine.
+    // Small settings, so that tests measure the cluster and not the machine.
     invokerSet: [
       ...['containers=process', 'stemCells=false', 'poolMemoryMiB=1024', 'gpus=sim:a100-40'],
       ...(options.invokerSet ?? []),
@@ -86,7 +86,10 @@ export async function startCluster(
 const waitMs = 60_000;
 const askAgainMs = 100;
 
-/** Asks until there is an answer; throws, saying `what` did not happen, after a minute. Failures count as none. */
+/**
+ * Calls `ask` until it returns a value; errors count as no value. Throws after a minute, with `what` as the missing
+ * event.
+ */
 export async function eventually<Result>(what: string, ask: () => Promise<Result | undefined>): Promise<Result> {
   const beganMs = performance.now();
   for (;;) {

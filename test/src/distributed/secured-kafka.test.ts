@@ -1,4 +1,4 @@
-// A platform whose Kafka encrypts and asks who it is.
+// A platform whose Kafka uses TLS and requires a login.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { startAndFail, startPlatform } from '../support/running-platform.js';
 
 const startMs = 120_000;
 
-/** A key and a certificate for 127.0.0.1; undefined where there is no openssl. */
+/** A key and a certificate for 127.0.0.1, or undefined without openssl. */
 function makeCertificate(folder: string): { key: string; cert: string } | undefined {
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
   const subject = ['-subj', '/CN=broker', '-addext', 'subjectAltName=IP:127.0.0.1'];

@@ -11,17 +11,17 @@ const exec = { kind: 'nodejs:default', code: echo };
 type Choice = 'None' | 'min' | 'max';
 type LimitName = 'timeout' | 'memory' | 'logs' | 'concurrency';
 
-/** What an action has that names no limits. */
+/** Limits of an action whose PUT names none. */
 const usual = { timeout: 60_000, memory: 256, logs: 10, concurrency: 1 };
 
-/** The limits of a server, which `GET /` tells (times in ms, sizes in bytes). */
+/** The server's limits as `GET /` gives them: times in ms, sizes in bytes. */
 async function limitsOf(t: Trial): Promise<Record<string, number>> {
   return (await t.user.send<{ limits: Record<string, number> }>('GET', '/')).body.limits;
 }
 
 const mebibyte = 1024 * 1024;
 
-/** The smallest, largest and usual value of a limit, in the unit that actions have it in. */
+/** The smallest, largest and default value of a limit, in the unit of actions' limits. */
 async function valuesOf(t: Trial, name: LimitName): Promise<Record<Choice, number>> {
   if (name === 'concurrency') return { None: 1, min: 1, max: 1 };
   const limits = await limitsOf(t);
@@ -30,7 +30,7 @@ async function valuesOf(t: Trial, name: LimitName): Promise<Record<Choice, numbe
   return { None: usual[name], min: read('min'), max: read('max') };
 }
 
-/** The name of OpenWhisk's case without the values, which are the server's. */
+/** The name of OpenWhisk's case, without the values that depend on the server. */
 function caseName(verb: string, timeout: string, memory: string, logs: string, concurrency: string): string {
   return `ActionLimitsTests: ${verb} creation of an action with these limits: timeout: ${timeout}, memory: ${memory}, logsize: ${logs}, concurrency: ${concurrency}`;
 }
@@ -66,7 +66,7 @@ const allowed: Row[] = choices.flatMap((timeout) =>
   ),
 );
 
-/** A limit out of bounds: `value` of the server's largest. */
+/** Refusal of a limit out of bounds; `value` computes it from the server's largest value. */
 function refusal(name: LimitName, what: string, value: (max: number) => number): Row {
   const fields = { timeout: 'None', memory: 'None', logs: 'None', concurrency: 'None', [name]: what };
   return {
@@ -97,7 +97,7 @@ const fill = `function main({ megabytes }) {
   return { msg: 'OK, ' + blocks.length + ' MB have been filled.' };
 }`;
 
-/** Collects what earlier runs left before and what it made itself after, as an action that keeps its blocks in its module. */
+/** An action that keeps its blocks in a variable of the module. Garbage is collected before and after each run. */
 const fillAndCollect = `let blocks = [];
 function main({ megabytes }) {
   global.gc();
@@ -130,7 +130,7 @@ const writeLog = `function main({ bytes = 16 }) {
 
 const sizedResult = "function main({ size }) { return { msg: 'a'.repeat(size - 1) }; }";
 
-/** A result over the limit is cut, and an application error. */
+/** Expects an application error with a truncated result, because the result exceeded the limit. */
 function expectTruncated(response: { status: string; success: boolean; result: unknown }): void {
   expect(response).toMatchObject({ status: 'application error', success: false });
   const { error } = response.result as { error: string };

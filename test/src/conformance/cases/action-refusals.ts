@@ -8,7 +8,7 @@ const exec = { kind: 'nodejs:default', code: echo };
 const limitsSource = 'common/scala/.../core/entity/ActionLimits.scala';
 const execSource = 'common/scala/.../core/entity/Exec.scala';
 
-/** A body that creates no action, and why. */
+/** A request body that creates no action, and the expected error. */
 function refusal(fact: string, body: object, message: string | RegExp, source = execSource): Row {
   return {
     fact,
@@ -143,5 +143,5 @@ const thresholds: Row[] = [
   },
 ];
 
-/** Sheet 2: bodies that make no action. */
+/** Sheet 2: request bodies that are refused as actions. */
 export const actionRefusalCases = table('action bodies', execSource, [...contents, ...thresholds]);

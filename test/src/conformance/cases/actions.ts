@@ -6,7 +6,7 @@ import { accepted, refused, valueOf } from '../trial.js';
 import type { Entity } from '../trial.js';
 import { escapedValues, fileValues, jsonValues, pairs } from './json-arguments.js';
 
-/** An action as the API gives it, as far as cases look into it. */
+/** The fields of an action that cases check. */
 interface Action extends Entity {
   exec: { kind: string; code?: string; binary: boolean; image?: string; components?: string[] };
   limits: object;
@@ -14,7 +14,7 @@ interface Action extends Entity {
 
 const exec = { kind: 'nodejs:default', code: echo };
 
-/** Whether parameters and annotations come back as they were put. */
+/** Expects that parameters and annotations are returned as they were put. */
 function keeps(values: object): Row['run'] {
   return async (t) => {
     const name = t.name('action');

@@ -5,7 +5,7 @@ import type { Reply } from '../caller.js';
 import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
 
-/** Route management's refusal. */
+/** Expects route management's refusal with this text. */
 function failed({ status, body }: Reply<{ error?: string }>, text: string): void {
   expect([status, body.error]).toEqual([502, expect.stringContaining(text)]);
 }
@@ -128,5 +128,5 @@ const rows: Row[] = [
   },
 ];
 
-/** Sheet 12: what route management refuses. */
+/** Sheet 12: requests that route management refuses. */
 export const apiRefusalCases = table('API route refusals', 'core/routemgmt/createApi/createApi.js', rows);

@@ -193,7 +193,7 @@ const http: Row[] = [
   },
 ];
 
-/** Sheet 1: who is let in, and what surrounds every answer. */
+/** Sheet 1: authentication, and the parts of every answer. */
 export const authenticationCases = [
   ...table('authentication', `${controller}/BasicAuthenticationDirective.scala`, authentication),
   ...table('HTTP', framing, http),

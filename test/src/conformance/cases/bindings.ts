@@ -9,7 +9,7 @@ import { pairs } from './json-arguments.js';
 import { bindingOf } from './packages.js';
 import type { Package } from './packages.js';
 
-/** A package, a binding of it with parameters, and an action in it with one. */
+/** A package with an action, and a binding of the package. The binding and the action have parameters. */
 async function bindingWithParameters(t: Trial): Promise<{ provider: string; bound: string }> {
   const provider = await t.package({ parameters: pairs({ key1a: 'value1a', key1b: 'value1b' }) });
   const parameters = pairs({ key2a: 'value2a', key1b: 'value2b' });

@@ -4,7 +4,7 @@ import type { Row } from '../conformance-case.js';
 import { actionBody } from '../../support/api-client.js';
 import type { Activation, Trial } from '../trial.js';
 
-/** Ends a run once `together` of them are under way in its container. */
+/** An action whose run ends once `together` runs are under way in its container. */
 const meet = `let here = 0;
 async function main({ together, warm }) {
   if (warm) return { warm };
@@ -22,7 +22,7 @@ const failOne = `function main({ fail }) {
   return new Promise((done) => setTimeout(() => done({ done: true }), 200));
 }`;
 
-/** Every first run of a container ends its process. */
+/** An action that ends its process in the first run of each container. */
 const endAll = `let runs = 0;
 function main() {
   if (runs++ % 2 === 0) process.exit(123);
@@ -71,7 +71,7 @@ const rows: Row[] = [
   },
 ];
 
-/** Sheet 3: several activations in a container. */
+/** Sheet 3: several activations in one container. */
 export const concurrencyCases = table(
   'concurrency',
   'core/invoker/.../core/containerpool/ContainerPool.scala',

@@ -9,7 +9,7 @@ import { bindingOf } from './packages.js';
 
 const annotations = { conductor: true };
 
-/** Runs a composition and expects its result, its status, and how many activations it took. */
+/** Runs a composition; expects its result, its status and the number of its activations. */
 async function composes(t: Trial, name: string, given: object, result: object, count: number): Promise<Activation> {
   const record = await t.run(name, given);
   const failed = 'error' in result;
@@ -19,7 +19,10 @@ async function composes(t: Trial, name: string, given: object, result: object, c
   return record;
 }
 
-/** An action that answers as it is asked to is no composition yet; `params` alone are its result. */
+/**
+ * Runs that end after the conductor, because its answer names no action. If the answer has `params`, they alone are the
+ * result.
+ */
 async function endsAtOnce(t: Trial, name: string): Promise<Activation[]> {
   const state = 'this is a test';
   return [

@@ -10,12 +10,12 @@ const lostRace = '409 Concurrent modification to resource detected.';
 const gone = '404 The requested resource does not exist.';
 const writers = 12;
 
-/** Makes the same request many times at once. */
+/** Sends the same request from all writers at once. */
 function atOnce<Body>(request: (writer: number) => Promise<Reply<Body>>): Promise<Reply<Body>[]> {
   return Promise.all(Array.from({ length: writers }, (_, writer) => request(writer)));
 }
 
-/** How many were accepted; each of the others was refused in one of these ways. */
+/** The number of accepted requests. Expects one of `refusals` as the answer to each other request. */
 function winners(replies: readonly Reply[], refusals: readonly string[]): number {
   const lost = replies.filter(({ status }) => status !== 200);
   const told = lost.map(({ status, body }) => `${status} ${(body as { error?: string }).error}`);
@@ -48,7 +48,7 @@ const rows: Row[] = Object.entries(bodies).flatMap(([collection, body]): Row[] =
       const won = winners(replies, [lostRace]);
       const { body: after } = await t.get(path);
       expect(won).toBeGreaterThan(0);
-      // No update was lost: each that was accepted made the version one higher.
+      // No update was lost: each accepted update increased the version by one.
       expect(versionOf(after)).toBe(1 + won);
       const last = replies.find((reply) => reply.status === 200 && reply.body.version === after.version);
       expect(last?.body.parameters).toEqual(after.parameters);
@@ -84,5 +84,5 @@ rows.push({
   },
 });
 
-/** Several who write the same entity at the same time. */
+/** Writers of the same entity at the same time. */
 export const conflictCases = table('conflicts', 'core/controller/.../core/controller/ApiUtils.scala', rows);

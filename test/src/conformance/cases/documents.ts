@@ -10,13 +10,13 @@ const needs = 'operator';
 const databases = '/api/v1/admin/databases';
 type Fields = Record<string, unknown>;
 
-/** A document as it is stored. */
+/** A document as stored. */
 async function documentOf(t: Trial, database: string, id: string): Promise<Fields> {
   const path = `${databases}/${database}/documents/${encodeURIComponent(id)}`;
   return accepted(await t.operator().send<Fields>('GET', path));
 }
 
-/** The rows that a view has of one document. */
+/** The rows of a view that belong to one document. */
 async function rowsOf(t: Trial, database: string, view: string, id: string): Promise<Fields[]> {
   const found: Fields[] = [];
   for (let skip = 0; ; skip += 1000) {
@@ -28,7 +28,7 @@ async function rowsOf(t: Trial, database: string, view: string, id: string): Pro
   }
 }
 
-/** What the documents of all entities begin with. */
+/** The members that the documents of all entities share. */
 const common = (t: Trial, name: string, entityType: string, namespace = t.namespace): Fields => ({
   _id: `${namespace}/${name}`,
   _rev: expect.stringMatching(/^1-[0-9a-f]+$/),
@@ -209,7 +209,7 @@ const rows: Row[] = [
   },
 ];
 
-/** Sheet 7: documents and views as OpenWhisk's CouchDB has them. */
+/** Sheet 7: documents and views in the layout of OpenWhisk's CouchDB. */
 export const documentCases = table(
   'documents',
   'ansible/files/whisks_design_document_for_entities_db_v2.1.0.json',

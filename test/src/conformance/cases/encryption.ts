@@ -10,7 +10,7 @@ const exec = { kind: 'nodejs:default', code: echo };
 const secret = { deep: [1, null], text: 'täglich' };
 const needs = 'encryption';
 
-/** A parameter as it is read: its value as it is stored. */
+/** An encrypted parameter as the API returns it: with the stored value. */
 const locked = (key: string): object => ({
   key,
   value: expect.stringMatching(/^[A-Za-z0-9+/]{40,}={0,2}$/),
@@ -89,5 +89,5 @@ const rows: Row[] = [
   },
 ];
 
-/** Sheet 7: parameters where the server encrypts them. */
+/** Sheet 7: parameters on a server that encrypts them. */
 export const encryptionCases = table('encryption', 'common/scala/.../core/entity/ParameterEncryption.scala', rows);

@@ -10,7 +10,7 @@ import { bindingOf } from './packages.js';
 const exec = { kind: 'nodejs:default', code: echo };
 const notAuthorized = (what: string): string => `The supplied authentication is not authorized to access '${what}'.`;
 
-/** A package of the user's with an action `sample`; the package has the parameter a=A. */
+/** Creates a package of the user with the parameter a=A and an action `sample`. */
 async function sample(t: Trial, publish = true): Promise<{ name: string; path: string }> {
   const name = await t.package({ publish, parameters: pairs({ a: 'A' }) });
   await t.action(greet, {}, `${name}/sample`);
@@ -19,7 +19,7 @@ async function sample(t: Trial, publish = true): Promise<{ name: string; path: s
 
 const sequenceOf = (...components: string[]) => ({ exec: { kind: 'sequence', components } });
 
-/** The names of the user's packages that the other identity sees. */
+/** Names of the user's packages that the other identity can list. */
 async function seen(t: Trial): Promise<string[]> {
   const rows = accepted(await t.other.api<Entity[]>('GET', `${t.namespace}/packages?limit=200`));
   return rows.map((row) => row.name);
@@ -217,5 +217,5 @@ const rows: Row[] = [
   },
 ];
 
-/** Sheets 2 and 6: whose something is, and who else may use it. */
+/** Sheets 2 and 6: ownership of entities, and access of other identities. */
 export const entitlementCases = table('entitlement', 'core/controller/.../core/entitlement/Entitlement.scala', rows);

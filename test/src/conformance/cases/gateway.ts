@@ -206,5 +206,5 @@ const rows: Row[] = [
   },
 ];
 
-/** Sheet 12: APIs, and how they are served. */
+/** Sheet 12: APIs and their answers. */
 export const gatewayCases = table('API routes', 'core/routemgmt/createApi/createApi.js', rows);

@@ -8,7 +8,7 @@ const allowed = {
   'access-control-allow-headers': 'Authorization, Origin, X-Requested-With, Content-Type, Accept, User-Agent',
 };
 
-/** Requests without credentials: the case of OpenWhisk's suite, and a path below `/api/v1` that need not exist. */
+/** Requests without credentials: names of OpenWhisk's cases, with paths below `/api/v1` that need not exist. */
 const preflights: [stands: string, path: string][] = [
   ['respond to OPTIONS with all headers', ''],
   ['respond to OPTIONS for listing actions', '/namespaces/barfoo/actions'],

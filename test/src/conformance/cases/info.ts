@@ -131,5 +131,5 @@ const rows: Row[] = [
   },
 ];
 
-/** What the server tells about itself, to anybody. */
+/** Information about the server that needs no credentials. */
 export const infoCases = table('info', 'core/controller/.../core/controller/RestAPIs.scala', rows);

@@ -201,5 +201,5 @@ const recorded: Row[] = [
   },
 ];
 
-/** Sheet 3: invocations, and what becomes of them. */
+/** Sheet 3: invocations, their answers and records. */
 export const invocationCases = [...table('invocation', post, answers), ...table('records', records, recorded)];

@@ -1,4 +1,4 @@
-/** Values that must come back as they were given, as parameters and as annotations. */
+/** Values that must be returned unchanged, as parameters and as annotations. */
 export const jsonValues = {
   string: 'This is a string',
   strNum: '9',
@@ -22,7 +22,7 @@ export const fileValues = {
   strThatLooksLikeJSON: '{"someKey": "someValue"}',
 };
 
-/** What must be escaped in JSON. */
+/** Characters that JSON escapes. */
 export const escapedValues = {
   key1: { nonascii: '日本語' },
   key2: { valid: 'J\\SO"N' },
@@ -30,12 +30,12 @@ export const escapedValues = {
   'another"escape"': { valid: '\\nJ\\rO\\tS\\bN\\f' },
 };
 
-/** As the API has them. */
+/** Parameters or annotations in the API's form. */
 export function pairs(values: object): { key: string; value: unknown }[] {
   return Object.entries(values).map(([key, value]) => ({ key, value: value as unknown }));
 }
 
-/** As parameters and annotations that `wsk` is given: a text as it is where it is no JSON, other values as JSON. */
+/** Values as arguments of `wsk`: texts that are not JSON unchanged, other values as JSON. */
 export function argumentFlags(values: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(values).flatMap(([key, value]) => {
     const text = value === jsonValues.string ? jsonValues.string : JSON.stringify(value);

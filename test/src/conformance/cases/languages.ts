@@ -5,7 +5,7 @@ import type { Row } from '../conformance-case.js';
 import type { Trial } from '../trial.js';
 import { pairs } from './json-arguments.js';
 
-/** A function that puts a snowman between its `delimiter`, logs it and returns it as `winter`. */
+/** Code by language: puts a snowman between two `delimiter`s, logs the text and returns it as `winter`. */
 const snowmen: Record<string, string> = {
   nodejs: `function main({ delimiter }) {
     const text = delimiter + ' ☃ ' + delimiter;
@@ -32,7 +32,7 @@ function main(array $args): array {
 `,
 };
 
-/** The default kinds of the server, of families that there is a snowman for. */
+/** The server's default kinds of the languages in `snowmen`. */
 async function kindsOf({ user }: Trial): Promise<{ family: string; kind: string }[]> {
   type Runtimes = Record<string, { kind: string; default: boolean }[]>;
   const { body } = await user.send<{ runtimes: Runtimes }>('GET', '/', { authenticated: false });
@@ -73,5 +73,5 @@ const rows: Row[] = [
   },
 ];
 
-/** Several languages. */
+/** Actions in several languages. */
 export const languageCases = table('languages', 'docs/actions.md', rows);

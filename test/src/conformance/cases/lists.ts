@@ -10,7 +10,7 @@ const malformed = (parameter: string, detail: string): string =>
 
 const collections = ['actions', 'triggers', 'rules', 'packages', 'activations'] as const;
 
-/** A query that lists nothing, in any collection. */
+/** A query that every collection refuses. */
 function refusal(fact: string, query: string, parameter: string, detail: (collection: string) => string): Row {
   return {
     fact,
@@ -57,7 +57,7 @@ const rows: Row[] = [
       const name = await t.package();
       for (const action of ['a', 'b', 'c']) {
         await t.action(echo, {}, `${name}/${action}`);
-        // Times of updates are in milliseconds.
+        // Times of updates have a resolution of one millisecond.
         await new Promise((done) => setTimeout(done, 2));
       }
       const names = async (query: string): Promise<string[]> =>

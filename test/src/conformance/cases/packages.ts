@@ -8,14 +8,14 @@ import { escapedValues, fileValues, jsonValues, pairs } from './json-arguments.j
 
 const missing = 'The requested resource does not exist.';
 
-/** A package as the API gives it, as far as cases look into it. */
+/** The fields of a package that cases check. */
 export interface Package extends Entity {
   binding: object;
   actions: { name: string; version: string; annotations: Entity['annotations'] }[];
   feeds: { name: string }[];
 }
 
-/** Whether parameters and annotations come back as they were put. */
+/** Expects that parameters and annotations are returned as they were put. */
 function keeps(values: object): Row['run'] {
   return async (t) => {
     const name = await t.package({ parameters: pairs(values), annotations: pairs(values) });
@@ -24,7 +24,7 @@ function keeps(values: object): Row['run'] {
   };
 }
 
-/** A body that makes a binding. */
+/** The request body that creates a binding. */
 export function bindingOf(name: string, namespace = '_'): { binding: { namespace: string; name: string } } {
   return { binding: { namespace, name } };
 }

@@ -158,5 +158,5 @@ const rows: Row[] = [
   },
 ];
 
-/** Sheets 3, 6 and 8: what functions may do, and what they are told. */
+/** Sheets 3, 6 and 8: permissions and environment of functions. */
 export const programCases = table('programs', 'core/invoker/.../core/containerpool/ContainerProxy.scala', rows);

@@ -6,7 +6,7 @@ import { countWords, countWordsLater, fail, greet, logParameters } from '../func
 import { valueOf } from '../trial.js';
 import type { Trial } from '../trial.js';
 
-/** The record of an activation that is the function's fault, and says so. */
+/** Expects the status `action developer error` with this error. */
 async function failsWith(t: Trial, code: string, error: unknown, limits = {}): Promise<void> {
   const { response } = await t.run(await t.action(code, { limits }), {});
   expect(response).toMatchObject({ status: 'action developer error', success: false, result: { error } });
@@ -180,5 +180,5 @@ const rows: Row[] = [
   },
 ];
 
-/** Sheet 3: how what a function does becomes the status of its activation. */
+/** Sheet 3: how the end of a function becomes the status of its activation. */
 export const resultCases = table('results', 'common/scala/.../core/entity/ActivationResult.scala', rows);

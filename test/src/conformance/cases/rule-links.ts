@@ -12,7 +12,7 @@ interface Rule extends Entity {
   action: { path: string; name: string };
 }
 
-/** Fires, and resolves with the records of the actions that it invoked, by the action's name. */
+/** Fires a trigger; resolves with the records of the invoked actions, by the action's name. */
 async function invoked(t: Trial, trigger: string, payload: string): Promise<Map<string, Activation>> {
   const fired = await t.fire(trigger, { payload });
   expect(fired.cause).toBeUndefined();
@@ -26,7 +26,7 @@ async function invoked(t: Trial, trigger: string, payload: string): Promise<Map<
   return records;
 }
 
-/** A fire's only action counted the words. */
+/** Fires a trigger; expects one activation, whose action counted the words of the payload. */
 async function counts(t: Trial, trigger: string, payload: string): Promise<void> {
   const [record, ...others] = [...(await invoked(t, trigger, payload)).values()];
   expect([record?.response.result, others]).toEqual([{ count: payload.split(' ').length }, []]);
@@ -180,5 +180,5 @@ const links: Row[] = [
   },
 ];
 
-/** What rules lead to. */
+/** Actions that rules invoke. */
 export const ruleLinkCases = table('rules', 'core/controller/.../core/controller/Triggers.scala', links);

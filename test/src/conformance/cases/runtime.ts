@@ -5,7 +5,7 @@ import { table } from '../conformance-case.js';
 import type { Row } from '../conformance-case.js';
 import type { Trial } from '../trial.js';
 
-/** What a function's activation ends in. */
+/** The response of an activation of this code. */
 async function responseOf(t: Trial, code: string, main?: string): Promise<object> {
   return (await t.run(await t.action(code, main === undefined ? {} : { main }))).response;
 }

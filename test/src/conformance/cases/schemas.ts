@@ -7,7 +7,7 @@ import type { Trial } from '../trial.js';
 
 const eggs: SchemaObject = { type: 'object', properties: { price: { type: 'number' }, name: { type: 'string' } } };
 
-/** Whether a value is an action by the API's own description. */
+/** Whether a value conforms to the definition of an action in the API's description. */
 async function isAction({ user }: Trial, value: unknown): Promise<boolean> {
   const { body } = await user.send<{ definitions: SchemaObject }>('GET', '/api/v1/api-docs');
   return conforms(value, { $ref: '#/definitions/Action' }, body.definitions);
@@ -42,5 +42,5 @@ const rows: Row[] = [
   },
 ];
 
-/** The API's description as a JSON schema. */
+/** The API's description, used as a JSON schema. */
 export const schemaCases = table('schemas', 'core/controller/src/main/resources/apiv1swagger.json', rows);

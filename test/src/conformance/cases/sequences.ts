@@ -12,13 +12,13 @@ import { bindingOf } from './packages.js';
 const lines = ['what time is it?', 'it is now'];
 const payload = lines.join('\n');
 
-/** How many actions a sequence may have here. */
+/** The server's largest number of actions in a sequence. */
 async function longest({ user }: Trial): Promise<number> {
   const { body } = await user.send<{ limits: { sequence_length: number } }>('GET', '/');
   return body.limits.sequence_length;
 }
 
-/** What the only component of a sequence logged. */
+/** The log of a sequence's only component. */
 async function loggedBy(t: Trial, sequence: string, given: object = {}): Promise<string[]> {
   const [component] = await expectComponents(t, await t.run(sequence, given), 1);
   return logTexts(component as Activation);

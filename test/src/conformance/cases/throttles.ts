@@ -8,7 +8,7 @@ import type { Activation, Trial } from '../trial.js';
 
 const source = 'core/controller/.../core/entitlement/RateThrottler.scala';
 
-/** An identity with limits of its own and an action `a`, a trigger `t` and a sequence `s` of `a` twice. */
+/** An identity with its own limits, an action `a`, a trigger `t` and a sequence `s` of `a` twice. */
 async function limited(t: Trial, limits: Record<string, unknown>): Promise<Caller> {
   const caller = await t.identity(limits);
   await t.replace('actions/a', { exec: { kind: 'nodejs:default', code: echo } }, caller);
@@ -17,7 +17,10 @@ async function limited(t: Trial, limits: Record<string, unknown>): Promise<Calle
   return caller;
 }
 
-/** Posts until that is refused, and expects what it is refused for; a new minute may begin meanwhile. */
+/**
+ * Posts until a request is refused with this limit. Up to twice the limit may be accepted, because a new minute may
+ * begin.
+ */
 async function refusedAfter(t: Trial, caller: Caller, path: string, allowed: number): Promise<void> {
   let reply: Reply<{ error?: string }> | undefined;
   for (let count = 0; count < 2 * allowed + 1; count++) {
@@ -69,7 +72,7 @@ const rows: Row[] = [
       const caller = await limited(t, { storeActivations: false });
       const { status, body } = await t.post('actions/a?blocking=true', {}, caller);
       expect(status).toBe(200);
-      // Another namespace's record is stored after it would have been.
+      // A later activation of another namespace: once its record is stored, the first one's would be, too.
       await t.run(await t.action(echo));
       refused(await t.get(`activations/${body.activationId}`, caller), 404, 'The requested resource does not exist.');
     },
@@ -150,7 +153,7 @@ const rows: Row[] = [
   },
 ];
 
-/** Sheet 3: what a namespace may have in a minute and at once; sheet 1: limits of its own. */
+/** Sheet 3: a namespace's limits a minute and at once. Sheet 1: limits of its own. */
 export const throttleCases = table(
   'throttles',
   source,

@@ -9,7 +9,7 @@ import { escapedValues, fileValues, jsonValues, pairs } from './json-arguments.j
 
 const missing = 'The requested resource does not exist.';
 
-/** Whether parameters and annotations come back as they were put. */
+/** Expects that parameters and annotations are returned as they were put. */
 function keeps(values: object): Row['run'] {
   return async (t) => {
     const name = t.name('trigger');
@@ -19,12 +19,12 @@ function keeps(values: object): Row['run'] {
   };
 }
 
-/** What a fire's record says of its rules. */
+/** The outcomes of rules in the record of a fire. */
 function outcomes(record: Activation): Record<string, unknown>[] {
   return record.logs.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-/** A trigger with two rules, each to an action of its own. */
+/** A trigger with two rules that lead to different actions. */
 async function twoRules(t: Trial): Promise<{ trigger: string; rules: string[]; actions: string[] }> {
   const actions = [await t.action(greet), await t.action(countWords)];
   const { trigger, rule } = await t.linked(actions[0] ?? '');

@@ -8,7 +8,7 @@ import type { Trial } from '../trial.js';
 const corrupted = 'Resource is corrupted and cannot be read.';
 const needs = 'operator';
 
-/** Stores a document as it is, gone after the case. */
+/** Stores a document without checks, and deletes it after the case. */
 async function store(t: Trial, database: 'whisks' | 'activations', id: string, fields: object): Promise<void> {
   const path = `/api/v1/admin/databases/${database}/documents/${encodeURIComponent(id)}`;
   const operator = t.operator();
@@ -16,7 +16,7 @@ async function store(t: Trial, database: 'whisks' | 'activations', id: string, f
   t.atEnd(() => operator.send('DELETE', `${path}?rev=${rev}`));
 }
 
-/** An entity of a type whose document is none of it. */
+/** Stores an entity whose document is not valid for its type. */
 async function damaged(t: Trial, entityType: string, fields: object): Promise<string> {
   const name = t.name(entityType);
   await store(t, 'whisks', `${t.namespace}/${name}`, { namespace: t.namespace, name, entityType, ...fields });
@@ -69,5 +69,5 @@ const rows: Row[] = [
   },
 ];
 
-/** Documents that are damaged: OpenWhisk's own suites have them in the store of ActionsApiTests and others. */
+/** Damaged documents. OpenWhisk's ActionsApiTests and other suites store such documents themselves. */
 export const unreadableCases = table('unreadable', 'common/scala/.../core/entity/WhiskEntity.scala', rows);

@@ -9,7 +9,7 @@ import type { Trial } from '../trial.js';
 type Annotations = Record<string, string | number | boolean>;
 type Fields = Record<string, unknown>;
 
-/** A web action, and how to call it below its name, without credentials unless told otherwise. */
+/** A web action and a function that calls a path below its name; by default without credentials. */
 interface Site {
   path: string;
   call: (method: string, rest: string, options?: RequestOptions) => Promise<Reply<Fields>>;
@@ -220,5 +220,5 @@ const calls: Row[] = [
   },
 ];
 
-/** Sheet 5: what a web action is given, and who may call it. */
+/** Sheet 5: arguments of web actions, and access to web actions. */
 export const webActionCases = table('web actions', 'core/controller/.../core/controller/WebActions.scala', calls);

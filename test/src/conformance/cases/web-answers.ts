@@ -15,7 +15,7 @@ interface Answer {
   text: string;
 }
 
-/** What a function's result becomes at an extension. */
+/** The answer that an extension makes of a function's result. */
 function mapped(fact: string, extension: string, result: unknown, expected: Partial<Answer>): Row {
   return {
     fact,
@@ -27,7 +27,7 @@ function mapped(fact: string, extension: string, result: unknown, expected: Part
   };
 }
 
-/** A result that is refused. */
+/** A result that an extension refuses. */
 function refusal(fact: string, extension: string, result: unknown, status: number, message: string): Row {
   return {
     fact,
@@ -149,7 +149,7 @@ const others: Row[] = [
   },
 ];
 
-/** Sheet 5: what a result becomes. */
+/** Sheet 5: answers made of results. */
 export const webAnswerCases = table('web answers', 'core/controller/.../core/controller/WebActions.scala', [
   ...http,
   ...others,

@@ -13,7 +13,7 @@ import type { Pairs } from '../wsk-usage.js';
 
 const suite = 'WskCliBasicUsageTests: ';
 
-/** Parameters and annotations that `wsk` is given, as the entity has them. */
+/** Creates an action with these arguments of `wsk`; expects the parameters and annotations in the entity. */
 async function keepsArguments(t: Trial, given: readonly string[], expected: Pairs): Promise<void> {
   const { shell, name } = await withAction(t, echo, given);
   expect(await shell.prints(['action', 'get', name])).toMatch(new RegExp(`^ok: got action ${name}\n`));
@@ -183,7 +183,7 @@ const rows: Row[] = [
         expect(await shell.prints(['action', 'get', ...args])).toContain(`${url}/api/v1${path}\n`);
       }
       await shell.fails(['action', 'get', t.name('none'), '--url'], exits.notFound);
-      // A host that is named without a scheme is spoken to by HTTPS.
+      // wsk uses HTTPS for a host without a scheme.
       if (!url.startsWith('https:')) return;
       const bare = url.slice('https://'.length);
       expect(await shell.prints(['action', 'get', action, '--url', '--apihost', bare])).toContain(`${url}/api/v1`);
@@ -302,5 +302,5 @@ const rows: Row[] = [
   },
 ];
 
-/** What `wsk` does with its arguments, and with actions that are made, read and saved. */
+/** Arguments of `wsk`, and creation, reading and saving of actions. */
 export const wskActionCases = table('wsk: actions', 'core/cli/test/WskCliBasicUsageTests.scala', rows);

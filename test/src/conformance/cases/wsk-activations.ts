@@ -10,7 +10,7 @@ import { recordOf, withAction } from '../wsk-usage.js';
 
 const suite = 'WskCliBasicUsageTests: ';
 
-/** Ends before its deadline, unless it is told to hang. */
+/** An action that ends shortly before its deadline, or never with `forceHang`. */
 const beforeDeadline = `function main({ forceHang }) {
   return new Promise((done) => {
     if (forceHang) return;
@@ -60,7 +60,7 @@ const rows: Row[] = [
     needs: 'operator',
     stands: `${suite}retrieve the last activation using --last flag`,
     run: async (t) => {
-      // Of an identity of its own: others invoke at the same time.
+      // With a separate identity, because other cases invoke actions at the same time.
       const { auth, url } = await t.identity();
       const shell = await WskShell.open(t, { APIHOST: url, AUTH: auth });
       await shell.prints('action create lastName hello.js');
@@ -163,5 +163,5 @@ const rows: Row[] = [
   },
 ];
 
-/** What `wsk` tells of runs and their records. */
+/** Output of `wsk` about runs and their records. */
 export const wskActivationCases = table('wsk: actions', 'core/cli/test/WskCliBasicUsageTests.scala', rows);

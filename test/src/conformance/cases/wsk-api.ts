@@ -23,21 +23,21 @@ class ApiShell {
     const shell = await WskShell.open(t);
     await shell.write('echo.js', 'function main(args) { return { body: args }; }');
     await shell.create('action', action, ['echo.js', '--web', 'true']);
-    // A list cuts names after 25 characters.
+    // A list truncates names after 25 characters.
     const name = t.name('N');
     const base = `/${name}`;
     t.atEnd(() => shell.run(['api', 'delete', base]));
     return new ApiShell(shell, action, base, `${name} API`);
   }
 
-  /** Adds an operation, and gives its URL. */
+  /** Adds an operation and returns its URL. */
   async add(path = '/path', verb = 'get', flags: readonly string[] = ['--apiname', this.name]): Promise<string> {
     const printed = await this.shell.prints(['api', 'create', this.base, path, verb, this.action, ...flags]);
     expect(printed).toContain('ok: created API');
     return printed.split('\n')[1] ?? '';
   }
 
-  /** A list names an operation. */
+  /** Expects that a list names the operation. */
   async lists(path = '/path', verb = 'get', filter: readonly string[] = []): Promise<void> {
     const printed = await this.shell.prints(['api', 'list', this.base, ...filter]);
     expect(printed).toContain('ok: APIs');
@@ -49,7 +49,7 @@ class ApiShell {
     expect(await this.shell.prints(['api', 'delete', named, ...rest])).toContain(`ok: deleted ${what}`);
   }
 
-  /** The document of the API leads to the action, and allows CORS. */
+  /** Expects an API document that leads to the action and allows CORS. Returns the document. */
   async tells(of: string, extension = 'json', flags: readonly string[] = []): Promise<string> {
     const printed = await this.shell.prints(['api', 'get', of, ...flags]);
     expect(printed).toContain(this.base);
@@ -59,7 +59,7 @@ class ApiShell {
   }
 }
 
-/** Makes an API with parameters in its path, and calls it with `values` of them. */
+/** Makes an API with parameters in its path, and calls it with these values. */
 async function callsWithParameters(t: Trial, path: string, values: Readonly<Record<string, string>>): Promise<void> {
   const api = await ApiShell.open(t);
   const url = await api.add(path, 'get', ['--apiname', api.name, '--response-type', 'http']);
@@ -87,7 +87,7 @@ async function answersAt(url: string, path: string, values: Readonly<Record<stri
   expect(seen).toContain(filled(path));
 }
 
-/** Of HTTP, as a document names them. */
+/** HTTP methods as an API document names them. */
 const verbs = ['put', 'delete', 'get', 'head', 'options', 'patch', 'post'];
 
 const rows: Row[] = [
@@ -235,7 +235,7 @@ const rows: Row[] = [
       expect(await api.shell.prints('api create --config-file api.json')).toContain('ok: created API');
       for (const path of ['/path', '/utils/{split}']) await api.lists(path);
       await api.deletes();
-      // What JSON is YAML is, too: the exported document of the first is made again from its YAML.
+      // Valid JSON is also valid YAML, so this case imports real YAML: the API's own export.
       await api.shell.prints('api create --config-file api.json');
       await api.shell.write('api.yaml', await api.shell.prints(['api', 'get', api.base, '--format', 'yaml']));
       await api.deletes();
@@ -424,10 +424,10 @@ const rows: Row[] = [
     fact: 'the actions of API management name what they lack',
     source: 'core/cli/test/WskApiGwTests.scala',
     stands: `${more}reject apimgmt actions that are invoked with not enough parameters`,
-    // The actions ask the platform's API.
+    // The actions send requests to the platform's API.
     needs: 'network',
     run: async (t) => {
-      // Of whisk.system, whose package it is.
+      // As whisk.system, which owns the package.
       const shell = await WskShell.open(t, { APIHOST: t.other.url, AUTH: t.other.auth });
       const user = ['-p', '__ow_user', '_', '-p', 'accesstoken', 'TOKEN'];
       const base = { namespace: '_', gatewayBasePath: '/bp' };
@@ -478,5 +478,5 @@ const rows: Row[] = [
   },
 ];
 
-/** APIs that `wsk` makes, reads and deletes. */
+/** APIs created, read and deleted with `wsk`. */
 export const wskApiCases = table('wsk: api', 'core/cli/test/ApiGwCliBasicTests.scala', rows);

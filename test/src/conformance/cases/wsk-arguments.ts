@@ -6,7 +6,7 @@ import { exits, WskShell } from '../wsk-shell.js';
 
 const runsAtOnce = 4;
 
-/** Calls `run` for each of `all`, some at once. */
+/** Calls `run` for each of `all`, `runsAtOnce` at a time. */
 async function forEach<One>(all: readonly One[], run: (one: One) => Promise<unknown>): Promise<void> {
   const left = all.values();
   await Promise.all(
@@ -16,7 +16,7 @@ async function forEach<One>(all: readonly One[], run: (one: One) => Promise<unkn
   );
 }
 
-/** Each command fails with the code and the text, and tells where help is. */
+/** Expects that each command fails with the code and its text, and that the output points to the help. */
 async function refusesAll(t: Trial, code: number, commands: readonly (readonly [string, string])[]): Promise<void> {
   const shell = await WskShell.open(t);
   await forEach(commands, async ([command, text]) => {
@@ -36,10 +36,10 @@ const withParameters = [
   'trigger update triggerName',
   'trigger fire triggerName',
 ];
-/** What runs something takes no annotations, but reads them. */
+/** Commands that take annotations: invoke and fire do not. */
 const withAnnotations = withParameters.filter((command) => !/invoke|fire/.test(command));
 
-/** Texts that begin like JSON and are none. */
+/** Texts that start like JSON but are not valid JSON. */
 const noJson = [
   '{"invalid1": }',
   '{"invalid2": bogus}',
@@ -128,7 +128,7 @@ const wrongArguments: readonly (readonly [string, string])[] = [
   ['trigger list invalidArg', noNamespace],
 ];
 
-/** Values of a limit: none given, the smallest and the largest that the server takes. */
+/** Values of a limit: undefined (the flag is absent), and the smallest and the largest that the server accepts. */
 interface LimitValues {
   flag: string;
   name: string;
@@ -241,5 +241,5 @@ const rows: Row[] = [
   },
 ];
 
-/** Arguments that `wsk` refuses before it asks the server, and limits of actions. */
+/** Arguments that `wsk` refuses before it sends a request, and limits of actions. */
 export const wskArgumentCases = table('wsk: arguments', 'core/cli/test/WskCliBasicUsageTests.scala', rows);

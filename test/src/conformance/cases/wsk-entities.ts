@@ -11,7 +11,7 @@ type Kind = 'package' | 'trigger';
 
 const suite = 'WskCliBasicUsageTests: ';
 
-/** Annotation of two parameters. */
+/** An annotation that describes two parameters. */
 const described = JSON.stringify([
   { name: 'paramName1', description: 'Parameter description 1' },
   { name: 'paramName2', description: 'Parameter description 2' },
@@ -27,7 +27,7 @@ async function keepsArguments(t: Trial, kind: Kind, given: readonly string[], ex
   expect(entity.annotations).toEqual(expect.arrayContaining(expected));
 }
 
-/** The cases that packages and triggers have alike. */
+/** Cases that packages and triggers share. */
 const alike = (kind: Kind): Row[] => [
   {
     fact: `parameters and annotations of a ${kind} are JSON where they look like it, and texts else`,
@@ -85,7 +85,7 @@ const alike = (kind: Kind): Row[] => [
   },
 ];
 
-/** Names of entities that are made out of their order, and a list of their kind by name. */
+/** Creates entities out of the order of their names, and expects a list that is sorted by name. */
 async function listsByName(
   t: Trial,
   kind: 'action' | 'package' | 'trigger' | 'rule',
@@ -99,7 +99,7 @@ async function listsByName(
   expect(listed.match(new RegExp(`${name}[1-3]`, 'g'))).toEqual([1, 2, 3].map((at) => `${name}${at}`));
 }
 
-/** A trigger and an action, which a rule links. */
+/** A trigger and an action for a rule. */
 async function linked(shell: WskShell): Promise<[string, string]> {
   const { trial } = shell;
   return [await shell.create('trigger', trial.name('trigger')), await shell.create('action', trial.name('action'))];
@@ -222,5 +222,5 @@ const rows: Row[] = [
   },
 ];
 
-/** What `wsk` does with packages and triggers, and its lists. */
+/** Packages and triggers in `wsk`, and its lists. */
 export const wskEntityCases = table('wsk: entities', 'core/cli/test/WskCliBasicUsageTests.scala', rows);

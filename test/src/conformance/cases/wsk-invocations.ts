@@ -8,7 +8,7 @@ import { described, summarised, withRule, recordOf } from '../wsk-basics.js';
 
 const suite = 'WskCliBasicTests: ';
 
-/** Exit code of an activation that has failed, and of one that goes on. */
+/** Exit codes for a failed activation and for an activation that still runs. */
 const failed = 246;
 
 const accepted = 202;
@@ -108,7 +108,7 @@ const rows: Row[] = [
     needs: 'encryption',
     stands: `${suite}create, and invoke an action that times out to ensure the proper response is received`,
     run: async (t) => {
-      // Of the server on which callers wait for 3 s.
+      // On the server where callers wait for 3 s.
       const { url, auth } = await t.encrypting();
       const shell = await WskShell.open(t, { APIHOST: url, AUTH: auth });
       await shell.write('sleep.js', sleep);
@@ -167,5 +167,5 @@ const rows: Row[] = [
   },
 ];
 
-/** What `wsk` does with actions and their activations. */
+/** Actions and their activations in `wsk`. */
 export const wskInvocationCases = table('wsk: basics', 'system/basic/WskCliBasicTests.scala', rows);

@@ -6,7 +6,7 @@ import { noSuch, code, described, summarised, tellsFields } from '../wsk-basics.
 
 const suite = 'WskCliBasicTests: ';
 
-/** A command about something that is not there. */
+/** A command that names a missing entity, and the error expected. */
 const missing = (stands: string, command: (name: string) => string, text: (name: string) => string): Row => ({
   fact: `what is not there: ${command('NAME')}`,
   stands: `${suite}${stands}`,
@@ -17,7 +17,7 @@ const missing = (stands: string, command: (name: string) => string, text: (name:
   },
 });
 
-/** An entity that is there already. */
+/** A second creation of an existing entity, which is refused. */
 const duplicate = (kind: 'action' | 'package' | 'trigger' | 'rule', stands: string): Row => ({
   fact: `a second ${kind} of a name is refused`,
   stands: `${suite}${stands}`,
@@ -181,5 +181,5 @@ const rows: Row[] = [
   },
 ];
 
-/** What `wsk` does with packages and names, and what it says of entities that are not there. */
+/** Packages and names in `wsk`, and its errors about missing entities. */
 export const wskPackageCases = table('wsk: basics', 'system/basic/WskCliBasicTests.scala', rows);

@@ -7,17 +7,17 @@ import type { Row } from '../conformance-case.js';
 import type { Trial } from '../trial.js';
 import { exits, WskShell } from '../wsk-shell.js';
 
-/** What `.wskprops` has after commands. */
+/** The content of `.wskprops`. */
 const propertiesOf = ({ home }: WskShell): Promise<string> => readFile(join(home, '.wskprops'), 'utf8');
 
-/** Properties that name a certificate, a key or both; files of these names are there, and empty. */
+/** A shell whose properties name a certificate, a key or both; the files exist and are empty. */
 async function withPair(t: Trial, properties: readonly ('CERT' | 'KEY')[]): Promise<WskShell> {
   const shell = await WskShell.open(t, Object.fromEntries(properties.map((name) => [name, `${name}.pem`])));
   for (const name of properties) await shell.write(`${name}.pem`, '');
   return shell;
 }
 
-/** A command fails for what is wrong with the certificate and key of the properties. */
+/** A command that fails because of the certificate and key in the properties. */
 function refusesPair(command: string, stands: string, properties: readonly ('CERT' | 'KEY')[], problem: string): Row {
   return {
     fact: `'${command.split(' --')[0]}' with ${properties.join(' and ')} of no use: ${problem}`,
@@ -205,5 +205,5 @@ const rows: Row[] = [
   ),
 ];
 
-/** The configuration of `wsk` in its properties. */
+/** Properties of `wsk`. */
 export const wskPropertyCases = table('wsk: properties', 'core/cli/test/WskConfigTests.scala', rows);

@@ -99,7 +99,7 @@ const rows: Row[] = [
     run: async (t) => {
       const shell = await WskShell.open(t);
       const name = await shell.create('action', t.name('action'));
-      // Stands between wsk and the server, and notes what is asked.
+      // A proxy between wsk and the server that records the `since` parameter of requests.
       const since = new Set<string>();
       const proxy = createServer((request, response) => {
         const { searchParams } = new URL(request.url ?? '/', 'http://proxy');
@@ -128,5 +128,5 @@ const rows: Row[] = [
   },
 ];
 
-/** The SDK that `wsk` fetches; and single cases of other suites. */
+/** SDKs that `wsk` downloads, and single cases of other suites. */
 export const wskSdkCases = table('wsk: sdk', 'system/basic/WskSdkTests.scala', rows);

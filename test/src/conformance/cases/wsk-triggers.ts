@@ -10,7 +10,7 @@ const suite = 'WskCliBasicTests: ';
 const combined =
   'Incorrect usage. Cannot combine --feed-param or --trigger-param flag with neither --param nor --param-file flag';
 
-/** What a trigger's record logs of a rule. */
+/** The line that a trigger's record logs for a rule. */
 const ruleLog = (t: Trial, rule: string, action: string): Record<string, string> => ({
   rule: `${t.namespace}/${rule}`,
   action: `${t.namespace}/${action}`,
@@ -173,5 +173,5 @@ const rows: Row[] = [
   },
 ];
 
-/** What `wsk` does with triggers and rules. */
+/** Triggers and rules in `wsk`. */
 export const wskTriggerCases = table('wsk: basics', 'system/basic/WskCliBasicTests.scala', rows);

@@ -128,5 +128,5 @@ const rows: Row[] = [
   },
 ];
 
-/** What `wsk` makes of --web and --web-secure. */
+/** The annotations that `wsk` makes of --web and --web-secure. */
 export const wskWebActionCases = table('wsk: actions', 'core/cli/test/WskCliBasicUsageTests.scala', rows);

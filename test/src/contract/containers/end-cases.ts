@@ -3,7 +3,7 @@ import { initRequest, limits, spec } from '../container-calls.js';
 import { initialized, run, textOf } from './cases.js';
 import type { ContainerCases } from './cases.js';
 
-/** How containers end, and inits that fail. */
+/** Cases for ends of containers and failed inits. */
 export function endCases(cases: ContainerCases): void {
   const { using, unless, skips } = cases;
   describe('ends', () => {

@@ -3,7 +3,7 @@ import { initRequest, limits, spec } from '../container-calls.js';
 import { run, textOf } from './cases.js';
 import type { ContainerCases } from './cases.js';
 
-/** What becomes of what functions print. */
+/** Cases for the output of functions. */
 export function logCases(cases: ContainerCases): void {
   const { using, unless, skips } = cases;
   describe('logs', () => {

@@ -3,7 +3,7 @@ import { initRequest, limits } from '../container-calls.js';
 import { run, textOf } from './cases.js';
 import type { ContainerCases } from './cases.js';
 
-/** How runs, unloads and checks are answered. */
+/** Cases for answers to runs, unloads and checks. */
 export function runCases(cases: ContainerCases): void {
   const { using, unless, skips } = cases;
   describe('runs', () => {

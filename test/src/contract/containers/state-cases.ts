@@ -5,7 +5,7 @@ import { initRequest, limits, spec } from '../container-calls.js';
 import { initialized, run } from './cases.js';
 import type { ContainerCases } from './cases.js';
 
-/** What may be asked of a container in which state. */
+/** Cases for calls that a container accepts in each of its states. */
 export function stateCases(cases: ContainerCases): void {
   const { using, unless, skips } = cases;
   describe('states', () => {
@@ -21,7 +21,7 @@ export function stateCases(cases: ContainerCases): void {
     };
     const ok = { type: 'ok' };
     const result: Partial<CallOutcome> = { type: 'result' };
-    /** What takes a container out of the state. */
+    /** Calls that end the state. */
     const leaving: Record<string, readonly string[]> = {
       created: ['init', 'run', 'unload', 'pause'],
       initialized: ['unload', 'pause'],
@@ -107,7 +107,7 @@ export function stateCases(cases: ContainerCases): void {
     for (const [state, { reach, expected }] of Object.entries(states)) {
       const changing = leaving[state] ?? [];
       const others = Object.keys(actions).filter((method) => !changing.includes(method) && method !== 'destroy');
-      // On one container: some factories take a second to make one.
+      // All on one container: some factories take a second to make one.
       test(`${others.join(', ')} and at last destroy of a container that is ${state}`, () =>
         inState(reach, async (container) => {
           for (const method of [...others, 'destroy']) await ask(container, method, expected[method]);
@@ -127,7 +127,7 @@ export function stateCases(cases: ContainerCases): void {
         await container.resume();
         const outcome = await run(container, { do: 'script', script: 'return globalThis.ticks;' }).outcome;
         const ticks = outcome.type === 'result' ? (outcome.result as JsonObject).value : undefined;
-        // 60 in that time otherwise; the platform's own delays around the pause count too.
+        // A running container would count 60 ticks. The bound leaves time for the platform's delays around the pause.
         expect(Number(ticks)).toBeLessThan(30);
       }),
     );

@@ -14,7 +14,7 @@ const attachment = (name: string, length = 9, seed = 1): NamedAttachment => ({
   bytes: bytes(length, seed),
 });
 
-/** Attachments. */
+/** Registers the cases for attachments. */
 export function testAttachments(held: StoreUnderTest): void {
   describe('attachments', () => {
     test.each([0, 1, 100_000, 5_000_000])('%d bytes are read back, with their type', async (length) => {

@@ -3,7 +3,7 @@ import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import { action, activation, newestFirst } from './documents.js';
 import type { StoreUnderTest } from './documents.js';
 
-/** Documents that are created many at a time. */
+/** Registers the cases for documents that are created in batches. */
 export function testBatches(held: StoreUnderTest): void {
   describe('createMany', () => {
     test('stores many and says so; again, it leaves them as they are', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { action, activation, idsIn, newestFirst } from './documents.js';
 import type { StoreUnderTest } from './documents.js';
 
-/** What is there after a store was closed and opened again. */
+/** Registers the cases for data that must survive closing and reopening a store. */
 export function testClosing(held: StoreUnderTest): void {
   describe('closing', () => {
     test('everything is there after opening again', async () => {

@@ -3,7 +3,7 @@ import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/a
 import { action } from './documents.js';
 import type { StoreUnderTest } from './documents.js';
 
-/** Documents and their revisions. */
+/** Registers the cases for documents and their revisions. */
 export function testDocuments(held: StoreUnderTest): void {
   describe('documents', () => {
     test('a new document gets revision 1-..., and is read back with it', async () => {

@@ -1,22 +1,22 @@
 import type { ArtifactStore, StoredDocument, ViewQuery } from '@gpuwhisk/common/store/artifact-store';
 
-/** A place where stores of the kind under test live. */
+/** Storage for stores of the kind under test. */
 export interface StoreHome {
-  /** Opens the store that lies there; what an earlier one, closed since, held is in it. */
+  /** Opens a store on the storage, with the data of an earlier closed store. */
   open(): Promise<ArtifactStore>;
-  /** Whether ids beyond the basic multilingual plane are listed in their order; default true. */
+  /** Whether ids with characters beyond U+FFFF are listed in their order; default true. */
   listsAstralIds?: boolean;
-  /** Removes the place. */
+  /** Deletes the storage. */
   remove(): Promise<void>;
 }
 
-/** What the case under way has. */
+/** The store of the current case. */
 export interface StoreUnderTest {
   home: StoreHome;
   store: ArtifactStore;
 }
 
-/** The document of an action `guest/<name>`. */
+/** A document of action `guest/<name>`. */
 export function action(name: string, updated: number, more: Partial<StoredDocument> = {}): StoredDocument {
   return {
     _id: `guest/${name}`,
@@ -34,7 +34,7 @@ export function action(name: string, updated: number, more: Partial<StoredDocume
   };
 }
 
-/** The document of the `number`th activation in namespace guest, which took 5 ms. */
+/** The document of activation `number` in namespace guest, which took 5 ms. */
 export function activation(number: number, start: number, more: Partial<StoredDocument> = {}): StoredDocument {
   const activationId = number.toString(16).padStart(32, '0');
   return {
@@ -56,7 +56,7 @@ export function activation(number: number, start: number, more: Partial<StoredDo
   };
 }
 
-/** A query as lists make it. */
+/** A query as the API's lists make it: newest first. */
 export const newestFirst = (view: ViewQuery['view'], path: string, more: Partial<ViewQuery> = {}): ViewQuery => ({
   view,
   startKey: [path, 0],
@@ -65,7 +65,7 @@ export const newestFirst = (view: ViewQuery['view'], path: string, more: Partial
   ...more,
 });
 
-/** The ids that a view of actions, activations and the like has, in its order. */
+/** The ids of a view's rows, in the order of the view. The view's name determines the database. */
 export async function idsIn(store: ArtifactStore, query: ViewQuery): Promise<unknown[]> {
   const database = query.view.startsWith('activations') ? 'activations' : 'whisks';
   return (await store.query(database, query)).map((row) => row.id);

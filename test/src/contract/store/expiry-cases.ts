@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { action, activation, idsIn, newestFirst } from './documents.js';
 import type { StoreUnderTest } from './documents.js';
 
-/** Records that are removed after their time. */
+/** Registers the cases for records that are removed after their retention time. */
 export function testExpiry(held: StoreUnderTest): void {
   const expire = async (beforeMs: number): Promise<number> => {
     let removed = 0;
@@ -18,7 +18,7 @@ export function testExpiry(held: StoreUnderTest): void {
       const batch = Array.from({ length: 6 }, (_, n) => activation(n, n * 100));
       await held.store.createMany('activations', [...batch, other]);
       await held.store.put('whisks', action('hello', 1));
-      // They ended 5 ms after their start.
+      // These activations ended 5 ms after their start.
       expect(await expire(305)).toBe(4);
       expect(await listed()).toEqual([idOf(5), idOf(4), idOf(3)]);
       expect(await listed('other')).toEqual([]);

@@ -4,7 +4,7 @@ import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { action } from './documents.js';
 import type { StoreUnderTest } from './documents.js';
 
-/** Lists of whole databases, views of blocked namespaces and of APIs. */
+/** Registers the cases for lists of whole databases and for views of blocked namespaces and of APIs. */
 export function testLists(held: StoreUnderTest): void {
   describe('lists', () => {
     test('documents come by id, page by page', async () => {

@@ -3,7 +3,7 @@ import type { ArtifactStore, StoredDocument, ViewRow } from '@gpuwhisk/common/st
 import { action, activation, idsIn, newestFirst } from './documents.js';
 import type { StoreUnderTest } from './documents.js';
 
-/** Views: OpenWhisk's lists, and the owners of keys. */
+/** Registers the cases for views: OpenWhisk's lists, and the owners of keys. */
 export function testViews(held: StoreUnderTest): void {
   describe('views', () => {
     beforeEach(async () => {
