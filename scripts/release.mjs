@@ -10,7 +10,10 @@ import { root } from './fresh.mjs';
 const timeoutMs = 300_000;
 const packages = ['common', 'gpu', 'engines', 'controller', 'invoker', 'server', 'standalone', 'cli'];
 const whole = ['bin', 'docker', 'runtimes', 'LICENSE', 'README.md', 'package-lock.json', '.npmrc'];
-/** Compiled tests, types and maps are of no use there; secrets of this clone's cluster must not leave it. */
+/**
+ * Leaves out compiled tests, types and maps, which a release does not use, and secrets of this clone's cluster, which
+ * must not leave it.
+ */
 const isWanted = (path) =>
   !/(\.d\.ts|\.map|\.tsbuildinfo|\.test\.js)$/.test(path) &&
   !['objects', '__pycache__', '.env', 'secrets'].includes(basename(path));
@@ -41,7 +44,7 @@ try {
     copy(join(path, 'package.json'), folder);
   }
   copy(join('cli', 'bin'), folder);
-  // Python's depend on the machine: its invoker installs them when it starts.
+  // Python's packages depend on the machine: its invoker installs them when it starts.
   const set = join('build', 'packages', (await nodePackages(join(root, 'runtimes'))).name);
   if (!existsSync(join(root, set))) throw new Error(`The packages of Node.js actions (${set}) are not installed.`);
   copy(set, folder);
