@@ -30,7 +30,7 @@ import {
   type EntityKind,
 } from './entities.js';
 
-/** Packages, for the commands that all kinds of entities share. */
+/** Properties of packages, for the commands that all kinds of entities share. */
 const packages: EntityKind = {
   noun: 'package',
   collection: 'packages',

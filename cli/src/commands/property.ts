@@ -19,7 +19,7 @@ const settable = [
 const helpOf: Record<string, string> = { key: 'Client key', auth: 'authorization key' };
 
 async function set({ flags, settings }: CommandContext): Promise<void> {
-  validTls(settings); // a certificate that cannot be used is not kept
+  validTls(settings); // a certificate that cannot be used is not stored
   const file = propertiesFile();
   const properties = readProperties(file);
   const messages: string[] = [];
@@ -77,7 +77,7 @@ const readable: {
   flag: string;
   label: string;
   tabs: string;
-  /** Asks the server. */
+  /** Whether the value comes from the server. */
   fromServer?: 'build' | 'buildno';
   read?(context: CommandContext): string | Promise<string>;
 }[] = [
@@ -124,7 +124,7 @@ async function get(context: CommandContext): Promise<void> {
 
 async function buildInfo(context: CommandContext): Promise<{ info: JsonMap; error?: unknown }> {
   try {
-    // Before the host is looked at, as OpenWhisk's client does.
+    // The certificate is checked before the host, as in OpenWhisk's client.
     validTls(context.settings);
     return { info: asMap(await context.client.info()) };
   } catch (error) {
