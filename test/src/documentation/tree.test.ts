@@ -13,7 +13,9 @@ const fence = /(?<=^```tree\n)[^]*?(?=^```$)/m;
 
 /** Generated or installed folders. */
 const leftOut = new Set(['node_modules', 'dist', 'build', 'target', '__pycache__']);
-/** Packages whose folders the page names one level below src only. */
+/**
+ * Packages whose folders the page names one level below src only; then folders without src whose subfolders it names.
+ */
 const shallow = new Set(['bench', 'test']);
 const opened = new Set(['native', 'runtimes']);
 
