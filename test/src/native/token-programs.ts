@@ -70,7 +70,7 @@ export class TokenProgram {
     this.lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
     this.ended = once(child, 'close');
     child.stderr!.setEncoding('utf8').on('data', (text: string) => (this.errors += text));
-    child.stdin!.on('error', () => child.kill('SIGKILL')); // The program has ended; the test fails for its missing answer.
+    child.stdin!.on('error', () => child.kill('SIGKILL')); // The program has ended; the answer will be missing.
   }
 
   get pid(): number {
