@@ -75,7 +75,9 @@ export function dataFolderOf(environment: NodeJS.ProcessEnv): string {
   return environment['GPUWHISK_DATA_DIR'] ?? '.gpuwhisk';
 }
 
-/** The operator's `uuid:secret` that a standalone server keeps in its data folder. Throws the system's error (ENOENT). */
+/**
+ * The operator's `uuid:secret` that a standalone server keeps in its data folder. Throws the system's error (ENOENT).
+ */
 export function readOperatorKey(folder: string): string {
   return readFileSync(join(folder, 'operator.key'), 'utf8').trim();
 }

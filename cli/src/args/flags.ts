@@ -41,7 +41,7 @@ export const globalFlags: FlagSpec[] = [
   { name: 'verbose', short: 'v', type: 'bool', help: 'verbose output' },
 ];
 
-/** `-h`, which every command and group has; `name` is what the help is for. */
+/** `-h`, which every command and group has; `name` is the command or group. */
 export function helpFlag(name: string): FlagSpec {
   return { name: 'help', short: 'h', type: 'bool', help: `help for ${name}` };
 }

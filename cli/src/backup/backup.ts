@@ -40,7 +40,7 @@ function isOfProcess(database: string, { _id }: JsonObject): boolean {
   return database === 'gpu' && textOf(_id).startsWith('process/');
 }
 
-/** Those of the databases that exist. Throws RefusedError, UnreachableError. */
+/** The names in `databases` of existing databases. Throws RefusedError, UnreachableError. */
 export async function existing(server: Server, prefix: string, databases: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const database of databases) if (await exists(server, pathOf(prefix, database))) found.push(database);

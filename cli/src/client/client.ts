@@ -31,8 +31,8 @@ export function readJson(response: HttpResponse): Json {
 }
 
 /**
- * The error to throw for a failed request. The exit code is the status minus 256, as a byte. A 502 whose body has no `code`
- * is not the platform's error but an activation that failed.
+ * The error to throw for a failed request. The exit code is the status minus 256, as a byte. A 502 whose body has no
+ * `code` is not an error of the platform, but of an activation that failed.
  */
 export function failure(response: HttpResponse): WskError {
   const exitCode = response.status - 256;
@@ -53,7 +53,7 @@ export function failure(response: HttpResponse): WskError {
   return new WskError(`The connection failed, or timed out. (HTTP status code ${response.status})`, { exitCode });
 }
 
-/** Why the activation failed, from its record or from its bare result. */
+/** The reason of the activation's failure, from its record or from its bare result. */
 function activationError(body: JsonMap): string {
   const response = asMap(body.get('response'));
   if (!response.has('status')) return errorText(body.get('error'));

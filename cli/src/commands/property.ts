@@ -7,7 +7,7 @@ import { asList, asMap, asText, type JsonMap } from '../json/json.js';
 import { cliVersion, defaultApiVersion, propertiesFile, readProperties, writeProperties } from '../settings.js';
 import { stdout } from '../terminal.js';
 
-/** A property that can be set: its flag, its key in the properties file, and what messages call it. */
+/** A property that can be set: its flag, its key in the properties file, and its name in messages. */
 const settable = [
   { flag: 'cert', key: 'CERT', label: 'client cert', value: 'string' },
   { flag: 'key', key: 'KEY', label: 'client key', value: 'string' },

@@ -38,7 +38,10 @@ export function familyForExtension(tool: Tool, extension: string): string | unde
   return knownTo(tool).find((one) => one.extension === extension)?.family;
 }
 
-/** The extension, without its dot, that a tool gives code of a family: the first of the table; undefined if it knows none. */
+/**
+ * The extension, without its dot, that a tool gives code of a family: the first one of the table; undefined if the tool
+ * knows none.
+ */
 export function extensionForFamily(tool: Tool, family: string): string | undefined {
   return knownTo(tool).find((one) => one.family === family)?.extension;
 }

@@ -52,7 +52,10 @@ export async function withLastId(
   return [id, ...more];
 }
 
-/** Reads one activation, or the part of it that `suffix` (`/logs`, `/result`) names; `what` is for the error message. */
+/**
+ * Reads one activation, or the part of it that `suffix` (`/logs`, `/result`) names; `what` is its name in the error
+ * message.
+ */
 export async function readActivation(client: Client, id: string, what: string, suffix = ''): Promise<Json> {
   try {
     return await client.get(ownNamespace, `activations/${encodePath(id)}${suffix}`);
