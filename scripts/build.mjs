@@ -1,4 +1,4 @@
-// Installs and builds what is missing or out of date; quick when nothing is.
+// Installs and builds everything that is missing or out of date; quick if nothing is.
 import './node-version.cjs';
 import { spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';

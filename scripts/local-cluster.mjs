@@ -257,7 +257,7 @@ export async function startCluster({
   }
 }
 
-/** Resolves when every controller counts so many invokers as up. */
+/** Resolves when every controller counts `count` invokers as up. */
 async function untilUp(url, count) {
   const until = Date.now() + readyMs;
   for (let seen = 0; seen < 3;) {

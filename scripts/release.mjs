@@ -1,5 +1,5 @@
-// npm run release -- [OUT.tgz]: packs what a server or a client needs to run, built, for machines of this platform that
-// have nothing but Node.js: one folder `gpuwhisk-<version>` with bin/, the packages and what they depend on.
+// npm run release -- [OUT.tgz]: packs a built server and client for machines of this platform that have only Node.js.
+// The archive has one folder `gpuwhisk-<version>` with bin/, the packages and their dependencies.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,9 +1,9 @@
-// Runs native suites once more on a build with sanitizers (native/build.mjs --sanitized says what has which), which lies
-// over native/build in a mount namespace of the tests:
+// Runs native suites once more on a build with sanitizers, which a mount namespace of the tests puts over native/build.
+// native/build.mjs --sanitized lists the parts and their sanitizers.
 //
 //   node scripts/sanitized-tests.mjs [PATTERN]...
 //
-// Takes a C++ compiler with its sanitizers, and root. Ends with 1 if a test fails or a sanitizer reports anything.
+// Requires a C++ compiler with its sanitizers, and root. Exits with 1 if a test fails or a sanitizer reports anything.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
-// npm test: the suites that tell in a few minutes whether a clone works. npm run test:all (CI) adds lint and the suites that
-// start platforms and clusters or need system packages; with --but-passed it leaves out what npm test has just passed,
-// whole, on the same build.
+// npm test: the suites that tell in a few minutes whether a clone works. npm run test:all (CI) adds lint and the suites
+// that start platforms and clusters or need system packages. With --but-passed it leaves out the suites that npm test
+// has just passed as a whole on the same build.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,8 +15,8 @@ const mostRepeated = 4;
 /** The files that npm test passed last, and on which build. */
 const passedFile = join(root, 'build', 'passed-tests.json');
 /**
- * Suites that only test:all runs: they start platforms, clusters or container engines, or simulate for minutes. One platform
- * is started in npm test, too (cli/end-to-end).
+ * Suites that only test:all runs: they start platforms, clusters or container engines, or simulate for minutes. npm
+ * test starts one platform, too (cli/end-to-end).
  */
 const leftToAll = [
   '/node_modules/',
