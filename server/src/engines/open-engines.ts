@@ -150,8 +150,8 @@ export function openCouchdb(
 }
 
 /**
- * LMDB's binding makes a second promise with every commit and drops it. If the disk is full, its rejection would end the
- * process although the writer gets the error. Any other unhandled rejection ends the process as usual.
+ * LMDB's binding makes a second promise with every commit and drops it. If the disk is full, its rejection would end
+ * the process although the writer gets the error. Any other unhandled rejection ends the process as usual.
  */
 function outliveFailedCommits(): void {
   if (process.listeners('unhandledRejection').includes(ignoreFailedCommit)) return;

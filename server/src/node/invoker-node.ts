@@ -67,7 +67,8 @@ const fetchWithinMs = 60_000;
  * opened.
  */
 export function openInvokerNode(options: InvokerNodeOptions): Promise<InvokerNode> {
-  // Functions run as users of their own, which must be able to enter folders. Files for their owner alone get such a mode.
+  // Functions run as users of their own, which must be able to enter folders. Files for their owner alone get their
+  // mode explicitly.
   process.umask(0o022);
   return Opened.during((opened) => openNode(options, opened));
 }

@@ -156,8 +156,8 @@ function reactiveConfig(reactive: NonNullable<StemCell['reactive']>): NonNullabl
 const startAfterMs: Record<string, number> = { native: 2000, java: 8000 };
 
 /**
- * The stem cells that a manifest asks for. `prepares`: also of runtimes that take long to ready for the first time (Java's
- * is compiled), ahead of their first use. Throws ConfigError for a size or duration that cannot be read.
+ * The stem cells that a manifest asks for. With `prepares` also those of runtimes whose first preparation takes long
+ * (Java's is compiled), ahead of their first use. Throws ConfigError for a size or duration that cannot be read.
  */
 export function stemCellConfigs(manifest: RuntimeManifest, prepares: boolean): StemCellConfig[] {
   const families = Object.entries(manifest.runtimes).filter(([family]) => prepares || family !== 'java');
