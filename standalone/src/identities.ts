@@ -17,8 +17,8 @@ export type AccountLimits = 'standalone' | 'openwhisk';
 const standaloneLimits = { invocationsPerMinute: 1_000_000, concurrentInvocations: 1000, firesPerMinute: 1_000_000 };
 
 /**
- * Whether the well-known accounts, whose keys are public, belong into the store: true for an embedded store and for an empty
- * CouchDB, which could not be used otherwise; false for a CouchDB that has other subjects only.
+ * Whether the well-known accounts, whose keys are public, belong into the store. True for an embedded store and for an
+ * empty CouchDB, which could not be used otherwise; false for a CouchDB that has other subjects only.
  */
 export async function takesWellKnownAccounts({ couchdb }: Config, store: ArtifactStore): Promise<boolean> {
   if (couchdb === undefined) return true;

@@ -29,7 +29,10 @@ export interface Platform {
   readonly gpus: string | undefined;
   /** One line for each feature that this machine lacks. */
   readonly notes: readonly string[];
-  /** Lets running activations end for up to `drainMs`, then stops everything; queued activations run after the next start. */
+  /**
+   * Lets running activations end for up to `drainMs`, then stops everything; queued activations run after the next
+   * start.
+   */
   close(drainMs: number): Promise<void>;
 }
 
