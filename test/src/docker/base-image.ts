@@ -90,7 +90,10 @@ export async function importImage(
   if (packed !== 0 || imported !== 0) throw new Error(`The image ${name} could not be imported.`);
 }
 
-/** Files of a C compiler besides its headers: programs, and what they link, statically or into a shared object. */
+/**
+ * Files of a C compiler besides its headers: programs, and the files that they link, statically or into a shared
+ * object.
+ */
 function compilerFiles(): { programs: string[]; linked: string[] } {
   const ask = (question: string): string => execFileSync('cc', [question], { encoding: 'utf8' }).trim();
   const programs = ['cc1', 'collect2', 'as', 'ld'].map((name) => {

@@ -28,7 +28,7 @@ export interface ComposeCluster {
   operator: string;
   /** The first three numbers of the addresses in the engines' network. */
   backend: string;
-  /** Runs `docker compose` on the file; resolves with what it prints. Rejects if it fails. */
+  /** Runs `docker compose` on the file; resolves with its output. Rejects if it fails. */
   compose(...args: readonly string[]): Promise<string>;
   /** Address of nginx, once it is up. */
   address(): Promise<string>;

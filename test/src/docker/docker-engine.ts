@@ -22,7 +22,7 @@ export interface DockerEngine {
   network: string;
   /** The engine's folder, which is removed with it. */
   folder: string;
-  /** Runs the docker command; resolves with what it prints. Rejects if it fails. */
+  /** Runs the docker command; resolves with its output. Rejects if it fails. */
   docker(args: readonly string[], env?: NodeJS.ProcessEnv): Promise<string>;
   /** The engine's process, which tests stop and continue. */
   process: ChildProcess;

@@ -40,7 +40,9 @@ const contents: Record<keyof typeof engineImages, (context: string) => void> = {
   },
 };
 
-/** Makes the images of CouchDB's protocol, Kafka, Redis and nginx on that of `buildImages`, which has the JDK of `java`. */
+/**
+ * Makes the images of CouchDB's protocol, Kafka, Redis and nginx on that of `buildImages`, which has the JDK of `java`.
+ */
 export async function buildEngineImages(engine: DockerEngine, java: RuntimeLaunch): Promise<void> {
   for (const [setting, image] of Object.entries(engineImages) as [keyof typeof engineImages, string][]) {
     const name = /test-(\w+)/.exec(image)?.[1] ?? '';

@@ -218,7 +218,10 @@ export function fail(platform: RunningPlatform, device: number, ...how: string[]
   control(platform, 'fault', String(device), ...how);
 }
 
-/** Cuts a device of a platform's stand-in; no process may use it. Returns the uuid of the MIG instance of that profile's number. */
+/**
+ * Cuts a device of a platform's stand-in; no process may use it. Returns the uuid of the MIG instance of that profile's
+ * number.
+ */
 export function cut(platform: RunningPlatform, device: number, profile: number): string {
   return control(platform, 'cut', String(device), String(profile)).trim();
 }

@@ -221,7 +221,7 @@ export class GpuHarness {
   }
 }
 
-/** A placement of a share with so much memory on `GPU-0`. */
+/** A placement on `GPU-0` of a share with this memory. */
 export function placementOf(memoryMiB: number, changes: Partial<Placement> = {}): Placement {
   const share = { shareClass: 50, smRequest: 0.5, smLimit: 0.5, memoryMiB } as const;
   return { invoker: 'invoker0', devices: ['GPU-0'], share, at: 0, epoch: 1, version: 1, ...changes };

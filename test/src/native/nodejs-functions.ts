@@ -1,6 +1,6 @@
 // Data, timers and changes that Node.js functions leave behind.
 
-/** Reports what it finds of an earlier action. */
+/** Reports the remains of an earlier action that it finds. */
 export const probe = `
 const fs = require('fs');
 async function main() {

@@ -129,7 +129,7 @@ export class PythonPrewarmer {
   }
 }
 
-/** Removes what a function left in the folder of its pre-warmer. */
+/** Removes a function's files in the folder of its pre-warmer. */
 function emptyFolder(folder: string): void {
   for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
 }

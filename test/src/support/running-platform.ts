@@ -168,8 +168,8 @@ async function endOf({ child, printed, exited }: ReturnType<typeof launch>): Pro
 }
 
 /**
- * Waits until `condition` holds, and resolves with the waiting time, ms. Fails after `withinMs` with a message that has
- * `what`.
+ * Waits until `condition` holds, and resolves with the waiting time, ms. Fails after `withinMs` with a message that
+ * names `what`.
  */
 export async function until(
   what: string,
