@@ -77,7 +77,7 @@ const readable: {
   flag: string;
   label: string;
   tabs: string;
-  /** Whether the value comes from the server. */
+  /** Member of the server's answer that has the value; undefined for local properties. */
   fromServer?: 'build' | 'buildno';
   read?(context: CommandContext): string | Promise<string>;
 }[] = [

@@ -30,7 +30,7 @@ function randomKey(): string {
   return Array.from(randomBytes(64), (byte) => letters[byte % letters.length]).join('');
 }
 
-/** The uuid and key of `uuid:key`, or a message about the mistake in them. */
+/** The uuid and key of `uuid:key`, or the text of an error in them. */
 function parseAuth(text: string): { uuid: string; key: string } | string {
   const [uuid = '', key] = text.split(':');
   const digits = uuid.replaceAll('-', '').toLowerCase();
