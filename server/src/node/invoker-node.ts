@@ -145,8 +145,8 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     async start(apiUrl) {
       const reached = service();
       runtimeEnv.__OW_API_HOST = config.apiHost ?? (reached === undefined ? apiUrl : `http://${reached}`);
-      // An invoker must not take work before its runtimes are there. An invoker that cannot reach the registry serves
-      // all other kinds.
+      // Runtimes are fetched before the invoker takes work. An invoker that cannot reach the registry serves all other
+      // kinds.
       await Promise.race([
         catalog.fetchDefaults(),
         new Promise<void>((resolve) => clock.setBackgroundTimer(fetchWithinMs, resolve)),
