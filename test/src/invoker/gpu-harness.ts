@@ -51,7 +51,7 @@ export class GpuHarness {
   readonly enforcerProblems = new Map<string, string>();
   /** Places whose enforcer answers no call. */
   readonly enforcerDead = new Set<string>();
-  /** Places whose check the enforcer was asked for. */
+  /** Places that the enforcer was asked to check. */
   readonly checked: string[] = [];
   /** Processes that run outside their share. */
   readonly escaped = new Set<number>();

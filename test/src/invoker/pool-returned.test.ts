@@ -131,7 +131,7 @@ describe('which container a start takes', () => {
     expect(plain).toMatchObject({ start: 'injected', container: stemCell });
     await harness.clock.runFor(idleMs + 2000);
     expect(harness.pool.snapshot().prewarmed).toBe(2);
-    // Both containers have some of the wanted modules (none of them); neither has all.
+    // Neither container has all wanted modules; both have a subset of them, the empty one.
     const withModules = await harness.run('b', numpy);
     expect(withModules.container).not.toBe(plain.container);
     const exact = await harness.run('c', ours);

@@ -26,7 +26,7 @@ describe('stem cells', () => {
     const harness = await PoolHarness.open({ stemCells: [stemCell], stemCellsOnDemand: true });
     await harness.clock.runUntil(harness.pool.prewarm());
     const imports = ['numpy'];
-    // The existing stem cell has a part of the wanted modules: none.
+    // The existing stem cell has a subset of the wanted modules, the empty one.
     expect((await harness.run('a', { imports })).start).toBe('prewarmed');
     await harness.clock.runFor(100 + startMs);
     expect(harness.pool.snapshot().prewarmed).toBe(2);

@@ -30,7 +30,7 @@ export class BrokenPromiseError extends Error {
   }
 }
 
-/** Share of the starts that a crash interrupts within steps, if crashes are among the faults. */
+/** Share of the starts that a crash follows within a few steps of the clock, if crashes are among the faults. */
 const crashedStartShare = 0.2;
 /** Virtual time in which all work must end once the faults have stopped, ms. */
 const settleMs = 300_000;
