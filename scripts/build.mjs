@@ -1,4 +1,4 @@
-// Installs and builds what is missing or out of date; quick when nothing is.
+// Installs and builds everything that is missing or out of date; quick if nothing is.
 import './node-version.cjs';
 import { spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -40,8 +40,8 @@ export async function ensureBuilt() {
 }
 
 /**
- * The day of the sources in UTC, `YYYY-MM-DD`, which the API shows: that of SOURCE_DATE_EPOCH (seconds) if set, else of the
- * commit, else, where there is no git, today.
+ * The day of the sources in UTC, `YYYY-MM-DD`, which the API shows. The day is that of SOURCE_DATE_EPOCH (seconds) if
+ * set, else of the commit, else, without git, today.
  */
 function sourceDate() {
   const given = process.env.SOURCE_DATE_EPOCH || commitSeconds();
@@ -55,7 +55,10 @@ function commitSeconds() {
   return status === 0 ? stdout.trim() : undefined;
 }
 
-/** Packages that OpenWhisk's images bring for actions. A machine without a network builds without them and says so. */
+/**
+ * Installs the packages that OpenWhisk's images bring for actions. A machine without a network builds without them and
+ * reports it.
+ */
 async function installActionPackages() {
   const built = (name) => import(pathToFileURL(join(root, 'invoker', 'dist', 'runtimes', `${name}.js`)).href);
   const { builtPackages, installImagePackages } = await built('image-packages');

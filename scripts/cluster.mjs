@@ -35,7 +35,7 @@ function readFlags() {
   }
 }
 
-/** Has the engines installed where they are missing, and that is asked for; ends the process where they stay so. */
+/** Installs missing engines if the command line asks for it; ends the process if engines are still missing. */
 async function bringEngines() {
   const missing = missingForCluster();
   if (missing.length === 0) return;

@@ -1,4 +1,4 @@
-// Whether the clone is installed and built: one stamp file remembers what the sources looked like.
+// Whether the clone is installed and built: one stamp file stores the state of the sources at the last build.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -44,7 +44,7 @@ function fingerprint(files) {
   return hash.digest('hex');
 }
 
-/** What the sources look like now: `install` covers the dependencies, `build` everything that is compiled. */
+/** The present state of the sources: `install` covers the dependencies, `build` everything that is compiled. */
 export function currentState() {
   const sources = sourceFolders
     .filter((name) => existsSync(join(root, name)))
@@ -59,7 +59,7 @@ export function currentState() {
   };
 }
 
-/** What the stamp remembers; empty if there is none. */
+/** The state that the stamp stores; empty if there is no stamp. */
 export function stampedState() {
   try {
     return JSON.parse(readFileSync(stampFile, 'utf8'));

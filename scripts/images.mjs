@@ -1,5 +1,5 @@
-// npm run images -- [--build-arg NAME=VALUE ...] [TARGET ...]: makes the images of docker/Dockerfile from this clone; all of
-// them unless targets are named. Takes DOCKER_HOST from the environment.
+// npm run images -- [--build-arg NAME=VALUE ...] [TARGET ...]: makes images of docker/Dockerfile from this clone; all
+// of them unless targets are named. Takes DOCKER_HOST from the environment.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, renameSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,9 +1,9 @@
-// What ESLint cannot tell of a file alone: imports that run in a circle, and files that have grown too long.
+// Checks that ESLint cannot make on a file alone: circular imports, and files that have grown too long.
 import { readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { root } from './fresh.mjs';
 
-/** A longer file says in its first comment why it is one: `Longer than 500 lines: <reason>`. */
+/** Lines of a file; a longer one states its reason in its first comment: `Longer than 500 lines: <reason>`. */
 const maxLines = 500;
 const packages = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).workspaces;
 
@@ -14,7 +14,7 @@ const files = packages.flatMap((name) =>
 );
 const texts = new Map(files.map((file) => [file, readFileSync(file, 'utf8')]));
 
-/** Files whose values `file` imports when it is loaded; types are gone by then. */
+/** Files whose values `file` imports when it is loaded; imports of types are compiled away. */
 function imported(file) {
   const found = [];
   for (const [, specifier] of texts.get(file).matchAll(/^(?:import|export) (?!type )[^;]*?from '([^']+)';$/gm)) {

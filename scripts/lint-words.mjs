@@ -2,12 +2,13 @@
 //
 //   node scripts/lint-words.mjs [PATH]...
 //
-// Prints each with its place and what to write in its place, and ends with 1 if there is any. Part of npm run lint and npm test.
+// Prints each word with its place and a replacement, and exits with 1 if there is any. Part of npm run lint and npm
+// test.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join, relative } from 'node:path';
 import { root } from './fresh.mjs';
 
-/** Expressions, and what to write in their place. */
+/** Expressions, and their replacements. */
 const avoided = [
   [/\bnobody\b/i, "no and a noun: 'no client', 'no task'"],
   [/\bsomebody\b/i, "the noun: 'a client', 'a waiting task'"],
@@ -51,7 +52,7 @@ function markdownProse(text) {
     .replace(/\[[^\]\n]*"[^"\n]*"\]/g, blank);
 }
 
-/** Tokens that may hold slashes of their own, then comments. A regular expression stands where a value may begin. */
+/** Tokens that may contain slashes, then comments. A regular expression stands where a value may begin. */
 const token =
   /\/\/[^\n]*|\/\*[^]*?\*\/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\[^]|[^`\\])*`|(?<=(?:^|[(,=:[!&|?{};+]|=>|return)\s*)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/gm;
 
@@ -84,7 +85,7 @@ const asked = process.argv.slice(2).map((path) => join(process.cwd(), path));
 for (const start of asked.length > 0 ? asked : [root]) {
   if (!existsSync(start)) throw new Error(`There is no file or folder '${start}'.`);
   for (const file of filesIn(start)) {
-    // A line break may stand within an expression: it is searched for as a space, and found in the same place.
+    // An expression may contain a line break: the search replaces it by a space, without a change of positions.
     const comments = commentsOf(readFileSync(file, 'utf8'), extname(file));
     const flat = comments.replace(/\n[ \t]*(?:\/\/|\*|#)?/g, (gap) => ' '.repeat(gap.length));
     for (const [expression, instead] of avoided) {

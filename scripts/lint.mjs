@@ -1,4 +1,4 @@
-// npm run lint: every check that reads the code and runs none of it. All are run, also after one has failed.
+// npm run lint: every check that reads the code and does not run it. All checks are run, also after one has failed.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { root } from './fresh.mjs';

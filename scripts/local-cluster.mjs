@@ -18,7 +18,7 @@ const restartMs = 500;
 const stopMs = 20_000;
 const hasSetpriv = spawnSync('sh', ['-c', 'command -v setpriv']).status === 0;
 
-/** What is missing for a cluster here; empty: nothing. */
+/** The programs that a cluster on this machine lacks; empty if none is missing. */
 export function missingForCluster() {
   return [
     ...(hasKafka() ? [] : ['Kafka']),
@@ -27,7 +27,9 @@ export function missingForCluster() {
   ];
 }
 
-/** Starts a Node.js program that ends with this one; `before` are words before its command, such as those of `env`. */
+/**
+ * Starts a Node.js program that ends with this process; `before` are words before its command, such as those of `env`.
+ */
 function startNode(args, options, before = []) {
   const command = [...before, process.execPath, ...args];
   const [program, ...rest] = hasSetpriv ? ['setpriv', '--pdeathsig', 'KILL', ...command] : command;
@@ -44,7 +46,7 @@ async function freePort() {
   return port;
 }
 
-/** The first output of `child` that matches; rejects where it ends before, or takes too long. */
+/** The first output of `child` that matches; rejects if the child ends before, or takes too long. */
 function output(child, pattern, name) {
   return new Promise((resolve, reject) => {
     let text = '';
@@ -78,7 +80,7 @@ async function startCouchdb(host) {
   };
 }
 
-/** A process of ours, which is started again when it ends, as systemd would. */
+/** A process of the cluster, which is started again when it ends, as systemd would. */
 class Member {
   #stopping = false;
   #timer;
@@ -112,7 +114,7 @@ class Member {
   }
 }
 
-/** One address for several: each connection goes to the next of them that takes it. */
+/** One address for several servers: each connection goes to the next server that accepts it. */
 async function startProxy(addresses) {
   let turn = 0;
   const sockets = new Set();
@@ -166,10 +168,11 @@ async function createAccount(couchdbUrl, name) {
 }
 
 /**
- * Starts a cluster whose data lies in the folder `dir`. `set` are settings of all its processes (KEY=VALUE), `invokerSet` of
- * its invokers; `log(name, text)` is told what they print. Where something is to come between: `wayToRedis(port)` gives the port
- * at which they shall reach it, `engineHost` is the address of this machine where they reach the engines, and `placeOf(name)`
- * gives the address that a process listens at and words before its command.
+ * Starts a cluster whose data lies in the folder `dir`. `set` are settings of all its processes (KEY=VALUE),
+ * `invokerSet` of its invokers. `log(name, text)` is called with their output. A test can put a proxy between:
+ * `wayToRedis(port)` gives the port at which the processes reach Redis, `engineHost` is the address of this machine
+ * where they reach the engines. `placeOf(name)` gives the address that a process listens at and words before its
+ * command.
  * Gives `{ url, auth, controllers, invokers, redis, kafka, stop }`; members have `name`, `url`, `pid`.
  */
 export async function startCluster({
@@ -188,7 +191,7 @@ export async function startCluster({
     for (const each of stops.splice(0).reverse()) await each();
   };
   const started = (starting) => {
-    // One that is still starting when another cannot be started is stopped, too.
+    // A member that is still starting when another member fails to start is stopped, too.
     stops.push(() =>
       starting.then(
         (engine) => engine.stop(),
@@ -229,7 +232,7 @@ export async function startCluster({
     const invokers = Array.from({ length: invokerCount }, (_, at) =>
       member('invoker', `invoker-${at}`, [
         ...common(`invoker-${at}`),
-        // Loopback throughout: the same as one server that listens there.
+        // All addresses are loopback: the same as one server that listens there.
         ...settings([
           memory,
           'gpus=none',
@@ -241,7 +244,7 @@ export async function startCluster({
         ...['--port', '0'],
       ]),
     );
-    // The first makes the databases.
+    // The first controller makes the databases.
     const [first, ...others] = controllers;
     await started(first.start().then(() => first));
     await Promise.all([...others, ...invokers].map((each) => started(each.start().then(() => each))));
@@ -254,7 +257,7 @@ export async function startCluster({
   }
 }
 
-/** Resolves when every controller counts so many invokers as up. */
+/** Resolves when every controller counts `count` invokers as up. */
 async function untilUp(url, count) {
   const until = Date.now() + readyMs;
   for (let seen = 0; seen < 3;) {

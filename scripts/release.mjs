@@ -1,5 +1,5 @@
-// npm run release -- [OUT.tgz]: packs what a server or a client needs to run, built, for machines of this platform that
-// have nothing but Node.js: one folder `gpuwhisk-<version>` with bin/, the packages and what they depend on.
+// npm run release -- [OUT.tgz]: packs a built server and client for machines of this platform that have only Node.js.
+// The archive has one folder `gpuwhisk-<version>` with bin/, the packages and their dependencies.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,10 @@ import { root } from './fresh.mjs';
 const timeoutMs = 300_000;
 const packages = ['common', 'gpu', 'engines', 'controller', 'invoker', 'server', 'standalone', 'cli'];
 const whole = ['bin', 'docker', 'runtimes', 'LICENSE', 'README.md', 'package-lock.json', '.npmrc'];
-/** Compiled tests, types and maps are of no use there; secrets of this clone's cluster must not leave it. */
+/**
+ * Leaves out compiled tests, types and maps, which a release does not use, and secrets of this clone's cluster, which
+ * must not leave it.
+ */
 const isWanted = (path) =>
   !/(\.d\.ts|\.map|\.tsbuildinfo|\.test\.js)$/.test(path) &&
   !['objects', '__pycache__', '.env', 'secrets'].includes(basename(path));
@@ -41,7 +44,7 @@ try {
     copy(join(path, 'package.json'), folder);
   }
   copy(join('cli', 'bin'), folder);
-  // Python's depend on the machine: its invoker installs them when it starts.
+  // Python's packages depend on the machine: its invoker installs them when it starts.
   const set = join('build', 'packages', (await nodePackages(join(root, 'runtimes'))).name);
   if (!existsSync(join(root, set))) throw new Error(`The packages of Node.js actions (${set}) are not installed.`);
   copy(set, folder);

@@ -1,23 +1,23 @@
-// Runs native suites once more on a build with sanitizers (native/build.mjs --sanitized says what has which), which lies
-// over native/build in a mount namespace of the tests:
+// Runs native suites once more on a build with sanitizers, which a mount namespace of the tests puts over native/build.
+// native/build.mjs --sanitized lists the parts and their sanitizers.
 //
 //   node scripts/sanitized-tests.mjs [PATTERN]...
 //
-// Takes a C++ compiler with its sanitizers, and root. Ends with 1 if a test fails or a sanitizer reports anything.
+// Requires a C++ compiler with its sanitizers, and root. Exits with 1 if a test fails or a sanitizer reports anything.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from './fresh.mjs';
 
-/** What exercises the parts, in a minute or two. */
+/** Suites that exercise the sanitized parts, in a minute or two. */
 const suites = ['test/dist/native/proxy.test', 'test/dist/native/inject.test', 'test/dist/gpu/cudasim.test'];
 const built = join(root, 'native', 'build');
 const sanitized = join(root, 'build', 'native-sanitized');
 const buildLimitMs = 900_000;
 const limitMs = 600_000;
 
-/** Why this cannot be done here, or undefined. */
+/** Why this machine cannot run sanitized tests, or undefined if it can. */
 export function reasonAgainstSanitizers() {
   if (process.platform !== 'linux' || process.arch !== 'x64') return `not on ${process.platform} ${process.arch}`;
   if (process.getuid?.() !== 0) return 'takes root';
@@ -25,7 +25,7 @@ export function reasonAgainstSanitizers() {
   return mount.status === 0 ? undefined : 'no mount namespace of its own';
 }
 
-/** Builds, and runs the suites that match; returns whether all held. */
+/** Builds, and runs the suites that match; returns whether all passed. */
 export function runSanitized(patterns = suites) {
   const build = spawnSync(process.execPath, [join(root, 'native', 'build.mjs'), '--sanitized'], {
     stdio: 'inherit',

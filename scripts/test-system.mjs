@@ -1,4 +1,5 @@
-// What npm run test:all may install: Debian packages that optional measures use, and servers that tests run against.
+// Software that npm run test:all may install: Debian packages that optional measures use, and servers that tests run
+// against.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +30,7 @@ function fuzzerPackages() {
   };
   let version = ask();
   if (version === undefined) {
-    // A machine that has never asked for the list of packages.
+    // The machine has never fetched the list of packages.
     spawnSync('apt-get', ['update', '-qq'], { stdio: 'ignore', timeout: 300_000 });
     version = ask();
   }
@@ -42,21 +43,21 @@ const hasFuzzer = () => {
   return stdout !== null && existsSync(stdout.trim());
 };
 
-/** For the test of a deployment, which takes minutes. */
+/** Packages for the test of a deployment, which takes minutes. */
 const deploymentPackages = [
   { name: 'systemd-container', missing: () => !has('systemd-nspawn') },
   { name: 'prometheus', missing: () => !has('prometheus') },
   { name: 'python3-apt', missing: () => spawnSync('/usr/bin/python3', ['-c', 'import apt']).status !== 0 },
 ];
 
-/** For a cluster on this machine. */
+/** Packages for a cluster on this machine. */
 const clusterPackages = [
   { name: 'redis-server', missing: () => !has('redis-server') },
   { name: 'default-jre-headless', missing: () => !has('java') },
   { name: 'maven', missing: () => !has('mvn') && !hasKafka() },
 ];
 
-/** Installs what `npm run cluster` needs and is missing; says what cannot be had, and why. */
+/** Installs missing packages of `npm run cluster`; prints which cannot be installed, and why. */
 export function installForCluster() {
   const names = installPackages(clusterPackages);
   if (names.length > 0) console.error(`Not installed: ${names.join(', ')}; that takes root, apt-get and the network.`);
@@ -66,7 +67,7 @@ export function installForCluster() {
     console.error("Not installed: the server of CouchDB's protocol (npm ci failed in test/engines).");
 }
 
-/** Installs what is missing where that can be done; says what stays missing. */
+/** Installs missing packages where the machine allows it; prints which stay missing. */
 export function prepareSystem() {
   const deployment = process.env.TEST_DEPLOYMENT === '1' ? deploymentPackages : [];
   const names = installPackages([...packages, ...fuzzerPackages(), ...deployment]);
@@ -82,7 +83,9 @@ export function prepareSystem() {
   }
 }
 
-/** The lock file pins the servers; they are no part of what npm start installs. Returns whether they are there. */
+/**
+ * Installs the servers that the lock file pins, which npm start does not install. Returns whether they are installed.
+ */
 function installEngines() {
   const cwd = join(root, 'test', 'engines');
   const { dependencies } = JSON.parse(readFileSync(join(cwd, 'package.json'), 'utf8'));
@@ -95,7 +98,7 @@ function installEngines() {
   return status === 0;
 }
 
-/** Installs those packages that are missing; returns their names if it cannot. */
+/** Installs the missing ones of these packages; returns their names if the installation fails. */
 function installPackages(wanted) {
   const names = wanted.filter(({ missing }) => missing()).map(({ name }) => name);
   if (names.length === 0) return [];

@@ -1,6 +1,6 @@
-// npm test: the suites that tell in a few minutes whether a clone works. npm run test:all (CI) adds lint and the suites that
-// start platforms and clusters or need system packages; with --but-passed it leaves out what npm test has just passed,
-// whole, on the same build.
+// npm test: the suites that tell in a few minutes whether a clone works. npm run test:all (CI) adds lint and the suites
+// that start platforms and clusters or need system packages. With --but-passed it leaves out the suites that npm test
+// has just passed as a whole on the same build.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,13 +10,13 @@ import { currentState, root } from './fresh.mjs';
 import { reasonAgainstSanitizers, runSanitized } from './sanitized-tests.mjs';
 import { prepareSystem } from './test-system.mjs';
 
-/** More failed files than this are no accident of a busy machine. */
+/** If more files than this fail, the cause is not a busy machine. */
 const mostRepeated = 4;
-/** What npm test passed last, and on which build. */
+/** The files that npm test passed last, and on which build. */
 const passedFile = join(root, 'build', 'passed-tests.json');
 /**
- * Suites that only test:all runs: they start platforms, clusters or container engines, or simulate for minutes. One platform
- * is started in npm test, too (cli/end-to-end).
+ * Suites that only test:all runs: they start platforms, clusters or container engines, or simulate for minutes. npm
+ * test starts one platform, too (cli/end-to-end).
  */
 const leftToAll = [
   '/node_modules/',
@@ -39,7 +39,10 @@ await ensureBuilt();
 if (all) prepareSystem();
 if (all && patterns.length === 0 && run([join(root, 'scripts', 'lint.mjs')]) !== 0) process.exit(1);
 
-/** One run of Jest over the files, or over what the patterns match: its report, whose files are named from the root. */
+/**
+ * Runs Jest once over the files, or over those that match the patterns. Gives its report with paths relative to the
+ * root.
+ */
 function jest(args) {
   const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-test-'));
   const file = join(scratch, 'report.json');
@@ -47,7 +50,7 @@ function jest(args) {
     [join(root, 'node_modules', 'jest', 'bin', 'jest.js'), '--json', `--outputFile=${file}`, '--silent', ...args],
     {
       NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --no-warnings`,
-      // Not GPUWHISK_..., which the platforms that tests start would take for a setting.
+      // The name does not begin with GPUWHISK_: platforms that tests start would take it for a setting.
       TEST_ALL: all ? '1' : '',
     },
   );
@@ -90,7 +93,7 @@ const asked = butPassed ? notPassedYet() : patterns;
 const but = all || patterns.length > 0 ? [] : leftToAll.flatMap((pattern) => ['--testPathIgnorePatterns', pattern]);
 const first = jest(butPassed ? ['--runTestsByPath', ...asked] : [...asked, ...but]);
 let { files, passed } = first;
-// A machine that other work keeps busy can starve a test of real processes; alone, it must pass.
+// Other work on the machine can starve a test of real processes; run alone, the test must pass.
 const failed = files.filter((file) => file.failed).map(({ path }) => path);
 if (failed.length > 0 && failed.length <= mostRepeated && patterns.length === 0) {
   console.log(`Failed, and run once more with nothing beside: ${failed.join(', ')}`);
@@ -100,7 +103,7 @@ if (failed.length > 0 && failed.length <= mostRepeated && patterns.length === 0)
   if (passed) console.log(`Passed the second time only: ${failed.join(', ')}`);
 }
 
-/** Native suites once more, on a build with sanitizers. */
+/** Whether native suites pass on a build with sanitizers, too. */
 function holdsWithSanitizers() {
   const reason = reasonAgainstSanitizers();
   if (reason === undefined) return runSanitized();

@@ -11,7 +11,7 @@ export interface CommandContext {
   flags: Flags;
   pairs: Pairs;
   settings: Settings;
-  /** Throws WskError if no valid API host is configured; commands that need none need not touch it. */
+  /** Throws WskError if no valid API host is configured; commands that need no server do not read this member. */
   client: Client;
   /** A client for other settings than the command line's own. */
   clientFor(settings: Settings): Client;
@@ -24,7 +24,7 @@ export interface Command {
   argsUsage?: string;
   summary: string;
   flags: FlagSpec[];
-  /** False when the command, as called, works without an API host. Default: it needs one. */
+  /** False if the command, with these flags, works without an API host. Default: it needs one. */
   needsServer?(flags: Flags, args: string[]): boolean;
   run(context: CommandContext): Promise<void>;
 }
@@ -38,7 +38,7 @@ export interface CommandEntry {
   load(): Promise<Command | Command[]>;
 }
 
-/** @throws WskError unless there are `least` to `most` arguments; `required` says which. */
+/** @throws WskError unless there are `least` to `most` arguments; `required` is the message for missing ones. */
 export function checkArgs(args: string[], least: number, most: number, required: string): void {
   if (args.length < least) throw argumentError(`Invalid argument(s). ${required}`);
   if (args.length > most) throw argumentError(`Invalid argument(s): ${args.slice(most).join(', ')}. ${required}`);
@@ -113,12 +113,12 @@ export function groupHelp(entry: CommandEntry, commands: Command[]): string {
   return `${entry.summary}\nUsage:\n  ${path} [command]\n\n${listCommands(commands)}\n${own}\n${globals}\n${more(path)}`;
 }
 
-/** Help for one command; `path` is the words that call it. */
+/** Help for one command; `path` is the words that select it. */
 export function commandHelp(path: string, command: Command): string {
   return `${command.summary}\n${commandUsage(path, command)}`;
 }
 
-/** How a command is called, without what it is for. */
+/** Usage line of a command, without its description. */
 export function commandUsage(path: string, command: Command): string {
   const usage = [path, command.argsUsage, '[flags]'].filter(Boolean).join(' ');
   const globals = globalFlags.filter((flag) => !command.flags.some(({ name }) => name === flag.name));

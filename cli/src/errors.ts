@@ -6,11 +6,11 @@ interface WskErrorOptions {
   exitCode?: number;
   /** Adds `Run 'wsk --help' for usage.` */
   showUsage?: boolean;
-  /** False when the command itself has printed what there is to say. */
+  /** False if the command itself has printed the error. */
   showMessage?: boolean;
-  /** False when `error: ` does not go before the message. */
+  /** False if the message is printed without `error: `. */
   showPrefix?: boolean;
-  /** The action ran and failed, or is still running: the record is in the answer. */
+  /** The action ran and failed, or is still running: the answer has the record. */
   outcome?: 'application error' | 'still running';
 }
 
@@ -32,7 +32,7 @@ export class WskError extends Error {
   }
 }
 
-/** The text of anything that was thrown; errors of the system in the order in which Go's programs have it. */
+/** The text of any thrown value; messages of system errors have Go's word order. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.message.replace(/^E[A-Z]+: (.*), (\w+) '([^']*)'$/, '$2 $3: $1');
@@ -40,7 +40,7 @@ export function messageOf(error: unknown): string {
 
 /**
  * Puts `context` before an error's message. Exit code and visibility are the inner error's; usage is shown if either
- * asks for it.
+ * error asks for it.
  */
 export function wrapError(error: unknown, context: string, options: WskErrorOptions = {}): WskError {
   const message = `${context}: ${messageOf(error)}`;

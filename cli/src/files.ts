@@ -5,7 +5,7 @@ import { asNumber, NumberLiteral, type Json } from './json/json.js';
 
 /**
  * Reads a file that the user named.
- * @throws WskError with exit code 2 if there is none, 1 if it cannot be read.
+ * @throws WskError with exit code 2 if there is no such file, 1 if it cannot be read.
  */
 export function readUserFile(name: string): Buffer {
   const found = lookUp(name);
@@ -25,7 +25,7 @@ export function readTextFile(name: string): string {
 
 /**
  * Writes a file that must not exist yet.
- * @throws WskError with exit code 2 if it exists or cannot be written.
+ * @throws WskError with exit code 2 if the file exists or cannot be written.
  */
 export function writeNewFile(name: string, content: Buffer): void {
   if (existsSync(name)) throw usageError(`The file '${name}' already exists`);
@@ -44,11 +44,11 @@ function lookUp(name: string): Stats | undefined {
   }
 }
 
-// The library is loaded only when there is YAML to read or write, so that wsk starts quickly.
+// The YAML library is loaded at its first use, so that wsk starts quickly.
 
 /**
  * Reads YAML 1.1, as OpenWhisk's tools do (`yes` is true, `<<` merges).
- * @throws WskError if it is malformed or uses aliases excessively.
+ * @throws WskError if the text is malformed or uses aliases excessively.
  */
 export async function parseYaml(text: string): Promise<Json> {
   const { parse } = await import('yaml');
@@ -59,7 +59,7 @@ export async function parseYaml(text: string): Promise<Json> {
   }
 }
 
-/** The YAML library's value of a document as JSON: keys are text, dates are as ISO writes them. */
+/** The YAML library's value of a document as JSON: keys are text, dates have ISO format. */
 export function toJson(value: unknown): Json {
   if (Array.isArray(value)) return value.map(toJson);
   if (value instanceof Map) return new Map([...value].map(([key, item]) => [String(key), toJson(item)]));

@@ -1,6 +1,6 @@
 import { runGpuwhisk } from './gpuwhisk-command.js';
 
-// A reader that has seen enough (`gpuwhisk ... | head`) is no error.
+// A reader that closes the pipe early (`gpuwhisk ... | head`) is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit();

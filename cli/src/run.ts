@@ -88,7 +88,10 @@ function runGroup(entry: CommandEntry, commands: Command[], words: string[]): vo
   stdout.print(groupHelp(entry, commands));
 }
 
-/** Mistakes above the level of a command are printed twice by wsk: with and without `Error: `. */
+/**
+ * Prints a FlagError with `Error: ` and rethrows it: wsk prints mistakes outside commands twice, with and without
+ * `Error: `.
+ */
 function asRootError<T>(parse: () => T): T {
   try {
     return parse();
@@ -134,7 +137,7 @@ function traceLevel(flags: Flags): TraceLevel {
   return flags.bool('verbose') ? 'verbose' : 'off';
 }
 
-/** The words that are neither flags nor their values, as far as one can tell before the command is known. */
+/** The words that are neither flags nor their values, as far as that is known before the command is. */
 function commandWords(words: string[]): string[] {
   const found: string[] = [];
   for (let index = 0; index < words.length; index++) {
@@ -153,7 +156,7 @@ function takesNextWord(word: string): boolean {
   return /^-[^-]$/.test(word) && !isSwitch(({ short }) => short === word[1]);
 }
 
-/** `words` less the first `taken` that is no flag's value. */
+/** `words` without the first occurrence of `taken` that is not a flag's value. */
 function withoutWord(words: string[], taken: string): string[] {
   for (let index = 0; index < words.length; index++) {
     const word = words[index] ?? '';
@@ -163,7 +166,7 @@ function withoutWord(words: string[], taken: string): string[] {
   return words;
 }
 
-/** How many letters must be added, dropped or changed to make one word of the other (Levenshtein). */
+/** Number of letters to add, drop or change that turns one word into the other (Levenshtein). */
 function distance(a: string, b: string): number {
   let row = [...b, ''].map((_, index) => index);
   [...a].forEach((letter, index) => {

@@ -15,12 +15,12 @@ export interface Settings {
   cert: string;
   key: string;
   insecure: boolean;
-  /** Token for the API gateway's management, and the tenant if it is not the key's uuid. */
+  /** Token for the API gateway's management, and the tenant if it differs from the key's uuid. */
   gatewayToken: string;
   gatewayTenant: string;
 }
 
-/** The version in paths where the properties name none. */
+/** The version in paths if the properties name none. */
 export const defaultApiVersion = 'v1';
 
 /** The properties file: WSK_CONFIG_FILE, even when empty, else ~/.wskprops. */
@@ -28,13 +28,13 @@ export function propertiesFile(environment: NodeJS.ProcessEnv = process.env): st
   return environment['WSK_CONFIG_FILE'] ?? join(homedir(), '.wskprops');
 }
 
-/** Reads KEY=value lines; `#` starts a comment and lines of another form do not count. A missing file is empty. */
+/** Reads KEY=value lines; `#` starts a comment and other lines are ignored. A missing file is empty. */
 export function readProperties(file: string): Map<string, string> {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
   } catch {
-    return new Map(); // wsk falls back to its defaults whatever the reason
+    return new Map(); // wsk uses its defaults after any error
   }
   const lines = text.split('\n').map((line) => line.replace(/#.*/, '').trim().split('='));
   return new Map(
@@ -53,7 +53,7 @@ export function writeProperties(file: string, properties: Map<string, string>): 
   }
 }
 
-/** Flags win over environment variables, those over the properties file, that over the defaults. */
+/** Flags take precedence over environment variables, these over the properties file, and the file over the defaults. */
 export function loadSettings(flags: Flags, given: (name: string) => string, file = propertiesFile()): Settings {
   const properties = readProperties(file);
   const choose = (flag: string, variable: string | undefined, property: string, fallback = ''): string =>
@@ -70,17 +70,19 @@ export function loadSettings(flags: Flags, given: (name: string) => string, file
   };
 }
 
-/** The folder of a standalone server's state, as the server itself has it. */
+/** The folder of a standalone server's state, found by the server's own rules. */
 export function dataFolderOf(environment: NodeJS.ProcessEnv): string {
   return environment['GPUWHISK_DATA_DIR'] ?? '.gpuwhisk';
 }
 
-/** The operator's `uuid:secret` that a standalone server keeps in its data folder. Throws the system's error (ENOENT). */
+/**
+ * The operator's `uuid:secret` that a standalone server keeps in its data folder. Throws the system's error (ENOENT).
+ */
 export function readOperatorKey(folder: string): string {
   return readFileSync(join(folder, 'operator.key'), 'utf8').trim();
 }
 
-/** Whether an API host, with or without its scheme and port, is this machine. */
+/** Whether an API host, with or without its scheme and port, is the loopback address of this machine. */
 export function isLoopback(apiHost: string): boolean {
   const url = /^https?:\/\//.test(apiHost) ? apiHost : `http://${apiHost}`;
   if (!URL.canParse(url)) return false;
@@ -95,7 +97,7 @@ export function cliVersion(): string {
 
 const goArchitectures: Record<string, string> = { x64: 'amd64', ia32: '386' };
 
-/** The User-Agent that wsk sends; operating system and processor have the names that Go gives them. */
+/** The User-Agent that wsk sends; operating system and processor have Go's names. */
 export function userAgent(): string {
   const os = process.platform === 'win32' ? 'windows' : process.platform;
   return `OpenWhisk-CLI/1.0 (${cliVersion()}) ${os} ${goArchitectures[process.arch] ?? process.arch}`;

@@ -1,8 +1,8 @@
 import { asList, asMap, sortKeys, type Json, type JsonMap } from './json/json.js';
 
 /**
- * One member of an entity as wsk prints it: members in this order, unknown ones dropped. `missing` stands in for an
- * absent one; unless `always` is set, a member that equals it (an empty list counts) is left out.
+ * One member of an entity as wsk prints it: members in this order, unknown ones dropped. `missing` replaces an absent
+ * member. A member that equals it (an empty list counts) is left out unless `always` is set.
  */
 interface Member {
   name: string;
@@ -97,7 +97,7 @@ export const activationShape: Shape = [
   member('publish', null),
 ];
 
-/** Packages and bindings; `actions` and `feeds` are there only when one package is read. */
+/** Packages and bindings; `actions` and `feeds` are present only if one package is read. */
 export const packageShape: Shape = [
   member('namespace', ''),
   member('name', ''),
@@ -195,7 +195,7 @@ const swaggerShape: Shape = [
   member('x-ibm-rate-limit', null),
 ];
 
-/** An API as the gateway's management has it. */
+/** An API in the format of the gateway's management. */
 export const apiShape: Shape = [
   always('namespace', ''),
   always('gwApiUrl', ''),
@@ -214,13 +214,15 @@ export function conform(value: Json, shape: Shape): JsonMap {
   return members;
 }
 
-/** One member of an entity, absent or not; undefined if entities of this shape have none of that name, in any case. */
+/**
+ * One member of an entity, also if it is absent; undefined if the shape has no member of that name. Case is ignored.
+ */
 export function memberOf(value: Json, shape: Shape, name: string): Json | undefined {
   const found = findMember(shape, name);
   return found && readMember(asMap(value), found);
 }
 
-/** Whether entities of this shape have such a member; upper and lower case are the same. */
+/** Whether the shape has such a member; case is ignored. */
 export function hasMember(shape: Shape, name: string): boolean {
   return findMember(shape, name) !== undefined;
 }

@@ -8,7 +8,7 @@ function painted(text: string, code: number, stream: NodeJS.WriteStream): string
   return colourful(stream) ? `\u001b[${code}m${text}\u001b[0m` : text;
 }
 
-/** Where a command's output goes: stdout, or stderr for the record of a failed activation. */
+/** Prints to stdout, or to stderr for the record of a failed activation. */
 export interface Printer {
   print(text: string): void;
   /** Prints `value` indented by four, as wsk does, and a line end. */
@@ -30,9 +30,9 @@ function printerTo(stream: NodeJS.WriteStream): Printer {
   };
 }
 
-/** Where results go. */
+/** Printer of results. */
 export const stdout = printerTo(process.stdout);
-/** Where errors and notes go. */
+/** Printer of errors and notes. */
 export const stderr = printerTo(process.stderr);
 
 /** Prints `error: <message>` on stderr. */

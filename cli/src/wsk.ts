@@ -1,6 +1,6 @@
 import { run } from './run.js';
 
-// A reader that has seen enough (`wsk ... | head`) is no error.
+// A reader that closes the pipe early (`wsk ... | head`) is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit();

@@ -1,6 +1,6 @@
 import { runAdmin } from './wskadmin/run.js';
 
-// A reader that has seen enough (`wskadmin ... | head`) is no error.
+// A reader that closes the pipe early (`wskadmin ... | head`) is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit();

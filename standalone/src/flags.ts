@@ -57,7 +57,7 @@ type Command =
   | { type: 'print-config'; config: Config }
   | { type: 'serve'; config: Config; accountLimits: AccountLimits };
 
-/** Parses the command line. Throws ConfigError for an unknown flag or a value that cannot be. */
+/** Parses the command line. Throws ConfigError for an unknown flag or an impossible value. */
 export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
   const values = readFlags(args, standaloneFlags);
   if (values.help) return { type: 'help' };

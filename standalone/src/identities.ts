@@ -1,4 +1,4 @@
-// Identities of a standalone server's first start: OpenWhisk's well-known accounts, and the operator by a key of its own.
+// Identities of a standalone server's first start: OpenWhisk's well-known accounts, and the operator with its own key.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '@gpuwhisk/common/config';
@@ -10,15 +10,15 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import { DataFolderError } from '@gpuwhisk/server/process/data-lock';
 
-/** Limits of the well-known accounts: `standalone` stores some of their own, `openwhisk` leaves them the system's. */
+/** Limits of the well-known accounts: `standalone` stores limits for them, `openwhisk` leaves them the system's. */
 export type AccountLimits = 'standalone' | 'openwhisk';
 
-/** For one user on one machine: bounded, and far above OpenWhisk's, which are for many. */
+/** Limits for one user on one machine: far above OpenWhisk's, which are for many users. */
 const standaloneLimits = { invocationsPerMinute: 1_000_000, concurrentInvocations: 1000, firesPerMinute: 1_000_000 };
 
 /**
- * Whether the well-known accounts, whose keys are public, belong into the store: true for an embedded store and for an empty
- * CouchDB, which could not be used otherwise; false for a CouchDB that has other subjects only.
+ * Whether the well-known accounts, whose keys are public, belong into the store. True for an embedded store and for an
+ * empty CouchDB, which could not be used otherwise; false for a CouchDB that has other subjects only.
  */
 export async function takesWellKnownAccounts({ couchdb }: Config, store: ArtifactStore): Promise<boolean> {
   if (couchdb === undefined) return true;
@@ -27,7 +27,7 @@ export async function takesWellKnownAccounts({ couchdb }: Config, store: Artifac
   return known.length > 0 || (await store.list('subjects', { limit: 1 })).length === 0;
 }
 
-/** Stores both accounts and, if they have none, their limits; `openwhisk` removes those. */
+/** Stores both accounts and, if they have none, their limits; `openwhisk` removes the limits. */
 export async function installAccounts(store: ArtifactStore, limits: AccountLimits): Promise<void> {
   for (const account of [guest, whiskSystem]) {
     await putIdentity(store, account);
@@ -54,8 +54,8 @@ async function documentOf(store: ArtifactStore, id: string): Promise<StoredDocum
 const operatorKeyFile = 'operator.key';
 
 /**
- * The operator's `uuid:secret` of a data folder, which this process has locked; made, for its owner alone to read, where
- * there is none. Throws DataFolderError for a file that others may read or that has no key.
+ * The operator's `uuid:secret` of a data folder, which this process has locked. A missing key is made, readable for its
+ * owner alone. Throws DataFolderError for a file that others may read or that has no key.
  */
 export function operatorKeyOf(folder: string, random: Random): string {
   const file = join(folder, operatorKeyFile);

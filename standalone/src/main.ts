@@ -36,10 +36,12 @@ function greet(platform: Platform): void {
   console.log(lines.join('\n'));
 }
 
-/** npm passes on the Ctrl-C that the terminal has sent to every process: within so long two are one. */
+/**
+ * Two SIGINTs within this time count as one, ms: npm passes on the Ctrl-C that the terminal has sent to every process.
+ */
 const sameSignalMs = 500;
 
-/** Stops the platform on a signal, as soon as its start is over; returns whether one has come. */
+/** Stops the platform on a signal, as soon as its start is over; returns whether a signal has come. */
 function stopOnSignals(starting: Promise<Platform>, drainMs: number): () => boolean {
   let stoppingAtMs: number | undefined;
   const stop = (): void => {
@@ -68,7 +70,7 @@ function stopOnSignals(starting: Promise<Platform>, drainMs: number): () => bool
 
 async function serve(config: Config, accountLimits: AccountLimits): Promise<void> {
   raiseProcessorPriority();
-  // It begins when signals are heard.
+  // The start begins after the signal handlers are installed.
   const starting = Promise.resolve().then(() =>
     startPlatform({ ...config, dataDir: resolve(config.dataDir) }, { accountLimits }),
   );

@@ -17,25 +17,28 @@ import { Opened } from '@gpuwhisk/server/process/opened';
 import { installAccounts, operatorKeyOf, takesWellKnownAccounts } from './identities.js';
 import type { AccountLimits } from './identities.js';
 
-/** A platform that serves. */
+/** A running platform. */
 export interface Platform {
   /** `http://address:port`. */
   readonly url: string;
-  /** Where the API gateway is reached; undefined where it is off. */
+  /** Address of the API gateway; undefined if it is off. */
   readonly gatewayUrl: string | undefined;
-  /** Whether it has OpenWhisk's guest and whisk.system with the keys that everybody knows. */
+  /** Whether the platform has OpenWhisk's guest and whisk.system with their well-known keys. */
   readonly wellKnownAccounts: boolean;
-  /** A line about the GPUs; undefined: there is nothing to say. */
+  /** A line about the GPUs; undefined if there is nothing to report. */
   readonly gpus: string | undefined;
-  /** Plain lines about what this machine lacks. */
+  /** One line for each feature that this machine lacks. */
   readonly notes: readonly string[];
-  /** Lets running activations end for up to `drainMs`, then stops everything; queued activations run after the next start. */
+  /**
+   * Lets running activations end for up to `drainMs`, then stops everything; queued activations run after the next
+   * start.
+   */
   close(drainMs: number): Promise<void>;
 }
 
-/** Options that are standalone's own and no settings of the configuration. */
+/** Options of standalone that are not settings of the configuration. */
 interface PlatformOptions {
-  /** The limits of the well-known accounts: far above OpenWhisk's, or none of their own. */
+  /** Limits of the well-known accounts: far above OpenWhisk's, or none of their own. */
   accountLimits: AccountLimits;
 }
 
@@ -61,7 +64,7 @@ async function start(given: Config, options: PlatformOptions, opened: Opened): P
   const folder = (name: string): string => join(config.dataDir, name);
 
   const catalogFound = openCatalog(config, logger);
-  // It is looked at below; until then its failure must not count as unhandled.
+  // The promise is awaited below; until then its failure must not count as unhandled.
   catalogFound.catch(() => undefined);
   const store = await openStore(config, folder('store'), { clock, logger });
   opened.onClose(() => store.close());

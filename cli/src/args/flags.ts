@@ -2,7 +2,7 @@ import { messageOf } from '../errors.js';
 
 /**
  * One flag of a command. A word in backquotes in `help` names the flag's value in the help text. Flags of type `pair`
- * (`-p KEY VALUE`) take two words and are taken out of the command line before this parser sees it: see parameters.ts.
+ * (`-p KEY VALUE`) take two words. parameters.ts takes them out of the command line before this parser runs.
  */
 export interface FlagSpec {
   name: string;
@@ -10,7 +10,7 @@ export interface FlagSpec {
   type: 'bool' | 'string' | 'int' | 'strings' | 'pair';
   default?: string | number;
   help: string;
-  /** All commands of the group have it, so that help lists it with the flags that every command understands. */
+  /** All commands of the group have the flag, so help lists it with the flags that every command has. */
   ofGroup?: boolean;
 }
 
@@ -41,7 +41,7 @@ export const globalFlags: FlagSpec[] = [
   { name: 'verbose', short: 'v', type: 'bool', help: 'verbose output' },
 ];
 
-/** `-h`, which every command and group has; `name` is what the help is for. */
+/** `-h`, which every command and group has; `name` is the command or group. */
 export function helpFlag(name: string): FlagSpec {
   return { name: 'help', short: 'h', type: 'bool', help: `help for ${name}` };
 }
@@ -55,8 +55,8 @@ export function withGlobals(own: FlagSpec[]): FlagSpec[] {
 }
 
 /**
- * Splits a command line into flags and arguments, the way of GNU long options: `--name value`, `--name=value`,
- * `-n value`, `-nvalue`, `-abc`; flags and arguments may mix until `--`.
+ * Splits a command line into flags and arguments by the rules of GNU long options: `--name value`, `--name=value`, `-n
+ * value`, `-nvalue`, `-abc`; flags and arguments may mix until `--`.
  * @throws FlagError for an unknown flag, a missing value or one of the wrong type.
  */
 export function parseFlags(words: string[], specs: FlagSpec[]): { flags: Flags; args: string[] } {

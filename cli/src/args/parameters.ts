@@ -4,8 +4,8 @@ import { asList, asMap, type Json, type JsonMap } from '../json/json.js';
 import { parseJson } from '../json/parse.js';
 
 /**
- * Merges the JSON objects of `-p`, `-P` and their like; of a repeated key the last value counts.
- * @throws WskError if one is no JSON object, naming it `noun` in the message.
+ * Merges the JSON objects of `-p`, `-P` and similar flags; of a repeated key the last value counts.
+ * @throws WskError if a text is not a JSON object; the message calls it `noun`.
  */
 export function mergeObjects(texts: string[], noun: 'parameter' | 'annotation'): JsonMap {
   try {
@@ -42,7 +42,9 @@ export function valueOf(list: JsonMap[], key: string): Json | undefined {
   return list.find((item) => item.get('key') === key)?.get('value');
 }
 
-/** JSON objects given by `-p KEY VALUE`, `-P FILE` and their like, in the order of the command line, still as text. */
+/**
+ * JSON objects given by `-p KEY VALUE`, `-P FILE` and similar flags, in the order of the command line, still as text.
+ */
 export interface Pairs {
   parameters: string[];
   annotations: string[];
@@ -54,7 +56,7 @@ interface PairFlag {
   names: string[];
   target: keyof Pairs;
   takes: 'file' | 'pair';
-  /** The flag's noun in the error message; without it the message stands alone. */
+  /** The flag's noun in the error message; without a noun the message stands alone. */
   noun?: string;
 }
 
@@ -68,8 +70,8 @@ const pairFlags: PairFlag[] = [
 ];
 
 /**
- * Takes the flags that are followed by two words (`-p KEY VALUE`) or that name a JSON file out of the command line,
- * wherever they stand before a `--`, before anything else reads it. `--param-file=FILE` works too.
+ * Takes two sorts of flags out of the command line, before other code reads it: those followed by two words (`-p KEY
+ * VALUE`) and those that name a JSON file. The flags may stand anywhere before a `--`; `--param-file=FILE` works too.
  * @throws WskError if a word is missing or a file cannot be read.
  */
 export function takePairs(words: string[]): { words: string[]; pairs: Pairs } {
@@ -100,7 +102,7 @@ function takeJson(name: string, flag: PairFlag, rest: string[]): string {
   return flag.takes === 'file' ? readTextFile(first) : pairToJson(first, second ?? '');
 }
 
-/** `{"key": value}`: a value that is not JSON becomes a string, in which backslash escapes count, as in wsk. */
+/** `{"key": value}`: a value that is not JSON becomes a string whose backslash escapes are decoded, as in wsk. */
 function pairToJson(key: string, value: string): string {
   const quotedKey = `"${key.replace(/\\/g, '\\\\').replace(/"/g, '\\"')}"`;
   return isJson(value) ? `{${quotedKey}: ${value}}` : `{${quotedKey}: "${value}"}`;

@@ -2,7 +2,7 @@ import { argumentError } from '../errors.js';
 
 /** A name as users write it: `action`, `package/action`, `/namespace/action` or `/namespace/package/action`. */
 export interface QualifiedName {
-  /** `_`, the key's own namespace, where the user gives none. */
+  /** `_`, the key's own namespace, if the user gives none. */
   namespace: string;
   packageName: string;
   /** The name alone. */
@@ -11,7 +11,7 @@ export interface QualifiedName {
   path: string;
 }
 
-/** The key's own namespace, whatever it is called. */
+/** The key's own namespace, whatever its name. */
 export const ownNamespace = '_';
 
 /** @throws WskError if `name` has an empty part or too many. */
@@ -29,13 +29,13 @@ export function parseQualifiedName(name: string): QualifiedName {
   return { namespace, packageName: rest.length === 2 ? (rest[0] ?? '') : '', entity, path: rest.join('/') };
 }
 
-/** `/namespace/[package/]name` of a name as users write it, as sequences list their actions. */
+/** `/namespace/[package/]name` of a name as users write it; sequences list their actions in this form. */
 export function fullyQualified(name: string): string {
   const full = withLeadingSlash(name);
   return full.startsWith('/') ? full : `/${ownNamespace}/${full}`;
 }
 
-/** `namespace/package/name` is what `/namespace/package/name` is. */
+/** Adds the slash that users may leave out before `namespace/package/name`. */
 function withLeadingSlash(name: string): string {
   const parts = name.split('/');
   return parts.length === 3 && parts[0] !== '' ? `/${name}` : name;

@@ -8,8 +8,8 @@ import { messageOf, WskError } from '../errors.js';
 import { isObject, textOf } from '../migrate/values.js';
 
 /*
- * A backup is compressed lines of JSON: a header, a line for each document with its attachments in it, and the number of
- * documents, without which a file is known to be cut off.
+ * A backup is compressed lines of JSON: a header, a line for each document with its attachments, and the number of
+ * documents. A file without that number is cut off.
  */
 const format = 'gpuwhisk-backup';
 const version = 1;
@@ -20,7 +20,7 @@ export interface ArchivedDocument {
   document: JsonObject;
 }
 
-/** Writes a backup; `file` appears when it is complete. Returns the number of documents. Throws WskError. */
+/** Writes a backup; `file` appears when the backup is complete. Returns the number of documents. Throws WskError. */
 export async function writeArchive(
   file: string,
   about: { createdAt: string; databases: readonly string[] },
@@ -48,7 +48,10 @@ export async function writeArchive(
   return count;
 }
 
-/** The documents of a backup. Throws WskError for a file that is none, or is cut off (after what is there). */
+/**
+ * The documents of a backup. Throws WskError for a file that is no backup, or, after its last document, for one that is
+ * cut off.
+ */
 export async function* readArchive(file: string): AsyncGenerator<ArchivedDocument> {
   let read = 0;
   let complete = false;
@@ -75,7 +78,7 @@ export async function* readArchive(file: string): AsyncGenerator<ArchivedDocumen
 async function* linesOf(file: string): AsyncGenerator<string> {
   const unpacked = createGunzip();
   const source = createReadStream(file).on('error', (error) => unpacked.destroy(error));
-  // A line may be long, since it has code in it: its pieces are put together once.
+  // A line may be long, since it has code in it: its pieces are joined only once.
   let pieces: string[] = [];
   try {
     for await (const text of source.pipe(unpacked).setEncoding('utf8') as AsyncIterable<string>) {

@@ -20,8 +20,8 @@ interface BackupOptions {
 }
 
 /**
- * Writes all documents of the databases that are there, with their attachments, into one file. Each document is as it
- * was at some time during the backup. Returns the number of documents. Throws RefusedError, UnreachableError, WskError.
+ * Writes all documents of the existing databases, with their attachments, into one file. Each document has the state of
+ * some moment during the backup. Returns the number of documents. Throws RefusedError, UnreachableError, WskError.
  */
 export async function backUp(options: BackupOptions): Promise<number> {
   const { server, prefix, databases, file, createdAt } = options;
@@ -35,12 +35,12 @@ export async function backUp(options: BackupOptions): Promise<number> {
   return writeArchive(file, { createdAt, databases }, documents());
 }
 
-/** Which number belongs to which data folder: another cluster has folders of its own. */
+/** Whether the document maps a process number to a data folder: another cluster has other data folders. */
 function isOfProcess(database: string, { _id }: JsonObject): boolean {
   return database === 'gpu' && textOf(_id).startsWith('process/');
 }
 
-/** The databases among them that exist. Throws RefusedError, UnreachableError. */
+/** The names in `databases` of existing databases. Throws RefusedError, UnreachableError. */
 export async function existing(server: Server, prefix: string, databases: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const database of databases) if (await exists(server, pathOf(prefix, database))) found.push(database);
@@ -81,7 +81,7 @@ async function* allDocuments(server: Server, path: string): AsyncGenerator<JsonO
   }
 }
 
-/** Undefined: it was deleted meanwhile. */
+/** Undefined if the document was deleted meanwhile. */
 async function withAttachments(server: Server, path: string, listed: JsonObject): Promise<JsonObject | undefined> {
   const id = textOf(listed._id);
   try {
@@ -93,7 +93,7 @@ async function withAttachments(server: Server, path: string, listed: JsonObject)
   }
 }
 
-/** Documents, and characters, of one request. */
+/** Most documents, and characters, of one request. */
 const maxBatch = { documents: 200, characters: 8 * 1024 * 1024 };
 
 /** Options of a restore. */
@@ -102,24 +102,24 @@ interface RestoreOptions {
   server: Server;
   prefix: string;
   file: string;
-  /** Documents that are there under the same id are replaced; else databases must be empty. */
+  /** Whether existing documents of the same id are replaced; if not, databases must be empty. */
   overwrite: boolean;
 }
 
-/** How it went; `failed` has what CouchDB did not take. */
+/** Counts of a restore; `failed` lists the documents that CouchDB refused. */
 interface Restored {
   documents: number;
   failed: { database: string; id: string; reason: string }[];
 }
 
 /**
- * Writes the documents of a backup, with their attachments, into the databases; those that are missing are made. Without
- * `overwrite` nothing is written when one of them has documents. Throws RefusedError, UnreachableError, WskError.
+ * Writes the documents of a backup, with their attachments, into the databases, and makes missing databases. Without
+ * `overwrite` nothing is written if a database has documents. Throws RefusedError, UnreachableError, WskError.
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
   const { server, prefix, file, overwrite } = options;
   const databases = new Set<string>();
-  // A first reading finds a damaged file before anything is changed.
+  // A first reading finds a damaged file before any change.
   for await (const { database } of readArchive(file)) databases.add(database);
   const pathOf = (database: string): string => encodeURIComponent(`${prefix}${database}`);
   const used: string[] = [];
@@ -179,7 +179,7 @@ async function writeBatch(server: Server, path: string, batch: readonly JsonObje
   );
 }
 
-/** The document as it is written over revision `rev`, or as a new one; the origin of attachments is left out. */
+/** The document to write over revision `rev`, or as a new one; the origin of attachments is left out. */
 function asNew(document: JsonObject, rev: JsonValue | undefined): JsonObject {
   const copy = { ...document };
   delete copy._rev;

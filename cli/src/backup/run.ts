@@ -4,7 +4,7 @@ import { connectServer, RefusedError, UnreachableError, type Server } from '../m
 import { UsageError } from '../migrate/run.js';
 import { backUp, existing, restore } from './backup.js';
 
-/** Longest silence of CouchDB, ms: code of 48 MiB has to get through. */
+/** Longest silence of CouchDB, ms: the transfer of 48 MiB of code must fit. */
 const timeoutMs = 120_000;
 const retryDelayMs = 250;
 

@@ -5,7 +5,7 @@ import { userAgent, type Settings } from '../settings.js';
 import { stdout } from '../terminal.js';
 import { apiBase, encodePath, send, tlsOptions, type HttpRequest, type HttpResponse } from './transport.js';
 
-/** A blocking invocation that failed or goes on: thrown with what the server answered. */
+/** A blocking invocation that failed or is still running, with the server's answer. */
 export class InvocationError extends WskError {
   constructor(
     message: string,
@@ -31,8 +31,8 @@ export function readJson(response: HttpResponse): Json {
 }
 
 /**
- * The error to throw for a failed request. The exit code is the status minus 256, as a byte. A 502 whose body has no `code`
- * is not the platform's error but an activation that failed.
+ * The error to throw for a failed request. The exit code is the status minus 256, as a byte. A 502 whose body has no
+ * `code` is not an error of the platform, but of an activation that failed.
  */
 export function failure(response: HttpResponse): WskError {
   const exitCode = response.status - 256;
@@ -53,7 +53,7 @@ export function failure(response: HttpResponse): WskError {
   return new WskError(`The connection failed, or timed out. (HTTP status code ${response.status})`, { exitCode });
 }
 
-/** Why the activation failed, from its record or from its bare result. */
+/** The reason of the activation's failure, from its record or from its bare result. */
 function activationError(body: JsonMap): string {
   const response = asMap(body.get('response'));
   if (!response.has('status')) return errorText(body.get('error'));
@@ -74,7 +74,7 @@ function bodyOf(response: HttpResponse): Json {
   try {
     return parseJson(response.body);
   } catch (error) {
-    if (error instanceof SyntaxError) return null; // a proxy's page, or nothing: the status says what there is to say
+    if (error instanceof SyntaxError) return null; // a proxy's page, or nothing: the status tells the failure
     throw error;
   }
 }
@@ -86,20 +86,20 @@ export interface Client {
   readonly apiVersion: string;
   /** GET a route below a namespace, such as `actions?limit=30`. */
   get(namespace: string, route: string): Promise<Json>;
-  /** PUT `body`; the answer is not looked at. */
+  /** PUT `body`; the answer is ignored. */
   put(namespace: string, route: string, body: Json): Promise<void>;
   /** POST `body`, or none; an empty answer (a trigger without rules) is null. */
   post(namespace: string, route: string, body?: Json): Promise<Json>;
   delete(namespace: string, route: string): Promise<void>;
-  /** Calls a route below `/api/v1` that belongs to no namespace, such as `web/whisk.system/...`; an empty answer is null. */
+  /** Calls a route below `/api/v1` outside namespaces, such as `web/whisk.system/...`; an empty answer is null. */
   callRoute(method: HttpRequest['method'], route: string, body?: Json): Promise<Json>;
   /** GET a file that the server offers outside its API, such as `blackbox.tar.gz`. */
   download(file: string): Promise<Buffer>;
-  /** `GET /`, which needs no key: what the platform is and which runtimes it has. */
+  /** `GET /`, which needs no key: name and runtimes of the platform. */
   platform(): Promise<Json>;
   /**
    * POST an invocation.
-   * @throws InvocationError if the activation failed or, when `blocking`, goes on.
+   * @throws InvocationError if the activation failed or, when `blocking`, is still running.
    */
   invoke(namespace: string, route: string, body: Json, options: { blocking: boolean; result: boolean }): Promise<Json>;
   /** The namespaces that the key may use. */
@@ -108,7 +108,7 @@ export interface Client {
   info(): Promise<Json>;
 }
 
-/** @throws WskError if the API host or the client certificate is no good. */
+/** @throws WskError if the API host or the client certificate is invalid. */
 export function createClient(settings: Settings, level: TraceLevel): Client {
   const base = validBase(settings.apiHost);
   const tls = validTls(settings);
@@ -189,7 +189,7 @@ function validBase(apiHost: string): string {
   }
 }
 
-/** @throws WskError if the client certificate is no good. */
+/** @throws WskError if the client certificate is invalid. */
 export function validTls(settings: Settings): ReturnType<typeof tlsOptions> {
   try {
     return tlsOptions(settings);
@@ -198,7 +198,7 @@ export function validTls(settings: Settings): ReturnType<typeof tlsOptions> {
   }
 }
 
-/** `-v` prints requests and answers with bodies cut at 1,000 bytes, `-d` whole. */
+/** `-v` prints requests and answers with bodies cut at 1,000 bytes, `-d` prints them whole. */
 export type TraceLevel = 'off' | 'verbose' | 'debug';
 
 const shownBytes = 1000;
@@ -225,7 +225,7 @@ export function traceResponse(response: HttpResponse, level: TraceLevel): void {
 function printHeaders(headers: [string, string][]): void {
   const byName = new Map<string, Json[]>();
   for (const [name, value] of headers) {
-    if (name.toLowerCase() === 'transfer-encoding') continue; // how it was sent, not what
+    if (name.toLowerCase() === 'transfer-encoding') continue; // a header of the transfer, not of the content
     const canonical = name.toLowerCase().replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
     byName.set(canonical, [...(byName.get(canonical) ?? []), value]);
   }

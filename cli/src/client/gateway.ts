@@ -7,7 +7,7 @@ import { apiVerbs } from '../shapes.js';
 import { query } from './transport.js';
 import type { Client } from './client.js';
 
-/** Which API, or which part of it, and how many; what is left out counts as all. */
+/** Selects an API or a part of it, and a page of the list; an absent member selects all. */
 interface ApiQuery {
   basepath?: string | undefined;
   relpath?: string | undefined;
@@ -73,7 +73,7 @@ function actionOf(operation: JsonMap): string {
   return `/${parts.filter((part, index) => index !== 1 || part !== '').join('/')}`;
 }
 
-/** @throws WskError if the gateway's management answered with something that is no API. */
+/** @throws WskError if the gateway's management answered with something other than an API. */
 export function checkApi(api: JsonMap): JsonMap {
   const fail = (message: string): never => {
     throw new WskError(message, { exitCode: exitCodes.network });
@@ -95,14 +95,14 @@ export function checkApi(api: JsonMap): JsonMap {
   return api;
 }
 
-/** The error as `wsk api` reports it: with exit code 1 whatever its cause. */
+/** The error as `wsk api` reports it: the exit code is always 1. */
 export function apiError(error: unknown, context: string): WskError {
   return new WskError(`${context}: ${messageOf(error)}`);
 }
 
 /**
- * Reads an API's swagger file, YAML if it is called so, and returns it as JSON text.
- * @throws WskError if it cannot be read or lacks what an API needs.
+ * Reads an API's swagger file and returns it as JSON text; a file with YAML's extension is read as YAML.
+ * @throws WskError if the file cannot be read or lacks required members.
  */
 export async function readSwagger(file: string): Promise<string> {
   const source = read(file);
@@ -139,7 +139,7 @@ async function yamlToJson(text: string): Promise<string> {
   }
 }
 
-/** The part of the `apidoc` that says what serves the route. */
+/** The part of the `apidoc` that names the action behind the route. */
 export function apiDocAction(
   action: { path: string; namespace: string },
   url: string,
@@ -164,7 +164,7 @@ export function apiDocument(
     path: string;
     verb: string;
     parameters: JsonMap[];
-    /** The base path is the name of an existing API. */
+    /** Whether the base path is the name of an existing API. */
     isName?: boolean;
   },
   action: JsonMap,

@@ -6,7 +6,7 @@ import type { Settings } from '../settings.js';
 
 /**
  * The base of all URLs, `https://host/api`. A host without `http://` or `https://` gets `https://`.
- * @throws WskError if there is no host or it makes no URL.
+ * @throws WskError if the host is missing or does not make a URL.
  */
 export function apiBase(apiHost: string): string {
   if (apiHost === '') throw argumentError('An API host must be provided.\n');
@@ -19,7 +19,7 @@ export function apiBase(apiHost: string): string {
   return base;
 }
 
-/** A path with everything escaped that would end it or be read as something else. */
+/** A path in which characters are escaped that would end the path or have another meaning. */
 export function encodePath(path: string): string {
   return encodeURIComponent(path)
     .replace(/%(24|26|2B|2C|2F|3A|3B|3D|40)/g, decodeURIComponent)
@@ -46,7 +46,7 @@ export interface HttpRequest {
 /** A whole answer. */
 export interface HttpResponse {
   status: number;
-  /** As they came, name and value in turn. */
+  /** Names and values alternate, in the order of the answer. */
   rawHeaders: string[];
   bytes: Buffer;
   /** The bytes as text. */
@@ -54,7 +54,7 @@ export interface HttpResponse {
 }
 
 const connectTimeoutMs = 30_000;
-/** Longest silence on a connection; a blocking invocation is answered within its own, shorter, time. */
+/** Longest silence on a connection; a blocking invocation is answered within a shorter time. */
 const idleTimeoutMs = 600_000;
 
 /** Client certificate and certificate checking, for node:https. */
@@ -75,7 +75,7 @@ export function tlsOptions(settings: Settings): TlsOptions {
 }
 
 /**
- * Sends one request, follows where its answer leads, and reads the whole last answer.
+ * Sends one request, follows redirects, and reads the whole last answer.
  * @throws WskError with exit code 3 if there is no answer.
  */
 export async function send(request: HttpRequest, tls: TlsOptions): Promise<HttpResponse> {
@@ -134,7 +134,7 @@ interface SocketError extends Error {
   port?: number;
 }
 
-/** Why there was no answer, in the words of the Go CLI where it has them. */
+/** Why there was no answer, in the Go CLI's words if it has them. */
 function reasonOf(error: unknown, url: URL): string {
   const cause = (error instanceof AggregateError ? (error.errors[0] as unknown) : error) as SocketError;
   switch (cause.code) {
@@ -152,13 +152,13 @@ function reasonOf(error: unknown, url: URL): string {
   }
 }
 
-/** Requests that are made for one, the first included, as in Go's client. */
+/** Most requests of one call of `send`, the first included, as in Go's client. */
 const mostRequests = 10;
 
 /**
- * The request that the answer sends the client to, or undefined if it sends it nowhere. As Go's client has it, 301, 302
- * and 303 are followed with GET and no body, 307 and 308 with the request's own, and the key goes to the `first` host
- * and to hosts below it only.
+ * The request that follows a redirect, or undefined if the answer is no redirect. As in Go's client, 301, 302 and 303
+ * are followed with GET and no body, 307 and 308 with the request's own method and body. The key is sent only to the
+ * `first` host and hosts below it.
  * @throws Error if the answer's location is no URL.
  */
 function redirected(first: HttpRequest, last: HttpRequest, response: HttpResponse): HttpRequest | undefined {

@@ -9,15 +9,15 @@ import { stdout } from '../terminal.js';
 
 /** The differences between commands about packages, triggers and rules. */
 export interface EntityKind {
-  /** As messages have it: `package`. */
+  /** The kind's name in messages: `package`. */
   noun: string;
-  /** As paths have it: `packages`. */
+  /** The kind's name in paths: `packages`. */
   collection: string;
   shape: Shape;
   format: ListFormat;
 }
 
-/** Where the one entity that a command is about is found. */
+/** Name and route of the one entity that a command is about. */
 export interface Target {
   namespace: string;
   name: string;
@@ -25,13 +25,13 @@ export interface Target {
   route: string;
 }
 
-/** @throws WskError if `name` is no name. */
+/** @throws WskError if `name` is not a valid name. */
 export function targetOf(kind: EntityKind, name: string): Target {
   const { namespace, path } = parseQualifiedName(name);
   return { namespace, name: path, route: `${kind.collection}/${encodePath(path)}` };
 }
 
-/** Reads one entity as the server has it. */
+/** Reads one entity as the server returns it. */
 export async function read(
   { client }: CommandContext,
   kind: EntityKind,
@@ -82,7 +82,7 @@ export function namespaceArgument({ args }: CommandContext): string {
   );
 }
 
-/** Lists entities a page at a time; `complete` adds to them what the server's list lacks. */
+/** Lists entities a page at a time; `complete` adds members that the server's list lacks. */
 export async function list(
   context: CommandContext,
   kind: EntityKind,
@@ -101,7 +101,7 @@ export async function list(
   printList(await complete(namespace, entities), kind.format, flags.bool('name-sort'));
 }
 
-/** Prints the one line of success of a command. */
+/** Prints a command's one line of success. */
 export function printDone(done: string, kind: string, name: string): void {
   stdout.print(`${stdout.ok} ${done} ${kind} ${stdout.bold(name)}\n`);
 }
@@ -113,7 +113,7 @@ export const summaryFlag = (noun: string, note: string) =>
 /** `asText` of a member. */
 export const textOf = (entity: JsonMap, member: string): string => asText(entity.get(member));
 
-/** How one kind of entity is listed. */
+/** Format of a list of one kind of entity. */
 interface ListFormat {
   title: string;
   row(entity: JsonMap): string;
@@ -125,7 +125,7 @@ const fullName = (entity: JsonMap): string => `/${asText(entity.get('namespace')
 const lowerCaseName = (entity: JsonMap): string =>
   `${asText(entity.get('namespace'))}${asText(entity.get('name'))}`.toLowerCase();
 
-/** Actions outside packages first, by name as it is written; then packaged ones. */
+/** Sorts actions outside packages first, by name as it is written; then packaged ones. */
 function actionSortKey(entity: JsonMap): string {
   const packaged = asText(entity.get('namespace')).includes('/');
   return packaged ? `1${lowerCaseName(entity)}` : `0${asText(entity.get('name'))}`;
@@ -163,7 +163,7 @@ export function printList(entities: Json, format: ListFormat, sorted: boolean): 
 
 /**
  * Two lines about an entity: its name and description, and its parameters. Bound parameters are marked `*`, or `**` if
- * they are final; without a `description` annotation the parameters make up for one.
+ * they are final. Without a `description` annotation the description lists the parameters.
  */
 export function summaryOf(
   kind: string,

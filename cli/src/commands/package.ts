@@ -30,7 +30,7 @@ import {
   type EntityKind,
 } from './entities.js';
 
-/** Packages, for the commands that all kinds of entities share. */
+/** Properties of packages, for the commands that all kinds of entities share. */
 const packages: EntityKind = {
   noun: 'package',
   collection: 'packages',
@@ -66,7 +66,7 @@ async function put(
   printDone(done, 'package', name);
 }
 
-/** Annotations and parameters of the command line, as request bodies of packages and bindings have them. */
+/** Annotations and parameters of the command line, in the format of the request bodies of packages and bindings. */
 function keyValuesOf(pairs: Pairs): { annotations: JsonMap[]; parameters: JsonMap[] } {
   const parameters = toKeyValues(mergeObjects(pairs.parameters, 'parameter'));
   return { annotations: toKeyValues(mergeObjects(pairs.annotations, 'annotation')), parameters };

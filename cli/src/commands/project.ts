@@ -5,7 +5,7 @@ import { stdout } from '../terminal.js';
 
 const loadProject = () => import('../project/project.js');
 
-/** Prints what the command is for where there is no manifest to work on, as wskdeploy does. */
+/** Calls `use` with the manifest's path. If there is no manifest, prints the command's usage, as wskdeploy does. */
 async function withManifest(
   command: Command,
   context: CommandContext,

@@ -7,7 +7,7 @@ import { asList, asMap, asText, type JsonMap } from '../json/json.js';
 import { cliVersion, defaultApiVersion, propertiesFile, readProperties, writeProperties } from '../settings.js';
 import { stdout } from '../terminal.js';
 
-/** A property that can be set: its flag, its key in the properties file, and what messages call it. */
+/** A property that can be set: its flag, its key in the properties file, and its name in messages. */
 const settable = [
   { flag: 'cert', key: 'CERT', label: 'client cert', value: 'string' },
   { flag: 'key', key: 'KEY', label: 'client key', value: 'string' },
@@ -19,7 +19,7 @@ const settable = [
 const helpOf: Record<string, string> = { key: 'Client key', auth: 'authorization key' };
 
 async function set({ flags, settings }: CommandContext): Promise<void> {
-  validTls(settings); // a certificate that cannot be used is not kept
+  validTls(settings); // a certificate that cannot be used is not stored
   const file = propertiesFile();
   const properties = readProperties(file);
   const messages: string[] = [];
@@ -77,7 +77,7 @@ const readable: {
   flag: string;
   label: string;
   tabs: string;
-  /** Asks the server. */
+  /** Member of the server's answer that has the value; undefined for local properties. */
   fromServer?: 'build' | 'buildno';
   read?(context: CommandContext): string | Promise<string>;
 }[] = [
@@ -124,7 +124,7 @@ async function get(context: CommandContext): Promise<void> {
 
 async function buildInfo(context: CommandContext): Promise<{ info: JsonMap; error?: unknown }> {
   try {
-    // Before the host is looked at, as OpenWhisk's client does.
+    // The certificate is checked before the host, as in OpenWhisk's client.
     validTls(context.settings);
     return { info: asMap(await context.client.info()) };
   } catch (error) {

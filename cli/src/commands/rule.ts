@@ -21,7 +21,7 @@ import {
   type Target,
 } from './entities.js';
 
-/** Rules, for the commands that all kinds of entities share. */
+/** Properties of rules, for the commands that all kinds of entities share. */
 const rules: EntityKind = { noun: 'rule', collection: 'rules', shape: ruleShape, format: listFormats.rules };
 
 /** `wsk rule create`. */
@@ -102,7 +102,7 @@ async function removeRule(context: CommandContext): Promise<void> {
   await remove(context, rules, target);
 }
 
-/** A list of rules with the status of each, which the server's lists lack. */
+/** A list of rules with the status of each, which the server's list lacks. */
 export async function withStatus(client: Client, namespace: string, rules: Json): Promise<JsonMap[]> {
   const complete: JsonMap[] = [];
   for (const rule of asList(rules).map(asMap)) {

@@ -72,7 +72,7 @@ const skeletonFile = 'blackbox.tar.gz';
 const skeletonFolder = 'dockerSkeleton';
 const maxUnpackedBytes = 64 * 1024 * 1024;
 
-/** Downloads what a Docker action starts from and unpacks it in the current folder. */
+/** Downloads the skeleton of a Docker action and unpacks it in the current folder. */
 async function installDocker(client: Client): Promise<void> {
   refuseExisting('file', skeletonFile);
   try {
@@ -85,7 +85,7 @@ async function installDocker(client: Client): Promise<void> {
   stdout.print('The docker skeleton is now installed at the current directory.\n');
 }
 
-/** Downloads a file of the server's into the current folder. @throws WskError if it is there already. */
+/** Downloads one of the server's files into the current folder. @throws WskError if the file exists already. */
 async function downloadNew(client: Client, file: string): Promise<void> {
   refuseExisting('file', file);
   const content = await download(client, file);
@@ -136,8 +136,8 @@ interface TarEntry {
 
 /**
  * Reads the files and folders of a tar archive.
- * @throws Error if the archive is damaged or cut short, holds anything else (links, devices) or a path that leaves its
- * folder.
+ * @throws Error if the archive is damaged or cut off. Also throws for other entries (links, devices) and for a path
+ * that leaves its folder.
  */
 async function readTar(archive: Buffer): Promise<TarEntry[]> {
   const entries: TarEntry[] = [];
@@ -160,7 +160,7 @@ function within(name: string): string {
 
 /** The words that may follow a part of a command line. */
 interface Node {
-  /** `wsk_action_create`, as the script calls it. */
+  /** `wsk_action_create`, the name in the script. */
   id: string;
   words: string[];
 }

@@ -32,7 +32,7 @@ import {
   type Target,
 } from './entities.js';
 
-/** Events in the life of a trigger that its feed is told. */
+/** Lifecycle events of a trigger, which its feed receives. */
 export type LifecycleEvent = 'CREATE' | 'READ' | 'UPDATE' | 'DELETE';
 
 /** Arguments of a feed action: the command line's parameters, the trigger, the key of its owner, and the event. */
@@ -57,8 +57,8 @@ export function invokeFeed({ client }: CommandContext, feed: QualifiedName, para
 }
 
 /**
- * Tells the feed of an existing trigger what happens to it and prints the feed's record, on stderr if it failed.
- * @throws WskError if it failed.
+ * Sends an event of an existing trigger to its feed and prints the feed's record, on stderr if it failed.
+ * @throws WskError if the feed failed.
  */
 export async function configureFeed(
   context: CommandContext,
@@ -81,12 +81,12 @@ export async function configureFeed(
   }
 }
 
-/** `Unable to configure feed '...'`, put before why. */
+/** `Unable to configure feed '...'`, put before the reason. */
 export function feedFailure(feedName: string, error: unknown, options: { showUsage?: boolean } = {}): WskError {
   return wrapError(error, `Unable to configure feed '${feedName}'`, options);
 }
 
-/** Triggers, for the commands that all kinds of entities share. */
+/** Properties of triggers, for the commands that all kinds of entities share. */
 const triggers: EntityKind = {
   noun: 'trigger',
   collection: 'triggers',
@@ -98,7 +98,7 @@ const triggers: EntityKind = {
 interface SplitParameters {
   trigger: string[];
   feed: string[];
-  /** `-F` or `-T` told them apart; with `-p` they are the feed's, or the trigger's if there is none. */
+  /** Whether `-F` or `-T` divided the parameters. With `-p` they are the feed's, or the trigger's if it has no feed. */
   apart: boolean;
 }
 
@@ -120,7 +120,7 @@ async function create(context: CommandContext): Promise<void> {
   await createTrigger(context, context.flags.text('feed'));
 }
 
-/** Creates a trigger and, if it has a feed, has the feed serve it; a trigger whose feed refuses is deleted again. */
+/** Creates a trigger and, if it has a feed, configures the feed. A trigger whose feed refuses is deleted again. */
 async function createTrigger(context: CommandContext, feedName: string): Promise<void> {
   const { args, client, pairs } = context;
   const target = targetOf(triggers, args[0] ?? '');
@@ -156,7 +156,7 @@ async function createTrigger(context: CommandContext, feedName: string): Promise
   printDone('created', 'trigger', target.name);
 }
 
-/** The body of a PUT; what it does not name stays as it is. */
+/** The body of a PUT; members that it does not name stay as they are. */
 function triggerBody({ name }: Target, annotations: JsonMap[], parameters: JsonMap[]): JsonMap {
   return body({ name, annotations, parameters });
 }
@@ -165,7 +165,7 @@ async function removeAgain(context: CommandContext): Promise<void> {
   try {
     await removeTrigger(context);
   } catch (error) {
-    if (!(error instanceof WskError)) throw error; // else the feed's own failure is what there is to report
+    if (!(error instanceof WskError)) throw error; // the feed's own failure is reported instead
   }
 }
 
@@ -220,7 +220,7 @@ async function updateFeed(context: CommandContext, target: Target, feed: string,
   }
 }
 
-/** `wsk trigger delete`: its feed is told first, but cannot prevent it. */
+/** `wsk trigger delete`: its feed receives the event first, but cannot prevent the deletion. */
 async function removeTrigger(context: CommandContext): Promise<void> {
   checkArgs(context.args, 1, 1, 'A trigger name is required.');
   const target = targetOf(triggers, context.args[0] ?? '');
@@ -229,7 +229,7 @@ async function removeTrigger(context: CommandContext): Promise<void> {
   await remove(context, triggers, target);
 }
 
-/** Tells a feed what it can do nothing about: if it fails, that shows on stderr and in nothing else, as with wsk. */
+/** Sends an event to a feed whose failure does not stop the command: it appears on stderr only, as with wsk. */
 async function tellFeed(
   context: CommandContext,
   feed: string,
@@ -257,7 +257,7 @@ async function fire({ args, client, pairs }: CommandContext): Promise<void> {
   stdout.print(`${stdout.ok} triggered /${stdout.bold(namespace)}/${stdout.bold(name)} with id ${id}\n`);
 }
 
-/** Of a trigger with a feed, what the feed says about it is printed instead of the trigger. */
+/** Prints a trigger, or, if it has a feed, the feed's answer about it instead. */
 async function get(context: CommandContext): Promise<void> {
   const { target, field } = targetWithField(context, triggers);
   const trigger = await read(context, triggers, target);

@@ -1,6 +1,6 @@
 /**
- * JSON as the CLI handles it: numbers keep the digits that the user or the server wrote (12345678901234567890 and 1.50
- * survive a round trip), and objects are maps, so key order is ours to choose.
+ * JSON in the CLI. Numbers keep the digits that the user or the server wrote (12345678901234567890 and 1.50 survive a
+ * round trip). Objects are maps, so the CLI determines the order of keys.
  */
 export type Json = null | boolean | string | number | NumberLiteral | Json[] | JsonMap;
 /** An object. */
@@ -21,7 +21,7 @@ export function asList(value: Json | undefined): Json[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** `value` as text: strings as they are, null and undefined as nothing, the rest as JSON. */
+/** `value` as text: strings unchanged, null and undefined as an empty text, other values as JSON. */
 export function asText(value: Json | undefined): string {
   if (value === undefined || value === null) return '';
   return typeof value === 'string' ? value : stringify(value);
@@ -41,7 +41,7 @@ export function sortKeys(value: Json): Json {
   return new Map(keys.map((key) => [key, sortKeys(value.get(key) ?? null)]));
 }
 
-/** JSON text; `indent` spaces per level, or all in one line without it. */
+/** JSON text with `indent` spaces per level; all in one line without `indent`. */
 export function stringify(value: Json, indent = 0): string {
   const pieces: string[] = [];
   write(value, indent === 0 ? '' : '\n', ' '.repeat(indent), pieces);
@@ -87,7 +87,7 @@ function quote(text: string): string {
   return JSON.stringify(text).replace(/[\u2028\u2029]/g, (c) => (c === '\u2028' ? '\\u2028' : '\\u2029'));
 }
 
-/** Members of a request's body; lists without anything in them are left out. */
+/** Members of a request's body; empty lists are left out. */
 export function body(members: Record<string, Json | undefined>): JsonMap {
   const given = Object.entries(members).filter(
     (member): member is [string, Json] =>

@@ -16,9 +16,9 @@ const escapes: Record<string, string> = {
 };
 
 /**
- * Reads the JSON value at the start of `text`. What follows it is ignored unless `whole` is set, as in wsk, where
- * parameters may be followed by anything. Messages are worded like the Go CLI's.
- * @throws SyntaxError if there is no JSON value there, or it is nested more than 1,000 deep.
+ * Reads the JSON value at the start of `text`. Unless `whole` is set, the text after the value is ignored, as for
+ * parameters in wsk. Messages are worded like the Go CLI's.
+ * @throws SyntaxError if the text does not start with JSON, or the value is nested more than 1,000 deep.
  */
 export function parseJson(text: string, { whole = false } = {}): Json {
   let position = 0;

@@ -5,11 +5,11 @@ import { isObject, objectsOf, sameJson, textOf, valueIn } from './values.js';
 export interface Renaming {
   /** The target's name of a namespace. */
   namespace(name: string): string;
-  /** The target's kind for one of the source. */
+  /** The target's kind for a kind of the source. */
   kind(kind: string): string;
 }
 
-/** Nothing changes: how what is at the target is read. */
+/** Changes no name and no kind: the reading of entities at the target. */
 export const noRenaming: Renaming = { namespace: (name) => name, kind: (kind) => kind };
 
 /** `/ns/pkg/name`, `ns/pkg/name` or `{path, name}` as `/ns/pkg/name` of the target. */
@@ -19,7 +19,10 @@ function renamed(value: JsonValue | undefined, { namespace }: Renaming): string 
   return ['', namespace(first), ...rest].join('/');
 }
 
-/** Parameters without those that a read merged in from the package: a value that is the same adds nothing. */
+/**
+ * Parameters without those that a read merged in from the package. A parameter with the package's value is left out,
+ * too, since it changes nothing.
+ */
 function ownParameters(parameters: JsonValue | undefined, inherited: JsonValue | undefined): JsonObject[] {
   const above = new Map(objectsOf(inherited).map((one) => [one.key, one]));
   return objectsOf(parameters).filter((one) => !sameJson(one, above.get(one.key)));
@@ -52,7 +55,7 @@ export function packageBody(entity: JsonObject, inherited: JsonValue | undefined
 export function actionBody(entity: JsonObject, inherited: JsonValue | undefined, renaming: Renaming): JsonObject {
   const exec = isObject(entity.exec) ? entity.exec : {};
   const annotations = ownAnnotations(entity.annotations, 'exec');
-  // Where it is absent (actions older than the annotation) the key is provided; a new action would get `false`.
+  // Where the annotation is absent (older actions) the key is provided; a new action would get `false`.
   if (valueIn(annotations, 'provide-api-key') === undefined) annotations.push({ key: 'provide-api-key', value: true });
   const body = { ...common(entity), annotations, limits: entity.limits ?? {} };
   if (exec.kind === 'sequence') {
@@ -90,13 +93,13 @@ export function ruleBody(entity: JsonObject, renaming: Renaming): JsonObject {
   };
 }
 
-/** Whether the target has what a PUT would make of it. */
+/** Whether the target's entity equals the result of a PUT. */
 export function sameBody(wanted: JsonObject, found: JsonObject): boolean {
   return Object.entries(wanted).every(([field, value]) => {
     const other = found[field];
     if (field === 'annotations') return sameJson(byKey(value), byKey(other));
     if (field === 'parameters') return sameParameters(byKey(value), byKey(other));
-    // The target may know limits that the source does not.
+    // The target may have limits that the source has not.
     if (field === 'limits' && isObject(value) && isObject(other)) {
       return Object.entries(value).every(([name, limit]) => sameJson(limit, other[name]));
     }
@@ -108,7 +111,7 @@ function byKey(list: JsonValue | undefined): JsonObject {
   return Object.fromEntries(objectsOf(list).map((one) => [textOf(one.key), one]));
 }
 
-/** Values that the target has encrypted cannot be compared; only keys are. */
+/** Compares keys only where the target has encrypted the values. */
 function sameParameters(wanted: JsonObject, found: JsonObject): boolean {
   const keys = Object.keys(wanted);
   return (
@@ -124,17 +127,20 @@ function sameParameters(wanted: JsonObject, found: JsonObject): boolean {
 
 /** The kinds of actions that the target runs. */
 export class TargetKinds {
-  /** Undefined: the target does not say. */
+  /** Undefined if the target does not list its kinds. */
   private readonly accepted: Map<string, boolean> | undefined;
 
-  /** `info` is what the target answers about itself at `/`. */
+  /** `info` is the target's answer at `/`. */
   constructor(info: JsonValue) {
     if (!isObject(info) || !isObject(info.runtimes)) return;
     const entries = Object.values(info.runtimes).flatMap(objectsOf);
     this.accepted = new Map(entries.map(({ kind, deprecated }) => [textOf(kind), deprecated !== true]));
   }
 
-  /** Why an action of this kind cannot be carried; undefined if it can, or if the target does not list its kinds. */
+  /**
+   * The reason if an action of this kind cannot be migrated; undefined if it can, or if the target does not list its
+   * kinds.
+   */
   problem(kind: string): string | undefined {
     if (kind === 'sequence' || kind === 'blackbox' || this.accepted === undefined) return undefined;
     const remedy = `(--kind ${kind}=OTHER carries it as another kind)`;

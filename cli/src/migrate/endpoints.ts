@@ -1,15 +1,15 @@
-// Views of the two ends of a migration: databases of a CouchDB, the documents of the platform as an operator sees them, and
-// a namespace of either as the owner of its key sees it.
+// Views of source and target of a migration: a database of a CouchDB, the platform's documents as an operator sees
+// them, and a namespace of either as the owner of its key sees it.
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { RefusedError, type Server } from './http.js';
 import { isObject, objectsOf, textOf } from './values.js';
 
-/** Documents of one answer; each may have code in it. */
+/** Documents of one answer; each may contain code. */
 const pageRows = 100;
 
-/** A database of a CouchDB server. All throw RefusedError and UnreachableError. */
+/** A database of a CouchDB server. All methods throw RefusedError and UnreachableError. */
 export interface CouchDatabase {
-  /** Documents there are, those that define views included. */
+  /** Number of documents, those that define views included. */
   count(): Promise<number>;
   /** All documents but those that define views, by id, or those whose id begins with `under`. */
   pages(under?: string): AsyncGenerator<JsonObject[]>;
@@ -49,13 +49,13 @@ const targetPageRows = 1000;
 /** The databases of the platform's administration. */
 export type DatabaseName = 'subjects' | 'whisks' | 'activations';
 
-/** The platform's documents, as an operator sees them. All throw RefusedError and UnreachableError. */
+/** The platform's documents, as an operator sees them. All methods throw RefusedError and UnreachableError. */
 export interface RawTarget {
   ids(database: DatabaseName): Promise<Set<string>>;
   get(database: DatabaseName, id: string): Promise<JsonObject>;
   /** Creates a document, or replaces the revision `_rev`; `_attachments` as CouchDB has them inline. */
   put(database: DatabaseName, document: JsonObject): Promise<void>;
-  /** Creates documents; resolves with how many were not there before. */
+  /** Creates documents; resolves with the number of documents that were new. */
   createMany(database: DatabaseName, documents: JsonObject[]): Promise<number>;
 }
 
@@ -94,20 +94,22 @@ export function openRawTarget(server: Server): RawTarget {
 /** The collections of OpenWhisk's API. */
 export type Collection = 'packages' | 'actions' | 'triggers' | 'rules';
 
-/** Rows that one answer may hold in OpenWhisk. */
+/** Most rows of one answer in OpenWhisk. */
 const namespacePageRows = 200;
 
-/** A namespace as the owner of its key sees it. All throw RefusedError and UnreachableError. */
+/** A namespace as the owner of its key sees it. All methods throw RefusedError and UnreachableError. */
 export interface Namespace {
   readonly name: string;
   list(collection: Collection): Promise<JsonObject[]>;
-  /** `name` is `action` or `pkg/action`; `namespace` another one than this. */
+  /**
+   * Reads an entity. `name` is `action` or `pkg/action`; `namespace` is given if the entity is in another namespace.
+   */
   get(collection: Collection, name: string, namespace?: string): Promise<JsonObject>;
   put(collection: Collection, name: string, body: JsonObject, overwrite: boolean): Promise<void>;
   setRuleStatus(name: string, status: string): Promise<void>;
 }
 
-/** The namespace that the server's key is for. */
+/** The namespace of the server's key. */
 export async function openNamespace(server: Server): Promise<Namespace> {
   const names = await server.json('GET', 'namespaces');
   const own = Array.isArray(names) ? names[0] : undefined;
@@ -138,7 +140,7 @@ export async function openNamespace(server: Server): Promise<Namespace> {
   };
 }
 
-/** `ns/name` or `ns/pkg/name` of anything that the API shows. */
+/** `ns/name` or `ns/pkg/name` of an entity as the API shows it. */
 export function fullName(entity: JsonObject): string {
   return `${textOf(entity.namespace)}/${textOf(entity.name)}`;
 }

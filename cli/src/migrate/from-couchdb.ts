@@ -7,7 +7,7 @@ import { isObject, objectsOf, sameJson, textOf } from './values.js';
 import { TargetKinds } from './bodies.js';
 import { openCouchDatabase, openRawTarget, type CouchDatabase, type RawTarget } from './endpoints.js';
 
-/** How documents are carried. */
+/** Options of copying documents. */
 interface DocumentOptions {
   dryRun: boolean;
   overwrite: boolean;
@@ -15,17 +15,17 @@ interface DocumentOptions {
   kinds: ReadonlyMap<string, string>;
 }
 
-/** A document on its way. */
+/** A document to be copied. */
 interface DocumentLoad {
   database: Exclude<DatabaseName, 'activations'>;
   type: EntityType;
-  /** As CouchDB has it. */
+  /** In CouchDB's format. */
   document: JsonObject;
-  /** Where its attachment lies. */
+  /** Database of its attachment. */
   source: CouchDatabase;
 }
 
-/** Puts documents at the target as they are, and tells the report. */
+/** Copies documents to the target unchanged, and reports each. */
 class DocumentCarrier {
   private readonly present: Record<DocumentLoad['database'], Set<string>> = { subjects: new Set(), whisks: new Set() };
 
@@ -36,12 +36,12 @@ class DocumentCarrier {
     private readonly options: DocumentOptions,
   ) {}
 
-  /** Learns what the target has. Throws RefusedError, UnreachableError. */
+  /** Reads the list of the target's documents. Throws RefusedError, UnreachableError. */
   async look(database: DocumentLoad['database']): Promise<void> {
     this.present[database] = await this.target.ids(database);
   }
 
-  /** Carries one document; what cannot be is told. Throws UnreachableError. */
+  /** Copies one document; reports a document that cannot be copied. Throws UnreachableError. */
   async carry(load: DocumentLoad): Promise<void> {
     const id = textOf(load.document._id);
     try {
@@ -94,7 +94,7 @@ class DocumentCarrier {
     report.add(type, found === undefined ? 'created' : 'replaced');
   }
 
-  /** The document with the kind that it has at the target. */
+  /** The document with its kind at the target. */
   private withKind(document: JsonObject): JsonObject {
     const { exec } = document;
     if (!isObject(exec)) return document;
@@ -107,7 +107,7 @@ class DocumentCarrier {
   }
 }
 
-/** The type of a document of the whisks; old ones do not name it. */
+/** The type of a document of the whisks; old documents do not name their type. */
 function entityTypeOf(document: JsonObject): 'action' | 'package' | 'trigger' | 'rule' | undefined {
   const { entityType, exec, binding, trigger, parameters } = document;
   if (entityType === 'action' || entityType === 'package' || entityType === 'trigger' || entityType === 'rule') {
@@ -127,7 +127,7 @@ function withoutInternals(document: JsonObject): JsonObject {
   return fields;
 }
 
-/** Code that lies beside its document. */
+/** Reference to code that is stored as an attachment of its document. */
 interface CodeReference {
   /** The field of `exec` that refers to it; Java actions once had `jar`. */
   field: 'code' | 'jar';
@@ -138,12 +138,12 @@ interface CodeReference {
   digest: string | undefined;
 }
 
-/** Thrown for code that is not in CouchDB, or not what the document says. */
+/** Thrown for code that is missing in CouchDB, or differs from the document's digest. */
 class CodeError extends Error {
   override name = 'CodeError';
 }
 
-/** Where the code of an action's document lies; undefined: in the document itself. Throws CodeError. */
+/** Reference to the code of an action's document; undefined if the document contains the code. Throws CodeError. */
 function codeReference({ exec }: JsonObject): CodeReference | undefined {
   if (!isObject(exec)) return undefined;
   const field = exec.code === undefined ? 'jar' : 'code';
@@ -163,7 +163,7 @@ function codeReference({ exec }: JsonObject): CodeReference | undefined {
   };
 }
 
-/** The digest that OpenWhisk writes of code. */
+/** The digest of code in OpenWhisk's format. */
 function digestOf(bytes: Uint8Array): string {
   return `sha256-${createHash('sha256').update(bytes).digest('hex')}`;
 }
@@ -176,22 +176,22 @@ function withDigest(document: JsonObject, { field }: CodeReference, bytes: Uint8
   return { ...document, exec: { ...exec, [field]: described } };
 }
 
-/** How databases are carried. */
+/** Options of copying databases. */
 interface CouchOptions extends DocumentOptions {
   /** CouchDB. */
   source: Server;
   /** The platform's API, with an operator's key. */
   target: Server;
-  /** Of the databases' names. */
+  /** Prefix of the databases' names. */
   prefix: string;
   identities: boolean;
   activations: boolean;
-  /** Only these; none: all. */
+  /** The only namespaces to be copied; empty for all. */
   namespaces: readonly string[];
   concurrency: number;
 }
 
-/** Bytes of records in one request, about. */
+/** Approximate size of the records of one request, bytes. */
 const batchBytes = 8 * 1024 * 1024;
 const limitsSuffix = '/limits';
 
@@ -248,7 +248,7 @@ export async function migrateFromCouchdb(options: CouchOptions, report: Report, 
   });
 }
 
-/** Calls `use` with each page of a database, or of what it has of some namespaces. */
+/** Calls `use` with each page of a database, or of its documents of some namespaces. */
 async function eachPage(
   source: CouchDatabase,
   part: string,
@@ -261,7 +261,7 @@ async function eachPage(
   for (const under of parts) for await (const page of source.pages(under)) await use(page);
 }
 
-/** The type of a document of the subjects database; undefined if it is not to be carried. */
+/** The type of a document of the subjects database; undefined if the document is not to be copied. */
 function identityType(document: JsonObject, isWanted: (namespace: string) => boolean): EntityType | undefined {
   const id = textOf(document._id);
   if (id.endsWith(limitsSuffix)) return isWanted(id.slice(0, -limitsSuffix.length)) ? 'limits' : undefined;
@@ -275,7 +275,7 @@ function shownType(type: 'action' | 'package' | 'trigger' | 'rule', { exec, bind
   return type;
 }
 
-/** Records together; one by one where they are refused together. */
+/** Copies records in one request, or one by one if the target refuses that request. */
 async function carryRecords(target: RawTarget, records: JsonObject[], report: Report): Promise<void> {
   try {
     const created = await target.createMany('activations', records);
@@ -295,7 +295,7 @@ function withoutRevision(document: JsonObject): JsonObject {
   return fields;
 }
 
-/** Parts of a list whose JSON is of about `batchBytes` at most. */
+/** Parts of a list whose JSON has about `batchBytes` at most. */
 function* batches(records: readonly JsonObject[]): Generator<JsonObject[]> {
   let batch: JsonObject[] = [];
   let bytes = 0;

@@ -12,7 +12,7 @@ interface ServerPair {
   target: Server;
 }
 
-/** How entities are carried. */
+/** Options of copying entities. */
 interface RestOptions {
   servers: readonly ServerPair[];
   /** Source kind to target kind. */
@@ -28,13 +28,13 @@ interface Row {
   row: JsonObject;
 }
 
-/** An entity to be carried whose body is not read yet. */
+/** An entity to be copied whose body is not read yet. */
 interface Found {
   pair: Pair;
   entity: JsonObject;
 }
 
-/** Copies namespaces over the API, what is referred to first. Throws RefusedError, UnreachableError. */
+/** Copies namespaces over the API: an entity after those it refers to. Throws RefusedError, UnreachableError. */
 export async function migrateFromRest(options: RestOptions, report: Report, progress: Progress): Promise<void> {
   const { servers, concurrency } = options;
   const pairs: Pair[] = [];
@@ -56,7 +56,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
     for (const pair of pairs) for (const row of await pair.source.list(collection)) rows.push({ pair, row });
     return rows;
   };
-  /** Reads what the rows name at the source and hands it on; what cannot be read is told. */
+  /** Reads the rows' entities at the source and passes them on; reports those that cannot be read. */
   const carryRows = async (
     type: EntityType,
     collection: Collection,
@@ -147,7 +147,7 @@ export async function migrateFromRest(options: RestOptions, report: Report, prog
   }
 }
 
-/** Does `work`; what the source refuses is told. */
+/** Does `work`; reports an entity that the source refuses. */
 async function orReport(report: Report, type: EntityType, row: JsonObject, work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -163,7 +163,7 @@ function providerOf({ binding }: JsonObject): { namespace: string; name: string 
     : { namespace: '', name: '' };
 }
 
-/** The parameters of packages, which reads of what lies below them are merged with; each is read once. */
+/** The parameters of packages, which the server merges into the entities of the package; each package is read once. */
 class InheritedParameters {
   private readonly byPackage = new Map<string, Promise<JsonValue | undefined>>();
 
@@ -184,8 +184,8 @@ class InheritedParameters {
 }
 
 /**
- * Sequences in groups, each after those that its sequences contain. Sequences that contain each other come last,
- * together: the target says what is wrong with them. `providers` has the package of each binding, both in full.
+ * Sequences in groups, each after the sequences that its members contain. Sequences that contain each other come last,
+ * together: the target reports the error. `providers` has the package of each binding, both as full names.
  */
 function sequenceGroups<Item extends { entity: JsonObject }>(
   items: readonly Item[],

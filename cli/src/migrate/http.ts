@@ -15,20 +15,20 @@ export class RefusedError extends Error {
   }
 }
 
-/** A server did not answer, however often it was asked. */
+/** A server did not answer, also after repetitions. */
 export class UnreachableError extends Error {
   override name = 'UnreachableError';
 }
 
-/** Where a server is, and how it is spoken to. */
+/** Address, credentials and limits of a server. */
 interface ServerOptions {
-  /** Paths are relative to it; it ends with a slash. */
+  /** Base of all paths; ends with a slash. */
   base: URL;
   /** `user:password`, or undefined. */
   auth: string | undefined;
-  /** Connections at most. */
+  /** Most connections. */
   concurrency: number;
-  /** Accept any certificate. */
+  /** Whether to accept any certificate. */
   insecure: boolean;
   /** Longest silence, ms. */
   timeoutMs: number;
@@ -36,7 +36,7 @@ interface ServerOptions {
   retryDelayMs: number;
 }
 
-/** An HTTP server. All throw RefusedError and UnreachableError. */
+/** An HTTP server. All methods throw RefusedError and UnreachableError. */
 export interface Server {
   readonly base: URL;
   /** The part of `auth` before the colon. */
@@ -47,7 +47,7 @@ export interface Server {
 }
 
 const attempts = 5;
-/** Answers that a later attempt may not get: too many requests, and proxies without a server behind. */
+/** Statuses that a later attempt may not get: too many requests, and a proxy that reached no server. */
 const passing = new Set([429, 502, 503, 504]);
 /** OpenWhisk's message for a conflict of two concurrent writes. */
 const concurrentModification = 'Concurrent modification to resource detected.';
@@ -63,7 +63,7 @@ interface Reply {
   bytes: Buffer;
 }
 
-/** A server whose requests are repeated a few times where that may help. Requests must bear being repeated. */
+/** A server whose requests are repeated a few times if their errors may pass. Requests must be repeatable. */
 export function connectServer(options: ServerOptions): Server {
   const { base, auth, concurrency, insecure, timeoutMs, retryDelayMs } = options;
   const secure = base.protocol === 'https:';
@@ -115,7 +115,7 @@ export function connectServer(options: ServerOptions): Server {
     user: auth?.split(':')[0] ?? '',
     bytes: (path) => send('GET', path, { accept: '*/*', body: undefined }),
     async json(method, path, body) {
-      // Asked for by no type, CouchDB answers documents with attachments in parts (multipart/related).
+      // Without a requested type CouchDB answers documents with attachments in parts (multipart/related).
       const content = { accept: 'application/json', body: body === undefined ? undefined : JSON.stringify(body) };
       const bytes = await send(method, path, content);
       if (bytes.length === 0) return null;
@@ -129,7 +129,7 @@ export function connectServer(options: ServerOptions): Server {
   };
 }
 
-/** Node puts the errors of several addresses into one without a text. */
+/** The text of an error. Node combines the errors of several addresses into one without a text. */
 function reasonOf(error: unknown): string {
   return messageOf(error instanceof AggregateError ? error.errors[0] : error);
 }
@@ -141,12 +141,15 @@ function errorText(text: string, status: number): string {
     if (typeof reason === 'string') return reason;
     if (typeof error === 'string') return error;
   } catch {
-    // The answer is not JSON: its text is reported as it is.
+    // The answer is not JSON: its text is reported unchanged.
   }
   return `status ${status}${text === '' ? '' : `: ${text.slice(0, 200)}`}`;
 }
 
-/** Calls `work` for each item, at most `concurrency` at a time. Rejects with the first error, after all under way. */
+/**
+ * Calls `work` for each item, at most `concurrency` at a time. Rejects with the first error, after all started calls
+ * have ended.
+ */
 export async function each<Item>(
   items: Iterable<Item>,
   concurrency: number,

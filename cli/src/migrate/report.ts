@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { objectsOf, textOf, valueIn } from './values.js';
 
-/** Types of entities, in the order in which they are carried. */
+/** Types of entities, in the order in which they are copied. */
 const entityTypes = [
   'subject',
   'limits',
@@ -15,20 +15,20 @@ const entityTypes = [
   'activation',
 ] as const;
 
-/** A sort of thing that is carried. */
+/** Type of a copied entity. */
 export type EntityType = (typeof entityTypes)[number];
 
-/** `created` and `replaced` are intentions in a dry run. */
+/** In a dry run `created` and `replaced` are intentions. */
 type Outcome = 'created' | 'replaced' | 'equal' | 'failed';
 
 interface Remark {
   type: EntityType | 'namespace';
-  /** In full, such as `ns/pkg/action`. */
+  /** Full name, such as `ns/pkg/action`. */
   name: string;
   reason: string;
 }
 
-/** The outcome for every entity that was to be carried. */
+/** The outcome for every entity that was to be copied. */
 export class Report {
   private readonly counts = new Map<EntityType, Record<Outcome, number>>();
   private readonly problems: Remark[] = [];
@@ -37,7 +37,7 @@ export class Report {
 
   constructor(private readonly dryRun: boolean) {}
 
-  /** Things dealt with so far. */
+  /** Number of entities whose outcome is known. */
   done = 0;
 
   add(type: EntityType, outcome: Exclude<Outcome, 'failed'>, count = 1): void {
@@ -45,14 +45,14 @@ export class Report {
     this.done += count;
   }
 
-  /** Something that could not be carried. */
+  /** Reports an entity that could not be copied. */
   fail(type: EntityType, name: string, reason: string): void {
     this.countsOf(type).failed += 1;
     this.done += 1;
     this.problems.push({ type, name, reason });
   }
 
-  /** Part of something that was carried, and could not be. */
+  /** Reports a part of a copied entity that could not be copied. */
   lack(type: EntityType, name: string, reason: string): void {
     this.problems.push({ type, name, reason });
   }
@@ -62,14 +62,14 @@ export class Report {
     this.notes.push({ type, name, reason });
   }
 
-  /** The event source of a trigger does not come along. */
+  /** Notes that the event source of a trigger is not copied. */
   noteFeed(trigger: string, annotations: JsonValue | undefined): void {
     const feed = valueIn(annotations, 'feed');
     if (typeof feed !== 'string') return;
     this.note('trigger', trigger, `its feed ${feed} has to be asked for events anew`);
   }
 
-  /** Parameters that are encrypted are carried as they are: the target needs the key. Told once for a namespace. */
+  /** Notes, once for a namespace, that encrypted parameters are copied unchanged: the target needs the key. */
   noteCiphers(name: string, parameters: JsonValue | undefined): void {
     const [namespace = ''] = name.split('/');
     for (const cipher of new Set(objectsOf(parameters).map(({ encryption }) => textOf(encryption)))) {
@@ -80,12 +80,12 @@ export class Report {
     }
   }
 
-  /** The migration ended before its end. */
+  /** Reports that the migration stopped early. */
   stop(reason: string): void {
     this.stopped = reason;
   }
 
-  /** 0 where everything is at the target (or would be), else 1. */
+  /** 0 if the target has everything (in a dry run: would have), else 1. */
   get exitCode(): 0 | 1 {
     return this.problems.length > 0 || this.stopped !== undefined ? 1 : 0;
   }
@@ -141,16 +141,16 @@ export class Report {
 const barWidth = 30;
 const everyMs = 100;
 
-/** Where a long work stands. */
+/** Display of the progress of a long work. */
 export interface Progress {
-  /** Another part of the work begins, with so many things in it (undefined if unknown). */
+  /** Begins another part of the work, with its number of items (undefined if unknown). */
   begin(part: string, total: number | undefined): void;
   step(count?: number): void;
-  /** Removes what is on the terminal. */
+  /** Removes the display from the terminal. */
   end(): void;
 }
 
-/** A bar on a terminal; nothing where `stream` is none. */
+/** A progress bar on a terminal; does nothing if `stream` is no terminal. */
 export function createProgress(stream: NodeJS.WriteStream): Progress {
   if (stream.isTTY !== true) return { begin: () => undefined, step: () => undefined, end: () => undefined };
   let part = '';

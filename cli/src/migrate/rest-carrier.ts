@@ -11,16 +11,16 @@ export interface Pair {
   target: Namespace;
 }
 
-/** One thing on its way. */
+/** One entity to be copied. */
 export interface Load {
   pair: Pair;
   type: EntityType;
   collection: Collection;
-  /** As the source shows it. */
+  /** As returned by the source. */
   entity: JsonObject;
   /** The body to be put at the target. */
   body: JsonObject;
-  /** The body of a PUT that would make the entity that the target has. */
+  /** The body of a PUT that would make the target's present entity. */
   bodyOf(found: JsonObject): Promise<JsonObject>;
 }
 
@@ -33,7 +33,7 @@ interface CarryOptions {
 const collections = ['packages', 'actions', 'triggers', 'rules'] as const satisfies Collection[];
 const singular = { packages: 'package', actions: 'action', triggers: 'trigger', rules: 'rule' } as const;
 
-/** Puts entities at the target, and tells the report. */
+/** Puts entities at the target, and reports each. */
 export class RestCarrier {
   /** Entities of each target namespace: full name to collection. */
   private readonly present = new Map<string, Collection>();
@@ -44,7 +44,7 @@ export class RestCarrier {
     private readonly options: CarryOptions,
   ) {}
 
-  /** Learns what the target has. Throws RefusedError, UnreachableError. */
+  /** Reads the list of the target's entities. Throws RefusedError, UnreachableError. */
   async look(targets: readonly Namespace[]): Promise<void> {
     for (const target of targets) {
       for (const collection of collections) {
@@ -53,7 +53,7 @@ export class RestCarrier {
     }
   }
 
-  /** Carries one thing; what the target refuses is told. Throws UnreachableError. */
+  /** Copies one entity; reports an entity that the target refuses. Throws UnreachableError. */
   async carry(load: Load): Promise<void> {
     try {
       const { exec } = load.body;
@@ -66,7 +66,10 @@ export class RestCarrier {
     }
   }
 
-  /** An API takes no value that another server has encrypted: such parameters stay behind, which is told. */
+  /**
+   * Copies an entity without encrypted parameters, and reports those: an API accepts no value that another server has
+   * encrypted.
+   */
   private async placeWithoutSecrets(load: Load): Promise<void> {
     const given = objectsOf(load.body.parameters);
     const locked = given.filter(({ encryption }) => textOf(encryption) !== '' && encryption !== 'noop');
@@ -76,7 +79,7 @@ export class RestCarrier {
       ...body,
       parameters: objectsOf(body.parameters)
         .filter(({ key }) => !keys.has(textOf(key)))
-        // As OpenWhisk stores plain text where encryption is `noop`.
+        // OpenWhisk stores plain text with encryption `noop`.
         .map((one) => (one.encryption === 'noop' ? withoutCipher(one) : one)),
     });
     await this.place({ ...load, body: open(load.body), bodyOf: async (found) => open(await load.bodyOf(found)) });
@@ -104,7 +107,7 @@ export class RestCarrier {
     }
     const found = await pair.target.get(collection, name);
     if (sameBody(body, await load.bodyOf(found))) {
-      // A rule that an interrupted migration left is active still.
+      // An interrupted migration may have left a rule active.
       if (statusOf(found) === statusOf(entity)) return report.add(type, 'equal');
       if (!this.options.dryRun) await this.setStatus(load, name, statusOf(found));
       return report.add(type, 'replaced');
@@ -120,7 +123,7 @@ export class RestCarrier {
     report.add(type, 'replaced');
   }
 
-  /** False if something came to be there meanwhile, perhaps by an attempt whose answer was lost. */
+  /** False if the entity was created meanwhile, perhaps by an attempt whose answer was lost. */
   private async create({ pair, collection, body }: Load, name: string): Promise<boolean> {
     try {
       await pair.target.put(collection, name, body, false);
@@ -158,12 +161,12 @@ interface RoutePair {
   target: { name: string; server: Server };
 }
 
-/** How API routes are carried. */
+/** Options of copying API routes. */
 interface RouteOptions {
   concurrency: number;
   dryRun: boolean;
   overwrite: boolean;
-  /** The target's name of a namespace; undefined: it is not carried. */
+  /** The target's name of a namespace; undefined if the namespace is not copied. */
   renamed(namespace: string): string | undefined;
 }
 
@@ -202,7 +205,7 @@ export async function carryRoutes({ source, target }: RoutePair, options: RouteO
   });
 }
 
-/** A web action of OpenWhisk's that manages routes; `spaceguid` is the tenant, the key's uuid. */
+/** One of OpenWhisk's web actions that manage routes; `spaceguid` is the tenant, the key's uuid. */
 function management(action: string, { user }: Server): string {
   const query = new URLSearchParams({ accesstoken: 'DUMMY TOKEN', spaceguid: user });
   return `web/whisk.system/apimgmt/${action}.http?${query.toString()}`;
@@ -222,7 +225,7 @@ async function put(server: Server, swagger: JsonObject): Promise<void> {
 
 const webAction = /^https?:\/\/[^/]+\/api\/v1\/web\/([^/]+)(\/.*)$/;
 
-/** The document with the web actions of carried namespaces where they are now. */
+/** The document with the new addresses of web actions in copied namespaces. */
 function moved(document: JsonObject, origin: string, renamed: RouteOptions['renamed']): JsonObject {
   const change = (value: JsonValue): JsonValue => {
     if (Array.isArray(value)) return value.map(change);

@@ -8,7 +8,7 @@ import { migrateFromRest } from './from-rest.js';
 import { connectServer, RefusedError, UnreachableError, type Server } from './http.js';
 import { createProgress, Report } from './report.js';
 
-/** Longest silence of a server, ms: code of 48 MiB has to get through. */
+/** Longest silence of a server, ms: the transfer of 48 MiB of code must fit. */
 const timeoutMs = 120_000;
 const retryDelayMs = 250;
 
@@ -145,7 +145,10 @@ To this platform:
   --insecure, -i        bypass certificate checking
 `;
 
-/** Reads the words behind `migrate`; `defaults` has the target's host and key. Undefined: help was asked for. */
+/**
+ * Reads the words behind `migrate`; `defaults` has the target's host and key. Undefined if the command line asks for
+ * help.
+ */
 function readOptions(
   words: readonly string[],
   defaults: { host: string | undefined; key: string | undefined },

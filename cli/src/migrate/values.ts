@@ -5,17 +5,17 @@ export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The objects of a list; anything else has none. */
+/** The objects of a list; empty if the value is no list. */
 export function objectsOf(value: JsonValue | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** A text, '' where it is none. */
+/** A text, or '' if the value is no text. */
 export function textOf(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** The value of a parameter or annotation of a list of them. */
+/** The value of a parameter or annotation with this key. */
 export function valueIn(list: JsonValue | undefined, key: string): JsonValue | undefined {
   return objectsOf(list).findLast((one) => one.key === key)?.value;
 }

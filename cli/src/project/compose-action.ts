@@ -31,7 +31,7 @@ export async function composeAction(name: string, declared: JsonMap, scope: Scop
   };
 }
 
-/** A sequence; its actions are those of its package unless they are named with another. */
+/** A sequence. A component without a package is an action of the sequence's package. */
 export function composeSequence(name: string, declared: JsonMap, scope: Scope): PlannedAction {
   const names = textOf(declared, 'actions')
     .split(',')
@@ -89,7 +89,7 @@ const limits = [
   { declared: 'logSize', name: 'logs', least: 0 },
 ];
 
-/** Limits that make no sense are left out with a warning; those that are too high are the platform's to refuse. */
+/** Leaves out invalid limits with a warning; the platform refuses those that are too high. */
 function limitsOf(declared: JsonMap, { warn }: Scope): JsonMap {
   const result: JsonMap = new Map();
   for (const name of ['concurrentActivations', 'userInvocationRate', 'codeSize', 'parameterSize']) {
@@ -106,10 +106,10 @@ function limitsOf(declared: JsonMap, { warn }: Scope): JsonMap {
 
 /** Dependencies of reading an action's code. */
 interface CodeOptions {
-  /** The manifest. */
+  /** Path of the manifest. */
   file: string;
   runtimes: Runtimes;
-  /** The runtime that the manifest names is used whatever the platform says. */
+  /** Whether to use the manifest's runtime even if the platform does not offer it. */
   strict: boolean;
   warn(message: string): void;
 }
@@ -118,8 +118,8 @@ const downloadTimeoutMs = 60_000;
 const noRuntime = 'NOT SPECIFIED';
 
 /**
- * The `exec` of an action: its code, from the manifest itself, a file, a folder or a URL, and the kind to run it.
- * @throws WskError if there is none or the platform cannot run it.
+ * The `exec` of an action: its code, from the manifest itself, a file, a folder or a URL, and its kind.
+ * @throws WskError if there is no code or the platform cannot run it.
  */
 async function execOf(name: string, action: JsonMap, options: CodeOptions): Promise<JsonMap> {
   const source = textOf(action, 'function') || textOf(action, 'location');
@@ -184,7 +184,7 @@ async function readSource(
   exec.set('code', content.toString(isBinaryExtension('wskdeploy', extension) ? 'base64' : 'utf8'));
 }
 
-/** The runtime that the manifest names, unless it does not fit the file. */
+/** The runtime that the manifest names, unless the file's type contradicts it. */
 function chooseKind(
   name: string,
   runtime: string,

@@ -30,18 +30,18 @@ import type { Runtimes } from './runtimes.js';
 export interface ComposeOptions {
   runtimes: Runtimes;
   strict: boolean;
-  /** Where the project goes; `_` is the key's own. */
+  /** Target namespace of the project; `_` is the key's own. */
   namespace: string;
   /** `--param` and `--param-file`. */
   commandLine: JsonMap;
-  /** Overrides the manifest's; empty if not given. */
+  /** Replaces the manifest's name; empty if not given. */
   projectName: string;
   /** The annotation `whisk-managed`, in projects that are synchronised. */
   managed?: JsonMap;
   warn(message: string): void;
 }
 
-/** Where in the manifest something stands, and what applies to it. */
+/** Position in the manifest, and the settings that apply there. */
 export interface Scope extends ComposeOptions {
   file: string;
   packageName: string;
@@ -49,8 +49,9 @@ export interface Scope extends ComposeOptions {
 }
 
 /**
- * Makes a plan of what the manifest describes, reading the code of its actions.
- * @throws WskError if the manifest contradicts itself, lacks something, or names what cannot be read.
+ * Makes a plan of the manifest's entities, reading the code of its actions.
+ * @throws WskError if the manifest contradicts itself or lacks a required part. Also throws for a file that cannot be
+ * read.
  */
 export async function compose(manifest: Manifest, options: ComposeOptions): Promise<Plan> {
   const { file, project } = manifest;

@@ -28,7 +28,9 @@ import {
   type PlannedTrigger,
 } from './plan.js';
 
-/** Puts packages and their actions, triggers, rules and routes on the platform, over what is there, in this order. */
+/**
+ * Puts packages and their actions, triggers, rules and routes on the platform, in this order; replaces existing ones.
+ */
 export async function deploy(
   plan: Plan,
   deployer: Deployer,
@@ -54,7 +56,7 @@ export async function deploy(
   else for (const api of plan.apis) await postApi(deployer, api, plan);
 }
 
-/** Creates or updates a package; the default one needs no creating. */
+/** Creates or updates a package; the default package needs no creation. */
 export async function putPackage(deployer: Deployer, planned: PlannedPackage): Promise<void> {
   const { name, version, publish, annotations, parameters } = planned;
   if (isDefaultPackage(name)) return;
@@ -100,7 +102,7 @@ async function putTrigger(deployer: Deployer, trigger: PlannedTrigger): Promise<
     const entity = body({ name, annotations, parameters: toKeyValues(parameters), publish: false });
     return put(deployer, 'trigger', name, route, entity);
   }
-  // Feeds know no update: an existing trigger is taken from its feed first, which may refuse.
+  // Feeds have no update: an existing trigger is first removed from its feed, which may refuse.
   if (await find(deployer, route)) await attempt(() => tellFeed(deployer, feed, name, 'DELETE', new Map()));
   await put(deployer, 'trigger', name, route, body({ name, annotations, publish: true }));
   try {
@@ -111,12 +113,12 @@ async function putTrigger(deployer: Deployer, trigger: PlannedTrigger): Promise<
   }
 }
 
-/** For steps whose failure changes nothing about what is done or reported next. */
+/** Ignores a failed request of a step whose failure changes neither later steps nor the report. */
 async function attempt(step: () => Promise<unknown>): Promise<void> {
   try {
     await step();
   } catch (error) {
-    clientError(error); // lets anything but a failed request through
+    clientError(error); // rethrows all but failed requests
   }
 }
 
@@ -165,7 +167,7 @@ async function create({ client, settings }: Deployer, document: JsonMap, respons
   checkApi(asMap(await callGateway(client, settings, 'POST', { responsetype }, request)));
 }
 
-/** The parts of a plan that its removal from the platform needs. */
+/** The parts of a plan that are needed to remove it from the platform. */
 export type Removable = Pick<Plan, 'apis'> & {
   swagger?: string;
   packages: Map<
@@ -176,7 +178,7 @@ export type Removable = Pick<Plan, 'apis'> & {
   rules: Map<string, { name: string }>;
 };
 
-/** Deletes what a plan describes as far as it is there, in the reverse order. */
+/** Deletes a plan's existing entities, in the reverse order. */
 export async function undeploy(
   plan: Removable,
   deployer: Deployer,
@@ -206,7 +208,7 @@ export async function undeploy(
   }
 }
 
-/** Deletes a trigger after telling its feed, if both are there. @throws WskError if the feed refuses. */
+/** Deletes a trigger after notifying its feed, if both exist. @throws WskError if the feed refuses. */
 export async function removeTrigger(deployer: Deployer, name: string, feed: string): Promise<void> {
   if (feed !== '' && (await find(deployer, routes.trigger(name)))) {
     try {

@@ -10,7 +10,7 @@ import { bareError } from './manifest.js';
 export interface Deployer {
   client: Client;
   settings: Settings;
-  /** Where the project is; `_` is the key's own. */
+  /** The project's namespace; `_` is the key's own. */
   namespace: string;
   /** Printed with `--verbose` only. */
   info(message: string): void;
@@ -22,7 +22,7 @@ const notFound = 404 - 256;
 const attempts = 3;
 const retryAfterMs = 1000;
 
-/** Calls again, a second later and at most twice, if another client changed the same entity at the same time. */
+/** Repeats the call, after a second and at most twice, if another client changed the same entity at the same time. */
 export async function withRetries<T>({ warn }: Deployer, call: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -49,7 +49,7 @@ export async function find({ client, namespace }: Deployer, route: string): Prom
   }
 }
 
-/** PUTs an entity over what is there. */
+/** PUTs an entity; replaces an existing one. */
 export async function put(
   deployer: Deployer,
   kind: string,
@@ -62,7 +62,7 @@ export async function put(
   );
 }
 
-/** Does something for an entity, with lines about it for those who want to know. */
+/** Runs a step for an entity, with lines for `--verbose` before and after it. */
 export async function deploying<T>(deployer: Deployer, kind: string, name: string, call: () => Promise<T>): Promise<T> {
   deployer.info(`Deploying ${kind} [${name}] ...\n`);
   try {
@@ -74,7 +74,7 @@ export async function deploying<T>(deployer: Deployer, kind: string, name: strin
   }
 }
 
-/** Deletes an entity if it is there; a binding whose package is gone cannot be read any more, but deleted. */
+/** Deletes an entity if it exists. A binding whose package is gone can be deleted, but not read. */
 export async function removeIfThere(deployer: Deployer, kind: string, name: string, route: string): Promise<void> {
   deployer.info(`Undeploying ${kind} [${name}]...\n`);
   try {
@@ -85,7 +85,7 @@ export async function removeIfThere(deployer: Deployer, kind: string, name: stri
   deployer.info(`${kind} [${name}] has been successfully undeployed.\n\n`);
 }
 
-/** A failed request as wskdeploy reports it. */
+/** A failed request, in wskdeploy's words. */
 export function clientError(error: unknown): WskError {
   if (!(error instanceof WskError) || !error.showPrefix) throw error;
   const code = error.exitCode & 0xff;

@@ -11,10 +11,10 @@ import { fileError } from './manifest.js';
 import { extensionForKind } from './runtimes.js';
 
 const notFound = 404 - 256;
-/** Annotations that the platform or the project's own deployment adds again. */
+/** Annotations that the platform or the project's own deployment writes again. */
 const addedAgain = ['whisk-managed', 'exec', 'provide-api-key', 'binding', 'feed'];
 
-/** Writes the manifest of a synchronised project that is on the platform, and beside it the code of its actions. */
+/** Writes the manifest of a synchronised project of the platform, and beside it the code of its actions. */
 export async function exportProject(deployer: Deployer, projectName: string, manifestFile: string): Promise<void> {
   const folder = dirname(manifestFile);
   const packages = await exportPackages(deployer, projectName);
@@ -81,7 +81,7 @@ function exportPackage(entity: JsonMap): JsonMap {
   ]);
 }
 
-/** Members without anything in them say nothing. */
+/** Drops empty members. */
 function dropEmpty(members: JsonMap): JsonMap {
   for (const [name, value] of members) {
     if (value === null || value === '' || (value instanceof Map && value.size === 0)) members.delete(name);
@@ -95,7 +95,7 @@ function keyValues(entity: JsonMap, member: string): [string, Json][] {
     .map((item): [string, Json] => [memberText(item, 'key'), item.get('value') ?? null]);
 }
 
-/** In the long form, so that no value is taken for the name of a type or for a variable of the environment. */
+/** The long form of inputs, so that no value is read as the name of a type or as an environment variable. */
 function inputsOf(entity: JsonMap): JsonMap {
   return new Map(keyValues(entity, 'parameters').map(([key, value]) => [key, new Map([['value', escaped(value)]])]));
 }
@@ -105,7 +105,7 @@ function annotationsOf(entity: JsonMap): JsonMap {
   return new Map(own.map(([key, value]) => [key, escaped(value)]));
 }
 
-/** `$${NAME}` is how a manifest says `${NAME}`. */
+/** Writes `${NAME}` as `$${NAME}`, which a manifest does not replace. */
 function escaped(value: Json): Json {
   if (typeof value === 'string') return value.replace(/\$\{/g, () => '$${');
   if (Array.isArray(value)) return value.map(escaped);
@@ -179,7 +179,7 @@ function exportAction(
 
 const sameJson = (a: Json, b: Json | undefined): boolean => b !== undefined && stringify(a) === stringify(b);
 
-/** Where the code is, relative to the manifest; empty for an image without code. */
+/** The path of the code, relative to the manifest; empty for an image without code. */
 function saveCode(exec: JsonMap, name: string, folder: string, packageName: string): string {
   const code = exec.get('code');
   if (typeof code !== 'string') return '';

@@ -4,8 +4,9 @@ import AdmZip from 'adm-zip';
 import { asList, asText, type Json } from '../json/json.js';
 
 /**
- * Zips a folder with an action's code: without what `exclude` names, with what `include` names (`[source]` or
- * `[source, destination]`, sources relative to the manifest's folder). `*` stands for any part of one name.
+ * Zips a folder with an action's code, without the files that `exclude` names and with those that `include` names. An
+ * entry of `include` is `[source]` or `[source, destination]`, with sources relative to the manifest's folder. `*`
+ * stands for any part of one name.
  */
 export function zipFolder(folder: string, manifestFolder: string, include: Json, exclude: Json): Buffer {
   const excluded = new Set(
@@ -23,7 +24,7 @@ function zipFile(name: string, file: string): ZipFile {
   return { name: name.split(sep).join('/'), content: readFileSync(file), mode: statSync(file).mode & 0o777 };
 }
 
-/** The names in the archive of what one entry of `include` names, and where each file is. */
+/** The archive's names and the files of one entry of `include`. */
 function included([source, destination]: string[], manifestFolder: string): [string, string][] {
   if (source === undefined) return [];
   const pattern = join(manifestFolder, source);
@@ -48,7 +49,7 @@ function targetOf(
   return destination.endsWith('/') && !isFolder ? join(destination, basename(found)) : destination;
 }
 
-/** A path that stays in the archive: without the `../` at its beginning. */
+/** A path inside the archive: without the `../` at its beginning. */
 function withoutParents(path: string): string {
   return normalize(path).replace(/^(\.\.\/)+/, '');
 }
@@ -92,7 +93,7 @@ interface ZipFile {
   mode: number;
 }
 
-/** The first day of the format, in local time as the format has it: equal files make equal archives. */
+/** The format's first day, in local time as the format requires: equal files make equal archives. */
 const date = new Date(1980, 0, 1);
 
 /** A zip archive of the files in this order, without the extensions for more than 4 GiB. */

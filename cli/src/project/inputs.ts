@@ -11,7 +11,7 @@ export interface Input {
 
 const defaults: Record<string, Json> = { string: '', integer: 0, float: 0, boolean: false, json: new Map() };
 
-/** Whether a value is the default of an input of its type. */
+/** Whether a value is the default value of its type. */
 function isDefault({ type, value }: Input): boolean {
   const none = defaults[type];
   return none instanceof Map ? value instanceof Map && value.size === 0 : value === none;
@@ -26,9 +26,9 @@ function typeOf(value: Json): string {
 }
 
 /**
- * The value of an input as the manifest declares it: its `value`, else its `default`, else nothing of its type, with
- * environment variables replaced. The name of a type in place of a value stands for nothing of that type.
- * @throws WskError for an unknown type, or JSON that is none.
+ * The value of an input as the manifest declares it, with environment variables replaced: its `value`, else its
+ * `default`, else the empty value of its type. The name of a type in place of a value stands for that empty value.
+ * @throws WskError for an unknown type, or malformed JSON.
  */
 export function resolveInput(name: string, declared: JsonMap, file: string): Input {
   let value = declared.get('value') ?? null;
@@ -63,13 +63,16 @@ function jsonValue(name: string, value: Json, file: string): Json {
   }
 }
 
-/** The text that the input is declared as, before anything is replaced in it. */
+/** The text that declares the input, before any replacement. */
 function declaredText(declared: JsonMap): string | undefined {
   const value = declared.get('value');
   return typeof value === 'string' ? value : undefined;
 }
 
-/** The inputs of a package: the project's, then its own, which environment variables of their names give values to. */
+/**
+ * The inputs of a package: the project's, then its own. An environment variable of the same name gives an input its
+ * value.
+ */
 export function packageInputs(
   declared: JsonMap,
   project: Map<string, Input>,
@@ -127,15 +130,17 @@ function requireValues(inputs: Map<string, Input>, file: string): void {
   throw fileError('ERROR_YAML_FILE_FORMAT_ERROR', file, `${message}${missing.join(', ')}`);
 }
 
-/** A name in a manifest: an input of the package if `$NAME` is one, else with environment variables replaced. */
+/**
+ * A name in a manifest: the value of a package's input for `$NAME`, else the text with environment variables replaced.
+ */
 export function nameFrom(text: string, inputs: Map<string, Input>): string {
   const input = text.includes('$') ? inputs.get(variableName(text)) : undefined;
   return input ? asText(input.value) : interpolate(text);
 }
 
 /**
- * Replaces `$NAME` and `${NAME}` by environment variables; one that is not set is empty. `$${NAME}` stands for
- * `${NAME}` itself. Text that does not begin with `$` is only looked at if it has `${` and as many `{` as `}`.
+ * Replaces `$NAME` and `${NAME}` by environment variables; an unset variable is empty. `$${NAME}` stands for `${NAME}`
+ * itself. Text that does not begin with `$` is changed only if it has `${` and as many `{` as `}`.
  */
 export function interpolate(text: string, environment: NodeJS.ProcessEnv = process.env): string {
   const count = (letter: string): number => text.split(letter).length - 1;
@@ -148,7 +153,7 @@ export function interpolate(text: string, environment: NodeJS.ProcessEnv = proce
   );
 }
 
-/** Like interpolate, for text at any depth of a value. */
+/** Applies interpolate to text at any depth of a value. */
 export function interpolateAll(value: Json): Json {
   if (typeof value === 'string') return interpolate(value);
   if (Array.isArray(value)) return value.map(interpolateAll);
@@ -165,7 +170,7 @@ export function qualified(namespace: string, name: string): string {
   return name.startsWith('/') ? name : `/${namespace}/${name}`;
 }
 
-/** Annotations as declared, and whose project they are of. */
+/** Annotations as declared, with the annotation of the project. */
 export function declaredAnnotations(declared: JsonMap, { managed }: { managed?: JsonMap }): JsonMap {
   const annotations = asMap(interpolateAll(asMap(declared.get('annotations'))));
   return managed ? new Map([...annotations, ['whisk-managed', managed]]) : annotations;

@@ -8,7 +8,7 @@ import type { PlannedDependency } from './plan.js';
 
 const managedKey = 'whisk-managed';
 
-/** The annotation on all entities of a synchronised project; the hash tells one state of the manifest from others. */
+/** The annotation on all entities of a synchronised project; its hash identifies a state of the manifest. */
 export function managedAnnotation(projectName: string, file: string): JsonMap {
   const content = readFileSync(file);
   const size = content.length <= 0x10ffff && (content.length & 0xf800) !== 0xd800 ? content.length : 0xfffd;
@@ -23,7 +23,7 @@ export function managedAnnotation(projectName: string, file: string): JsonMap {
   ]);
 }
 
-/** An entity's annotation about its project; empty if it belongs to none. */
+/** An entity's annotation about its project; empty if it belongs to no project. */
 function managedBy(entity: JsonMap): JsonMap {
   return asMap(valueOf(annotationsOf(entity), managedKey));
 }
@@ -33,7 +33,7 @@ export function isOf(entity: JsonMap, projectName: string): boolean {
   return memberText(managedBy(entity), 'projectName') === projectName;
 }
 
-/** Deletes what the project no longer has: its entities that carry the hash of an earlier manifest. */
+/** Deletes entities that were removed from the project: those that carry the hash of an earlier manifest. */
 export async function removeGone(deployer: Deployer, managed: JsonMap): Promise<void> {
   const project = memberText(managed, 'projectName');
   const isGone = (entity: JsonMap): boolean =>
@@ -87,7 +87,7 @@ export async function projectAssets(deployer: Deployer, projectName: string): Pr
   };
 }
 
-/** The projects in other folders that a project depends on and no other project does. */
+/** The projects in other folders that this project alone depends on. */
 async function dependentProjects(deployer: Deployer, projectName: string): Promise<string[]> {
   const packages = await listAll(deployer, 'packages');
   const dependenciesOf = (entity: JsonMap): string[] =>
@@ -103,7 +103,7 @@ async function dependentProjects(deployer: Deployer, projectName: string): Promi
   return [...new Set(projects)];
 }
 
-/** The entries of `projectDeps` about projects in other folders: whose package is used, and its own annotation. */
+/** The entries of `projectDeps` about projects in other folders: their package and its own annotation. */
 export async function dependencyAnnotations(
   deployer: Deployer,
   dependencies: Map<string, PlannedDependency>,
@@ -127,9 +127,9 @@ export async function dependencyAnnotations(
   return [...annotations.values()];
 }
 
-/** Deletes everything of a project that its name finds, and of projects that only it depended on. */
+/** Deletes all of a project's entities, found by its name, and those of projects that only it depended on. */
 export async function undeployProject(deployer: Deployer, projectName: string): Promise<void> {
-  const folders = async (): Promise<void> => undefined; // found by name, above
+  const folders = async (): Promise<void> => undefined; // dependent projects are found by name below
   for (const name of [projectName, ...(await dependentProjects(deployer, projectName))]) {
     await undeploy(await projectAssets(deployer, name), deployer, folders);
   }

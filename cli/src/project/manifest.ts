@@ -9,13 +9,13 @@ import { asMap, asText, type Json, type JsonMap } from '../json/json.js';
 export interface Manifest {
   file: string;
   project: JsonMap;
-  /** At the top level or, where there are none, below `project`. */
+  /** Packages at the top level or, if there are none, below `project`. */
   packages: Map<string, JsonMap>;
-  /** The packages are below `project`. */
+  /** Whether the packages are below `project`. */
   inProject: boolean;
 }
 
-/** @throws WskError if the file cannot be read, is no YAML, or has members that a manifest has not. */
+/** @throws WskError if the file cannot be read, is not YAML, or has members that manifests do not have. */
 export async function readManifest(file: string): Promise<Manifest> {
   let source: string;
   try {
@@ -68,20 +68,20 @@ type FileErrorType =
   | 'ERROR_YAML_INVALID_RUNTIME'
   | 'ERROR_YAML_PARSER_ERROR';
 
-/** A mistake in a project's files; the form is wskdeploy's, less the line of its own source that it begins with. */
+/** A mistake in a project's files. The form is wskdeploy's, without the line number of its own source. */
 export function fileError(type: FileErrorType, file: string, message: string): WskError {
   return bareError(`[${type}]: File: [${basename(file)}]: ${message}\n`);
 }
 
-/** A message that is printed as it is; the exit code is 1. */
+/** An error whose message is printed unchanged; the exit code is 1. */
 export function bareError(message: string): WskError {
   return new WskError(message, { showPrefix: false });
 }
 
-/** Reads one node of a YAML document; `where` is what messages call it. */
+/** Reads one node of a YAML document; `where` is its name in messages. */
 type Read = (node: Node | null, where: string, document: Source) => Json;
 
-/** Functions of the YAML library, which is loaded late, and of the document that reading needs. */
+/** The YAML library, which is loaded late, and the document that is read. */
 interface Source {
   isMap(node: unknown): node is YAMLMap<Node, Node | null>;
   isScalar(node: unknown): node is Node & { source?: string; value: unknown };
@@ -91,14 +91,14 @@ interface Source {
   lineOf(node: Node): number;
 }
 
-/** A part of a manifest that is not what it should be. */
+/** A part of a manifest that does not match the schema. */
 class SchemaError extends Error {}
 
 function fail(node: Node, document: Source, message: string): never {
   throw new SchemaError(`line ${document.lineOf(node)}: ${message}`);
 }
 
-/** Text as it is written: `1.0` and `yes` stay what they are. */
+/** Text as written: `1.0` and `yes` stay unchanged. */
 const text: Read = (node, where, document) => {
   if (node === null) return '';
   if (!document.isScalar(node)) return fail(node, document, `${where} must be text`);
@@ -140,7 +140,7 @@ const mapOf =
   (node, where, document) =>
     new Map(members(node, where, document).map(([name, , value]) => [name, read(value, `'${name}'`, document)]));
 
-/** These members and no others, so that a misspelt one does not go unnoticed. */
+/** Accepts these members only, so that a misspelt member is reported. */
 const record =
   (fields: Record<string, Read>): Read =>
   (node, where, document) => {
@@ -240,7 +240,7 @@ const onePackage = record({
   apis: mapOf(mapOf(mapOf(mapOf(record({ method: text, response: text }))))),
 });
 
-/** `manifest.yaml`, and `deployment.yaml` too. */
+/** The schema of `manifest.yaml` and `deployment.yaml`. */
 const readDocument = record({
   project: record({
     name: text,

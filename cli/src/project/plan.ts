@@ -3,9 +3,9 @@ import { interpolateAll } from './inputs.js';
 import { fileError, textOf, type Manifest } from './manifest.js';
 import type { Repository } from './repository.js';
 
-/** Everything that a project's files describe, ready to be sent. Parameters and annotations are maps by name. */
+/** All entities of a project's files, ready to be sent. Parameters and annotations are maps by name. */
 export interface Plan {
-  /** Absent if the manifest names none. */
+  /** Undefined if the manifest has no name. */
   projectName: string;
   packages: Map<string, PlannedPackage>;
   triggers: Map<string, PlannedTrigger>;
@@ -29,7 +29,7 @@ export interface PlannedPackage {
 
 /** A binding to a package, or a project in another folder or a repository. */
 export interface PlannedDependency {
-  /** `/namespace/package`, a folder, or what `repository` was read from. */
+  /** `/namespace/package`, a folder, or the text that `repository` was parsed from. */
   location: string;
   isBinding: boolean;
   repository?: Repository;
@@ -137,7 +137,7 @@ interface Changeable {
 }
 
 /**
- * Puts a deployment file's inputs and annotations over those of the plan; the command line's values stay on top.
+ * Replaces inputs and annotations of the plan by a deployment file's; the command line's values take precedence.
  * @throws WskError if the file is about another project.
  */
 export function applyDeployment(
@@ -176,7 +176,7 @@ function bind(target: Changeable, declared: JsonMap, commandLine: JsonMap): void
   for (const [name, value] of asMap(declared.get('annotations'))) target.annotations.set(name, interpolateAll(value));
 }
 
-/** `package/action` for an action that is named alone. */
+/** `package/action` for an action that is named without a package. */
 export function inPackage(action: string, packageName: string): string {
   return action.includes('/') || isDefaultPackage(packageName) ? action : `${packageName}/${action}`;
 }

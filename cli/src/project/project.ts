@@ -16,9 +16,9 @@ import { applyDeployment, describePlan, type Plan, type PlannedDependency } from
 import { downloadRepository, repositoryFolder } from './repository.js';
 import { fetchRuntimes } from './runtimes.js';
 
-/** A project's files, and what their plan is made with. */
+/** A project's files, and the options of its plan. */
 export interface Project {
-  /** Where repositories that it depends on go. */
+  /** Folder for repositories that the project depends on. */
   folder: string;
   manifest: Manifest;
   deployment: Manifest | undefined;
@@ -26,7 +26,7 @@ export interface Project {
   options: ComposeOptions;
 }
 
-/** The manifest that the command line names, or the project's folder has; undefined if there is none. */
+/** The manifest that the command line names, or else that of the project's folder; undefined if there is none. */
 export function manifestFile({ flags }: CommandContext): string | undefined {
   const named = flags.text('manifest');
   if (named === '') return findIn(projectFolder(flags.text('project')), 'manifest');
@@ -43,7 +43,7 @@ function findIn(folder: string, name: string): string | undefined {
   return [`${name}.yaml`, `${name}.yml`].map((file) => join(folder, file)).find((file) => existsSync(file));
 }
 
-/** Reads a project's files and finds out what the platform is and can run. */
+/** Reads a project's files and the platform's runtimes. */
 export async function openProject(context: CommandContext, file: string): Promise<Project> {
   const { flags, pairs } = context;
   const manifest = await readManifest(file);
@@ -102,7 +102,7 @@ async function planOf({ manifest, deployment, deployer, options }: Project): Pro
   return plan;
 }
 
-/** Deploys a project; with `sync` also deletes what earlier states of it had and this one has not. */
+/** Deploys a project. With `sync` also deletes entities of its earlier states that the present state has not. */
 export async function deployProject(project: Project, preview: boolean, sync: boolean): Promise<void> {
   const { deployer, manifest, options } = project;
   const name = options.projectName || textOf(manifest.project, 'name');
@@ -137,7 +137,7 @@ async function synchronise(deployer: Deployer, plan: Plan, managed: JsonMap): Pr
   }
 }
 
-/** Downloads the repositories that a plan depends on, so that what is missing is known before anything is deployed. */
+/** Downloads the repositories that a plan depends on, so that a missing one is reported before the deployment. */
 async function fetchDependencies(project: Project, { packages }: Plan, onlyMissing = false): Promise<void> {
   const { folder, manifest, deployer } = project;
   for (const { dependencies } of packages.values()) {
@@ -155,7 +155,10 @@ async function fetchDependencies(project: Project, { packages }: Plan, onlyMissi
   }
 }
 
-/** A dependency in another folder is a project of its own; if its package has another name, that name is bound to it. */
+/**
+ * Deploys a dependency in another folder, which is a project of its own. If its package has another name, that name is
+ * bound to it.
+ */
 async function deployFolder(project: Project, label: string, dependency: PlannedDependency): Promise<void> {
   const { deployer } = project;
   const other = await openFolder(project, label, dependency);
@@ -194,7 +197,7 @@ async function openFolder(project: Project, label: string, dependency: PlannedDe
   return { ...project, folder, manifest: await readManifest(file), deployment, options: own };
 }
 
-/** Deletes what a project's files describe. */
+/** Deletes the entities of a project's files. */
 export async function undeployFiles(project: Project, preview: boolean): Promise<void> {
   const plan = await planOf(project);
   if (preview) return stdout.print(describePlan(plan));

@@ -10,19 +10,19 @@ export interface Repository {
   /** Below the repository; empty for the repository itself. */
   folder: string;
   version: string;
-  /** `user:password`; empty where the location has none. */
+  /** `user:password`; empty if the location has none. */
   credentials: string;
 }
 
-/** Where `https://github.com` is to be read from instead, such as a mirror. */
+/** Environment variable with a replacement for `https://github.com`, such as a mirror. */
 const gitHubVariable = 'WHISK_GITHUB_URL';
 
 const downloadTimeoutMs = 60_000;
 const maxDownloadBytes = 64 * 1024 * 1024;
 
 /**
- * Reads a dependency's location such as `github.com/owner/name/folder`; undefined if its host is none of GitHub's. As in
- * OpenWhisk's wskdeploy, `github` somewhere in the host's name is what counts. The protocol is always HTTPS.
+ * Reads a dependency's location such as `github.com/owner/name/folder`; undefined for hosts other than GitHub's. As in
+ * OpenWhisk's wskdeploy, a host counts if its name contains `github`. The protocol is always HTTPS.
  * @throws Error if the location names no repository.
  */
 export function repositoryAt(location: string, version: string): Repository | undefined {
@@ -37,14 +37,14 @@ export function repositoryAt(location: string, version: string): Repository | un
   return { url, folder: folder.join('/'), version: version || 'master', credentials: at < 0 ? '' : host.slice(0, at) };
 }
 
-/** Where a repository goes in a project: `Packages/LABEL-VERSION`. */
+/** Folder of a repository in a project: `Packages/LABEL-VERSION`. */
 export function repositoryFolder(projectFolder: string, label: string, { version }: Repository): string {
   return join(projectFolder, 'Packages', `${label}-${version}`.replace(/[/\\]/g, '-'));
 }
 
 /**
- * Downloads a repository into a folder, in the place of what was there.
- * @throws Error that says which address could not be had and why; the folder is then as it was.
+ * Downloads a repository into a folder and replaces the folder's content.
+ * @throws Error with the address and the reason of a failure; the folder is then unchanged.
  */
 export async function downloadRepository(repository: Repository, folder: string): Promise<void> {
   const url = `${mirrored(repository.url)}/zipball/${encodeURI(repository.version)}`;
@@ -95,7 +95,7 @@ async function download(url: string, credentials: string): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Of a failed fetch, the reason that it hides in its cause. */
+/** The reason of a failed fetch, which its `cause` holds. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   const first = cause instanceof AggregateError ? (cause.errors[0] as unknown) : cause;
@@ -116,8 +116,8 @@ const symbolicLink = 0o120000;
 const fileType = 0o170000;
 
 /**
- * Reads a zip archive of a repository, whose one folder at the top is left out. Symbolic links are left out too.
- * @throws Error if it is no archive, is too large, or has a path that leads out of its folder.
+ * Reads a zip archive of a repository, without its one folder at the top and without symbolic links.
+ * @throws Error if the file is no archive, is too large, or has a path that leads out of its folder.
  */
 function readArchive(bytes: Buffer): ArchiveFile[] {
   const entries = new AdmZip(bytes).getEntries();

@@ -2,16 +2,16 @@
 import type { Client } from '../client/client.js';
 import { asList, asMap, asText } from '../json/json.js';
 
-/** The tools of OpenWhisk whose rules the commands follow: `wsk action` those of wsk, `wsk project` those of wskdeploy. */
+/** OpenWhisk's tools whose rules the commands follow: `wsk action` follows wsk, `wsk project` follows wskdeploy. */
 type Tool = 'wsk' | 'wskdeploy';
 
 interface CodeExtension {
   /** Without its dot. */
   extension: string;
   family: string;
-  /** Such files are sent in base64. */
+  /** Whether such files are sent in base64. */
   isBinary?: true;
-  /** The only tool that knows the extension; absent: both do. */
+  /** The only tool that knows the extension; absent if both do. */
   only?: Tool;
 }
 
@@ -33,12 +33,15 @@ function knownTo(tool: Tool): CodeExtension[] {
   return codeExtensions.filter(({ only }) => only === undefined || only === tool);
 }
 
-/** The family that a tool takes files of this extension (without its dot) for; undefined if it knows none. */
+/** The family that a tool assigns to files of this extension (without its dot); undefined if it knows none. */
 export function familyForExtension(tool: Tool, extension: string): string | undefined {
   return knownTo(tool).find((one) => one.extension === extension)?.family;
 }
 
-/** The extension, without its dot, that a tool gives code of a family: the first of the table; undefined if it knows none. */
+/**
+ * The extension, without its dot, that a tool gives code of a family: the first one of the table; undefined if the tool
+ * knows none.
+ */
 export function extensionForFamily(tool: Tool, family: string): string | undefined {
   return knownTo(tool).find((one) => one.family === family)?.extension;
 }
@@ -56,7 +59,7 @@ export interface Runtimes {
   defaults: Map<string, string>;
 }
 
-/** Asks the platform. */
+/** Reads the runtimes from the platform. */
 export async function fetchRuntimes(client: Client): Promise<Runtimes> {
   const families = asMap(asMap(await client.platform()).get('runtimes'));
   const runtimes: Runtimes = { kinds: new Map(), defaults: new Map() };
@@ -83,12 +86,12 @@ export function isKindOf({ kinds }: Runtimes, extension: string, kind: string): 
   return (kinds.get(familyForExtension('wskdeploy', extension) ?? '') ?? []).includes(kind);
 }
 
-/** Whether the platform has this kind at all. */
+/** Whether the platform has this kind. */
 export function isSupported(runtimes: Runtimes, kind: string): boolean {
   return allKinds(runtimes).includes(kind);
 }
 
-/** Every kind that can be asked for. */
+/** Every kind that a request may name. */
 export function allKinds({ kinds }: Runtimes): string[] {
   return [...kinds.values()].flat();
 }

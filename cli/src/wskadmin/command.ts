@@ -10,7 +10,7 @@ export interface CommandContext {
   print(line: string): void;
 }
 
-/** A command that runs: resolves with the exit code. Throws RequestError, UsageError. */
+/** A command with its implementation, which resolves with the exit code. Throws RequestError, UsageError. */
 export interface AdminCommand extends CommandSpec {
   run(context: CommandContext): Promise<number>;
 }
@@ -18,7 +18,7 @@ export interface AdminCommand extends CommandSpec {
 /** Exit codes of wskadmin. */
 export const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
 
-/** `request`, and on failure a line `Failed to <what> (<reason>)`. */
+/** Awaits `request`, and on failure prints `Failed to <what> (<reason>)`. */
 export async function attempt(
   print: (line: string) => void,
   what: string,
@@ -37,10 +37,10 @@ export async function attempt(
 /** A value of JSON. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** An answer other than success; `message` is the server's text, or why there was none. */
+/** An answer other than success; `message` is the server's text, or the reason if the server did not answer. */
 export class RequestError extends Error {
   constructor(
-    /** HTTP status; 0 where the server did not answer. */
+    /** HTTP status; 0 if the server did not answer. */
     readonly status: number,
     message: string,
   ) {
@@ -48,12 +48,12 @@ export class RequestError extends Error {
   }
 }
 
-/** Requests of /api/v1/admin. All throw RequestError. */
+/** Requests of /api/v1/admin. All methods throw RequestError. */
 export interface AdminClient {
   request(method: HttpRequest['method'], path: string, body?: Json): Promise<Json>;
 }
 
-/** A client for the operator whose key `settings` has. Throws WskError for an impossible host or certificate. */
+/** A client for the operator whose key is in `settings`. Throws WskError for an invalid host or certificate. */
 export function createAdminClient(settings: Settings): AdminClient {
   const base = `${apiBase(settings.apiHost)}/${settings.apiVersion}/admin/`;
   const tls = tlsOptions(settings);
@@ -84,14 +84,14 @@ function parse(text: string): Json {
   try {
     return JSON.parse(text) as Json;
   } catch {
-    // The answer is not an API server's: its status and text are reported.
+    // The answer does not come from an API server: its status and text are reported.
     return null;
   }
 }
 
 /** An option of a command. */
 export interface OptionSpec {
-  /** As written: `--auth`, and shorter ones. */
+  /** Names with dashes: `--auth`, and shorter ones. */
   names: readonly [string, ...string[]];
   type: 'flag' | 'text' | 'whole' | 'boolean' | 'texts';
   help: string;
@@ -108,7 +108,7 @@ interface CommandSpec {
 
 type OptionValue = boolean | string | number | string[];
 
-/** Arguments and options given to a command. Reading one that it does not declare is a programming error. */
+/** Arguments and options given to a command. Reading an undeclared one is a programming error. */
 interface Given {
   positional(name: string): string;
   positionals(name: string): string[];
@@ -140,7 +140,9 @@ function convert(spec: OptionSpec, text: string): string | number | boolean {
 /** Whether a word is an option, and not an argument such as `-1`. */
 const isOption = (word: string): boolean => /^-[^\d]/.test(word);
 
-/** Reads options until the first word that is none of `specs`; takes what it reads off `words`. Throws UsageError. */
+/**
+ * Reads options until the first word that matches none of `specs`, and removes them from `words`. Throws UsageError.
+ */
 export function takeOptions(
   words: string[],
   specs: readonly OptionSpec[],
@@ -178,7 +180,7 @@ export function takeOptions(
   return values;
 }
 
-/** Reads what follows a command's words. Throws UsageError. */
+/** Reads the words after a command's name. Throws UsageError. */
 export function parseGiven(words: string[], command: CommandSpec): Given {
   const args: string[] = [];
   const values = takeOptions([...words], command.options, (word) => {

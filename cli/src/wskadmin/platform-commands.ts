@@ -73,7 +73,7 @@ export const dataCommands: AdminCommand[] = [
       { names: ['--tid', '-t'], type: 'text', help: 'retrieve logs for the transaction id' },
       { names: ['--grep', '-g'], type: 'text', help: 'retrieve logs that contain this text' },
     ],
-    // All components of a standalone platform write one log: naming some of them narrows nothing.
+    // All components of a standalone platform write one log: selecting components has no effect.
     async run({ given, client, print }: CommandContext): Promise<number> {
       const query = new URLSearchParams();
       const transactionId = given.text('tid');
@@ -89,7 +89,7 @@ export const dataCommands: AdminCommand[] = [
   },
 ];
 
-/** How often it is asked whether all is settled. */
+/** Interval of asking whether the retirement has ended, ms. */
 const askMs = 500;
 
 const retireCommand = (sort: 'invoker' | 'controller'): AdminCommand => ({
@@ -135,7 +135,7 @@ async function allRefused(client: AdminClient): Promise<{ [key: string]: Json }[
 
 const refusedPath = (id: string): string => `refused-records/${id.split('/').map(encodeURIComponent).join('/')}`;
 
-/** `wskadmin refused ...`: activation records that the store refuses for good. */
+/** `wskadmin refused ...`: activation records that the store refuses permanently. */
 export const refusedCommands: AdminCommand[] = [
   {
     words: ['refused', 'list'],

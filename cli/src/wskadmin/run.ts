@@ -64,7 +64,10 @@ function settingsFrom(values: Map<string, unknown>, environment: NodeJS.ProcessE
   };
 }
 
-/** The operator's key that this machine's standalone server keeps, if the request goes there and the key may be read. */
+/**
+ * The operator's key that this machine's standalone server keeps, if the request goes to this machine and the key is
+ * readable.
+ */
 function localOperatorKey(apiHost: string, environment: NodeJS.ProcessEnv): string | undefined {
   if (!isLoopback(apiHost)) return undefined;
   try {

@@ -30,7 +30,7 @@ function randomKey(): string {
   return Array.from(randomBytes(64), (byte) => letters[byte % letters.length]).join('');
 }
 
-/** The uuid and key of `uuid:key`, or what is wrong with them. */
+/** The uuid and key of `uuid:key`, or the text of an error in them. */
 function parseAuth(text: string): { uuid: string; key: string } | string {
   const [uuid = '', key] = text.split(':');
   const digits = uuid.replaceAll('-', '').toLowerCase();
@@ -167,7 +167,7 @@ function blocking(word: 'block' | 'unblock'): AdminCommand {
   };
 }
 
-/** `wskadmin user ...`, as OpenWhisk's tools/admin/wskadmin has them. */
+/** `wskadmin user ...`, as in OpenWhisk's tools/admin/wskadmin. */
 export const userCommands: AdminCommand[] = [
   {
     words: ['user', 'create'],
@@ -221,7 +221,7 @@ export const userCommands: AdminCommand[] = [
   },
 ];
 
-/** In the order in which they are shown. */
+/** Limits in their order on the screen. */
 const limits: readonly [name: string, type: OptionSpec['type'], help: string][] = [
   ['invocationsPerMinute', 'whole', 'invocations per minute allowed'],
   ['firesPerMinute', 'whole', 'trigger fires per minute allowed'],
@@ -250,7 +250,7 @@ const limits: readonly [name: string, type: OptionSpec['type'], help: string][] 
 const namespace = [{ name: 'namespace' }] as const;
 const pathOf = (name: string): string => `limits/${encodeURIComponent(name)}`;
 
-/** A value as Python prints it, which scripts read: `True`, `['a', 'b']`. */
+/** A value in Python's notation, which scripts read: `True`, `['a', 'b']`. */
 function pythonText(value: Json): string {
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   if (Array.isArray(value)) return `[${value.map((one) => `'${String(one)}'`).join(', ')}]`;

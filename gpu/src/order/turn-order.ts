@@ -41,10 +41,9 @@ const bestEffortFactor = 4;
 
 /**
  * The turns of waiting tasks, in two parts that are served one after the other: overdue tasks, the first to become
- * overdue first, then the others.
- * Of those, first the longest task, if it would end after all others; then strict tasks that miss their SLO unless they go
- * by deadline now; then the shortest. Overdue best effort beyond `overduePart` of the GPUs stays among the others, behind
- * strict tasks and before younger best effort.
+ * overdue first, then the others. The others are ordered thus: the longest task first, if it would end after all
+ * others; then strict tasks that miss their SLO unless they go by deadline now; then the shortest. Overdue best effort
+ * beyond `overduePart` of the GPUs stays among the others, behind strict tasks and before younger best effort.
  */
 export function turnsOf(queued: Queued, settings: TurnSettings): { overdue: Turn[]; others: Turn[] } {
   const { tasks, gpus, at, horizonAt } = queued;

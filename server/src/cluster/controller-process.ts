@@ -14,7 +14,7 @@ import { openCluster } from './open-cluster.js';
 import type { ClusterProcess } from './open-cluster.js';
 
 const requestGraceMs = 2000;
-/** Invokers are tested with the Node.js that each has: whether others can be fetched is not the question. */
+/** Kind of the test action: each invoker is tested with its own Node.js, without fetching another one. */
 const healthKind = 'nodejs:default';
 const manifestFile = fileURLToPath(new URL('../../../runtimes/runtimes.json', import.meta.url));
 
@@ -74,7 +74,7 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   opened.onClose(() => supervision.close());
   const servers = await node.listen();
   await node.start();
-  // Others count on it from now on.
+  // Other processes count on this controller from now on.
   await members.open();
   return {
     line: `${name} is ready at ${servers.url}`,

@@ -27,7 +27,8 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   const { instance, bus, clock, logger, metrics } = engines;
   const catalog = await openCatalog(config, logger);
   opened.onClose(() => catalog.close());
-  // Functions may not reach the proxy itself, or not trust its certificate: they are told the address that passes requests on.
+  // Functions may have no route to the HTTPS proxy, or not trust its certificate: they get the address of the
+  // forwarder.
   const ofNode = { ...config };
   delete ofNode.apiHost;
   const node = await openInvokerNode({
@@ -68,11 +69,11 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
 interface InvokerServerOptions {
   metrics: Metrics;
   pings: Pick<HealthPings, 'enable' | 'enabled'>;
-  /** `user:password` that /enable and /disable require; absent: both are refused. */
+  /** `user:password` that /enable and /disable require; absent: both routes are refused. */
   auth: string | undefined;
 }
 
-/** Answers what an invoker is asked: /ping, /metrics, and OpenWhisk's /isEnabled, /enable and /disable. */
+/** Answers an invoker's routes: /ping, /metrics, and OpenWhisk's /isEnabled, /enable and /disable. */
 function invokerHandler({ metrics, pings, auth }: InvokerServerOptions): HttpHandler {
   const isAllowed = (authorization = ''): boolean => {
     const given = Buffer.from(authorization);

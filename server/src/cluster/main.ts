@@ -16,13 +16,13 @@ import type { DatabasesConfig } from './flags.js';
 import { startInvoker } from './invoker-process.js';
 import type { ClusterProcess } from './open-cluster.js';
 
-/** A server that starts together with this process is waited for, ms. */
+/** Time to wait for a server that starts together with this process, ms. */
 const waitMs = 60_000;
 const againMs = 500;
 
 /**
- * Makes the databases and views that are missing, and the account of invokers; what is there stays. Resolves with a line that
- * says so; rejects with StoreOpenError after a minute of tries.
+ * Makes missing databases and views, and the account of invokers; existing ones stay. Resolves with a line that reports
+ * this; rejects with StoreOpenError after a minute of tries.
  */
 export async function makeDatabases({ couchdb, invoker }: DatabasesConfig): Promise<string> {
   const clock = systemClock;
@@ -82,7 +82,7 @@ try {
     const serving = await (command.role === 'controller' ? startController : startInvoker)(command.config);
     stopOnSignals(serving, command.config.drainMs);
     console.log(serving.line);
-    // It serves all the same: a unit that waits for the notice ends the start by itself.
+    // The process serves all the same: a unit that waits for the notice ends the start by itself.
     await notifyReady(process.env).catch((error: unknown) =>
       console.error(`systemd was not told that it serves: ${String(error)}`),
     );

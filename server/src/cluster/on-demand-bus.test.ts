@@ -46,7 +46,7 @@ test('what is sent in the moment in which its topic opens does not overtake what
   const onDemand = onDemandBus(bus, () => options);
   const receipts = [1, 2, 3].map((n) => onDemand.send('completed7', { n }));
   open();
-  // One message in each turn of the opening, however many it takes.
+  // Sends one message in each turn of the event loop while the topic opens, however many turns the opening takes.
   for (let n = 4; n < 20; n++) {
     await Promise.resolve();
     receipts.push(onDemand.send('completed7', { n }));

@@ -13,8 +13,8 @@ interface Waiting {
 }
 
 /**
- * A bus whose topics of other processes are opened by the first message that is sent to them; messages go out in the order of
- * sending. `topicOptions` tells how a topic is made that another process consumes.
+ * A bus that opens a topic of another process when the first message is sent to it; messages go out in the order of
+ * sending. `topicOptions` gives the options of a topic that another process consumes.
  */
 export function onDemandBus(inner: MessageBus, topicOptions: (topic: string) => TopicOptions): MessageBus {
   const open = new Set<string>();
@@ -22,7 +22,7 @@ export function onDemandBus(inner: MessageBus, topicOptions: (topic: string) => 
 
   async function ensureTopic(topic: string, options: TopicOptions): Promise<void> {
     await inner.ensureTopic(topic, options);
-    // All in one step: what is sent next must not overtake what has waited.
+    // All in one step: a message that is sent next must not overtake the waiting ones.
     open.add(topic);
     const waiting = opening.get(topic) ?? [];
     opening.delete(topic);

@@ -26,16 +26,18 @@ import type { ClusterConfig } from './flags.js';
 import { onDemandBus } from './on-demand-bus.js';
 
 const countedHereMs = 10_000;
-/** Redis and Kafka may both be silent for so long before nothing more begins, ms: less than a retirement asks for. */
+/**
+ * Time that Redis and Kafka may both be silent before no more activations begin, ms: less than a retirement requires.
+ */
 const fenceMs = 8000;
-/** A topic whose fetches, which take two seconds, are not answered for so long cannot be read, ms. */
+/** A topic counts as unreadable if its fetches, which take two seconds, get no answer for this time, ms. */
 const unreadableMs = 4000;
 
 /** A controller or an invoker that serves. */
 export interface ClusterProcess {
-  /** For the start-up: what is ready, and where. */
+  /** For the start-up: the ready process and its address. */
   readonly line: string;
-  /** Takes nothing new, lets what runs end for up to `drainMs`, then stops. */
+  /** Takes no new work, lets running activations end for up to `drainMs`, then stops. */
   close(drainMs: number): Promise<void>;
 }
 
@@ -43,11 +45,11 @@ export interface ClusterProcess {
 interface ClusterEngines extends Engines {
   config: ClusterConfig;
   instance: number;
-  /** False while the cluster may have retired this process: nothing may begin then. */
+  /** False while the cluster may have retired this process: no activation may begin then. */
   mayBegin: () => boolean;
-  /** Addresses of the machines of the cluster that are there now, this one included. */
+  /** Addresses of the cluster's present machines, this one included. */
   nodes(): readonly string[];
-  /** Whether brokers answer fetches from a topic that is consumed here. */
+  /** Whether brokers answer fetches from a topic that this process consumes. */
   isReadable: (topic: string) => boolean;
 }
 
@@ -84,7 +86,7 @@ export async function openCluster(
     fence,
     isRetired: async () =>
       (await registry.all()).some((other) => other.holder === holder && other.retired !== undefined),
-    // As an operator would: what runs may end, nothing new is taken.
+    // As after an operator's SIGTERM: running activations may end, new ones are not taken.
     onLost: () => process.kill(process.pid, 'SIGTERM'),
   });
   opened.onClose(() => held.close());
@@ -147,7 +149,7 @@ export async function openCluster(
   return { ...engines, jobs };
 }
 
-/** Says every ten seconds at most that limits are counted in this process. */
+/** Logs, every ten seconds at most, that limits are counted in this process. */
 function countedHere(clock: Clock, logger: Logger): (error: Error) => void {
   let saidMs = -Infinity;
   return ({ message }) => {
@@ -158,7 +160,7 @@ function countedHere(clock: Clock, logger: Logger): (error: Error) => void {
   };
 }
 
-/** As their consumers make them. */
+/** The topic's options, the same as its consumer uses. */
 function topicOptions(config: ClusterConfig, topic: string): TopicOptions {
   if (/^(completed|health|events)/.test(topic)) {
     return { durable: false, maxPendingMessages: 100_000, maxPendingBytes: Infinity };
@@ -166,7 +168,7 @@ function topicOptions(config: ClusterConfig, topic: string): TopicOptions {
   return queueLimits(config);
 }
 
-/** The id of this data folder, which is unique in the cluster, and so of the one process that locks it. */
+/** The id of this data folder. It is unique in the cluster, and so identifies the one process that locks the folder. */
 async function ownHolder({ dataDir }: ClusterConfig): Promise<string> {
   const file = join(dataDir, 'holder');
   const kept = await readIfThere(file);
@@ -186,7 +188,7 @@ async function readIfThere(file: string): Promise<string> {
   }
 }
 
-/** The number of this process, which its data folder keeps, should the cluster have forgotten it. */
+/** The number of this process. The data folder keeps it, in case the cluster has forgotten the number. */
 async function ownNumber({ dataDir }: ClusterConfig, request: InstanceIdRequest): Promise<number> {
   const file = join(dataDir, `${request.registry.sort}.number`);
   const kept = await readIfThere(file);

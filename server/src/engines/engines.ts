@@ -20,7 +20,7 @@ export interface Engines {
   store: ArtifactStore;
   bus: MessageBus;
   state: ClusterState;
-  /** A controller's; absent: no work is done in the background. */
+  /** Present on controllers only; without it no background work is done. */
   jobs?: Jobs;
   /** On this machine's disk. */
   marks: Pick<StartJournal, 'mark' | 'startedBefore'>;

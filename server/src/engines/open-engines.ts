@@ -14,23 +14,29 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { openCouchdbStore } from '@gpuwhisk/engines/couchdb/couchdb-store';
 import type { Engines } from './engines.js';
 
-/** The bus that the configuration names, and the start marks of what is taken from it. */
+/** The bus that the configuration names, and the start marks of messages that are taken from it. */
 interface OpenedBus extends Pick<Engines, 'bus' | 'marks'> {
   close(): Promise<void>;
 }
 
 interface BusParts extends Pick<Engines, 'config' | 'clock' | 'random' | 'logger' | 'metrics'> {
-  /** A Kafka has answered a fetch from the topic. */
+  /** Called when Kafka has answered a fetch from the topic. */
   onAnswer?: (topic: string) => void;
 }
 
-/** Start marks are forgotten once their messages are done; after so long also those whose messages Kafka has lost. */
+/**
+ * Start marks are deleted once their messages are done. After this time marks are deleted whose messages Kafka has
+ * lost, too.
+ */
 const marksKeptMs = 366 * 24 * 3_600_000;
 
-/** The same trouble with a topic is logged once in so long, ms. */
+/** Interval in which the same trouble with a topic is logged once, ms. */
 const sameTroubleMs = 10_000;
 
-/** Opens Kafka where the configuration has it; start marks are in the data folder then. Else both are in the log there. */
+/**
+ * Opens Kafka if the configuration has it, with start marks in the data folder. Else the log in the data folder holds
+ * both messages and marks.
+ */
 export function openBus(parts: BusParts): Promise<OpenedBus> {
   return parts.config.kafka ? openKafka(parts, parts.config.kafka) : openLog(parts);
 }
@@ -100,7 +106,7 @@ async function openKafka(
   };
 }
 
-/** How the configured brokers are reached. Rejects with ConfigError where a file of `kafka.tls` cannot be read. */
+/** Connection options for the configured brokers. Rejects with ConfigError if a file of `kafka.tls` cannot be read. */
 async function kafkaConnection({
   brokers,
   tls,
@@ -123,7 +129,7 @@ async function kafkaConnection({
   };
 }
 
-/** The store that the configuration asks for: CouchDB, or LMDB in `folder`. */
+/** The configured store: CouchDB, or LMDB in `folder`. */
 export function openStore(
   { couchdb }: Config,
   folder: string,
@@ -144,8 +150,8 @@ export function openCouchdb(
 }
 
 /**
- * LMDB's binding makes a second promise with every commit and drops it. If the disk is full, its rejection would end the
- * process although the writer gets the error. Any other unhandled rejection ends the process as usual.
+ * LMDB's binding makes a second promise with every commit and drops it. If the disk is full, its rejection would end
+ * the process although the writer gets the error. Any other unhandled rejection ends the process as usual.
  */
 function outliveFailedCommits(): void {
   if (process.listeners('unhandledRejection').includes(ignoreFailedCommit)) return;

@@ -40,17 +40,17 @@ import { Opened } from '../process/opened.js';
 interface ControllerNodeOptions extends Engines {
   /** The controller's number. */
   instance: number;
-  /** The kinds that are served now. */
+  /** The kinds that are served at present. */
   manifest: () => RuntimeManifest;
   chooseInvoker: DispatcherDependencies['chooseInvoker'];
   onCompleted?: NonNullable<DispatcherDependencies['onCompleted']>;
-  /** Of entities at other controllers; absent: there are none. */
+  /** Changes of entities at other controllers; absent if there are no others. */
   changes?: EntityChanges;
   /** The other members of the cluster; absent in standalone. */
   cluster?: Pick<RetirementDependencies, 'silenceMs' | 'controllers' | 'usableInvokers'>;
   /** Names of invokers and their states. */
   invokersHealth: () => Record<string, string>;
-  /** Containers that are ready for an action yet to come, as far as is known here. */
+  /** Containers that are ready for a future action, as far as this controller knows. */
   prewarmers: () => readonly Prewarmer[];
 }
 
@@ -59,25 +59,25 @@ export interface ControllerNode {
   readonly controller: Controller;
   /** Listens for the API and the gateway. Throws ConfigError, and the system's error (EADDRINUSE). */
   listen(): Promise<Servers>;
-  /** Takes up sequences and compositions that the process before this one left unfinished. */
+  /** Continues sequences and compositions that the previous process left unfinished. */
   start(): Promise<void>;
-  /** Lets sequences and compositions end for up to `drainMs`; those who wait for results are answered by `close`. */
+  /** Lets sequences and compositions end for up to `drainMs`; callers that wait for results are answered by `close`. */
   drain(drainMs: number): Promise<void>;
-  /** Answers all who wait, and ends the rest. */
+  /** Answers all waiting callers, and ends the remaining work. */
   close(): Promise<void>;
 }
 
-/** Opens a controller that does not listen yet. Rejects with ConfigError for a policy that there is not. */
+/** Opens a controller that does not listen yet. Rejects with ConfigError for an unknown policy. */
 export function openControllerNode(options: ControllerNodeOptions): Promise<ControllerNode> {
   return Opened.during((opened) => openNode(options, opened));
 }
 
-/** Another controller decides about GPUs soon after the one that does was lost. */
+/** Short times, so that another controller decides about GPUs soon after the leader was lost. */
 const sharedLease = { ttlMs: 2000, renewMs: 500 };
 
 const hourMs = 3_600_000;
 
-/** Activations that wait for a GPU. */
+/** Options of the topic of activations that wait for a GPU. */
 function gpuTopicOptions(config: Config): TopicOptions {
   return { ...queueLimits(config), maxPendingMessages: config.gpu.maxWaiting };
 }
@@ -125,9 +125,9 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const earlier = new EarlierActivations({ inFlight, store, clock, logger });
   await earlier.open();
   opened.onClose(() => earlier.close());
-  // Before what they work on.
+  // Jobs close before the services that they work on.
   opened.onClose(() => jobs?.close());
-  // Filled in once the port is known.
+  // The URL is set once the port is known.
   const gateway: { url?: string | undefined } = {};
   const retirements = options.cluster && openRetirements(options, options.cluster, { records, inFlight });
   opened.onClose(() => retirements?.close());
@@ -158,7 +158,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
       await controller.composing.open();
     },
     async drain(drainMs) {
-      // Running compositions have components to come, which need the invoker.
+      // Running compositions have further components to run, which need the invoker.
       await controller.composing.close(drainMs);
       await gpu.gpuScheduler.close();
     },
@@ -204,7 +204,7 @@ async function openGpuScheduling(
   opened.onClose(() => gpuLease.close());
   const gpuDesired = new DesiredState({ state, lease: gpuLease, logger });
   gpuTable.onRow((node) => gpuDesired.observe(node));
-  // While the lease is held, no other controller adds to the documents that are read.
+  // While this controller holds the lease, no other controller adds to the documents that it reads.
   const openedEpoch = gpuLease.epoch;
   const performanceData = await PerformanceData.open({
     store,
@@ -323,7 +323,7 @@ function openRetirements(
         const action = await readStoredAction(store, path, name);
         return action.revision === revision && parameterValue(action.annotations, 'idempotent') === true;
       } catch (error) {
-        // It is not there, or is no action any more.
+        // The action does not exist, or the entity is not an action any more.
         if (isApiError(error)) return false;
         throw error;
       }
@@ -335,13 +335,16 @@ function openRetirements(
 interface Servers {
   /** `http://address:port` of the API. */
   readonly url: string;
-  /** Where the API gateway is reached; undefined where it is off. */
+  /** Address of the API gateway; undefined if it is off. */
   readonly gatewayUrl: string | undefined;
-  /** Accepts nothing new, lets requests under way end for up to `graceMs`, then cuts what is left. */
+  /** Accepts nothing new, lets open requests end for up to `graceMs`, then cuts the remaining connections. */
   close(graceMs: number): Promise<void>;
 }
 
-/** One above the API's: OpenWhisk's standalone has 3233 and 3234. Free ports where the API's port is free. */
+/**
+ * The gateway's port: one above the API's, as OpenWhisk's standalone has 3233 and 3234. A free port if the API's port
+ * is free.
+ */
 function gatewayPortOf(config: Config, apiPort: number): number | false {
   return config.gatewayPort ?? (config.port === 0 || apiPort === 65_535 ? 0 : apiPort + 1);
 }

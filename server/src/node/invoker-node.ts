@@ -26,45 +26,49 @@ interface InvokerNodeOptions extends Engines {
   /** The invoker's number. */
   instance: number;
   catalog: NodeCatalog;
-  /** Whether it is one of a cluster's, which other machines send functions to. */
+  /** Whether the invoker belongs to a cluster, in which other machines send functions to it. */
   inCluster: boolean;
-  /** Addresses of the machines of the cluster that are there now. */
+  /** Addresses of the cluster's present machines. */
   nodes(): readonly string[];
-  /** Answers what functions ask of the platform's API. */
+  /** Answers requests of functions to the platform's API. */
   serveApi: HttpHandler;
-  /** False while the cluster may have retired this invoker; absent: it never does. */
+  /** False while the cluster may have retired this invoker; absent if retirement cannot happen. */
   mayBegin?: () => boolean;
 }
 
 /** An invoker with its containers and GPUs. */
 interface InvokerNode {
-  /** A line about the GPUs; undefined: there is nothing to say. */
+  /** A line about the GPUs; undefined if there is nothing to report. */
   readonly gpus: string | undefined;
-  /** Plain lines about what this machine lacks. */
+  /** One line for each feature that this machine lacks. */
   readonly notes: readonly string[];
-  /** Containers that are ready for an action yet to come. */
+  /** Containers that are ready for a future action. */
   prewarmers(): Prewarmer[];
-  /** MiB that containers may claim together. */
+  /** MiB that containers may claim in total. */
   readonly memoryMiB: number;
-  /** Takes activations; functions reach the API at `apiUrl`, unless sandboxes have a way of their own. */
+  /** Takes activations. Functions reach the API at `apiUrl`, unless their sandboxes have another address for it. */
   start(apiUrl: string): Promise<void>;
-  /** Takes no more, lets running activations end for up to `drainMs`, and ends the containers. */
+  /** Takes no more activations, lets running ones end for up to `drainMs`, and ends the containers. */
   drain(drainMs: number): Promise<void>;
-  /** Ends the rest, after `drain` where there is time for that. */
+  /** Ends the remaining activations and containers; called after `drain` if there was time for it. */
   close(): Promise<void>;
 }
 
 const MiB = 1024 * 1024;
 /** Activations that the invoker holds; others wait in the bus. */
 const maxInFlight = 2000;
-/** The start itself is over by then. */
+/** Delay of the preparation, ms: the start itself is over by then. */
 const prepareAfterMs = 15_000;
-/** How long a start waits for the runtimes that are fetched, ms; they go on being fetched. */
+/** Time that a start waits for runtimes to be fetched, ms; fetching continues afterwards. */
 const fetchWithinMs = 60_000;
 
-/** Opens an invoker that takes nothing yet. Throws IsolationError, and ConfigError for GPUs that cannot be had. */
+/**
+ * Opens an invoker that takes no activations yet. Throws IsolationError, and ConfigError for GPUs that cannot be
+ * opened.
+ */
 export function openInvokerNode(options: InvokerNodeOptions): Promise<InvokerNode> {
-  // Functions run as users of their own, which must be able to enter folders. Files for their owner alone get such a mode.
+  // Functions run as users of their own, which must be able to enter folders. Files for their owner alone get their
+  // mode explicitly.
   process.umask(0o022);
   return Opened.during((opened) => openNode(options, opened));
 }
@@ -72,7 +76,7 @@ export function openInvokerNode(options: InvokerNodeOptions): Promise<InvokerNod
 async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<InvokerNode> {
   const { config, instance, catalog, bus, store, state, marks, clock, logger, metrics } = options;
   const topic = `invoker${instance}`;
-  // Filled in once the addresses are known; no container starts before that.
+  // The values are set once the addresses are known; no container starts before that.
   const runtimeEnv: Record<string, string> = {};
   const gpus: { opened?: NodeGpus } = {};
   const memoryMiB = config.poolMemoryMiB ?? Math.floor((totalmem() / MiB) * 0.6);
@@ -141,7 +145,8 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     async start(apiUrl) {
       const reached = service();
       runtimeEnv.__OW_API_HOST = config.apiHost ?? (reached === undefined ? apiUrl : `http://${reached}`);
-      // An invoker that takes work can do it; one that cannot reach the registry serves all other kinds.
+      // Runtimes are fetched before the invoker takes work. An invoker that cannot reach the registry serves all other
+      // kinds.
       await Promise.race([
         catalog.fetchDefaults(),
         new Promise<void>((resolve) => clock.setBackgroundTimer(fetchWithinMs, resolve)),
@@ -152,7 +157,8 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
       opened.onClose(() => timer.cancel());
     },
     async drain(drainMs) {
-      // A start that waits for a release of Node.js is not waited for; its activation runs after the next start.
+      // Closing does not wait for a start that waits for a release of Node.js; its activation runs after the next
+      // start.
       await Promise.all([invoker.close(drainMs), catalog.close()]);
     },
     close: () => opened.close(),
@@ -160,7 +166,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
 }
 
 function poolOptions({ config, catalog }: InvokerNodeOptions, memoryMiB: number): PoolOptions {
-  // A manifest of the operator's own is taken at its word.
+  // The operator's own manifest is applied as it stands.
   const readiesAll = config.prepareRuntimes || config.runtimesManifest !== undefined;
   return {
     ...config.pool,
@@ -174,8 +180,8 @@ function poolOptions({ config, catalog }: InvokerNodeOptions, memoryMiB: number)
 const loopback = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
 
 /**
- * Throws IsolationError for measures of isolation that the host forbids, unless the configuration allows to do without, or
- * says nothing and only programs of this machine can reach the API.
+ * Throws IsolationError if the host forbids measures of isolation. Does not throw if the configuration allows to run
+ * without them, or has no such setting and only programs of this machine can reach the API.
  */
 export function refuseWeakIsolation(
   { allowWeakIsolation, host }: Pick<Config, 'allowWeakIsolation' | 'host'>,

@@ -28,25 +28,25 @@ interface ContainerSurroundings {
   serve(address: string): Promise<number>;
 }
 
-/** The kinds of functions that a node runs, and what makes their containers. */
+/** The kinds of functions that a node runs, and the factories of their containers. */
 export interface NodeCatalog {
   readonly manifest: RuntimeManifest;
-  /** Plain lines about what is missing, for the start-up. */
+  /** One line for each missing part, for the start-up. */
   readonly notes: readonly string[];
-  /** Fetches what functions get that name no version, if it is not there. Never rejects. */
+  /** Fetches the runtimes of functions whose kind names no version, if they are missing. Never rejects. */
   fetchDefaults(): Promise<void>;
-  /** Does what takes long at a first use, in the background. Never rejects. */
+  /** Does in the background the work that would delay a first use. Never rejects. */
   prepare(): Promise<void>;
   close(): Promise<void>;
   createFactory(surroundings: ContainerSurroundings): NodeFactory;
 }
 
-/** A factory that is not started, and where its containers reach what `serve` serves once it is. */
+/** A factory that is not started, and the address where its started containers reach the server of `serve`. */
 interface NodeFactory {
   factory: ContainerFactory;
-  /** `address:port`; undefined if they do not. */
+  /** `address:port`; undefined if containers cannot reach it. */
   service(): string | undefined;
-  /** Denies containers these addresses, in place of those of the call before. */
+  /** Denies containers these addresses, and no longer those of the previous call. */
   denyNodes(addresses: readonly string[]): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export function openCatalog(config: Config, logger: Logger): Promise<NodeCatalog
 }
 
 async function imageCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
-  // All containers come from one link, so that these rules would apply to none of them.
+  // The traffic of all containers comes from one link, so these rules would match none of them.
   if (Object.keys(config.network.namespaces).length > 0) {
     throw new ConfigError("'network.namespaces' is not available with containers of Docker.");
   }
@@ -152,12 +152,12 @@ function reactiveConfig(reactive: NonNullable<StemCell['reactive']>): NonNullabl
   return { minCount, maxCount, ttlMs: durationMs(ttl), threshold, increment };
 }
 
-/** When the stem cells of these families begin, ms: the start itself is over by then. */
+/** When the stem cells of these families start, ms: the start of the server is over by then. */
 const startAfterMs: Record<string, number> = { native: 2000, java: 8000 };
 
 /**
- * The stem cells that a manifest asks for. `prepares`: also of runtimes that take long to ready for the first time (Java's
- * is compiled), ahead of their first use. Throws ConfigError for a size or duration that cannot be read.
+ * The stem cells that a manifest asks for. With `prepares` also those of runtimes whose first preparation takes long
+ * (Java's is compiled), ahead of their first use. Throws ConfigError for a size or duration that cannot be read.
  */
 export function stemCellConfigs(manifest: RuntimeManifest, prepares: boolean): StemCellConfig[] {
   const families = Object.entries(manifest.runtimes).filter(([family]) => prepares || family !== 'java');

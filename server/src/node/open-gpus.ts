@@ -33,16 +33,16 @@ interface OpenGpusOptions {
 
 /** The GPUs of this node. */
 export interface NodeGpus {
-  /** Absent: there are none. */
+  /** Absent if there are no GPUs. */
   agent?: GpuAgent;
-  /** For the start-up: what there is, or why there is nothing. */
+  /** For the start-up: the GPUs, or why there are none. */
   line?: string;
   close(): Promise<void>;
 }
 
 const none: NodeGpus = { close: () => Promise.resolve() };
 
-/** Opens the GPUs that the configuration asks for. Throws ConfigError where simulated ones cannot be had. */
+/** Opens the GPUs that the configuration asks for. Throws ConfigError if simulated ones cannot be opened. */
 export async function openGpus(options: OpenGpusOptions): Promise<NodeGpus> {
   const { gpus } = options.config;
   if (gpus === 'none') return none;
@@ -79,7 +79,9 @@ async function openSimulated(options: OpenGpusOptions, gpus: string): Promise<No
   }
 }
 
-/** Real devices, where there is a driver that knows some; nothing else tells that there are none. */
+/**
+ * Opens real devices. Has no `line` on a machine without NVML; otherwise `line` gives the reason if there are no GPUs.
+ */
 async function openReal(options: OpenGpusOptions): Promise<NodeGpus> {
   const nvml = loadNvml();
   if (nvml === undefined) return none;
@@ -89,7 +91,7 @@ async function openReal(options: OpenGpusOptions): Promise<NodeGpus> {
     return await startAgent(options, driver, await nvidiaAccess());
   } catch (error) {
     if (!(error instanceof GpuDriverError)) throw error;
-    // Without a number it is not the driver that says so: there is none.
+    // An error without a code does not come from the driver: the machine has none.
     const why = error.code === undefined ? 'there is no NVIDIA driver' : error.message;
     return { ...none, line: `No GPU was found: ${why}.` };
   }
@@ -133,7 +135,7 @@ async function startAgent(
   }
 }
 
-/** MPS where there is any, with kernel tokens below it where they are asked for. */
+/** Chooses MPS if it is available, with kernel tokens below it if they are configured. */
 async function chooseEnforcer(
   options: OpenGpusOptions,
   driver: GpuDriver,
@@ -151,7 +153,7 @@ async function chooseEnforcer(
   });
 }
 
-/** MPS where its daemons may be started or another daemon runs already; else processes take turns. */
+/** Chooses MPS if its daemons may be started or another daemon runs already; otherwise processes take turns. */
 async function chooseMps(
   { config, logger }: OpenGpusOptions,
   driver: GpuDriver,

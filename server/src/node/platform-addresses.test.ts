@@ -50,7 +50,7 @@ test('engines and nodes are denied, and again when their addresses change', asyn
   await addresses.open();
   expect(denied).toEqual([['192.0.2.1', '192.0.2.7', '198.51.100.1', '2001:db8::1']]);
 
-  // A name that is not found for a while keeps its addresses.
+  // A name that cannot be resolved for a while keeps its addresses.
   names.clear();
   await refreshed();
   expect(denied).toHaveLength(1);

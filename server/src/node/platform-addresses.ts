@@ -5,10 +5,10 @@ import type { Config } from '@gpuwhisk/common/config';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
-/** How often names of engines are resolved, and other nodes looked for, ms. */
+/** Interval of resolving the names of engines and of looking for other nodes, ms. */
 const refreshMs = 30_000;
 
-/** Links of sandboxes and bridges of containers: of no meaning on other machines. */
+/** Links of sandboxes and bridges of containers, which have no meaning on other machines. */
 const inner = /^(gw|docker|br-[0-9a-f]{12}$|veth|virbr|cni)/;
 
 /** Addresses by which other machines reach this one. */
@@ -35,9 +35,9 @@ export function engineHosts({ couchdb, kafka, redis }: Pick<Config, 'couchdb' | 
 interface PlatformAddressesOptions {
   /** Names or addresses of engines. */
   hosts: readonly string[];
-  /** Addresses of the nodes that are there now. */
+  /** Addresses of the present nodes. */
   nodes(): readonly string[];
-  /** Takes all addresses, each time that they have changed. */
+  /** Called with all addresses whenever they have changed. */
   deny(addresses: readonly string[]): Promise<void>;
   clock: Clock;
   logger: Logger;
@@ -47,7 +47,7 @@ interface PlatformAddressesOptions {
 
 /** Keeps the addresses of the platform's engines and nodes denied to functions. */
 export class PlatformAddresses {
-  /** By host; those of a name that cannot be resolved for a while stay. */
+  /** By host; the addresses of a name that cannot be resolved for a while stay. */
   private readonly resolved = new Map<string, string[]>();
   private denied = '';
   private timer: Timer | undefined;
@@ -55,7 +55,7 @@ export class PlatformAddresses {
 
   constructor(private readonly options: PlatformAddressesOptions) {}
 
-  /** Denies what there is now, and goes on to. Rejects if the rules cannot be set. */
+  /** Denies the present addresses, and new ones as they appear. Rejects if the rules cannot be set. */
   async open(): Promise<void> {
     await this.refresh();
     this.again();

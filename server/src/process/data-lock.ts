@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { isRunning, thisProcess } from '@gpuwhisk/common/system/process-identity';
 import type { ProcessIdentity } from '@gpuwhisk/common/system/process-identity';
 
-/** The data folder cannot be used: another server has it, or the machine does not let this one write there. */
+/** The data folder cannot be used: another server has locked it, or this process may not write there. */
 export class DataFolderError extends Error {
   override name = 'DataFolderError';
 }
@@ -18,7 +18,7 @@ function holder(file: string): ProcessIdentity | undefined {
 }
 
 /**
- * Takes the data folder for this process, creating it if absent; the function returned gives it back. A lock that a
+ * Locks the data folder for this process and creates it if absent. Returns a function that unlocks it. A lock that a
  * dead process left is taken over. Throws DataFolderError.
  */
 export function lockDataFolder(folder: string): () => void {

@@ -2,12 +2,14 @@
 export class Opened {
   private closes: (() => Promise<unknown> | void)[] = [];
 
-  /** Has `close` called when all is closed. */
+  /** Registers `close` to be called when all resources are closed. */
   onClose(close: () => Promise<unknown> | void): void {
     this.closes.push(close);
   }
 
-  /** Closes everything, also after one fails to close; then the first failure is thrown. A second call does nothing. */
+  /**
+   * Closes everything, also after a resource fails to close; then throws the first failure. A second call does nothing.
+   */
   async close(): Promise<void> {
     const failures: unknown[] = [];
     for (const close of this.closes.splice(0).reverse()) {
@@ -20,7 +22,7 @@ export class Opened {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Gives what `open` gives; where it fails, what was opened until then is closed. */
+  /** Returns the result of `open`; if `open` fails, the resources that it has opened are closed. */
   static async during<Result>(open: (opened: Opened) => Promise<Result>): Promise<Result> {
     const opened = new Opened();
     try {

@@ -6,7 +6,10 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { notifyReady } from './service.js';
 
-/** As systemd listens; it tells of every message, and closes the descriptors that one brings, for which its sender waits. */
+/**
+ * Listens as systemd does, and reports every message. Closes the descriptors that a message brings, for which its
+ * sender waits.
+ */
 const manager = `
 import os, socket, sys
 listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -9,10 +9,10 @@ const priority = -10;
 
 /**
  * Raises the priority of this thread, so that functions and other programs on a busy machine do not delay the server.
- * Also raises the priority of its session, because Linux may divide processor time among sessions. Acts only in a process
- * that leads a session, as a service does; in a terminal's session, the user's other programs would be delayed. Without
- * root (CAP_SYS_NICE) nothing changes. Functions and the process's other threads (garbage collection, files) keep the
- * usual priority: with a raised one, these threads would preempt this thread when they wake up.
+ * Also raises the priority of its session, because Linux may divide processor time among sessions. Acts only in a
+ * process that leads a session, as a service does; in a terminal's session, the user's other programs would be delayed.
+ * Without root (CAP_SYS_NICE) nothing changes. Functions and the process's other threads (garbage collection, files)
+ * keep the usual priority: with a raised one, these threads would preempt this thread when they wake up.
  */
 export function raiseProcessorPriority(): void {
   if (process.platform !== 'linux' || !leadsSession()) return;
@@ -38,12 +38,13 @@ const notifyTimeoutMs = 10_000;
 const notifyProgram = 'systemd-notify';
 
 /**
- * Tells systemd that this process is ready, so that a rolling restart may continue with the next process. Resolves at once
- * with false if NOTIFY_SOCKET is not set. Rejects with the program's error; the unit's start then times out.
+ * Tells systemd that this process is ready, so that a rolling restart may continue with the next process. Resolves at
+ * once with false if NOTIFY_SOCKET is not set. Rejects with the program's error; the unit's start then times out.
  */
 export async function notifyReady(env: NodeJS.ProcessEnv): Promise<boolean> {
   if (env.NOTIFY_SOCKET === undefined) return false;
-  // Node.js has no Unix datagram sockets. The program waits until systemd has read the message, and so stays its known sender.
+  // Node.js has no Unix datagram sockets. The program waits until systemd has read the message, and so stays its known
+  // sender.
   await promisify(execFile)(notifyProgram, ['--ready', '--status=It serves.'], { env, timeout: notifyTimeoutMs });
   return true;
 }

@@ -31,7 +31,7 @@ export function readFlags<const Options extends NonNullable<ParseArgsConfig['opt
   }
 }
 
-/** The tree of settings that the common flags ask for. Throws ConfigError. */
+/** The tree of settings that the common flags describe. Throws ConfigError. */
 export function settingsOf(values: Values<typeof settingsFlags>): Record<string, unknown> {
   const settings: Record<string, unknown> = {};
   for (const setting of values.set ?? []) assign(settings, setting);
@@ -56,7 +56,7 @@ export function assign(tree: Record<string, unknown>, setting: string): void {
   node[last] = jsonOrText(setting.slice(at + 1));
 }
 
-/** The JSON value that the text is, or else the text. */
+/** The JSON value of the text, or the text itself if it is not JSON. */
 export function jsonOrText(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -16,13 +16,13 @@ import type { DockerEngine } from './docker-engine.js';
 
 const sources = fileURLToPath(new URL('../../../native/entry', import.meta.url));
 
-/** Where programs of an image made here lie. */
+/** Path of the program in an image made here. */
 export const entryInside = '/opt/gpuwhisk/entry';
 
 /** The libraries that programs of this machine load at their start. */
 function librariesOf(programs: readonly string[]): Set<string> {
   const listed = execFileSync('ldd', programs, { encoding: 'utf8' });
-  // A line that names a program itself begins with it.
+  // A line that names a program itself starts in the first column.
   return new Set([...listed.matchAll(/^\s+(?:\S+ => )?(\/\S+)/gm)].map(([, path = '']) => path));
 }
 
@@ -35,12 +35,12 @@ export function place(source: string, root: string, target = source): void {
   try {
     linkSync(from, to);
   } catch {
-    // On another file system.
+    // The folders are on different file systems.
     copyFileSync(from, to);
   }
 }
 
-/** Where this machine has a program. Throws if it has not. */
+/** Path of a program of this machine. Throws if the machine does not have the program. */
 export function programPath(name: string): string {
   return execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim();
 }
@@ -50,7 +50,7 @@ export function addPrograms(root: string, programs: readonly string[]): void {
   for (const path of [...programs, ...librariesOf(programs)]) place(path, root);
 }
 
-/** A file system made of programs of this machine, in `folder`. */
+/** Makes a file system of this machine's programs in `folder`. */
 export function makeRoot(folder: string, programs: readonly string[]): string {
   const root = join(folder, 'root');
   for (const name of ['tmp', 'etc', 'proc', 'dev', 'run', 'usr/local/bin', 'opt/gpuwhisk']) {
@@ -90,7 +90,10 @@ export async function importImage(
   if (packed !== 0 || imported !== 0) throw new Error(`The image ${name} could not be imported.`);
 }
 
-/** Files of a C compiler besides its headers: programs, and what they link, statically or into a shared object. */
+/**
+ * Files of a C compiler besides its headers: programs, and the files that they link, statically or into a shared
+ * object.
+ */
 function compilerFiles(): { programs: string[]; linked: string[] } {
   const ask = (question: string): string => execFileSync('cc', [question], { encoding: 'utf8' }).trim();
   const programs = ['cc1', 'collect2', 'as', 'ld'].map((name) => {
@@ -103,7 +106,7 @@ function compilerFiles(): { programs: string[]; linked: string[] } {
     ...['libc.so', 'libm.so', 'libgcc_s.so', 'libgcc_s.so.1'],
   ];
   const files = names.map((name) => ask(`-print-file-name=${name}`));
-  // Two of those are scripts of the linker's that name others, by paths of the system that are links there.
+  // Two of those files are linker scripts that name others, by paths that are links on this machine.
   const named = files
     .filter((path) => /\/lib[cm]\.so$/.test(path))
     .flatMap((path) => [...readFileSync(path, 'utf8').matchAll(/\/\S+/g)].map(([name]) => name));
@@ -144,7 +147,7 @@ export function addPython(root: string, home: string, version: string): void {
   for (const needed of librariesOf(loaded)) place(needed, root);
 }
 
-/** Adds the JDK at `home`, without sources, and what its configuration lies in. */
+/** Adds the JDK at `home` without sources, and the folder of its configuration. */
 export function addJdk(root: string, home: string): void {
   copyFolder(
     home,
@@ -157,7 +160,7 @@ export function addJdk(root: string, home: string): void {
   for (const library of librariesOf(loaded.map((name) => join(home, name)))) place(library, root);
 }
 
-/** `flags` are such of tar's, which reads it. */
+/** Copies a folder; `flags` are flags of the tar that reads the archive. */
 function copyFolder(folder: string, root: string, except: readonly string[], flags: readonly string[] = []): void {
   const to = join(root, folder);
   mkdirSync(to, { recursive: true });

@@ -10,11 +10,11 @@ import { addCompiler, addJdk, addPython, importImage, makeRoot, place } from './
 import type { DockerEngine } from './docker-engine.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-/** What they are made on here. */
+/** Base of the test's images. */
 export const base = 'gpuwhisk/test-base:1';
 const timeoutMs = 330_000;
 
-/** What `npm run images` calls the images of docker/Dockerfile. */
+/** Names that `npm run images` gives the images of docker/Dockerfile. */
 export const images = {
   server: 'gpuwhisk/server:latest',
   nodejs: 'gpuwhisk/action-nodejs-v22:latest',
@@ -24,8 +24,8 @@ export const images = {
 } as const;
 
 /**
- * Has `npm run images` make images on a base of this machine's programs, in place of those of a registry. `java` is how this
- * machine starts the Java runtime, for the image of that.
+ * Runs `npm run images` on a base of this machine's programs, in place of a registry's images. `java` is the launch of
+ * this machine's Java runtime, for the Java image.
  */
 export async function buildImages(
   engine: DockerEngine,

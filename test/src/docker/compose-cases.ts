@@ -1,4 +1,4 @@
-// docker/compose.yaml as an operator starts it.
+// docker/compose.yaml, started by an operator's commands.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -38,7 +38,7 @@ const reaching = `async function main({ places }) {
   return { reached: await Promise.all(places.map(attempt)) };
 }`;
 
-/** Makes an account as the documentation says; resolves with its key. */
+/** Makes an account by the documentation's commands; resolves with its key. */
 async function makeAccount(url: string, operator: string): Promise<string> {
   const args = [wskadmin, '--apihost', url, '--auth', operator, 'user', 'create', 'carol'];
   const env = { ...process.env, NODE_OPTIONS: '' };
@@ -59,7 +59,10 @@ async function runFunctions(api: ApiClient): Promise<void> {
   expect((await api.invokeForResult('asking')).body).toEqual({ namespaces: ['carol'] });
 }
 
-/** CouchDB, Kafka, Redis and nginx, by their addresses in the other network, and its end at the host. */
+/**
+ * A function reaches neither CouchDB, Kafka, Redis and nginx, by their addresses in the other network, nor the host in
+ * that network.
+ */
 async function reachNone(api: ApiClient, backend: string): Promise<void> {
   const places = [
     [`${backend}.10`, 5984],
@@ -74,18 +77,18 @@ async function reachNone(api: ApiClient, backend: string): Promise<void> {
   expect(body).toEqual({ reached: places.map(() => 'dropped') });
 }
 
-/** Ends a service's process as a crash would: the engine starts it again. */
+/** Ends a service's process as a crash does: the engine starts it again. */
 async function crash({ inspect }: ComposeCluster, service: string, whileDown: () => Promise<void>): Promise<void> {
   const before = await inspect(service);
   process.kill(before.pid, 'SIGKILL');
-  // A request sent as it ends is lost: no proxy may repeat a POST.
+  // A request that is sent while the process ends is lost: no proxy may repeat a POST.
   await until(`${service} has ended`, () => !existsSync(`/proc/${before.pid}`));
   await whileDown();
   const isBack = async (): Promise<boolean> => (await inspect(service)).starts > before.starts;
   await until(`${service} is ready again`, isBack, readyMs);
 }
 
-/** `java`: how this machine starts its Java, for the image of Kafka; undefined: it has none. */
+/** `java` gives the launch of this machine's Java, for the image of Kafka; undefined if the machine has none. */
 export function composeCases(engine: () => DockerEngine, java: (() => Promise<RuntimeLaunch>) | undefined): void {
   const isPossible = hasCompose && missing.length === 0 && java !== undefined;
   (isPossible ? describe : describe.skip)('docker/compose.yaml', () => {
@@ -108,7 +111,7 @@ export function composeCases(engine: () => DockerEngine, java: (() => Promise<Ru
             const answer = await fetch(`${url}/invokers/healthy/count`).catch(() => undefined);
             return answer?.status === 200 && (await answer.json()) === 2;
           };
-          // The controllers are asked in turn, each several times.
+          // The proxy sends requests to the controllers in turn: several requests reach each.
           const bothUp = async (): Promise<boolean> => {
             for (let asked = 0; asked < 6; asked++) if (!(await oneSaysBoth())) return false;
             return true;
@@ -125,13 +128,13 @@ export function composeCases(engine: () => DockerEngine, java: (() => Promise<Ru
             });
           };
           await crash(cluster, 'controller0', isServed);
-          // A controller that has just begun learns within seconds which invokers are up; until then it has none to send to.
+          // A started controller learns within seconds which invokers are up; before that it can send to none.
           await until('the controller that is back knows both invokers', bothUp, readyMs);
           await crash(cluster, 'invoker0', isServed);
           await until('both invokers are up again', bothUp, readyMs);
           await isServed();
         } catch (error) {
-          // That is what went wrong, whatever becomes of the rest.
+          // The test reports the first failure, also if this command fails.
           await cluster.compose('down', '-v').catch(() => undefined);
           throw error;
         }

@@ -12,38 +12,38 @@ const makeSecrets = fileURLToPath(new URL('../../../docker/make-secrets.sh', imp
 const callTimeoutMs = 120_000;
 const works = (command: string, args: readonly string[]): boolean => spawnSync(command, args).status === 0;
 
-/** `docker compose` where it is there, else docker-compose (1.29 of Debian); undefined: neither. */
+/** `docker compose` if it is installed, else docker-compose (1.29 of Debian); undefined if neither is. */
 const program = works('docker', ['compose', 'version'])
   ? (['docker', 'compose'] as const)
   : works('docker-compose', ['version'])
     ? (['docker-compose'] as const)
     : undefined;
 
-/** Whether docker/compose.yaml can be started here: npm run test:all installs what it takes. */
+/** Whether docker/compose.yaml can be started here: npm run test:all installs the required packages. */
 export const hasCompose = program !== undefined;
 
-/** docker/compose.yaml on an engine of the test's own. */
+/** The services of docker/compose.yaml on the test's own engine. */
 export interface ComposeCluster {
-  /** UUID:SECRET of the account that may make others. */
+  /** UUID:SECRET of the account that may create others. */
   operator: string;
-  /** The first three numbers of addresses of the network that the engines are in. */
+  /** The first three numbers of the addresses in the engines' network. */
   backend: string;
-  /** Runs `docker compose` on the file; resolves with what it prints. Rejects if it fails. */
+  /** Runs `docker compose` on the file; resolves with its output. Rejects if it fails. */
   compose(...args: readonly string[]): Promise<string>;
   /** Address of nginx, once it is up. */
   address(): Promise<string>;
-  /** The process of a service's container, and how often one has said there that it is ready. */
+  /** The process of a service's container, and how often the service has reported there that it is ready. */
   inspect(service: string): Promise<{ pid: number; starts: number }>;
 }
 
-/** The cluster of docker/compose.yaml, which is not started yet, with the images that stand for those of a registry. */
+/** The cluster of docker/compose.yaml, not started yet, with local images in place of a registry's. */
 export function composeCluster({ docker, socketPath, folder }: DockerEngine): ComposeCluster {
   const secrets = join(folder, 'cluster-secrets');
   mkdirSync(secrets);
   execFileSync(makeSecrets, [secrets]);
   const lines = readFileSync(join(secrets, '.env'), 'utf8').trim().split('\n');
   const made = Object.fromEntries(lines.map((line) => line.split(/=(.*)/, 2) as [string, string]));
-  // No other network's of this machine.
+  // The address must not belong to another network of this machine.
   const backend = `10.${String(randomInt(20, 200))}.${String(randomInt(1, 250))}`;
   const settings = {
     ...engineImages,
@@ -53,7 +53,7 @@ export function composeCluster({ docker, socketPath, folder }: DockerEngine): Co
     INVOKER1_PORT: '0',
     DOCKER_SOCKET: socketPath,
     DATA_FOLDER: join(folder, 'cluster'),
-    // A free one.
+    // The system chooses a free port.
     API_PORT: '0',
   };
   const compose: ComposeCluster['compose'] = async (...args) => {

@@ -29,7 +29,7 @@ interface Compose {
   volumes: object;
 }
 
-/** As `docker compose` reads it, with what must be set set. */
+/** The file as `docker compose` reads it, with its required variables set. */
 function readCompose(): Compose {
   const text = readFileSync(fileOf('compose.yaml'), 'utf8');
   const filled = text.replace(/\$\{(\w+)(?::-([^}]*)|:\?[^}]*)?\}/g, (_, name: string, otherwise?: string) =>

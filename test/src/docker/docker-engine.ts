@@ -15,26 +15,26 @@ export const hasDocker =
   process.getuid?.() === 0 &&
   ['dockerd', 'docker'].every((name) => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0);
 
-/** A Docker engine of the test's own. */
+/** A Docker engine that the test has started. */
 export interface DockerEngine {
   socketPath: string;
-  /** Its only network that has an address of the host in it. */
+  /** The engine's only network in which the host has an address. */
   network: string;
-  /** A folder that is removed with it. */
+  /** The engine's folder, which is removed with it. */
   folder: string;
-  /** Runs the docker command; resolves with what it prints. Rejects if it fails. */
+  /** Runs the docker command; resolves with its output. Rejects if it fails. */
   docker(args: readonly string[], env?: NodeJS.ProcessEnv): Promise<string>;
-  /** Its process: to be stopped and continued. */
+  /** The engine's process, which tests stop and continue. */
   process: ChildProcess;
   stop(): Promise<void>;
 }
 
-/** Starts an engine whose state, socket and network are its own. The host's firewall stays as it is. */
+/** Starts an engine with its own state, socket and network. The host's firewall does not change. */
 export async function startDocker(): Promise<DockerEngine> {
   const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-docker-'));
   const inside = (name: string): string => join(folder, name);
   const socketPath = inside('socket');
-  // Not the host's own configuration.
+  // The host's own configuration must not apply.
   writeFileSync(inside('engine.json'), '{}');
   const log = openSync(inside('log'), 'w');
   const child = spawn(
@@ -58,14 +58,14 @@ export async function startDocker(): Promise<DockerEngine> {
     if (child.exitCode === null && child.signalCode === null) {
       const ids = (await docker(['ps', '-aq'])).split('\n').filter((id) => id !== '');
       if (ids.length > 0) await docker(['rm', '-f', ...ids]);
-      // Their bridges would outlive the engine.
+      // The bridges of networks would outlive the engine.
       await docker(['network', 'prune', '-f']);
       child.kill('SIGTERM');
       const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
       await exited;
       clearTimeout(timer);
     }
-    // The last is there once a container had the host's network.
+    // The last folder exists once a container had the host's network.
     const mounts = [inside('data'), inside('exec'), inside('exec/netns/default')];
     for (const mount of mounts) spawnSync('umount', ['-l', mount], { stdio: 'ignore' });
     rmSync(folder, { recursive: true, force: true, maxRetries: 10 });

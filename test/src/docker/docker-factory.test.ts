@@ -22,6 +22,6 @@ const startTimeoutMs = 120_000;
   isolationCases(() => engine);
   troubleCases(() => engine);
   platformCases(() => engine);
-  // Runtimes that speak frames need no network, which takes the engine longest.
+  // Runtimes with frames need no network, which the engine takes longest to make.
   containerFactoryContract('Docker factory', () => openDockerFactory(engine, { network: 'none' }));
 });

@@ -15,7 +15,10 @@ export const httpKind = 'http:1';
 
 const images: Record<string, string> = { [kind]: 'gpuwhisk/test-framed:1', [httpKind]: 'gpuwhisk/test-http:1' };
 
-/** Makes the images of the two guests, and one of the same file system whose program is what a container is told. */
+/**
+ * Makes the images of the two guests, and one of the same file system that runs the program its container's command
+ * names.
+ */
 export async function makeGuestImages(engine: DockerEngine): Promise<void> {
   const root = makeRoot(engine.folder, [process.execPath, '/bin/sh', '/bin/sleep', '/bin/true']);
   writeGuestProgram(join(root, 'opt/gpuwhisk/guest.mjs'));

@@ -19,10 +19,10 @@ const java = hasDocker ? await findLanguage('java') : undefined;
 const families = ['nodejs', 'python', 'native', ...(java ? (['java'] as const) : [])] as const;
 const startTimeoutMs = 360_000;
 const testTimeoutMs = 120_000;
-/** With what it takes to compile. */
+/** Time limit of an init, which may compile. */
 const initTimeoutMs = 60_000;
 
-/** Tries what a process could do to another of its own user. */
+/** Tries to signal, trace and read another process of the same user. */
 const hunter = `
 import os
 
@@ -83,7 +83,7 @@ const char *gpuwhisk_main(const char *json) {
   sprintf(result, "{\\"hello\\":\\"%c\\",\\"user\\":%d}", strstr(json, "name")[7], (int)getuid());
   return result;
 }`,
-    java: '', // Compiled when the images are made.
+    java: '', // The images were compiled when they were made.
   };
   const mains = { nodejs: 'main', python: 'main', native: '', java: 'Hello' };
   const init = async (container: Container, family: keyof typeof codes, code = codes[family]): Promise<void> => {
@@ -150,7 +150,7 @@ const char *gpuwhisk_main(const char *json) {
         await init(second, 'python');
         await init(native, 'native');
         await call(second, { name: 'a' });
-        // Each is seen by the other, as a process of another user.
+        // Each process sees the other one as that of another user.
         const refused = 'PermissionError';
         expect((await call(first, { pid: second.pid ?? 0 })).result).toEqual({
           seen: true,
@@ -161,7 +161,7 @@ const char *gpuwhisk_main(const char *json) {
         });
         expect((await call(second, { name: 'b' })).result.hello).toBe('b');
 
-        // One that compiled may be on its way out.
+        // A container that compiled may still be ending.
         const named = ['--filter', 'name=_mscontainer_', '--filter', 'name=_prewarm_'];
         const ids = (await engine.docker(['ps', '-q', '--no-trunc', ...named])).trim().split('\n');
         const all = JSON.parse(await engine.docker(['inspect', ...ids])) as {

@@ -1,4 +1,4 @@
-// What the Docker factory does when an engine or an image misbehaves in ways that a real engine cannot be told to.
+// The Docker factory on an engine or image that misbehaves in ways which a real engine cannot be made to.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -148,7 +148,7 @@ describe('the Docker factory', () => {
         return undefined;
       }
       asked = true;
-      // The engine found it running, it ends, and the answer comes after that.
+      // The engine found the container running, the container ends, and the answer comes after that.
       const output = engine.containers.get(id)?.output;
       output?.once('close', () => response.end(state(true)));
       output?.end();
@@ -188,7 +188,7 @@ describe('the Docker factory', () => {
     const calls = engine.calls.length;
     await expect(factory.create(spec)).rejects.toThrow('does not answer');
     expect(engine.calls).toHaveLength(calls);
-    // Its end does not wait for the engine for long.
+    // Destroying the container does not wait long for the engine.
     await container.destroy();
     expect(engine.containers.size).toBe(1);
     hangs = false;

@@ -17,7 +17,7 @@ export const engineImages = {
   NGINX_IMAGE: 'gpuwhisk/test-nginx:1',
 } as const;
 
-/** What goes into the context of an image's Dockerfile, besides the files that lie there. */
+/** Files of an image's build context besides those of its folder. */
 const contents: Record<keyof typeof engineImages, (context: string) => void> = {
   COUCHDB_IMAGE: (context) => {
     for (const name of ['couchdb-server.cjs', 'couchdb-accounts.cjs', 'node_modules']) {
@@ -40,7 +40,9 @@ const contents: Record<keyof typeof engineImages, (context: string) => void> = {
   },
 };
 
-/** Makes the images of CouchDB's protocol, Kafka, Redis and nginx on that of `buildImages`, which has the JDK of `java`. */
+/**
+ * Makes the images of CouchDB's protocol, Kafka, Redis and nginx on that of `buildImages`, which has the JDK of `java`.
+ */
 export async function buildEngineImages(engine: DockerEngine, java: RuntimeLaunch): Promise<void> {
   for (const [setting, image] of Object.entries(engineImages) as [keyof typeof engineImages, string][]) {
     const name = /test-(\w+)/.exec(image)?.[1] ?? '';

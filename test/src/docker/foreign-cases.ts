@@ -7,7 +7,7 @@ import type { DockerEngine } from './docker-engine.js';
 
 const MiB = 1024 * 1024;
 
-/** Containers of images that speak OpenWhisk's protocol. */
+/** Cases of containers of images that speak OpenWhisk's protocol. */
 export function foreignCases(engine: () => DockerEngine): void {
   const using = async (use: (container: Container) => Promise<void>, code = ''): Promise<void> => {
     const { factory, close } = await openDockerFactory(engine());

@@ -10,18 +10,18 @@ import type { DockerHarness } from './docker-harness.js';
 import type { DockerEngine } from './docker-engine.js';
 
 const MiB = 1024 * 1024;
-/** Of a connection that a rule drops. */
+/** Time to wait for a connection that a rule drops, ms. */
 const patienceMs = 1000;
 const nobody = 65_534;
 
-/** How far a connection gets; the body of a function with `require`, `host` and `port`. */
+/** Body of a function with `require`, `host` and `port` that returns how far a connection gets. */
 const attempt = `return new Promise((resolve) => {
   const socket = require('net').connect({ host, port, timeout: ${patienceMs} });
   const end = (how) => { socket.destroy(); resolve(how); };
   socket.once('connect', () => end('connected')).once('timeout', () => end('dropped')).once('error', ({ code }) => end(code));
 });`;
 
-/** As another user of this machine. */
+/** Tries the connection as another user of this machine. */
 function attemptAs(uid: number, host: string, port: number): string {
   const text = `(async (host, port) => { ${attempt} })(${JSON.stringify(host)}, ${port}).then((how) => process.stdout.write(how));`;
   const { stdout, stderr } = spawnSync(process.execPath, ['-e', text], { uid, gid: uid, cwd: '/', encoding: 'utf8' });
@@ -42,7 +42,7 @@ interface Inspected {
   NetworkSettings: { Networks: Record<string, { IPAddress: string; Gateway: string }> };
 }
 
-/** What keeps containers of different functions apart, and from the host. */
+/** Isolation of containers of different functions from each other and from the host. */
 export function isolationCases(engine: () => DockerEngine): void {
   const using = async (use: (harness: DockerHarness) => Promise<void>): Promise<void> => {
     const servers: Server[] = [];
@@ -89,13 +89,13 @@ export function isolationCases(engine: () => DockerEngine): void {
           const [near, far] = await Promise.all([addressOf(neighbour as Container), addressOf(stranger as Container)]);
           const format = `{{.NetworkSettings.Networks.${engine().network}.IPAddress}}`;
           const aside = (await engine().docker(['inspect', '--format', format, bystander])).trim();
-          // The guest listens a little after its start.
+          // The guest listens some time after its start.
           const deadline = performance.now() + 10_000;
           for (const address of [near, aside]) {
             while (attemptAs(0, address, 8080) !== 'connected') expect(performance.now()).toBeLessThan(deadline);
           }
           expect(attemptAs(nobody, near, 8080)).toBe('dropped');
-          // Runs of a container are one at a time.
+          // A container runs one invocation at a time.
           const reached: Record<string, unknown> = {};
           for (const [name, host, at] of [
             ['neighbour', near, 8080],

@@ -13,7 +13,7 @@ import type { DockerEngine } from './docker-engine.js';
 
 const testTimeoutMs = 120_000;
 const withinMs = 60_000;
-/** Enough for a busy machine's engine, and what a hung one is waited for. */
+/** Time limit of calls, enough for a busy machine's engine; a hung engine is waited for as long, ms. */
 const callTimeoutMs = 6000;
 
 const image = (name: string): JsonObject => ({ prefix: 'gpuwhisk', name, tag: '1' });
@@ -31,7 +31,7 @@ const manifest = {
   blackboxes: ['http', 'ends', 'nothing'].map((name) => image(`test-${name}`)),
 };
 
-/** A platform whose containers are the engine's, as its users see it. */
+/** A platform with containers of the engine, used over its API. */
 export function platformCases(engine: () => DockerEngine): void {
   describe('a platform with --containers docker', () => {
     let folder: string;

@@ -5,22 +5,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 
-/** How a call is answered: with JSON, or, if it returns undefined, by the function itself, perhaps never. */
+/** Answers a call with the JSON returned. A function that returns undefined answers by itself, or never. */
 export type Answer = (request: IncomingMessage, response: ServerResponse, id: string) => object | undefined;
 
-/** An engine that does what a test says, for faults that a real one cannot be told to have. */
+/** An engine with scripted answers, for faults that a real engine cannot be made to have. */
 export interface ScriptedEngine {
   socketPath: string;
-  /** Calls so far, such as `POST /containers/create`. */
+  /** All calls until now, such as `POST /containers/create`. */
   calls: string[];
-  /** Its containers, with what they print by. */
+  /** The engine's containers, each with the stream of its output. */
   containers: Map<string, { running: boolean; output?: Duplex }>;
-  /** Answers the calls whose method and path match otherwise. */
+  /** Replaces the answer to calls whose method and path match. */
   on(pattern: RegExp, answer: Answer): void;
   close(): Promise<void>;
 }
 
-/** Starts one in a folder of its own; every image is there and has `imageLabels`. */
+/** Starts an engine in a folder of its own; every image exists and has `imageLabels`. */
 export async function startScriptedEngine(imageLabels: Record<string, string> = {}): Promise<ScriptedEngine> {
   const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-engine-'));
   const socketPath = join(folder, 'socket');

@@ -1,4 +1,4 @@
-// The server's image, as docker/compose.yaml runs it.
+// The server's image, run as in docker/compose.yaml.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,9 +19,9 @@ export function serverCases(engine: () => DockerEngine): void {
       'is a controller and an invoker of a cluster, whose functions are containers beside them',
       async () => {
         const { docker, socketPath } = engine();
-        // The databases and an account come with the controller of this machine.
+        // This machine's controller creates the databases and an account.
         const cluster = await startCluster(1, 0);
-        // The engine mounts sockets of this folder into functions' containers: it is called the same everywhere.
+        // The engine mounts sockets of this folder into functions' containers: the folder has the same path everywhere.
         const data = mkdtempSync(join(tmpdir(), 'gpuwhisk-image-'));
         const start = async (role: 'controller' | 'invoker', flags: string[], settings: string[]): Promise<string> => {
           const engines = ['--couchdb', cluster.couchdb.url, '--kafka', cluster.kafka.brokers];

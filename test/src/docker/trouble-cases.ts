@@ -7,10 +7,10 @@ import { openDockerFactory } from './docker-harness.js';
 import type { DockerHarness } from './docker-harness.js';
 import type { DockerEngine } from './docker-engine.js';
 
-/** A registry without a server: it refuses at once. */
+/** Address of a registry without a server: connections are refused at once. */
 const noRegistry = '127.0.0.1:9';
 
-/** What goes wrong with engines and images. */
+/** Failures of engines and images. */
 export function troubleCases(engine: () => DockerEngine): void {
   const using = async (use: (harness: DockerHarness) => Promise<void>): Promise<void> => {
     const harness = await openDockerFactory(engine());
@@ -119,7 +119,7 @@ export function troubleCases(engine: () => DockerEngine): void {
 
   test('all containers are removed when their factories have closed', async () => {
     await using(async ({ factory }) => void (await factory.create(spec)));
-    // One that the engine went on to make while it hung is removed some seconds later.
+    // A container that the engine created while it hung is removed some seconds later.
     const left = async (): Promise<string[]> => (await idsOf()).filter((id) => id !== '');
     const deadline = performance.now() + 20_000;
     while ((await left()).length > 0 && performance.now() < deadline)

@@ -17,7 +17,7 @@ const topFolders = (await readdir(root, { withFileTypes: true }))
   .filter((entry) => entry.isDirectory() && !/^(\.|node_modules$|build$)/.test(entry.name))
   .map(({ name }) => name);
 
-/** A heading as GitHub makes an anchor of it. */
+/** The anchor that GitHub makes of a heading. */
 function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -47,7 +47,7 @@ test('every link leads to a file and a heading that exist', async () => {
 
 test('every path of the repository in backticks exists', () => {
   const missing: string[] = [];
-  // Files that a build, a run of the bench or the reader makes, and patterns.
+  // Patterns, and files that a build, a run of the bench or the reader creates.
   const elsewhere =
     /^(build\/|native\/build\b|bench\/results\/gpu-|docker\/(\.env|secrets)$)|\/(dist|node_modules)(\/|$)|[A-Z]{4,}|[*<>{}…]/;
   for (const [path, text] of texts) {

@@ -1,4 +1,4 @@
-// docs/policies.md: its example is compiled in a copy of gpu/ and decides there; its table is the registry.
+// docs/policies.md: its example is compiled in a copy of gpu/ and makes decisions there; its table equals the registry.
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,9 @@ const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const text = await readFile(join(root, 'docs/policies.md'), 'utf8');
 
-/** Writes a block of the page into the copy: a whole file, or lines after one that is there, and their imports. */
+/**
+ * Writes a block of the page into the copy: a whole file, or lines to insert after an existing line, and their imports.
+ */
 async function apply(block: string, copy: string): Promise<void> {
   const [first = '', ...lines] = block.split('\n');
   const [, path, after] = /^\/\/ (gpu\/\S+?)(?:, after "(.*)")?$/.exec(first)!;
@@ -67,7 +69,7 @@ test('the table of policies is the registry', () => {
     name,
     share === undefined ? { admit, plan: order } : { admit, order, share, place },
   ]);
-  // Stages of the table's columns; others are told of where a policy names one.
+  // The stages that are columns of the table; the text describes the others where a policy sets one.
   const known = Object.keys(policies).map((name) => {
     const { preempt, scale, ...stages } = compositionOf(name).stages;
     expect([name, preempt, scale]).toEqual([name, 'none', 'none']);

@@ -1,4 +1,5 @@
-// The tree of folders in docs/architecture.md is the tree on disk. TREE_UPDATE=1 writes it; purposes stay as they are.
+// The tree of folders in docs/architecture.md equals the tree on disk. TREE_UPDATE=1 writes it; purposes stay
+// unchanged.
 import { existsSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,7 +13,9 @@ const fence = /(?<=^```tree\n)[^]*?(?=^```$)/m;
 
 /** Generated or installed folders. */
 const leftOut = new Set(['node_modules', 'dist', 'build', 'target', '__pycache__']);
-/** Packages of which the page names the folders of one level below src only, and folders without src that it opens. */
+/**
+ * Packages whose folders the page names one level below src only; then folders without src whose subfolders it names.
+ */
 const shallow = new Set(['bench', 'test']);
 const opened = new Set(['native', 'runtimes']);
 
@@ -33,7 +36,7 @@ async function foldersIn(folder: string): Promise<string[]> {
   return paths.filter((_, at) => held[at]).sort();
 }
 
-/** Paths of the tree in the order of the page. */
+/** Paths of the tree on disk, in the order of the page. */
 async function treeOnDisk(): Promise<string[]> {
   const paths: string[] = [];
   for (const top of await foldersIn('')) {

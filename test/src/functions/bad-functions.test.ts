@@ -1,4 +1,4 @@
-// Functions that go wrong in every way: each is answered as OpenWhisk answers it, and leaves the platform healthy.
+// Functions that fail in every way: each is answered as OpenWhisk answers it, and leaves the platform healthy.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { annotation, logTexts } from '../support/api-client.js';
@@ -12,12 +12,12 @@ import { startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
 let platform: RunningPlatform;
-/** Every process that was seen below the platform, by its number and start. */
+/** Every process seen below the platform, by its number and start. */
 const seen = new Map<string, Trace>();
 let sampler: NodeJS.Timeout;
 let before: { openFiles: number; memoryMiB: number; processes: number; sandboxes: number };
 
-/** Containers that idle go after a second, so that what a test leaves is seen to go. */
+/** Idle containers are removed after a second, so that a test can check that its containers end. */
 const idleContainerMs = 1000;
 const python = hasPython ? test : test.skip;
 const developerErrorLine = 'The action did not initialize or run as expected. Log data might be missing.';
@@ -26,7 +26,8 @@ beforeAll(async () => {
   platform = await startPlatform({ flags: ['--set', `pool.idleContainerMs=${idleContainerMs}`] });
   await platform.api.putAction('hello', 'function main({ name }) { return { greeting: `Hello, ${name}!` }; }');
   for (let i = 0; i < 20; i++) await platform.api.invoke('hello', { name: 'you' });
-  // Some of the functions are of this size, others run several at once: both have stem cells once a container was made.
+  // Some of the functions have this memory size, others run several at once: both have stem cells after their first
+  // container.
   for (const kind of kinds) {
     const code = kind.startsWith('python') ? 'def main(args):\n  return {}' : 'function main() { return {}; }';
     await platform.api.putAction('small', code, { kind, limits: { memory: 128 } });
@@ -55,7 +56,10 @@ afterEach(async () => {
 const MB = 1024 * 1024;
 const spareLaunchers = 2;
 
-/** Of runtimes.json: two of Node.js, one of Python, one for native functions; and those that beforeAll leads to. */
+/**
+ * Stem cells of runtimes.json: two of Node.js, one of Python, one for native functions. The runs in beforeAll add one
+ * for each kind, and one more.
+ */
 const stemCells = (): number => 2 + Number(hasPython) + Number(hasNative()) + kinds.length + 1;
 
 function state(): typeof before {
@@ -111,7 +115,7 @@ test('a list is answered bare', async () => {
 const unreadable = 'The action did not produce a valid JSON or JSON Array response: ';
 const unexpectedExit = 'The action did not produce a valid response and exited unexpectedly.';
 
-/** Sends frames of the runtime's protocol past the runtime; 2 is the number of the run that follows the init. */
+/** Sends frames of the runtime's protocol, bypassing the runtime; 2 is the number of the run that follows the init. */
 const forging = (frames: string): string => `function main() {
   const frame = (type, id, text) => {
     const bytes = Buffer.alloc(9 + Buffer.byteLength(text));
@@ -148,7 +152,7 @@ test.each<[string, string, unknown]>([
   ['speaks another protocol', `Buffer.from('GET / HTTP/1.1\\r\\n\\r\\n')`, unexpectedExit],
   ['announces four gigabytes', `Buffer.alloc(9, 255)`, unexpectedExit],
 ])('a function that forges an answer: %s', async (name, frames, error) => {
-  // Several runs at once: no pair is taken for it, in which the run would not be the second request.
+  // Concurrency 2 excludes a pair, in which the run would not be the second request.
   await platform.api.putAction('forger', forging(frames), { limits: { timeout: 5000, concurrency: 2 } });
   const { status, record } = await platform.api.run('forger');
   expect({ name, status, response: record.response }).toMatchObject({
@@ -190,11 +194,11 @@ python('the same in Python, with a limit of 1 MB', async () => {
 
 test('nothing of all that is left behind', async () => {
   const tenMegabytes = badFunctions.findIndex(({ name }) => name === 'a function that returns 10 MB');
-  // Many times over, so that what is kept adds up.
+  // Runs several times, so that leaked memory adds up.
   for (let i = 0; i < 5; i++) await platform.api.run('chatty');
   for (let i = 0; i < 15; i++) await platform.api.run(`bad-${tenMegabytes}`);
   await until('idle containers are gone', () => sandboxCount(platform) <= before.sandboxes, 30_000);
-  // Launchers that wait for a sandbox come and go with what is started.
+  // The number of launchers that wait for a sandbox changes with the number of starts.
   await until('their processes are gone', () => descendants(platform.pid).length <= before.processes + spareLaunchers);
   const living = alive([...seen.values()]);
   const dead = [...seen.values()].filter((trace) => !living.includes(trace));
@@ -203,7 +207,7 @@ test('nothing of all that is left behind', async () => {
   expect(remainingCgroups(dead).filter((folder) => !stillNeeded.has(folder))).toEqual([]);
   const after = state();
   expect(after.openFiles).toBeLessThanOrEqual(before.openFiles + 5);
-  // What is garbage by now goes when a heap is looked after the next time.
+  // Garbage is returned when the heap is checked the next time.
   await until('the memory is given back', () => state().memoryMiB < before.memoryMiB + 300, 60_000);
   expect(platform.output()).not.toMatch(/"level":(50|60)/);
 });

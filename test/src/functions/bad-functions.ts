@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import AdmZip from 'adm-zip';
 import type { ActionOptions } from '../support/api-client.js';
 
-/** A function that goes wrong, and what its caller, its record and its logs say. */
+/** A function that fails, and the expected answer, record and logs. */
 export interface BadFunction {
   name: string;
   kind: 'nodejs' | 'python';
@@ -16,7 +16,7 @@ export interface BadFunction {
   /** Texts of the log's lines, without the line that a developer error appends. */
   logs?: unknown;
   timeout?: boolean;
-  /** Ends so only in a sandbox. */
+  /** Whether it ends so only in a sandbox. */
   confined?: boolean;
 }
 
@@ -34,7 +34,7 @@ const oversize = (bytes: number): RegExp =>
     `^The action produced a response that exceeded the allowed length: ${bytes} > ${MB} bytes. The truncated response was: \\{"text":"x{1000}`,
   );
 
-/** Every function that goes wrong by itself. */
+/** Every function that fails by itself. */
 export const badFunctions: BadFunction[] = [
   {
     name: 'code with a syntax error',
@@ -121,7 +121,7 @@ export const badFunctions: BadFunction[] = [
     http: 502,
     status: 'action developer error',
     result: unexpectedExit,
-    // Where it was injected its frames follow.
+    // An injected function's frames follow.
     logs: expect.arrayContaining(['bye']),
   },
   {

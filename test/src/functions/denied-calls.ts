@@ -1,15 +1,16 @@
-// System calls that the filters of functions deny, and the error of each: native/sandbox/filter.c, and for functions that
-// are injected into a warm process native/prewarmer/filter.c, too. A filter that denies in another way changes this table.
+// System calls that the filters of functions deny, and the error of each. native/sandbox/filter.c applies to all
+// functions, native/prewarmer/filter.c also to functions that are injected into a warm process. A changed filter
+// requires a change of this table.
 
-/** What a function gets to hear. */
+/** The error that a function gets. */
 type Denial = 'EPERM' | 'ENOSYS' | 'EAFNOSUPPORT';
 
 interface DeniedCall {
-  /** Numbers by `os.uname().machine`; absent: there is no such call. */
+  /** Number of the call by `os.uname().machine`; absent if the machine has no such call. */
   x86_64?: number;
   aarch64?: number;
   error: Denial;
-  /** Such that the kernel itself would answer with another error, or none, wherever it asks for no privilege first. */
+  /** Arguments for which the kernel itself would return another error, or none, unless it checks a privilege first. */
   args?: readonly number[];
 }
 
@@ -26,7 +27,7 @@ const call = (x86_64: number, aarch64: number, args: readonly number[] = []): De
 const newUser = 0x10000000;
 const sharedFiles = 0x200;
 
-/** By name. */
+/** Denied calls by name. */
 export const deniedCalls: Readonly<Record<string, DeniedCall>> = {
   // mounts, namespaces
   mount: call(165, 40),
@@ -91,14 +92,14 @@ export const deniedCalls: Readonly<Record<string, DeniedCall>> = {
   ioperm: { x86_64: 173, error: 'EPERM' },
   modify_ldt: { x86_64: 154, error: 'EPERM', args: [99] },
   'a call of x32': { x86_64: 0x40000000 + 39, error: 'EPERM' },
-  // by an argument
+  // calls denied by an argument
   'ioctl TIOCSTI': call(16, 29, [-1, 0x5412]),
   'socket AF_PACKET': { ...call(41, 198, [17, 3]), error: 'EAFNOSUPPORT' },
   'socket AF_VSOCK': { ...call(41, 198, [40, 1]), error: 'EAFNOSUPPORT' },
   'socket AF_ALG': { ...call(41, 198, [38, 5]), error: 'EAFNOSUPPORT' },
 };
 
-/** A Python action that makes the calls that it is given as `{name: {x86_64, aarch64, args}}`, and returns their errors. */
+/** A Python action that makes the calls of its parameter `{name: {x86_64, aarch64, args}}` and returns their errors. */
 export const callsAction = `import ctypes, errno, os, re
 libc = ctypes.CDLL(None, use_errno=True)
 def attempt(number, args):

@@ -1,4 +1,4 @@
-// What a function is told about itself and its activation, and how many of it run at once.
+// The data that a function gets about itself and its activation, and how many of its runs are concurrent.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { annotation } from '../support/api-client.js';
 import type { ActionOptions } from '../support/api-client.js';
@@ -110,7 +110,7 @@ describe.each(kinds.map(String))('%s:', (kind) => {
   });
 });
 
-/** Answers once as many runs are under way in this very process as `together` says. */
+/** Answers once as many runs are in progress in this process as `together` says. */
 const meeting: Record<string, string> = {
   'nodejs:default': `let waiting = [];
     function main({ together }) {

@@ -1,4 +1,4 @@
-// A function of one user that is out for the machine, the platform, and other users' functions.
+// A hostile function that attacks the machine, the platform, and other users' functions.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -15,7 +15,7 @@ import type { RunningPlatform } from '../support/running-platform.js';
 
 const suite = networkLack === undefined ? describe : describe.skip;
 const repository = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
-/** A clone below /tmp is seen there: the path to the runtimes, and nothing else of it. */
+/** A clone below /tmp appears in the sandbox with the path to its runtimes only. */
 const seenInTmp = repository.startsWith('/tmp/') ? [repository.split('/')[2]] : [];
 const secret = 'the secret of the host';
 
@@ -50,7 +50,7 @@ suite(`a hostile function${networkLack ? ` (skipped: ${networkLack})` : ''}`, ()
     await platform.stop();
   });
 
-  /** What a script did inside one of the actions. */
+  /** Runs a script in one of the actions and returns its result. */
   async function inside(action: 'hostile' | 'victim', script: string): Promise<JsonValue> {
     const { status, body } = await platform.api.invokeForResult(action, { script });
     expect(status).toBe(200);
@@ -79,7 +79,7 @@ suite(`a hostile function${networkLack ? ` (skipped: ${networkLack})` : ''}`, ()
         if (error.code !== 'ENOTDIR') throw error; return fs.readFileSync(${JSON.stringify(path)}, 'utf8'); }`);
       expect({ path, seen }).toEqual({ path, seen: { thrown: expect.stringMatching(/^(ENOENT|EACCES)$/) } });
     }
-    // The runtimes, the one library and the one addon that they use are bound at their paths; nothing else is there.
+    // The runtimes and the library and addon that they use are bound at their paths; no other path is.
     expect(
       await hostile(`return shell('ls ${repository} ${repository}/node_modules').stdout.split(/\\s+/).sort()`),
     ).toEqual(['', `${repository}/node_modules:`, `${repository}:`, 'adm-zip', 'native', 'node_modules', 'runtimes']);

@@ -1,4 +1,4 @@
-// The packages that OpenWhisk's Node.js and Python images bring: actions find them behind their own.
+// The packages of OpenWhisk's Node.js and Python images: actions find them after their own.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import AdmZip from 'adm-zip';
 import { hasPython, networkLack } from '../support/machine.js';

@@ -1,4 +1,5 @@
-// Bad functions that are injected: each ends in a clear error, and the next one in the same MSContainer runs right.
+// Bad functions that are injected: each ends in a clear error, and the next function in the same MSContainer runs
+// correctly.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openSync, closeSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,39 +15,42 @@ export interface Upload {
   main?: string;
 }
 
-/** A function that goes wrong or leaves something behind. */
+/** A function that fails or leaves data behind. */
 export interface BadCase {
   name: string;
   upload: () => Upload;
   limits?: NonNullable<ActionOptions['limits']>;
-  /** What of its record's response; by default that of an error of its developer. */
+  /** Status of the record's response; default: that of a developer error. */
   status?: 'success' | 'application error' | 'action developer error';
-  /** In its result or its logs. */
+  /** A text in the result or the logs. */
   says: RegExp;
-  /** Its process cannot go on: another one of the MSContainer takes the next function. */
+  /** Whether its process cannot continue: another process of the MSContainer takes the next function. */
   isReplaced?: boolean;
-  /** What is changed in the store after the upload: each byte of it becomes `~`. */
+  /** A text that is damaged in the store after the upload: each of its bytes becomes `~`. */
   damaged?: string;
 }
 
-/** What is run after each: answers with its process's id as `pid`. */
+/** The functions of one language. */
 export interface Family {
   name: string;
-  /** Why it cannot be tested here. */
+  /** The reason if the language cannot be tested here. */
   lack?: string;
-  /** The platform's; default: one of its own. */
+  /** Data folder of the platform; default: a new one. */
   dataDir?: string;
-  /** Called once, before `upload` of any case. */
+  /**
+   * The function that runs after each case and answers with its process's id as `pid`. Called once, before any case's
+   * `upload`.
+   */
   good: () => Upload | Promise<Upload>;
   cases: readonly BadCase[];
 }
 
 const startMs = 180_000;
 const caseMs = 60_000;
-/** Said each time: an update keeps what it does not say. */
+/** Limits that each update repeats: an update keeps limits that it does not name. */
 const ordinary = { timeout: 30_000 };
 
-/** One container's memory is all that the platform has, so that the next function can only run where the bad one ran. */
+/** The platform has memory for one container, so that the next function can only run in the bad one's container. */
 export function testBadFunctions({ name: family, lack, dataDir = newDataDir(), good, cases }: Family): void {
   const suite = lack === undefined ? describe : describe.skip;
   suite(`bad functions of ${family}, injected${lack === undefined ? '' : ` (skipped: ${lack})`}`, () => {
@@ -105,7 +109,7 @@ export function testBadFunctions({ name: family, lack, dataDir = newDataDir(), g
   });
 }
 
-/** Overwrites a text wherever it is in the files of a folder, as a bad disk might. */
+/** Overwrites a text wherever a folder's files contain it, as a bad disk might. */
 function damage(folder: string, text: string): void {
   let found = 0;
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
@@ -122,6 +126,6 @@ function damage(folder: string, text: string): void {
   if (found === 0) throw new Error(`${folder} does not have the text.`);
 }
 
-/** Text that makes code long enough to be stored apart, with one that is found in it. */
+/** Text that makes code long enough to be stored as an attachment, and that is found in it. */
 export const marker = 'the-digest-tells';
 export const padding = `${marker} ${'.'.repeat(20_000)}`;

@@ -8,7 +8,7 @@ import type { BadCase } from './injected-cases.js';
 import { newDataDir } from '../support/running-platform.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
-/** The platform's: the runtime is compiled once. */
+/** Data folder of the platform: the runtime is compiled once. */
 const dataDir = newDataDir();
 const catalog = await createRuntimeCatalog({ runtimesDir, dataDir, clock: systemClock });
 const kind = catalog.manifest.runtimes.java?.[0]?.kind;
@@ -49,7 +49,7 @@ const done = { status: 'success', says: /done/ } as const;
 function paddedJar(): Buffer {
   const zip = new AdmZip(jar);
   zip.addFile('padding', Buffer.from(padding));
-  // Not deflated, so that it is found in the store.
+  // The entries are stored without compression, so that the text is found in the store.
   for (const entry of zip.getEntries()) entry.header.method = 0;
   return zip.toBuffer();
 }

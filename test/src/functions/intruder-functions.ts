@@ -104,7 +104,7 @@ const char *gpuwhisk_main(const char *json) {
 }
 `;
 
-/** Java has no call for signals or tracing but by other programs, one of which does both. */
+/** Java can signal or trace only through other programs, one of which does both. */
 const java = `import com.google.gson.*;
 import java.io.*;
 import java.nio.file.*;
@@ -146,9 +146,9 @@ public class Intruder {
 }`;
 
 /**
- * Functions that try to end, trace and read the processes `pids` and their own parent, and to raise the Ready flag where
- * there is one; they answer `{pid, codes, seen}`: the name of each attempt's error, or what it reached, and the processes
- * that they see. `launch` starts the kind's runtime.
+ * Functions that try to end, trace and read the processes `pids` and their own parent, and to raise the Ready flag if
+ * there is one. They answer `{pid, codes, seen}`: `codes` has each attempt's error, or the result of a success, and
+ * `seen` the processes that the function sees. `launch` starts the kind's runtime.
  */
 export function intruder(family: string, launch: RuntimeLaunch): { code: string | Buffer; main?: string } {
   if (family === 'java') return { code: compileJar(launch, 'Intruder', java), main: 'Intruder' };

@@ -1,5 +1,5 @@
-// Limits of namespaces on the running platform: OpenWhisk's throttles in flight, records that are not stored, blocked
-// subjects; administered with the operator's key.
+// Limits of namespaces on the running platform: OpenWhisk's throttles in flight, records that are not stored, and
+// blocked subjects. Limits are administered with the operator's key.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { administer, newSubject } from '../support/operator.js';
 import { startPlatform, until } from '../support/running-platform.js';
@@ -39,7 +39,7 @@ test('a namespace that stores no activations has none, and its callers get their
   expect(blocking.status).toBe(200);
   expect((await api.request('POST', '_/actions/hello', {})).status).toBe(202);
   const { activationId } = blocking.body as { activationId: string };
-  // An activation of the guest that began later is recorded by now.
+  // An activation of the guest that began later has a record already.
   await platform.api.putAction('after', 'function main() { return {}; }', { limits: { memory: 128 } });
   const later = await platform.api.invoke('after');
   await platform.api.record((later.body as { activationId: string }).activationId);

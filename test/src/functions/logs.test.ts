@@ -1,4 +1,4 @@
-// What functions print, and what becomes of it.
+// Output of functions, and its log lines.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { logTexts } from '../support/api-client.js';
 import type { ApiActivation } from '../support/api-client.js';
@@ -30,7 +30,7 @@ async function recordOf(
   return record;
 }
 
-/** `[stream, text]` of each line; fails for a line that is not as OpenWhisk writes it. */
+/** `[stream, text]` of each line; fails for a line that is not in OpenWhisk's format. */
 function linesOf(record: ApiActivation): [string, string][] {
   return record.logs.map((line) => {
     const [, time = '', stream = '', text = ''] = /^(.{30}) (stdout|stderr): ([^]*)$/.exec(line) ?? [];

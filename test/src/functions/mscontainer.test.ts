@@ -1,4 +1,4 @@
-// Functions that are injected into processes which were ready before the upload: that they are, and what is kept apart.
+// Functions that are injected into processes which were ready before the upload, and their isolation.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -95,7 +95,7 @@ test.each(families)(
         const status = readFileSync(`/proc/${pid}/status`, 'utf8');
         return flag === '--hold' && new RegExp(`^PPid:\\s+${platform.pid}$`, 'm').test(status);
       } catch {
-        return false; // No process, or one that ended meanwhile.
+        return false; // The entry is no process, or the process ended meanwhile.
       }
     });
     process.kill(Number(holder), 'SIGKILL');
@@ -127,11 +127,11 @@ test.each(families)(
     expect(annotation(record, 'start')).toBe('injected');
     const { pid, codes, seen } = record.response.result as { pid: number; codes: string[]; seen: number[] };
     expect(pids).toContain(pid);
-    // Native functions may not even list them.
+    // Native functions cannot even list other processes.
     expect(seen.filter((one) => one !== pid)).toEqual([]);
     expect(codes.length).toBeGreaterThan(families.length);
     for (const code of codes) expect(code).toMatch(/^(EPERM|EACCES|ESRCH|ENOENT|EFAULT)$/);
-    // They live on.
+    // The attacked processes still run.
     const after = (await prewarmersOf(platform)).map((one) => one.pid);
     expect(after).toEqual(expect.arrayContaining(pids.filter((one) => one !== pid)));
   },
@@ -145,7 +145,7 @@ test.each(families)(
     const kind = `${family}:default`;
     const { code: source, main } = secretFunction(family, await launchOf(family));
     const options = { kind, ...(main !== undefined && { main }) };
-    // Plain processes have ids of their own namespaces.
+    // Processes outside MSContainers have ids of their own PID namespaces.
     const injectedInto = ({ annotations, response }: ApiActivation): unknown =>
       annotation({ annotations }, 'start') === 'injected' ? response.result.pid : undefined;
     const halves = { first: 'x7Qp-secret-of-', second: `${family}-9Zt` };

@@ -1,4 +1,4 @@
-// Runtimes that the operator brings by --runtimes: a server of /init and /run given as a command, and flags of kinds.
+// Runtimes of the operator, given by --runtimes: a server of /init and /run given as a command, and flags of kinds.
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import { networkLack } from '../support/machine.js';
 import { newDataDir, removeDataDir, startAndFail, startPlatform } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
-/** A runtime as anybody may write it: the code is a template, the result the text with the name filled in. */
+/** A runtime of an operator: the code is a template, the result is the text with the name filled in. */
 const server = `const { readFileSync } = require('fs');
 const sentinel = 'XXX_THE_END_OF_A_WHISK_ACTIVATION_XXX\\n';
 let template;

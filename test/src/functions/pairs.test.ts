@@ -1,4 +1,4 @@
-// One process serves one action after the other, within its namespace: memory is there for one container only.
+// One process serves one action after the other, within its namespace: the memory suffices for one container only.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const otherAuth =
   '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 const caseMs = 120_000;
 
-/** Answers with its process's id and start time, which no other process has both; or goes down. */
+/** Answers with its process's id and start time, which together identify the process; or crashes. */
 const native = `
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +90,7 @@ describe.each<[family: string, kind: string, code: () => string | Buffer, isHere
       expect(first).toEqual({ result: { pid: expect.any(Number), started: expect.any(String) }, start: 'injected' });
       expect(await run(platform.api, 'one')).toEqual({ result, start: undefined });
       expect(await run(platform.api, 'other')).toEqual({ result, start: 'injected' });
-      // Frozen by then.
+      // The container is frozen after this time.
       await new Promise((done) => setTimeout(done, 2000));
       expect(await run(platform.api, 'one')).toEqual({ result, start: 'injected' });
       const { record } = await platform.api.run('one', { crash: true });

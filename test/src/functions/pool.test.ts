@@ -1,4 +1,4 @@
-// More functions than memory holds, and functions that rest: all of them run, in containers that come and go.
+// More functions than memory holds, and idle functions: all run, in containers that are added and removed.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { hasLauncher } from '../support/machine.js';
 import { descendants, sandboxCount } from '../support/process-traces.js';
@@ -57,7 +57,7 @@ sandboxed('a function that rests does not run, and goes on where it was', async 
   await new Promise((done) => setTimeout(done, 3000));
   const second = (await platform.api.invokeForResult('ticking')).body;
   expect(second).toMatchObject({ runs: 2, pid: first.pid });
-  // Three seconds are 300 ticks; it was awake for the grace and a turn of the pool's sweep.
+  // Three seconds are 300 ticks; the process was awake for the grace and one interval of the pool's sweep.
   expect(Number(second.ticks) - Number(first.ticks)).toBeLessThan(200);
 });
 

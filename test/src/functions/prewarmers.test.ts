@@ -1,4 +1,4 @@
-// Containers that wait for an action yet to come: what the platform lists is what functions then run in.
+// Containers that wait for a future action: functions run in the containers that the platform lists.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import { annotation } from '../support/api-client.js';
@@ -77,7 +77,7 @@ test.each(['nodejs:default', 'python:default'])(
     const first = await platform.api.run('model');
     expect(first.record.response.result).toEqual({ model: [expect.any(String)] });
     expect(annotation(first.record, 'initTime')).toEqual(expect.any(Number));
-    // While the first container is busy the other one is found, which needs no init.
+    // While the first container is busy, the run finds the other one, which needs no init.
     await until('another is ready', async () => {
       const both = await Promise.all([platform.api.run('model', { s: 0.5 }), platform.api.run('model', { s: 0.5 })]);
       const models = both.map(({ record }) => record.response.result.model as string[]);

@@ -1,4 +1,4 @@
-// Whose code a process serves after another's: what a hostile function leaves in its process meets no other owner's code.
+// Provenance of processes: data that a hostile function leaves in its process is never seen by another owner's code.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +14,7 @@ import type { RunningPlatform } from '../support/running-platform.js';
 import { spyFunction, spyWord } from './spy-functions.js';
 import { manifestWithStemCells } from '../support/stem-cells.js';
 
-/** The key of a namespace that shares a package, that of `whisk.system`. */
+/** Key of `whisk.system`, a namespace that shares a package. */
 const vendorKey =
   '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
@@ -23,7 +23,7 @@ const catalog = await createRuntimeCatalog({ runtimesDir, dataDir, clock: system
 const families = catalog.manifest.runtimes.java === undefined ? (['nodejs'] as const) : (['nodejs', 'java'] as const);
 type Family = (typeof families)[number];
 const idleMs = 2500;
-/** How long after its last run a container has been unloaded, and waits for another action; ms. */
+/** Time after its last run when a container is unloaded and waits for another action, ms. */
 const unloadedMs = idleMs + 1000 + 300;
 const ended = 'an action was not unloaded';
 /** Java's runtime is compiled first. */
@@ -58,7 +58,7 @@ suite(`a process that ran a function of one owner${isolationLack ? ` (skipped: $
     catalog.launch(catalog.manifest.runtimes[family]?.[0]?.kind ?? '', []);
 
   const execs = new Map<Family, Promise<JsonObject>>();
-  /** Compiled once: what waits for another action does not for long. */
+  /** Compiled once: a container waits for another action for a limited time only. */
   function execOf(family: Family): Promise<JsonObject> {
     const made = execs.get(family) ?? launchOf(family).then((launch) => makeExec(family, launch));
     execs.set(family, made);
@@ -71,14 +71,14 @@ suite(`a process that ran a function of one owner${isolationLack ? ` (skipped: $
   }
 
   let actions = 0;
-  /** A new action of the guest's own. */
+  /** Creates a new action of the guest. */
   async function ownAction(family: Family): Promise<string> {
     const name = `own-${family}-${++actions}`;
     expect((await platform.api.request('PUT', `_/actions/${name}`, { exec: await execOf(family) })).status).toBe(200);
     return name;
   }
 
-  /** Runs new actions of the guest's until one is injected into a process that was ready, which no other has had. */
+  /** Runs new actions of the guest until one is injected into a ready process that served no other action. */
   async function inFreshProcess(family: Family, payload: { how?: string }): Promise<ApiActivation> {
     let record: ApiActivation | undefined;
     const injected = async (): Promise<boolean> => {
@@ -102,7 +102,7 @@ suite(`a process that ran a function of one owner${isolationLack ? ` (skipped: $
   test.each(families)(
     "serves the same owner's code again, and no other's (%s)",
     async (family) => {
-      // Processes of pairs share a PID namespace: no two of them have one id.
+      // Processes of pairs share a PID namespace: their ids are unique.
       const used = new Set([pidOf(await inFreshProcess(family, {}))]);
       await until(
         'a process serves another action of the owner',

@@ -1,4 +1,4 @@
-// Runtimes beyond Node.js and Python on the running platform, in real sandboxes.
+// Runtimes other than Node.js and Python on the running platform, in real sandboxes.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

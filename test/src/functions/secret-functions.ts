@@ -177,10 +177,10 @@ public class Secret {
 }`;
 
 /**
- * Functions that look for a secret in all memory of their process, in the folders that they may write and where their
- * language keeps things by name, and answer `{pid, mappings, found, named}`: what is in memory, and what else. They get it
- * as `first` and `second`, lest they find their own copy; with `plant` they leave it in all these places before. `launch`
- * starts the kind's runtime.
+ * Functions that look for a secret in all memory of their process, in their writable folders, and where their language
+ * keeps objects by name. They answer `{pid, mappings, found, named}`: `mappings` and `found` are about memory, `named`
+ * about the other places. The secret comes in two parts, `first` and `second`, so that a function does not find its own
+ * parameter. With `plant` a function first leaves the secret in all these places. `launch` starts the kind's runtime.
  */
 export function secretFunction(family: string, launch: RuntimeLaunch): SecretFunction {
   if (family === 'java') return { code: compileJar(launch, 'Secret', java), main: 'Secret' };

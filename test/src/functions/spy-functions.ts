@@ -1,7 +1,7 @@
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { compileJar } from '../native/compile-jar.js';
 
-/** What spies print whenever they run, before the name of the action that their process serves. */
+/** A spy prints this word at each of its runs, before the name of the action that its process serves. */
 export const spyWord = 'SPY-was-here';
 
 const nodejs = `const fs = require('fs');
@@ -77,8 +77,8 @@ public class Spy {
 }`;
 
 /**
- * A function that answers with its process's id. Called with `how` `timer` it leaves something that runs every 5 ms and that
- * the runtime's own unload does not find; with `forge` it answers the unload itself, by a frame on descriptor 3.
+ * A function that answers with its process's id. With `how` = `timer` it leaves code that runs every 5 ms and that the
+ * runtime's own unload does not find. With `forge` it answers the unload itself, by a frame on descriptor 3.
  */
 export function spyFunction(
   family: 'nodejs' | 'java',

@@ -1,4 +1,4 @@
-// The start on a host that forbids a measure of isolation: it has no control groups, or this is not root.
+// The start on a host that forbids a measure of isolation: without control groups, or without root.
 import { describe, expect, test } from '@jest/globals';
 import { startAndFail, startPlatform } from '../support/running-platform.js';
 import { hasLauncher } from '../support/machine.js';
@@ -7,7 +7,10 @@ const isRoot = process.getuid?.() === 0;
 const hide = 'umount -R -l /sys/fs/cgroup || exit 99; exec "$@"';
 const before = isRoot ? ['unshare', '--mount', 'sh', '-c', hide, 'sh'] : [];
 const weakness = /Functions are held to their memory by a watch|Without root all functions run as the user/;
-/** Files in memory count where the platform itself watches the memory, too: with them it is 20 MiB more than it may have. */
+/**
+ * Files in memory count, also where the platform itself limits memory: with them the function has 20 MiB more than its
+ * limit.
+ */
 const fill = `const block = Buffer.alloc(28 << 20, 1);
 async function main() {
   for (const folder of ['/tmp', '/dev/shm']) {

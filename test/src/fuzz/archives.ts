@@ -2,7 +2,7 @@ import { crc32, deflateRawSync } from 'node:zlib';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { badText, chance, pick } from './bad-values.js';
 
-/** Names that an archive should not have, and some that it should. */
+/** File names, most of which an archive should not have. */
 const names = [
   'index.js',
   'package.json',
@@ -15,7 +15,7 @@ const names = [
   '',
 ];
 
-/** A zip of some entries, with fields, lengths, names or bytes put wrong more often than not. */
+/** A zip of some entries; more often than not, fields, lengths, names or bytes are wrong. */
 export function badZip(random: Random): Buffer {
   const locals: Buffer[] = [];
   const central: Buffer[] = [];

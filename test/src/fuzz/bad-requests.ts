@@ -1,11 +1,11 @@
-// Requests that keep to nothing, made of the API's own table of routes.
+// Invalid requests, made from the API's own table of routes.
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { Route } from '@gpuwhisk/controller/http/route';
 import { badZip } from './archives.js';
 import { badText, badValue, chance, pick, spoiled, spoiledText } from './bad-values.js';
 
-/** A request as it goes onto the wire. */
+/** A request as sent. */
 export interface BadRequest {
   method: string;
   path: string;
@@ -22,7 +22,7 @@ const document = { _id: 'alice/doc', entityType: 'action', namespace: 'alice', n
 const limits = { timeout: 60_000, memory: 256, logs: 10, concurrency: 1 };
 const exec = { kind: 'nodejs:20', code: 'function main() {}', binary: false };
 
-/** Good bodies by the name of their schema; what is not here is any value. */
+/** Good bodies by the name of their schema; other schemas get any value. */
 const bodies: Readonly<Record<string, readonly JsonValue[]>> = {
   ActionPut: [
     { ...entity, exec, parameters: pairs, limits },
@@ -226,7 +226,7 @@ export function badRequest(random: Random, routes: readonly Route[]): BadRequest
   return { method, path: pathOf(random, route), headers, body };
 }
 
-/** What is no HTTP, or hardly. */
+/** Bytes that are not, or hardly, HTTP. */
 export function badBytes(random: Random): Buffer {
   const lines = [
     ...[

@@ -1,4 +1,4 @@
-// Values that are seldom thought of, and changes of good ones. All of it follows from the seed.
+// Unusual values, and changes of good ones. All of them follow from the seed.
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { randomFraction } from '@gpuwhisk/common/system/random';
@@ -7,7 +7,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 /** True with this probability. */
 export const chance = (random: Random, probability: number): boolean => randomFraction(random) < probability;
 
-/** One of them. */
+/** One of the values. */
 export function pick<Value>(random: Random, values: readonly Value[]): Value {
   return values[random.uint32() % values.length] as Value;
 }
@@ -101,7 +101,10 @@ export function badValue(random: Random, depth = 0): JsonValue {
   }
 }
 
-/** A value with some of its parts, now and then none, put wrong: replaced, left out, repeated, or of a name too many. */
+/**
+ * A value with errors in some of its parts, sometimes in none: parts are replaced, left out or repeated, and names are
+ * added.
+ */
 export function spoiled(random: Random, value: JsonValue, probability = 0.2): JsonValue {
   if (chance(random, probability / 3)) return badValue(random);
   if (Array.isArray(value)) {
@@ -120,12 +123,12 @@ export function spoiled(random: Random, value: JsonValue, probability = 0.2): Js
   return ownEntries(entries);
 }
 
-/** As JSON.parse makes it: `__proto__` is a property like others. */
+/** The object as JSON.parse makes it: `__proto__` is an ordinary property. */
 function ownEntries(entries: readonly [string, JsonValue][]): JsonObject {
   return Object.fromEntries(entries);
 }
 
-/** JSON's text, now and then damaged: cut, with a byte changed, with something before, within or behind it. */
+/** JSON text, sometimes damaged: cut, with a byte changed, or with bytes inserted before, within or after it. */
 export function spoiledText(random: Random, value: JsonValue): Buffer {
   const text = Buffer.from(JSON.stringify(value) ?? '');
   const at = text.length === 0 ? 0 : random.uint32() % text.length;

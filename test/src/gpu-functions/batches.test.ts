@@ -1,4 +1,4 @@
-// The example on a GPU, as the README says, and its requests that run as one.
+// The example on a GPU, run by the README's commands, and requests of it that run as one batch.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -67,7 +67,7 @@ def main_batch(requests):
     const gpu = { memoryMiB: 2048, mpsPercent: 100, batch: 8 };
     await api.putAction('verbose', code, { kind: 'python:default', annotations: { gpu } });
     await api.invoke('verbose');
-    // While one is held the others gather.
+    // While one request is held, the others are collected into a batch.
     const held = await api.submit('verbose', { holdS: 1 });
     const answers = await Promise.all([100, 9_000_000, 200, 300].map((bytes) => api.invoke('verbose', { bytes })));
     await api.record(held);

@@ -22,7 +22,7 @@ function processesOf(folder: string): number[] {
       try {
         return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder);
       } catch {
-        return false; // It ended between the listing and the reading.
+        return false; // The process ended between the listing and the reading.
       }
     })
     .map(Number);
@@ -93,7 +93,7 @@ describe('functions on one simulated GPU', () => {
       const shares = { fifty: 50, thirty: 30, twenty: 20 };
       for (const [name, mpsPercent] of Object.entries(shares)) await put(name, { memoryMiB: 2000, mpsPercent });
       const names = Object.keys(shares);
-      // Their processes are there then, each with its context.
+      // The functions' processes exist after these runs, each with its context.
       const first = await Promise.all(names.map((name) => run(name)));
       expect(first.map(({ sms }) => sms)).toEqual([54, 32, 21]);
       const results = await Promise.all(names.map((name) => run(name, { deviceMs: 400 })));
@@ -115,7 +115,7 @@ describe('functions on one simulated GPU', () => {
       expect(await run('capped', { allocMiB: 1400 })).toMatchObject({ result: 0, alloc: 2 });
       const capped = async () =>
         (await devicesOf(platform))[0]?.functions.find((one) => one.action === '/guest/capped');
-      // Devices are shown as of the last sample.
+      // The API shows devices as of the last sample.
       await until('it is shown at rest', async () => (await capped())?.running === 0, 30_000);
       expect(await capped()).toMatchObject({ share: 0.7, memoryMiB: 1500 });
       const [device] = await devicesOf(platform);

@@ -1,5 +1,5 @@
 // Functions with several SLOs at once on two simulated GPUs, under policy faashare: records, queue, admission, limits,
-// and what is known after a restart.
+// and learned data after a restart.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { DecisionRecord, GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
@@ -45,7 +45,7 @@ if (!isHere) console.info('No stand-in for a GPU is built here: policy faashare 
       await put('loose', { memoryMiB: 9000, mpsPercent: 30, sloMs: 80_000 });
       await put('best-effort', { memoryMiB: 20_000 });
       const names = ['strict', 'loose', 'best-effort'];
-      // Measured is what ran in a process that was there.
+      // Only runs in existing processes are measured.
       const measured = async (): Promise<boolean> => {
         for (const name of names) await api.invokeForResult(name, { deviceMs: 10 });
         const { body } = await api.request<FunctionPerformance[]>('GET', '../gpu/functions');
@@ -54,7 +54,7 @@ if (!isHere) console.info('No stand-in for a GPU is built here: policy faashare 
       await until('all are measured', measured, 60_000);
       const ids = await Promise.all(names.map((name) => api.submit(name, { deviceMs: 10, holdMs: 1000 })));
       const more = await Promise.all(names.map((name) => api.submit(name, { deviceMs: 10, holdMs: 1000 })));
-      // They ask for more memory than there is.
+      // The requests need more memory than the devices have.
       let shown: GpuQueued[] = [];
       await until('somebody waits', async () => {
         shown = (await api.request<GpuQueued[]>('GET', '../gpu/queue')).body;

@@ -50,7 +50,7 @@ const kind = 'native:1';
       const again = await platform.api.run('both', { others: 1 });
       expect(again.record.response.result).toMatchObject(sees);
       expect(annotation(again.record, 'gpu')).toMatchObject({ start: 'warm', share: 0.5 });
-      // Its cap, on each.
+      // The cap applies on each device.
       expect(await run('both', { others: 1, allocMiB: 2100 })).toMatchObject({ result: 0, alloc: 2, others: 0 });
     },
     caseMs,

@@ -12,9 +12,10 @@ const compileTimeoutMs = 60_000;
 const requestTimeoutMs = 10_000;
 
 /**
- * A native function that makes a context, allocates `allocMiB`, runs kernels that keep 108 SMs busy for `deviceMs` in all,
- * and holds what it has for `holdMs`. Its result has the driver's numbers, the SMs that it sees and the device's time; with
- * `others` it does all but the kernels on the further devices, too, and `others` counts those where that went well.
+ * A native function that makes a context, allocates `allocMiB`, runs kernels that keep 108 SMs busy for `deviceMs` in
+ * all, and holds its memory for `holdMs`. Its result has the driver's numbers, the number of SMs and the device's time.
+ * With `others` it also does all but the kernels on the further devices; the result's `others` counts the devices where
+ * that succeeded.
  */
 const source = `
 #include <cuda.h>
@@ -82,7 +83,7 @@ const char *gpuwhisk_main(const char *json) {
 `;
 
 /**
- * Allocates 64 MiB, tells in `dirty` how many bytes of that are not zero, writes over all of it, and never frees it.
+ * Allocates 64 MiB, reports in `dirty` how many of its bytes are not zero, overwrites all of it, and never frees it.
  */
 export const secretKeeper = `
 #include <cuda.h>
@@ -173,14 +174,14 @@ export async function devicesOf({ url, operatorAuth }: RunningPlatform): Promise
 
 const socketOf = ({ dataDir }: RunningPlatform): string => join(dataDir, 'gpus', 'gpus.sock');
 
-/** The process of a platform's stand-in. */
+/** Process id of a platform's stand-in daemon. */
 export function standInOf(platform: RunningPlatform): number {
   const path = socketOf(platform);
   const isIts = (pid: string): boolean => {
     try {
       return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`--socket\0${path}\0`);
     } catch {
-      return false; // It ended between the listing and the reading.
+      return false; // The process ended between the listing and the reading.
     }
   };
   const pid = readdirSync('/proc').find((name) => /^\d+$/.test(name) && isIts(name));
@@ -198,7 +199,7 @@ export function processesIn(container: string): number[] {
         const isLauncher = readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'sandbox';
         return !isLauncher && groups.some((line) => line.endsWith(`/${container}`));
       } catch {
-        return false; // It ended meanwhile.
+        return false; // The process ended meanwhile.
       }
     })
     .map(Number);
@@ -217,7 +218,10 @@ export function fail(platform: RunningPlatform, device: number, ...how: string[]
   control(platform, 'fault', String(device), ...how);
 }
 
-/** Cuts a device of a platform's stand-in; no process may use it. Returns the uuid of the MIG instance of that profile's number. */
+/**
+ * Cuts a device of a platform's stand-in; no process may use it. Returns the uuid of the MIG instance of that profile's
+ * number.
+ */
 export function cut(platform: RunningPlatform, device: number, profile: number): string {
   return control(platform, 'cut', String(device), String(profile)).trim();
 }

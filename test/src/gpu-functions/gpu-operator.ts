@@ -10,7 +10,7 @@ import type { RunningPlatform } from '../support/running-platform.js';
 
 const soonMs = 30_000;
 
-/** What an operator of GPUs does and sees. */
+/** Actions and displays of an operator of GPUs. */
 export interface GpuOperator {
   wsk(...words: string[]): Promise<WskResult>;
   stateOf(at: number): Promise<ShownDevice['health']>;

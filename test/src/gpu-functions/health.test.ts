@@ -1,4 +1,4 @@
-// What the agent makes of simulated GPUs that fail, and what operators see and do.
+// The agent's reaction to simulated GPUs that fail, and the operator's displays and actions.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
@@ -32,7 +32,7 @@ const gpu = { memoryMiB: 1500, mpsPercent: 50 };
     expect(record.response.result).toMatchObject({ result: 0 });
     return (annotation(record, 'gpu') as JsonObject).device;
   };
-  /** Begins a long run, and resolves with the run and the index of its device once it is there. */
+  /** Begins a long run, and resolves with the run and the index of its device once the device shows it. */
   async function longRun(name: string): Promise<{ running: ReturnType<typeof platform.api.run>; at: number }> {
     const running = platform.api.run(name, { holdMs: 50_000 });
     const at = async (): Promise<number> =>
@@ -44,7 +44,7 @@ const gpu = { memoryMiB: 1500, mpsPercent: 50 };
   (hasPython ? test : test.skip)(
     'memory that a process which has ended holds keeps work off its device until it is free',
     async () => {
-      // Its first thread ends, and with it the process for all that look; another one keeps what it has of the driver.
+      // The first thread ends, and the process seems to have ended; another thread keeps the driver's memory.
       const program = `import ctypes, os, threading, time
 cuda = ctypes.CDLL("libcuda.so.1")
 device, context, pointer = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
@@ -75,7 +75,8 @@ ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
   (hasPython ? test : test.skip)(
     'a function whose process takes more memory than its cap is ended and told so, and its device is free again',
     async () => {
-      // Its children do without the variable that caps them: the server still holds each of them, the agent all together.
+      // The child processes run without the variable of the cap: the server still caps each one, and the agent their
+      // sum.
       const child = `import ctypes, time
 cuda = ctypes.CDLL("libcuda.so.1")
 device, context, pointer = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
@@ -102,7 +103,7 @@ def main(args):
       const uuid = (annotation(record, 'gpu') as JsonObject).device as string;
       await put(1 - (await devicesOf(platform)).findIndex((one) => one.uuid === uuid), 'cordon');
       expect(await deviceOfRun('good')).toBe(uuid);
-      // A new client of MPS, of another user of the machine, beside processes that idle.
+      // A new client of MPS, of another user of the machine, beside idle processes.
       const program = `import ctypes
 cuda = ctypes.CDLL("libcuda.so.1")
 device, context = ctypes.c_int(), ctypes.c_void_p()
@@ -172,7 +173,7 @@ print(codes + [cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device)], flush=Tru
       await platform.api.putAction('crashes', compileGpuFunction(crash), { kind, annotations: { gpu } });
       const { record } = await platform.api.run('crashes');
       expect(record.response.success).toBe(false);
-      // Its process was put back, and waits for another function of the namespace.
+      // The process was restored, and waits for another function of the namespace.
       const [device] = await devicesOf(platform);
       const { container } = device!.functions.find(({ action }) => action === '/guest/crashes')!;
       const isThere = async () => (await devicesOf(platform))[0]!.functions.some((one) => one.container === container);

@@ -67,7 +67,7 @@ interface DeviceView {
       expect(record.response.result).toMatchObject({ runs: 1 });
       expect(annotation(record, 'initTime')).toBeUndefined();
       expect(annotation(record, 'gpu') as unknown as GpuRecord).toMatchObject({ device: on, start: 'prewarmed' });
-      // No run, so no record.
+      // A launch is not a run, so it has no record.
       const { body } = await api.request<unknown[]>('GET', '_/activations?name=ahead');
       expect(body).toHaveLength(1);
     },
@@ -166,7 +166,7 @@ interface DeviceView {
         expect.stringContaining('The instance was not launched'),
       ]);
       expect((await api.request('DELETE', '../gpu/instances/none')).status).toBe(404);
-      // Another namespace's instance is not there.
+      // Another namespace's instance is not found.
       expect((await api.request('POST', '../gpu/instances', { action: 'refused' })).status).toBe(200);
       await until('it is shown', async () => (await instancesOf('refused')).length === 1);
       const [own] = await instancesOf('refused');

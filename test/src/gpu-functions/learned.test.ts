@@ -1,4 +1,4 @@
-// What the platform learns of functions on a simulated GPU, over a restart.
+// Learned data about functions on a simulated GPU, over a restart.
 import { afterAll, expect, test } from '@jest/globals';
 import type { FunctionPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
@@ -19,7 +19,7 @@ afterAll(async () => {
   removeDataDir(platform.dataDir);
 }, caseMs);
 
-/** How much is known, by kind. */
+/** Number of learned items, by kind. */
 async function learned({ url }: RunningPlatform): Promise<Record<string, number>> {
   const response = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(10_000) });
   const lines = (await response.text()).matchAll(/^gpuwhisk_gpu_learned\{kind="(\w+)"\} (\d+)$/gm);
@@ -62,7 +62,7 @@ onGpus(
       90_000,
     );
     expect(await learned(first)).toEqual({ functions: 2, quotas: 1, models: 0 });
-    // What was predicted of runs beside each other, and what was measured: over HTTP, and for who reads a terminal.
+    // Predicted and measured slowdowns of runs beside each other, over HTTP and as text for a terminal.
     const compared = await slowdowns(first);
     expect(compared).toEqual(
       Array(2).fill({ predicted: expect.any(Number), measured: expect.any(Number), runs: expect.any(Number) }),

@@ -1,4 +1,5 @@
-// Policy least-loaded on two simulated GPUs: where functions go, in which order they wait, and how many a namespace keeps.
+// Policy least-loaded on two simulated GPUs: places of functions, waiting order, and how many instances a namespace
+// keeps.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { DecisionRecord, GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';

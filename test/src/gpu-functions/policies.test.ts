@@ -1,4 +1,4 @@
-// Every policy of the registry decides on a platform with simulated GPUs.
+// Every policy of the registry makes decisions on a platform with simulated GPUs.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -82,7 +82,7 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: policies a
         throw new Error(`${what} has not come about`);
       };
       await api.putAction('scaled', sleeper, { annotations: { gpu: { memoryMiB: 2000, mpsPercent: 10 } } });
-      // One after another keep one instance busy, and the reserve wants a second one.
+      // Requests one after another keep one instance busy, and the reserve launches a second one.
       await until('an instance is launched', async () => {
         await api.record(await api.submit('scaled', { ms: 400 }));
         return (await begun('launch')) > 0;
@@ -117,7 +117,7 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: policies a
       const operator = new ApiClient(platform.url, platform.operatorAuth);
       const gpu = { memoryMiB: 2000, sloMs: 60_000 };
       await api.putAction('measured', sleeper, { annotations: { gpu } });
-      // The first run is a cold start, which tells nothing of the time alone.
+      // The first run is a cold start, which gives no solo time.
       for (let runs = 0; runs < 4; runs += 1) await api.record(await api.submit('measured', { ms: 50 }));
       const tryPolicy = async (body: JsonObject): Promise<{ status: number; body: Tried }> =>
         operator.request<Tried>('POST', '../gpu/policy/trials', body);

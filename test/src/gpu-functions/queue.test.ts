@@ -1,4 +1,4 @@
-// Activations that wait for a simulated GPU: in what order, and what a power cut makes of them.
+// Activations that wait for a simulated GPU: their order, and their state after a power loss.
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { isJsonObject } from '@gpuwhisk/common/json';
@@ -12,7 +12,7 @@ const sleeper = `async function main({ ms }) {
   await new Promise((done) => setTimeout(done, ms));
   return { device: process.env.CUDA_VISIBLE_DEVICES };
 }`;
-/** One at a time has room on the device. */
+/** The device has memory for one such function at a time. */
 const gpu = { memoryMiB: 30_000, mpsPercent: 50 };
 
 if (!hasStandIn()) console.info('No stand-in for a GPU is built here: what waits for one is not tested.');

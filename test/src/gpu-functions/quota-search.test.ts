@@ -1,4 +1,5 @@
-// Searches for shares on an idle simulated GPU: a pair that ran together gets better ones, over a crash and work in between.
+// Searches for shares on an idle simulated GPU: a pair that ran together gets better shares, over a crash and other
+// work.
 import { afterAll, expect, test } from '@jest/globals';
 import type { GpuRecord } from '@gpuwhisk/common/gpu';
 import type { SetPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
@@ -22,7 +23,7 @@ const flags = [
   ],
 ];
 const onGpus = hasStandIn() && hasNative() ? test : test.skip;
-/** Most of its time it does not use the GPU: pairs of it are worth it. */
+/** The function leaves the GPU idle for most of its time, so that running in pairs is faster. */
 const work = { deviceMs: 40, holdMs: 100 };
 
 let platform: RunningPlatform | undefined;
@@ -63,7 +64,7 @@ onGpus(
     const code = compileGpuFunction();
     const names = ['one', 'other'];
     for (const name of names) {
-      // A fill is measured only while the GPU idles, which it does not before both have run together.
+      // A fill is measured only while the GPU idles. The GPU does not idle before both functions have run together.
       const annotations = { gpu: { memoryMiB: 1500, sample: work, features: { smUtil: 0.3 } }, idempotent: true };
       await first.api.putAction(name, code, { kind: 'native:1', annotations });
     }
@@ -76,7 +77,7 @@ onGpus(
       },
       90_000,
     );
-    // How many points it takes depends on what there is to gain.
+    // The number of measured points depends on the possible gain.
     await untilPair(first, 'the search has ended', (row) => row?.search.stage === 'done' && row.points.length > 0);
     const { points } = (await pair(first))!;
     const sums = points.map(({ slowdowns }) => slowdowns.reduce((sum, one) => sum + one, 0));

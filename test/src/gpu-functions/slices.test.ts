@@ -48,7 +48,7 @@ const [threeSlices, twoSlices] = [9, 14];
       const { slice } = annotation(record, 'gpu') as { slice: string };
       const kept = (await devicesOf(platform))[0]!.slices.map((one) => one.uuid);
       expect(kept).toContain(slice);
-      // The slice of three stays; that of two goes for two of one.
+      // The 3g slice stays; the 2g slice is replaced by two 1g slices.
       expect(await cutInto('3g.20gb', '1g.5gb', '1g.5gb')).toBe(200);
       await until('it is cut again', async () => (await profilesNow()).join() === '1g.5gb,1g.5gb,3g.20gb', soonMs);
       const now = (await devicesOf(platform))[0]!.slices.find(({ profile }) => profile === '3g.20gb');
@@ -73,7 +73,7 @@ const [threeSlices, twoSlices] = [9, 14];
   }, caseMs);
   afterAll(() => platform.stop(), caseMs);
 
-  /** Runs a function that asks for so much; resolves with the slice that its record names, and with its result. */
+  /** Runs a function with these GPU limits; resolves with the slice that its record names, and with its result. */
   async function run(name: string, gpu: JsonObject, payload: JsonObject): Promise<[unknown, JsonObject]> {
     await platform.api.putAction(name, compileGpuFunction(), { kind: 'native:1', annotations: { gpu } });
     const { record } = await platform.api.run(name, payload);

@@ -1,4 +1,4 @@
-// A function on a simulated GPU with kernel tokens: its driver is seen through their library.
+// A function on a simulated GPU with kernel tokens: the interception library observes its driver calls.
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';

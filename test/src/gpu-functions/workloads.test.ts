@@ -35,7 +35,7 @@ const isHere = hasStandIn() && hasNative();
     async () => {
       await put(1, 'cordon');
       expect(await deviceOfRun('good')).toBe(await uuidOf(0));
-      // Its process is warm, and stays a client of MPS.
+      // The process stays warm, and stays a client of MPS.
       const program = `import ctypes, time
 cuda = ctypes.CDLL("libcuda.so.1")
 device, context = ctypes.c_int(), ctypes.c_void_p()
@@ -47,7 +47,7 @@ time.sleep(100)
       const { wsk: started, line, ended } = await startWorkload(...flags, '--', 'python3', '-c', program);
       expect(line).toBe('[0, 0, 0]');
       expect(await deviceOfRun('good')).toBe(await uuidOf(0));
-      // One that has to start, too.
+      // A function that needs a new process gets the device, too.
       await platform.api.putAction('newcomer', compileGpuFunction(), {
         kind: 'native:1',
         annotations: { gpu: { memoryMiB: 1000, mpsPercent: 20 } },

@@ -10,14 +10,14 @@ import type { MpsHome } from './mps-home.js';
 import { standIn } from './stand-in.js';
 
 const models = fileURLToPath(new URL('../../../runtimes/cuda', import.meta.url));
-/** Trains until it is ended. */
+/** Trains until the process is ended. */
 const program = `
 import gpuwhisk_sim
 model = gpuwhisk_sim.Model('resnet50')
 while True: model.train_step(32)
 `;
 
-/** A device needs some samples to show what it does. */
+/** Samples until the device shows its activity, which takes some samples. */
 async function sampleWith(home: MpsHome, shows: (sample: DeviceSample) => boolean): Promise<DeviceSample> {
   let last: DeviceSample | undefined;
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -4,10 +4,10 @@ import { standIn } from './stand-in.js';
 import type { StandIn } from './stand-in.js';
 
 /**
- * Makes a context on the first device that it sees, then answers commands: `sms` with the SMs that it may use, `sync` with
- * what cuCtxSynchronize gives, `free` with the free and total bytes, `alloc BYTES` with what cuMemAlloc gives; `next` with
- * what cuCtxCreate gives on the next device, which the further commands are about; `busy BLOCKS` launches one kernel of eight
- * blocks an SM that runs for minutes.
+ * Makes a context on its first visible device, then answers commands: `sms` with the number of available SMs, `sync`
+ * with the result of cuCtxSynchronize, `free` with the free and total bytes, `alloc BYTES` with the result of
+ * cuMemAlloc. `next` makes a context on the next device, which later commands use, and answers with the result of
+ * cuCtxCreate. `busy BLOCKS` launches one kernel of eight blocks an SM that runs for minutes.
  */
 const program = `
 import ctypes, os, sys
@@ -50,13 +50,16 @@ for line in sys.stdin:
 /** A program of the driver API, with a context on one device of the stand-in. */
 export interface CudaClient {
   pid: number;
-  /** Sends a command (see the program) and resolves with the numbers of its answer. */
+  /** Sends a command (see the program) and resolves with the numbers of the answer. */
   ask(command: string): Promise<number[]>;
-  /** Ends the process; resolves when it is gone. */
+  /** Ends the process; resolves when it has ended. */
   end(): Promise<void>;
 }
 
-/** Starts it with `env` on top of what finds the stand-in. Rejects with what CUDA answered if it gets no context. */
+/**
+ * Starts a client with `env` on top of the variables that find the stand-in. Rejects with CUDA's error if the client
+ * gets no context.
+ */
 export async function startCudaClient(machine: StandIn, env: Record<string, string>): Promise<CudaClient> {
   const child = spawn('python3', ['-c', program], {
     stdio: ['pipe', 'pipe', 'inherit'],

@@ -90,7 +90,7 @@ withCompiler('a program on the runtime API', () => {
       };
       expect(await client.tell('launches 10')).toEqual(['0', 'right']);
       expect(figures().taken).toBe(70);
-      // Two kernels of four blocks, once: nothing while they are captured.
+      // Two kernels of four blocks count at the launch of the graph, and not while they are captured.
       expect(await client.tell('graph 1000')).toEqual(['0', 'right']);
       expect(figures().taken).toBe(78);
       for (const way of [0, 1, 2]) {

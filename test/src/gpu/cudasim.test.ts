@@ -10,7 +10,7 @@ import type { StandIn } from './stand-in.js';
 
 const onThisMachine = existsSync(standIn.daemon) ? describe : describe.skip;
 const MiB = 1024 * 1024;
-/** Says hello 20 times, each time with as many open files beside a second request as its second argument says. */
+/** Says hello 20 times, each time with a second request whose number of open files is the second argument. */
 const senderOfFiles = `
 import array, os, socket, struct, sys
 path, count = sys.argv[1], int(sys.argv[2])
@@ -25,7 +25,7 @@ for _ in range(20):
     print(len(s.recv(65536)) > 0)
     for file in files: os.close(file)
 `;
-/** Says hello and asks for the operation that its second argument says; prints the status. */
+/** Says hello and requests the operation whose number is the second argument; prints the status. */
 const senderOfOperation = `
 import socket, struct, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -59,7 +59,7 @@ onThisMachine('the stand-in driver', () => {
     clients.push(started);
     return started;
   };
-  /** A client with a context on the first device that it sees. */
+  /** A client with a context on its first visible device. */
   const ready = async (env: Record<string, string> = {}): Promise<DriverClient> => {
     const started = client(env);
     expect((await started.tell('context'))[0]).toBe('0');
@@ -127,7 +127,7 @@ onThisMachine('the stand-in driver', () => {
     expect(await one.tell('mark')).toEqual(['0']);
     const before = await one.tell('info');
     expect(await one.tell(`plant ${bytes}`)).toEqual(['0']);
-    expect(await one.tell(`look ${bytes}`)).toEqual(['0', 'dirty']); // As on a device.
+    expect(await one.tell(`look ${bytes}`)).toEqual(['0', 'dirty']); // A real device shows earlier data, too.
     for (let round = 0; round < 3; round += 1) {
       expect(await one.tell('alloc 3000000')).toEqual(['0', String(round + 1)]);
       expect(await one.tell('graph 3')).toEqual(['0', 'right']);
@@ -136,7 +136,7 @@ onThisMachine('the stand-in driver', () => {
     }
     expect(await one.tell(`look ${bytes}`)).toEqual(['0', 'clean']);
     expect(await (await ready()).tell(`look ${bytes}`)).toEqual(['0', 'clean']);
-    // What was there before cannot be brought back.
+    // The reset cannot restore a freed allocation that existed before the mark.
     expect(await one.tell('free 0')).toEqual(['0']);
     expect(await one.tell('reset')).toEqual(['709']);
   });
@@ -173,7 +173,7 @@ onThisMachine('the stand-in driver', () => {
   });
 
   test('says to a runtime library that is linked statically that it lacks the private tables that this asks for', async () => {
-    // The first call of such a program after cuInit, which it ends with this error for.
+    // The first call of such a program after cuInit; the program ends after this error.
     const asks = `import ctypes
 cuda = ctypes.CDLL('libcuda.so.1')
 table = ctypes.c_void_p(1)
@@ -257,7 +257,7 @@ print(cuda.cuInit(0), cuda.cuGetExportTable(ctypes.byref(table), bytes(16)), tab
       const [faulty, neighbour] = [await ready(env), await ready(env)];
       const outside = await ready();
       expect((await faulty.tell('bad 100'))[0]).toBe('700');
-      // The one whose fault it is learns of it first.
+      // The faulty client gets the error first.
       await until(async () => (await neighbour.tell('sync'))[0] === '700');
       expect(await outside.tell('vecadd 100')).toEqual(['0', 'right']);
       expect((await client(env).tell('context'))[0]).toBe('807');
@@ -300,12 +300,12 @@ print(cuda.cuInit(0), cuda.cuGetExportTable(ctypes.byref(table), bytes(16)), tab
     const stdout = await runProgram('python3', ['-c', senderOfFiles, sim.socket, String(count)], {
       timeoutMs: 20_000,
     });
-    // The connection ends where there is more than one.
+    // The daemon closes the connection if a request has more than one file.
     expect(stdout.trim().split('\n')).toEqual(Array.from({ length: 20 }, () => (count === 1 ? 'True' : 'False')));
     await until(() => open() <= before);
   });
 
-  // Numbers that are none of the enumeration.
+  // Numbers outside the enumeration.
   test.each([0, 0x8d0000])('answers operation %d, which there is none of', async (operation) => {
     const args = ['-c', senderOfOperation, sim.socket, String(operation)];
     expect(await runProgram('python3', args, { timeoutMs: 20_000 })).toBe('1\n');

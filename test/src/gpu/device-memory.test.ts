@@ -59,7 +59,7 @@ onThisMachine('kinds of device memory, and parts of its SMs', () => {
 
   test('memory is mapped into reserved addresses, counted while it is somebody’s', async () => {
     const client = await ready();
-    // Unmapped addresses are no memory; a handle may be mapped again.
+    // Unmapped addresses are not memory; a handle may be mapped again.
     expect(await client.tell('virtual 4')).toEqual(['0', 'right', '1', '0']);
     expect(await freeMiB(client)).toBe(wholeMiB);
   });
@@ -77,7 +77,7 @@ onThisMachine('kinds of device memory, and parts of its SMs', () => {
     expect(await other.tell(`import ${handle}`)).toEqual(['0', 'right']);
     expect(await freeMiB(other)).toBe(before);
     expect(await owner.tell('exported')).toEqual(['0', 'right']);
-    // The owner's next use of the addresses is its own affair.
+    // The owner may use the addresses again after that.
     expect(await owner.tell(`plant ${MiB}`)).toEqual(['0']);
     expect(await other.tell('imported 2')).toEqual(['0', 'right']);
     expect((await other.tell(`import ${handle}`))[0]).toBe('400');

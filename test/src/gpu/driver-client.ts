@@ -8,7 +8,7 @@ import { standIn } from './stand-in.js';
 const answerWithinMs = 60_000;
 const endWithinMs = 20_000;
 
-/** What a process of the stand-in finds its driver and its daemon by. */
+/** Variables by which a process of the stand-in finds its driver and its daemon. */
 const environmentFor = (socket: string, env: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv => ({
   ...process.env,
   GPUWHISK_SIM_SOCKET: socket,
@@ -16,27 +16,30 @@ const environmentFor = (socket: string, env: Readonly<Record<string, string>> = 
   ...env,
 });
 
-/** A running program on the driver API: native/cudasim/examples/client.c says what it can be told. */
+/** A running program on the driver API; native/cudasim/examples/client.c lists its commands. */
 export interface DriverClient {
   pid: number;
-  /** The numbers and words of its answer; the first is a CUresult. Rejects if none comes. */
+  /**
+   * Sends a command and resolves with the numbers and words of the answer; the first is a CUresult. Rejects if none
+   * comes.
+   */
   tell(command: string): Promise<string[]>;
   end(): Promise<void>;
 }
 
-/** Starts one; `env` as CUDA_VISIBLE_DEVICES and the variables of MPS. */
+/** Starts a client; `env` has CUDA_VISIBLE_DEVICES and the variables of MPS. */
 export function startDriverClient(socket: string, env: Readonly<Record<string, string>> = {}): DriverClient {
   return startToldProgram(join(standIn.folder, 'client'), socket, env);
 }
 
-/** Starts another program that answers each line that it is told with one. */
+/** Starts another program that answers each line of its input with one line. */
 export function startToldProgram(path: string, socket: string, env: Readonly<Record<string, string>>): DriverClient {
   const child = spawn(path, [], {
     stdio: ['pipe', 'pipe', 'inherit'],
     env: environmentFor(socket, env),
   });
   const ended = once(child, 'exit');
-  // A program that answers without being asked may end before it is told anything: its answer counts.
+  // A program that answers without input may end before its first input: its answer counts.
   child.stdin.on('error', () => undefined);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
@@ -61,19 +64,19 @@ export function startToldProgram(path: string, socket: string, env: Readonly<Rec
   };
 }
 
-/** Has native/cudasim/control do something and returns what it says. Rejects with its words. */
+/** Runs a command of native/cudasim/control and returns its output. Rejects with that output if it fails. */
 export async function controlStandIn(socket: string, ...args: (string | number)[]): Promise<string> {
   const options = { timeoutMs: 20_000, env: environmentFor(socket) };
   return runProgram(join(standIn.folder, 'control'), args.map(String), options);
 }
 
-/** An MPS daemon for a device; its clients are those with this pipe directory. */
+/** An MPS daemon for a device; its clients use this pipe directory. */
 export interface MpsDaemon {
   env: { CUDA_MPS_PIPE_DIRECTORY: string };
   end(): Promise<void>;
 }
 
-/** Starts one in `directory`; what it gives all clients may be lowered. */
+/** Starts a daemon in `directory`; its limits for all clients may be lowered. */
 export async function startMps(
   socket: string,
   directory: string,

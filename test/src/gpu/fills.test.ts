@@ -1,4 +1,4 @@
-// The fill of functions as a controller learns it from a node's driver and enforcer.
+// A controller learns the fill of functions from a node's driver and enforcer.
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ActivityProfiler } from '@gpuwhisk/controller/gpu/learning/activity-profiler';
@@ -28,7 +28,7 @@ beforeEach(() => {
   profiles.of({ function: action, version, batch: 1, arrivedAt: 1 });
 });
 
-/** One look of an agent at a device with one process of a container; the controller learns from it. */
+/** Takes one sample of a device with one process of a container, as an agent does; the controller learns from it. */
 async function look(
   driver: GpuDriver,
   device: Device,
@@ -54,7 +54,7 @@ const known = (): unknown => {
   const [{ features, fillSource } = {}] = profiles.all();
   return [features?.smUtil, fillSource];
 };
-/** The class that a policy would give it. */
+/** The class that a policy would give the function. */
 const filled = (): number => {
   const { featureRecord } = profiles.of({ function: action, version, batch: 1, arrivedAt: 1 });
   const features = workloadOf(featureRecord);

@@ -68,7 +68,7 @@ withCompiler('the benchmark of a GPU, packed for another machine', () => {
       expect(all).toHaveLength(result.metrics['samples'] as number);
       expect(all.every(({ simulated, members }) => simulated && members.every(({ slowdown }) => slowdown))).toBe(true);
 
-      // Started again it goes on with what is missing.
+      // The second start continues with the missing parts.
       const further = await run('--samples', '5', '--parts', 'colocation');
       expect(further.metrics['samples']).toBeGreaterThan(all.length);
       expect(samples().slice(0, all.length)).toEqual(all);

@@ -1,4 +1,4 @@
-// Processes that use several devices together, under MPS; and what a platform that was killed leaves of it.
+// Processes that use several devices together under MPS, and the remains of a killed platform.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { Device } from '@gpuwhisk/common/gpu';
 import { until } from '@gpuwhisk/common/testing/until';
@@ -44,7 +44,7 @@ describeOnStandIn('several devices under MPS', () => {
     others.push(made);
     return made;
   };
-  /** Kills the daemon of a client that was started with these settings; resolves once it is noticed on the device. */
+  /** Kills the daemon of a client that was started with these settings; resolves once the device shows it. */
   const killDaemon = async (at: number, { env }: ClientSettings): Promise<void> => {
     const list = await home.control('get_server_list', { CUDA_MPS_PIPE_DIRECTORY: env.CUDA_MPS_PIPE_DIRECTORY ?? '' });
     const server = Number.parseInt(list, 10);

@@ -13,7 +13,7 @@ import { runProgram } from '@gpuwhisk/invoker/host/programs';
 import { standIn, startStandIn } from './stand-in.js';
 import type { StandIn } from './stand-in.js';
 
-/** For tests of NVML and MPS on the stand-in, which takes a C++ compiler. */
+/** A suite of NVML and MPS on the stand-in, which requires a C++ compiler. */
 export function describeOnStandIn(name: string, cases: () => void): void {
   (existsSync(standIn.daemon) ? describe : describe.skip)(name, cases);
 }
@@ -24,9 +24,9 @@ export interface MpsHome {
   driver: GpuDriver;
   device: Device;
   enforcer: ShareEnforcer;
-  /** Another enforcer of the same machine: of a platform that was started again, say. */
+  /** Makes another enforcer of the same machine, for instance that of a restarted platform. */
   makeEnforcer(options?: Partial<MpsEnforcerOptions>): ShareEnforcer;
-  /** Runs a command of nvidia-cuda-mps-control, with the pipe directory that clients are given. */
+  /** Runs a command of nvidia-cuda-mps-control, with the clients' pipe directory. */
   control(command: string, env: Record<string, string>, args?: string[]): Promise<string>;
   close(): Promise<void>;
 }

@@ -58,7 +58,7 @@ describeOnStandIn('MPS', () => {
     const all = await start(100);
     expect(await thirty.ask('sms')).toEqual([32]);
     expect(await all.ask('sms')).toEqual([108]);
-    await command('set_default_active_thread_percentage 50'); // The next server's.
+    await command('set_default_active_thread_percentage 50'); // Applies to the next server.
     expect(await (await start(100)).ask('sms')).toEqual([108]);
     await command(`set_active_thread_percentage ${(await command('get_server_list')).trim()} 50`);
     expect(await all.ask('sms')).toEqual([108]);
@@ -71,7 +71,7 @@ describeOnStandIn('MPS', () => {
       enforcer.limitClients?.(device.uuid, undefined, { percent, memoryMiB });
     const freeMiB = async (client: CudaClient): Promise<number> => ((await client.ask('free'))[0] ?? 0) / 2 ** 20;
     const unbounded = { CUDA_VISIBLE_DEVICES: device.uuid, CUDA_MPS_PIPE_DIRECTORY: await pipe() };
-    await hold(30, 1024); // Before there is a server.
+    await hold(30, 1024); // The server does not run yet.
     const first = await startWith(unbounded);
     expect(await first.ask('sms')).toEqual([32]);
     expect(await freeMiB(first)).toBeLessThanOrEqual(1024);
@@ -81,7 +81,7 @@ describeOnStandIn('MPS', () => {
     expect(await freeMiB(second)).toBeGreaterThan(2048);
     expect(await freeMiB(second)).toBeLessThanOrEqual(4096);
     expect(await first.ask('sms')).toEqual([32]);
-    expect(await (await start(10)).ask('sms')).toEqual([10]); // A client's own value only lowers it.
+    expect(await (await start(10)).ask('sms')).toEqual([10]); // A client's own value can only lower its share.
     await hold(10, 1024);
     expect(await (await startWith(unbounded)).ask('sms')).toEqual([10]);
   });
@@ -248,7 +248,7 @@ exec '${standIn.mpsControl}' "$@"
 
   describe('on a real device that is not managed', () => {
     const foreign = (): string => join(home.machine.folder, 'foreign');
-    /** As the driver of a real device lists it. */
+    /** The device as the driver of real hardware lists it. */
     const real = (): Device => ({ ...device, simulated: false });
 
     test('the daemon that somebody else runs is used, and left to run', async () => {

@@ -13,8 +13,9 @@ import { describeOnStandIn } from './mps-home.js';
 const include = fileURLToPath(new URL('../../../native/cudasim/include', import.meta.url));
 
 /**
- * A library as it was before MIG and GPM, with the names of that time: second versions of what has a third now, and a first
- * of what has a second. One device, and one process whose memory is not told.
+ * An NVML library of the time before MIG and GPM, with that time's names: second versions of functions that have a
+ * third one today, and first versions of those that have a second. It has one device, and one process of unknown
+ * memory.
  */
 const program = `
 #include <nvml.h>

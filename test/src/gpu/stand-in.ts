@@ -19,18 +19,18 @@ export const standIn = {
 
 /** A running daemon of the stand-in, in a folder of its own. */
 export interface StandIn {
-  /** For the daemon's socket and whatever else is short-lived. */
+  /** Folder of the daemon's socket and of other temporary files. */
   folder: string;
   socket: string;
   pid: number;
-  /** Has a device meet a fault: `kind` and `xid` as native/cudasim/wire.h has them; `pid` 0: the running client. */
+  /** Makes a device fail. `kind` and `xid` are those of native/cudasim/wire.h; `pid` 0 is the running client. */
   fault(device: number, kind: keyof typeof faultKinds, xid?: number, pid?: number): Promise<void>;
   close(): Promise<void>;
 }
 
 const faultKinds = { client: 1, xid: 2, lost: 3, ecc: 4, recover: 5, clocks: 6 } as const;
 
-/** Says hello and has a fault made (gwsim_hello, gwsim_fault); ends with 1 where the daemon refuses. */
+/** Says hello and requests a fault (gwsim_hello, gwsim_fault); exits with 1 if the daemon refuses. */
 const faultProgram = `
 import socket, struct, sys
 path, operation, device, kind, xid, pid = sys.argv[1], *map(int, sys.argv[2:])

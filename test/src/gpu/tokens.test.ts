@@ -73,7 +73,7 @@ withCompiler('kernel tokens on the stand-in driver', () => {
       for (const command of ['vecadd 5000', 'saxpy 5000', 'matmul 40', 'graph 10']) {
         expect(await client.tell(command)).toEqual(['0', 'right']);
       }
-      // It answers before it frees.
+      // The program answers before it frees its memory.
       await until(async () => figuresOf(client.pid).memoryUsedBytes === 0);
     }));
 
@@ -84,7 +84,7 @@ withCompiler('kernel tokens on the stand-in driver', () => {
         expect((await client.tell('run 60 100 1000 0 0'))[0]).toBe('0');
         return performance.now() - start;
       };
-      // 60 kernels of 100 blocks, one a period.
+      // 60 kernels of 100 blocks, one in each period.
       expect(await timed()).toBeGreaterThan(250);
       const { waits } = figuresOf(client.pid);
       expect(waits).toBeGreaterThan(30);
@@ -95,7 +95,7 @@ withCompiler('kernel tokens on the stand-in driver', () => {
     }));
 });
 
-/** Functions that take `ms`, and fail where they are told to, by family. */
+/** Functions that take `ms`, and fail if their argument says so, by family. */
 const sleepers: Record<string, string> = {
   python: `import time
 def main(args):
@@ -128,7 +128,7 @@ def main(args):
     }`,
 };
 
-/** The code of a sleeper as an init brings it. */
+/** The code of a sleeper as an init request contains it. */
 function sleeperOf(family: string, launch: RuntimeLaunch): Partial<InitRequest> {
   const code = sleepers[family] ?? '';
   if (family === 'native') return { code: compileObject(code).toString('base64'), binary: true };

@@ -10,7 +10,7 @@ import type { StandIn } from './stand-in.js';
 const onThisMachine = existsSync(standIn.daemon) ? describe : describe.skip;
 const workloads = fileURLToPath(new URL('../../../runtimes/cuda', import.meta.url));
 const timeoutMs = 60_000;
-/** The straight line of resnet50 in gpuwhisk_models.h, at a batch of 16 that fills the device, ns. */
+/** Time by the straight line of resnet50 in gpuwhisk_models.h, at a batch of 16 that fills the device, ns. */
 const resnet50Ns = (2.196 + 16 * 0.603) * 1e6;
 
 const python = `
@@ -63,7 +63,7 @@ onThisMachine('workloads for functions on a GPU', () => {
 
   test('take their time and memory from Python, and compute', async () => {
     const said = await runProgram('python3', ['-c', python], { timeoutMs, env: environment() });
-    // Weights, and room for a batch of 16.
+    // Weights, and memory for a batch of 16.
     expect(JSON.parse(said)).toEqual({ same: true, refused: 2, heldMiB: 98 + 16 * 12 });
     expect((await busyNs()) / resnet50Ns).toBeCloseTo(1, 1);
   });

@@ -11,7 +11,7 @@ const topic = 'invoker0';
 describe('the feed', () => {
   let clock: SimulatedClock;
   let bus: EmbeddedBus;
-  /** What the handler was told, in order. */
+  /** The handler's calls, in order. */
   let told: string[];
   let dones: Map<string, () => void>;
 

@@ -28,7 +28,7 @@ const logger = createLogger({ level: 'silent' });
 const resultBounds = { maxResultBytes: 200, truncationBytes: 100 };
 export const key128 = 'ra1V6AfOYAv0jCzEdufIFA==';
 export const success: GuestAnswer = { then: { do: 'result', value: { ok: true } } };
-/** An action, and an invocation of it. */
+/** An action that the tests invoke. */
 export const action: RunnableAction = {
   namespace: 'guest/package',
   name: 'hello',
@@ -67,19 +67,19 @@ export class ActivationHarness {
   readonly base = new SimulatedClock();
   readonly clock = steppedClock(this.base);
   readonly store = simulatedStore({ clock: this.clock, random: seededRandom(1) });
-  /** What the container does, and what it was asked. */
+  /** Answers of the container, and the requests that it received. */
   onInit: (request: InitRequest) => GuestAnswer = () => success;
   onRun: (request: RunRequest) => GuestAnswer = () => success;
   readonly inits: InitRequest[] = [];
   readonly runs: RunRequest[] = [];
   readonly acknowledged: JsonObject[] = [];
-  /** How long a start mark and a record take to be durable. */
+  /** Time until a start mark and a record are durable, ms. */
   markSyncMs = 0;
   recordMs = 0;
   closing = false;
   /** Whether runs may begin. */
   mayBegin = true;
-  /** Which containers can unload, and whether they end runs that are late by themselves. */
+  /** Which containers can unload, and whether they end late runs by themselves. */
   unloading: 'all' | 'none' = 'all';
   endsLate = false;
   private readonly bus = new EmbeddedBus({ clock: this.clock });

@@ -31,7 +31,7 @@ describe('an activation', () => {
     harness.onRun = () => success;
     const next = await harness.run({ activationId: 'b' });
     expect(harness.inits).toHaveLength(statusCode === 2 ? 2 : 1);
-    // Who answered could be unloaded.
+    // A container that answered can be unloaded.
     const start = what === 'fails' ? 'injected' : statusCode === 2 ? 'cold' : undefined;
     expect(annotation(next, 'start')).toBe(start);
   });

@@ -30,7 +30,7 @@ describe('programs that are built from code', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** What the runtime is given, by a cache of its own, as after a restart. */
+  /** The init request that a new cache gives the runtime, as after a restart. */
   async function load(): Promise<InitRequest | undefined> {
     const cache = new BuildCache(folder, systemClock, async () => {
       builds += 1;

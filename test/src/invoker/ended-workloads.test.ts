@@ -4,7 +4,7 @@ import type { Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { GpuHarness } from './gpu-harness.js';
 
-/** The harness has each process start at 1000 and its number. */
+/** A workload; the harness starts process N at 1000 + N. */
 const workload = (id: string, changes: Partial<Workload> = {}): Workload => ({
   ...{ id, name: id, origin: 'started', invoker: 'invoker0', device: 'GPU-0', since: 0, maxDegradation: 0.05 },
   ...changes,

@@ -1,5 +1,5 @@
-// Frames and output without end: what a function writes into the runtime's socket ends its container and no more, and
-// what it prints waits.
+// Unlimited frames and output: data that a function writes into the runtime's socket ends its container only, and its
+// printed output waits.
 import { expect, test } from '@jest/globals';
 import { Duplex, PassThrough } from 'node:stream';
 import type { Clock } from '@gpuwhisk/common/system/clock';

@@ -1,4 +1,4 @@
-// The server that clients connect to holds them to the largest share that one of them was granted.
+// The MPS server limits clients to the largest share that was granted to one of them.
 import { expect, test } from '@jest/globals';
 import type { Placement, ShareClass } from '@gpuwhisk/common/gpu';
 import { workloadTable } from '@gpuwhisk/common/gpu';
@@ -8,7 +8,7 @@ import { GpuHarness, placementOf, userOf } from './gpu-harness.js';
 
 const placed = (shareClass: ShareClass, memoryMiB: number): Placement =>
   placementOf(memoryMiB, { share: { shareClass, smRequest: 0.1, smLimit: shareClass / 100, memoryMiB } });
-/** As a factory starts one: access first, then the container. */
+/** Starts a container as a factory does: access first, then the container. */
 async function start(harness: GpuHarness, grant: GpuGrant): Promise<Container> {
   await harness.agent.accessFor(grant);
   return harness.clock.runUntil(harness.create(grant));
@@ -16,12 +16,12 @@ async function start(harness: GpuHarness, grant: GpuGrant): Promise<Container> {
 
 test('the ceiling is there before a process is, and goes down with the container that needed it', async () => {
   const harness = await GpuHarness.open();
-  expect(harness.ceilings.get('GPU-0')).toBe('100 % 40960 MiB'); // No function's process is there to be held.
+  expect(harness.ceilings.get('GPU-0')).toBe('100 % 40960 MiB'); // No function's process exists that must be limited.
   const grant = grantOf(placed(30, 1000));
   await harness.agent.accessFor(grant);
   expect(harness.ceilings.get('GPU-0')).toBe('30 % 1000 MiB');
   expect(harness.ceilings.get('GPU-1')).toBe('100 % 40960 MiB');
-  await harness.look(3); // It takes long to start.
+  await harness.look(3); // The container takes long to start.
   expect(harness.ceilings.get('GPU-0')).toBe('30 % 1000 MiB');
   harness.agent.failed(grant);
   await harness.look();

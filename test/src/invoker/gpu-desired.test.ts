@@ -1,4 +1,4 @@
-// The agent brings its instances to what the deciding controller wants of them.
+// The agent brings its instances to the leader's desired state.
 import { expect, test } from '@jest/globals';
 import { gpuDesiredTable } from '@gpuwhisk/common/gpu';
 import type { GpuDesired, Placement } from '@gpuwhisk/common/gpu';

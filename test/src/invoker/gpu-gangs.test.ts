@@ -87,7 +87,7 @@ test('a placement beside one of another namespace, or of one that is to be alone
   agent.began(userOf('a'), container.id);
   expect(agent.admit(placementOf(1000), bob)).toContain(`(container ${container.id}, `);
   agent.ended(userOf('a'));
-  // It idles, with what its function left there.
+  // The container is idle, with its function's data on the device.
   expect(agent.admit(placementOf(1000), bob)).toContain(`(container ${container.id}, `);
   expect(agent.admit(on('GPU-1', 1000), bob)).toBeUndefined();
   expect(agent.admit(placementOf(1000, { reclaim: [container.id] }), bob)).toBeUndefined();

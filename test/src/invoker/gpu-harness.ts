@@ -41,27 +41,27 @@ export class GpuHarness {
   /** Processes of each device, by UUID. */
   processes: Record<string, DeviceSample['processes']> = {};
   driverFails = false;
-  /** Of each device, as the driver tells it. */
+  /** Utilisation of each device, as reported by the driver. */
   utilisation = 0.5;
   /** Process ids of the host that have ended. */
   readonly dead = new Set<number>();
   /** The container of each process. */
   readonly owners = new Map<number, string>();
-  /** What the enforcer finds wrong with each place. */
+  /** The enforcer's problem with each place. */
   readonly enforcerProblems = new Map<string, string>();
   /** Places whose enforcer answers no call. */
   readonly enforcerDead = new Set<string>();
-  /** Places that the enforcer was asked about. */
+  /** Places that the enforcer was asked to check. */
   readonly checked: string[] = [];
-  /** Processes that are not under their share. */
+  /** Processes that run outside their share. */
   readonly escaped = new Set<number>();
-  /** Whether the enforcer can move shares; which processes it serves, and what it was told to hold them to. */
+  /** Whether the enforcer can change shares; then the processes that it serves, and its calls. */
   adjusts = false;
   readonly clients: number[] = [];
   readonly moved: { pid: number; share: Share; forAnother: boolean }[] = [];
-  /** What each process has launched. */
+  /** Launch figures of each process. */
   readonly launched = new Map<number, LaunchFigures>();
-  /** What the enforcer holds new clients of each place to, percent and MiB; places where it cannot. */
+  /** Limits of the enforcer for new clients of each place, percent and MiB; then places where it cannot limit. */
   readonly ceilings = new Map<string, string>();
   readonly unlimited = new Set<string>();
   readonly opened: string[] = [];
@@ -112,13 +112,13 @@ export class GpuHarness {
     this.listener(event);
   }
 
-  /** Says what an operator wants of a device, as the controller does. */
+  /** Stores an operator's wish for a device, as the controller does. */
   async wish(device: string, wish: CordonRequest['wish']): Promise<void> {
     await this.state.setRow(cordonTable, device, { wish, at: this.clock.now() });
     await this.clock.runFor(100);
   }
 
-  /** Lets so many looks pass, and those changes be told that are told soon. */
+  /** Lets this many samples pass, and delayed reports of changes. */
   async look(times = 1): Promise<NodeStatus> {
     await this.clock.runFor(times * 1000 + 100);
     return this.row();
@@ -131,7 +131,7 @@ export class GpuHarness {
     return row as unknown as NodeStatus;
   }
 
-  /** A container with the grant of a placement; its process is `pid`. */
+  /** A container with the grant of a placement; `pid` is its process. */
   async container(placement: Placement, pid: number, startMs = 0): Promise<Container> {
     const gpu = grantOf(placement);
     const container = await this.clock.runUntil(this.factory.create({ ...bareSpec(kind, 256), gpu }));
@@ -140,7 +140,7 @@ export class GpuHarness {
     return container;
   }
 
-  /** A container as a pool has it made, which tells the agent itself. */
+  /** Creates a container as a pool does; the container reports to the agent itself. */
   create(gpu: GpuGrant): Promise<Container> {
     return reportingFactory(this.factory, this.agent, this.clock).create({ ...bareSpec(kind, 256), gpu });
   }
@@ -221,7 +221,7 @@ export class GpuHarness {
   }
 }
 
-/** A placement of a share with so much memory on `GPU-0`. */
+/** A placement on `GPU-0` of a share with this memory. */
 export function placementOf(memoryMiB: number, changes: Partial<Placement> = {}): Placement {
   const share = { shareClass: 50, smRequest: 0.5, smLimit: 0.5, memoryMiB } as const;
   return { invoker: 'invoker0', devices: ['GPU-0'], share, at: 0, epoch: 1, version: 1, ...changes };

@@ -1,4 +1,4 @@
-// What the device memory of containers is taken for: contexts, and what is gone when one makes room.
+// Estimates of the device memory of containers: contexts, and the memory that a removal frees.
 import { expect, test } from '@jest/globals';
 import { ContextSizes } from '@gpuwhisk/invoker/gpu-agent/sampler';
 import { GpuHarness, device, placementOf, userOf } from './gpu-harness.js';

@@ -1,4 +1,4 @@
-// What functions were placed with reaches the warm processes that they run in.
+// The share of a placement reaches the warm process in which its function runs.
 import { expect, test } from '@jest/globals';
 import type { Placement, Share } from '@gpuwhisk/common/gpu';
 import { GpuHarness, placementOf, userOf } from './gpu-harness.js';
@@ -13,7 +13,7 @@ const shareOf = (smRequest: number, smLimit: number): Share => ({
 });
 const placed = (share: Share): Placement => placementOf(1000, { share });
 
-/** Lets a function in and has it run in a container. */
+/** Admits a function and runs it in a container. */
 function run(harness: GpuHarness, container: string, id: string, action: string, share: Share): void {
   expect(harness.agent.admit(placed(share), userOf(id, action))).toBeUndefined();
   harness.agent.began(userOf(id, action), container);

@@ -1,4 +1,4 @@
-// What namespaces have had of a node's GPUs: share times time, as the cluster is told.
+// Use of a node's GPUs by namespaces, share × time, as reported to the cluster.
 import { expect, test } from '@jest/globals';
 import { gpuSpendingCounters } from '@gpuwhisk/common/gpu';
 import { GpuHarness, placementOf, userOf } from './gpu-harness.js';

@@ -1,4 +1,5 @@
-// What this platform sends has the fields of OpenWhisk's messages, of the same types, and no others but its own.
+// The platform's messages have the fields of OpenWhisk's messages, of the same types, and additional ones only of its
+// own.
 import { expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
@@ -23,7 +24,7 @@ const fixture = (name: string): JsonObject =>
 const logger = createLogger({ level: 'silent' });
 const bounds = { durable: false, maxPendingMessages: 100, maxPendingBytes: Infinity };
 
-/** The types of what is in `value`; what functions and annotations hold is theirs. */
+/** The types of the fields of `value`; contents of functions and annotations are free. */
 function shape(value: JsonValue | undefined): unknown {
   if (Array.isArray(value)) return value.some((item) => typeof item === 'object') ? 'list' : value.map(shape);
   if (typeof value !== 'object' || value === null) return value === null ? 'null' : typeof value;
@@ -33,7 +34,7 @@ function shape(value: JsonValue | undefined): unknown {
 const isFree = (name: string): boolean =>
   ['content', 'result', 'limits', 'rights', 'logs', 'initArgs', 'tags', 'dedicatedNamespaces'].includes(name);
 
-/** What goes through JSON on its way. */
+/** The message after its way through JSON. */
 const sent = (message: object): JsonObject => JSON.parse(JSON.stringify(message)) as JsonObject;
 
 async function collect(bus: EmbeddedBus, topic: string): Promise<JsonObject[]> {
@@ -91,7 +92,7 @@ test('acknowledgements', async () => {
   harness.onRun = () => ({ ...success, logsAfterMs: 10 });
   await harness.run({ activationId: 'b', blocking: true });
   await harness.run({ activationId: 'c' });
-  // A run that loaded code has no field more: that is an annotation.
+  // A run that loaded code has no additional field: that is an annotation.
   const shapes = ['combined', 'result', 'completion', 'completion'].map((name) => shape(fixture(name)));
   expect(harness.acknowledged.map((message) => shape(sent(message)))).toEqual(shapes);
 });

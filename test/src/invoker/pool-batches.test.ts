@@ -1,4 +1,4 @@
-// Jobs that run together as one.
+// Jobs that run together as one batch.
 import { describe, expect, test } from '@jest/globals';
 import { PoolHarness } from './pool-harness.js';
 

@@ -1,4 +1,4 @@
-// How many containers an action gets, and how many runs they take.
+// The number of containers of an action, and the number of their concurrent runs.
 import { describe, expect, test } from '@jest/globals';
 import type { ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
 import { PoolHarness } from './pool-harness.js';

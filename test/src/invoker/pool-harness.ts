@@ -15,42 +15,42 @@ import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 
 export const kind = 'nodejs:20';
-/** How long a container takes to start and to load code, ms. */
+/** Times that a container takes to start and to load code, ms. */
 export const startMs = 100;
 export const initMs = 10;
 
 const logger = createLogger({ level: 'silent' });
 const limits = { timeoutMs: 60_000, logLimitBytes: 0, maxResultBytes: 1000, truncationBytes: 1000 };
 
-/** What became of a job. */
+/** The end of a job. */
 export interface Ended {
   container?: string;
   start?: LoadingStart | 'warm';
   failure?: string;
-  /** How many ran in its container when it began, itself included. */
+  /** How many jobs ran in the container when this one began, itself included. */
   beside?: number;
-  /** How many ran as one with it, itself included. */
+  /** How many jobs ran as one batch with this one, itself included. */
   batch?: number;
   endedMs: number;
 }
 
 export interface JobOptions extends Partial<ContainerSpec> {
-  /** How long it runs. */
+  /** How long the job runs. */
   ms?: number;
-  /** What its run says of the container. Default `keep`. */
+  /** The run's answer about the container. Default `keep`. */
   disposition?: Disposition;
-  /** Default: one of its own for each action. */
+  /** Default: each action has a namespace of its own. */
   namespace?: string;
-  /** Whose code it is. Default: the namespace's. */
+  /** Namespace that owns the code. Default: the job's namespace. */
   codeOf?: string;
   readiesAhead?: boolean;
-  /** Containers with a GPU that its namespace may have idle. Default: any number. */
+  /** Most idle containers with a GPU that its namespace may have. Default: no limit. */
   keepsWarm?: number;
-  /** Jobs that may run as one. Default 1. */
+  /** Most jobs that may run as one batch. Default 1. */
   batch?: number;
 }
 
-/** A job of the tests, which is told how it ended. */
+/** A job of the tests, which learns how it ended. */
 interface TestJob extends PoolJob<TestJob> {
   settle(ended: Ended): void;
 }
@@ -62,7 +62,7 @@ export class PoolHarness {
   readonly pool: ContainerPool<TestJob>;
   /** Largest sum of memory of all containers seen when a job began, MiB. */
   mostMiB = 0;
-  /** Which namespaces containers ran code for, and whose code. */
+  /** By container: the namespace that it runs code for, and the owner of that code. */
   private readonly provenances = new Map<string, string>();
 
   private constructor(

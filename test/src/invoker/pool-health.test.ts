@@ -1,4 +1,4 @@
-// Containers that wait for an action are looked after.
+// Health checks of containers that wait for an action.
 import { expect, test } from '@jest/globals';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-factory';

@@ -1,4 +1,4 @@
-// Containers that have nothing to do.
+// Idle containers.
 import { describe, expect, test } from '@jest/globals';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
@@ -6,7 +6,7 @@ import { containerLike } from '../simulation/delegates.js';
 import { PoolHarness, runRequest } from './pool-harness.js';
 
 describe('idle containers', () => {
-  /** Freezing and thawing that take a moment, as the kernel's do. */
+  /** A harness whose freezing and thawing take a moment, as the kernel's do. */
   function slowToFreeze(harness: () => PoolHarness) {
     return (factory: ContainerFactory): ContainerFactory => ({
       ...factory,
@@ -53,7 +53,7 @@ describe('idle containers', () => {
   test('a run that comes while one freezes is not frozen', async () => {
     const harness = await slowHarness();
     await harness.run('a');
-    // Sweeps come every second: at some of these moments a freeze is under way.
+    // Sweeps run every second: at some of these moments a freeze is in progress.
     for (let ms = 1900; ms < 2200; ms += 7) {
       await harness.clock.runFor(ms);
       const beforeMs = harness.clock.monotonicMs();
@@ -69,7 +69,10 @@ describe('idle containers', () => {
     const readied = { readiesAhead: true, namespace: 'ns' };
     const limits = { timeoutMs: 1000, logLimitBytes: 0, maxResultBytes: 1000, truncationBytes: 1000 };
 
-    /** Readies one that uses a processor for `msPerS` while it waits; whether it is frozen after `waitMs`. */
+    /**
+     * Readies a container that uses a processor for `msPerS` while it waits; resolves with whether it is frozen after
+     * `waitMs`.
+     */
     async function waiting(msPerS: number | undefined, waitMs: number) {
       const harness: PoolHarness = await PoolHarness.open(
         { pauseGraceMs: 2000 },

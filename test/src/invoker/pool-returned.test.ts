@@ -1,4 +1,4 @@
-// Containers that can unload pass from action to action, within their namespace.
+// Containers that can unload serve action after action of their namespace.
 import { describe, expect, test } from '@jest/globals';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { GuestAnswer, SimulatedFactoryOptions } from '@gpuwhisk/invoker/containers/simulated-factory';
@@ -10,7 +10,7 @@ const graceMs = 1000;
 const idleMs = 5000;
 const ours: JobOptions = { namespace: 'ours' };
 
-/** A pool whose containers can all unload, by default at once and well. */
+/** A pool whose containers can all unload, by default at once and without failure. */
 function open(
   options: Partial<PoolOptions> = {},
   unload?: (container: string) => GuestAnswer,
@@ -56,7 +56,7 @@ describe('a container whose action was idle for long', () => {
     const bound = await harness.run('bound', { ...ours, codeOf });
     expect(bound.start).toBe('cold');
     expect(bound.container).not.toBe(first.container);
-    // Each serves what has its own provenance.
+    // Each container serves jobs of its own provenance.
     expect((await harness.run('b', ours)).container).toBe(first.container);
     await harness.clock.runFor(idleMs + 2000);
     expect((await harness.run('bound2', { ...ours, codeOf })).container).toBe(bound.container);
@@ -131,7 +131,7 @@ describe('which container a start takes', () => {
     expect(plain).toMatchObject({ start: 'injected', container: stemCell });
     await harness.clock.runFor(idleMs + 2000);
     expect(harness.pool.snapshot().prewarmed).toBe(2);
-    // A part of what is wanted have both, all of it none.
+    // Neither container has all wanted modules; both have a subset of them, the empty one.
     const withModules = await harness.run('b', numpy);
     expect(withModules.container).not.toBe(plain.container);
     const exact = await harness.run('c', ours);

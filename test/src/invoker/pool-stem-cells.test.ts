@@ -1,4 +1,4 @@
-// Containers that are started ahead of need.
+// Containers that are started before they are needed.
 import { describe, expect, test } from '@jest/globals';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
@@ -26,14 +26,14 @@ describe('stem cells', () => {
     const harness = await PoolHarness.open({ stemCells: [stemCell], stemCellsOnDemand: true });
     await harness.clock.runUntil(harness.pool.prewarm());
     const imports = ['numpy'];
-    // The one there is has a part of what is wanted: nothing.
+    // The existing stem cell has a subset of the wanted modules, the empty one.
     expect((await harness.run('a', { imports })).start).toBe('prewarmed');
     await harness.clock.runFor(100 + startMs);
     expect(harness.pool.snapshot().prewarmed).toBe(2);
     expect(harness.factory.live.map(({ spec }) => spec.imports)).toContainEqual(imports);
     const [ready] = harness.factory.live.filter(({ spec }) => spec.imports.length > 0).slice(-1);
     expect(await harness.run('b', { imports })).toMatchObject({ start: 'prewarmed', container: ready?.id });
-    // One with more than is wanted is no use.
+    // A stem cell with more than the wanted modules is not used.
     expect((await harness.run('c')).container).not.toBe(ready?.id);
   });
 
@@ -78,7 +78,7 @@ describe('stem cells', () => {
   test('one that found no memory, or gave it up, is started when there is some again', async () => {
     const harness = await PoolHarness.open({ memoryMiB: 128, stemCells: [stemCell], idleContainerMs: 60_000 });
     await harness.clock.runUntil(harness.pool.prewarm());
-    // It ends long after its successor was to start.
+    // The run ends long after its successor was to start.
     await harness.run('late', { ms: 5000, disposition: 'discard' });
     expect(harness.pool.snapshot().prewarmed).toBe(0);
     await harness.clock.runFor(1000 + startMs);
@@ -151,7 +151,7 @@ describe('containers that are readied ahead', () => {
       ['a', options],
     ]);
     expect(both.map(({ start }) => start).sort()).toEqual(['prewarmed', 'warm']);
-    // Taken, it has a successor.
+    // A stem cell that was taken has a successor.
     await harness.clock.runFor(startMs + initMs);
     expect(harness.pool.snapshot().containers).toBe(3);
   });

@@ -1,4 +1,4 @@
-// Containers with a GPU that idle, and a namespace that may keep so many of them only.
+// Idle containers with a GPU, and the number of them that a namespace may keep.
 import { expect, test } from '@jest/globals';
 import type { ShareClass } from '@gpuwhisk/common/gpu';
 import type { GpuGrant } from '@gpuwhisk/invoker/containers/container-factory';

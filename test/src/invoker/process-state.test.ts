@@ -1,4 +1,4 @@
-// What a process does behind the platform's back, as the kernel shows it.
+// Changes of a process's state by its function, as the kernel shows them.
 import { afterEach, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { observeProcessState } from '@gpuwhisk/invoker/containers/sandbox/process-state';
 
-/** Runs what it is sent, in a scope with `require`, and answers. */
+/** Runs each code that is sent to it, in a scope with `require`, and answers. */
 const program = `process.on('message', async (text) => {
   try { await (0, eval)('(async (require) => {' + text + '})')(require); process.send('done'); }
   catch (error) { process.send(String(error)); }
@@ -32,7 +32,7 @@ async function start(): Promise<{ pid: number; run(text: string): Promise<void> 
   };
 }
 
-// A thread pool and late modules are there after the first of these.
+// The first of these calls loads the thread pool and late modules.
 const settled = `await require('fs/promises').stat('/'); require('child_process'); require('worker_threads'); void fetch;`;
 
 test('nothing differs while a process rests, nor after work that left nothing', async () => {

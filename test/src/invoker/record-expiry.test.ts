@@ -52,7 +52,7 @@ describe('the expiry of records', () => {
     expiry.open();
     return expiry;
   };
-  /** Records that ended so many ms ago. */
+  /** Adds records that ended this many ms ago. */
   const add = (...agesMs: number[]): Promise<boolean[]> =>
     base.runUntil(
       store.createMany(

@@ -16,10 +16,10 @@ describe('the record writer', () => {
   let store: ArtifactStore;
   let batches: number[];
   let failures: number;
-  /** Refused, if it is larger than `largest`. */
+  /** Id of a document that is refused if it is larger than `largest`. */
   let poison: string | undefined;
   let largest: number;
-  /** Only refused while its JSON has this. */
+  /** The document is refused only while its JSON has this text. */
   let poisonIn: string;
   let failingPuts: number;
   let stored: string[];

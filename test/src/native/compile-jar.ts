@@ -6,7 +6,7 @@ import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch'
 
 const timeout = 60_000;
 
-/** What the Java runtime of `launch` has on its class path: its own JAR, and gson's. */
+/** The class path of the Java runtime of `launch`: its own JAR, and gson's. */
 export function classPathOf({ command }: RuntimeLaunch): string {
   return command[command.indexOf('-cp') + 1] ?? '';
 }
@@ -16,7 +16,7 @@ export function javaTools({ command }: RuntimeLaunch): string {
   return dirname(command[0] ?? '');
 }
 
-/** A JAR of the classes in `source`, of which the public one is `name`, compiled with what the runtime is started with. */
+/** A JAR of the classes in `source`, compiled with the runtime's JDK; `name` is the public class. */
 export function compileJar(launch: RuntimeLaunch, name: string, source: string): Buffer {
   const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-jar-'));
   const tool = (program: string): string => join(javaTools(launch), program);

@@ -1,4 +1,4 @@
-// Functions injected into processes that have a CUDA context, on the stand-in driver.
+// Functions that are injected into processes with a CUDA context, on the stand-in driver.
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,17 +14,17 @@ import { proxyLaunch, python } from './python-functions.js';
 const headers = fileURLToPath(new URL('../../../native/cudasim/include', import.meta.url));
 const MiB = 1024 * 1024;
 
-/** What a run tells of the device as it finds it, and does there: it leaves its memory allocated unless it frees it. */
+/** A run's report about the device. The run leaves its memory allocated unless its argument has `free`. */
 interface Report {
   hasContext: boolean;
   freeBytes: number;
-  /** Whether the memory that it got was all zeros. */
+  /** Whether the allocated memory was all zeros. */
   clean: boolean;
   error: number;
   pid: number;
 }
 
-/** `{"free":1}` frees its memory, `{"crash":1}` dies with it. */
+/** `{"free":1}` frees the memory, `{"crash":1}` crashes with the memory allocated. */
 const nativeSource = `
 #include <cuda.h>
 #include <stdio.h>
@@ -174,7 +174,7 @@ describe.each(kinds)('a $kind pre-warmer with a CUDA context', ({ kind, code }) 
   });
 });
 
-/** A driver that can make a context and no more: nothing says that its state lies apart. */
+/** A driver that can only make a context: it does not report that its state is in mappings of its own. */
 const otherDriver = `
 int cuInit(unsigned flags) { return flags; }
 int cuDeviceGet(int *device, int index) { *device = index; return 0; }

@@ -3,27 +3,28 @@ import { createRequire } from 'node:module';
 import { digestError } from '@gpuwhisk/invoker/containers/protocol/frames';
 import { builtPath } from '@gpuwhisk/invoker/host/programs';
 
-/** One step of an injection and the time it took. */
+/** One step of an injection and its duration. */
 export interface Stage {
   name: 'integrity' | 'attach' | 'checkpoint' | 'execute' | 'call' | 'restore' | 'verify' | 'detach';
   us: number;
 }
 
-/** What came of an injection, a call or an unload. */
+/** The outcome of an injection, a call or an unload. */
 export interface InjectionOutcome {
   /**
-   * `result`: it went well; `refused`: the function gave no answer that can be sent, and stays loaded. Otherwise the function is unloaded already: `load` (it could not be loaded, or gave no
-   * answer), `signal`, `exit`, `timeout`, or `gone` (the process itself has ended).
+   * `result`: success; `refused`: the function gave no answer that can be sent, and stays loaded. After the other kinds
+   * the function is unloaded already: `load` (it could not be loaded, or gave no answer), `signal`, `exit`, `timeout`,
+   * or `gone` (the process itself has ended).
    */
   kind: 'result' | 'refused' | 'load' | 'signal' | 'exit' | 'timeout' | 'gone';
   /** JSON text that a call returned. */
   result: string;
-  /** What happened, where it is not a result. */
+  /** Description of an outcome other than a result. */
   message: string;
   /** The function's own frames at a failure, innermost first. */
   trace: string[];
   stages: Stage[];
-  /** Whether the pre-warmer can serve on. If not it has been killed, and `replace` says why. */
+  /** Whether the pre-warmer can serve further functions. If not, it has been killed, and `replace` gives the reason. */
   ready: boolean;
   replace: string;
 }
@@ -56,40 +57,40 @@ export interface InjectOptions {
   entry?: string;
   /** NAME=value, set before the code is loaded. */
   environment?: string[];
-  /** Whether the code must be a shared object; default true. */
+  /** Whether code must be a shared object; default true. */
   sharedObject?: boolean;
   loadTimeoutMs?: number;
-  /** Data that the function may have beyond the pre-warmer's own; default: no limit. */
+  /** Limit of the function's data beyond the pre-warmer's own; default: no limit. */
   memoryMiB?: number;
-  /** Folders, each with a slash at its end, whose files may be mapped as code besides those of the system. */
+  /** Folders, each with a slash at its end, whose files may be mapped as code; files of the system always may. */
   libraryFolders?: string[];
   /**
-   * Lets the function make code at run time, never writable and executable at once; the pre-warmer is not used again then.
-   * Default false.
+   * Lets the function make code at run time, which is never writable and executable at once. The pre-warmer is not used
+   * again afterwards. Default false.
    */
   executableMemory?: boolean;
-  /** Calls the function in the same go. */
+  /** Call that is made together with the injection. */
   first?: CallOptions;
 }
 
-/** What errors carry: `digest` for code that is not what was registered, else see native/inject/failure.h. */
+/** Codes of errors: `digest` for code that differs from the registered code; for others see native/inject/failure.h. */
 export type InjectFailureCode = 'not-ready' | 'gone' | 'digest' | 'payload' | 'policy' | 'unrestorable' | 'system';
 
-/** A pre-warmer as the addon holds it. */
+/** The addon's handle of a pre-warmer. */
 export type PrewarmerTarget = object;
 
 export interface LaunchedPrewarmer {
   target: PrewarmerTarget;
   pid: number;
-  /** Whether the kernel tracks what a function writes; otherwise pages are compared with a copy. */
+  /** Whether the kernel tracks the function's writes; otherwise pages are compared with a copy. */
   tracksWrites: boolean;
-  /** Version of Landlock that confines it; 0: this kernel has none. */
+  /** Version of Landlock that confines the pre-warmer; 0 if this kernel has none. */
   landlock: number;
 }
 
 /**
- * native/addon. Every promise is rejected with an Error that has an `InjectFailureCode` as its `code` if nothing was
- * injected, or the pre-warmer is lost; what goes wrong in a function is an outcome. Calls for one target run in order.
+ * Interface of native/addon. A promise is rejected if nothing was injected, or the pre-warmer is lost; the Error has an
+ * `InjectFailureCode` as its `code`. A failure of the function is an outcome. Calls for one target run in order.
  */
 export interface Injector {
   launch(options: LaunchOptions): Promise<LaunchedPrewarmer>;
@@ -100,7 +101,7 @@ export interface Injector {
   end(target: PrewarmerTarget): Promise<void>;
 }
 
-/** Loads the addon; undefined where it was not built (no C++ compiler, another processor, not Linux). */
+/** Loads the addon; undefined if it was not built (no C++ compiler, another processor, not Linux). */
 export function loadInjector(): Injector | undefined {
   const path = builtPath('inject.node');
   if (!existsSync(path)) return undefined;

@@ -35,7 +35,7 @@ for (const [way, environment] of [
     });
     afterEach(() => prewarmer.end());
 
-    /** The pre-warmer is as it was, and the next function runs right. */
+    /** Expects the pre-warmer to be unchanged, and the next function to run correctly. */
     async function expectAsBefore(): Promise<void> {
       expect(prewarmer.state()).toEqual(before);
       expect(await prewarmer.run(compileObject(echoSource), 1)).toMatchObject({ result: '{"got":1,"count":1}' });

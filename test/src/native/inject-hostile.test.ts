@@ -7,7 +7,7 @@ import { compileObject, echoSource, injector, TestPrewarmer } from './native-fun
 
 const onThisMachine = injector ? describe : describe.skip;
 
-/** Tries each statement and returns {"name": errno or 0}; 0 is success. */
+/** Runs each statement and returns {"name": errno or 0}; 0 is success. */
 const attempts = (tries: Record<string, string>) => `
 #define _GNU_SOURCE
 #include <errno.h>
@@ -71,7 +71,7 @@ onThisMachine('hostile shared objects', () => {
     await prewarmer?.end();
     await neighbour?.end();
   });
-  // A test that failed half-way does not fail those after it.
+  // Unloads after a test that failed half-way, so that later tests can run.
   afterEach(() => prewarmer.unload().catch(() => undefined));
 
   async function expectNextRunsRight(): Promise<void> {
@@ -319,7 +319,7 @@ onThisMachine('hostile shared objects', () => {
     ['wants credentials of', 'setsockopt(file, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));'],
     ['writes to', 'for (int i = 0; i < 1000; i++) send(file, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL);'],
   ])('one that %s every socket that it finds leaves nothing of it', async (_name, statement) => {
-    // Not its output, which is the socket of the tests' runner.
+    // Leaves open the output, which is the socket of the tests' runner.
     const code = once(`for (int file = 3; file < 64; file++) { ${statement} } return "{}";`);
     expect(await prewarmer.run(code)).toMatchObject({ kind: 'result' });
     expect(await prewarmer.unload()).toMatchObject({ ready: true });
@@ -368,7 +368,7 @@ onThisMachine('hostile shared objects', () => {
   });
 
   test('no more of a message is read than the mailbox has room for, whatever is written there meanwhile', async () => {
-    // Where it lies, /proc says; the message stands before 8 MiB of arguments.
+    // /proc gives the address of the mailbox; the message stands before 8 MiB of arguments.
     const code = object(`#define _GNU_SOURCE
       #include <pthread.h>
       #include <stdio.h>
@@ -409,7 +409,7 @@ onThisMachine('hostile shared objects', () => {
         strcpy(kept + 30000, json); setenv("SECRET", json, 1);
         char stack[20000]; strcpy(stack, json); return strcpy(kept, stack);
       }`);
-    // Looks for it in two halves, so that it does not find itself.
+    // The code looks for the text in two halves, so that it does not find itself.
     const hunt = object(`
       #include <fcntl.h>
       #include <stdio.h>

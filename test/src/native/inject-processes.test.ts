@@ -11,7 +11,7 @@ function marked(command: string): string[] {
     try {
       return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8') === `${command.replaceAll(' ', '\0')}\0`;
     } catch {
-      return false; // It has ended meanwhile.
+      return false; // The process ended meanwhile.
     }
   });
 }

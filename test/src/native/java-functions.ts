@@ -1,7 +1,7 @@
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { compileJar } from './compile-jar.js';
 
-/** Functions that leave something behind which an unload can end or put back. */
+/** Functions that leave data or threads behind which an unload can remove. */
 export const harmless: Record<string, string> = {
   exits: 'System.exit(3);',
   exitsQuietly: 'try { Runtime.getRuntime().halt(3); } catch (Throwable caught) { }',
@@ -31,7 +31,7 @@ export const harmless: Record<string, string> = {
   throwsErrors: 'if (args != null) throw new AssertionError("no");',
 };
 
-/** Functions after which the JVM is of no more use, with what it says. */
+/** Functions after which the JVM must be replaced, with its error. */
 export const fatal: Record<string, [code: string, error: RegExp]> = {
   staysAlive: [
     'start(() -> { while (true) { try { Thread.sleep(1000000); } catch (InterruptedException no) { } } });',
@@ -117,7 +117,7 @@ ${Object.entries(fatal)
 }
 `;
 
-/** The functions as a JAR, in base64, compiled with the JDK that `launch` runs. */
+/** The functions as a JAR, in base64, compiled with the JDK of `launch`. */
 export function makeJar(launch: RuntimeLaunch): string {
   return compileJar(launch, 'Functions', source).toString('base64');
 }

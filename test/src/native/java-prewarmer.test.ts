@@ -35,7 +35,7 @@ const unload = async (thorough = false): Promise<unknown> => (await runtime.unlo
     launch = await language.launch();
     jar = makeJar(launch);
   }, prepareMs);
-  /** A JVM takes a second to be ready; one that was left clean serves the next test. */
+  /** Whether the JVM can serve the next test: it takes a second to be ready, and is reused if it was left clean. */
   let serves = false;
   beforeEach(async () => {
     if (!serves) runtime = await startPrewarmer(launch);
@@ -60,7 +60,7 @@ const unload = async (thorough = false): Promise<unknown> => (await runtime.unlo
     await sleep(30);
     expect(runtime.stdout).toBe(`${printed}probe ☃\n`);
     expect(await unload(true)).toEqual(clean);
-    // The JVM has one of its own open now and then.
+    // The JVM sometimes has one further descriptor open.
     expect(readdirSync(`/proc/${runtime.pid}/fd`).length).toBeLessThanOrEqual(descriptors);
     expect(existsSync('/etc/passwd')).toBe(true);
     serves = true;

@@ -12,12 +12,12 @@ import {
   type InjectionOutcome,
 } from './inject-addon.js';
 
-/** The addon; undefined where the machine could not build it. */
+/** The addon; undefined if the machine could not build it. */
 export const injector = loadInjector();
 
 const compileTimeoutMs = 60_000;
 
-/** Compiles C source into a shared object and returns its bytes; throws with the compiler's words. */
+/** Compiles C source into a shared object and returns its bytes; throws an error with the compiler's output. */
 export function compileObject(source: string, flags: string[] = ['-fPIC', '-shared']): Buffer {
   const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-native-'));
   try {
@@ -38,7 +38,7 @@ export function compileObject(source: string, flags: string[] = ['-fPIC', '-shar
 
 export const digestOf = (code: Buffer): string => createHash('sha256').update(code).digest('hex');
 
-/** Returns its argument inside {"got":...,"count":...}: how often this copy of it was called. */
+/** Returns `{"got":...,"count":...}`: its argument, and how often this copy of the function was called. */
 export const echoSource = `
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,14 +94,14 @@ export class TestPrewarmer {
     return injector!.end(this.launched.target);
   }
 
-  /** What must be the same before and after: mappings, descriptors, threads, signal handling. */
+  /** The state that must be the same before and after: mappings, descriptors, threads, signal handling. */
   state(): unknown {
     const folder = `/proc/${this.launched.pid}`;
     const status = readFileSync(`${folder}/status`, 'utf8');
     return {
       maps: readFileSync(`${folder}/maps`, 'utf8'),
       descriptors: list(`${folder}/fd`),
-      // Whether they wait, too.
+      // The flags show whether reads and writes wait, too.
       flags: readdirSync(`${folder}/fdinfo`).map(
         (name) => /flags:\s*(\d+)/.exec(read(`${folder}/fdinfo/${name}`))?.[1],
       ),

@@ -1,6 +1,6 @@
-// What Node.js functions leave behind.
+// Data, timers and changes that Node.js functions leave behind.
 
-/** Tells what of an earlier action it finds. */
+/** Reports the remains of an earlier action that it finds. */
 export const probe = `
 const fs = require('fs');
 async function main() {
@@ -30,7 +30,7 @@ async function main() {
   };
 }`;
 
-/** Functions that leave something behind which an unload can end or put back. */
+/** Functions that leave data or changes behind which an unload can remove. */
 export const harmless: [string, string][] = [
   [
     'changes built-in prototypes and functions',
@@ -109,7 +109,7 @@ export const harmless: [string, string][] = [
   ['rejects', "const main = () => Promise.reject(new Error('no'))"],
 ];
 
-/** Functions after which the process is of no more use, with what it says. */
+/** Functions after which the process must be replaced, with its error. */
 export const lasting: [string, string, RegExp][] = [
   ['freezes a prototype', 'function main() { Object.freeze(Array.prototype); return {} }', /cannot/],
   ['is an ES module', 'export function main() { return {} }', /ES module/],

@@ -20,7 +20,7 @@ afterAll(async () => {
   if (serves) await runtime.close();
   language?.remove();
 });
-/** A pre-warmer that was left clean serves the next test. */
+/** Whether the pre-warmer was left clean and serves the next test. */
 let serves = false;
 beforeEach(async () => {
   if (!serves) runtime = await startPrewarmer(launch);

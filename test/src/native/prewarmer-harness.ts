@@ -9,7 +9,7 @@ import { RuntimeProcess } from '../runtimes/runtime-harness.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
 
-/** A kind of this machine, and the folder that its runtime was made in; undefined where the machine lacks the language. */
+/** A kind of this machine, and the folder of its runtime; undefined if the machine lacks the language. */
 export interface Language {
   kind: string;
   launch(): Promise<RuntimeLaunch>;
@@ -46,7 +46,7 @@ export function envOf(namespace: string): Record<string, string> {
   return { __OW_NAMESPACE: namespace };
 }
 
-/** Two folders, the first with a file that was there before; `remove` takes them away. */
+/** Two folders, the first with a file in it; `remove` deletes both. */
 export function makeScratch(): { folders: string[]; remove: () => void } {
   const root = mkdtempSync(join(tmpdir(), 'gpuwhisk-scratch-'));
   const folders = ['a', 'b'].map((name) => join(root, name));

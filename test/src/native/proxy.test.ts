@@ -179,7 +179,7 @@ onThisMachine('the proxy as a runtime', () => {
         got({}, 3),
         'The action did not return a dictionary or array.',
         expect.stringContaining('SIGSEGV'),
-        got({ c: 3 }, 1), // Loaded again.
+        got({ c: 3 }, 1), // The function was loaded again.
       ]);
       expect((await runtime.run({}, soon())).body).toEqual(got({}, 2));
     });

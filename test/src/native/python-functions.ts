@@ -17,16 +17,16 @@ const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url))
 const cacheDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-python-'));
 afterAll(() => rmSync(cacheDir, { recursive: true, force: true }));
 
-/** The machine's Python; undefined without one, or without the addon. */
+/** The machine's Python; undefined without Python, or without the addon. */
 export const python: Python | undefined = injector && (await findPython(join(cacheDir, 'python.json')));
 
-/** The proxy with a Python pre-warmer, which empties the folder `scratch` too. */
+/** The proxy with a Python pre-warmer; an unload empties the folder `scratch`, too. */
 export function proxyLaunch(scratch: string): RuntimeLaunch {
   const launch = pythonPairLaunch(runtimesDir, cacheDir, python!);
   return { ...launch, env: { ...launch.env, GPUWHISK_SCRATCH: scratch } };
 }
 
-/** A folder with numpy, installed if need be; undefined where it cannot be had. */
+/** A folder with numpy, which is installed if missing; undefined if it cannot be installed. */
 export async function folderWithNumpy(): Promise<string | undefined> {
   if (!python) return undefined;
   const installation = { run: hostJobs(systemClock), maxBytes: Infinity, dataDir: cacheDir };
@@ -76,7 +76,7 @@ export class PythonPrewarmer {
     return this.launched.pid;
   }
 
-  /** Loads `code`, and with a `value` calls its function in the same go. */
+  /** Loads `code`; if `value` is given, also calls the function in the same request. */
   async inject(
     code: string | Buffer,
     value?: unknown,
@@ -106,7 +106,7 @@ export class PythonPrewarmer {
     return outcome;
   }
 
-  /** Injects, calls, unloads, and returns what the function returned. Throws unless all of it went well. */
+  /** Injects, calls and unloads; returns the function's result. Throws unless all steps succeed. */
   async result(code: string, value: unknown = {}): Promise<unknown> {
     const outcome = await this.inject(code, value);
     if (outcome.kind !== 'result') throw new Error(`${outcome.kind}: ${outcome.message}\n${this.printed()}`);
@@ -115,7 +115,7 @@ export class PythonPrewarmer {
     return JSON.parse(outcome.result);
   }
 
-  /** What functions have printed, and are not asked for again. */
+  /** Output of functions since the last call. */
   printed(): string {
     const text = readFileSync(this.printedFile, 'utf8');
     truncateSync(this.printedFile);
@@ -129,12 +129,12 @@ export class PythonPrewarmer {
   }
 }
 
-/** Removes what a function left in the folder of its pre-warmer. */
+/** Removes a function's files in the folder of its pre-warmer. */
 function emptyFolder(folder: string): void {
   for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
 }
 
-/** Mappings, descriptors, threads and signals of a process, as the kernel tells them. */
+/** Mappings, descriptors, threads and signals of a process, as the kernel reports them. */
 export function kernelState(pid: number): unknown {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return {

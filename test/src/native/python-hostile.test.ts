@@ -4,12 +4,12 @@ import type { InjectOptions } from './inject-addon.js';
 import { until } from '@gpuwhisk/common/testing/until';
 import { folderWithNumpy, kernelState, python, PythonPrewarmer } from './python-functions.js';
 
-/** What a function does, and what comes of it; afterwards the same interpreter serves the next one. */
+/** A hostile function, and its outcome; afterwards the same interpreter serves the next one. */
 interface Hostile {
   name: string;
   code: string;
   kind: 'result' | 'load' | 'signal' | 'exit' | 'timeout';
-  /** What it returned. */
+  /** The function's result. */
   result?: unknown;
   message?: RegExp;
   printed?: RegExp;

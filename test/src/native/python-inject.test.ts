@@ -13,7 +13,7 @@ import { python, PythonPrewarmer } from './python-functions.js';
   });
   afterAll(() => prewarmer.end());
 
-  /** Checks all that the case says of a runtime: injected functions are answered as others are. */
+  /** Checks all expectations of a runtime case: injected functions give the same answers as others. */
   async function check(given: RuntimeCase, code: Buffer): Promise<void> {
     const environment = Object.entries(given.env ?? {}).map(([name, value]) => `${name}=${value}`);
     if (given.entry) environment.push(`GPUWHISK_ENTRY=${given.entry}`);

@@ -9,7 +9,7 @@ import { RuntimeProcess } from '../runtimes/runtime-harness.js';
 import { digestOf } from './native-functions.js';
 import { proxyLaunch, python } from './python-functions.js';
 
-/** A result as the platform keeps it; most are as they are, and may have matchers in them. */
+/** A result in the form in which the platform keeps it; most are unchanged, and may contain matchers. */
 const stored = (result: unknown): unknown => {
   const text = JSON.stringify(result);
   return withoutHalfPairs(text) === text ? result : JSON.parse(withoutHalfPairs(text));

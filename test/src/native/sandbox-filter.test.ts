@@ -9,7 +9,7 @@ import { withCompiler } from './compiler.js';
 const folder = fileURLToPath(new URL('../../../native/sandbox', import.meta.url));
 const timeoutMs = 60_000;
 
-/** Installs the filter of sandboxes, makes the calls whose numbers it is told, and prints the error of each. */
+/** Installs the filter of sandboxes, makes the calls with the given numbers, and prints the error of each. */
 const program = `
 #define _GNU_SOURCE
 #include "sandbox.h"
@@ -75,7 +75,7 @@ const eperm: Record<string, number> = {
   memfd_secret: 447,
   statmount: 457,
 };
-/** Calls that no list names, some of which every kernel of today has. */
+/** System calls outside all lists; every present kernel has some of them. */
 const unlisted: Record<string, number> = {
   epoll_ctl_old: 214,
   process_madvise: 440,

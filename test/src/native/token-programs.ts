@@ -13,16 +13,16 @@ export const fixture = (name: string): string =>
 const compileTimeoutMs = 60_000;
 const answerTimeoutMs = 20_000;
 
-/** How a program finds the driver's functions. */
+/** The way in which a program finds the driver's functions. */
 export type Way = 'linked' | 'dlsym' | 'procaddress' | 'procaddress-ptsz' | 'procaddress-11';
 
-/** UUIDs of the two devices of the driver that only counts. */
+/** UUIDs of the two devices of the counting driver. */
 export const devices = [
   'GPU-a0a0a0a0-a0a0-a0a0-a0a0-a0a0a0a0a0a0',
   'GPU-a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1',
 ] as const;
 
-/** A driver that only counts, and programs that use it; compiled once, in a folder of their own. */
+/** A driver that only counts, and programs that use it; compiled once, into a folder of their own. */
 export class TokenPrograms {
   readonly folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-tokens-'));
   private readonly running = new Set<TokenProgram>();
@@ -36,7 +36,7 @@ export class TokenPrograms {
     compile('-DLINKED', fixture('client.c'), '-o', join(this.folder, 'linked'), driver, '-ldl');
   }
 
-  /** Starts the program with the interception library before it. */
+  /** Starts the program with the interception library loaded before the driver. */
   start(way: Way, environment: Record<string, string> = {}): TokenProgram {
     const program = new TokenProgram(
       spawn(join(this.folder, way === 'linked' ? 'linked' : 'client'), [way], {
@@ -59,9 +59,9 @@ export class TokenPrograms {
   }
 }
 
-/** A running program that does as it is told: see client.c for what it understands. */
+/** A running program that follows commands: see client.c for the list. */
 export class TokenProgram {
-  /** What it wrote on its standard error. */
+  /** The program's output on standard error. */
   errors = '';
   private readonly lines: AsyncIterator<string>;
   private readonly ended: Promise<unknown>;
@@ -70,14 +70,14 @@ export class TokenProgram {
     this.lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
     this.ended = once(child, 'close');
     child.stderr!.setEncoding('utf8').on('data', (text: string) => (this.errors += text));
-    child.stdin!.on('error', () => child.kill('SIGKILL')); // It has ended; the answer will be missing.
+    child.stdin!.on('error', () => child.kill('SIGKILL')); // The program has ended; the answer will be missing.
   }
 
   get pid(): number {
     return this.child.pid!;
   }
 
-  /** The numbers of its answer. Rejects if there is none in time. */
+  /** Sends a command and resolves with the numbers of the answer. Rejects if there is none in time. */
   async ask(line: string): Promise<number[]> {
     this.child.stdin!.write(`${line}\n`);
     const late = new Promise<never>((_, reject) => {

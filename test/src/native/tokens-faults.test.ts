@@ -54,7 +54,7 @@ async function client(server: TokenServer): Promise<TokenProgram> {
   return program;
 }
 
-/** Whether it launches what a tenth of 1000 blocks in 5 ms would never allow. */
+/** Whether the program launches more than a tenth of 1000 blocks in 5 ms would allow. */
 const isOpen = async (program: TokenProgram): Promise<boolean> => (await program.ask('loop 100000 50'))[0]! > 1000;
 
 withCompiler('a program whose server', () => {
@@ -68,7 +68,7 @@ withCompiler('a program whose server', () => {
   test('dies while it waits goes on after a second, is told of nothing else, and finds its successor', async () => {
     const first = await startServer();
     const program = await client(first);
-    await program.ask('launch 1000000'); // in debt for 50 s
+    await program.ask('launch 1000000'); // the program is in debt for 50 s
     const waiting = program.ask('timed 1');
     await until(() => first.figuresOf(first.clientOf(program.pid)!).waits > 0);
     await first.close();
@@ -127,7 +127,7 @@ withCompiler('a program whose server is hostile and answers', () => {
     await once(hostile, 'close');
   });
 
-  /** A program that has asked a server which answers in this way. */
+  /** A program that has sent a request to a server which answers in this way. */
   async function startWith(way: string): Promise<TokenProgram> {
     const binary = join(programs.folder, 'hostile');
     execFileSync('cc', ['-Wall', '-Wextra', fixture('hostile_server.c'), '-o', binary], { timeout: 60_000 });

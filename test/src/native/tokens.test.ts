@@ -177,7 +177,7 @@ withCompiler('a share', () => {
   test('is what it can launch in the long run', async () => {
     const program = await client(shareOf(0.5));
     const [launched] = await program.ask('loop 10 1000');
-    // 500 blocks each 5 ms; what a busy machine loses of ticks only makes it less.
+    // 500 blocks each 5 ms; missed ticks of a busy machine only lower the number.
     expect(launched).toBeGreaterThan(2000);
     expect(launched).toBeLessThanOrEqual(10_000 + 200);
     expect(figuresOf(program).waits).toBeGreaterThan(0);
@@ -188,7 +188,7 @@ withCompiler('a share', () => {
     await program.ask('launch 20000');
     const [result, waitedUs] = await program.ask('timed 1');
     expect(result).toBe(0);
-    // 200 periods of 100 blocks, less those that passed before it was asked.
+    // 200 periods of 100 blocks, less the periods that passed before the program asked.
     expect(waitedUs).toBeGreaterThan(300_000);
   });
 
@@ -196,7 +196,7 @@ withCompiler('a share', () => {
     const program = await client(shareOf(0.5));
     const [small, large] = await program.ask('threads 1 3000 1500');
     expect(large).toBeGreaterThan(10);
-    // Beyond those of periods in which a busy machine did not let the other thread run, they take turns.
+    // On a busy machine one thread may miss periods; in all other periods the threads take turns.
     expect(small! - large!).toBeLessThan(3 * 500);
     expect(large! - small!).toBeLessThan(20);
   });
@@ -243,7 +243,7 @@ withCompiler('a share', () => {
     for (const program of pair) await program.ask('context 0');
     expect(server.all()).toHaveLength(1);
     const [first, second] = await Promise.all(pair.map((program) => program.ask('loop 10 1000')));
-    // Each alone would have 4000; they may not have begun at the same moment.
+    // Each alone would launch 4000; the two may begin at different moments.
     expect(first![0]! + second![0]!).toBeLessThanOrEqual(6000);
   });
 
@@ -258,7 +258,7 @@ withCompiler('a share', () => {
     expect(Object.fromEntries(taken)).toEqual({ [devices[0]]: 3, [devices[1]]: 40 });
   });
 
-  // Of one processor none is spent on being awake.
+  // On a machine with one processor programs never spin.
   (availableParallelism() > 1 ? test : test.skip)('is waited for awake just before the tick, if few wait', async () => {
     const program = await client(shareOf(0.5));
     await program.ask('loop 10 300');

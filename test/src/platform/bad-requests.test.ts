@@ -1,4 +1,4 @@
-// Callers that go wrong: what they ask for, and how they leave. The platform stays healthy.
+// Faulty callers: their requests, and the ways in which they disconnect. The platform stays healthy.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
@@ -145,7 +145,7 @@ test('of writers at once each wins or is told of the conflict, and none is lost'
   expect((await platform.api.invokeForResult('contested', { name: 'you' })).status).toBe(200);
 });
 
-/** Opens a connection of its own and sends the beginning of an invocation. */
+/** Opens a new connection and sends the beginning of an invocation. */
 function send(path: string, body: string, contentLength: number): Promise<Socket> {
   const { hostname, port } = new URL(platform.url);
   return new Promise((resolve, reject) => {

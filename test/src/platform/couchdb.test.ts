@@ -1,4 +1,4 @@
-// The platform on a CouchDB: an empty one, and one in which an OpenWhisk has left its entities.
+// The platform on a CouchDB: an empty one, and one with entities of an OpenWhisk.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { hasCouchdb, startCouchdb } from '../contract/couchdb-server.js';
 import type { CouchdbServer } from '../contract/couchdb-server.js';
@@ -9,7 +9,7 @@ const key = 'k'.repeat(64);
 const uuid = '11111111-2222-4333-8444-555555555555';
 const entity = { version: '0.0.3', publish: false, annotations: [], parameters: [], updated: 1_700_000_000_000 };
 
-/** What an OpenWhisk stores: an identity, an action with its code beside it, and one that was made long ago. */
+/** Documents that an OpenWhisk stores: an identity, an action with its code as attachment, and one in an old format. */
 const left: Record<string, Record<string, object>> = {
   subjects: { alice: { subject: 'alice', namespaces: [{ name: 'alice', uuid, key }] } },
   whisks: {

@@ -1,4 +1,4 @@
-// The examples, as their READMEs say.
+// The examples, run by the commands of their READMEs.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -53,7 +53,8 @@ test('a zip with dependencies', async () => {
   const folder = join(examples, 'zip-with-dependencies');
   const installed = fileURLToPath(new URL('../../../node_modules/ms', import.meta.url));
   const archive = join(scratch, 'action.zip');
-  // What build.mjs makes, without a registry: its one package is in the tree already, at the version it asks for.
+  // The archive that build.mjs makes, without a registry: its one package is in node_modules already, at the requested
+  // version.
   const zip = new AdmZip();
   for (const name of ['index.js', 'package.json']) zip.addLocalFile(join(folder, name));
   zip.addLocalFolder(installed, 'node_modules/ms');
@@ -75,7 +76,7 @@ withPackages(
     const repository = join(examples, '..');
     const readme = readFileSync(join(repository, 'README.md'), 'utf8');
     const [, line = ''] = /^node (.*text-recognition.*)$/m.exec(readme) ?? [];
-    // What the README has set before, for the platform that runs here.
+    // The settings that the README makes before, for the running platform.
     const server = { WSK_CONFIG_FILE: '', WHISK_APIHOST: platform.url, WHISK_AUTH: platform.auth };
     const { stdout } = await run(process.execPath, line.split(' '), {
       cwd: repository,

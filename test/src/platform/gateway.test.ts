@@ -1,4 +1,4 @@
-// API routes as users make and call them: OpenWhisk's JavaScript client, the command line, and plain HTTP.
+// API routes, made and called with OpenWhisk's JavaScript client, the command line, and plain HTTP.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ afterAll(async () => {
 const wsk = (...words: string[]): Promise<WskResult> =>
   runWsk(['--apihost', platform.url, '--auth', platform.auth, ...words], { directory: folder });
 
-/** The routes' part of what the client types as unknown. */
+/** The routes' part of a result that the client types as unknown. */
 interface Routes {
   apis: { value: { gwApiUrl: string; apidoc: { paths: Record<string, Record<string, unknown>> } } }[];
 }
@@ -108,7 +108,7 @@ networked('the actions of /whisk.system/apimgmt, invoked', async () => {
     "API deletion failure: API '/sys' does not exist.",
   );
   expect(await refusal('getApi', { ...who, __ow_user: 'guest' })).toBe('The namespace guest is not that of the key.');
-  // They are of whisk.system only, and no web actions.
+  // The actions are in whisk.system only, and are not web actions.
   await expect(client.actions.invoke({ name: `/${namespace}/apimgmt/getApi` })).rejects.toMatchObject({
     statusCode: 403,
   });

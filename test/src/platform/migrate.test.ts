@@ -1,4 +1,4 @@
-// From one running platform, as the OpenWhisk that is left, to another.
+// Migration from one running platform, in the role of an OpenWhisk, to another one.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([source?.stop(), target?.stop()]));
 
-/** Runs the migration; `during` may end the process, which then copies one thing at a time. */
+/** Runs the migration; `during` may end the process, which then copies one entity at a time. */
 async function migrate(during?: (kill: () => void) => Promise<void>): Promise<{ code: number | null; stdout: string }> {
   const words = ['--from', source.url, '--auth', source.auth, '--to', target.url, '--to-auth', target.auth];
   const pace = during === undefined ? [] : ['--concurrency', '1'];

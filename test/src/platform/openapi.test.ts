@@ -1,5 +1,5 @@
-// Whether the OpenAPI document is true: Schemathesis calls every operation with what the document allows, and with what it
-// does not. OPENAPI_EXAMPLES: calls of each operation in each of the tests, at most; OPENAPI_SEED chooses others.
+// Whether the OpenAPI document is true: Schemathesis calls every operation with values that the document allows and
+// with others. OPENAPI_EXAMPLES: most calls of each operation in each of the tests; OPENAPI_SEED chooses other calls.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ const checks = [
   'response_schema_conformance',
 ];
 const operators = ['Administration', 'GPUs'];
-/** Entities that are there, so that calls get further than to a 404. */
+/** Existing entities, so that calls get further than to a 404. */
 const there = { namespace: '_', actionName: 'act', packageName: 'pkg', triggerName: 'happened', ruleName: 'when' };
 
 suite(`the OpenAPI document${lack ? ` (skipped: ${lack})` : ''}`, () => {
@@ -38,7 +38,7 @@ suite(`the OpenAPI document${lack ? ` (skipped: ${lack})` : ''}`, () => {
     await platform.stop();
   });
 
-  /** What Schemathesis prints about operations with this key; `fixed` are values of parameters of paths. */
+  /** The output of Schemathesis about operations with this key; `fixed` are values of parameters of paths. */
   function tryOut(
     auth: string,
     fixed: Record<string, string>,
@@ -59,7 +59,7 @@ suite(`the OpenAPI document${lack ? ` (skipped: ${lack})` : ''}`, () => {
         checks.join(),
       ],
       ...['--max-examples', `${examples}`, '--seed', OPENAPI_SEED],
-      // One worker, as by default: with two of them Schemathesis itself fails now and then.
+      // One worker, as by default: with two workers Schemathesis itself fails sometimes.
       ...['--continue-on-failure', '--no-shrink', '--suppress-health-check', 'all', '--request-timeout', '90'],
       ...which,
     ];
@@ -80,7 +80,7 @@ suite(`the OpenAPI document${lack ? ` (skipped: ${lack})` : ''}`, () => {
     expect(Number(generated)).toBeGreaterThan(examples);
   }
 
-  // What coverage adds are the same calls each time: they are to find entities.
+  // The calls of the coverage phase are the same each time: they must find entities.
   const all = ['--phases', 'coverage,fuzzing'];
   const ofNamespaces = operators.flatMap((tag) => ['--exclude-tag', tag]);
 

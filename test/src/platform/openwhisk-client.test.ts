@@ -1,4 +1,4 @@
-// The whole life of functions through OpenWhisk's own JavaScript client.
+// Functions from creation to deletion, through OpenWhisk's own JavaScript client.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import AdmZip from 'adm-zip';
 import openwhisk from 'openwhisk';
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-/** The record, which a blocking answer precedes by a little. */
+/** The record; a blocking answer comes shortly before it. */
 async function recordOf(activationId: string): Promise<openwhisk.Activation<openwhisk.Dict>> {
   let record: openwhisk.Activation<openwhisk.Dict> | undefined;
   await until(`activation ${activationId} is recorded`, async () => {

@@ -1,4 +1,4 @@
-// Functions that call the platform's API from inside their sandboxes, and nothing else of the host.
+// Functions that call the platform's API from inside their sandboxes, and reach no other server of the host.
 import { spawnSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
@@ -98,7 +98,7 @@ suite(`the API within sandboxes${networkLack ? ` (skipped: ${networkLack})` : ''
       (await platform.api.invokeForResult('reader', { paths, key })).body.statuses;
     expect(await read(otherAuth)).toEqual([404, 404, 404, 404, 404]);
     expect(await read(platform.operatorAuth)).toEqual([401, 401, 401, 401, 404]);
-    // The same from outside.
+    // The same requests from outside.
     const operator = platform.api.as(platform.operatorAuth);
     expect((await operator.request('GET', '../admin/databases/subjects/documents?docs=true')).status).toBe(200);
     const system = platform.api.as(otherAuth);

@@ -1,4 +1,4 @@
-// Packages on the running platform: what a function gets through a package and a binding, encrypted at rest.
+// Packages on the running platform: parameters of a function through a package and a binding, encrypted at rest.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { annotation } from '../support/api-client.js';

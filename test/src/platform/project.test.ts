@@ -1,4 +1,4 @@
-// `wsk project` against the real platform: a project's life from its manifest, and what is left of it.
+// `wsk project` on the real platform: a project from its manifest to its deletion, and what remains.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -101,7 +101,7 @@ const result = async (line: string): Promise<unknown> => {
   return JSON.parse(stdout);
 };
 
-/** `wsk list` less titles and columns. */
+/** The output of `wsk list` without titles and columns. */
 async function entities(): Promise<string[]> {
   const { stdout } = await wsk('list');
   return [...stdout.matchAll(/^\/guest\/(\S+)/gm)].map(([, name = '']) => name).sort();
@@ -114,7 +114,7 @@ interface ApiRoute {
   url: string;
 }
 
-/** What `wsk api list` lists. */
+/** The routes that `wsk api list` prints. */
 async function apis(): Promise<ApiRoute[]> {
   const { stdout } = await wsk('api list -n');
   return [...stdout.matchAll(/^(\/\S+) +(\S+) +(\S+) +(http\S+)$/gm)].map(

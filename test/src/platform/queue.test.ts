@@ -1,4 +1,4 @@
-// More work than may wait: the rest is refused in OpenWhisk's words, and what was accepted is done.
+// More work than may wait: excess activations are refused in OpenWhisk's words, and accepted ones run.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { ApiActivation } from '../support/api-client.js';
 import { startPlatform } from '../support/running-platform.js';
@@ -23,7 +23,7 @@ test('a flood is refused beyond the bound, and all that was accepted is recorded
     if (answer.status === 202) accepted.push(answer.body.activationId);
     else refused.push(answer);
   };
-  // In waves, so that some are taken again once there is room.
+  // Submits in waves, so that some activations are accepted again after others have ended.
   for (let wave = 0; wave < 10; wave++) {
     await Promise.all(Array.from({ length: 20 }, submit));
     await new Promise((done) => setTimeout(done, 50));
@@ -53,7 +53,7 @@ test('a blocking invocation is refused like the others', async () => {
       platform.api.request<{ activationId: string }>('POST', '_/actions/slow', {}),
     ),
   );
-  // Those that find room within the little while that they wait for it are taken.
+  // A blocking invocation is accepted if one ends during the short time that it may wait.
   const answers = await Promise.all(Array.from({ length: 30 }, () => platform.api.invoke('hello')));
   expect(new Set(answers.map(({ status }) => status))).toContain(429);
   for (const { status, body } of submissions) if (status === 202) await platform.api.record(body.activationId);

@@ -1,4 +1,4 @@
-// What an operator or a power cut does to a platform with work in hand, and what the next start makes of it.
+// A stop by an operator or a power loss while activations run, and the state after the next start.
 import { afterEach, expect, test } from '@jest/globals';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ const sleeper = `async function main({ ms }) {
   return { slept: ms };
 }`;
 const containers = 8;
-/** Room for so many containers at once. */
+/** Memory for this many containers at once. */
 const flags = ['--memory', String(128 * containers), '--stem-cells', 'false'];
 const small = { limits: { memory: 128 } };
 
@@ -49,7 +49,7 @@ afterEach(async () => {
 
 const isRunning = (platform: RunningPlatform, count: number) => (): boolean => sandboxCount(platform) >= count;
 
-/** Every record of the action, by pages. */
+/** Every record of the action, read by pages. */
 async function recordsOf(api: ApiClient, name: string): Promise<ApiActivation[]> {
   const records: ApiActivation[] = [];
   for (;;) {
@@ -100,7 +100,7 @@ test('nothing accepted is lost, and nothing that had started runs again, when th
   expect(again?.map(outcome)).toEqual(repeatable.map(() => ({ status: 'success', slept: 1500 })));
   const cut = short?.filter(({ response }) => !response.success) ?? [];
   expect(cut.map(outcome)).toEqual(cut.map(() => stopped));
-  // No more than ran at the two kills, or had just ended and were not recorded yet.
+  // At most those that ran at the two kills, or had just ended without a record.
   expect(cut.length).toBeLessThanOrEqual(4 * containers);
   for (const record of short ?? []) {
     if (record.response.success) expect(logTexts(record)).toHaveLength(1);
@@ -123,7 +123,7 @@ test('a signal to stop lets what runs end, and leaves what waits to the next sta
   expect({ status, response: body.response }).toMatchObject({ status: 200, response: { result: { slept: 1000 } } });
   const answeredMs = performance.now();
   expect(await code).toBe(0);
-  // It does not wait out its ten seconds for connections that clients keep open.
+  // The stop does not wait ten seconds for connections that clients keep open.
   expect(performance.now() - answeredMs).toBeLessThan(4000);
   expect(alive(sandboxes)).toEqual([]);
   expect(remainingCgroups(sandboxes)).toEqual([]);
@@ -147,7 +147,7 @@ test('what outlasts the signal to stop is ended, and recorded by the next start'
   await new Promise((done) => setTimeout(done, 300));
   const beganMs = performance.now();
   expect(await end(first, 'SIGTERM')).toBe(0);
-  // Without the setting that would be ten seconds.
+  // Without the setting the stop would take ten seconds.
   expect(performance.now() - beganMs).toBeLessThan(10_000);
   const second = await start({ dataDir: first.dataDir, flags });
   expect((await second.api.record(id)).response).toMatchObject({

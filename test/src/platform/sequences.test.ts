@@ -1,4 +1,4 @@
-// Sequences and compositions on the running platform, and what becomes of them when it is killed.
+// Sequences and compositions on the running platform, and their outcome after a kill.
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { ApiActivation, ApiClient } from '../support/api-client.js';
 import { annotation, logTexts } from '../support/api-client.js';
@@ -97,14 +97,14 @@ test('killed in the middle: each has one record, and no component is run for it 
     await api.submit('naps', { ms: 20_000 }),
     await api.submit('conductNap', { ms: 20_000 }),
   ];
-  // A caller who waits until the platform dies: it has an id only if it got one.
+  // A caller that waits until the platform is killed: it has no activation id.
   const lost = api.invoke('naps', { ms: 20_000 }).then(
     () => 'answered',
     () => 'cut off',
   );
   const late = await api.invoke('naps', { ms: 20_000 }, 'blocking=true&timeout=500');
   expect(late.status).toBe(202);
-  // Five naps and the conductor.
+  // Five naps and the conductor run.
   await until('they run', () => sandboxCount(platform) >= 6);
   await new Promise((done) => setTimeout(done, 300));
   await platform.end('SIGKILL');
@@ -119,10 +119,10 @@ test('killed in the middle: each has one record, and no component is run for it 
     });
   }
   expect((await again.record(ended.record.activationId)).logs).toEqual(ended.record.logs);
-  // Two submitted sequences, two that were waited for, one within the composition, and the one that had ended.
+  // Two submitted sequences, two blocking ones, one within the composition, and the one that had ended.
   await until('all are recorded', async () => (await countOf(again, 'naps')) === 6, 20_000);
   expect(await countOf(again, 'conductNap')).toBe(2);
   const naps = await again.request<ApiActivation[]>('GET', '_/activations?name=nap&docs=true&limit=200');
-  // One nap of each that was cut short, and the three of the one that had ended.
+  // One nap of each interrupted sequence, and the three of the one that had ended.
   expect(naps.body).toHaveLength(5 + 3);
 });

@@ -1,4 +1,4 @@
-// Fires on the real platform: from the trigger's record to those of the actions that its rules ran.
+// Fires of triggers on the real platform: from the trigger's record to those of the actions that its rules ran.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { ApiActivation, ApiClient } from '../support/api-client.js';
 import { newDataDir, removeDataDir, startPlatform } from '../support/running-platform.js';
@@ -32,7 +32,7 @@ interface RuleLine {
 }
 const linesOf = ({ logs }: ApiActivation): RuleLine[] => logs.map((line) => JSON.parse(line) as RuleLine);
 
-/** Fires and resolves with the trigger's record, which is there as soon as the fire is answered. */
+/** Fires and resolves with the trigger's record, which exists as soon as the fire is answered. */
 async function fire(api: ApiClient, trigger: string, payload: object): Promise<ApiActivation> {
   const { status, activationId } = await api.request('POST', `_/triggers/${trigger}`, payload);
   expect(status).toBe(202);

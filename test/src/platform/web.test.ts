@@ -1,4 +1,4 @@
-// Web actions in real sandboxes, spoken to as browsers and other programs do.
+// Web actions in real sandboxes, called as browsers and other programs call them.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { kinds } from '../support/machine.js';
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => platform.stop());
 
-/** Serves a page, a picture, a redirect and an error, and echoes what else it is asked for. */
+/** Serves a page, a picture, a redirect and an error, and echoes other requests. */
 const sites: Record<string, string> = {
   'nodejs:default': `const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 0xff]).toString('base64');
     function main(args) {

@@ -1,4 +1,4 @@
-// The command line against the real platform: what the README says, and how each failure ends.
+// The command line on the real platform: the README's commands, and the ending of each failure.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ afterAll(async () => {
   await platform.stop();
 });
 
-/** Runs a command line; words with a space are given in a list. */
+/** Runs a command line; one with spaces in a word is given as a list. */
 function wsk(
   line: string | string[],
   flags = ['--apihost', platform.url, '--auth', platform.auth],
@@ -44,7 +44,7 @@ function wsk(
 const printed = (stdout: string): WskResult => ({ code: 0, stdout, stderr: '' });
 const id = (output: string): string => /[0-9a-f]{32}/.exec(output)?.[0] ?? '';
 
-/** Waits for the record of an activation whose answer came first. */
+/** Waits for the record of an activation; the answer comes before it. */
 const recorded = (activationId: string) => platform.api.record(activationId);
 
 test("the README's lines", async () => {
@@ -77,7 +77,7 @@ test("the README's lines that npm start prints", () => {
   const readme = readFileSync(join(repository, 'README.md'), 'utf8');
   const [, block = ''] = /and prints\n\n```\n([^]*?)```/.exec(readme) ?? [];
   const lines = (text: string): string[] => text.replace(/127\.0\.0\.1:\d+/g, 'ADDRESS').split('\n');
-  // What it says about GPUs depends on the machine.
+  // The lines about GPUs depend on the machine.
   const told = lines(block).filter((line) => line !== '' && !line.startsWith('No GPU'));
   expect(told).toHaveLength(3);
   expect(lines(platform.output())).toEqual(expect.arrayContaining(told));

@@ -145,7 +145,7 @@ describe('executables', () => {
   test('lines are passed on while it runs', async () => {
     const runtime = new RuntimeProcess(launch);
     try {
-      // The last line so far may be the result, so it is the second that is seen.
+      // The last line until now may be the result, so the test waits for the second.
       await runtime.init({ code: '#!/bin/sh\necho one\necho two\nwhile [ ! -e go ]; do sleep 0.02; done\necho "{}"' });
       const run = runtime.run({});
       while (runtime.stdout === '') await new Promise((done) => setTimeout(done, 5));

@@ -2,12 +2,12 @@ import { expect } from '@jest/globals';
 import AdmZip from 'adm-zip';
 import type { RuntimeCase } from './runtime-cases.js';
 
-/** What a client is told when the code cannot be read. */
+/** The error text for code that cannot be read. */
 export const notBuilt = 'The action failed to generate or locate a binary. See logs for details.';
 const notStarted = 'Cannot start action. Check logs for details.';
 const noDictionary = 'The action did not return a dictionary or array.';
 
-/** Python sources, and what a runtime must answer to them. */
+/** Python sources, and the required answers of a runtime. */
 export const pythonSources: readonly RuntimeCase[] = [
   { name: 'main', code: 'def main(args):\n  return args', value: { a: [1, 'ü☃'] }, result: { a: [1, 'ü☃'] } },
   { name: 'an array as argument', code: 'def main(args):\n  return args', value: [1, 'x'], result: [1, 'x'] },
@@ -156,7 +156,7 @@ export const pythonSources: readonly RuntimeCase[] = [
   },
 ];
 
-/** A zip of these files, as base64. */
+/** A zip of these files, in base64. */
 export function zipOf(files: Record<string, string | Buffer>): string {
   const archive = new AdmZip();
   for (const [name, content] of Object.entries(files)) {
@@ -165,7 +165,7 @@ export function zipOf(files: Record<string, string | Buffer>): string {
   return archive.toBuffer().toString('base64');
 }
 
-/** Archives of several files (`zipOf` packs them), and what a runtime must answer to them. */
+/** Archives of several files (`zipOf` packs them), and the required answers of a runtime. */
 export const pythonArchives: readonly (RuntimeCase & { files: Record<string, string> })[] = [
   {
     name: 'modules, packages and files',

@@ -3,7 +3,7 @@ import type { InitRequest } from '@gpuwhisk/invoker/containers/container-factory
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { RuntimeProcess } from './runtime-harness.js';
 
-/** What a runtime must answer to a piece of code. */
+/** A piece of code, and the required answer of a runtime. */
 export interface RuntimeCase {
   name: string;
   code: string;
@@ -13,21 +13,21 @@ export interface RuntimeCase {
   env?: Record<string, string>;
   /** Parameters of the run; `{}` if absent. */
   value?: unknown;
-  /** The run is of the requests in `value`, an array. */
+  /** Whether the run is a batch of the requests in `value`, an array. */
   batch?: boolean;
-  /** The error text of init; the code is not run then. */
+  /** The error text of init; the code does not run then. */
   initError?: string | RegExp;
-  /** What the run returns. */
+  /** The result of the run. */
   result?: unknown;
   /** The error text of the run. */
   runError?: string | RegExp;
-  /** The exit status of the process, which ends instead of answering. */
+  /** The exit status of the process, if it ends instead of answering. */
   exit?: number;
   stdout?: string | RegExp;
   stderr?: string | RegExp;
 }
 
-/** Starts a runtime, gives it the case's code, and checks all that the case says. */
+/** Starts a runtime, gives it the case's code, and checks all expectations of the case. */
 export async function checkCase(launch: RuntimeLaunch, given: RuntimeCase): Promise<void> {
   const runtime = new RuntimeProcess(launch);
   try {
@@ -37,13 +37,13 @@ export async function checkCase(launch: RuntimeLaunch, given: RuntimeCase): Prom
   }
 }
 
-/** Checks cases in a pre-warmer, one after the other as long as it can unload them. */
+/** Checks cases in one pre-warmer, as long as it can unload them; then in a new one. */
 export class InjectedCases {
   private runtime: RuntimeProcess | undefined;
 
   constructor(private readonly launch: () => RuntimeLaunch) {}
 
-  /** As checkCase. */
+  /** Checks a case as checkCase does. */
   async check(given: RuntimeCase): Promise<void> {
     const runtime = (this.runtime ??= new RuntimeProcess(this.launch(), { GPUWHISK_PREWARM: 'true' }));
     runtime.stdout = runtime.stderr = '';

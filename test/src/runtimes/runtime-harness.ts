@@ -21,7 +21,7 @@ export interface Frame {
 const types = { hello: 1, init: 2, run: 3, result: 4, error: 5, log: 6, unload: 9, check: 10, results: 11 };
 const noLimits = { timeoutMs: Infinity, logLimitBytes: Infinity, maxResultBytes: Infinity, truncationBytes: 0 };
 
-/** The answer to an init or run, and what the process had printed when its log frame came. */
+/** The answer to an init or run, and the output of the process until its log frame. */
 export interface Answer {
   /** The parsed payload of the result or error frame. */
   body: unknown;
@@ -40,7 +40,7 @@ export function encodeFrame(type: number, id: number, content: string | Buffer):
   return Buffer.concat([header, payload]);
 }
 
-/** A runtime as a plain process with our end of its socket: what the tests of the runtimes talk to. */
+/** A runtime as a plain process, with the test's end of its socket. */
 export class RuntimeProcess {
   readonly folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-runtime-'));
   readonly socket: Socket;
@@ -68,7 +68,7 @@ export class RuntimeProcess {
     });
     this.socket = this.child.stdio[3] as Socket;
     this.socket.on('data', (bytes: Buffer) => this.receive(bytes));
-    this.socket.on('error', () => this.wake()); // The runtime went away: what waits sees `gone`.
+    this.socket.on('error', () => this.wake()); // The runtime disconnected: pending waits see `gone`.
     this.child.stdout?.on('data', (bytes: Buffer) => (this.stdout += bytes.toString()));
     this.child.stderr?.on('data', (bytes: Buffer) => (this.stderr += bytes.toString()));
     this.exited = new Promise((resolve) => {
@@ -80,7 +80,7 @@ export class RuntimeProcess {
     });
   }
 
-  /** Resolves with the first frame that `wanted` accepts, or rejects when the process has ended without it. */
+  /** Resolves with the first frame that `wanted` accepts. Rejects if the process ends without such a frame. */
   async frame(wanted: (frame: Frame) => boolean): Promise<Frame> {
     for (;;) {
       const found = this.frames.find(wanted);
@@ -113,7 +113,7 @@ export class RuntimeProcess {
     return this.ask(types.check, (await this.takesParts()) ? '' : '{}');
   }
 
-  /** Sends a frame as it is. */
+  /** Sends a frame unchanged. */
   send(type: number, id: number, content: string | Buffer): void {
     this.socket.write(encodeFrame(type, id, content));
   }
@@ -125,7 +125,10 @@ export class RuntimeProcess {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** As the platform does: an answer that is read together with the hello may be seen before what was printed ahead of it. */
+  /**
+   * Whether the hello announces `parts`. Waits for the hello, as the platform does: an answer that is read together
+   * with the hello may be handled before earlier output.
+   */
   private async takesParts(): Promise<boolean> {
     const { text } = await (this.hello ??= this.frame(({ type }) => type === types.hello));
     return (JSON.parse(text) as { parts?: boolean }).parts === true;
@@ -138,7 +141,7 @@ export class RuntimeProcess {
     const answers = [types.result, types.error, types.results];
     const answer = await this.frame((frame) => frame.id === id && answers.includes(frame.type));
     await this.frame((frame) => frame.id === id && frame.type === types.log);
-    await new Promise((resolve) => setImmediate(resolve)); // What is readable now is handled first.
+    await new Promise((resolve) => setImmediate(resolve)); // Input that is readable at this moment is handled first.
     const printed = { stdout: this.stdout, stderr: this.stderr };
     const isError = answer.type === types.error;
     if (!isUnread || (type !== types.run && !isError)) return { body: JSON.parse(answer.text), isError, ...printed };
@@ -165,7 +168,7 @@ export class RuntimeProcess {
   }
 }
 
-/** What the platform makes of an answer that the runtime has not read itself. */
+/** The platform's body of an answer that the runtime has not parsed itself. */
 function bodyOf({ type, payload, text }: Frame, batch: string | undefined): Pick<Answer, 'body' | 'isError'> {
   if (type === types.error) return { body: { error: text }, isError: true };
   const outcome = type === types.results ? resultsOutcome(payload) : unreadOutcome(text, payload.length);

@@ -62,7 +62,7 @@ describe.each(languages)('the framed protocol of $name', ({ kind, launch, echo, 
     const hello = { version: 1, kind, pid: runtime.pid, ...batch };
     expect(runtime.frames).toMatchObject([{ type: 1, id: 0, text: JSON.stringify(hello) }]);
     expect(runtime.frames).toHaveLength(1);
-    // Where the addon cannot be loaded the runtime says so.
+    // A runtime that cannot load the addon reports it.
     expect(runtime.stderr).toBe('');
   });
 
@@ -108,7 +108,7 @@ describe.each(languages)('the framed protocol of $name', ({ kind, launch, echo, 
     await runtime.init({ code: print });
     const answer = await runtime.run({ lines: 20_000 });
     expect(answer.stdout.length + answer.stderr.length).toBeGreaterThan(0);
-    // The pipes hold what we have not read yet: nothing more is written after the frame.
+    // The pipes hold output that the test has not read yet: nothing more is written after the frame.
     runtime.socket.end();
     await runtime.exited;
     expect([runtime.stdout.length, runtime.stderr.length]).toEqual([2_000_000, 2_000_000]);

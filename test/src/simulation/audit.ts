@@ -4,8 +4,8 @@ import type { Ledger } from './ledger.js';
 import { withoutRevision } from './observers.js';
 
 /**
- * Compares what the store has to what was seen, and resolves with the ids of the records that it has. Records may expire
- * `ttlMs` after their end; undefined: never. No process may be recording.
+ * Compares the records of the store with the ledger, and resolves with the ids of the records. Records may expire
+ * `ttlMs` after their end; undefined if they never do. No process may be recording.
  */
 export async function auditStore(
   store: Pick<ArtifactStore, 'get'>,

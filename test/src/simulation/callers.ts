@@ -8,7 +8,7 @@ import type { Call } from './ledger-entries.js';
 import type { Ledger } from './ledger.js';
 import { chooseAction, choosePayload, identities, readActions, updateAction } from './workload.js';
 
-/** Those who invoke actions and change them, and tell the ledger what they are told. */
+/** Callers that invoke and change actions, and note their answers in the ledger. */
 export class Callers {
   /** The actions as the controller knows them. */
   private actions: WhiskAction[] = [];
@@ -22,7 +22,7 @@ export class Callers {
     private readonly hasGpus: boolean,
   ) {}
 
-  /** Reads the actions again, as a controller that starts does. */
+  /** Reads the actions again, as a starting controller does. */
   async reread(): Promise<void> {
     this.actions = await readActions(this.store);
   }

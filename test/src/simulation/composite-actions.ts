@@ -1,7 +1,7 @@
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 
-/** Who calls. */
+/** Identity of the caller. */
 export const identity: Identity = {
   subject: 'alpha',
   namespace: { name: 'alpha', uuid: 'alpha-uuid' },
@@ -10,7 +10,7 @@ export const identity: Identity = {
   limits: {},
 };
 
-/** An action of that caller: a sequence where components are given, by name. */
+/** An action of that caller; a sequence if `components` names its actions. */
 export function whiskAction(name: string, components?: readonly string[], conductor = false): WhiskAction {
   return {
     namespace: 'alpha',
@@ -29,7 +29,7 @@ export function whiskAction(name: string, components?: readonly string[], conduc
   };
 }
 
-/** Sequences, one in another, one that fails, a conductor, and one around it. */
+/** Two sequences, one of them within the other, a sequence that fails, a conductor, and a sequence around it. */
 export function composites(): Map<string, WhiskAction> {
   return new Map(
     [

@@ -1,4 +1,4 @@
-// Seeded histories of sequences and compositions, with messages delayed and doubled and power cuts at any moment.
+// Seeded histories of sequences and compositions, with messages delayed and doubled and power losses at any moment.
 import { expect, test } from '@jest/globals';
 import { loadConfig } from '@gpuwhisk/common/config';
 import { openDurable } from '@gpuwhisk/common/bus/durable';
@@ -26,16 +26,16 @@ import { SimulatedDisk } from './simulated-disk.js';
 const logger = createLogger({ level: 'silent' });
 const metrics = createMetrics();
 const recordLevels = loadConfig();
-/** Virtual time in which all must settle, ms. */
+/** Virtual time in which all work must end, ms. */
 const settleMs = 60_000;
-/** What a completed answer may be ahead of its record by, ms; the same for the mark of a blocking one. */
+/** Longest time by which a completed answer may precede its record, ms; also for the mark of a blocking one. */
 const graceMs = 50;
 
-/** What was seen of one sequence or composition. */
+/** Observations of one sequence or composition. */
 interface Seen {
-  /** Lives in which it invoked components. */
+  /** Numbers of the lives in which it invoked components. */
   lives: Set<number>;
-  /** When it first did, ms. */
+  /** Time of its first invocation of a component, ms. */
   sinceMs: number;
 }
 
@@ -53,7 +53,7 @@ class CompositeHistory {
   private readonly store: SimulatedStore;
   private readonly crashesMs: number[] = [];
   private readonly actions = composites();
-  /** Those whose begin is not waited for on disk: blocking and nested ones. */
+  /** Activations whose begin mark is not awaited on disk: blocking and nested ones. */
   readonly unsynced = new Set<string>();
   private life = 0;
   private serial = 0;
@@ -140,7 +140,7 @@ class CompositeHistory {
     this.store.crash();
   }
 
-  /** Whether the power went within the grace after that moment. */
+  /** Whether a power loss followed that moment within the grace. */
   excused(atMs: number): boolean {
     return this.crashesMs.some((crashMs) => crashMs >= atMs && crashMs - atMs <= graceMs);
   }
@@ -159,7 +159,7 @@ class CompositeHistory {
   }
 }
 
-/** Plays the history of one seed and names the promises that it broke. */
+/** Plays the history of one seed and returns the broken promises. */
 async function problemsOf(history: CompositeHistory): Promise<string[]> {
   await history.play();
   const problems: string[] = [];
@@ -197,7 +197,7 @@ test('histories of sequences, compositions and power cuts keep every promise', a
       if (text?.includes('The controller stopped')) totals.stopped++;
     }
   }
-  // They are worth something only if all this happened in them.
+  // The histories test the promises only if all these events happened in them.
   expect(totals.answers).toBeGreaterThan(200);
   expect(totals.seen).toBeGreaterThan(500);
   expect(totals.stopped).toBeGreaterThan(50);

@@ -2,7 +2,7 @@ import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 
-/** A bus that does as `bus` does, except for what `changes` says. */
+/** A bus like `bus`, with the members of `changes` replaced. */
 export function busLike(bus: MessageBus, changes: Partial<MessageBus>): MessageBus {
   return {
     ensureTopic: (topic, options) => bus.ensureTopic(topic, options),
@@ -14,7 +14,7 @@ export function busLike(bus: MessageBus, changes: Partial<MessageBus>): MessageB
   };
 }
 
-/** A container that does as `container` does, except for what `changes` says. */
+/** A container like `container`, with the members of `changes` replaced. */
 export function containerLike(
   container: Container,
   changes: Partial<Omit<Container, 'canBatch' | 'canUnload' | 'endsLate' | 'sinceMs' | 'msContainer' | 'hostPid'>>,
@@ -46,7 +46,7 @@ export function containerLike(
   };
 }
 
-/** A store that does as `store` does, except for what `changes` says. */
+/** A store like `store`, with the members of `changes` replaced. */
 export function storeLike(store: ArtifactStore, changes: Partial<ArtifactStore>): ArtifactStore {
   return {
     get: (database, id) => store.get(database, id),

@@ -15,6 +15,6 @@ test(`${seeds} seeded histories of crashes lose nothing that was synced and inve
       throw new Error(`seed ${seed} (again: ${again}): ${(error as Error).message}`, { cause: error });
     }
   }
-  // The histories are worth something only if all this happened in them.
+  // The histories test the log only if all these events happened in them.
   for (const total of Object.values(totals)) expect(total).toBeGreaterThan(seeds / 10);
 }, 600_000);

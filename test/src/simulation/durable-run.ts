@@ -10,18 +10,18 @@ const options = { durable: true, maxPendingMessages: 10_000, maxPendingBytes: 1e
 
 interface Sent {
   text: string;
-  /** Its receipt resolved. */
+  /** The message's receipt resolved. */
   synced: boolean;
   /** A consumer said done. */
   done: boolean;
-  /** ... and the bus was closed in good order afterwards. */
+  /** After the done the bus was closed in good order. */
   doneDurably: boolean;
   /** mark was called, and the mark resolved as durable. */
   marked: boolean;
   markSynced: boolean;
 }
 
-/** What happened in one run. */
+/** Counts of one run. */
 export interface DurableRun {
   sent: number;
   delivered: number;
@@ -32,8 +32,8 @@ export interface DurableRun {
 }
 
 /**
- * One seeded history of the durable bus: several lives, each sending, consuming and marking until the power goes,
- * the disk fails or it is closed. Throws if the bus breaks a promise.
+ * One seeded history of the durable bus: several lives, each of which sends, consumes and marks until the power is
+ * lost, the disk fails or the bus is closed. Throws if the bus breaks a promise.
  */
 export async function runDurable(seed: number): Promise<DurableRun> {
   const random = seededRandom(seed);
@@ -45,7 +45,7 @@ export async function runDurable(seed: number): Promise<DurableRun> {
   let life = 0;
   /** Messages done in the present life. */
   const doneNow = new Set<Sent>();
-  // Handlers must not throw, so what they find is gathered.
+  // Handlers must not throw, so broken promises are collected.
   const broken: string[] = [];
   const check = (holds: boolean, promise: string): void => {
     if (!holds) broken.push(promise);
@@ -55,7 +55,7 @@ export async function runDurable(seed: number): Promise<DurableRun> {
     const activationId = `m${run.sent++}`;
     const text = `${activationId} `.repeat(below(40));
     const message: Sent = { text, synced: false, done: false, doneDurably: false, marked: false, markSynced: false };
-    // A message counts as sent from here on: one whose send failed may be there all the same.
+    // A message counts as sent from here on: the log may contain a message whose send failed.
     sent.set(activationId, message);
     const thisLife = life;
     const receipt = durable.bus.send(topic, { activationId, text });
@@ -120,7 +120,7 @@ export async function runDurable(seed: number): Promise<DurableRun> {
     }
   };
 
-  // Small, so that files end, are carried forward and released all the time.
+  // Small sizes, so that files are closed, carried forward and released all the time.
   const sizes = { segmentBytes: 2000, maxLogBytes: 8000, releaseEvery: 8 };
   const open = (): Promise<Durable> => clock.runUntil(openDurable({ disk, folder: '/log', clock, random, ...sizes }));
 

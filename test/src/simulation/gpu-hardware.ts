@@ -8,7 +8,7 @@ import { createSimulatedEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/s
 import type { SimulatedEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/simulated-enforcer';
 import type { Ledger } from './ledger.js';
 
-/** What the present life of the platform knows the GPUs by. */
+/** The GPUs' driver, enforcer and state in the platform's present life. */
 interface Known {
   driver: SimulatedDriver;
   enforcer: SimulatedEnforcer;
@@ -16,9 +16,9 @@ interface Known {
   uuids: readonly string[];
 }
 
-/** The machine's GPUs, and the right to place functions on them. Both outlive the platform. */
+/** The machine's GPUs, and the lease to place functions on them. Both outlive the platform. */
 export class GpuHardware {
-  /** The scheduler's lease; `epoch` undefined: another controller has it. */
+  /** The scheduler's lease; `epoch` is undefined while another controller holds it. */
   readonly lease: { epoch: number | undefined } = { epoch: 1 };
   private greatestEpoch = 1;
   private readonly lost = new Set<number>();
@@ -31,24 +31,24 @@ export class GpuHardware {
     private readonly ledger: Ledger,
   ) {}
 
-  /** A driver and an enforcer for a new life. */
+  /** Makes a driver and an enforcer for a new life. */
   async start(state: ClusterState): Promise<{ driver: SimulatedDriver; enforcer: SimulatedEnforcer }> {
     const driver = createSimulatedDriver(Array.from({ length: this.count }, () => 'a100-40' as const));
     const enforcer = createSimulatedEnforcer();
     const uuids = (await driver.devices()).map(({ uuid }) => uuid);
     for (const at of this.lost) driver.setLost(uuids[at] ?? '', true);
     this.known = { driver, enforcer, state, uuids };
-    // A scheduler that starts takes the lease again.
+    // A starting scheduler takes a new lease.
     this.lease.epoch = ++this.greatestEpoch;
     return { driver, enforcer };
   }
 
-  /** The process that used them is gone. */
+  /** Drops the driver and enforcer of a process that has ended. */
   dead(): void {
     this.known = undefined;
   }
 
-  /** One device falls off the bus, is back, reports an error of what runs there, or loses its MPS daemon. */
+  /** One device falls off the bus, returns, reports an error of its function, or loses its MPS daemon. */
   deviceFault(): void {
     const { random, ledger, known } = this;
     if (known === undefined) return;
@@ -69,7 +69,9 @@ export class GpuHardware {
     faults[which]?.();
   }
 
-  /** The lease gets a new epoch, goes to another controller, or is used by one that has lost it and does not know yet. */
+  /**
+   * The lease gets a new epoch, goes to another controller, or is used by one that has lost it and does not know yet.
+   */
   leaseFault(): void {
     const { random, lease, ledger } = this;
     const which = random.uint32() % 3;
@@ -78,7 +80,7 @@ export class GpuHardware {
     ledger.note(`the lease: epoch ${lease.epoch ?? 'of another'}`);
   }
 
-  /** All is well again. */
+  /** Ends all faults of GPUs and lease. */
   async heal(): Promise<void> {
     this.lease.epoch = ++this.greatestEpoch;
     await this.restore();

@@ -1,6 +1,6 @@
 import type { Ledger } from './ledger.js';
 
-/** What happened in a history that kept every promise. */
+/** Counts of a history that kept every promise. */
 export interface HistoryCounts {
   calls: number;
   accepted: number;
@@ -11,7 +11,7 @@ export interface HistoryCounts {
   batched: number;
   /** Placements that the agent refused. */
   gpuRefusals: number;
-  /** Loads of code into a container that had had other code. */
+  /** Loads of code into a container that had other code before. */
   reloads: number;
   records: number;
   crashes: number;
@@ -19,11 +19,11 @@ export interface HistoryCounts {
   crashedStarts: number;
   stops: number;
   damage: number;
-  /** Records that were there before they expired. */
+  /** Records that existed before they expired. */
   expired: number;
 }
 
-/** Sums up what callers and containers saw; `faults`: what was done to the platform. */
+/** Sums up the observations of callers and containers; `faults` counts the faults of the platform. */
 export function countsOf(
   ledger: Ledger,
   faults: Pick<HistoryCounts, 'crashes' | 'crashedStarts' | 'stops' | 'damage' | 'expired'>,

@@ -19,7 +19,7 @@ import type { StoreState } from './troubles.js';
 import { steppedClock, troubledStore } from './troubles.js';
 import { createActions, kind, simulatedGuest } from './workload.js';
 
-/** A promise was broken. */
+/** Thrown for a broken promise. */
 export class BrokenPromiseError extends Error {
   override name = 'BrokenPromiseError';
   constructor(
@@ -30,12 +30,12 @@ export class BrokenPromiseError extends Error {
   }
 }
 
-/** Share of the starts that a crash follows within steps, where crashes are among the faults. */
+/** Share of the starts that a crash follows within a few steps of the clock, if crashes are among the faults. */
 const crashedStartShare = 0.2;
-/** Virtual time in which all must settle once the faults have stopped, ms. */
+/** Virtual time in which all work must end once the faults have stopped, ms. */
 const settleMs = 300_000;
 
-/** Plays the history of one seed: calls and faults at random, then quiet. Throws BrokenPromiseError. */
+/** Plays the history of one seed: calls and faults at random, then a time without either. Throws BrokenPromiseError. */
 export function playHistory(
   seed: number,
   bug: PlantedBug = {},
@@ -53,14 +53,14 @@ class History {
   private readonly store;
   private readonly callers;
   private readonly hardware: GpuHardware;
-  /** Those of the present life: what a dead process had never settles. */
+  /** Containers of the present life: promises of a dead process never settle. */
   private containers: SimulatedFactory | undefined;
   private storeState: StoreState = 'well';
-  /** 'starting' and 'stopping' while the promise of that is pending. */
+  /** 'starting' or 'stopping' while the promise of the start or stop is pending. */
   private platform: SimulatedPlatform | 'down' | 'starting' | 'stopping' = 'down';
-  /** Steps of the clock until the process is killed. */
+  /** Steps of the clock until the process is killed; infinite without a planned crash. */
   private stepsToCrash = Infinity;
-  /** Faults have stopped. */
+  /** Whether faults have stopped. */
   private calm = false;
   private flipped = 0;
   private readonly counts = { crashes: 0, crashedStarts: 0, stops: 0, damage: 0, expired: 0 };
@@ -85,7 +85,7 @@ class History {
       if (this.platform === 'down') await this.rise();
     }
     await this.settle();
-    // Whatever is still to come of it comes in another life at the latest.
+    // Work that is still unfinished must end in a second life.
     await this.stop();
     await this.rise();
     await this.settle();
@@ -119,7 +119,7 @@ class History {
     this.throwIfBroken();
   }
 
-  /** One thing that happens from outside. */
+  /** Does one thing from outside: a call or a fault. */
   private act(): void {
     const { random, plan } = this;
     if (randomFraction(random) < plan.faultShare) {
@@ -168,14 +168,14 @@ class History {
         this.hardware.leaseFault();
         return;
       case 'flip':
-        // Only between lives, and only what a start reads.
+        // Bits flip only between lives, and only in files that a start reads.
         this.flipped++;
         return;
       default:
     }
   }
 
-  /** Begins a life; it is up or dead when this resolves. */
+  /** Begins a life; the platform is up or dead when this promise resolves. */
   private async rise(): Promise<void> {
     const { ledger, base } = this;
     await base.runUntil(this.callers.reread());
@@ -215,7 +215,7 @@ class History {
     for (const each of damage) this.ledger.note(`damage: ${JSON.stringify(each)}`);
   }
 
-  /** The power goes. */
+  /** Cuts the power. */
   private async crash(): Promise<void> {
     if (this.platform === 'down') return;
     if (this.platform === 'starting') this.counts.crashedStarts++;
@@ -251,14 +251,14 @@ class History {
     const { platform } = this;
     this.platform = 'stopping';
     await platform.close(drainMs).catch((error: unknown) => {
-      // A log that failed cannot be closed in good order.
+      // A failed log cannot be closed in good order.
       this.ledger.check(this.ledger.lives[life]?.diskFailed === true, `the platform does not close: ${String(error)}`);
     });
     if (life !== this.ledger.life) return;
     this.ledger.check(this.ledger.waitingCalls === 0, 'callers are left without an answer by the end of the platform');
     this.ledger.endLife('closed');
     this.counts.stops++;
-    // The process exits: what it left undone is over.
+    // The process exits and its unfinished work ends.
     this.base.dropAll();
     this.hardware.dead();
     this.containers = undefined;
@@ -275,14 +275,14 @@ class History {
     this.throwIfBroken();
   }
 
-  /** Ends all faults and waits until nothing is left to do. */
+  /** Ends all faults and waits until no work is left. */
   private async settle(): Promise<void> {
     this.calm = true;
     this.stepsToCrash = Infinity;
     this.storeState = 'well';
     this.flipped = 0;
     await this.hardware.heal();
-    // A process dies between two steps: what this one has begun must not go on in the next one's time.
+    // A process dies between two steps: work that it has begun must not continue in the next process's time.
     await this.advance(1);
     if (this.ledger.lives[this.ledger.life]?.diskFailed === true && this.platform !== 'down') await this.crash();
     for (let waitedMs = 0; ; waitedMs += 100) {
@@ -307,7 +307,7 @@ class History {
     this.throwIfBroken();
   }
 
-  /** The ids of the records that are there. */
+  /** The ids of the stored records. */
   private async audit(): Promise<string[]> {
     const found = await this.base.runUntil(auditStore(this.store, this.ledger, this.plan.expiry?.ttlMs));
     this.throwIfBroken();

@@ -16,31 +16,31 @@ export interface Call {
   sentMs: number;
   life: number;
   activationId?: string;
-  /** Undefined while the caller waits, and for ever if the process died meanwhile. */
+  /** Undefined while the caller waits, and forever if the process died meanwhile. */
   answer?:
     | { type: 'accepted'; atMs: number }
     | { type: 'completed'; atMs: number; activation: WhiskActivation }
     | { type: 'refused'; atMs: number; status: number };
 }
 
-/** One time that an activation reached its code. */
+/** One run of an activation's code. */
 export interface Run {
   activationId: string;
   life: number;
   startedMs: number;
   limitMs: number;
   outcome?: CallOutcome;
-  /** The platform ended its container while it ran. */
+  /** Whether the platform ended its container during the run. */
   cutShort?: boolean;
 }
 
-/** One stretch from a start of the platform to its end. */
+/** One life: the time from a start of the platform to its end. */
 export interface Life {
-  /** undefined while it lasts. */
+  /** Undefined while the life lasts. */
   endedMs?: number;
-  /** The disk was made to fail in it. */
+  /** Whether the disk was made to fail in this life. */
   diskFailed: boolean;
-  /** When it ended, the store was or had just been failing or slow. */
+  /** Whether the store was, or had just been, failing or slow at the end of this life. */
   storeWasIll: boolean;
 }
 
@@ -49,7 +49,7 @@ export function needsGpu({ action }: Call): boolean {
   return parameterValue(action.annotations, 'gpu') !== undefined;
 }
 
-/** What an answer and a record have in common: all but the logs and what the store adds. */
+/** The part that an answer and a record have in common: all but the logs and the store's own fields. */
 export function comparable(document: StoredDocument): JsonObject {
   const shared: JsonObject = { ...document };
   for (const field of ['_rev', 'logs', 'updated']) delete shared[field];

@@ -10,16 +10,16 @@ import { epochMs } from './simulated-clock.js';
 import type { Call, Life, Run } from './ledger-entries.js';
 import { recordProblem } from './record-problem.js';
 
-/** A blocking answer, and the start mark of a blocking run, may precede what is on disk by so much. */
+/** Longest time by which a blocking answer, or the start mark of a blocking run, may precede its data on disk, ms. */
 const graceMs = 50;
-/** How long a caller may wait beyond what was asked: the disk's latency. */
+/** How long a caller may wait beyond the requested time: the disk's latency, ms. */
 const answerSlackMs = 200;
-/** A run may outlast its limit by so much. */
+/** How long a run may exceed its limit, ms. */
 const limitSlackMs = 50;
-/** After the store recovers, records may wait this long for the writer's next try. */
+/** Time that records may wait for the writer's next try after the store recovers, ms. */
 const storeRecoveryMs = 6000;
 
-/** Everything that callers were told and that was seen to happen, and whether the two agree. */
+/** All answers to callers and all observations, and the checks that the two agree. */
 export class Ledger {
   readonly violations: string[] = [];
   readonly trace: string[] = [];
@@ -27,9 +27,9 @@ export class Ledger {
   readonly byActivation = new Map<string, Call>();
   readonly records = new Map<string, StoredDocument>();
   readonly lives: Life[] = [];
-  /** Log entries that flipped bits may have cost: each excuses one lost message or mark. */
+  /** Number of log entries that flipped bits may have damaged: each excuses one lost message or mark. */
   excusedLosses = 0;
-  /** Loads of code into a container that had had other code. */
+  /** Loads of code into a container that had other code before. */
   reloads = 0;
   /** Placements that the agent refused, and requests that ran in batches of several. */
   gpuRefusals = 0;
@@ -47,7 +47,7 @@ export class Ledger {
     this.trace.push(`${this.nowMs().toFixed(2).padStart(10)} ${text}`);
   }
 
-  /** Notes a broken promise unless `holds`. */
+  /** Notes a broken promise unless `holds` is true. */
   check(holds: boolean, promise: string): void {
     if (holds) return;
     this.note(`BROKEN: ${promise}`);
@@ -58,7 +58,7 @@ export class Ledger {
     return this.lives.length - 1;
   }
 
-  /** Callers that wait for an answer. */
+  /** Number of callers that wait for an answer. */
   get waitingCalls(): number {
     return this.openCalls.size;
   }
@@ -78,7 +78,7 @@ export class Ledger {
     this.note(`life ${this.life} starts`);
   }
 
-  /** The process is gone: no caller waits and nothing runs. */
+  /** Ends the life with its process: no caller waits and no code runs. */
   endLife(how: string): void {
     const life = this.lives[this.life];
     if (life) {
@@ -90,7 +90,7 @@ export class Ledger {
     this.note(`life ${this.life} ends: ${how}`);
   }
 
-  /** The store is failing or slow now. */
+  /** Notes that the store is failing or slow at this moment. */
   storeTrouble(): void {
     this.storeTroubleUntilMs = this.nowMs() + storeRecoveryMs;
   }
@@ -102,7 +102,7 @@ export class Ledger {
     this.note(`${call.transactionId} asks for ${call.namespace}: ${call.action.name} ${call.action.version}, ${how}`);
   }
 
-  /** The dispatcher put a call's message on the bus. */
+  /** Notes that the dispatcher put a call's message on the bus. */
   sent(message: ActivationMessage): void {
     const call = this.calls.get(message.transid[0]);
     if (call === undefined) return;
@@ -126,13 +126,13 @@ export class Ledger {
     this.marked.set(activationId, lives.add(this.life));
   }
 
-  /** The activations of a run: of a batch, several. */
+  /** The activations of a run; several for a batch. */
   activationsOf({ value, batch, activation_id }: RunRequest): string[] {
     if (batch === undefined || !Array.isArray(value)) return [activation_id];
     return value.map((one) => this.calls.get(`t${String((one as JsonObject).serial)}`)?.activationId ?? 'unknown');
   }
 
-  /** A run reached its code. */
+  /** Notes that a run reached its code. */
   runStarted(request: RunRequest): void {
     const ids = this.activationsOf(request);
     for (const id of ids) this.activationStarted(id);
@@ -173,7 +173,7 @@ export class Ledger {
     this.note(`${this.nameOf(activationId)} ends its run: ${outcome.type}`);
   }
 
-  /** A record is in the store with this content. */
+  /** Notes that the store has a record with this content. */
   recorded(document: StoredDocument): void {
     const id = String(document.activationId);
     const known = this.records.get(id);
@@ -205,13 +205,13 @@ export class Ledger {
     }
   }
 
-  /** Whether a record must be there: it was stored, and less than `ttlMs` have passed (undefined: no matter how long ago). */
+  /** Whether a record must exist: it was stored, and less than `ttlMs` have passed (undefined: no limit). */
   isRecordDue(id: string, ttlMs: number | undefined): boolean {
     const recordedMs = this.recordedMs.get(id);
     return recordedMs !== undefined && this.nowMs() - recordedMs < (ttlMs ?? Infinity);
   }
 
-  /** Promises about time, to be checked at any moment. */
+  /** Checks the promises about time, which hold at any moment. */
   checkOverdue(): void {
     const nowMs = this.nowMs();
     for (const call of this.openCalls) {
@@ -224,7 +224,7 @@ export class Ledger {
     }
   }
 
-  /** Promises about what everything came to, once faults have stopped and all has settled. */
+  /** Checks the promises about the final state, after faults have stopped and all work has ended. */
   checkEnd(): void {
     this.check(this.openCalls.size === 0, 'callers still wait');
     this.check(this.openRuns.size === 0, 'activations still run');
@@ -236,7 +236,7 @@ export class Ledger {
     }
   }
 
-  /** When an activation ended by its record, in the time of `nowMs`. */
+  /** End of an activation by its record, on the clock of `nowMs`. */
   private endedMs({ start, end }: StoredDocument): number {
     return Math.max(Number(start), Number(end)) - epochMs;
   }
@@ -255,12 +255,12 @@ export class Ledger {
     return this.nowMs() > this.storeTroubleUntilMs;
   }
 
-  /** Whether a function's caller was told that no GPU is to be had: the last word, unless the log failed. */
+  /** Whether a function's caller was told that no GPU can be had. That answer is final unless the log failed. */
   private wasTurnedAway(id: string): boolean {
     const call = this.byActivation.get(id);
     if (call === undefined || !needsGpu(call) || call.answer?.type !== 'refused') return false;
     const { endedMs = Infinity, diskFailed = false } = this.lives[call.life] ?? {};
-    // That it is over may come to the disk a little after the answer.
+    // The end may be written to disk a little after the answer.
     return !diskFailed && endedMs - call.answer.atMs > graceMs;
   }
 
@@ -273,7 +273,7 @@ export class Ledger {
     if (call === undefined || last.life === this.life) return false;
     if (parameterValue(call.action.annotations, 'idempotent') === true) return true;
     const { endedMs = Infinity, diskFailed = false } = this.lives[last.life] ?? {};
-    // The start mark of a blocking run is not waited for.
+    // The start mark of a blocking run is not awaited.
     if (call.blocking && (diskFailed || endedMs - last.startedMs <= graceMs)) return true;
     return this.excuseOneLoss();
   }
@@ -286,7 +286,9 @@ export class Ledger {
     this.check(excused, `${call.transactionId} was answered otherwise than it was recorded`);
   }
 
-  /** Whether the process ended so shortly after a completed answer, or with the store so ill, that its record was lost. */
+  /**
+   * Whether a record was lost because the process ended shortly after a completed answer, or while the store failed.
+   */
   private answerOutranItsRecord(call: Call): boolean {
     const endedMs = this.lives[call.life]?.endedMs;
     if (call.answer?.type !== 'completed' || endedMs === undefined) return false;

@@ -175,7 +175,7 @@ function damageSomehow(files: Map<string, Buffer>, random: Random): void {
       files.set(path, Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + length)]));
       break;
     case 4:
-      // A stretch twice, as a disk that repeats itself gives it.
+      // The file contains one stretch twice, as from a disk that repeats data.
       files.set(path, Buffer.concat([bytes.subarray(0, at + length), bytes.subarray(at)]));
       break;
     default:

@@ -12,7 +12,7 @@ import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invok
 import { busLike, containerLike, storeLike } from './delegates.js';
 import type { Ledger } from './ledger.js';
 
-/** `inner`, with every activation message and the topic's bound watched. */
+/** `inner`, with every activation message noted and the topic's bound checked. */
 export function observedBus(inner: MessageBus, ledger: Ledger, topic: string, maxPending: number): MessageBus {
   return busLike(inner, {
     send(name, message) {
@@ -39,7 +39,7 @@ export function observedMarks(inner: StartJournal, ledger: Ledger): StartJournal
   };
 }
 
-/** `inner`, with every activation record that reaches it compared to what was there. */
+/** `inner`, with every incoming activation record compared to the earlier one. */
 export function observedStore(inner: ArtifactStore, ledger: Ledger): ArtifactStore {
   return storeLike(inner, {
     async put(database, document) {
@@ -58,24 +58,24 @@ export function observedStore(inner: ArtifactStore, ledger: Ledger): ArtifactSto
   });
 }
 
-/** A stored record as the writer gave it. */
+/** A stored record as the writer passed it to the store. */
 export function withoutRevision(document: StoredDocument): StoredDocument {
   const copy = JSON.parse(JSON.stringify(document)) as StoredDocument;
   delete copy._rev;
   return copy;
 }
 
-/** A factory whose containers are watched, and a look at what they claim. */
+/** A factory with observed containers, and the memory that they claim. */
 export interface ObservedFactory extends ContainerFactory {
-  /** Memory of all containers that are being made, are there, or are being removed, MiB. */
+  /** Memory of all containers that are starting, running or being removed, MiB. */
   claimedMiB(): number;
-  /** Memory of a GPU that they take, MiB. */
+  /** Memory of a GPU that the containers claim, MiB. */
   claimedDeviceMiB(device: string): number;
   /** The number of these containers. */
   count(): number;
 }
 
-/** `inner`, with slow removal, memory and concurrency watched, and every run told to the ledger. */
+/** `inner` with slow removal, in which memory and concurrency are checked and every run is noted in the ledger. */
 export function observedFactory(
   inner: ContainerFactory,
   ledger: Ledger,
@@ -130,7 +130,7 @@ function observedContainer(
   const leave = (): void => {
     active--;
   };
-  /** Freezing and thawing take a moment, and the result of both at once is not known. */
+  /** Freezing and thawing take a moment, and the result of both at once is undefined. */
   const change = async (inEffect: () => Promise<void>): Promise<void> => {
     changing++;
     ledger.check(changing === 1, `container ${inner.id} is frozen and thawed at once`);

@@ -7,10 +7,10 @@ import type { GpuBounds } from './simulated-gpus.js';
 import type { PlatformSize } from './simulated-platform.js';
 import { kind } from './workload.js';
 
-/** What goes wrong, a name for each kind of fault. */
+/** Kinds of faults. */
 export type Fault = 'crash' | 'stop' | 'store' | 'disk' | 'container' | 'clock' | 'flip' | 'device' | 'lease';
 
-/** What one history is like. Shares are fractions of its events. */
+/** Parameters of one history. Shares are fractions of its events. */
 export interface Plan {
   events: number;
   meanGapMs: number;
@@ -26,14 +26,14 @@ export interface Plan {
   downMs: number;
   busFaults: BusFaults | undefined;
   size: PlatformSize;
-  /** When records expire; undefined: never. */
+  /** Times of the records' expiry; undefined if they do not expire. */
   expiry: RecordExpiryTimes | undefined;
-  /** GPUs of the machine. */
+  /** Number of the machine's GPUs. */
   gpus: number;
   gpuBounds: GpuBounds;
 }
 
-/** Draws a plan: each history has some kinds of faults, and few have all. */
+/** Draws a plan: each history has some kinds of faults, and few histories have all. */
 export function choosePlan(random: Random): Plan {
   const oneOf = <Item>(...items: Item[]): Item => items[random.uint32() % items.length] as Item;
   const sometimes = (...faults: Fault[]): Fault[] => faults.filter(() => oneOf(true, false));
@@ -44,7 +44,7 @@ export function choosePlan(random: Random): Plan {
   const gpus = oneOf(0, 0, 0, 1, 2);
   if (gpus > 0) faults.push(...sometimes('device', 'lease'));
   const events = oneOf(20, 40, 60, 150);
-  // A wall clock that is set makes records older or younger than they are.
+  // A wall clock that is set changes the apparent age of records.
   const expires = events >= 40 && !faults.includes('clock');
   const stemCell = { spec: bareSpec(kind, 128), initialCount: oneOf(1, 2) };
   return {

@@ -8,20 +8,20 @@ import type { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { busLike, storeLike } from './delegates.js';
 import type { SimulatedGpus } from './simulated-gpus.js';
 
-/** A bug, made by wrapping one of the parts that a platform is put together from. */
+/** A bug, made by wrapping one of the platform's parts. */
 export interface PlantedBug {
   bus?: (bus: MessageBus) => MessageBus;
   marks?: (marks: StartJournal) => StartJournal;
   store?: (store: ArtifactStore) => ArtifactStore;
-  /** What the agent of the GPUs is asked and told. */
+  /** Changes the agent's answers and its input. */
   desk?: (desk: SimulatedGpus['agent']) => SimulatedGpus['agent'];
-  /** What the scheduler is told of the nodes. */
+  /** Changes the nodes' rows that the scheduler gets. */
   table?: (table: GpuTable) => GpuTable;
-  /** The clock that containers time their calls with. */
+  /** Changes the clock of the containers' time limits. */
   containerClock?: (clock: Clock) => Clock;
 }
 
-/** Every how many times a bug that comes now and then comes. */
+/** An occasional bug occurs once in this many chances. */
 const nowAndThen = 10;
 /** Shortest timer that can be a time limit, ms. */
 const timeLimitMs = 100;
@@ -31,7 +31,7 @@ function everyNth(): () => boolean {
   return () => ++count % nowAndThen === 0;
 }
 
-/** What the simulation must find; it is worth nothing if it does not. */
+/** Bugs that the simulation must find; a simulation that misses one is worthless. */
 export const plantedBugs: Record<string, PlantedBug> = {
   /** A caller is told 202 before the message is on disk. */
   'acknowledge-before-sync': {
@@ -49,7 +49,7 @@ export const plantedBugs: Record<string, PlantedBug> = {
     marks: (marks) => ({ mark: (id) => marks.mark(id), startedBefore: () => false }),
   },
 
-  /** Some time limits never strike. */
+  /** Some time limits never expire. */
   'lost-time-out': {
     containerClock: (clock) => {
       const isLost = everyNth();
@@ -103,7 +103,7 @@ export const plantedBugs: Record<string, PlantedBug> = {
     },
   },
 
-  /** What some activations were promised of a device is never free again. */
+  /** The memory that some activations reserved on a device is never free again. */
   'kept-promise': {
     desk: (desk) => {
       const isForgotten = everyNth();
@@ -111,7 +111,7 @@ export const plantedBugs: Record<string, PlantedBug> = {
     },
   },
 
-  /** Some activations that are to wait for a GPU are never looked at. */
+  /** Some activations that must wait for a GPU are lost. */
   'forgotten-waiter': {
     bus: (bus) => {
       const isForgotten = everyNth();
@@ -124,7 +124,7 @@ export const plantedBugs: Record<string, PlantedBug> = {
     },
   },
 
-  /** After a while the scheduler goes by an old row, in which a node's devices are out of use. */
+  /** After a while the scheduler uses an old row, in which a node's devices are out of use. */
   'old-row': {
     table: (table) => {
       let rows = 0;
@@ -135,12 +135,12 @@ export const plantedBugs: Record<string, PlantedBug> = {
     },
   },
 
-  /** An agent takes placements of the previous decider. */
+  /** An agent accepts placements of the previous leader. */
   'stale-epoch': {
     desk: (desk) => ({ ...desk, admit: (placement, user) => desk.admit({ ...placement, epoch: Infinity }, user) }),
   },
 
-  /** A device's memory is given away again as soon as a container is told to end. */
+  /** A device's memory is reused as soon as a container is told to end. */
   'early-release': {
     desk: (desk) => {
       const { ledger } = desk;

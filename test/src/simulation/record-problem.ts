@@ -5,19 +5,19 @@ import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Call, Run } from './ledger-entries.js';
 
-/** What was seen of an activation before its record came. */
+/** Observations of an activation before its record. */
 export interface Seen {
   call: Call;
-  /** Its runs in the life that recorded it. */
+  /** The activation's runs in the life that recorded it. */
   runs: readonly Run[];
-  /** A start mark was put on it before the last restart. */
+  /** Whether it got a start mark before the last restart. */
   markedEarlier: boolean;
 }
 
-/** A record may show so much more than the limits of init and run together, ms. */
+/** Time by which a record's duration may exceed the limits of init and run together, ms. */
 const limitSlackMs = 100;
 
-/** Why a record cannot be true; undefined if it can. */
+/** The reason if a record cannot be true; undefined if it can. */
 export function recordProblem(document: StoredDocument, { call, runs, markedEarlier }: Seen): string | undefined {
   const record = readActivation(document);
   const { action, namespace } = call;
@@ -44,7 +44,7 @@ function responseProblem(record: WhiskActivation, runs: readonly Run[], markedEa
     return markedEarlier ? undefined : 'says that the action ran, and it was not marked';
   }
   const ended = runs.at(-1)?.outcome;
-  // The agent of the GPUs ends containers when their device fails, and says so.
+  // The agent of the GPUs ends containers when their device fails, and gives the reason.
   if (
     ended?.type === 'lost' &&
     statusCode >= 2 &&

@@ -26,7 +26,7 @@ if (bug === undefined) {
 const first = Number(values.seed ?? values.from);
 const count = values.seed === undefined ? Number(values.seeds) : 1;
 
-/** Prints a failure of one seed, with the command that shows it, and ends the process. */
+/** Prints a failure of one seed, with the command that repeats it, and ends the process. */
 async function report(seed: number, reason: string, trace: readonly string[] = []): Promise<never> {
   const planted = values.planted === undefined ? '' : ` --planted ${values.planted}`;
   const lines = [
@@ -34,7 +34,7 @@ async function report(seed: number, reason: string, trace: readonly string[] = [
     `seed ${seed} failed: ${reason}`,
     `again: node test/dist/simulation/run.js --seed ${seed}${planted}`,
   ];
-  // An exit would cut what a pipe has not taken yet.
+  // process.exit would cut output that a pipe has not taken yet.
   await new Promise((written) => process.stdout.write(`${lines.join('\n')}\n`, written));
   process.exit(1);
 }

@@ -11,8 +11,8 @@ interface Pending {
 export const epochMs = 1_700_000_000_000;
 
 /**
- * A clock that stands still until it is stepped. Between two timers everything that was started (promises,
- * deferred work) runs to its end, so that a run is the same every time.
+ * A clock that advances only in steps. Between two timers all started work (promises, deferred work) runs to its end,
+ * so that a run is the same every time.
  */
 export class SimulatedClock implements Clock {
   private timers: Pending[] = [];
@@ -46,7 +46,7 @@ export class SimulatedClock implements Clock {
     this.deferred.push(run);
   }
 
-  /** Lets started work end, then runs the next timer, moving time on to it. False if there is nothing to run. */
+  /** Lets started work end, then advances to the next timer and runs it. False if there is no timer to run. */
   async step(untilMs = Infinity): Promise<boolean> {
     await this.settle();
     const next = this.next();
@@ -58,14 +58,14 @@ export class SimulatedClock implements Clock {
     return true;
   }
 
-  /** Moves time on by `durationMs`, running what falls due. */
+  /** Advances time by `durationMs` and runs timers that are due. */
   async runFor(durationMs: number): Promise<void> {
     const untilMs = this.elapsedMs + durationMs;
     while (await this.step(untilMs));
     this.elapsedMs = untilMs;
   }
 
-  /** Steps until `work` has settled; throws if nothing is left that could settle it. */
+  /** Steps until `work` has settled; throws if no timer is left that could settle it. */
   async runUntil<Result>(work: Promise<Result>): Promise<Result> {
     let settled = false;
     const noted = work.finally(() => {
@@ -93,10 +93,10 @@ export class SimulatedClock implements Clock {
     return next;
   }
 
-  /** Runs microtasks and deferred work until there is neither. */
+  /** Runs microtasks and deferred work until neither is left. */
   private async settle(): Promise<void> {
     do {
-      // A turn of the real event loop: every microtask runs before it ends.
+      // One turn of the real event loop: every microtask runs before its end.
       await new Promise((resolve) => setImmediate(resolve));
       const deferred = this.deferred;
       this.deferred = [];

@@ -5,11 +5,11 @@ import { randomFraction } from '@gpuwhisk/common/system/random';
 
 interface Content {
   bytes: Buffer;
-  /** The first so many bytes would survive a power loss. */
+  /** Number of bytes, from the start of the file, that would survive a power loss. */
   syncedBytes: number;
 }
 
-/** What a crash does to bytes that were not synced. */
+/** Effects of a crash on bytes that were not synced. */
 export interface CrashFaults {
   /** Share of the files that keep part of their unsynced tail. */
   tornShare: number;
@@ -17,7 +17,7 @@ export interface CrashFaults {
   holeShare: number;
   /** Share of the kept tails in which bits flip. */
   flipShare: number;
-  /** Share of the crashes in which the latest removals come undone. */
+  /** Share of the crashes in which the latest removals are undone. */
   undoneRemovalShare: number;
 }
 
@@ -31,8 +31,8 @@ const defaultCrashFaults: CrashFaults = {
 const pageBytes = 512;
 
 /**
- * A disk in memory that keeps only what was synced, under a seeded generator. Creating and renaming files is
- * durable at once, as Disk promises; removing is not, and comes undone latest first.
+ * A disk in memory that keeps only synced data, under a seeded generator. Creating and renaming files is durable at
+ * once, as Disk promises. Removals are not: a crash can undo them, the latest first.
  */
 export class SimulatedDisk implements Disk {
   private readonly files = new Map<string, Content>();
@@ -43,7 +43,7 @@ export class SimulatedDisk implements Disk {
   constructor(
     private readonly clock: Clock,
     private readonly random: Random,
-    /** How long an operation takes, ms: uniform up to this. */
+    /** Longest duration of an operation, ms; durations are uniform up to this value. */
     private readonly latencyMs = 2,
     private readonly faults: CrashFaults = defaultCrashFaults,
   ) {}
@@ -79,12 +79,12 @@ export class SimulatedDisk implements Disk {
     this.files.set(to, content);
   }
 
-  /** Makes the operation fail that comes after `after` others of its kind. */
+  /** Makes an operation fail: the one after `after` others of its kind. */
   failLater(operation: 'append' | 'sync', after: number, message: string): void {
     this.planned.push({ operation, after, error: new Error(message) });
   }
 
-  /** The power goes: operations under way never end, unsynced bytes are lost, wholly or in part. */
+  /** Cuts the power: operations in progress never end, and unsynced bytes are lost, wholly or in part. */
   crash(): void {
     this.life++;
     this.planned.length = 0;
@@ -92,7 +92,7 @@ export class SimulatedDisk implements Disk {
     for (const content of this.files.values()) this.loseTail(content);
   }
 
-  /** Flips one bit of a file that lies at `at`, a fraction of its length. */
+  /** Flips one bit of a file at `at`, a fraction of its length. */
   flipBit(path: string, at: number): void {
     const content = this.files.get(path);
     if (!content || content.bytes.length === 0) return;
@@ -126,7 +126,7 @@ export class SimulatedDisk implements Disk {
       const index = syncedBytes + (this.random.uint32() % kept);
       content.bytes[index] = (content.bytes[index] ?? 0) ^ (1 << (this.random.uint32() % 8));
     }
-    // What survived a crash is on the platter.
+    // Bytes that survived a crash are synced.
     content.syncedBytes = content.bytes.length;
   }
 
@@ -146,7 +146,7 @@ export class SimulatedDisk implements Disk {
       sync,
       append: async (chunks) => {
         const appended = Buffer.concat(chunks);
-        // The bytes reach the page cache piece by piece: a crash meanwhile finds any part of them.
+        // The bytes reach the page cache piece by piece: a crash meanwhile leaves any part of them.
         const first = this.random.uint32() % (appended.length + 1);
         content().bytes = Buffer.concat([content().bytes, appended.subarray(0, first)]);
         await this.pass();
@@ -181,7 +181,7 @@ export class SimulatedDisk implements Disk {
     return randomFraction(this.random) < share;
   }
 
-  /** Takes a moment, and for ever if the power goes meanwhile. */
+  /** Takes a moment; forever if the power is lost meanwhile. */
   private pass(): Promise<void> {
     const life = this.life;
     return new Promise((resolve) => {

@@ -22,7 +22,7 @@ import type { PlantedBug } from './planted-bugs.js';
 
 const topic = unplacedTopic(0);
 
-/** What functions wait for on a platform with GPUs. */
+/** Policy, and limits of waiting, of a platform with GPUs. */
 export interface GpuBounds {
   policy: 'least-loaded' | 'faashare';
   maxWaiting: number;
@@ -45,18 +45,18 @@ export interface SimulatedGpuParts {
   bug: PlantedBug;
 }
 
-/** An agent and a scheduler, put together as standalone does. */
+/** An agent and a scheduler, assembled as in standalone. */
 export interface SimulatedGpus {
   agent: InvokerGpus & Pick<GpuAgent, 'joined' | 'failed' | 'accessFor'>;
   scheduler: GpuScheduler;
-  /** Nothing waits for a GPU or holds what it was promised of one. */
+  /** Whether no activation waits for a GPU or has a reservation on one. */
   isIdle(): boolean;
   /** Checks the bounds that hold at every moment. */
   checkBounds(): void;
   close(): Promise<void>;
 }
 
-/** Starts the GPUs of a platform that has some. */
+/** Starts the scheduler and agent of a platform with GPUs. */
 export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus> {
   const { hardware, bounds, bus, store, records, state, factory, clock, logger, ledger, bug } = parts;
   await bus.ensureTopic(topic, { durable: true, maxPendingMessages: bounds.maxWaiting, maxPendingBytes: 1e9 });
@@ -118,10 +118,12 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
   };
 }
 
-/** No activation waits for longer than this while every GPU is free: a few looks of the scheduler, and the agent's next row, ms. */
+/**
+ * Longest wait of an activation while every GPU is free: a few passes of the scheduler, and the agent's next row, ms.
+ */
 const longestFreeMs = 3000;
 
-/** Tells whether an activation waits though there is nothing to wait for. */
+/** Returns a check whether an activation waits without a reason. */
 function stuckQueue(
   { hardware, bus, clock, ledger }: SimulatedGpuParts,
   scheduler: GpuScheduler,
@@ -132,7 +134,7 @@ function stuckQueue(
     const nodes = table.nodes();
     const isFree =
       scheduler.reserved === 0 &&
-      // Nothing can be sent then.
+      // The scheduler cannot send anything then.
       ledger.lives[ledger.life]?.diskFailed !== true &&
       hardware.lease.epoch !== undefined &&
       bus.lag('invoker0', 'invoker0') === 0 &&
@@ -172,7 +174,7 @@ function deskOf(agent: GpuAgent): Desk {
   };
 }
 
-/** `inner`, with everything that it lets in looked at. */
+/** `inner`, with every admitted placement checked. */
 function observedDesk(inner: Desk, ledger: Ledger): Desk {
   let greatestEpoch = 0;
   return {

@@ -28,7 +28,7 @@ import type { GpuHardware } from './gpu-hardware.js';
 import { startGpus } from './simulated-gpus.js';
 import type { GpuBounds, SimulatedGpus } from './simulated-gpus.js';
 
-/** As the process factory asks the agent for what a container with a GPU is started with. */
+/** Asks the agent for the access of a container with a GPU, as the process factory does. */
 function withAccess(factory: ObservedFactory, agent: Pick<SimulatedGpus['agent'], 'accessFor'>): ContainerFactory {
   const started = async (spec: ContainerSpec, start: () => Promise<Container>): Promise<Container> => {
     if (spec.gpu !== undefined) await agent.accessFor(spec.gpu);
@@ -45,7 +45,7 @@ const logger = createLogger({ level: 'silent' });
 const metrics = createMetrics();
 const invokerTopic = 'invoker0';
 
-/** The size of a platform, small enough that its bounds are met. */
+/** The size of a platform, small enough that its bounds are reached. */
 export interface PlatformSize {
   pool: PoolOptions;
   maxInFlight: number;
@@ -54,7 +54,7 @@ export interface PlatformSize {
   maxLogBytes: number;
 }
 
-/** What one life of the platform runs on. Disk, store and clock outlive it. */
+/** Dependencies of one life of the platform. Disk, store and clock outlive it. */
 export interface PlatformParts {
   disk: Disk;
   store: ArtifactStore;
@@ -63,28 +63,28 @@ export interface PlatformParts {
   random: Random;
   ledger: Ledger;
   size: PlatformSize;
-  /** Undefined: records do not expire. */
+  /** Undefined if records do not expire. */
   expiry: RecordExpiryTimes | undefined;
-  /** Undefined: messages come at once and once. */
+  /** Undefined if messages arrive at once and once. */
   busFaults: BusFaults | undefined;
-  /** Undefined: the machine has no GPU. */
+  /** Undefined if the machine has no GPU. */
   gpus: { hardware: GpuHardware; bounds: GpuBounds } | undefined;
   bug: PlantedBug;
 }
 
-/** One life of the platform, from dispatch inwards: put together as standalone does. */
+/** One life of the platform, from the dispatcher to the containers, assembled as in standalone. */
 export interface SimulatedPlatform {
   dispatcher: Dispatcher;
-  /** What was found damaged at the start. */
+  /** Damage found at the start. */
   damage: Durable['damage'];
-  /** Nothing is queued, runs or waits to be recorded, and the pool knows of every container. */
+  /** Whether no activation is queued, runs or waits for its record, and the pool knows of every container. */
   isIdle(): boolean;
   /** Checks the bounds that hold at every moment. */
   checkBounds(): void;
   close(drainMs: number): Promise<void>;
 }
 
-/** Starts a platform; the promise stays pending for ever if the clock is stopped meanwhile. */
+/** Starts a platform; the promise stays pending forever if the clock is stopped meanwhile. */
 export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlatform> {
   const { disk, store, factory, clock, random, ledger, size, bug } = parts;
   const { maxPendingMessages, segmentBytes, maxLogBytes, maxInFlight } = size;
@@ -97,7 +97,7 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
     bus.ensureTopic(invokerTopic, { durable: true, maxPendingMessages, maxPendingBytes: 1e9 }),
     bus.ensureTopic('completed0', { durable: false, maxPendingMessages: 100_000, maxPendingBytes: Infinity }),
   ]);
-  // Other bounds are to be met, not those of a namespace.
+  // The simulation tests other bounds than a namespace's.
   const limits = { ...loadConfig().limits, concurrentInvocations: 1e9 };
   const state = embeddedState(clock);
   const inFlight = new InFlight({ state, limits, clock, metrics, logger });
@@ -153,7 +153,7 @@ export async function startPlatform(parts: PlatformParts): Promise<SimulatedPlat
       ledger.check(claimedMiB <= memoryMiB, `the pool claims ${claimedMiB} of ${memoryMiB} MiB`);
       ledger.check(factory.claimedMiB() <= memoryMiB, `containers take ${factory.claimedMiB()} of ${memoryMiB} MiB`);
       gpus?.checkBounds();
-      // A second copy of one that was given back takes no place on the bus.
+      // A second copy of an activation that was given back does not count on the bus.
       const copies = parts.busFaults === undefined || gpus === undefined ? 0 : Infinity;
       ledger.check(pending <= maxInFlight + copies, `the feed holds ${pending} of ${maxInFlight} activations`);
     },

@@ -9,7 +9,7 @@ test(`${seeds} histories of calls and faults keep every promise`, async () => {
   console.info(output.trim());
   expect({ exitCode, output }).toEqual({ exitCode: 0, output: expect.any(String) });
   const totals = JSON.parse(output) as HistoryCounts & { seedsPerSecond: number };
-  // The histories are worth something only if all this happened in them.
+  // The histories test the platform only if all these events happened in them.
   expect(totals.accepted).toBeGreaterThan(seeds * 10);
   expect(totals.completed).toBeGreaterThan(seeds * 2);
   expect(totals.refused).toBeGreaterThan(seeds);

@@ -5,13 +5,13 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction } from '@gpuwhisk/common/system/random';
 
-/** How a store can ail. */
+/** States of a store. */
 export type StoreState = 'well' | 'slow' | 'failing';
 
 /** Longest delay of a slow store, ms. */
 const slowMs = 1500;
 
-/** `inner` as it behaves while `state()` says so: slow, or failing (some writes that fail have taken effect). */
+/** `inner` with the behaviour of `state()`: slow, or failing (some failed writes have taken effect). */
 export function troubledStore(
   inner: ArtifactStore,
   { state, clock, random }: { state: () => StoreState; clock: Clock; random: Random },
@@ -42,7 +42,7 @@ export function troubledStore(
   };
 }
 
-/** A wall clock that is set. */
+/** A clock whose wall time can be set. */
 export interface SteppedClock extends Clock {
   /** Moves the wall clock; timers and monotonic time go on as before. */
   stepWall(byMs: number): void;

@@ -13,7 +13,7 @@ import type { Ledger } from './ledger.js';
 /** The runtime kind of all actions. */
 export const kind = 'nodejs:20';
 
-/** Who calls. */
+/** Identities of the callers. */
 export const identities: readonly Identity[] = [
   ['alpha', 'alpha'],
   ['beta', 'beta'],
@@ -32,7 +32,7 @@ interface ActionPlan {
   memoryMiB: number;
   concurrency?: number;
   idempotent?: boolean;
-  /** What its code does when it is loaded. */
+  /** Behaviour of the action's code at its load. */
   init?: GuestAnswer['then']['do'];
   initMs?: number;
   gpu?: JsonObject;
@@ -49,7 +49,7 @@ const plans: readonly ActionPlan[] = [
   { name: 'stuck-on-load', timeoutMs: 400, memoryMiB: 128, init: 'hang' },
   { name: 'too-large', timeoutMs: 500, memoryMiB: 4096 },
 ];
-/** Of a device's 40,960 MiB a twentieth is never given away. */
+/** Of a device's 40,960 MiB a twentieth is reserved and never given to functions. */
 const gpuPlans: readonly ActionPlan[] = [
   { name: 'gpu-batch', timeoutMs: 1000, memoryMiB: 128, gpu: { memoryMiB: 8000, batch: 4 } },
   { name: 'gpu-large', timeoutMs: 2000, memoryMiB: 128, gpu: { memoryMiB: 30_000, sloMs: 1000 } },
@@ -63,7 +63,7 @@ const gpuPlans: readonly ActionPlan[] = [
 ];
 const allPlans = [...plans, ...gpuPlans];
 
-/** Most calls go to the first ones; where there are GPUs, half of all to functions for these. */
+/** Chooses an action. Most calls go to the first ones; with GPUs, half of all calls go to functions that need one. */
 export function chooseAction(actions: readonly WhiskAction[], random: Random, hasGpus: boolean): WhiskAction {
   const gpuActions = actions.slice(plans.length);
   if (hasGpus && random.uint32() % 2 === 0) return gpuActions[random.uint32() % gpuActions.length] as WhiskAction;
@@ -105,7 +105,7 @@ export async function updateAction(store: ArtifactStore, action: WhiskAction, ra
   return { ...next, revision: await store.put('whisks', actionDocument(next)) };
 }
 
-/** What a call asks its action to do, drawn at random. */
+/** The payload of a call, drawn at random, which tells the action its behaviour. */
 export function choosePayload(random: Random, serial: number): JsonObject {
   const what = ['error', 'exit', 'exhaust', 'hang', 'bye', 'application error', 'slow', 'slow', 'slow'];
   const act = random.uint32() % 2 === 0 ? what[random.uint32() % what.length] : 'answer';
@@ -114,8 +114,8 @@ export function choosePayload(random: Random, serial: number): JsonObject {
 }
 
 /**
- * The code of every action; tells the ledger of each run, and checks that a container stays with its action until that is
- * unloaded, and with its namespace for ever.
+ * The code of every action. Notes each run in the ledger, and checks that a container keeps its action until an unload
+ * and its namespace forever.
  */
 export function simulatedGuest(ledger: Ledger, random: Random): SimulatedGuest {
   const namespaces = new Map<string, string>();
@@ -151,7 +151,9 @@ export function simulatedGuest(ledger: Ledger, random: Random): SimulatedGuest {
   };
 }
 
-/** One that ends the process or hangs does so for all; an error is its own. */
+/**
+ * The answer to a batch: a request that ends the process or hangs does so for all; an error applies to its own request.
+ */
 function answerToAll(values: readonly JsonObject[]): GuestAnswer {
   const answers = values.map(answerTo);
   const afterMs = answers.reduce((sum, answer) => sum + (answer.afterMs ?? 0), 0);
@@ -164,7 +166,7 @@ function answerToAll(values: readonly JsonObject[]): GuestAnswer {
   return { afterMs, then: { do: 'result', value: entries } };
 }
 
-/** The logs of every other run are there with its result. */
+/** Every second run has its logs with its result, the others later. */
 const logDelay = (serial: JsonValue | undefined): Pick<GuestAnswer, 'logsAfterMs'> =>
   Number(serial) % 2 === 0 ? {} : { logsAfterMs: 15 };
 

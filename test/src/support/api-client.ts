@@ -23,11 +23,11 @@ export interface ApiActivation {
   annotations: { key: string; value: JsonValue }[];
 }
 
-/** How an action is created. */
+/** Options of the creation of an action. */
 export interface ActionOptions {
   /** Default `nodejs:default`. */
   kind?: string;
-  /** Of kind `blackbox`. */
+  /** Image of an action of kind `blackbox`. */
   image?: string;
   main?: string;
   limits?: JsonObject;
@@ -61,7 +61,7 @@ export class ApiClient {
     return new ApiClient(this.url, auth);
   }
 
-  /** Sends a request below `/api/v1/namespaces/`; the body goes as it is if a string, else as JSON. */
+  /** Sends a request below `/api/v1/namespaces/`. A string is sent unchanged, any other body as JSON. */
   request<Body = JsonObject>(method: string, path: string, body?: unknown): Promise<Answer<Body>> {
     const url = `${this.url}/api/v1/namespaces/${path}`;
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
@@ -85,7 +85,7 @@ export class ApiClient {
             const id = typeof activationId === 'string' ? activationId : undefined;
             resolve({ status, activationId: id, body: JSON.parse(told) as Body });
           } catch (error) {
-            // A proxy's own page, for instance.
+            // For instance a proxy's own page.
             reject(new Error(`${method} ${path} was answered ${status}: ${told.slice(0, 200)}`, { cause: error }));
           }
         });
@@ -96,7 +96,7 @@ export class ApiClient {
     });
   }
 
-  /** Creates or replaces an action; rejects if that is refused. */
+  /** Creates or replaces an action; rejects if the platform refuses it. */
   async putAction(name: string, code: string | Buffer, options: ActionOptions = {}): Promise<JsonObject> {
     const { status, body } = await this.request('PUT', `_/actions/${name}?overwrite=true`, actionBody(code, options));
     if (status !== 200) throw new Error(`PUT of ${name} was answered ${status}: ${JSON.stringify(body)}`);
@@ -120,7 +120,7 @@ export class ApiClient {
     return body.activationId;
   }
 
-  /** The stored record; a blocking answer precedes it by a little. Rejects if it does not come. */
+  /** The stored record; a blocking answer comes shortly before it. Rejects if the record does not come. */
   async record(activationId: string | undefined, withinMs = recordMs): Promise<ApiActivation> {
     const beganMs = performance.now();
     for (;;) {

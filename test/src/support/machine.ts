@@ -11,17 +11,17 @@ const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-machine-'));
 export const hasPython = (await findPython(join(scratch, 'python.json'))) !== undefined;
 rmSync(scratch, { recursive: true, force: true });
 
-/** Whether there are sandboxes at all: the launcher takes a C compiler. */
+/** Whether the machine has sandboxes at all: the launcher requires a C compiler. */
 export const hasLauncher = existsSync(fileURLToPath(new URL('../../../native/build/sandbox', import.meta.url)));
 
-/** Why functions do not run in sandboxes with every measure here; undefined if they do. */
+/** The reason if functions do not run in sandboxes with every measure here; undefined if they do. */
 export const isolationLack = !hasLauncher
   ? 'the sandbox launcher is not built'
   : process.getuid?.() !== 0
     ? 'full isolation needs root'
     : undefined;
 
-/** Why functions have no network here; undefined if they do. */
+/** The reason if functions have no network here; undefined if they have one. */
 export const networkLack =
   isolationLack ?? (((await findTool('nft')) ?? (await findTool('iptables'))) ? undefined : 'no nft and no iptables');
 

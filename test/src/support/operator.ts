@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import { ApiClient } from './api-client.js';
 import type { RunningPlatform } from './running-platform.js';
 
-/** What the API for administration answers to the platform's operator. */
+/** The administration API's answer to the platform's operator. */
 export async function administer(
   platform: RunningPlatform,
   method: string,
@@ -21,7 +21,7 @@ export async function administer(
   return (await response.json()) as Record<string, unknown>;
 }
 
-/** A new subject with limits of its own. */
+/** Creates a subject with limits of its own. */
 export async function newSubject(
   platform: RunningPlatform,
   name: string,

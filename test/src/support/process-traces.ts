@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A process and the folders of the control groups it was in. */
+/** A process and the folders of its control groups. */
 export interface Trace {
   pid: number;
-  /** When it started, so that a later process with its number is not taken for it. */
+  /** Start time, which distinguishes the process from a later one with its number. */
   started: string;
   command: string;
   cgroups: string[];
@@ -80,7 +80,7 @@ export function descendants(pid: number): Trace[] {
   return found;
 }
 
-/** Those that still run. */
+/** The processes that still run. */
 export function alive(traces: readonly Trace[]): Trace[] {
   return traces.filter(({ pid, started }) => {
     const stat = statOf(pid);
@@ -101,7 +101,7 @@ function mountNamespaceOf(pid: number): string {
   }
 }
 
-/** How many sandboxes a platform has: each has a mount namespace, or else a folder. */
+/** Number of a platform's sandboxes: each has a mount namespace, or else a folder. */
 export function sandboxCount({ pid, dataDir }: { pid: number; dataDir: string }): number {
   const own = mountNamespaceOf(pid);
   const others = descendants(pid).map((trace) => mountNamespaceOf(trace.pid));
@@ -109,13 +109,15 @@ export function sandboxCount({ pid, dataDir }: { pid: number; dataDir: string })
   return namespaces.size + readdirSync(join(dataDir, 'sandboxes')).filter((name) => !name.startsWith('.')).length;
 }
 
-/** What the server itself holds. Its memory is counted without the pages of its database, which the kernel can drop. */
+/**
+ * Open files and memory of the server itself. The memory excludes the pages of its database, which the kernel can drop.
+ */
 export function holdings(pid: number): { openFiles: number; memoryMiB: number } {
   const anonymous = /^RssAnon:\s+(\d+) kB$/m.exec(readOrEmpty(`/proc/${pid}/status`))?.[1];
   return { openFiles: readdirSync(`/proc/${pid}/fd`).length, memoryMiB: Number(anonymous) / 1024 };
 }
 
-/** How many of the connections from `clientPorts` to a server at `serverPort` (both IPv4, this host) the server holds. */
+/** How many connections from `clientPorts` to a server at `serverPort` (both IPv4, this host) the server holds. */
 export function heldConnections(serverPort: number, clientPorts: readonly number[]): number {
   const established = '01';
   const closeWait = '08';

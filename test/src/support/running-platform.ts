@@ -9,7 +9,7 @@ const main = fileURLToPath(new URL('../../../standalone/dist/main.js', import.me
 const startMs = 60_000;
 const stopMs = 20_000;
 
-/** The platform as a user starts it: a process of its own, on a free port. */
+/** The platform, started as a user starts it: in a process of its own, on a free port. */
 export interface RunningPlatform {
   url: string;
   /** `uuid:key` of the guest, as the platform printed it. */
@@ -19,13 +19,16 @@ export interface RunningPlatform {
   pid: number;
   dataDir: string;
   api: ApiClient;
-  /** What it printed on stdout and stderr so far. */
+  /** Output of the platform on stdout and stderr until now. */
   output(): string;
-  /** Sends the signal and resolves with the exit code once it has ended; null if the signal ended it. */
+  /** Sends the signal and resolves with the exit code once the process has ended; null if the signal ended it. */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
-  /** Ctrl-C in a terminal under npm: SIGINT to all of its process group, which it leads (`leadsSession`), and again to it. */
+  /**
+   * Ctrl-C in a terminal under npm: SIGINT to the platform's process group, and a second one to the platform itself.
+   * The platform must lead its group (`leadsSession`).
+   */
   interrupt(): Promise<number | null>;
-  /** Ends it in good order and removes its data; rejects if it did not exit with 0. */
+  /** Ends the platform in good order and removes its data; rejects if the exit code is not 0. */
   stop(): Promise<void>;
 }
 
@@ -33,13 +36,13 @@ export interface PlatformOptions {
   /** Default: a new folder. */
   dataDir?: string;
   flags?: string[];
-  /** A command that starts the platform's, which follows: `unshare -m`. */
+  /** A command before the platform's, which starts it: `unshare -m`. */
   before?: string[];
-  /** Whether it is started as a service is, apart from this process's session. */
+  /** Whether it starts as a service does, in a session of its own. */
   leadsSession?: boolean;
 }
 
-/** What a process that did not become a platform, or was stopped before, left. */
+/** Exit of a process that did not become a platform, or was stopped before. */
 export interface FailedStart {
   code: number | null;
   stdout: string;
@@ -51,13 +54,13 @@ export function newDataDir(): string {
   return join(mkdtempSync(join(tmpdir(), 'gpuwhisk-platform-')), 'data');
 }
 
-/** Removes what newDataDir made. */
+/** Removes a folder that newDataDir made. */
 export function removeDataDir(dataDir: string): void {
   rmSync(join(dataDir, '..'), { recursive: true, force: true });
 }
 
 function launch({ dataDir = newDataDir(), flags = [], before = [], leadsSession = false }: PlatformOptions) {
-  // Neither Jest's options nor settings of the user who runs the tests.
+  // Leaves out Jest's options and settings of the user who runs the tests.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('GPUWHISK_'));
   const env = { ...Object.fromEntries(inherited), NODE_OPTIONS: '', GPUWHISK_PREPARE_RUNTIMES: 'false' };
   const [program = '', ...args] = [
@@ -143,12 +146,12 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Runn
   };
 }
 
-/** Starts a platform that is expected to refuse, and resolves with its end. */
+/** Starts a platform that is expected to refuse, and resolves with its exit. */
 export function startAndFail(options: PlatformOptions): Promise<FailedStart> {
   return endOf(launch(options));
 }
 
-/** Starts a platform, stops it as soon as it has taken its data folder, and resolves with its end. */
+/** Starts a platform, stops it as soon as it has taken its data folder, and resolves with its exit. */
 export async function stopDuringStart(dataDir: string): Promise<FailedStart> {
   const launched = launch({ dataDir });
   const ended = endOf(launched);
@@ -164,7 +167,10 @@ async function endOf({ child, printed, exited }: ReturnType<typeof launch>): Pro
   return { code, ...printed };
 }
 
-/** Waits until `condition` holds, and fails naming `what` if it does not within `withinMs`. Resolves with the time, ms. */
+/**
+ * Waits until `condition` holds, and resolves with the waiting time, ms. Fails after `withinMs` with a message that
+ * names `what`.
+ */
 export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,

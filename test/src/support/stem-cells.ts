@@ -15,14 +15,17 @@ const readyMs = 60_000;
 export const otherAuth =
   '789c46b1-71f6-4ed5-8c54-816aa4f8c502:abczO3xZCLrMN6v2BKK1dXYFpXlPkccOFqm12CdAsMgRU4VrNZ9lyGVCGuMDGIwP';
 
-/** The containers that are ready for an action yet to come. */
+/** The containers that are ready for a future action. */
 export async function prewarmersOf({ api, operatorAuth }: RunningPlatform): Promise<Prewarmer[]> {
   const { status, body } = await api.as(operatorAuth).request<Prewarmer[]>('GET', '../admin/prewarmers');
   if (status !== 200) throw new Error(`Listing them was answered with ${status}.`);
   return body;
 }
 
-/** Writes the repository's manifest with a stem cell for the default of each of these families, and none for other kinds. */
+/**
+ * Writes the repository's manifest with a stem cell for each of these families' default kinds, and none for other
+ * kinds.
+ */
 export function manifestWithStemCells(folder: string, families: readonly string[]): string {
   const manifest = JSON.parse(readFileSync(own, 'utf8')) as { runtimes: Record<string, JsonObject[]> };
   for (const [family, entries] of Object.entries(manifest.runtimes)) {
@@ -46,7 +49,7 @@ async function readyStarts(url: string, kind: string): Promise<number> {
   return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
 }
 
-/** Invokes new actions until one is served by a stem cell, and resolves with the record of that one. */
+/** Invokes new actions until a stem cell serves one, and resolves with the record of that one. */
 export async function servedByStemCell(
   { api, url }: RunningPlatform,
   kind: string,

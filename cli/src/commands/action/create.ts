@@ -24,9 +24,9 @@ const webModes: Record<string, boolean[]> = {
 };
 
 /**
- * Adds what `--web` and `--web-secure` ask for to the annotations of `action`. On an update (`existing`) annotations
- * replace the old ones as a whole, so what must stay of those is repeated: all, or only those about the web if the
- * command line gives annotations of its own.
+ * Adds the annotations of `--web` and `--web-secure` to `action`. On an update (`existing`) new annotations replace the
+ * old ones as a whole, so old ones that must stay are repeated. If the command line gives annotations, only old ones
+ * about the web are repeated, else all.
  */
 function withWebAnnotations(action: JsonMap, existing: JsonMap | undefined, flags: Flags): JsonMap {
   const result: JsonMap = new Map(action);
@@ -73,7 +73,7 @@ function setSecret(action: JsonMap, existing: JsonMap | undefined, flags: Flags)
   }
 }
 
-/** `true` makes up a secret below 2^53, so that every JSON reader keeps it exact; other words are the secret. */
+/** `true` generates a secret below 2^53, so that every JSON reader keeps its digits; other words are the secret. */
 function secretFor(mode: string): Json {
   if (mode.toLowerCase() === 'false') return false;
   if (mode.toLowerCase() !== 'true') return mode;
@@ -85,7 +85,7 @@ function replaced(annotations: JsonMap[], key: string, value: Json): JsonMap[] {
   return annotations.map((item) => (keyOf(item) === key ? keyValue(key, value) : item));
 }
 
-/** `annotations` and those of `more` whose keys are not among them. */
+/** `annotations`, and those of `more` with other keys. */
 function merged(annotations: JsonMap[], more: JsonMap[]): JsonMap[] {
   return [...annotations, ...more.filter((item) => !annotations.some((other) => keyOf(other) === keyOf(item)))];
 }
@@ -154,7 +154,7 @@ async function existingAction(
   }
 }
 
-/** Everything that goes wrong before the action is sent is reported as a mistake in the arguments. */
+/** Reports every error before the action is sent as a mistake in the arguments. */
 async function asArgument<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read();
@@ -252,7 +252,7 @@ export function extensionOf(family: string, binary: boolean): string {
 
 const limitFlags = { memory: 'memory', logsize: 'logs', timeout: 'timeout', concurrency: 'concurrency' };
 
-/** The action that the command line describes, without its name; only what the user gave is in it. */
+/** The action that the command line describes, without its name and with only the members that the user gave. */
 async function definitionFrom(context: CommandContext, update: boolean): Promise<JsonMap> {
   const { flags, pairs } = context;
   const action: JsonMap = new Map();

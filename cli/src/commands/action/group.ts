@@ -117,8 +117,8 @@ async function invoke({ args, client, flags, pairs }: CommandContext): Promise<v
 }
 
 /**
- * Prints what came of an invocation that did not succeed to stderr, so that stdout holds results only; the line before
- * the record is left out with `recordOnly`.
+ * Prints the outcome of an unsuccessful invocation to stderr, so that stdout holds results only. With `recordOnly` the
+ * line before the record is left out.
  */
 export function printUnsuccessful(error: InvocationError, name: QualifiedName, recordOnly: boolean): void {
   if (error.outcome === 'still running') {

@@ -14,11 +14,11 @@ interface ListOptions {
   skip: number;
   since?: number | undefined;
   upto?: number | undefined;
-  /** Whole records rather than summaries. */
+  /** Gives whole records instead of summaries. */
   docs?: boolean;
 }
 
-/** Lists activations, the newest first. They are always those of the key's own namespace. */
+/** Lists activations of the key's own namespace, the newest first. */
 export async function listActivations(client: Client, options: ListOptions): Promise<JsonMap[]> {
   const set = {
     ...options,
@@ -34,16 +34,16 @@ export async function listActivations(client: Client, options: ListOptions): Pro
 export const lastFlag: FlagSpec = { name: 'last', short: 'l', type: 'bool', help: 'retrieves the last activation' };
 
 /**
- * The arguments, of which there are at most `most`, with the id first: with `--last` that of the last activation.
+ * The arguments, at most `most`, with the id first: with `--last` that of the last activation.
  * @param what for the error messages: `activation`, `logs for activation`, `result for activation`.
- * @throws WskError if there are too few or too many, or there is no activation yet.
+ * @throws WskError if there are too few or too many arguments, or there is no activation yet.
  */
 export async function withLastId(
   { args, client, flags }: CommandContext,
   what: string,
   most = 1,
 ): Promise<[string, ...string[]]> {
-  // As in OpenWhisk's client, the first argument changes its place with the id that is put behind them.
+  // As in OpenWhisk's client, the id comes first, the other arguments next, and the former first argument last.
   const [first, ...others] = args;
   const moved = first === undefined ? [] : [...others, first];
   const withId = flags.bool('last') ? [await lastId(client, what), ...moved] : args;
@@ -52,7 +52,10 @@ export async function withLastId(
   return [id, ...more];
 }
 
-/** Reads one activation, or the part of it that `suffix` (`/logs`, `/result`) names; `what` is for the error message. */
+/**
+ * Reads one activation, or the part of it that `suffix` (`/logs`, `/result`) names; `what` is its name in the error
+ * message.
+ */
 export async function readActivation(client: Client, id: string, what: string, suffix = ''): Promise<Json> {
   try {
     return await client.get(ownNamespace, `activations/${encodePath(id)}${suffix}`);
@@ -92,7 +95,7 @@ export function formatLocalTime(timeMs: number): string {
   return `${date} ${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
 }
 
-/** A length of time the way Go writes it: `0s`, `12ms`, `1.234s`, `1m5.5s`, `2h0m0s`. */
+/** A length of time in Go's format: `0s`, `12ms`, `1.234s`, `1m5.5s`, `2h0m0s`. */
 export function formatDuration(durationMs: number): string {
   const length = Math.abs(durationMs);
   const sign = durationMs < 0 ? '-' : '';
@@ -105,7 +108,7 @@ export function formatDuration(durationMs: number): string {
   return minutes > 0 ? `${sign}${minutes}m${seconds}` : `${sign}${seconds}`;
 }
 
-/** Cuts the middle out of a text longer than `most`, leaving `...` there. */
+/** Shortens a text longer than `most` characters: `...` replaces its middle. */
 export function shorten(text: string, most: number): string {
   if (text.length <= most) return text;
   const half = Math.floor(most / 2);

@@ -95,7 +95,7 @@ const listCommand: Command = {
   run: list,
 };
 
-/** Status codes by the words of `response.status`; records that are read alone carry no code. */
+/** Status codes by the words of `response.status`; records that are read one at a time have no code. */
 const statusCodes: Record<string, number> = {
   'application error': 1,
   'action developer error': 2,
@@ -229,7 +229,7 @@ async function poll({ args, client, flags }: CommandContext): Promise<void> {
   }
 }
 
-/** Keeps the ids of the last answer only: older activations are before `since` and do not come again. */
+/** Keeps only the ids of the last answer: older activations are before `since` and are not listed again. */
 function remember(reported: Set<string>, current: string[]): void {
   if (current.length === 0) return;
   reported.clear();
@@ -241,7 +241,10 @@ function report(activation: JsonMap): void {
   stdout.printJson(activation.get('logs') ?? null);
 }
 
-/** With no `--since-...`, polling starts just after the newest activation there is. */
+/**
+ * The time after which polling lists activations. Without a `--since-...` flag: just after the newest existing
+ * activation.
+ */
 async function startOfPolling(client: Client, flags: Flags): Promise<number> {
   const seconds =
     flags.int('since-seconds') +
@@ -251,7 +254,7 @@ async function startOfPolling(client: Client, flags: Flags): Promise<number> {
   return last ? asNumber(last.get('start')) + 1 : 0;
 }
 
-/** A failed request does not end the polling; the next one may succeed. */
+/** Lists activations. A failed request does not end the polling; the next one may succeed. */
 async function lenientList(client: Client, options: Parameters<typeof listActivations>[1]): Promise<JsonMap[]> {
   try {
     return await listActivations(client, options);

@@ -148,7 +148,7 @@ export function checkPath(path: string): string {
   return path;
 }
 
-/** @throws WskError if one of the arguments is no good, or they do not go together. */
+/** @throws WskError if an argument is invalid, or the arguments contradict each other. */
 function parseRoute({ args, client, flags, settings }: CommandContext): Route {
   const [basePath = '', path = '', verbText = '', actionName = ''] = args.length > 3 ? args : ['/', ...args];
   const isName = !basePath.startsWith('/');

@@ -1,4 +1,4 @@
-// Decisions of the GPU scheduler: the policy in force, replays under another one, the queue, and reasons of placements.
+// Decisions of the GPU scheduler: the present policy, replays under another one, the queue, and reasons of placements.
 import { checkArgs, type CommandContext } from '../../command.js';
 import { argumentError, messageOf, wrapError, WskError } from '../../errors.js';
 import { readTextFile, writeNewFile } from '../../files.js';
@@ -16,7 +16,7 @@ export function policy(context: CommandContext): Promise<void> {
   return showPolicy(context);
 }
 
-/** An object where it is one, else a name. */
+/** The JSON object that the text is, or else the text as a name. */
 function choiceOf(text: string): Json {
   if (!text.startsWith('{')) return text;
   try {
@@ -122,7 +122,7 @@ function line(title: string, text: string): void {
   stdout.print(`${stdout.bold(title.padEnd(10))} ${text}\n`);
 }
 
-/** `wsk gpu explain`: prints what was decided about an activation, writes the view of now into a file, or both. */
+/** `wsk gpu explain`: prints the decision about an activation, writes the present view into a file, or both. */
 export async function explain(context: CommandContext): Promise<void> {
   const { args, flags } = context;
   const savesView = flags.given('view');
@@ -141,7 +141,7 @@ async function explainActivation({ client }: CommandContext, id: string): Promis
   }
   const found = asList(decisions).map(asMap);
   if (found.length === 0) throw new WskError(`No decision about activation '${id}' is known.`);
-  // They come the last one first.
+  // The answer lists the last decision first.
   stdout.print(found.reverse().map(describe).join(''));
 }
 

@@ -1,4 +1,4 @@
-// GPUs and the instances of functions on them: lists, the live picture of `top`, and changes of their state.
+// GPUs and the instances of functions on them: lists, the display of `top`, and changes of their state.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '../../client/client.js';
 import { checkArgs, type CommandContext } from '../../command.js';
@@ -40,14 +40,14 @@ export async function top({ args, client, flags }: CommandContext): Promise<void
     try {
       stdout.print(clearScreen + picture(await readDevices(client)));
     } catch (error) {
-      // The server may come back; a wrong command line does not get better.
+      // The server may come back; a wrong command line stays wrong.
       if (!(error instanceof WskError) || error.exitCode === 2) throw error;
       stdout.print(`${clearScreen}${messageOf(error)}\n`);
     }
   }
 }
 
-/** Devices, and below them what is on each. */
+/** Devices, and below each its processes. */
 function picture(devices: JsonMap[]): string {
   if (devices.length === 0) return 'There is no GPU.\n';
   const summary = deviceTable(devices);

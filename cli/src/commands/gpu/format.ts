@@ -17,7 +17,7 @@ export function table(
   return { header: `${line(header)}\n`, rows: rows.map((row) => `${line(row)}\n`) };
 }
 
-/** `0.25` → `25%`; `-` where it is not known. */
+/** `0.25` → `25%`; `-` if the fraction is unknown. */
 export function percent(fraction: Json | undefined): string {
   return fraction === undefined ? '-' : `${Math.round(asNumber(fraction) * 100)}%`;
 }

@@ -1,16 +1,16 @@
-// Measurements by which GPUs are shared: profiles of functions and quotas of sets that run together.
+// Measurements by which GPUs are shared: profiles of functions, and quotas of sets of functions that run together.
 import { checkArgs, type CommandContext } from '../../command.js';
 import { wrapError } from '../../errors.js';
 import { asList, asMap, asNumber, asText, type Json, type JsonMap } from '../../json/json.js';
 import { stdout } from '../../terminal.js';
 import { percent, table } from './format.js';
 
-/** A number of milliseconds, or `-` where it is not known. */
+/** A number of milliseconds, or `-` if it is unknown. */
 const ms = (value: Json | undefined): string => (value === undefined ? '-' : asNumber(value).toFixed(1));
 const times = (value: Json | undefined): string => (value === undefined ? '-' : asNumber(value).toFixed(2));
 const placeOf = (one: JsonMap): string => `${asText(one.get('gpuType'))}/${asText(one.get('mode'))}`;
 
-/** Forgets one by its id, or lists all in a table. */
+/** Deletes one row by its id, or lists all rows in a table. */
 async function listOrForget(
   { args, flags, client }: CommandContext,
   route: 'functions' | 'quotas',
@@ -68,7 +68,7 @@ export function listFunctions(context: CommandContext): Promise<void> {
   });
 }
 
-/** How far the search is, and what keeps it from its end. */
+/** The state of the search, and the reason if it has not ended. */
 function searchOf(one: JsonMap): string {
   const search = asMap(one.get('search'));
   const problems = asList(one.get('jobs'))

@@ -11,7 +11,7 @@ import { asList, asMap, asText, type JsonMap } from '../../json/json.js';
 import { printError, stdout } from '../../terminal.js';
 import { table } from './format.js';
 
-/** Where workloads are. */
+/** Route of the workloads. */
 const workloadsRoute = 'gpu/workloads';
 
 /** The body of a request that registers a workload, from the flags. @throws WskError */
@@ -104,10 +104,13 @@ export async function workload(context: CommandContext): Promise<void> {
 
 /** The exit code of an answer of 404. */
 const notFound = 404 - 256;
-/** Lists to which settings are added in front; others take the place of the caller's. */
+/** Lists of paths: settings are put before the caller's value. Other variables replace the caller's value. */
 const searchLists = ['LD_LIBRARY_PATH', 'LD_PRELOAD'];
 
-/** `wsk gpu workload run -- COMMAND`: registers it, starts it as an MPS client, and forgets it when it has ended. */
+/**
+ * `wsk gpu workload run -- COMMAND`: registers the command, starts it as an MPS client, and removes the registration
+ * when it has ended.
+ */
 async function runWorkload({ args: [, ...command], client, flags }: CommandContext): Promise<void> {
   const [program] = command;
   if (program === undefined) throw argumentError("Invalid argument(s). A command is required, after '--'.");
@@ -133,7 +136,10 @@ async function runWorkload({ args: [, ...command], client, flags }: CommandConte
   if (exitCode !== 0) throw new WskError('', { exitCode, showMessage: false });
 }
 
-/** The command's environment: this one's, the settings of an MPS client, and the id by which it can tell its rate. */
+/**
+ * The command's environment: this process's, the settings of an MPS client, and the workload's id, with which it can
+ * report its rate.
+ */
 function environment(workload: JsonMap): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = { ...process.env, GPUWHISK_WORKLOAD: asText(workload.get('id')) };
   for (const [name, value] of asMap(workload.get('env'))) {
@@ -143,41 +149,41 @@ function environment(workload: JsonMap): NodeJS.ProcessEnv {
   return env;
 }
 
-/** A process's number, and when it started, in clock ticks since the boot, where the system tells that. */
+/** A process's number, and, if the system tells it, its start time in clock ticks since the boot. */
 function processBody(pid: number): JsonMap {
   const body: JsonMap = new Map([['pid', pid]]);
   let text: string;
   try {
     text = readFileSync(`/proc/${pid}/stat`, 'utf8');
   } catch {
-    return body; // There is no such file, or the process has ended already.
+    return body; // The system has no such file, or the process has ended already.
   }
-  // The fields after the name, which may hold anything.
+  // The fields after the name, which may hold any character.
   const start = Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[19]);
   if (Number.isSafeInteger(start) && start > 0) body.set('processStart', start);
   return body;
 }
 
-/** The command goes on where the server cannot be told of it. */
+/** Notifies the server of the workload. The command continues if the server cannot be reached. */
 async function notifyServer(client: Client, method: 'PUT' | 'DELETE', route: string, body?: JsonMap): Promise<void> {
   try {
     await client.callRoute(method, route, body);
   } catch (error) {
-    // Its node may have seen the end of its process first.
+    // The node may have seen the end of its process first.
     if (method === 'DELETE' && error instanceof WskError && error.exitCode === notFound) return;
     printError(`Unable to tell the server of the workload: ${messageOf(error)}`);
   }
 }
 
-/** Runs a command with this one's terminal; resolves with its exit code, as a shell has it. */
+/** Runs a command with this process's terminal; resolves with its exit code, as a shell has it. */
 function runToEnd(
   [program = '', ...args]: string[],
   env: NodeJS.ProcessEnv,
   started: (pid: number) => Promise<void>,
 ): Promise<number> {
   return new Promise((resolve, reject) => {
-    // A terminal's Ctrl-C reaches the command by itself; what is sent to this process alone is passed on. Listening begins
-    // before the command does: a signal that came between would leave it behind.
+    // A terminal's Ctrl-C reaches the command by itself; signals to this process alone are passed on. The handlers are
+    // installed before the command starts: a signal between start and installation would leave the command running.
     const ignore = (): void => undefined;
     const passOn = (signal: NodeJS.Signals): void => void child.kill(signal);
     process.on('SIGINT', ignore).on('SIGTERM', passOn).on('SIGHUP', passOn);
