@@ -5,7 +5,7 @@ import { profiledTask } from '@gpuwhisk/gpu/testing/fixtures';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import { drawEntry } from './jobs.js';
-import { LearningTable, trueQuotas } from './recurring.js';
+import { LearningTable, soonestQuotas } from './recurring.js';
 import { saturationOf, stretchTable } from './model/gpu-model.js';
 import { invented } from './workloads/catalogue.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
@@ -79,7 +79,7 @@ describe('a table that learns', () => {
 });
 
 test('the best shares by the truth end jobs soonest, keep budgets and fixed shares', () => {
-  const oracle = trueQuotas(truth);
+  const oracle = soonestQuotas(truth);
   const find = (budgets: number[], fixed: (number | undefined)[] = []): unknown => {
     const { shares, source, slowdowns } = oracle.shareFor(set, 't', 'mps', budgets, fixed, [100, 100]);
     return [shares, source, slowdowns];

@@ -126,7 +126,7 @@ function jobOf({ function: name, version, batch, soloMs, features }: Task): Quot
  * A quota stage that knows the truth of every set: a bound on what any table can gain. It chooses the classes that end the
  * set's jobs soonest on average, where jobs that have ended disturb no more; with shares of as many jobs as `mostOpen`.
  */
-export function trueQuotas(truth: GpuTruth, mostOpen = 3): Quotas {
+export function soonestQuotas(truth: GpuTruth, mostOpen = 3): Quotas {
   const slowdownsOf = (set: readonly QuotaJob[], shares: readonly number[]): number[] => [
     ...truth.slowdowns(set.map(({ function: name }, at) => ({ workload: workloadOf(name), share: shares[at] ?? 1 }))),
   ];
@@ -151,7 +151,7 @@ export function trueQuotas(truth: GpuTruth, mostOpen = 3): Quotas {
 
 /** The same data, with the shares that are best by the truth in place of the table's: a bound on what a table can gain. */
 export function withTrueShares(setting: Setting, known: readonly Known[]): Known[] {
-  return known.map((one, draw) => ({ ...one, shares: trueQuotas(setting.truths[draw] as GpuTruth) }));
+  return known.map((one, draw) => ({ ...one, shares: soonestQuotas(setting.truths[draw] as GpuTruth) }));
 }
 
 /** The workload of a function of a replay. */

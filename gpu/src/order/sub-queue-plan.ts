@@ -43,8 +43,8 @@ export const subQueueDefaults = {
 } satisfies SubQueueSettings;
 
 /**
- * FaaShare's spatio-temporal priority queue (section VI, algorithm 1): tasks by SLO, partitioned by memory into sub-queues,
- * each task at the share that it fills (the paper: the smallest that meets its SLO; as a share is fixed for the whole of a
+ * FaaShare's spatio-temporal priority queue (section VI, algorithm 1): tasks in turn (the paper: by SLO; ours: see
+ * `turnsOf`), partitioned by memory into sub-queues, each task at the share that it fills (the paper: the smallest that meets its SLO; as a share is fixed for the whole of a
  * run, that strands SMs); the last task leaves while a member is predicted to miss its SLO; then exchanges between
  * sub-queues that lower the mean completion. The first sub-queue of each GPU, beside what runs there, starts now, with
  * shares of the quota stage. Ours beyond the paper: fair turns between namespaces, a bound on waiting, tasks that run beside

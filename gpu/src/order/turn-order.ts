@@ -76,19 +76,19 @@ function overdueOf(
   { tasks, gpus, at }: Queued,
   settings: TurnSettings,
 ): { first: Map<Task, number>; left: Map<Task, number> } {
-  const late: [Task, number][] = [];
+  const passed: [Task, number][] = [];
   for (const task of tasks) {
     const since = overdueAt(task, settings);
-    if (since <= at) late.push([task, since]);
+    if (since <= at) passed.push([task, since]);
   }
   const first = new Map<Task, number>();
   const left = new Map<Task, number>();
-  if (late.length === 0) return { first, left };
-  late.sort((one, other) => one[1] - other[1]);
+  if (passed.length === 0) return { first, left };
+  passed.sort((one, other) => one[1] - other[1]);
   let shares = tasks.some((task) => canMeet(task, at))
     ? settings.overduePart * gpus.length - heldByOverdue(gpus, settings)
     : Infinity;
-  for (const [task, since] of late) {
+  for (const [task, since] of passed) {
     if (task.sloMs !== undefined) first.set(task, since);
     else if (shares <= 0) left.set(task, since);
     else {
@@ -125,7 +125,7 @@ const urgentSlack = 0.5;
 
 /**
  * Strict tasks that have to go by deadline: of each namespace up to the last one that would end too late after those before
- * it, where every namespace has an equal part of the GPUs.
+ * it, on an equal part of the GPUs for each namespace.
  */
 function urgentOf(tasks: readonly Task[], gpus: number, at: number): Set<Task> {
   const strict = tasks.filter((task) => canMeet(task, at));

@@ -7,26 +7,26 @@ import { unsandboxed } from './isolation.js';
 describe('bindWords', () => {
   test('hides the data folder where a bind would show it, and lays what is needed over it', () => {
     const binds = [
-      { source: '/work/data/packages/a', target: '/work/data/packages/a' },
-      { source: '/work', target: '/opt/work' },
+      { source: '/srv/fn/data/packages/a', target: '/srv/fn/data/packages/a' },
+      { source: '/srv/fn', target: '/opt/fn' },
     ];
-    expect(bindWords(binds, '/work/data')).toEqual([
+    expect(bindWords(binds, '/srv/fn/data')).toEqual([
       'bind',
-      '/work',
-      '/opt/work',
+      '/srv/fn',
+      '/opt/fn',
       'ro',
       'mask',
-      '/opt/work/data',
+      '/opt/fn/data',
       'bind',
-      '/work/data/packages/a',
-      '/work/data/packages/a',
+      '/srv/fn/data/packages/a',
+      '/srv/fn/data/packages/a',
       'ro',
     ]);
   });
 
   test("hides a data folder within the system's folders", () => {
     expect(bindWords([], '/usr/local/data')).toEqual(['mask', '/usr/local/data']);
-    expect(bindWords([{ source: '/workshop', target: '/a' }], '/work')).toEqual(['bind', '/workshop', '/a', 'ro']);
+    expect(bindWords([{ source: '/srv/fnord', target: '/a' }], '/srv/fn')).toEqual(['bind', '/srv/fnord', '/a', 'ro']);
   });
 });
 
