@@ -44,6 +44,27 @@ test('nothing differs while a process rests, nor after work that left nothing', 
   expect(await look?.differences()).toEqual([]);
 });
 
+test('a lock that the first thread waits for at its start is not its rest', async () => {
+  const { pid, run } = await start();
+  await run(settled);
+  // Another thread lets go of the lock after 60 ms.
+  await run(`const shared = new Int32Array(new SharedArrayBuffer(12));
+    globalThis.other = new (require('worker_threads').Worker)(
+      "const { workerData } = require('worker_threads');" +
+      "Atomics.wait(workerData, 1, 0); Atomics.wait(workerData, 2, 0, 60); Atomics.notify(workerData, 0);" +
+      "setInterval(() => {}, 1e9)",
+      { eval: true, workerData: shared });
+    await require('events').once(other, 'online');
+    setImmediate(() => {
+      Atomics.store(shared, 1, 1);
+      Atomics.notify(shared, 1);
+      Atomics.wait(shared, 0, 0);
+    })`);
+  const look = await observeProcessState(pid, systemClock);
+  await run('');
+  expect(await look?.differences()).toEqual([]);
+});
+
 test.each([
   ['a timer', `setTimeout(() => {}, 60000).unref()`, 'a thread that does not wait as before'],
   ['a repeated timer', `setInterval(() => {}, 1)`, 'a thread that does not wait as before'],

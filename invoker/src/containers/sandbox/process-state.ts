@@ -6,19 +6,23 @@ import type { ProcessStateCheck } from '../protocol/connected-container.js';
 const firstSettleMs = 1000;
 const settleMs = 250;
 const pollMs = 5;
+/** Time after which a wait for a lock or a condition of the process's own threads counts as its rest. */
+const lockRestMs = 100;
 /** Longest chain of processes from the first one to the runtime, with one to spare. */
 const maxDepth = 4;
+const futex = process.arch === 'x64' ? '202' : '98';
+const futexPrivateFlag = 0x80;
 /** System calls in which a thread waits, by number: index of the time-limit argument, and its value for no limit. */
 const waits: ReadonlyMap<string, { argument: number; none: RegExp }> = new Map(
   process.arch === 'x64'
     ? [
         ['232', { argument: 3, none: /^0x(ffffffff)?ffffffff$/ }], // epoll_wait
         ['281', { argument: 3, none: /^0x(ffffffff)?ffffffff$/ }], // epoll_pwait
-        ['202', { argument: 3, none: /^0x0$/ }], // futex
+        [futex, { argument: 3, none: /^0x0$/ }],
       ]
     : [
         ['22', { argument: 3, none: /^0x(ffffffff)?ffffffff$/ }], // epoll_pwait
-        ['98', { argument: 3, none: /^0x0$/ }], // futex
+        [futex, { argument: 3, none: /^0x0$/ }],
       ],
 );
 
@@ -30,6 +34,8 @@ interface ProcessState {
   timers: string;
   /** The wait without a time limit of the first thread, which runs an event loop's timers; undefined if it does not wait. */
   wait: string | undefined;
+  /** Whether it waits for a lock or a condition that only threads of its own process release. */
+  waitsForLock: boolean;
 }
 
 /**
@@ -43,15 +49,26 @@ export async function observeProcessState(firstPid: number, clock: Clock): Promi
     const runtime = chain.at(-1) ?? firstPid;
     const untilMs = clock.monotonicMs() + firstSettleMs;
     let first = await readState(chain, runtime);
-    while (first.wait === undefined) {
+    let sinceMs = clock.monotonicMs();
+    while (!isAtRest(first, clock.monotonicMs() - sinceMs)) {
       if (clock.monotonicMs() >= untilMs) return undefined;
       await sleep(clock, pollMs);
-      first = await readState(chain, runtime);
+      const now = await readState(chain, runtime);
+      if (now.wait !== first.wait) sinceMs = clock.monotonicMs();
+      first = now;
     }
     return { differences: () => differences(chain, runtime, first, clock) };
   } catch {
     return undefined; // A process cannot be read: the container will not serve a second action.
   }
+}
+
+/**
+ * Whether the first thread waits, `forMs` by now, for what it waits for between runs: events, or the end of another
+ * thread. At its start it waits now and then for a lock, too, for a few ms.
+ */
+function isAtRest({ wait, waitsForLock }: ProcessState, forMs: number): boolean {
+  return wait !== undefined && (!waitsForLock || forMs >= lockRestMs);
 }
 
 async function differences(
@@ -97,6 +114,7 @@ async function readState(chain: readonly number[], runtime: number): Promise<Pro
     descriptors,
     timers,
     wait: endlessWait(call),
+    waitsForLock: isLockWait(call),
   };
 }
 
@@ -156,4 +174,10 @@ function endlessWait(line: string): string | undefined {
   const wait = waits.get(number);
   const isEndless = wait !== undefined && wait.none.test(values[wait.argument] ?? '');
   return isEndless ? `${number} ${values[0]}` : undefined;
+}
+
+/** Whether a line of `/proc/<pid>/syscall` is a futex call with FUTEX_PRIVATE_FLAG; pthread_join waits without it. */
+function isLockWait(line: string): boolean {
+  const [number = '', , operation = '0'] = line.trim().split(' ');
+  return number === futex && (Number(operation) & futexPrivateFlag) !== 0;
 }
