@@ -29,7 +29,8 @@ interface SupervisionDependencies {
 export const healthTopic = 'health';
 const maxInFlight = 1000;
 const maxPendingMessages = 10_000;
-/** How often an invoker that is not up is tested, ms. A silent invoker that never was up is forgotten. */
+/**
+ * How often an invoker that is not up is tested, ms; after a success it is tested again at once. A silent invoker that never was up is forgotten. */
 const testMs = 60_000;
 const lookMs = 1000;
 /** Upper bound of invoker numbers; messages with higher numbers are ignored. */
@@ -93,7 +94,10 @@ export class InvokerSupervision {
     const nowMs = this.dependencies.clock.monotonicMs();
     const before = state.health(nowMs);
     state.finished(outcome, nowMs);
-    if (state.health(nowMs) !== before) this.update();
+    const now = state.health(nowMs);
+    if (now !== before) this.update();
+    // Failures count until later outcomes have displaced them, and an invoker that is not up gets tests only.
+    if (outcome === 'success' && isInDoubt(now)) this.test(invoker, nowMs);
   }
 
   private take(message: JsonObject): void {
@@ -129,7 +133,7 @@ export class InvokerSupervision {
         continue;
       }
       const isDue = nowMs - (this.testedMs.get(instance) ?? -Infinity) >= testMs;
-      if ((health === 'unhealthy' || health === 'unresponsive') && isDue) this.test(instance, nowMs);
+      if (isInDoubt(health) && isDue) this.test(instance, nowMs);
     }
     this.timer = clock.setBackgroundTimer(lookMs, () => this.look());
   }
@@ -171,6 +175,10 @@ function isPing({ name }: JsonObject): boolean {
 
 /** The states of an invoker, in OpenWhisk's words. */
 type Health = 'up' | 'unhealthy' | 'unresponsive' | 'down';
+
+/** Whether tests tell if an invoker of this state works. */
+const isInDoubt = (health: Health): boolean => health === 'unhealthy' || health === 'unresponsive';
+
 /** The outcome of an activation, as far as it concerns the invoker. */
 type FinishedResult = 'success' | 'system error' | 'time-out';
 

@@ -94,15 +94,25 @@ test.each(['ping-older', 'ping', 'ping-newer'])('an OpenWhisk invoker counts by 
   expect(supervision.invokers()[2]).toEqual({ instance: 2, memoryMiB: 1024, isUsable: true });
 });
 
-test('errors make it unhealthy, time-outs unresponsive; it is tested every minute until it is up again', async () => {
+test('errors make it unhealthy, time-outs unresponsive; tests that succeed follow at once until it is up', async () => {
   const pings = await startInvoker(0);
   supervision.finished(0, 'success');
   for (let count = 0; count < 4; count++) supervision.finished(0, 'system error');
   expect(supervision.health()).toEqual({ 'invoker0/host0': 'unhealthy' });
+  tested = [];
   await clock.runFor(61_000);
-  expect(tested.length).toBeGreaterThanOrEqual(2);
-  for (let count = 0; count < 10; count++) supervision.finished(0, 'success');
+  expect(tested).toEqual([0]);
+  supervision.finished(0, 'system error');
+  expect(tested).toEqual([0]);
+  await clock.runFor(61_000);
+  expect(tested).toEqual([0, 0]);
+  // The fourth-last failure leaves the last ten outcomes with the seventh success.
+  for (let count = 1; count <= 7; count++) {
+    expect(supervision.health()).toEqual({ 'invoker0/host0': 'unhealthy' });
+    supervision.finished(0, 'success');
+  }
   expect(supervision.health()).toEqual({ 'invoker0/host0': 'up' });
+  expect(tested).toHaveLength(8);
   for (let count = 0; count < 4; count++) supervision.finished(0, 'time-out');
   expect(supervision.health()).toEqual({ 'invoker0/host0': 'unresponsive' });
   pings.close();
