@@ -155,6 +155,8 @@ export interface NodeStatus {
   pricePerHour?: number;
   /** When it will be taken away, epoch ms; absent: nothing was announced. */
   leavesAt?: number;
+  /** Whether shares of running processes can be moved below their class (kernel tokens); absent: they cannot. */
+  movesShares?: boolean;
   /** By device: environment that makes a process of the node's own an MPS client with the whole device; absent: none can be. */
   clientEnv?: Record<string, Record<string, string>>;
 }

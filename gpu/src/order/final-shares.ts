@@ -34,7 +34,9 @@ export function finalShares(
   const { gpu, running, members } = queue;
   const planned = members.map(({ share }) => share);
   const isOpen = members.some(({ task }) => task.share === undefined);
-  const asked = isOpen && quotas !== undefined ? ask(queue, quotas) : undefined;
+  // Those that are held back get their classes again: no share is fixed for the whole of a run.
+  const isMoved = queue.heldKinds !== undefined;
+  const asked = isOpen && !isMoved && quotas !== undefined ? ask(queue, quotas) : undefined;
   const filling = take(queue, planned, quotas);
   const fillingMs = timeOf(queue, filling);
   const byFilling: Sharing = {

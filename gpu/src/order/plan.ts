@@ -1,4 +1,4 @@
-import type { ObservedRun, Sharing, Start, TaskRejection } from '../view/decision.js';
+import type { Action, ObservedRun, Sharing, Start, TaskRejection } from '../view/decision.js';
 import type { SchedulingEvent, Task, View } from '../view/view.js';
 
 /** Input of a planner. */
@@ -16,6 +16,8 @@ export interface Planned {
   rejected: readonly TaskRejection[];
   /** As in Decision. */
   sharings?: readonly Sharing[];
+  /** As in Decision: shares that move. */
+  actions?: readonly Action[];
   /** As in Decision: when to ask again though nothing happens, on the clock of the view, ms; absent: no particular time. */
   wakeAt?: number;
 }
@@ -23,6 +25,8 @@ export interface Planned {
 /** Stands for the stages order, place and share where an algorithm decides them together. */
 export interface Planner {
   plan(pass: Pass): Planned;
+  /** As in Policy. */
+  readonly moves?: boolean;
   /** Learns from a run. */
   observe?(run: ObservedRun): void;
   /** A start of its plan did not come to be. */

@@ -3,6 +3,7 @@
 import type { Task } from '../view/view.js';
 import type { Refusal } from '../place/fact-filters.js';
 import { keptForAnother } from '../view/decision.js';
+import { expectHold } from './moved-shares.js';
 import { add, copyOf, memberOf, membersOf, outlookOf, hasRoom, remove } from './sub-queue.js';
 import type { Member, Outlook, SubQueue } from './sub-queue.js';
 import { needMiB } from '../place/gpu-account.js';
@@ -39,7 +40,8 @@ export function joined(queue: SubQueue, task: Task, prospect: Prospect, minGain:
   const member = memberOf(task, queue);
   const tried = copyOf(queue);
   add(tried, member);
-  const after = outlookOf(tried);
+  let after = outlookOf(tried);
+  if (after.late > before.late && queue.gpu.movesShares === true) after = expectHold(tried);
   if (after.late > before.late) return lateness(tried, before, after);
   if (prospect.endBy !== undefined && !isDoneBy(prospect.endBy, queue, after)) return keptForAnother;
   if (queue.busy > 0) {

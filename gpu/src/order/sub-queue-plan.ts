@@ -2,6 +2,8 @@
 import { defaultBestEffortMs } from './earliest-deadline.js';
 import { finalShares } from './final-shares.js';
 import type { ShareOptions } from './final-shares.js';
+import { ShareMoves } from './moved-shares.js';
+import type { SavedMoves } from './moved-shares.js';
 import { exchange } from './sub-queue-moves.js';
 import { Holdings, NamespaceTurns } from './namespace-fairness.js';
 import type { NamespaceQueue, SavedTurns } from './namespace-fairness.js';
@@ -27,6 +29,11 @@ interface SubQueueSettings extends PlanOptions, TurnSettings, ShareOptions {
   tolerance: number;
   /** Exchanges that are tried by prediction in one decision, at most. */
   maxExchanges: number;
+  /**
+   * Limits of running tasks are moved where that lowers the mean completion on their GPU by this part or lets fewer be
+   * late; 1: they are never moved.
+   */
+  minMoveGain: number;
 }
 
 export const subQueueDefaults = {
@@ -40,6 +47,7 @@ export const subQueueDefaults = {
   minShareGain: 0.02,
   takeEveryMiss: 0,
   maxExchanges: 4,
+  minMoveGain: 0.02,
 } satisfies SubQueueSettings;
 
 /**
@@ -58,6 +66,7 @@ export function subQueuePlan(
   const turns = new NamespaceTurns();
   const arrivals = new ArrivalLoad();
   const progress = new Progress();
+  const moves = new ShareMoves();
   /** The charge of each task that runs, by its id. */
   const charged = new Map<string, { namespace: string; shareMs: number }>();
 
@@ -83,6 +92,11 @@ export function subQueuePlan(
       .flatMap((queue, index) => startsOf(queue, at, sharings[index]!.source))
       .reduce(oneStartEach, []);
     charge(starts, first, [...namespaces]);
+    const moving = options.minMoveGain < 1 ? first.filter(({ gpu }) => gpu.movesShares) : [];
+    // While others wait, what the GPU does in all counts for more than who ends first.
+    const minGain = starts.length < tasks.length ? 1 : options.minMoveGain;
+    moves.expire(at);
+    const actions = moving.flatMap((queue) => moves.on(queue, minGain, at));
     progress.note(first, at);
     const started = new Set(starts.map(({ task }) => task));
     return {
@@ -90,6 +104,11 @@ export function subQueuePlan(
       order: order.map(({ task }) => task.id).filter((id) => !started.has(id)),
       rejected: queues.rejected,
       ...(sharings.some(isShared) && { sharings: sharings.filter(isShared) }),
+      ...(actions.length > 0 && { actions }),
+      // What has just started can be moved once it is known by its instance.
+      ...(moving.some(({ running, members }) => members.length > 0 && running.length + members.length > 1) && {
+        wakeAt: at,
+      }),
     };
   }
 
@@ -177,7 +196,7 @@ export function subQueuePlan(
 
   /** Charges of running tasks are left out: they correct later turns, and no decision reads them. */
   function saved(): SavedPlan {
-    return { turns: turns.saved(), arrivals: arrivals.saved(), progress: progress.saved() };
+    return { turns: turns.saved(), arrivals: arrivals.saved(), progress: progress.saved(), moves: moves.saved() };
   }
 
   function restore(state: unknown): void {
@@ -185,15 +204,17 @@ export function subQueuePlan(
     turns.restore(plan.turns);
     arrivals.restore(plan.arrivals);
     progress.restore(plan.progress);
+    moves.restore(plan.moves);
   }
 
-  return { plan, observe, returned, saved, restore };
+  return { plan, moves: options.minMoveGain < 1, observe, returned, saved, restore };
 }
 
 interface SavedPlan {
   turns: SavedTurns;
   arrivals: SavedArrivalLoad;
   progress: [string, Seen][];
+  moves: SavedMoves;
 }
 
 /** What a task takes of its namespace's turn, share-milliseconds. */

@@ -1,6 +1,6 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- slowdowns and outlooks have an element for each running task and member, in their order */
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import { deadlineAt } from '../view/view.js';
+import { deadlineAt, plannedShare } from '../view/view.js';
 import type { GpuState, RunningTask, Task } from '../view/view.js';
 import { emptyGpuAccountOf, obstacle, occupy, vacate } from '../place/gpu-account.js';
 import type { GpuAccount } from '../place/gpu-account.js';
@@ -36,6 +36,8 @@ export interface SubQueue extends GpuAccount {
   members: Member[];
   /** Of what is in it now. */
   outlook: Outlook | undefined;
+  /** Kinds of residents and members while some of them are held back (see `bestHold`); undefined: none is. */
+  heldKinds: readonly number[] | undefined;
 }
 
 /** What is predicted of a sub-queue. Times on the snapshot's clock, ms. */
@@ -90,6 +92,7 @@ function queueIn(
     progress: undefined,
     members: [],
     outlook: undefined,
+    heldKinds: undefined,
   };
 }
 
@@ -97,18 +100,22 @@ function queueIn(
 export function residentsOf(queue: SubQueue): Member[] {
   if (queue.residents !== undefined) return queue.residents;
   const { predictions, running, startsAt: at } = queue;
-  const kinds = running.map(({ task, share }) => predictions.kindOf(task.features, share));
+  const planned = running.map((one) => plannedShare(queue.gpu, one));
+  const kinds = running.map(({ task }, index) => predictions.kindOf(task.features, planned[index]!));
   const slowdowns = predictions.slowdowns(kinds);
-  queue.residents = running.map(({ task, share, startedAt }, index): Member => {
+  queue.residents = running.map((one, index): Member => {
+    const { task, startedAt } = one;
+    const share = planned[index]!;
     const slowdown = slowdowns[index]!;
     const soloMs = task.soloMs ?? unmeasuredMs;
     const sinceMs = Math.max(0, at - startedAt);
     const startMs = Math.max(0, (task.startMs ?? 0) - sinceMs);
     const ranMs = Math.max(0, sinceMs - (task.startMs ?? 0));
     // One that takes longer than predicted is taken to need some more yet.
-    const leftMs =
-      queue.progress?.leftMs({ task, share, startedAt }, at) ?? Math.max(soloMs * 0.05, soloMs - ranMs / slowdown);
-    const isLate = at + startMs + leftMs * slowdown > deadlineAt(task);
+    const leftMs = queue.progress?.leftMs(one, at) ?? Math.max(soloMs * 0.05, soloMs - ranMs / slowdown);
+    // Where shares move, its neighbours can be held back for it.
+    const least = queue.gpu.movesShares === true ? predictions.alone(task.features, share) : slowdown;
+    const isLate = at + startMs + leftMs * least > deadlineAt(task);
     return { task, share, kind: kinds[index]!, leftMs, startMs, deadline: isLate ? Infinity : deadlineAt(task) };
   });
   return queue.residents;
@@ -239,7 +246,9 @@ export function setShares(queue: SubQueue, shares: readonly number[]): void {
     const share = shares[at]!;
     return { ...member, share, kind: queue.predictions.kindOf(member.task.features, share) };
   });
-  queue.load = [...queue.running, ...queue.members].reduce((total, { share }) => total + share, 0);
+  queue.load = 0;
+  for (const one of queue.running) queue.load += plannedShare(queue.gpu, one);
+  for (const { share } of queue.members) queue.load += share;
   queue.outlook = undefined;
 }
 
@@ -274,7 +283,7 @@ export class Progress {
     const seen = new Map<string, Seen>();
     for (const queue of queues) {
       const members = membersOf(queue);
-      const slowdowns = slowdownsOf(queue, members);
+      const slowdowns = queue.predictions.slowdowns(queue.heldKinds ?? members.map(({ kind }) => kind));
       members.forEach(({ task, leftMs }, index) => seen.set(task.id, { leftMs, at, slowdown: slowdowns[index]! }));
     }
     this.seen = seen;

@@ -1,4 +1,5 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
+import { plannedShare } from '../view/view.js';
 import type { GpuState, View, Task } from '../view/view.js';
 import { holdsToShares } from '../view/shares.js';
 import { neededMiB } from '../view/account.js';
@@ -53,7 +54,7 @@ export function emptyGpuAccountOf(gpu: GpuState): GpuAccount {
 export function gpuAccountsOf({ gpus }: Pick<View, 'gpus'>): GpuAccount[] {
   return gpus.map((gpu) => {
     const account = emptyGpuAccountOf(gpu);
-    for (const { task, share } of gpu.running) occupy(account, task, share);
+    for (const one of gpu.running) occupy(account, one.task, plannedShare(gpu, one));
     // Counted facts are more precise than sums of the running tasks.
     return gpu.facts === undefined ? account : { ...account, ...gpu.facts };
   });

@@ -41,6 +41,7 @@ export function guarded(policy: Policy, spare: Policy, onFault: OnFault): Policy
   return {
     name: policy.name,
     scales: policy.scales ?? false,
+    moves: policy.moves ?? false,
     decide: (view, event) => decideBy(policy, view, event) ?? decideBy(spare, view, event) ?? allWait(view),
     observe: (run) => told(() => policy.observe?.(run)),
     returned: (task) => told(() => policy.returned?.(task)),

@@ -175,6 +175,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   return {
     name,
     scales: chosen.scale !== 'none',
+    ...(planner.moves && { moves: true }),
     decide(view, event) {
       if (event.kind === 'tick') return { ...allWait(view), actions: actionsOf(view, scale(view)) };
       const joined = joinBatches(view);
@@ -185,7 +186,9 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
       return {
         ...planned,
         starts: joined.length === 0 ? planned.starts : [...joined, ...planned.starts],
-        ...(chosen.preempt !== 'none' && { actions: preempt(left, strictOf(goOn, planned.order)) }),
+        ...(chosen.preempt !== 'none' && {
+          actions: [...(planned.actions ?? []), ...preempt(left, strictOf(goOn, planned.order))],
+        }),
         refused: refuses ? Array.from(hopeless, ([task, reason]) => ({ task, reason })) : [],
         bestEffort: refuses ? [] : [...hopeless.keys()],
       };

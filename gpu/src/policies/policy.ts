@@ -8,6 +8,8 @@ export interface Policy {
   readonly name: string;
   /** It is asked each second (`tick`) which instances functions should have; absent: it is not. */
   readonly scales?: boolean;
+  /** Where shares can be moved, it is asked about starts and ends even while nothing waits; absent: it is not. */
+  readonly moves?: boolean;
   /** What is decided counts at once: the next view has the starts among what runs. */
   decide(view: View, event: SchedulingEvent): Decision;
   /** Learns from a run; absent in a policy that learns nothing. */

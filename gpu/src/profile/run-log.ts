@@ -23,6 +23,8 @@ export interface LoggedRun {
   isWarm: boolean;
   /** A process ran on its GPU that this log does not know. */
   hasUnknownNeighbours: boolean;
+  /** Its share, or that of a neighbour, was moved while it ran. */
+  hasMovedShares?: boolean;
   /** It only measures: neither its time nor its effect on neighbours says anything about requests. */
   isSample?: boolean;
 }
@@ -74,6 +76,11 @@ export class RunLog {
     if (entry === undefined) return;
     this.remove(id, entry);
     for (const { run } of this.neighbours(entry)) run.hasUnknownNeighbours = true;
+  }
+
+  /** Shares are moved on a GPU. */
+  moved(gpu: string): void {
+    for (const { run } of this.byPlace.get(gpu) ?? []) run.hasMovedShares = true;
   }
 
   /** Forgets all that runs. */

@@ -40,6 +40,8 @@ export interface AlikeGpus {
   type: string;
   mode: 'mps' | 'timeslice' | 'exclusive';
   memoryMiB: number;
+  /** As in GpuState. */
+  movesShares?: boolean;
   /** GPUs of a node. */
   perNode: number;
   /** Absent: every task starts in a new process, at the share that was decided. */
@@ -47,9 +49,24 @@ export interface AlikeGpus {
 }
 
 /** A cluster of GPUs that are alike. */
-export function alike({ gpus, type, mode, memoryMiB, perNode, kept }: AlikeGpus): SimulatedCluster {
+export function alike({
+  gpus,
+  type,
+  mode,
+  memoryMiB,
+  movesShares = false,
+  perNode,
+  kept,
+}: AlikeGpus): SimulatedCluster {
   const places = Array.from({ length: gpus }, (_, index): SimulatedPlace => {
-    const place = { id: `gpu${index}`, node: `node${Math.floor(index / perNode)}`, type, mode, memoryMiB };
+    const place = {
+      id: `gpu${index}`,
+      node: `node${Math.floor(index / perNode)}`,
+      type,
+      mode,
+      memoryMiB,
+      ...(movesShares && { movesShares }),
+    };
     return kept === undefined ? place : { ...place, idle: kept.initial[index] ?? [] };
   });
   return { places, ...(kept && { warmMs: kept.warmMs }) };
@@ -233,7 +250,8 @@ export function replay(
   }
 
   function decide(event: SchedulingEvent): void {
-    if (waiting.size === 0 && event.kind !== 'tick') return;
+    const mayMove = policy.moves === true && actuator.open.some(({ movesShares }) => movesShares);
+    if (waiting.size === 0 && event.kind !== 'tick' && !mayMove) return;
     const view = viewNow();
     const begun = nowMs();
     const decision = event.kind === 'timeout' && !waiting.has(event.task) ? allWait(view) : policy.decide(view, event);

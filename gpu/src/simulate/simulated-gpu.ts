@@ -57,7 +57,7 @@ export interface SimulatedGpu extends GpuState {
 }
 
 /** A GPU, or a slice (`profile`) of a device, at the beginning. */
-export type SimulatedPlace = Pick<GpuState, 'id' | 'node' | 'type' | 'mode' | 'memoryMiB' | 'idle'> &
+export type SimulatedPlace = Pick<GpuState, 'id' | 'node' | 'type' | 'mode' | 'memoryMiB' | 'movesShares' | 'idle'> &
   Partial<Pick<SimulatedGpu, 'device' | 'profile'>>;
 
 /** It with nothing on it but `idle`; absent: no instances are kept. */

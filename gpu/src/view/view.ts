@@ -51,6 +51,17 @@ export interface RunningTask {
   share: number;
   /** When it was started there, ms. */
   startedAt: number;
+  /** Id of its instance, and the class of that, fraction of the GPU; absent: not known, so that its limit stays. */
+  instance?: string;
+  class?: number;
+}
+
+/** The share that plans count for a running task: where limits move, the limit that it may come back to. */
+export function plannedShare(
+  { movesShares = false }: GpuState,
+  { task, share, class: own = share }: RunningTask,
+): number {
+  return movesShares ? Math.max(share, Math.min(own, task.share ?? 1, task.maxShare ?? 1)) : share;
 }
 
 /** An instance of a function that idles on a GPU: it starts at once for a task of its function, share and memory. */
@@ -69,6 +80,8 @@ export interface GpuState {
   /** The short name of its model; what is learned holds for one type in one mode. */
   type: string;
   mode: DeviceMode;
+  /** Whether the limit of what runs can be moved below its class without a restart (kernel tokens); absent: it cannot. */
+  movesShares?: boolean;
   /** Memory for tasks in all, MiB, without what processes of others hold. */
   memoryMiB: number;
   running: readonly RunningTask[];

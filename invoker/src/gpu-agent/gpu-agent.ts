@@ -318,6 +318,7 @@ export class GpuAgent implements GpuRuns {
       epoch: this.epoch,
       inHand: this.owner.inHand(),
       ...this.options.node,
+      ...(this.options.enforcer.adjusts && { movesShares: true }),
       ...(Object.keys(clientEnv).length > 0 && { clientEnv }),
     };
   }

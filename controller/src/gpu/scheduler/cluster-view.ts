@@ -12,7 +12,7 @@ import type {
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Place } from '@gpuwhisk/gpu/view/places';
-import type { NodeStatus, Share, Slice, Workload } from '@gpuwhisk/common/gpu';
+import type { NodeStatus, Resident, Share, Slice, Workload } from '@gpuwhisk/common/gpu';
 import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import { placeId } from '@gpuwhisk/gpu/view/places';
 
@@ -44,10 +44,9 @@ export function seenPlaces(
         node: node.invoker,
         type: gpuTypeOf(device, slice),
         mode: device.mode,
+        ...(node.movesShares === true && { movesShares: true }),
         memoryMiB: Math.max(0, place.capacityMiB - foreignMiB),
-        running: occupants
-          .filter(({ users }) => users > 0)
-          .map((one) => runningIn(one, activationsIn(place, one, here), known, at)),
+        running: occupants.filter(({ users }) => users > 0).map((one) => runningIn(place, one, here, known, at)),
         idle: occupants
           .filter(({ users, action }) => users === 0 && action !== undefined)
           .map(({ action = '', namespace = '', shareClass, memoryMiB }) => ({
@@ -69,9 +68,17 @@ function activationsIn({ node }: Place, { id, container }: Occupant, here: reado
   return [...told, ...sent];
 }
 
-function runningIn(occupant: Occupant, activations: readonly string[], known: KnownRun, at: number): RunningTask {
-  const { id, action = '', namespace = '', memoryMiB, shareClass } = occupant;
-  const run = activations.map(known).find((one) => one !== undefined);
+function runningIn(
+  place: Place,
+  occupant: Occupant,
+  here: readonly Reservation[],
+  known: KnownRun,
+  at: number,
+): RunningTask {
+  const { id, container, action = '', namespace = '', memoryMiB, shareClass, gang } = occupant;
+  const run = activationsIn(place, occupant, here)
+    .map(known)
+    .find((one) => one !== undefined);
   const unknown: Task = {
     id,
     function: action,
@@ -83,7 +90,12 @@ function runningIn(occupant: Occupant, activations: readonly string[], known: Kn
     class: 'inference',
     memoryMiB,
   };
-  return { task: { ...(run?.task ?? unknown), memoryMiB }, share: shareClass / 100, startedAt: run?.startedAt ?? at };
+  const running = { task: { ...(run?.task ?? unknown), memoryMiB }, startedAt: run?.startedAt ?? at };
+  // Tokens belong to one device, and what is not known to run cannot be predicted.
+  const isMovable =
+    place.node.movesShares === true && container !== undefined && gang === undefined && run !== undefined;
+  if (!isMovable) return { ...running, share: shareClass / 100 };
+  return { ...running, share: shareNow(place, occupant).smLimit, instance: id, class: shareClass / 100 };
 }
 
 /** Facts about instances that agents' rows do not show. */
@@ -109,8 +121,8 @@ export function seenInstances(
       if (action === undefined || namespace === undefined || seen.has(one.id)) continue;
       const activations = users > 0 ? activationsIn(place, one, here) : [];
       const tasks = activations.filter((activation) => !isLaunch(activation));
-      const resident = place.node.residents.find((other) => other.container === container);
-      const { smRequest: request, smLimit: limit } = resident?.share ?? promisedShare(one);
+      const resident = residentOf(place, one);
+      const { smRequest: request, smLimit: limit } = shareNow(place, one);
       const state = stateOf(one, tasks, isRetiring(place.node.invoker, one.id));
       const { idleSince } = resident ?? {};
       seen.set(one.id, {
@@ -141,8 +153,14 @@ function stateOf(
   return isRetiring ? 'draining' : 'running';
 }
 
-function promisedShare({ request, limit }: Occupant): Pick<Share, 'smRequest' | 'smLimit'> {
-  return { smRequest: request / 1000, smLimit: limit / 1000 };
+function residentOf({ node }: Place, { container }: Occupant): Resident | undefined {
+  return node.residents.find((one) => one.container === container);
+}
+
+/** The share that an occupant's agent reports, or else the promised one. */
+function shareNow(place: Place, occupant: Occupant): Pick<Share, 'smRequest' | 'smLimit'> {
+  const { request, limit } = occupant;
+  return residentOf(place, occupant)?.share ?? { smRequest: request / 1000, smLimit: limit / 1000 };
 }
 
 /** Nodes for policies. */

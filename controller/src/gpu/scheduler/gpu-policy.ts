@@ -9,7 +9,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
-import type { FunctionState, GpuState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
+import type { FunctionState, GpuState, RunningTask, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
 import type { Action, Decision, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
@@ -139,6 +139,15 @@ export class GpuPolicy {
     return this.policy.scales === true;
   }
 
+  /** Whether a row of a node calls for a pass though nothing waits: shares of what runs there may have to be moved. */
+  movesOn({ movesShares = false, residents }: NodeStatus): boolean {
+    if (this.policy.moves !== true || !movesShares) return false;
+    const busy = residents.filter(({ activations }) => activations.length > 0);
+    const places = busy.map(({ device, slice = device }) => slice);
+    const isHeld = busy.some(({ share }) => share.smLimit * 100 < share.shareClass);
+    return isHeld || new Set(places).size < places.length;
+  }
+
   /** Decides about the queued activations after `event`. */
   decide(waiting: readonly WaitingActivation[], event: SchedulingEvent): PolicyDecision {
     const byId = new Map(waiting.map((one) => [one.message.activationId, one]));
@@ -149,6 +158,7 @@ export class GpuPolicy {
     const decision = this.policy.decide(view, event);
     if (saved !== undefined) onDecided?.(saved, decision);
     for (const sharing of decision.sharings ?? []) this.parts.performanceData.metrics.shared(sharing);
+    this.noteMoves(view, decision);
     const taskById = new Map(tasks.map((task) => [task.id, task]));
     const rejectedOf = alternativesByTask(decision.rejected);
     return {
@@ -170,6 +180,17 @@ export class GpuPolicy {
       actions: decision.actions ?? [],
       ...(decision.wakeAt !== undefined && { wakeAt: decision.wakeAt }),
     };
+  }
+
+  /** A run on a GPU where shares are moved says nothing of its function's time at its own share. */
+  private noteMoves(view: View, { actions = [] }: Decision): void {
+    if (this.policy.moves !== true) return;
+    const moved = new Set(actions.map((action) => (action.kind === 'reshare' ? action.instance : '')));
+    for (const { id, running, movesShares = false } of view.gpus) {
+      const isHeld = ({ instance = '', share, class: own = share }: RunningTask): boolean =>
+        share < own || moved.has(instance);
+      if (movesShares && running.some(isHeld)) this.runs.moved(id);
+    }
   }
 
   /** The view that the policy sees now. Throws an Error if another controller is the leader. */

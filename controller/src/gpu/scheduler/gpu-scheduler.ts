@@ -157,7 +157,7 @@ export class GpuScheduler {
     dependencies.table.onRow((node) => {
       for (const lost of this.placer.settle(node)) this.policy.lost(lost);
       this.policy.seen(node);
-      this.passSoon({ kind: 'timer' });
+      this.passSoon({ kind: 'timer' }, this.policy.movesOn(node));
     });
   }
 
@@ -415,8 +415,9 @@ export class GpuScheduler {
     this.wake = clock.setBackgroundTimer(inMs, () => this.passSoon({ kind: 'timer' }));
   }
 
-  private passSoon(event: SchedulingEvent): void {
-    if (this.queue.size === 0) return;
+  /** Requests a pass if anything waits, or if shares may have to be moved. */
+  private passSoon(event: SchedulingEvent, moves = false): void {
+    if (this.queue.size === 0 && !moves) return;
     this.events.add(event);
     if (this.passSet) return;
     this.passSet = true;
