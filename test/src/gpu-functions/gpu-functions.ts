@@ -154,6 +154,7 @@ export interface ShownDevice extends Omit<DeviceStatus, 'processes'> {
     container: string;
     action?: string;
     share: number;
+    smLimit: number;
     memoryMiB: number;
     running: number;
     launches?: LaunchFigures;

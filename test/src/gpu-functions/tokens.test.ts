@@ -1,5 +1,6 @@
 // A function on a simulated GPU with kernel tokens: the interception library observes its driver calls.
 import { afterEach, describe, expect, test } from '@jest/globals';
+import type { FunctionPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { compileGpuFunction, devicesOf } from './gpu-functions.js';
@@ -65,4 +66,54 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: functions 
       response: { result: { ...seen, allocated: 2 } },
     });
   });
+
+  (hasNative() ? test : test.skip)(
+    'policy faashare holds a run back while a shorter one is beside it, and gives its share back then',
+    async () => {
+      const policy = JSON.stringify({ base: 'faashare', settings: { minMoveGain: 0 } });
+      platform = await startPlatform({
+        flags: [
+          '--gpus',
+          'sim:a100-40',
+          '--stem-cells',
+          'false',
+          '--set',
+          'gpu.tokens=true',
+          '--set',
+          `gpu.policy=${policy}`,
+        ],
+      });
+      const running = platform;
+      const { api } = platform;
+      const put = (name: string, smUtil: number): Promise<unknown> => {
+        const gpu = { memoryMiB: 2048, features: { smUtil } };
+        return api.putAction(name, compileGpuFunction(), { kind: 'native:1', annotations: { gpu } });
+      };
+      await Promise.all([put('long', 0.7), put('short', 0.6)]);
+      const measured = async (): Promise<boolean> => {
+        await api.invokeForResult('long', { deviceMs: 1500 });
+        await api.invokeForResult('short', { deviceMs: 500 });
+        const { body } = await api.request<FunctionPerformance[]>('GET', '../gpu/functions');
+        return body.length === 2 && body.every(({ batches }) => batches[0]?.soloMs !== undefined);
+      };
+      await until('both are measured', measured, 60_000);
+      const limits: number[] = [];
+      const note = async (): Promise<void> => {
+        const { functions } = (await devicesOf(running))[0]!;
+        const limit = functions.find(({ action }) => action === '/guest/long')?.smLimit;
+        if (limit !== undefined && limit !== limits.at(-1)) limits.push(limit);
+      };
+      await note();
+      const long = await api.submit('long', { deviceMs: 3000 });
+      const short = await api.submit('short', { deviceMs: 500 });
+      const isOver = async (id: string): Promise<boolean> => {
+        await note();
+        return (await api.request('GET', `_/activations/${id}`)).status === 200;
+      };
+      await until('both have run', async () => (await isOver(short)) && (await isOver(long)), 60_000);
+      expect(limits).toEqual([0.7, expect.any(Number), 0.7]);
+      expect(limits[1]).toBeLessThan(0.7);
+    },
+    120_000,
+  );
 });
