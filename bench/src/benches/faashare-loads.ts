@@ -95,13 +95,18 @@ const shortLoads = [loads.medium, loads.high, loads.full] as const;
 /** Lengths of serverless work, ms. */
 const shortest = 100;
 const longest = 5000;
+
+/** The jobs of serverless lengths, without their arrivals; lengths are drawn from `durations`, ms. */
+export function shortBase(length: number, durations: (random: Random) => number): Scenario {
+  const soloMs = within(durations, shortest, longest);
+  const { coldMs: startMs } = startOf(oursName);
+  return { ...closed(paperGpus, shortJobs, length, startMs), soloMs, bestEffortMs, keepsInstances: true };
+}
+
 /** Jobs of 0.1 to 5 s: each policy with its own start, and all with ours. Processes are kept for all. */
 export async function serverless(prepared: Prepared, folder?: string): Promise<Findings> {
   const { setting, known, length, seeds, random, say } = prepared;
-  const soloMs = within(await readAzureDurations(folder), shortest, longest);
-  const { coldMs: startMs } = startOf(oursName);
-  const rest = { soloMs, bestEffortMs, keepsInstances: true } as const;
-  const base: Scenario = { ...closed(paperGpus, shortJobs, length, startMs), ...rest };
+  const base = shortBase(length, await readAzureDurations(folder));
   const capacity = steadyRate(setting, known, base);
   const found: Findings = { measurements: [], text: [startsTable()] };
   const own: Gain[] = [];

@@ -12,6 +12,7 @@ import { validate } from '../replay/model/fit.js';
 import { idleSetting, igniterSetting, lucidSetting, readModelData, tableOneSetting } from '../replay/settings.js';
 import { idleSms } from './faashare-idle.js';
 import { overload, serverless } from './faashare-loads.js';
+import { moves } from './faashare-moves.js';
 import { rules } from './faashare-rules.js';
 import { ablations, orders, overall, overheads, perturbation, prepare, scaling, traces } from './faashare-parts.js';
 import { recurring } from './faashare-recurring.js';
@@ -24,7 +25,7 @@ const mostPerturbedSeeds = 10;
 /** FaaShare's experiments in replay against its baselines. Reads measured data from BENCH_DATA. */
 export const faashare: Bench = {
   summary: "FaaShare's experiments in replay: 120 jobs of table I, against its baselines (needs BENCH_DATA)",
-  parts: ['table1', 'overload', 'short', 'idle', 'rules', 'recurring', 'igniter', 'lucid', 'xi', 'waits'],
+  parts: ['table1', 'overload', 'short', 'idle', 'rules', 'moves', 'recurring', 'igniter', 'lucid', 'xi', 'waits'],
   simulated: true,
   async run({ options, say }) {
     const wants = (part: string): boolean => options.parts.length === 0 || options.parts.includes(part);
@@ -87,6 +88,12 @@ export const faashare: Bench = {
       const prepared = prepare(await tableOneSetting(data, few), options.seed, few, say);
       if (wants('xi')) add('### Sensitivity to ξ', await explorationSensitivity(prepared, options.seed));
       if (wants('waits')) add('### The bound on waiting', waits(prepared));
+    }
+    if (wants('moves')) {
+      for (const setting of [await tableOneSetting(data, seeds), await igniterSetting(data, seeds)]) {
+        const prepared = prepare(setting, options.seed, seeds, say);
+        add(`### Shares that move, setting ${setting.name}`, await moves(prepared));
+      }
     }
     if (wants('recurring')) {
       const settings = [await tableOneSetting(data, seeds), await igniterSetting(data, seeds)];
