@@ -23,6 +23,12 @@ const switches: readonly { key: string; name: string; settings: Settings }[] = [
   { key: 'minGain', name: 'beside others also where it gains nothing', settings: { minGain: 0 } },
   { key: 'alone', name: 'never beside others for the gain', settings: { minGain: 1 } },
   { key: 'maxLoad', name: 'shares of at most one GPU', settings: { maxLoad: 1 } },
+  { key: 'urgent', name: 'by deadline only once it is too late', settings: { urgentSlack: 0 } },
+  { key: 'deadline', name: 'strict tasks by deadline always', settings: { urgentSlack: 1000 } },
+  { key: 'overdue', name: 'overdue best effort on all GPUs', settings: { overduePart: 1 } },
+  { key: 'longest', name: 'the longest task not first', settings: { longestFirst: 0 } },
+  { key: 'partners', name: 'beside the least loaded, untried elsewhere', settings: { maxTries: 1 } },
+  { key: 'backfill', name: 'kept GPUs lent to none', settings: { backfills: 0 } },
   { key: 'holdings', name: 'without a part for each namespace', settings: { maxLoadOver: 2 } },
 ];
 

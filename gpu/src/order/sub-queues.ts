@@ -22,10 +22,12 @@ export interface PlanOptions {
   maxLoadOver: number;
   /** Sub-queues that are planned ahead for exchanges, at most. */
   maxLater: number;
+  /** Sub-queues that a task is tried in by prediction, at most, those with the least load. */
+  maxTries: number;
+  /** 1: a GPU that is kept for a task is lent to work that ends before that could start (EASY backfilling); 0: it is not. */
+  backfills: number;
 }
 
-/** Sub-queues that a task is tried in by prediction, at most, those with the least load. */
-const maxTries = 4;
 /** Failed tries to add a task to a sub-queue, at most, in one decision. */
 const maxFailures = 4;
 /** Arrivals are reckoned to leave as much of the GPUs' time free as 1 less this. */
@@ -118,6 +120,7 @@ export class FirstQueues {
 
   /** Puts a task where its end, and what its neighbours end later for it, are predicted to sum to the least. */
   private addToOne(task: Task, prospect: Prospect, fit: readonly FitQueue[]): boolean {
+    const { maxTries } = this.options;
     const passing: (FitQueue & { joined: Joined })[] = [];
     for (const one of fit.slice(0, maxTries)) {
       const found = this.tryIn(one.queue, task, { ...prospect, endBy: this.kept.get(one.queue) });
@@ -218,6 +221,7 @@ export class FirstQueues {
   private isClosedTo(queue: SubQueue, task: Task): boolean {
     const until = this.kept.get(queue);
     if (until === undefined) return false;
+    if (this.options.backfills === 0) return true;
     return task.gpus > 1 || !(queue.startsAt + memberOf(task, queue).startMs + lengthMs(task) <= until);
   }
 

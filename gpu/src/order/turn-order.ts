@@ -22,6 +22,10 @@ export interface TurnSettings {
   bestEffortMs: number;
   /** Part of the GPUs, 0 to 1, that overdue best effort takes at most while a strict task waits that can meet its SLO. */
   overduePart: number;
+  /** Slack below which a strict task is urgent, in mean times alone of the waiting tasks: the rest of a run that goes first. */
+  urgentSlack: number;
+  /** 1: a task that would end after all others goes first; 0: it does not. */
+  longestFirst: number;
 }
 
 /** What the order is computed from. */
@@ -49,15 +53,16 @@ export function turnsOf(queued: Queued, settings: TurnSettings): { overdue: Turn
   const { tasks, gpus, at, horizonAt } = queued;
   const { first, left } = overdueOf(queued, settings);
   const others = first.size === 0 ? tasks : tasks.filter((task) => !first.has(task));
-  const urgent = urgentOf(others, gpus.length, at);
+  const urgent = urgentOf(others, gpus.length, at, settings);
+  const isCritical = (task: Task): boolean => settings.longestFirst !== 0 && endsLast(task, at, horizonAt);
   const turns = others.map((task): Turn => {
-    const isLongest = isCritical(task, at, horizonAt);
+    const isLongest = isCritical(task);
     const rank = isLongest ? ranks.critical : urgent.has(task) ? ranks.urgent : rankAmong(task, left);
     return { task, isOverdue: false, isCritical: isLongest, rank, key: keyOf(task, rank, left) };
   });
   turns.sort(byTurn);
   const overdue = Array.from(first, ([task, key]): Turn => {
-    return { task, isOverdue: true, isCritical: isCritical(task, at, horizonAt), rank: 0, key };
+    return { task, isOverdue: true, isCritical: isCritical(task), rank: 0, key };
   });
   return { overdue, others: turns };
 }
@@ -120,14 +125,11 @@ function heldByOverdue(gpus: Queued['gpus'], settings: TurnSettings): number {
   return held;
 }
 
-/** Slack that makes a strict task urgent, in mean times alone of the waiting tasks: the rest of a run that goes first. */
-const urgentSlack = 0.5;
-
 /**
  * Strict tasks that have to go by deadline: of each namespace up to the last one that would end too late after those before
  * it, on an equal part of the GPUs for each namespace.
  */
-function urgentOf(tasks: readonly Task[], gpus: number, at: number): Set<Task> {
+function urgentOf(tasks: readonly Task[], gpus: number, at: number, { urgentSlack }: TurnSettings): Set<Task> {
   const strict = tasks.filter((task) => canMeet(task, at));
   if (strict.length === 0) return new Set();
   strict.sort((one, other) => deadlineAt(one) - deadlineAt(other));
@@ -160,6 +162,6 @@ function lengthOf({ soloMs = unmeasuredMs, startMs = 0 }: Task): number {
 }
 
 /** Whether a task would end after all others if it did not start now: it is as long as all of the rest takes the GPUs. */
-function isCritical({ soloMs = 0 }: Task, at: number, horizonAt: number): boolean {
+function endsLast({ soloMs = 0 }: Task, at: number, horizonAt: number): boolean {
   return at + soloMs >= horizonAt;
 }

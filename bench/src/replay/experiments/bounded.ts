@@ -18,12 +18,13 @@ import { bestOther, gainOver, meanOf, runAll, type Figures, type Gain } from './
 import { figure } from './report.js';
 import { intervalText, markdownTable } from './tables.js';
 
+function truthOf(name: string): string {
+  return `${name} with the truth`;
+}
+
 /** Policies that are given the truth. The best of them in a metric is its oracle. */
 const oracles: ReadonlyMap<string, PolicyMaker> = new Map(
-  ['faashare', 'time-priority', 'longest-first', 'uncapped'].map((name) => [
-    `${name} with the truth`,
-    withTruth(named(name)),
-  ]),
+  ['faashare', 'time-priority', 'longest-first', 'uncapped'].map((name) => [truthOf(name), withTruth(named(name))]),
 );
 /** An oracle that gains less than this over the best baseline shows that nothing is to be gained. */
 export const leastGain = 0.03;
@@ -53,6 +54,8 @@ export interface Bound {
   gain: Gain;
   /** The oracle over the best baseline. */
   oracleGain: Gain;
+  /** Ours with the truth over ours: what better predictions of ours, also of their uncertainty, could gain at all. */
+  truthGain: Gain;
 }
 
 /** The least mean of both metrics over the seeds that any schedule reaches. */
@@ -102,19 +105,21 @@ export function boundsOf(
       leastMs: least[metric],
       gain: gainOver(all, ours, best, metric, random),
       oracleGain: gainOver(all, oracle, best, metric, random),
+      truthGain: gainOver(all, truthOf('faashare'), ours, metric, random),
     };
   });
 }
 
 /** Bounds of an experiment as figures. */
 export function boundMeasurements(prefix: string, bounds: readonly Bound[]): Measurement[] {
-  return bounds.map(({ metric, oracleGain }) =>
+  return bounds.flatMap(({ metric, oracleGain, truthGain }) => [
     figure(`${prefix}.${metric.slice(0, -2)}OracleGain`, oracleGain.interval),
-  );
+    figure(`${prefix}.${metric.slice(0, -2)}TruthGain`, truthGain.interval),
+  ]);
 }
 
 /** The part of the oracle's gain over the best baseline that ours has; 1 where the oracle gains less than 3 %. */
-export function partOfOracle({ gain, oracleGain }: Bound): number {
+export function partOfOracle({ gain, oracleGain }: Pick<Bound, 'gain' | 'oracleGain'>): number {
   const whole = oracleGain.interval.mean;
   return whole < leastGain ? 1 : gain.interval.mean / whole;
 }
@@ -134,9 +139,10 @@ export function boundsTable(experiments: readonly { name: string; bounds: readon
       'no schedule below',
       'ours lower by',
       'oracle lower by',
+      'ours with the truth lower than ours by',
     ],
     experiments.flatMap(({ name, bounds }) =>
-      bounds.map(({ metric, best, bestMs, oursMs, oracle, oracleMs, leastMs, gain, oracleGain }) => [
+      bounds.map(({ metric, best, bestMs, oursMs, oracle, oracleMs, leastMs, gain, oracleGain, truthGain }) => [
         name,
         titles[metric],
         `${seconds(bestMs)} (\`${best}\`)`,
@@ -145,6 +151,7 @@ export function boundsTable(experiments: readonly { name: string; bounds: readon
         seconds(leastMs),
         intervalText(gain.interval),
         `${intervalText(oracleGain.interval)}${oracleGain.interval.mean < leastGain ? ': nothing to gain' : ''}`,
+        intervalText(truthGain.interval),
       ]),
     ),
   );
