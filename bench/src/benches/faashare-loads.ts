@@ -90,7 +90,7 @@ export function dominating(figures: Figures): string[] {
   );
 }
 
-const shortJobs = 1000;
+const shortJobs = 400;
 const shortLoads = [loads.medium, loads.high, loads.full] as const;
 /** Lengths of serverless work, ms. */
 const shortest = 100;
