@@ -41,15 +41,19 @@ function variants(): Map<string, PolicyMaker> {
   ]);
 }
 
-/** What each rule of ours gains, and how often it decides: in the closed batch, at high load and in overload. */
-export function rules(prepared: Prepared): Findings {
+/**
+ * What each rule of ours gains, and how often it decides: in the closed batch, at high load and in overload, of `jobs` each;
+ * default: as many as in the experiments.
+ */
+export function rules(prepared: Prepared, jobs?: number): Findings {
   const { setting, known, length, seeds, random, say } = prepared;
-  const batch = closed(paperGpus, paperJobs, length);
+  const batch = closed(paperGpus, jobs ?? paperJobs, length);
+  const over = { ...overloadBase(length), ...(jobs !== undefined && { jobs }) };
   const steady = steadyRate(setting, known, batch);
   const scenarios: readonly [string, Scenario][] = [
     ['closed', batch],
     ['high', arriving(batch, loads.high, steady)],
-    ['over', arriving(overloadBase(length), loads.over, steady)],
+    ['over', arriving(over, loads.over, steady)],
   ];
   const found: Findings = { measurements: [], text: [] };
   for (const [title, scenario] of scenarios) {

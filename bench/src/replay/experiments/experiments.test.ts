@@ -100,8 +100,8 @@ describe('the experiments, on a synthetic world', () => {
   });
 
   test('each rule is switched off, and the decisions of ours are counted', () => {
-    const { measurements, text } = rules(prepared);
-    expect(measurements).toHaveLength(18);
+    const { measurements, text } = rules(prepared, 60);
+    expect(measurements).toHaveLength(36);
     const gains = new Map(measurements.map(({ name, value }) => [name, value]));
     expect(gains.get('ruleJctGain.closed.alone')).not.toBe(0);
     expect(text.join('\n')).toMatch(/start \| alone \| [0-9.]+/);
