@@ -35,9 +35,14 @@ export interface Joined {
  * run there is no more than what it saves this task and those behind it. One that cannot wait joins where only the first
  * two hold. Works on a copy; gives it, or the condition that fails.
  */
-export function joined(queue: SubQueue, task: Task, prospect: Prospect, minGain: number): Joined | Refusal {
+export function joined(
+  queue: SubQueue,
+  { task, share }: { task: Task; share: number },
+  prospect: Prospect,
+  minGain: number,
+): Joined | Refusal {
   const before = outlookOf(queue);
-  const member = memberOf(task, queue);
+  const member = memberOf(task, queue, share);
   const tried = copyOf(queue);
   add(tried, member);
   let after = outlookOf(tried);

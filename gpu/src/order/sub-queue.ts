@@ -134,9 +134,14 @@ export function copyOf(queue: SubQueue): SubQueue {
   return copy;
 }
 
-/** A task as it would be in `queue`, at the share that it fills. */
-export function memberOf(task: Task, queue: SubQueue): Member {
-  return memberWith(task, queue, task.share ?? sufficientShare(task));
+/** A task as it would be in `queue`, at the share that it fills, or at a smaller one. */
+export function memberOf(task: Task, queue: SubQueue, share = task.share ?? sufficientShare(task)): Member {
+  return memberWith(task, queue, share);
+}
+
+/** The largest class that is at most `most`, or undefined. */
+export function shareWithin(most: number): number | undefined {
+  return shares.findLast((share) => share <= most + rounding);
 }
 
 /** The same at the smallest share that meets its SLO there (FaaShare, algorithm 1, line 4). */
@@ -161,6 +166,8 @@ function memberWith(task: Task, queue: SubQueue, share: number): Member {
   };
 }
 
+/** Shares are sums of tenths, which floating point does not hold exactly. */
+const rounding = 1e-9;
 /** The classes of share as fractions. */
 const shares = shareClasses.map((percent) => percent / 100);
 

@@ -6,7 +6,7 @@ import { gangFor, obstacle, gpusToKeep } from '../place/gpu-account.js';
 import type { Holdings } from './namespace-fairness.js';
 import { joined } from './sub-queue-moves.js';
 import type { Joined, Prospect } from './sub-queue-moves.js';
-import { add, hasRoom, isWarmOn, laterQueueOn, memberOf, outlookOf, unmeasuredMs } from './sub-queue.js';
+import { add, hasRoom, isWarmOn, laterQueueOn, memberOf, outlookOf, shareWithin, unmeasuredMs } from './sub-queue.js';
 import type { SubQueue } from './sub-queue.js';
 
 /** What a plan goes by. */
@@ -28,6 +28,8 @@ export interface PlanOptions {
   backfills: number;
 }
 
+/** Part of the share that it fills which a task gets at least beside others. */
+const leastSqueezed = 0.6;
 /** Failed tries to add a task to a sub-queue, at most, in one decision. */
 const maxFailures = 4;
 /** Arrivals are reckoned to leave as much of the GPUs' time free as 1 less this. */
@@ -123,7 +125,7 @@ export class FirstQueues {
     const { maxTries } = this.options;
     const passing: (FitQueue & { joined: Joined })[] = [];
     for (const one of fit.slice(0, maxTries)) {
-      const found = this.tryIn(one.queue, task, { ...prospect, endBy: this.kept.get(one.queue) });
+      const found = this.tryIn(one, task, { ...prospect, endBy: this.kept.get(one.queue) });
       if (!('reason' in found)) {
         passing.push({ ...one, joined: found });
         // Beside no other task it costs least.
@@ -159,8 +161,8 @@ export class FirstQueues {
     return true;
   }
 
-  private tryIn(queue: SubQueue, task: Task, prospect: Prospect): Joined | Refusal {
-    return joined(queue, task, prospect, this.options.minGain);
+  private tryIn({ queue, share }: FitQueue, task: Task, prospect: Prospect): Joined | Refusal {
+    return joined(queue, { task, share }, prospect, this.options.minGain);
   }
 
   private commit({ queue, tried }: Joined, task: Task): void {
@@ -171,10 +173,10 @@ export class FirstQueues {
 
   private addToGang(task: Task, prospect: Prospect): boolean {
     const passing = new Map<SubQueue, Joined>();
-    for (const { queue } of this.fitting(task)) {
-      const found = this.tryIn(queue, task, prospect);
-      if ('reason' in found) this.reject(task, queue, found);
-      else passing.set(queue, found);
+    for (const one of this.fitting(task)) {
+      const found = this.tryIn(one, task, prospect);
+      if ('reason' in found) this.reject(task, one.queue, found);
+      else passing.set(one.queue, found);
     }
     const gang = gangFor([...passing.keys()], task);
     for (const queue of gang ?? []) {
@@ -195,9 +197,9 @@ export class FirstQueues {
         this.reject(task, queue, problem);
         continue;
       }
-      const { share } = memberOf(task, queue);
-      const load = queue.load + share;
       const { maxLoad, maxLoadOver } = this.options;
+      const share = this.shareIn(queue, task);
+      const load = queue.load + share;
       const isOver = this.holdings.isOver(task, share) && load > maxLoadOver;
       if (queue.busy === 0 && isLastEmpty && this.holdings.isFarOver(task, share)) {
         this.reject(task, queue, { reason: keptForOthers, numbers: { ...this.holdings.numbersOf(task), share } });
@@ -211,10 +213,22 @@ export class FirstQueues {
         continue;
       }
       const { availableMiB } = queue;
-      fit.push({ queue, load, availableMiB, isWarm: load <= 1 && isWarmOn(queue.gpu, task) });
+      fit.push({ queue, share, load, availableMiB, isWarm: load <= 1 && isWarmOn(queue.gpu, task) });
     }
     fit.sort((a, b) => Number(b.isWarm) - Number(a.isWarm) || a.load - b.load || b.availableMiB - a.availableMiB);
     return fit;
+  }
+
+  /**
+   * The share that a task fills. Where no more may be given away of a GPU than there is (`maxLoad` of at most 1), beside
+   * others what is left, if that is most of it.
+   */
+  private shareIn(queue: SubQueue, task: Task): number {
+    const { share } = memberOf(task, queue);
+    const { maxLoad } = this.options;
+    const isSqueezed = maxLoad <= 1 && queue.busy > 0 && task.share === undefined && queue.load + share > maxLoad;
+    const left = isSqueezed ? (shareWithin(maxLoad - queue.load) ?? 0) : share;
+    return left >= share * leastSqueezed ? left : share;
   }
 
   /** Whether a sub-queue is kept for another task that could start before this one would end (EASY backfilling). */
@@ -249,6 +263,8 @@ const keptForOthers = 'the last free GPU is kept for namespaces that hold less';
 /** A sub-queue that has room for a task, as it was when that was looked at. */
 interface FitQueue {
   queue: SubQueue;
+  /** That the task would get. */
+  share: number;
   /** With the task in it. */
   load: number;
   availableMiB: number;

@@ -385,3 +385,18 @@ describe('bad input', () => {
     expect(decide({ waiting }, policy).bestEffort).toEqual(['t']);
   });
 });
+
+test('where shares may not exceed the GPU, a task joins others with most of what it fills', () => {
+  const bounded = makePolicy(
+    { base: 'faashare', settings: { maxLoad: 1 } },
+    { predictorOf: () => dividedSms, admission: 'best-effort', random: seededRandom(1) },
+  );
+  const gpus = [gpuOf('g0', { running: [runningTask(profiledTask('r', 10_000, 0.7), 0.7)] })];
+  const startOf = (smUtil: number, policy: Policy, changes: Partial<Task> = {}): unknown[] =>
+    where(decide({ gpus, waiting: [profiledTask('t', 1000, smUtil, changes)] }, policy));
+  expect(startOf(0.5, bounded)).toEqual([['t', 'g0', 0.3]]);
+  // Three tenths are less than six tenths of what it fills, and an owner's share is kept.
+  expect(startOf(0.7, bounded)).toEqual([]);
+  expect(startOf(0.5, bounded, { share: 0.5 })).toEqual([]);
+  expect(startOf(0.5, make())).toEqual([['t', 'g0', 0.5]]);
+});
