@@ -1,6 +1,11 @@
 // Statistics of samples, and seeded choices.
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 
+/** The arithmetic mean; NaN for no values. */
+export function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
 /** The middle value (mean of the two middle ones for an even count). Throws RangeError for no values. */
 export function median(values: readonly number[]): number {
   return percentile(values, 50);

@@ -24,6 +24,8 @@ const largestTrainedBatch = 128;
 const trainingFactor = 3;
 /** Memory of a context and of the driver's other needs, MiB. */
 const contextMiB = 512;
+/** Memory is rounded up to multiples of this, so that a ready process can serve several functions. */
+const memoryStepMiB = 1024;
 
 /**
  * Inference of all rows of table I that replay has, and training of some, with their solo values on a device of the
@@ -64,10 +66,14 @@ function entryOf(
     isTraining,
     class: isTraining ? 'training' : 'inference',
     unitMs: soloMs(row, batch) * alone.stretch * times,
-    memoryMiB: Math.ceil(row.weightsMiB + batch * row.itemMiB * times) + contextMiB,
+    memoryMiB: roundedUp(row.weightsMiB + batch * row.itemMiB * times + contextMiB),
     model: { name, stretch, saturation: saturationOf(stretch), l2Util: 0, dramUtil: alone.dramUtil, powerW: 0 },
     sources: { unitMs: source, memoryMiB: invented, stretch: source, traffic: invented },
   };
+}
+
+function roundedUp(memoryMiB: number): number {
+  return Math.ceil(memoryMiB / memoryStepMiB) * memoryStepMiB;
 }
 
 /** The stand-in's slowdowns of concurrent workloads. Throws RangeError for a workload that is not in the catalogue. */

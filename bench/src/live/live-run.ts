@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+// Traces on a platform with simulated GPUs, and the simulator's prediction of each.
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
@@ -6,20 +6,35 @@ import { capacityModel } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { alike, replay, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import type { IdleInstance } from '@gpuwhisk/gpu/view/view';
-import { connectApi, type Api } from '../api.js';
-import type { BenchContext, Measurement } from '../bench.js';
 import { metricsOf, type ReplayMetrics } from '../replay/metrics.js';
 import { lanesOf } from '../replay/setting.js';
-import { startPlatform } from '../servers.js';
 import { readStandInModel } from '../stand-in-model.js';
-import { median, percentile } from '../statistics.js';
+import { meanOf, percentile } from '../statistics.js';
 import { liveCatalogue, standInTruth } from './catalogue.js';
-import { deploy, profile, play, newPlayer, type Player } from './functions.js';
-import type { PlayedJob } from './functions.js';
+import { deploy, profile } from './functions.js';
+import { eagerSearches, expectLearnedUse, learnedOf, learnedUse, policyState, train } from './learned.js';
+import type { Learned, LearnedUse } from './learned.js';
+import { expectInjected, play, startTimes, type ByStart, type PlayedJob } from './player.js';
+import { idleInstances, startLivePlatform, type LiveContext } from './platform.js';
 import { lengthOf, traceOf, type TraceSettings } from './trace.js';
 
+/** Parameters of a live run. */
+export interface LiveSettings {
+  /** Also the name of the folder of its data. */
+  name: string;
+  /** The simulated GPUs. */
+  type: string;
+  policy: string;
+  trace: TraceSettings;
+  seeds: readonly number[];
+  /** Names of the functions; absent: the whole catalogue. */
+  functions?: readonly string[];
+  /** Trains the platform before the traces. Rejects if the traces then do not go by what was learned. */
+  training?: { mostRounds: number; searchesWithinMs: number };
+}
+
 /** Results of a live run. */
-interface LiveRun {
+export interface LiveRun {
   traces: Compared[];
   /** Mean times of profiling's runs beyond their solo time, ms: the start times that the simulator uses. */
   coldMs: number;
@@ -28,113 +43,104 @@ interface LiveRun {
 
 /** A twentieth of a device is reserved. */
 const usable = 0.95;
+/** Seeds of the rounds of training, apart from those of the traces. */
+const firstTrainingSeed = 1_000_000;
 
 /**
- * Starts the platform on simulated GPUs of `type`, profiles the functions of the traces of `seeds`, and plays the
- * traces one after the other. Before each trace the simulator predicts it from the platform's state at that moment.
- * Rejects if a job fails.
+ * Starts the platform on simulated GPUs, profiles the functions of the traces, and plays the traces one after the other.
+ * Before each trace the simulator predicts it from the platform's state at that moment, learned data included. Rejects if
+ * a job fails, or if no function was injected.
  */
-export async function liveRun(
-  context: Pick<BenchContext, 'cleanup' | 'temporaryDir' | 'say'>,
-  type: string,
-  policy: string,
-  settings: TraceSettings,
-  seeds: readonly number[],
-): Promise<LiveRun> {
+export async function liveRun(context: LiveContext, settings: LiveSettings): Promise<LiveRun> {
   const { say } = context;
+  const { name: part, type, policy, trace, seeds, functions, training } = settings;
   const model = readStandInModel();
-  const catalogue = liveCatalogue(model, type);
+  const whole = liveCatalogue(model, type);
+  const catalogue = functions === undefined ? whole : whole.filter(({ name }) => functions.includes(name));
   const truth = standInTruth(model, type, catalogue);
   const device = model.devices.find((one) => one.type === type);
   if (device === undefined) throw new RangeError(`The stand-in has no ${type}.`);
   const memoryMiB = Math.floor(device.memoryGiB * 1024 * usable);
-  const length = lengthOf(settings, catalogue);
-  const names = new Set(seeds.flatMap((seed) => traceOf(settings, catalogue, 0, seed)).map((job) => job.workload));
-  const entries = catalogue.filter(({ name }) => names.has(name));
+  const length = lengthOf(trace, catalogue);
+  const names = new Set(seeds.flatMap((seed) => traceOf(trace, catalogue, 0, seed)).map((job) => job.workload));
+  const entries = training ? catalogue : catalogue.filter(({ name }) => names.has(name));
 
-  const { api, player } = await startLivePlatform(context, `sim:${type}x${settings.gpus}`, policy);
+  const platform = await startLivePlatform(context, part, `sim:${type}x${trace.gpus}`, {
+    GPUWHISK_GPU__POLICY: policy,
+    ...(training && eagerSearches),
+  });
+  const { api, player } = platform;
   say(`live: ${entries.length} functions are profiled`);
-  await deploy(api, entries, length);
-  const { cold, warm } = await profile(player, entries, length, settings.gpus);
-  const [coldMs, warmMs] = [meanOf(cold), meanOf(warm)];
-  say(`live: a cold start takes ${coldMs.toFixed(0)} ms, a warm one ${warmMs.toFixed(0)} ms`);
+  await deploy(api, entries, length, training !== undefined);
+  const profiled = await profile(player, entries, length, trace.gpus);
+  const [coldMs, warmMs] = meanStarts(profiled);
+  say(`live: a start takes ${coldMs.toFixed(0)} ms, a warm one ${warmMs.toFixed(0)} ms`);
+  if (training) {
+    const round = (at: number): Call[] => callsOf(traceOf(trace, catalogue, coldMs, firstTrainingSeed + at));
+    await train(platform, { ...training, round, say });
+  }
 
   const traces: Compared[] = [];
+  // A trained platform has most processes that its traces need, so that profiling counts, too.
+  const starts = training ? profiled.map(({ start }) => start) : [];
+  const under = { type, memoryMiB, truth, policy };
   for (const seed of seeds) {
-    const jobs = traceOf(settings, catalogue, coldMs, seed);
-    const beginning = { type, memoryMiB, idle: await idleInstances(api), warmMs };
-    const replay = predict(jobs, truth, policy, beginning);
-    const replayFcfs = predict(jobs, truth, 'fcfs', beginning);
-    const calls = jobs.map(({ workload, task }) => ({ action: workload, atMs: task.arrivedAt }));
-    const played = await play(player, calls);
-    const live = playedFigures(jobs, played);
-    const startsOf = (isWarm: boolean): number[] =>
-      played.filter(({ start }) => (start === 'warm') === isWarm).map(({ startMs }) => startMs);
-    const [colds, warms] = [startsOf(false), startsOf(true)];
-    const asStarted = traceOf(settings, catalogue, colds.length > 0 ? meanOf(colds) : coldMs, seed);
-    const replayAsStarted = predict(asStarted, truth, policy, {
-      ...beginning,
-      warmMs: warms.length > 0 ? meanOf(warms) : warmMs,
-    });
-    traces.push({ live, replay, replayFcfs, replayAsStarted });
-    say(`live: seed ${seed}: ${live.jctMs.toFixed(0)} ms, predicted ${replay.jctMs.toFixed(0)} ms`);
+    const learned = await learnedOf(platform);
+    const state = await policyState(api);
+    const idle = await idleInstances(api);
+    const jobsAt = (startMs: number): ReplayJob[] => traceOf(trace, catalogue, startMs, seed);
+    const jobs = jobsAt(coldMs);
+    const beginning = { ...under, idle, warmMs };
+    const replayed = {
+      replay: predict(jobs, beginning, learned),
+      replayFcfs: predict(jobs, { ...beginning, policy: 'fcfs' }, learned),
+      replayUntrained: predict(jobs, beginning),
+    };
+    const played = await play(player, callsOf(jobs));
+    const [coldStartMs, warmStartMs] = meanStarts(played, [coldMs, warmMs]);
+    const compared = {
+      ...replayed,
+      replayAsStarted: predict(jobsAt(coldStartMs), { ...beginning, warmMs: warmStartMs }, learned),
+      live: playedFigures(jobs, played),
+      use: learnedUse(state, await policyState(api)),
+      starts: startTimes(played),
+    };
+    traces.push(compared);
+    starts.push(...played.map(({ start }) => start));
+    const { live, replay: predicted, use } = compared;
+    say(`live: seed ${seed}: ${live.jctMs.toFixed(0)} ms, predicted ${predicted.jctMs.toFixed(0)} ms`);
+    if (training) expectLearnedUse(use, `${part}, seed ${seed}`);
   }
+  expectInjected(starts, part);
+  await platform.stop();
   return { traces, coldMs, warmMs };
 }
 
-/** A platform with simulated GPUs and a client of it. */
-interface LivePlatform {
-  api: Api;
-  player: Player;
+interface Call {
+  action: string;
+  atMs: number;
 }
 
-const settings = {
-  // Callers wait long enough for jobs to get a GPU and to run.
-  GPUWHISK_BLOCKING_WAIT_MS: '600000',
-  // Processes need less of the host's memory than their limit.
-  GPUWHISK_POOL_MEMORY_MIB: '16384',
-};
-
-/** Starts the platform on `gpus` (`sim:rtx3090x4`) with `policy`; cleanup stops it. */
-async function startLivePlatform(
-  { cleanup, temporaryDir }: Pick<BenchContext, 'cleanup' | 'temporaryDir'>,
-  gpus: string,
-  policy: string,
-): Promise<LivePlatform> {
-  const { url } = await startPlatform(cleanup, {
-    dataDir: join(temporaryDir, 'data'),
-    stemCells: false,
-    environment: { ...settings, GPUWHISK_GPUS: gpus, GPUWHISK_GPU__POLICY: policy },
-  });
-  const [api, player] = [connectApi(url), newPlayer(url)];
-  cleanup.add('connections', () => {
-    api.close();
-    player.close();
-    return Promise.resolve();
-  });
-  return { api, player };
+function callsOf(jobs: readonly ReplayJob[]): Call[] {
+  return jobs.map(({ workload, task }) => ({ action: workload, atMs: task.arrivedAt }));
 }
 
-interface ShownDevice {
-  uuid: string;
-  functions: { action?: string; namespace?: string; share: number; memoryMiB: number; running: number }[];
+/** Mean times of starts that load code and of warm ones, ms; `otherwise` where there are none. */
+function meanStarts(
+  runs: Parameters<typeof startTimes>[0],
+  [coldMs, warmMs]: readonly [number, number] = [NaN, NaN],
+): [number, number] {
+  const { warm, ...loading } = startTimes(runs);
+  const loads = Object.values(loading).flat();
+  return [loads.length > 0 ? meanOf(loads) : coldMs, warm.length > 0 ? meanOf(warm) : warmMs];
 }
 
-/** Idle processes by device, in the order of the devices' ids, in the form that policies see. */
-async function idleInstances(api: Api): Promise<IdleInstance[][]> {
-  const devices = (await api.json('GET', '/api/v1/gpu/devices')) as ShownDevice[];
-  return devices.map(({ functions }) =>
-    functions.flatMap(({ action, namespace, share, memoryMiB, running }) =>
-      running > 0 || action === undefined || namespace === undefined
-        ? []
-        : [{ function: action, namespace, share, memoryMiB }],
-    ),
-  );
-}
-
-/** The platform's state before a trace, as input of a prediction. */
+/** The platform and its state before a trace, as input of a prediction. */
 interface Beginning {
   type: string;
+  /** The behaviour of the GPUs. */
+  truth: GpuTruth;
+  policy: string;
   /** Memory of each GPU that functions may use, MiB. */
   memoryMiB: number;
   /** Idle processes by GPU. */
@@ -143,21 +149,28 @@ interface Beginning {
   warmMs: number;
 }
 
-/** The simulator's prediction of a trace: the platform's policy on GPUs that behave as `truth` says. */
+/**
+ * The simulator's prediction of a trace with the data that the platform has learned; absent: with the capacity model and
+ * no measured sets.
+ */
 export function predict(
   jobs: readonly ReplayJob[],
-  truth: GpuTruth,
-  policyName: string,
-  { type, memoryMiB, idle, warmMs }: Beginning,
+  { type, truth, policy: policyName, memoryMiB, idle, warmMs }: Beginning,
+  { features = new Map(), ...learned }: Partial<Learned> = {},
 ): ReplayMetrics {
   const policy = makePolicy(policyName, {
     predictorOf: () => capacityModel,
+    ...learned,
     admission: 'best-effort',
     random: seededRandom(1),
   });
+  const known = jobs.map((job): ReplayJob => {
+    const measured = features.get(job.task.function);
+    return measured === undefined ? job : { ...job, task: { ...job.task, features: measured } };
+  });
   const gpus = idle.length;
   const cluster = { gpus, type, mode: 'mps', memoryMiB, perNode: gpus, kept: { warmMs, initial: idle } } as const;
-  const run = replay(jobs, alike(cluster), truth, policy, seededRandom(1));
+  const run = replay(known, alike(cluster), truth, policy, seededRandom(1));
   return metricsOf(run, jobs.filter(({ task }) => task.sloMs !== undefined).length, defaultBestEffortMs, lanesOf(gpus));
 }
 
@@ -172,13 +185,8 @@ interface TraceFigures {
   violations: number;
 }
 
-/** Mean of some values. */
-function meanOf(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
 /** The figures of jobs that were played. */
-function playedFigures(jobs: readonly ReplayJob[], played: readonly PlayedJob[]): Compared['live'] {
+function playedFigures(jobs: readonly ReplayJob[], played: readonly PlayedJob[]): TraceFigures {
   const jct = played.map(({ jctMs }) => jctMs);
   const strict = jobs.filter(({ task }) => task.sloMs !== undefined).length;
   const late = played.filter(({ jctMs }, i) => jctMs > (jobs[i]?.task.sloMs ?? Infinity)).length;
@@ -189,38 +197,20 @@ function playedFigures(jobs: readonly ReplayJob[], played: readonly PlayedJob[])
     p95Ms: percentile(jct, 95),
     makespanMs: Math.max(...played.map(({ finishedMs }) => finishedMs)) - first,
     violations: strict === 0 ? 0 : late / strict,
-    warmStarts: played.filter(({ start }) => start === 'warm').length / played.length,
   };
 }
 
 /** A trace on the platform and in the simulator. */
-interface Compared {
-  live: TraceFigures & { warmStarts: number };
+export interface Compared {
+  live: TraceFigures;
+  /** The platform's starts, ms. */
+  starts: ByStart<number[]>;
+  use: LearnedUse;
   replay: ReplayMetrics;
   /** The same trace first come, first served; shows whether the comparison can tell policies apart. */
   replayFcfs: ReplayMetrics;
   /** The same trace with the mean start times of the live run; a remaining difference has other causes. */
   replayAsStarted: ReplayMetrics;
-}
-
-/** Medians over the traces; ratios divide the platform's value by the simulator's, trace by trace. */
-export function comparison(traces: readonly Compared[]): Measurement[] {
-  const over = (name: string, value: (trace: Compared) => number): Measurement => {
-    const values = traces.map(value);
-    return { name, value: median(values), spread: [Math.min(...values), Math.max(...values)] };
-  };
-  const names = ['jctMs', 'runMs', 'p95Ms', 'makespanMs', 'violations'] as const;
-  const capital = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
-  return [
-    over('liveJctRatio', ({ live, replay }) => live.jctMs / replay.jctMs),
-    over('liveJctRatioAsStarted', ({ live, replayAsStarted }) => live.jctMs / replayAsStarted.jctMs),
-    over('liveMakespanRatio', ({ live, replay }) => live.makespanMs / replay.makespanMs),
-    over('liveP95Ratio', ({ live, replay }) => live.p95Ms / replay.p95Ms),
-    over('replayFcfsJctRatio', ({ replay, replayFcfs }) => replayFcfs.jctMs / replay.jctMs),
-    over('liveWarmStarts', ({ live }) => live.warmStarts),
-    ...names.flatMap((name) => [
-      over(`live${capital(name)}`, ({ live }) => live[name]),
-      over(`replay${capital(name)}`, ({ replay }) => replay[name]),
-    ]),
-  ];
+  /** The same trace without learned data; shows whether learned data changes decisions. */
+  replayUntrained: ReplayMetrics;
 }

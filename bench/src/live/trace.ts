@@ -46,7 +46,11 @@ export function traceOf(
     length: lengthOf(settings, catalogue),
     startMs,
   };
-  return drawJobs(mix, times, profilesOf(catalogue), random);
+  // The platform runs each request by itself, whatever batch its function computes.
+  return drawJobs(mix, times, profilesOf(catalogue), random).map((job) => ({
+    ...job,
+    task: { ...job.task, batch: 1 },
+  }));
 }
 
 /** The profile of each workload as the platform has it: its time and its fill. Use of DRAM and L2 is unknown. */
