@@ -23,7 +23,7 @@ export interface Hold {
 }
 
 /**
- * The best set of running tasks to hold back, in comparison with nobody's being held back: fewer tasks are late, or as
+ * The best set of running tasks to hold back, in comparison with none held back: fewer tasks are late, or as
  * many and the mean completion is lower by `minGain` (1: only lateness counts). Undefined: holding back is no better.
  */
 export function bestHold(queue: SubQueue, minGain: number): Hold | undefined {

@@ -7,8 +7,10 @@ import type {
   DeviceState,
   InstanceState,
   NodeState,
+  View,
   WorkloadState,
 } from '@gpuwhisk/gpu/view/view';
+import type { Decision } from '@gpuwhisk/gpu/view/decision';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Place } from '@gpuwhisk/gpu/view/places';
@@ -98,6 +100,22 @@ function runningIn(
   return { ...running, share: shareNow(place, occupant).smLimit, instance: id, class: shareClass / 100 };
 }
 
+/** Whether a node has a busy process below its class, or several of them on one place, and can move their shares. */
+export function mayMoveShares({ movesShares = false, residents }: NodeStatus): boolean {
+  if (!movesShares) return false;
+  const busy = residents.filter(({ activations }) => activations.length > 0);
+  const places = busy.map(({ device, slice = device }) => slice);
+  return busy.some(({ share }) => share.smLimit * 100 < share.shareClass) || new Set(places).size < places.length;
+}
+
+/** The places where the share of a running task is moved, or has been moved below its class. */
+export function movedPlaces({ gpus }: Pick<View, 'gpus'>, { actions = [] }: Pick<Decision, 'actions'>): string[] {
+  const moved = new Set(actions.map((action) => (action.kind === 'reshare' ? action.instance : '')));
+  const isMoved = ({ instance = '', share, class: own = share }: RunningTask): boolean =>
+    share < own || moved.has(instance);
+  return gpus.filter(({ movesShares = false, running }) => movesShares && running.some(isMoved)).map(({ id }) => id);
+}
+
 /** Facts about instances that agents' rows do not show. */
 export interface KnownInstances {
   /** The reservations on a place. */
@@ -117,7 +135,7 @@ export function seenInstances(
   for (const { id, place, occupants } of accounts) {
     const here = [...heldOn(id)];
     for (const one of occupants) {
-      const { action, namespace, container, users } = one;
+      const { action, namespace, users } = one;
       if (action === undefined || namespace === undefined || seen.has(one.id)) continue;
       const activations = users > 0 ? activationsIn(place, one, here) : [];
       const tasks = activations.filter((activation) => !isLaunch(activation));

@@ -9,7 +9,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
-import type { FunctionState, GpuState, RunningTask, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
+import type { FunctionState, GpuState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
 import type { Action, Decision, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
@@ -32,7 +32,15 @@ import type { GpuPlacer } from './gpu-placer.js';
 import { Feedback } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
-import { seenPlaces, seenDevices, seenInstances, seenNodes, seenWorkloads } from './cluster-view.js';
+import {
+  mayMoveShares,
+  movedPlaces,
+  seenPlaces,
+  seenDevices,
+  seenInstances,
+  seenNodes,
+  seenWorkloads,
+} from './cluster-view.js';
 import type { KnownRun, SeenPlace, KnownInstances } from './cluster-view.js';
 import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
@@ -139,13 +147,9 @@ export class GpuPolicy {
     return this.policy.scales === true;
   }
 
-  /** Whether a row of a node calls for a pass though nothing waits: shares of what runs there may have to be moved. */
-  movesOn({ movesShares = false, residents }: NodeStatus): boolean {
-    if (this.policy.moves !== true || !movesShares) return false;
-    const busy = residents.filter(({ activations }) => activations.length > 0);
-    const places = busy.map(({ device, slice = device }) => slice);
-    const isHeld = busy.some(({ share }) => share.smLimit * 100 < share.shareClass);
-    return isHeld || new Set(places).size < places.length;
+  /** Whether a row of a node calls for a pass though nothing waits, as shares of what runs there may have to be moved. */
+  movesOn(node: NodeStatus): boolean {
+    return this.policy.moves === true && mayMoveShares(node);
   }
 
   /** Decides about the queued activations after `event`. */
@@ -158,7 +162,8 @@ export class GpuPolicy {
     const decision = this.policy.decide(view, event);
     if (saved !== undefined) onDecided?.(saved, decision);
     for (const sharing of decision.sharings ?? []) this.parts.performanceData.metrics.shared(sharing);
-    this.noteMoves(view, decision);
+    // A run on a GPU where shares move says nothing of its function's time at its own share.
+    if (this.policy.moves === true) for (const id of movedPlaces(view, decision)) this.runs.moved(id);
     const taskById = new Map(tasks.map((task) => [task.id, task]));
     const rejectedOf = alternativesByTask(decision.rejected);
     return {
@@ -180,17 +185,6 @@ export class GpuPolicy {
       actions: decision.actions ?? [],
       ...(decision.wakeAt !== undefined && { wakeAt: decision.wakeAt }),
     };
-  }
-
-  /** A run on a GPU where shares are moved says nothing of its function's time at its own share. */
-  private noteMoves(view: View, { actions = [] }: Decision): void {
-    if (this.policy.moves !== true) return;
-    const moved = new Set(actions.map((action) => (action.kind === 'reshare' ? action.instance : '')));
-    for (const { id, running, movesShares = false } of view.gpus) {
-      const isHeld = ({ instance = '', share, class: own = share }: RunningTask): boolean =>
-        share < own || moved.has(instance);
-      if (movesShares && running.some(isHeld)) this.runs.moved(id);
-    }
   }
 
   /** The view that the policy sees now. Throws an Error if another controller is the leader. */
