@@ -30,7 +30,9 @@ export const healthTopic = 'health';
 const maxInFlight = 1000;
 const maxPendingMessages = 10_000;
 /**
- * How often an invoker that is not up is tested, ms; after a success it is tested again at once. A silent invoker that never was up is forgotten. */
+ * How often an invoker that is not up is tested, ms; after a success it is tested again at once. A silent invoker that never
+ * was up is forgotten.
+ */
 const testMs = 10_000;
 const lookMs = 1000;
 /** Upper bound of invoker numbers; messages with higher numbers are ignored. */

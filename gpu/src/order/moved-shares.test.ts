@@ -61,6 +61,8 @@ test('one is put beside a run that is held back for it, where it would be late b
   const isLate = (one: ReplayRun): boolean => endOf(one, 'strict') > 3500;
   expect(isLate(run(jobs(), false))).toBe(true);
   expect(isLate(run(jobs(), true))).toBe(false);
+  const [off, fixed] = [run(jobs(), true, { minMoveGain: 1 }), run(jobs(), false)];
+  expect([movesOf(off), endOf(off, 'strict')]).toEqual([[], endOf(fixed, 'strict')]);
 });
 
 test('none is held back that would miss its own deadline, nor where it gains less than is asked for', () => {
@@ -69,7 +71,7 @@ test('none is held back that would miss its own deadline, nor where it gains les
     true,
     { minMoveGain: 0 },
   );
-  expect([movesOf(tight), endOf(tight, 'long')]).toEqual([[], expect.any(Number)]);
+  expect(movesOf(tight)).toEqual([]);
   expect(endOf(tight, 'long')).toBeLessThanOrEqual(24_000);
   const jobs = [job('long', 'half', 20_000), job('short', 'half', 2000, { arrivedAt: 1000 })];
   expect(movesOf(run(jobs, true))).toEqual([]);

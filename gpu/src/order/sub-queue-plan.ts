@@ -16,7 +16,7 @@ import { turnsOf } from './turn-order.js';
 import type { Turn, TurnSettings } from './turn-order.js';
 import type { Quotas } from '../share/quotas.js';
 import type { ObservedRun, Sharing, Start } from '../view/decision.js';
-import type { Task, View } from '../view/view.js';
+import type { GpuState, Task, View } from '../view/view.js';
 import type { Pass, Planned, Planner } from './plan.js';
 import { gpuAccountsOf } from '../place/gpu-account.js';
 
@@ -76,7 +76,7 @@ export function subQueuePlan(
 
   function plan({ view, tasks, event }: Pass): Planned {
     const { at } = view;
-    const first = gpuAccountsOf(view).map((account) =>
+    const first = gpuAccountsOf({ gpus: movable(view.gpus, options) }).map((account) =>
       firstQueueOn(account, predictions.of(account.gpu), at, progress),
     );
     arrivals.see(tasks);
@@ -96,7 +96,7 @@ export function subQueuePlan(
       .flatMap((queue, index) => startsOf(queue, at, sharings[index]!.source))
       .reduce(oneStartEach, []);
     charge(starts, first, [...namespaces]);
-    const moving = options.minMoveGain < 1 ? first.filter(({ gpu }) => gpu.movesShares) : [];
+    const moving = first.filter(({ gpu }) => gpu.movesShares);
     // While others wait, what the GPU does in all counts for more than who ends first.
     const minGain = starts.length < tasks.length ? 1 : options.minMoveGain;
     moves.expire(at);
@@ -257,6 +257,11 @@ function startsOf(queue: SubQueue, at: number, source: Sharing['source']): Start
 /** Whether tasks are on a GPU together. */
 function isShared({ tasks }: Sharing): boolean {
   return tasks > 1;
+}
+
+/** The GPUs as a plan sees them that moves shares, or not. */
+function movable(gpus: readonly GpuState[], { minMoveGain }: SubQueueSettings): readonly GpuState[] {
+  return minMoveGain < 1 ? gpus : gpus.map((gpu) => (gpu.movesShares ? { ...gpu, movesShares: false } : gpu));
 }
 
 /** A task on several GPUs is one start, with the smallest of its shares. */
