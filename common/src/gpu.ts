@@ -188,7 +188,10 @@ export interface CordonRequest {
 export const gpuDesiredTable = 'gpuDesired';
 
 /** Request and limit that an instance is to have, fractions of the SMs: request ≤ limit ≤ its class. */
-export type DesiredShare = Pick<Share, 'smRequest' | 'smLimit'>;
+export type DesiredShare = Pick<Share, 'smRequest' | 'smLimit'> & {
+  /** Only until nothing runs in it; absent: it lasts. */
+  whileBusy?: true;
+};
 
 /** The desired state of a node's instances and devices; its agent reconciles with it. */
 export interface GpuDesired {

@@ -103,7 +103,7 @@ export class ShareMoves {
       const { id } = queue.gpu;
       const reason =
         limit < share ? `held back so that others on ${id} end sooner` : `its share of ${id} is free again`;
-      return [{ kind: 'reshare', instance, request: limit, limit, reason }];
+      return [{ kind: 'reshare', instance, request: limit, limit, whileBusy: true, reason }];
     });
   }
 

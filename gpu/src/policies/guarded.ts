@@ -206,8 +206,9 @@ function fieldsAreSound(action: Action): boolean {
     case 'retire':
       return isText(action.instance) && (action.graceMs === undefined || action.graceMs >= 0);
     case 'reshare': {
-      const { instance, request, limit } = action;
-      return isText(instance) && isFraction(limit) && isFraction(request) && request <= limit;
+      const { instance, request, limit, whileBusy } = action;
+      const isTime = whileBusy === undefined || whileBusy === true;
+      return isTime && isText(instance) && isFraction(limit) && isFraction(request) && request <= limit;
     }
     case 'cut':
       return isText(action.device) && areTexts(action.profiles);

@@ -46,7 +46,7 @@ export class SimulatedActuator implements Actuator {
   private readonly leaving = new Set<string>();
   private readonly devices = new Map<string, Whole>();
   /** By instance, shares that were moved. */
-  private readonly moved = new Map<string, { request: number; limit: number }>();
+  private readonly moved = new Map<string, { request: number; limit: number; whileBusy: boolean }>();
   /** What happens later, in no particular order. */
   private timers: { at: number; act: () => void }[] = [];
   private ended: EndedRun[] = [];
@@ -180,6 +180,7 @@ export class SimulatedActuator implements Actuator {
     const done = gpu.runs.filter((one) => one.startLeftMs <= 0 && one.leftMs <= 1e-6);
     if (done.length > 0) {
       gpu.runs = gpu.runs.filter((one) => !done.includes(one));
+      for (const { instance } of done) if (this.moved.get(instance)?.whileBusy) this.moved.delete(instance);
       if (gpu.idle) {
         const left = done.filter(({ isLast }) => !isLast);
         gpu.idle = [...gpu.idle, ...left.map((one) => this.idling(one.instance, one.task, one.class))];
@@ -245,12 +246,15 @@ export class SimulatedActuator implements Actuator {
     this.ended.push({ run, gpu, isStopped: true });
   }
 
-  private reshare({ instance, request, limit }: Action & { kind: 'reshare' }): string | undefined {
+  private reshare(action: Action & { kind: 'reshare' }): string | undefined {
+    const { instance, request, limit, whileBusy = false } = action;
     const there = this.instances.find(({ id }) => id === instance);
     if (there === undefined) return `there is no instance '${instance}'`;
     const within = Math.min(limit, there.share.class);
     this.later(this.parts.times.reshareMs, () => {
-      const moved = { request: Math.min(request, within), limit: within };
+      const moved = { request: Math.min(request, within), limit: within, whileBusy };
+      const isBusy = this.gpus.some(({ runs }) => runs.some((run) => run.instance === instance));
+      if (whileBusy && !isBusy) return;
       this.moved.set(instance, moved);
       for (const gpu of this.gpus) {
         for (const run of gpu.runs) {

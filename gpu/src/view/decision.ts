@@ -113,6 +113,8 @@ export type Action = { reason: string } & (
       instance: string;
       request: number;
       limit: number;
+      /** Only until nothing runs in it, and the next task gets the share that it was decided; absent: it lasts. */
+      whileBusy?: true;
     }
   | {
       /** Have a device cut into MIG instances of these profiles once those that go are empty; none: it is whole. */

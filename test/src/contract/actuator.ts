@@ -167,6 +167,27 @@ export function actuatorContract(open: () => Promise<ActuatorHarness>): void {
   );
 
   test(
+    'reshare while it is busy: the next run has the share that it was decided',
+    async () => {
+      const { run } = await opened();
+      const { id } = await idling(one);
+      const first = await run(one);
+      await until('it runs', () => states(one).includes('running'));
+      const moved = { kind: 'reshare', instance: id, request: 0.1, limit: 0.2, whileBusy: true, reason } as const;
+      expect(await does(moved)).toBeUndefined();
+      await until('it runs with less', () => instances(one).some(({ share }) => share.limit === 0.2));
+      first.end();
+      await until('it idles', () => states(one).includes('idle'));
+      await harness!.pass(100);
+      const next = await run(one);
+      await until('it runs again', () => states(one).includes('running'));
+      await until('it has its share', () => instances(one).some(({ share }) => share.limit === 0.5));
+      next.end();
+    },
+    caseMs,
+  );
+
+  test(
     'cut: no new work, what runs ends first, then there are slices; and the whole device again',
     async () => {
       const { run, device, view } = await opened();

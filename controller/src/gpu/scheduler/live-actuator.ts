@@ -69,7 +69,8 @@ export class LiveActuator implements Actuator {
       case 'reshare': {
         const node = this.nodeOf(({ residents }) => residents.some(({ container }) => container === action.instance));
         if (node === undefined) return `there is no instance '${action.instance}'`;
-        await desired.reshare(node, action.instance, { smRequest: action.request, smLimit: action.limit });
+        const { request: smRequest, limit: smLimit, whileBusy } = action;
+        await desired.reshare(node, action.instance, { smRequest, smLimit, ...(whileBusy && { whileBusy }) });
         return undefined;
       }
       case 'cut': {

@@ -10,7 +10,7 @@ import { DesiredState } from './desired-state.js';
 const logger = createLogger({ level: 'silent' });
 const on = (...containers: string[]): { invoker: string; residents: Resident[] } => ({
   invoker: 'invoker0',
-  residents: containers.map((container) => ({ container }) as Resident),
+  residents: containers.map((container) => ({ container, activations: [] as string[] }) as unknown as Resident),
 });
 const deciderOf = (state: ClusterState, lease: { epoch: number | undefined }): DesiredState =>
   new DesiredState({ state, lease, logger });
@@ -36,6 +36,22 @@ test('commands at the same time are all kept, until their containers are gone; a
   desired.observe(on('b'));
   await settled();
   expect(await rowIn(state)).toEqual({ epoch: 1, retire: { b: 500 }, shares: {}, geometry });
+});
+
+test('a share that holds while an instance is busy goes once it is not', async () => {
+  const state = embeddedState(systemClock);
+  const desired = deciderOf(state, { epoch: 1 });
+  const lasting = { smRequest: 0.1, smLimit: 0.2 };
+  await desired.reshare('invoker0', 'a', { ...lasting, whileBusy: true });
+  await desired.reshare('invoker0', 'b', lasting);
+  const [one, other] = on('a', 'b').residents as [Resident, Resident];
+  desired.observe({ invoker: 'invoker0', residents: [{ ...one, activations: ['run'] }, other] });
+  await settled();
+  expect(await rowIn(state)).toMatchObject({ shares: { a: lasting, b: lasting } });
+  desired.observe({ invoker: 'invoker0', residents: [one, other] });
+  await settled();
+  expect(await rowIn(state)).toMatchObject({ shares: { b: lasting } });
+  expect(await rowIn(state)).not.toHaveProperty('shares.a');
 });
 
 test('the next controller that decides writes the rows again with its epoch, the one before writes none', async () => {

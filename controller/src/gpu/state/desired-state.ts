@@ -67,7 +67,7 @@ export class DesiredState {
 
   /**
    * Begins a new term of this controller, if there is one. Removes requests about instances that no longer exist on the
-   * node.
+   * node, and shares that hold while an instance is busy once it is not.
    */
   observe({ invoker, residents }: Pick<NodeStatus, 'invoker' | 'residents'>): void {
     const { epoch } = this.dependencies.lease;
@@ -79,7 +79,12 @@ export class DesiredState {
     const ofThere = <Value>(requests: Record<string, Value>): Record<string, Value> =>
       Object.fromEntries(Object.entries(requests).filter(([container]) => there.has(container)));
     const retire = ofThere(row.retire);
-    const shares = ofThere(row.shares);
+    const busy = new Set(
+      residents.filter(({ activations }) => activations.length > 0).map(({ container }) => container),
+    );
+    const shares = Object.fromEntries(
+      Object.entries(ofThere(row.shares)).filter(([id, { whileBusy = false }]) => !whileBusy || busy.has(id)),
+    );
     const sizeOf = (...requests: object[]): number => requests.reduce((sum, one) => sum + Object.keys(one).length, 0);
     const isSame = sizeOf(retire, shares) === sizeOf(row.retire, row.shares);
     if (!isSame) this.report(this.set(invoker, { ...row, retire, shares }), invoker);
