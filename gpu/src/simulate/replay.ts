@@ -249,9 +249,12 @@ export function replay(
     };
   }
 
+  function mayMoveShares(): boolean {
+    return policy.moves === true && actuator.open.some(({ movesShares }) => movesShares);
+  }
+
   function decide(event: SchedulingEvent): void {
-    const mayMove = policy.moves === true && actuator.open.some(({ movesShares }) => movesShares);
-    if (waiting.size === 0 && event.kind !== 'tick' && !mayMove) return;
+    if (waiting.size === 0 && event.kind !== 'tick' && !mayMoveShares()) return;
     const view = viewNow();
     const begun = nowMs();
     const decision = event.kind === 'timeout' && !waiting.has(event.task) ? allWait(view) : policy.decide(view, event);
