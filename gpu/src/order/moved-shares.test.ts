@@ -82,3 +82,16 @@ test('a share that its owner has fixed is never exceeded', () => {
   const limits = movesOf(run(jobs, true, { minMoveGain: 0 })) as number[];
   expect(Math.max(...limits)).toBe(0.65);
 });
+
+test('a run has its share again, for its deadline, where the one that it was held back for takes longer than predicted', () => {
+  const jobs = (shortMs: number): ReplayJob[] => [
+    job('long', 'most', 20_000, { sloMs: 33_000 }),
+    { ...job('short', 'more', 2000, { arrivedAt: 1000 }), soloMs: shortMs },
+  ];
+  const sooner = run(jobs(2000), true, { minMoveGain: 0 });
+  const overrun = run(jobs(30_000), true, { minMoveGain: 0 });
+  expect(movesOf(sooner)).toEqual([expect.any(Number), 0.7]);
+  expect(movesOf(overrun)).toEqual(movesOf(sooner));
+  expect(endOf(overrun, 'long')).toBeLessThanOrEqual(33_000);
+  expect(endOf(overrun, 'short')).toBeGreaterThan(33_000);
+});

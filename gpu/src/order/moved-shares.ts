@@ -38,10 +38,7 @@ export function bestHold(queue: SubQueue, minGain: number): Hold | undefined {
   for (const held of heldSets(queue.running.length, all.length)) {
     for (const limit of heldBack) {
       const limits = all.map(({ share }, at) => (held.includes(at) ? Math.min(share, limit) : share));
-      const kinds = all.map(({ task, kind, share }, at) => {
-        const own = limits[at] ?? share;
-        return own === share ? kind : predictions.kindOf(task.features, own);
-      });
+      const kinds = kindsOf(queue, limits);
       const first = predictions.slowdowns(kinds);
       const outlook = outlookBy(queue, (together) =>
         together.length === all.length ? first : slowdownsOf(queue, together),
@@ -53,6 +50,14 @@ export function bestHold(queue: SubQueue, minGain: number): Hold | undefined {
     }
   }
   return best;
+}
+
+/** Kinds of residents and members at limits in their order. */
+function kindsOf(queue: SubQueue, limits: readonly number[]): number[] {
+  return membersOf(queue).map(({ task, kind, share }, at) => {
+    const own = limits[at] ?? share;
+    return own === share ? kind : queue.predictions.kindOf(task.features, own);
+  });
 }
 
 function isTight(member: Member | undefined, endsAt = 0, at = 0): boolean {
@@ -76,27 +81,93 @@ export function expectHold(queue: SubQueue): Outlook {
   return (queue.outlook = hold.outlook);
 }
 
-/** By instance, the limit that was asked for, and when. */
-export type SavedMoves = readonly (readonly [string, { limit: number; at: number }])[];
+/** What was decided for the tasks on a GPU. */
+interface Decided {
+  /** The tasks, and how many of them run. */
+  set: string;
+  minGain: number;
+  /** When the first of them is predicted to end, ms: later than that the prediction was wrong. */
+  until: number;
+  /** Of residents and members, fractions of the GPU; undefined: none is held back. */
+  limits?: readonly number[];
+}
+
+/** State of a ShareMoves. */
+export interface SavedMoves {
+  /** By instance, the limit that was asked for, and when. */
+  asked: readonly (readonly [string, { limit: number; at: number }])[];
+  /** By GPU. */
+  decided: readonly (readonly [string, Decided])[];
+}
 
 /** How long a limit may take to come about before it is asked for again, ms. */
 const patienceMs = 1000;
 
-/** Moves limits of running tasks. Remembers what was asked for in the last second, and nothing else. */
+/** How long a decision stands at least, so that short tasks that hang do not cost a decision each ms. */
+const soonestMs = 100;
+
+/** Moves limits of running tasks. Remembers the decision for each GPU, and what was asked for in the last second. */
 export class ShareMoves {
   private asked = new Map<string, { limit: number; at: number }>();
+  private decided = new Map<string, Decided>();
 
   /**
-   * The actions that give the tasks which run on a GPU their limits until the next of them ends or another starts: their
-   * classes, but for those of the best hold. Notes in the queue what is predicted of them. Tasks that start now keep
-   * their shares until the next decision.
+   * The actions that give the tasks which run on `queues`' GPUs their limits until the next of them ends or another
+   * starts: their classes, but for those of the best hold. Notes in the queues what is predicted of them. Tasks that
+   * start now keep their shares until the next decision.
    */
-  on(queue: SubQueue, minGain: number, at: number): Action[] {
+  on(queues: readonly SubQueue[], minGain: number, at: number): Action[] {
+    this.expire(at);
+    const known = this.decided;
+    this.decided = new Map();
+    return queues.flatMap((queue) => {
+      const { length: running } = queue.running;
+      if (running === 0 || running + queue.members.length < 2) return this.actionsFor(queue, undefined, at);
+      const decided = this.decisionFor(queue, known.get(queue.gpu.id), minGain, at);
+      this.decided.set(queue.gpu.id, decided);
+      return this.actionsFor(queue, decided.limits, at);
+    });
+  }
+
+  /**
+   * When to decide again though nothing ends, ms: a task that others are held back for takes longer than predicted then.
+   * Undefined: none is held back.
+   */
+  nextAt(): number | undefined {
+    let next: number | undefined;
+    for (const { limits, until } of this.decided.values()) {
+      if (limits !== undefined && !(until >= (next ?? Infinity))) next = until;
+    }
+    return next;
+  }
+
+  /** The state, for `restore`. */
+  saved(): SavedMoves {
+    return { asked: [...this.asked], decided: [...this.decided] };
+  }
+
+  /** Takes the state of another one. */
+  restore({ asked, decided }: SavedMoves): void {
+    this.asked = new Map(asked);
+    this.decided = new Map(decided);
+  }
+
+  /** The last decision, if it was for the same tasks and its predictions still stand. */
+  private decisionFor(queue: SubQueue, last: Decided | undefined, minGain: number, at: number): Decided {
+    const set = `${queue.running.length} ${membersOf(queue)
+      .map(({ task }) => task.id)
+      .join(' ')}`;
+    if (last?.set === set && last.minGain === minGain && at < last.until) return last;
     const hold = bestHold(queue, minGain);
-    queue.heldKinds = hold?.kinds;
-    const limits = hold?.limits ?? membersOf(queue).map(({ share }) => share);
+    const until = Math.max(at + soonestMs, Math.min(...(hold?.outlook ?? outlookOf(queue)).endsAt));
+    return { set, minGain, until, ...(hold && { limits: hold.limits }) };
+  }
+
+  private actionsFor(queue: SubQueue, limits: readonly number[] | undefined, at: number): Action[] {
+    queue.heldKinds = limits && kindsOf(queue, limits);
+    const all = membersOf(queue);
     return queue.running.flatMap(({ instance, share }, index): Action[] => {
-      const limit = limits[index] ?? share;
+      const limit = limits?.[index] ?? all[index]?.share ?? share;
       if (instance === undefined || Math.abs(limit - share) < smallestMove) return [];
       if (this.asked.get(instance)?.limit === limit) return [];
       this.asked.set(instance, { limit, at });
@@ -107,18 +178,8 @@ export class ShareMoves {
     });
   }
 
-  /** The state, for `restore`. */
-  saved(): SavedMoves {
-    return [...this.asked];
-  }
-
-  /** Takes the state of another one. */
-  restore(asked: SavedMoves): void {
-    this.asked = new Map(asked);
-  }
-
   /** Forgets what was asked for too long ago. */
-  expire(at: number): void {
+  private expire(at: number): void {
     for (const [instance, one] of this.asked) {
       // The clock may have been set back.
       if (Math.abs(at - one.at) >= patienceMs) this.asked.delete(instance);

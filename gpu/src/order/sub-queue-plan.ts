@@ -99,9 +99,11 @@ export function subQueuePlan(
     const moving = first.filter(({ gpu }) => gpu.movesShares);
     // While others wait, what the GPU does in all counts for more than who ends first.
     const minGain = starts.length < tasks.length ? 1 : options.minMoveGain;
-    moves.expire(at);
-    const actions = moving.flatMap((queue) => moves.on(queue, minGain, at));
+    const actions = moves.on(moving, minGain, at);
     progress.note(first, at);
+    // What has just started can be moved once it is known by its instance.
+    const isNew = moving.some(({ running, members }) => members.length > 0 && running.length + members.length > 1);
+    const wakeAt = isNew ? at : moves.nextAt();
     const started = new Set(starts.map(({ task }) => task));
     return {
       starts,
@@ -109,10 +111,7 @@ export function subQueuePlan(
       rejected: queues.rejected,
       ...(sharings.some(isShared) && { sharings: sharings.filter(isShared) }),
       ...(actions.length > 0 && { actions }),
-      // What has just started can be moved once it is known by its instance.
-      ...(moving.some(({ running, members }) => members.length > 0 && running.length + members.length > 1) && {
-        wakeAt: at,
-      }),
+      ...(wakeAt !== undefined && { wakeAt }),
     };
   }
 
