@@ -1,6 +1,7 @@
 import { inTurns } from '../order/in-turns.js';
 import type { Planner } from '../order/plan.js';
 import { PredictionCache } from '../order/set-predictions.js';
+import { bySlowdowns } from '../predict/degradation.js';
 import { joinBatches, launches } from '../place/bind.js';
 import type { Scaling } from '../scale/scale.js';
 import type { Action, Start } from '../view/decision.js';
@@ -15,7 +16,9 @@ import type { Settings, StageEntry, StageName, StageNeeds } from './stages.js';
 export type LateTaskHandling = 'best-effort' | 'refuse';
 
 /** Dependencies of policies. */
-export interface PolicyNeeds extends Omit<StageNeeds, 'predictions'> {
+export interface PolicyNeeds extends Omit<StageNeeds, 'predictions' | 'degradationsOf'> {
+  /** Absent: degradations are what the predictors of slowdowns say. */
+  degradationsOf?: StageNeeds['degradationsOf'];
   admission: LateTaskHandling;
 }
 
@@ -151,7 +154,11 @@ function actionsOf(view: View, { launch, retire }: Scaling): Action[] {
 /** A policy. Throws RangeError as `compositionOf` does. */
 export function makePolicy(choice: PolicyChoice, { admission, ...given }: PolicyNeeds): Policy {
   const { name, stages: chosen, settings } = compositionOf(choice);
-  const needs: StageNeeds = { ...given, predictions: new PredictionCache((gpu) => given.predictorOf(gpu)) };
+  const needs: StageNeeds = {
+    degradationsOf: (gpu) => bySlowdowns(given.predictorOf(gpu)),
+    ...given,
+    predictions: new PredictionCache((gpu) => given.predictorOf(gpu)),
+  };
   const make = <Stage>(entries: Entries<Stage>, of: StageName): Stage => {
     const entry = entries[chosen[of] ?? ''];
     if (entry === undefined) throw new RangeError(`policy '${name}' has no stage '${of}'`);
@@ -174,10 +181,12 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   const refuses = admission === 'refuse';
   return {
     name,
-    scales: chosen.scale !== 'none',
+    scales: chosen.scale !== 'none' || chosen.preempt !== 'none',
     ...(planner.moves && { moves: true }),
     decide(view, event) {
-      if (event.kind === 'tick') return { ...allWait(view), actions: actionsOf(view, scale(view)) };
+      if (event.kind === 'tick') {
+        return { ...allWait(view), actions: [...actionsOf(view, scale(view)), ...preempt(view, [], event)] };
+      }
       const joined = joinBatches(view);
       const left = joined.length === 0 ? view : without(view, joined);
       const { tasks, hopeless } = admit(left);
@@ -187,7 +196,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
         ...planned,
         starts: joined.length === 0 ? planned.starts : [...joined, ...planned.starts],
         ...(chosen.preempt !== 'none' && {
-          actions: [...(planned.actions ?? []), ...preempt(left, strictOf(goOn, planned.order))],
+          actions: [...(planned.actions ?? []), ...preempt(left, strictOf(goOn, planned.order), event)],
         }),
         refused: refuses ? Array.from(hopeless, ([task, reason]) => ({ task, reason })) : [],
         bestEffort: refuses ? [] : [...hopeless.keys()],

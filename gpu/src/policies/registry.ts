@@ -11,6 +11,8 @@ import { memoryPriority } from './memory-priority.js';
 import { mpsEqual } from './mps-equal.js';
 import type { PolicyRecord } from './policy.js';
 import { shortestRemaining } from './shortest-remaining.js';
+import { smore } from './smore.js';
+import { smoreLiteral } from './smore-literal.js';
 import { tgs } from './tgs.js';
 import { timePriority } from './time-priority.js';
 import { uncapped } from './uncapped.js';
@@ -36,5 +38,7 @@ export const policies: Readonly<Record<string, PolicyRecord>> = {
   faashare,
   'faashare-literal': faashareLiteral,
   'least-loaded': leastLoaded,
+  smore,
+  'smore-literal': smoreLiteral,
   ...baselines,
 };

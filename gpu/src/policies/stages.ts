@@ -2,6 +2,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { Admit } from '../admit/admit.js';
 import { beforeSlo, always } from '../admit/admit.js';
 import { byPrediction } from '../admit/by-prediction.js';
+import { latestStart } from '../admit/latest-start.js';
 import {
   deadlineFirst,
   fifo,
@@ -12,6 +13,7 @@ import {
   shortestFirst,
   strictFirst,
 } from '../order/order.js';
+import { degradationDefaults, degradationPlan, literalDegradation } from '../order/degradation-plan.js';
 import { dueFirst } from '../order/earliest-deadline.js';
 import { leastLoadedPlan } from '../order/least-loaded-plan.js';
 import { literalPlan } from '../order/literal-plan.js';
@@ -21,10 +23,12 @@ import type { PredictionCache } from '../order/set-predictions.js';
 import { subQueueDefaults, subQueuePlan } from '../order/sub-queue-plan.js';
 import { bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
 import type { Place } from '../place/place.js';
+import type { PredictorOf } from '../place/set-effects.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import { byStop, byStopDefaults } from '../preempt/by-stop.js';
 import { noPreemption as noPreempt } from '../preempt/preempt.js';
 import type { Preempt } from '../preempt/preempt.js';
+import { workloadGuard, workloadGuardDefaults } from '../preempt/workload-guard.js';
 import { keepAlive, keepAliveDefaults, noScaling as noScale } from '../scale/scale.js';
 import { reactive, reactiveDefaults } from '../scale/reactive.js';
 import type { Scale } from '../scale/scale.js';
@@ -38,6 +42,8 @@ import type { GpuState } from '../view/view.js';
 export interface StageNeeds {
   /** The model of a type of GPU in one mode. Asked for at every decision: a newer model takes the place of an older one. */
   predictorOf(gpu: Pick<GpuState, 'type' | 'mode'>): SlowdownPredictor;
+  /** What that model says of degradation beside workloads; asked for once a second for what is there. */
+  degradationsOf: PredictorOf;
   /** Predictions of those models for sets. */
   predictions: PredictionCache;
   /** Shares of those that run together; absent: what each fills. */
@@ -72,6 +78,7 @@ export const stages = {
     always: made(() => always),
     'before-slo': made(() => beforeSlo),
     'by-prediction': made(({ predictions }) => byPrediction(predictions)),
+    'latest-start': made(() => latestStart),
   } satisfies Record<string, StageEntry<Admit>>,
   order: {
     fifo: made(() => fifo),
@@ -103,11 +110,14 @@ export const stages = {
   plan: {
     'least-loaded': made(() => leastLoadedPlan),
     'sub-queues': settable(subQueueDefaults, ({ predictions, quotas }, set) => subQueuePlan(predictions, quotas, set)),
+    'by-degradation': settable(degradationDefaults, ({ degradationsOf }, set) => degradationPlan(degradationsOf, set)),
+    'by-degradation-literal': made(({ degradationsOf }) => degradationPlan(degradationsOf, literalDegradation)),
     'sub-queues-literal': made(({ predictions }) => literalPlan(predictions)),
   } satisfies Record<string, StageEntry<Planner>>,
   preempt: {
     none: made(() => noPreempt),
     'by-stop': settable(byStopDefaults, (_, settings) => byStop(settings)),
+    'workload-guard': settable(workloadGuardDefaults, (_, settings) => workloadGuard(settings)),
   } satisfies Record<string, StageEntry<Preempt>>,
   scale: {
     none: made(() => noScale),

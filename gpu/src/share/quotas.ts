@@ -61,11 +61,6 @@ export interface Quotas {
   ): number[] | undefined;
 }
 
-/** What a table calls a GPU, or an instance of one: instances of one profile are GPUs of a type of their own. */
-export function gpuTypeOf(device: { type: string }, slice?: { profile: string }): string {
-  return slice === undefined ? device.type : `${device.type}:${slice.profile}`;
-}
-
 /** Part of a budget that a prediction may take: the rest is for its error. */
 const budgetPart = 0.9;
 

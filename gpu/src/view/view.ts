@@ -149,6 +149,10 @@ export interface DeviceState {
 /** A process on a device that is not the platform's, a training job. */
 export interface WorkloadState {
   id: string;
+  /** What it runs: what is learned of its pairs holds for all workloads of the name; absent: it goes by its id. */
+  name?: string;
+  /** All known figures of it by name; absent: none is known. */
+  features?: FeatureRecord;
   node: string;
   device: string;
   /** By how much it may get slower, fraction 0–1 of its rate. */

@@ -1,5 +1,5 @@
 // The cluster in the form that policies see: places, instances, nodes, devices, workloads.
-import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
+import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
 import type {
   GpuState,
   RunningTask,

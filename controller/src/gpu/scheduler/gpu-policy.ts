@@ -15,7 +15,7 @@ import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
-import { gpuTypeOf } from '@gpuwhisk/gpu/share/quotas';
+import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
 import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';

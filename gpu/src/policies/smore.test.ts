@@ -1,0 +1,259 @@
+// SMORE beside training jobs: bounds, order, places, modes, marks and the guard.
+import { describe, expect, test } from '@jest/globals';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import type { DegradationPredictor } from '../predict/degradation.js';
+import { dividedSms, gpuOf, profiledTask, runningTask } from '../testing/fixtures.js';
+import type { Action, Decision } from '../view/decision.js';
+import type { GpuState, InstanceState, SchedulingEvent, Task, View, WorkloadState } from '../view/view.js';
+import type { PolicyChoice } from './make-policy.js';
+import { makePolicy } from './make-policy.js';
+import type { Policy } from './policy.js';
+
+/** Degradations (D) that workloads and functions of a name inflict and suffer, the same for each neighbour. */
+type Costs = Readonly<Record<string, { train?: number; own?: number }>>;
+
+/** Each function slows every workload by its `train`, and gets slower by its `own` where a workload is. */
+const additive = (costs: Costs): DegradationPredictor => ({
+  degradations({ workloads, functions }) {
+    const named = functions.map(({ name }) => costs[name.split('/').at(-1) ?? ''] ?? {});
+    const train = named.reduce((sum, one) => sum + (one.train ?? 0), 0);
+    const own = named.map((one) => (workloads.length > 0 ? (one.own ?? 0) : 0));
+    return Float64Array.from([...workloads.map(({ name }) => train * (name === 'delicate' ? 2 : 1)), ...own]);
+  },
+});
+
+function policyOf(
+  costs: Costs,
+  choice: PolicyChoice = 'smore',
+  admission: 'refuse' | 'best-effort' = 'refuse',
+): Policy {
+  const predictor = additive(costs);
+  return makePolicy(choice, {
+    predictorOf: () => dividedSms,
+    degradationsOf: () => predictor,
+    random: seededRandom(1),
+    admission,
+  });
+}
+
+const call = (name: string, changes: Partial<Task> = {}): Task =>
+  profiledTask(name, 100, 0.3, { function: `/a/${name}`, ...changes });
+const training = (device: string, changes: Partial<WorkloadState> = {}): WorkloadState => {
+  return { id: `w-${device}`, name: 'steady', node: 'n', device, tolerated: 0.1, ...changes };
+};
+const timer: SchedulingEvent = { kind: 'timer' };
+const on = ({ starts }: Decision, task: string): string | undefined => starts.find((one) => one.task === task)?.gpu;
+
+function view(gpus: GpuState[], workloads: WorkloadState[], waiting: Task[], at = 0): View {
+  return { at, gpus, workloads, waiting };
+}
+
+describe('places', () => {
+  test('the one of least weighted degradation is taken', () => {
+    const gpus = [gpuOf('g0'), gpuOf('g1')];
+    const workloads = [training('g0', { name: 'delicate' }), training('g1')];
+    const decide = (settings: Record<string, number>): Decision =>
+      policyOf({ f: { train: 0.02, own: 0.5 } }, { base: 'smore', settings }).decide(
+        view(gpus, workloads, [call('f')]),
+        timer,
+      );
+    expect(on(decide({}), 'f')).toBe('g1');
+    expect(on(decide({ trainWeight: 0 }), 'f')).toBe('g0');
+  });
+
+  test('none is taken where a workload would be slower than it tolerates, and the reason names both figures', () => {
+    const gpus = [gpuOf('g0')];
+    const decided = policyOf({ f: { train: 0.08 } }).decide(
+      view(gpus, [training('g0', { name: 'delicate' })], [call('f')]),
+      timer,
+    );
+    expect([decided.starts, decided.order]).toEqual([[], ['f']]);
+    expect(decided.rejected).toEqual([
+      {
+        ...{ task: 'f', what: 'g0', reason: 'a workload would become slower there than it tolerates' },
+        // A tenth of the rate is a ninth of the time.
+        numbers: { degradation: 0.16, bound: 0.1 / 0.9 },
+      },
+    ]);
+    const able = policyOf({ f: { train: 0.08 } }).decide(view(gpus, [training('g0')], [call('f')]), timer);
+    expect(on(able, 'f')).toBe('g0');
+  });
+
+  test('what starts in a pass counts for those after it', () => {
+    const calls = ['a', 'b', 'c'].map((id) => ({ ...call('f'), id }));
+    const { starts, order } = policyOf({ f: { train: 0.05 } }).decide(
+      view([gpuOf('g0')], [training('g0')], calls),
+      timer,
+    );
+    expect([starts.length, order.length]).toEqual([2, 1]);
+  });
+
+  test('a workload that is slower than it tolerates gets no more neighbours, and none stays away without cause', () => {
+    const decide = (measured: number): Decision =>
+      policyOf({}).decide(view([gpuOf('g0')], [training('g0', { measured })], [call('f')]), timer);
+    expect(on(decide(0.09), 'f')).toBe('g0');
+    expect(decide(0.11).rejected).toMatchObject([{ reason: 'a workload is slower there than it tolerates' }]);
+  });
+
+  test('a deadline counts with the degradation and the start', () => {
+    const policy = (): Policy => policyOf({ f: { own: 0.5 } });
+    const workloads = [training('g0')];
+    const strict = (sloMs: number, startMs = 0): Decision =>
+      policy().decide(view([gpuOf('g0')], workloads, [call('f', { sloMs, startMs })]), timer);
+    expect(on(strict(151), 'f')).toBe('g0');
+    expect(strict(149).rejected).toMatchObject([{ reason: 'it would miss its deadline there' }]);
+    expect(strict(160, 20).order).toEqual(['f']);
+    // Too late for any place: it is refused.
+    expect(strict(99).refused).toMatchObject([{ task: 'f' }]);
+  });
+
+  test('a twentieth of the memory stays free where processes share it, and one alone may have all', () => {
+    const large = (memoryMiB: number): Task => call('f', { memoryMiB });
+    const beside = gpuOf('g0', { running: [runningTask(call('r', { memoryMiB: 5000 }), 0.3)] });
+    const decide = (gpu: GpuState, task: Task): Decision => policyOf({}).decide(view([gpu], [], [task]), timer);
+    expect(on(decide(beside, large(4500)), 'f')).toBe('g0');
+    expect(decide(beside, large(4501)).rejected).toMatchObject([
+      { reason: 'too little memory would be left beside others' },
+    ]);
+    expect(on(decide(gpuOf('g0'), large(10_000)), 'f')).toBe('g0');
+  });
+});
+
+describe('the queue', () => {
+  test('serves first what uses most of the GPU for each unit that it suffers', () => {
+    const policy = policyOf({});
+    const gpu = { id: 'g0', type: 't', mode: 'mps' } as const;
+    const ran = (name: string, ranMs: number): void => {
+      const beside = [{ task: call('other'), share: 0.3, part: 1 }];
+      policy.observe?.({ task: call(name), gpu, share: 0.3, ranMs, beside });
+    };
+    ran('robust', 101);
+    ran('frail', 150);
+    const full = gpuOf('g0', { memoryMiB: 1000 });
+    const waiting = [call('frail'), call('robust')];
+    expect(on(policy.decide(view([full], [], waiting), timer), 'robust')).toBe('g0');
+    // One that has waited for too long is not overtaken.
+    const old = [call('frail', { arrivedAt: -31_000 }), call('robust')];
+    expect(on(policy.decide(view([full], [], old), timer), 'frail')).toBe('g0');
+  });
+
+  test('tries a task without a place later each time, and at once when a run has ended', () => {
+    const policy = policyOf({ f: { train: 1 } });
+    const at = (ms: number, event: SchedulingEvent = timer): Decision =>
+      policy.decide(view([gpuOf('g0')], [training('g0')], [call('f')], ms), event);
+    expect([0, 10, 30].map((ms) => at(ms).wakeAt)).toEqual([10, 30, 70]);
+    const early = at(40);
+    expect([early.wakeAt, early.rejected]).toEqual([70, []]);
+    expect(at(50, { kind: 'completion', task: 'r', gpu: 'g0' }).rejected).toHaveLength(1);
+  });
+
+  test('is asked again when the latest start of a strict task passes, and refuses it then', () => {
+    const policy = policyOf({ f: { train: 1 } });
+    const decide = (at: number): Decision =>
+      policy.decide(view([gpuOf('g0')], [training('g0')], [call('f', { sloMs: 105 })], at), timer);
+    expect(decide(0).wakeAt).toBe(5);
+    expect(decide(6).refused).toMatchObject([{ task: 'f', reason: 'it needs 100 ms, and its SLO leaves 99' }]);
+  });
+
+  test('takes the first of a few drawn places under load, until the load has fallen', () => {
+    const policy = policyOf({ f: { train: 1 } });
+    const many = (count: number): Task[] => Array.from({ length: count }, (_, at) => ({ ...call('f'), id: `f${at}` }));
+    const reasonWith = (waiting: number): string | undefined => {
+      const gpus = [gpuOf('g0'), gpuOf('g1')];
+      const { starts } = policy.decide(view(gpus, [training('g1')], [call('able'), ...many(waiting)]), timer);
+      return starts.find(({ task }) => task === 'able')?.reason;
+    };
+    expect(reasonWith(1)).toBe('least degradation');
+    expect(reasonWith(4)).toBe('will do, of those drawn');
+    expect(reasonWith(1)).toBe('will do, of those drawn');
+    expect(reasonWith(0)).toBe('will do, of those drawn');
+    const idle = policy.decide(view([gpuOf('g0'), gpuOf('g1'), gpuOf('g2')], [], [call('able')]), timer);
+    expect(idle.starts[0]?.reason).toBe('least degradation');
+  });
+});
+
+describe('marks', () => {
+  test('a place where runs take longer than predicted comes last, until twenty runs do not', () => {
+    const policy = policyOf({});
+    const gpus = [gpuOf('g0'), gpuOf('g1')];
+    const run = (ranMs: number): string | undefined => {
+      const decided = policy.decide(view([gpus[0]!], [training('g0')], [call('f')]), timer);
+      policy.observe?.({ task: call('f'), gpu: { id: 'g0', type: 't', mode: 'mps' }, share: 0.3, ranMs, beside: [] });
+      return on(decided, 'f');
+    };
+    const best = (): string | undefined => on(policy.decide(view(gpus, [], [call('f')]), timer), 'f');
+    for (let runs = 0; runs < 9; runs += 1) run(106);
+    expect(best()).toBe('g0');
+    // It is last, and still used where there is no other.
+    expect(run(106)).toBe('g0');
+    expect(best()).toBe('g1');
+    expect(run(100)).toBe('g0');
+    for (let runs = 0; runs < 18; runs += 1) run(100);
+    expect(best()).toBe('g1');
+    run(100);
+    expect(best()).toBe('g0');
+    const copy = policyOf({});
+    for (let runs = 0; runs < 10; runs += 1) run(200);
+    copy.restore?.(JSON.parse(JSON.stringify(policy.saved?.())));
+    expect(on(copy.decide(view(gpus, [], [call('f')]), timer), 'f')).toBe('g1');
+  });
+});
+
+describe('the guard', () => {
+  const instance = (id: string, limit: number, task: string): InstanceState => ({
+    ...{ id, function: '/a/f', namespace: 'a', gpus: ['g0'], memoryMiB: 1000, state: 'running', tasks: [task] },
+    share: { request: limit, limit, class: 0.5 },
+  });
+  function actions(
+    measured: number,
+    movesShares: boolean,
+    instances: InstanceState[],
+    event: SchedulingEvent,
+  ): Action[] {
+    const running = [
+      runningTask(call('strict', { sloMs: 1000 }), 0.5),
+      runningTask(call('effort'), 0.3),
+      runningTask(call('small'), 0.1),
+    ];
+    const gpu = gpuOf('g0', { running, movesShares });
+    const seen: View = { ...view([gpu], [training('g0', { measured })], []), instances };
+    return [...(policyOf({}).decide(seen, event).actions ?? [])];
+  }
+  const all = [instance('i0', 0.5, 'strict'), instance('i1', 0.3, 'effort'), instance('i2', 0.1, 'small')];
+  const tick: SchedulingEvent = { kind: 'tick' };
+
+  test('holds the largest best effort back where shares can be moved, and stops what has the least already', () => {
+    expect(actions(0.2, true, all, tick)).toMatchObject([
+      { kind: 'reshare', instance: 'i1', limit: 0.15, request: 0.15, whileBusy: true },
+    ]);
+    expect(actions(0.2, true, [all[0]!, all[2]!], tick)).toMatchObject([
+      { kind: 'retire', instance: 'i2', graceMs: 0 },
+    ]);
+    expect(actions(0.2, true, [all[0]!], tick)).toMatchObject([{ kind: 'reshare', instance: 'i0', limit: 0.25 }]);
+  });
+
+  test('stops a function where shares stay, acts each second only, and not while the workload is fast enough', () => {
+    expect(actions(0.2, false, all, tick)).toMatchObject([{ kind: 'retire', instance: 'i1' }]);
+    expect(actions(0.2, false, [], tick)).toEqual([]);
+    expect(actions(0.1, false, all, tick)).toEqual([]);
+    expect(actions(0.2, false, all, timer)).toEqual([]);
+  });
+});
+
+test('to the letter, five places are drawn, and a task whose draw has none waits for the next round', () => {
+  const gpus = Array.from({ length: 50 }, (_, at) => gpuOf(`g${at}`));
+  const workloads = gpus.slice(1).map(({ id }) => training(id));
+  const policy = policyOf({ f: { train: 1 } }, 'smore-literal');
+  const waits: unknown[] = [];
+  for (let at = 0; at < 20_000; at += 100) {
+    const decided = policy.decide(view(gpus, workloads, [{ ...call('f'), id: 'unlucky' }], at), timer);
+    if (decided.starts.length > 0) {
+      expect(on(decided, 'unlucky')).toBe('g0');
+      break;
+    }
+    waits.push(decided.wakeAt);
+  }
+  expect(waits.length).toBeGreaterThan(0);
+  expect(waits).toEqual(waits.map((_, round) => 100 * (round + 1)));
+  expect(waits.length).toBeLessThan(200);
+});
