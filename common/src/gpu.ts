@@ -408,6 +408,10 @@ export interface Workload {
   reportedAt?: number;
   /** Median of the last rates that were reported while no function ran on the device. */
   aloneRate?: number;
+  /** Estimated degradation by the functions that run on the device, fraction 0–1; absent: none runs, or reports tell. */
+  estimatedDegradation?: number;
+  /** The source of the workload's demand for SMs: the chip's counters, or the share that the workload may use. */
+  estimatedFrom?: 'activity' | 'shares';
   namespace?: string;
   command?: string;
 }

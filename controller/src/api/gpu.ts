@@ -116,7 +116,7 @@ export function gpuRoutes(context: Context): Route[] {
   const seenWorkloads = async (call: ViewerCall): Promise<JsonObject[]> => {
     const all = allWorkloads(gpuTable.nodes(), await gpuWorkloads.list());
     const seen = all.filter((workload) => maySee(viewerOf(call), workload));
-    return seen.map((workload) => workloadView(workload, context.clock.now()));
+    return seen.map((one) => workloadView(gpuWorkloads.withRates(one), context.clock.now()));
   };
   /** A registered workload that the caller may change. Throws ApiError (404). */
   const ownWorkload = async (call: ViewerCall): Promise<Workload> => {

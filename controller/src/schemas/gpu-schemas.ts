@@ -111,6 +111,15 @@ export const gpuSchemas = {
         type: 'number',
         description: '1 - rate / baseline, at least 0; absent: no baseline, or no report in the last 10 s',
       },
+      estimatedDegradation: {
+        type: 'number',
+        description: 'Estimate by the functions that run on the device; absent: none runs, or degradation is known',
+      },
+      estimatedFrom: {
+        type: 'string',
+        description: "Source of the workload's demand for SMs: SM activity alone, or its share",
+        enum: ['activity', 'shares'],
+      },
       state: {
         type: 'string',
         description: 'Degradation against its bound; stale: no report in the last 10 s; absent: never reported',

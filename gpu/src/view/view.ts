@@ -162,6 +162,8 @@ export interface WorkloadState {
   reportedAt?: number;
   /** Degradation of the rate, fraction 0–1; absent: not known, or the last report is stale. */
   measured?: number;
+  /** Estimated degradation by the functions that run beside it, fraction 0–1; absent: none runs, or it is measured. */
+  estimated?: number;
   /** The degradation against the tolerated one; absent: never reported. */
   state?: WorkloadStanding;
 }

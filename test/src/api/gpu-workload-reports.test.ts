@@ -134,6 +134,19 @@ describe('the rate of a workload', () => {
   });
 });
 
+test('a workload that does not report has an estimated degradation while functions run beside it', async () => {
+  const id = await register({ baselineRate: 10 });
+  expect(await only()).not.toHaveProperty('estimatedDegradation');
+  await setFunctions([instance(['activation'])]);
+  expect(await only()).toMatchObject({ estimatedDegradation: 0.5, estimatedFrom: 'shares' });
+  expect(seenWorkloads(await listed(), now)).toMatchObject([{ estimated: 0.5 }]);
+  const reported = await report(id, 9);
+  expect(reported).toMatchObject({ degradation: expect.closeTo(0.1) });
+  expect(reported).not.toHaveProperty('estimatedDegradation');
+  now += 11_000;
+  expect(await only()).toMatchObject({ state: 'stale', estimatedDegradation: 0.5 });
+});
+
 describe('the baseline of a workload', () => {
   test('that declares none is the median of its last reports while no function runs on the device', async () => {
     const id = await register();

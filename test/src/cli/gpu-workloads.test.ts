@@ -46,6 +46,8 @@ describeCases('wsk gpu: workloads', [
             device: 'GPU-0',
             memoryMiB: 100,
             maxDegradation: 0,
+            estimatedDegradation: 0.5,
+            estimatedFrom: 'shares',
           },
         ],
       ],
@@ -53,7 +55,7 @@ describeCases('wsk gpu: workloads', [
     requests: [`GET ${base}/workloads`],
     stdout: `Workload    Name       Origin      Invoker   GPU    Process  MiB  Baseline   Now  Degradation  Bound  State         Namespace
 ab12        train      registered  invoker0  GPU-0       77    -     12.5*  11.5           8%    10%  within-bound  a
-invoker0-5  process 5  discovered  invoker0  GPU-0        -  100         -     -            -     0%  -             -`,
+invoker0-5  process 5  discovered  invoker0  GPU-0        -  100         -     -         ~50%     0%  -             -`,
   },
   {
     wsk: 'gpu workloads',

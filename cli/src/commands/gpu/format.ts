@@ -25,7 +25,10 @@ export function percent(fraction: Json | undefined): string {
 /** Titles of a workload's progress. */
 export const progressTitles = ['Baseline', 'Now', 'Degradation', 'Bound'];
 
-/** A workload's rate alone and now, its degradation, and the bound of that; `*` marks a measured baseline. */
+/**
+ * A workload's rate alone and now, its degradation, and the bound of that. `*` marks a measured baseline, `~` an
+ * estimated degradation.
+ */
 export function progressCells(workload: JsonMap): string[] {
   const rate = (field: string): string =>
     workload.has(field) ? String(Number(asNumber(workload.get(field)).toPrecision(4))) : '-';
@@ -33,7 +36,9 @@ export function progressCells(workload: JsonMap): string[] {
   return [
     `${rate('baselineRate')}${isMeasured ? '*' : ''}`,
     rate('rate'),
-    percent(workload.get('degradation')),
+    workload.has('estimatedDegradation')
+      ? `~${percent(workload.get('estimatedDegradation'))}`
+      : percent(workload.get('degradation')),
     percent(workload.get('maxDegradation')),
   ];
 }

@@ -221,12 +221,14 @@ function slotsOf({ profile, startSlot, slots }: Slice): Omit<DeviceState['places
 export function seenWorkloads(workloads: readonly Workload[], at: number): WorkloadState[] {
   return workloads.map((workload) => {
     const { id, invoker, device, maxDegradation, baselineRate, baselineFrom, rate, reportedAt } = workload;
+    const { estimatedDegradation: estimated } = workload;
     const standing = standingOf(workload, at);
     return {
       ...{ id, node: invoker, device, tolerated: maxDegradation },
       ...(baselineRate !== undefined && { baseline: baselineRate, baselineFrom: baselineFrom ?? 'declared' }),
       ...(rate !== undefined && reportedAt !== undefined && { rate, reportedAt }),
       ...(standing?.degradation !== undefined && { measured: standing.degradation }),
+      ...(standing?.degradation === undefined && estimated !== undefined && { estimated }),
       ...(standing && { state: standing.state }),
     };
   });

@@ -8,7 +8,9 @@ import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/a
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
+import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
 import type { GpuTable } from './gpu-table.js';
+import { WorkloadEstimates } from './workload-estimates.js';
 import { aloneRateOf, FunctionUse, revisedBaseline, sinceOf, withReport } from './workload-reports.js';
 
 const prefix = 'workload/';
@@ -36,9 +38,11 @@ export class GpuWorkloads {
   private readonly rows = new Map<string, Workload>();
   private readonly reports = new Map<string, WorkloadReports>();
   private readonly use: FunctionUse;
+  private readonly estimates: WorkloadEstimates;
 
   constructor(private readonly parts: GpuWorkloadsParts) {
     this.use = new FunctionUse(parts.table, parts.clock);
+    this.estimates = new WorkloadEstimates(parts.table);
   }
 
   /** Publishes the stored registrations, and begins to delete those that a node's agent reports as ended. */
@@ -191,12 +195,17 @@ export class GpuWorkloads {
     await this.parts.state.setRow(workloadReportTable, id, { ...reports } as unknown as JsonValue);
   }
 
-  private withRates(workload: Workload): Workload {
+  /** The workload with its reported rates or, if these give no degradation now, with an estimated degradation. */
+  withRates(workload: Workload): Workload {
     const reports = this.reports.get(workload.id);
-    if (reports === undefined) return workload;
-    const { rate, reportedAt } = reports;
-    const aloneRate = aloneRateOf(reports);
-    return { ...workload, rate, reportedAt, ...(aloneRate !== undefined && { aloneRate }) };
+    const aloneRate = reports && aloneRateOf(reports);
+    const rated: Workload = {
+      ...workload,
+      ...(reports && { rate: reports.rate, reportedAt: reports.reportedAt }),
+      ...(aloneRate !== undefined && { aloneRate }),
+    };
+    const isMeasured = standingOf(rated, this.parts.clock.now())?.degradation !== undefined;
+    return isMeasured ? rated : { ...rated, ...this.estimates.estimateOf(workload) };
   }
 }
 
