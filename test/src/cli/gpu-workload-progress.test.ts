@@ -1,5 +1,6 @@
 // `wsk gpu workload run`: rates that a command's output, its log, or the Python module report.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describeCases, errorWithHint } from './cases.js';
 import { startFakeOpenWhisk, type Answer, type FakeOpenWhisk } from './fake-openwhisk.js';
@@ -166,7 +167,7 @@ time.sleep(4)`;
     );
 
     test(
-      'goes on as ever with bad counts, a refusal, a server that hangs, or none',
+      'goes on with bad counts, a refusal, a server that hangs, and no server',
       async () => {
         const body = `import os
 began = time.monotonic()
@@ -182,7 +183,11 @@ print(time.monotonic() - began < 10)`;
         );
         expect(refused).toEqual({ code: 0, stdout: 'True\n', stderr: '' });
         const module = join(import.meta.dirname, '../../../runtimes/training');
-        for (const api of [undefined, 'http://127.0.0.1:1/api/v1', 'nonsense', 'http://192.0.2.1/api/v1']) {
+        const sockets: Socket[] = [];
+        const silent = createServer((socket) => sockets.push(socket));
+        await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+        const hanging = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/api/v1`;
+        for (const api of [undefined, 'http://127.0.0.1:1/api/v1', 'nonsense', hanging]) {
           const environment = {
             ...{ PYTHONPATH: module, PYTHONDONTWRITEBYTECODE: '1', GPUWHISK_WORKLOAD_AUTH: 'a:b' },
             ...(api !== undefined && { GPUWHISK_WORKLOAD: 'ab12', GPUWHISK_WORKLOAD_API: api }),
@@ -191,6 +196,9 @@ print(time.monotonic() - began < 10)`;
           const alone = await withFolder((directory) => runBinary(python, args, { directory, environment }));
           expect(alone).toEqual({ code: 0, stdout: 'True\n', stderr: '' });
         }
+        expect(sockets.length).toBeGreaterThan(0);
+        for (const socket of sockets) socket.destroy();
+        silent.close();
       },
       caseMs,
     );
