@@ -46,10 +46,10 @@ class _Meter:
                 self._read_count = self._count
 
     def rate(self):
-        """Steps per second since the last call, or since the first step; None before the second one.
+        """Steps per second since the last call, or since the first step, and whether the training stalls.
 
-        Without a step since the last call it is the last rate. If the present step takes twice as long as the last
-        ones, it is the rate that this step can still reach.
+        None before the second step. Without a step since the last call it is the last rate. If the present step takes
+        more than twice as long as the last ones, the training stalls, and it is the rate that this step can still reach.
         """
         with self._lock:
             if self._read_at is None:
@@ -62,7 +62,9 @@ class _Meter:
             if self._rate is None:
                 return None
             silent = time.monotonic() - self._last_at
-            return self._last_count / silent if silent * self._rate > 2 * self._last_count else self._rate
+            if silent * self._rate > 2 * self._last_count:
+                return self._last_count / silent, True
+            return self._rate, False
 
 
 class _Reporter:
@@ -95,9 +97,9 @@ class _Reporter:
             goes_on = True
             while goes_on:
                 time.sleep(_REPORT_EVERY)
-                rate = self._meter.rate()
-                if rate is not None:
-                    goes_on = send(rate)
+                measured = self._meter.rate()
+                if measured is not None:
+                    goes_on = send(*measured)
         except Exception:
             pass  # The training matters more than its reports.
 
@@ -119,8 +121,8 @@ class _Reporter:
             "Content-Type": "application/json",
         }
 
-        def send(rate):
-            body = json.dumps({"rate": rate}).encode()
+        def send(rate, stalls):
+            body = json.dumps({"rate": rate, "stalled": True} if stalls else {"rate": rate}).encode()
             request = urllib.request.Request(self._url, data=body, headers=headers, method="PUT")
             try:
                 opener.open(request, timeout=_REPORT_TIMEOUT).close()

@@ -179,10 +179,10 @@ export function gpuRoutes(context: Context): Route[] {
       body: { schema: 'GpuWorkloadChanges', required: true },
       responses: { ...workload, ...errorResponses(400, 401, 404, 409, 500) },
       handle: async (call: ViewerCall) => {
-        const { rate, ...changes } = readWorkloadChanges(await readPutBody(call.request, maxBodyBytes));
+        const { rate, stalled, ...changes } = readWorkloadChanges(await readPutBody(call.request, maxBodyBytes));
         let changed = await ownWorkload(call);
         if (Object.keys(changes).length > 0) changed = await gpuWorkloads.change(changed.id, changes);
-        if (rate !== undefined) changed = await gpuWorkloads.report(changed.id, rate);
+        if (rate !== undefined) changed = await gpuWorkloads.report(changed.id, rate, stalled);
         return jsonAnswer(workloadView(changed, context.clock.now()));
       },
     },
@@ -219,7 +219,7 @@ interface NewWorkload {
 const workloadFields = [
   ...['name', 'device', 'pid', 'memoryMiB', 'mpsPercent', 'maxDegradation', 'baselineRate', 'command', 'start'],
 ];
-const changeFields = ['pid', 'processStart', 'maxDegradation', 'baselineRate', 'rate'];
+const changeFields = ['pid', 'processStart', 'maxDegradation', 'baselineRate', 'rate', 'stalled'];
 /** Rates of a workload per second: 1 in 30 years, and more than the samples of any training. */
 const [leastRate, greatestRate] = [1e-9, 1e12];
 const maxNameLength = 200;
@@ -263,10 +263,17 @@ function refuseUnknown(body: JsonObject, fields: readonly string[]): void {
   if (unknown !== undefined) throw malformedContent(`'${unknown}' is no field of a workload`);
 }
 
+/** Changes of a workload, and its present rate. */
+interface WorkloadChanges extends Pick<
+  Partial<Workload>,
+  'pid' | 'processStart' | 'maxDegradation' | 'baselineRate' | 'rate'
+> {
+  /** Whether the rate is only what a step can still reach that does not end. */
+  stalled?: boolean;
+}
+
 /** Reads changes of a workload: its process, start time, bound, and rates alone and now. Throws ApiError (400). */
-function readWorkloadChanges(
-  body: JsonValue,
-): Pick<Partial<Workload>, 'pid' | 'processStart' | 'maxDegradation' | 'baselineRate' | 'rate'> {
+function readWorkloadChanges(body: JsonValue): WorkloadChanges {
   if (!isJsonObject(body)) throw malformedContent('JSON object expected');
   refuseUnknown(body, changeFields);
   const told = {
@@ -275,7 +282,11 @@ function readWorkloadChanges(
     maxDegradation: fraction(body, 'maxDegradation'),
     baselineRate: rate(body, 'baselineRate'),
     rate: rate(body, 'rate'),
+    stalled: body.stalled,
   };
+  if (told.stalled !== undefined && (typeof told.stalled !== 'boolean' || told.rate === undefined)) {
+    throw refused('stalled', "true or false, beside a 'rate'");
+  }
   const changes = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
   if (Object.keys(changes).every((field) => field === 'processStart')) {
     throw malformedContent("one of 'pid', 'maxDegradation', 'baselineRate' and 'rate' must be given");

@@ -197,6 +197,7 @@ export const gpuSchemas = {
     maxDegradation,
     baselineRate,
     rate: workloadRate,
+    stalled: yesNo('Whether no step ends, so that the rate is only what the present step can still reach'),
   }),
   GpuQueued: object(
     {

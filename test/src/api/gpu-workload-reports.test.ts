@@ -109,6 +109,26 @@ describe('the rate of a workload', () => {
     expect((await put(id, { rate: 9 })).status).toBe(404);
   });
 
+  test('is known to every controller, which continue one series', async () => {
+    const id = await register();
+    const table = new GpuTable(api.state, clock);
+    await table.open();
+    const other = new GpuWorkloads({
+      ...{ store: api.store, state: api.state, clock, table },
+      ...{ random: seededRandom(2), logger: createLogger({ level: 'silent' }) },
+    });
+    await other.open();
+    await report(id, ...times(3, 10));
+    expect(other.shown).toMatchObject([{ id, rate: 10, reportedAt: now }]);
+    for (let count = 0; count < 3; count++) {
+      now += 1000;
+      await other.report(id, 10);
+    }
+    expect(await only()).toMatchObject({ baselineRate: 10, baselineFrom: 'measured', reportedAt: now });
+    await other.close();
+    await table.close();
+  });
+
   test("is the owner's and the operators' to report", async () => {
     const id = await register();
     expect((await put(id, { rate: 9 }, { as: bob })).status).toBe(404);
@@ -125,6 +145,8 @@ describe('the rate of a workload', () => {
     ['an absurd baseline', { baselineRate: 1e-12 }, /'baselineRate' must be a number/],
     ['a bound above 1', { maxDegradation: 1.5 }, /'maxDegradation' must be a number from 0 to 1/],
     ['a negative bound', { maxDegradation: -0.1 }, /'maxDegradation' must be a number from 0 to 1/],
+    ['a stall that is no boolean', { rate: 1, stalled: 1 }, /'stalled' must be true or false, beside a 'rate'/],
+    ['a stall without a rate', { stalled: true }, /'stalled' must be true or false, beside a 'rate'/],
     ['a field of the answer', { rate: 1, degradation: 0 }, /'degradation' is no field of a workload/],
   ])('is not taken from %s', async (_, body, message) => {
     const id = await register({ baselineRate: 10 });
@@ -190,6 +212,17 @@ describe('the baseline of a workload', () => {
     // Steps of ten seconds, of which the rate is reported every second.
     expect(await report(id, ...times(10, 0.1))).not.toHaveProperty('baselineRate');
     expect(await report(id, ...times(5, 0.1))).toMatchObject({ baselineRate: 0.1 });
+  });
+
+  test('is not measured from rates that a step can only still reach', async () => {
+    const id = await register();
+    await report(id, ...times(6, 10));
+    for (let second = 1; second <= 60; second++) {
+      now += 1000;
+      await put(id, { rate: 1 / second, stalled: true });
+    }
+    expect(await only()).toMatchObject({ baselineRate: 10, state: 'beyond-bound' });
+    expect(await report(id, 1 / 60, 10)).toMatchObject({ baselineRate: 10, state: 'within-bound' });
   });
 
   test('is not measured while the agent is silent', async () => {

@@ -162,6 +162,7 @@ time.sleep(4)`;
         const told = rates();
         expect(told[0]).toBeGreaterThan(2);
         expect(told.at(-1)).toBeLessThan(0.6);
+        expect(server.requests.at(-2)!.line).toContain(', "stalled": true}');
       },
       caseMs,
     );

@@ -39,6 +39,12 @@ export function progressSource(flags: Flags): ProgressSource | undefined {
 /** Shortest time over which a rate is computed, ms: output arrives in bursts. */
 const leastWindowMs = 500;
 
+/** A rate per second, and whether it is only what a step can still reach that does not end. */
+export interface MeasuredRate {
+  rate: number;
+  isStalled: boolean;
+}
+
 /** The rate of a count of steps, as runtimes/training measures it. Times are monotonic ms. */
 export class ProgressMeter {
   /** The newest count, and the steps by which it grew. */
@@ -56,10 +62,10 @@ export class ProgressMeter {
   }
 
   /**
-   * Steps per second since the last call; undefined before the second count. Without a new count it is the last rate, or
-   * the rate that the present step can still reach, if this step takes twice as long as the last ones.
+   * Steps per second since the last call; undefined before the second count. Without a new count it is the last rate. If
+   * the present step takes more than twice as long as the last ones, it is the rate that this step can still reach.
    */
-  rateAt(at: number): number | undefined {
+  rateAt(at: number): MeasuredRate | undefined {
     const { last, read } = this;
     if (last === undefined || read === undefined) return undefined;
     const ms = last.at - read.at;
@@ -69,7 +75,8 @@ export class ProgressMeter {
     }
     if (this.rate === undefined) return undefined;
     const silentS = (at - last.at) / 1000;
-    return silentS * this.rate > 2 * last.steps && last.steps > 0 ? last.steps / silentS : this.rate;
+    const isStalled = last.steps > 0 && silentS * this.rate > 2 * last.steps;
+    return { rate: isStalled ? last.steps / silentS : this.rate, isStalled };
   }
 }
 
@@ -103,11 +110,11 @@ export class ProgressReader {
   }
 
   /** The rate to report; undefined if nothing is known, or for a rate that was read before. */
-  next(): number | undefined {
+  next(): MeasuredRate | undefined {
     if (!this.source.isRate) return this.meter.rateAt(performance.now());
     const rate = this.reported;
     this.reported = undefined;
-    return rate;
+    return rate === undefined ? undefined : { rate, isStalled: false };
   }
 }
 

@@ -9,7 +9,7 @@ import type { CommandContext } from '../../command.js';
 import { argumentError, messageOf, wrapError, WskError } from '../../errors.js';
 import { asMap, asText, type JsonMap } from '../../json/json.js';
 import { printError } from '../../terminal.js';
-import { followLog, ProgressReader, progressSource, type ProgressSource } from './progress.js';
+import { followLog, ProgressReader, progressSource, type MeasuredRate, type ProgressSource } from './progress.js';
 
 /** Route of the workloads. */
 export const workloadsRoute = 'gpu/workloads';
@@ -42,7 +42,7 @@ export async function runWorkload(
   }
   const route = `${workloadsRoute}/${asText(workload.get('id'))}`;
   const reports =
-    source && (await openReports(source, (rate) => client.callRoute('PUT', route, new Map([['rate', rate]]))));
+    source && (await openReports(source, (measured) => client.callRoute('PUT', route, rateBody(measured))));
   let exitCode: number;
   try {
     exitCode = await runToEnd(
@@ -88,6 +88,10 @@ function environment(
   return env;
 }
 
+function rateBody({ rate, isStalled }: MeasuredRate): JsonMap {
+  return new Map<string, number | boolean>([['rate', rate], ...(isStalled ? [['stalled', true] as const] : [])]);
+}
+
 const reportEveryMs = 1000;
 
 /** Reports of a command's progress, once a second. */
@@ -99,14 +103,17 @@ interface Reports {
 }
 
 /** Begins to report the progress of a command by `send`. A failure is printed once until a report arrives again. */
-async function openReports(source: ProgressSource, send: (rate: number) => Promise<unknown>): Promise<Reports> {
+async function openReports(
+  source: ProgressSource,
+  send: (measured: MeasuredRate) => Promise<unknown>,
+): Promise<Reports> {
   const reader = new ProgressReader(source);
   const log = source.file === undefined ? undefined : await followLog(source.file, reader.receiver());
   let pending: Promise<void> | undefined;
   let hasFailed = false;
-  const report = async (rate: number): Promise<void> => {
+  const report = async (measured: MeasuredRate): Promise<void> => {
     try {
-      await send(rate);
+      await send(measured);
       hasFailed = false;
     } catch (error) {
       if (!hasFailed) printError(`Unable to tell the server of the workload's rate: ${messageOf(error)}`);
@@ -114,8 +121,8 @@ async function openReports(source: ProgressSource, send: (rate: number) => Promi
     }
   };
   const timer = setInterval(() => {
-    const rate = pending === undefined ? reader.next() : undefined;
-    if (rate !== undefined) pending = report(rate).finally(() => (pending = undefined));
+    const measured = pending === undefined ? reader.next() : undefined;
+    if (measured !== undefined) pending = report(measured).finally(() => (pending = undefined));
   }, reportEveryMs);
   return {
     ...(log === undefined && { receiver: () => reader.receiver() }),

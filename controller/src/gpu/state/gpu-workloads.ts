@@ -131,16 +131,16 @@ export class GpuWorkloads {
   }
 
   /**
-   * Takes a report of a workload's rate, and sets the workload's baseline if its reports call for that. Throws ApiError
-   * (404).
+   * Takes a report of a workload's rate, and sets the workload's baseline if its reports call for that. `isStalled`: the
+   * rate is only what a step can still reach that does not end. Throws ApiError (404).
    */
-  async report(id: string, rate: number): Promise<Workload> {
+  async report(id: string, rate: number, isStalled = false): Promise<Workload> {
     const document = await this.document(id);
     const workload = workloadOf(document);
     const at = this.parts.clock.now();
     const before = this.reports.get(id);
     const isAlone = before !== undefined && this.use.isUnusedSince(workload, sinceOf(before, { rate, at }));
-    const reports = withReport(before, { rate, at, isAlone });
+    const reports = withReport(before, { rate, at, isAlone, isStalled });
     const revision = revisedBaseline(workload, reports);
     if (revision === undefined) {
       await this.setReports(id, reports);

@@ -17,17 +17,24 @@ const [reviseEveryMs, leastChange] = [10_000, 0.02];
 /** Longest part of a report's past in which no function may have run for it to count as alone, ms. */
 const longestStepMs = 600_000;
 
-/** A report: the rate, its time (epoch ms), and whether no function ran on the device meanwhile. */
+/** A report. */
 interface Report {
   rate: number;
+  /** Epoch ms. */
   at: number;
+  /** Whether no function ran on the device meanwhile. */
   isAlone: boolean;
+  /** Whether no step ended, so that the rate is only what the present step can still reach. It makes no baseline then. */
+  isStalled: boolean;
 }
 
 /** The reports of a workload after one more. */
-export function withReport(before: WorkloadReports | undefined, { rate, at, isAlone }: Report): WorkloadReports {
+export function withReport(
+  before: WorkloadReports | undefined,
+  { rate, at, isAlone, isStalled }: Report,
+): WorkloadReports {
   const { recent, alone, keptAt, ...known } = before ?? { recent: [], alone: [], keptAt: -Infinity };
-  const isKept = Math.abs(at - keptAt) >= keepEveryMs;
+  const isKept = !isStalled && Math.abs(at - keptAt) >= keepEveryMs;
   return {
     ...known,
     ...{ rate, reportedAt: at },
