@@ -361,6 +361,23 @@ export interface GpuRecord {
 /** The ClusterState table of registered and started workloads, by id. */
 export const workloadTable = 'gpuWorkloads';
 
+/** The ClusterState table of the rates that workloads report, by id. */
+export const workloadReportTable = 'gpuWorkloadReports';
+
+/** The last reports of a workload's rate, the newest last. */
+export interface WorkloadReports {
+  /** The last report and its time, epoch ms. */
+  rate: number;
+  reportedAt: number;
+  /** Rates at least half a second apart, and the time of the last one, epoch ms. */
+  recent: number[];
+  keptAt: number;
+  /** Rates while no function ran on the device. */
+  alone: number[];
+  /** When the baseline was last set from them, epoch ms; absent: never. */
+  revisedAt?: number;
+}
+
 /** A long-running process that is not a function: registered, started by us, or found on a device. */
 export interface Workload {
   id: string;
@@ -380,9 +397,21 @@ export interface Workload {
   mpsPercent?: number;
   /** How much slower it may get, fraction 0–1. */
   maxDegradation: number;
-  /** Its rate alone on the device, and now, in a unit of its own: steps or samples per second; absent: it is not told. */
+  /** Rate alone on the device, in a unit of its own: steps or samples per second; absent: not known. */
   baselineRate?: number;
+  /** The source of the baseline; absent, with a baseline: declared. */
+  baselineFrom?: 'declared' | 'measured';
+  /** The declared baseline, if a measured one has replaced it because reports were far above it. */
+  declaredBaselineRate?: number;
+  /** The last reported rate, in the same unit, and the time of that report, epoch ms; absent: never reported. */
   rate?: number;
+  reportedAt?: number;
+  /** Median of the last rates that were reported while no function ran on the device. */
+  aloneRate?: number;
+  /** Estimated degradation by the functions that run on the device, fraction 0–1; absent: none runs, or reports tell. */
+  estimatedDegradation?: number;
+  /** The source of the workload's demand for SMs: the chip's counters, or the share that the workload may use. */
+  estimatedFrom?: 'activity' | 'shares';
   namespace?: string;
   command?: string;
 }

@@ -8,6 +8,7 @@ import {
   noSuchEntity,
 } from '@gpuwhisk/common/errors';
 import type { Device, CordonRequest, NodeStatus, Workload, DeviceStatus, Resident } from '@gpuwhisk/common/gpu';
+import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
@@ -71,7 +72,7 @@ async function registerWorkload(context: Context, call: IdentifiedCall): Promise
   const asked = boundedWorkload(context, call, readNewWorkload(await readPutBody(call.request, maxBodyBytes)));
   const place = devicePlace(gpuTable.nodes(), asked.device);
   const env = asked.start ? clientEnv(place, asked) : undefined;
-  const { name, pid, memoryMiB, mpsPercent, maxDegradation, command } = asked;
+  const { name, pid, memoryMiB, mpsPercent, maxDegradation, baselineRate, command } = asked;
   const added = await gpuWorkloads.add({
     name,
     origin: asked.start ? 'started' : 'registered',
@@ -82,6 +83,7 @@ async function registerWorkload(context: Context, call: IdentifiedCall): Promise
     ...(memoryMiB !== undefined && { memoryMiB }),
     ...(mpsPercent !== undefined && { mpsPercent }),
     maxDegradation,
+    ...(baselineRate !== undefined && { baselineRate, baselineFrom: 'declared' }),
     namespace: call.identity.namespace.name,
     ...(command !== undefined && { command }),
   });
@@ -110,7 +112,12 @@ export function gpuRoutes(context: Context): Route[] {
     namespace: identity.namespace.name,
     isOperator,
   });
-  const workloads = async (): Promise<Workload[]> => allWorkloads(gpuTable.nodes(), await gpuWorkloads.list());
+  /** The workloads that the caller may see. */
+  const seenWorkloads = async (call: ViewerCall): Promise<JsonObject[]> => {
+    const all = allWorkloads(gpuTable.nodes(), await gpuWorkloads.list());
+    const seen = all.filter((workload) => maySee(viewerOf(call), workload));
+    return seen.map((one) => workloadView(gpuWorkloads.withRates(one), context.clock.now()));
+  };
   /** A registered workload that the caller may change. Throws ApiError (404). */
   const ownWorkload = async (call: ViewerCall): Promise<Workload> => {
     const workload = await gpuWorkloads.get(pathParameter(call, 'id'));
@@ -129,7 +136,8 @@ export function gpuRoutes(context: Context): Route[] {
       operationId: 'getGpuDevices',
       summary: 'The GPUs and what is on them',
       responses: { 200: { description: 'Devices', schema: { arrayOf: 'GpuDevice' } }, ...errorResponses(401, 500) },
-      handle: async (call: ViewerCall) => jsonAnswer(devicesView(gpuTable.nodes(), await workloads(), viewerOf(call))),
+      handle: async (call: ViewerCall) =>
+        jsonAnswer(devicesView(gpuTable.nodes(), await seenWorkloads(call), viewerOf(call))),
     },
     {
       ...shared,
@@ -152,10 +160,7 @@ export function gpuRoutes(context: Context): Route[] {
       operationId: 'getGpuWorkloads',
       summary: 'Processes on GPUs that are no functions',
       responses: { 200: { description: 'Workloads', schema: { arrayOf: 'GpuWorkload' } }, ...errorResponses(401, 500) },
-      handle: async (call: ViewerCall) => {
-        const shown = (await workloads()).filter((workload) => maySee(viewerOf(call), workload));
-        return jsonAnswer(shown.map((workload): JsonObject => ({ ...workload })));
-      },
+      handle: async (call: ViewerCall) => jsonAnswer(await seenWorkloads(call)),
     },
     {
       ...all,
@@ -170,13 +175,15 @@ export function gpuRoutes(context: Context): Route[] {
       ...one,
       method: 'PUT',
       operationId: 'updateGpuWorkload',
-      summary: 'Set the process or the rates of a workload',
+      summary: 'Set the process or the bound of a workload, or report its rates',
       body: { schema: 'GpuWorkloadChanges', required: true },
       responses: { ...workload, ...errorResponses(400, 401, 404, 409, 500) },
       handle: async (call: ViewerCall) => {
-        const told = readWorkloadChanges(await readPutBody(call.request, maxBodyBytes));
-        const { id } = await ownWorkload(call);
-        return jsonAnswer({ ...(await gpuWorkloads.change(id, told)) });
+        const { rate, stalled, ...changes } = readWorkloadChanges(await readPutBody(call.request, maxBodyBytes));
+        let changed = await ownWorkload(call);
+        if (Object.keys(changes).length > 0) changed = await gpuWorkloads.change(changed.id, changes);
+        if (rate !== undefined) changed = await gpuWorkloads.report(changed.id, rate, stalled);
+        return jsonAnswer(workloadView(changed, context.clock.now()));
       },
     },
     {
@@ -188,7 +195,7 @@ export function gpuRoutes(context: Context): Route[] {
       handle: async (call: ViewerCall) => {
         const workload = await ownWorkload(call);
         await gpuWorkloads.remove(workload.id);
-        return jsonAnswer({ ...workload });
+        return jsonAnswer(workloadView(workload, context.clock.now()));
       },
     },
   ];
@@ -203,12 +210,18 @@ interface NewWorkload {
   mpsPercent?: number;
   /** Fraction 0–1. */
   maxDegradation: number;
+  baselineRate?: number;
   command?: string;
   /** Whether the process is yet to be started, as an MPS client. */
   start: boolean;
 }
 
-const workloadFields = ['name', 'device', 'pid', 'memoryMiB', 'mpsPercent', 'maxDegradation', 'command', 'start'];
+const workloadFields = [
+  ...['name', 'device', 'pid', 'memoryMiB', 'mpsPercent', 'maxDegradation', 'baselineRate', 'command', 'start'],
+];
+const changeFields = ['pid', 'processStart', 'maxDegradation', 'baselineRate', 'rate', 'stalled'];
+/** Rates of a workload per second: 1 in 30 years, and more than the samples of any training. */
+const [leastRate, greatestRate] = [1e-9, 1e12];
 const maxNameLength = 200;
 const maxCommandLength = 4000;
 const defaultMaxDegradation = 0.05;
@@ -234,24 +247,49 @@ function whole(body: JsonObject, field: string, max: number): number | undefined
 function rate(body: JsonObject, field: string): number | undefined {
   const value = body[field];
   if (value === undefined) return undefined;
-  if (typeof value === 'number' && Number.isFinite(value) && value > 0) return value;
-  throw refused(field, 'a number above 0');
+  if (typeof value === 'number' && value >= leastRate && value <= greatestRate) return value;
+  throw refused(field, `a number from ${leastRate} to ${greatestRate}, per second`);
 }
 
-/** Reads changes of a running workload: its process, start time, and rates alone and now. Throws ApiError (400). */
-function readWorkloadChanges(
-  body: JsonValue,
-): Pick<Partial<Workload>, 'pid' | 'processStart' | 'baselineRate' | 'rate'> {
+function fraction(body: JsonObject, field: string): number | undefined {
+  const value = body[field];
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && value >= 0 && value <= 1) return value;
+  throw refused(field, 'a number from 0 to 1');
+}
+
+function refuseUnknown(body: JsonObject, fields: readonly string[]): void {
+  const unknown = Object.keys(body).find((key) => !fields.includes(key));
+  if (unknown !== undefined) throw malformedContent(`'${unknown}' is no field of a workload`);
+}
+
+/** Changes of a workload, and its present rate. */
+interface WorkloadChanges extends Pick<
+  Partial<Workload>,
+  'pid' | 'processStart' | 'maxDegradation' | 'baselineRate' | 'rate'
+> {
+  /** Whether the rate is only what a step can still reach that does not end. */
+  stalled?: boolean;
+}
+
+/** Reads changes of a workload: its process, start time, bound, and rates alone and now. Throws ApiError (400). */
+function readWorkloadChanges(body: JsonValue): WorkloadChanges {
   if (!isJsonObject(body)) throw malformedContent('JSON object expected');
+  refuseUnknown(body, changeFields);
   const told = {
     pid: whole(body, 'pid', 2 ** 22),
     processStart: whole(body, 'processStart', Number.MAX_SAFE_INTEGER),
+    maxDegradation: fraction(body, 'maxDegradation'),
     baselineRate: rate(body, 'baselineRate'),
     rate: rate(body, 'rate'),
+    stalled: body.stalled,
   };
+  if (told.stalled !== undefined && (typeof told.stalled !== 'boolean' || told.rate === undefined)) {
+    throw refused('stalled', "true or false, beside a 'rate'");
+  }
   const changes = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
   if (Object.keys(changes).every((field) => field === 'processStart')) {
-    throw malformedContent("one of 'pid', 'baselineRate' and 'rate' must be given");
+    throw malformedContent("one of 'pid', 'maxDegradation', 'baselineRate' and 'rate' must be given");
   }
   return changes;
 }
@@ -259,14 +297,11 @@ function readWorkloadChanges(
 /** Reads the body of a registration. Throws ApiError (400). */
 function readNewWorkload(body: JsonValue): NewWorkload {
   if (!isJsonObject(body)) throw malformedContent('JSON object expected');
-  const unknown = Object.keys(body).find((key) => !workloadFields.includes(key));
-  if (unknown !== undefined) throw malformedContent(`'${unknown}' is no field of a workload`);
+  refuseUnknown(body, workloadFields);
   const name = text(body, 'name', maxNameLength);
   if (name === undefined) throw refused('name', 'given');
-  const { maxDegradation = defaultMaxDegradation, start = false } = body;
-  if (typeof maxDegradation !== 'number' || maxDegradation < 0 || maxDegradation > 1) {
-    throw refused('maxDegradation', 'a number from 0 to 1');
-  }
+  const { start = false } = body;
+  const maxDegradation = fraction(body, 'maxDegradation') ?? defaultMaxDegradation;
   if (typeof start !== 'boolean') throw refused('start', 'true or false');
   const workload: NewWorkload = { name, maxDegradation, start };
   const optional = {
@@ -274,6 +309,7 @@ function readNewWorkload(body: JsonValue): NewWorkload {
     pid: whole(body, 'pid', 2 ** 22),
     memoryMiB: whole(body, 'memoryMiB', 1024 * 1024),
     mpsPercent: whole(body, 'mpsPercent', 100),
+    baselineRate: rate(body, 'baselineRate'),
     command: text(body, 'command', maxCommandLength),
   };
   for (const [key, value] of Object.entries(optional))
@@ -322,12 +358,17 @@ function maySee(viewer: Viewer, workload: Workload): boolean {
   return viewer.isOperator || workload.namespace === viewer.namespace;
 }
 
+/** A workload with its degradation and its standing at `at`, epoch ms. */
+function workloadView(workload: Workload, at: number): JsonObject {
+  return { ...workload, ...standingOf(workload, at) };
+}
+
 /** The devices of the cluster with the tenants that the viewer may see. */
-function devicesView(nodes: readonly NodeStatus[], workloads: readonly Workload[], viewer: Viewer): JsonObject[] {
+function devicesView(nodes: readonly NodeStatus[], workloads: readonly JsonObject[], viewer: Viewer): JsonObject[] {
   return nodes.flatMap((node) => node.devices.map((device) => deviceView(node, device, workloads, viewer)));
 }
 
-function deviceView(node: NodeStatus, device: Device, workloads: readonly Workload[], viewer: Viewer): JsonObject {
+function deviceView(node: NodeStatus, device: Device, workloads: readonly JsonObject[], viewer: Viewer): JsonObject {
   const status = node.status.find(({ uuid }) => uuid === device.uuid);
   const { state, reasons } = status?.health ?? { state: 'offline', reasons: ['nothing is known of it'] };
   const { slices, ...fixed } = device;
@@ -339,7 +380,7 @@ function deviceView(node: NodeStatus, device: Device, workloads: readonly Worklo
     // The reasons may name functions and processes of other namespaces.
     health: viewer.isOperator ? { state, reasons } : { state },
     functions: node.residents.filter((one) => one.device === device.uuid).map((one) => functionView(one, viewer)),
-    workloads: workloads.filter((one) => one.device === device.uuid && maySee(viewer, one)).map((one) => ({ ...one })),
+    workloads: workloads.filter((one) => one.device === device.uuid),
   };
 }
 

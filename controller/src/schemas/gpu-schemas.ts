@@ -1,10 +1,17 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { list, object, ref, text, whole, yesNo } from './json-schema.js';
 
-/** GPUs: devices, tenants, decisions and learned data. */
-const workloadRates = {
-  baselineRate: { type: 'number', description: 'Rate of the workload alone on the device, in any unit per second' },
-  rate: { type: 'number', description: 'Present rate of the workload, in the same unit' },
+const workloadRate = {
+  type: 'number',
+  description: 'Last reported rate of the workload, in the unit of its baseline',
+} as const;
+const baselineRate = {
+  type: 'number',
+  description: 'Rate of the workload alone on the device, in any unit per second',
+} as const;
+const maxDegradation = {
+  type: 'number',
+  description: 'Bound of the degradation, 1 - rate / baseline, 0 to 1; default 0.05',
 } as const;
 
 const shareCount = object({
@@ -15,6 +22,7 @@ const shareCount = object({
   ),
 });
 
+/** GPUs: devices, tenants, decisions and learned data. */
 export const gpuSchemas = {
   Prewarmer: object({
     invoker: text('Invoker of the container'),
@@ -82,8 +90,41 @@ export const gpuSchemas = {
       since: whole('Time of registration or first observation, epoch milliseconds'),
       memoryMiB: whole('Memory limit or memory in use, MiB'),
       mpsPercent: whole('Percent of the SMs that a started workload may use'),
-      maxDegradation: { type: 'number', description: 'Greatest permitted degradation of the rate, 0 to 1' },
-      ...workloadRates,
+      maxDegradation,
+      baselineRate,
+      baselineFrom: {
+        type: 'string',
+        description: 'declared by the owner, or measured from reports while no function ran on the device',
+        enum: ['declared', 'measured'],
+      },
+      declaredBaselineRate: {
+        type: 'number',
+        description: 'Declared baseline that a measured one has replaced, because reports were far above it',
+      },
+      aloneRate: {
+        type: 'number',
+        description: 'Median of the last rates reported while no function ran on the device',
+      },
+      rate: workloadRate,
+      reportedAt: whole('Time of the last report of the rate, epoch milliseconds; absent: never reported'),
+      degradation: {
+        type: 'number',
+        description: '1 - rate / baseline, at least 0; absent: no baseline, or no report in the last 10 s',
+      },
+      estimatedDegradation: {
+        type: 'number',
+        description: 'Estimate by the functions that run on the device; absent: none runs, or degradation is known',
+      },
+      estimatedFrom: {
+        type: 'string',
+        description: "Source of the workload's demand for SMs: SM activity alone, or its share",
+        enum: ['activity', 'shares'],
+      },
+      state: {
+        type: 'string',
+        description: 'Degradation against its bound; stale: no report in the last 10 s; absent: never reported',
+        enum: ['within-bound', 'beyond-bound', 'no-baseline', 'stale'],
+      },
       namespace: text('Namespace of the owner; absent if discovered'),
       command: text('Command of the process'),
       env: { type: 'object', description: 'Environment with which the process must be started to be an MPS client' },
@@ -97,10 +138,8 @@ export const gpuSchemas = {
       pid: whole('Process id on the node'),
       memoryMiB: whole('Memory limit of the workload, MiB'),
       mpsPercent: whole('Percent of the SMs that the workload may use, 1 to 100'),
-      maxDegradation: {
-        type: 'number',
-        description: 'Greatest permitted degradation of the rate, 0 to 1; default 0.05',
-      },
+      maxDegradation,
+      baselineRate,
       command: text('Command of the process'),
       start: yesNo('Whether the process is started later, as an MPS client'),
     },
@@ -155,7 +194,10 @@ export const gpuSchemas = {
     processStart: whole(
       'Start of the process, clock ticks since boot; absent: a later process with this id counts as the same',
     ),
-    ...workloadRates,
+    maxDegradation,
+    baselineRate,
+    rate: workloadRate,
+    stalled: yesNo('Whether no step ends, so that the rate is only what the present step can still reach'),
   }),
   GpuQueued: object(
     {

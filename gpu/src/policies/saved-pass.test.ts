@@ -86,7 +86,13 @@ function fullView(): View {
     ...{ at: 1000, gpus, waiting, ledger: ledgerOf(gpus), functions: [{ task: waiting[0]!, arrivals }] },
     nodes: [{ id: 'n', labels: { zone: 'z' }, market: 'spot', pricePerHour: 1 }],
     devices: [{ id: 'g0', node: 'n', type: 't', mode: 'mps', geometries: [], places: [{ id: 'g0' }] }],
-    workloads: [{ id: 'w', node: 'n', device: 'g0', tolerated: 0.1 }],
+    workloads: [
+      {
+        ...{ id: 'w', node: 'n', device: 'g0', tolerated: 0.1, baseline: 10, baselineFrom: 'declared' },
+        ...{ rate: 8, reportedAt: 900, measured: 0.2, state: 'beyond-bound' },
+      },
+      { id: 'x', node: 'n', device: 'g0', tolerated: 0.1, estimated: 0.5 },
+    ],
   };
 }
 

@@ -4,6 +4,7 @@ import type { Account, PlacementRequest } from './account.js';
 import type { Market } from './decision.js';
 import type { ArrivalCounts } from './function-log.js';
 import type { Ledger } from './ledger.js';
+import type { WorkloadStanding } from './workload-standing.js';
 
 /** A batch of requests of one function that waits or runs. Times in ms, on the clock of the view. */
 export interface Task {
@@ -157,10 +158,18 @@ export interface WorkloadState {
   device: string;
   /** By how much it may get slower, fraction 0–1 of its rate. */
   tolerated: number;
-  /** Its rate alone, in its own unit; absent, as the next one: it is not told. */
+  /** Rate alone, in the workload's own unit, and its source; absent: not known. */
   baseline?: number;
-  /** By how much it is slower than alone now, fraction 0–1 of its rate. */
+  baselineFrom?: 'declared' | 'measured';
+  /** The last reported rate and the time of that report, epoch ms; absent: never reported. */
+  rate?: number;
+  reportedAt?: number;
+  /** Degradation of the rate, fraction 0–1; absent: not known, or the last report is stale. */
   measured?: number;
+  /** Estimated degradation by the functions that run beside it, fraction 0–1; absent: none runs, or it is measured. */
+  estimated?: number;
+  /** The degradation against the tolerated one; absent: never reported. */
+  state?: WorkloadStanding;
 }
 
 /** The account of all places, which decisions change. */

@@ -187,7 +187,7 @@ async function openGpuScheduling(
   const gpuTable = new GpuTable(state, clock);
   await gpuTable.open();
   opened.onClose(() => gpuTable.close());
-  const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
+  const gpuWorkloads = new GpuWorkloads({ store, state, table: gpuTable, clock, random, logger });
   await gpuWorkloads.open();
   opened.onClose(() => gpuWorkloads.close());
   const gpuCordons = new DeviceCordons(store, state, clock);

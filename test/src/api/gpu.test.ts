@@ -7,6 +7,7 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
+import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
 import { a100, nodeRow, setNode } from './gpu-nodes.js';
 import { alice, bob, errorOf, operator, startApi } from './harness.js';
@@ -125,7 +126,10 @@ describe('workloads', () => {
     await setNode(api.state, nodeRow([a100('GPU-0')]));
     const added = (await add({ name: 'train' })).json as Workload;
     const state = embeddedState(systemClock);
-    await new GpuWorkloads(api.store, state, seededRandom(2), createLogger({ level: 'silent' })).open();
+    await new GpuWorkloads({
+      ...{ store: api.store, state, clock: systemClock, table: new GpuTable(state, systemClock) },
+      ...{ random: seededRandom(2), logger: createLogger({ level: 'silent' }) },
+    }).open();
     expect(await state.rows(workloadTable)).toEqual(new Map([[added.id, added]]));
   });
 

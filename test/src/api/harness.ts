@@ -169,7 +169,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   const gpuTable = new GpuTable(state, clock);
   await gpuTable.open();
   const logger = createLogger({ level: 'warn', destination: logRing });
-  const gpuWorkloads = new GpuWorkloads(store, state, random, logger);
+  const gpuWorkloads = new GpuWorkloads({ store, state, table: gpuTable, clock, random, logger });
   await gpuWorkloads.open();
   const gpuCordons = new DeviceCordons(store, state, clock);
   const records = new RecordWriter(store, systemClock, logger);

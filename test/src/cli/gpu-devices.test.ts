@@ -24,8 +24,18 @@ const a100 = {
     { container: 'c2', slice: 'MIG-1', share: 0.2, memoryMiB: 300, heldMiB: 252, running: 0 },
   ],
   workloads: [
-    { id: 'ab12', name: 'train', origin: 'registered', pid: 77, memoryMiB: 9000 },
-    { name: 'x', origin: 'started' },
+    {
+      ...{ id: 'ab12', name: 'train', origin: 'registered', pid: 77, memoryMiB: 9000, maxDegradation: 0.05 },
+      ...{
+        baselineRate: 12,
+        baselineFrom: 'measured',
+        rate: 9,
+        reportedAt: 1,
+        degradation: 0.25,
+        state: 'beyond-bound',
+      },
+    },
+    { name: 'x', origin: 'started', maxDegradation: 0.1, baselineRate: 1000, rate: 7, reportedAt: 1, state: 'stale' },
   ],
 };
 
@@ -48,13 +58,13 @@ GPU-1  invoker12  h100                 mig   offline  132     -         -  81920
 `;
 
 const picture = `GPU    Invoker    Type                 Mode  State    SMs  Busy  Used MiB    MiB  Functions
-    Function            Share   MiB  Holds  Running
+    Function            Share   MiB  Holds  Running  Baseline  Now  Degradation  Bound
 GPU-0  invoker0   a100-40 (simulated)  mps   healthy  108   26%      2048  40960          3
     /alice/classify       30%  2048      -        2
     (of others)           50%   512      -        0
-    (pre-warmer)          20%   300    252        0  MIG-1
-    train (registered)      -  9000      -        -  process 77
-    x (started)             -     -      -        -
+    (pre-warmer)          20%   300    252        0                                     MIG-1
+    train (registered)      -  9000      -        -       12*    9          25%     5%  process 77, beyond-bound
+    x (started)             -     -      -        -      1000    7            -    10%  stale
 GPU-1  invoker12  h100                 mig   offline  132     -         -  81920          0
 `;
 

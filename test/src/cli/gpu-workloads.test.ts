@@ -9,10 +9,10 @@ const verbs = 'Invalid argument(s). One of add, list, rate, remove and run is re
 
 describeCases('wsk gpu: workloads', [
   {
-    wsk: 'gpu workload add train --device GPU-0 --pid 77 --memory 9000 --degradation 0.1',
+    wsk: 'gpu workload add train --device GPU-0 --pid 77 --memory 9000 --degradation 0.1 --baseline 12.5',
     answers: [[200, { id: 'ab12', device: 'GPU-0' }]],
     requests: [
-      `POST ${base}/workloads {"name":"train","device":"GPU-0","memoryMiB":9000,"maxDegradation":0.1,"pid":77}`,
+      `POST ${base}/workloads {"name":"train","device":"GPU-0","memoryMiB":9000,"maxDegradation":0.1,"baselineRate":12.5,"pid":77}`,
     ],
     stdout: 'ok: registered workload ab12 on GPU-0',
   },
@@ -30,6 +30,13 @@ describeCases('wsk gpu: workloads', [
             device: 'GPU-0',
             pid: 77,
             namespace: 'a',
+            maxDegradation: 0.1,
+            baselineRate: 12.5,
+            baselineFrom: 'measured',
+            rate: 11.4999,
+            reportedAt: 1,
+            degradation: 0.08,
+            state: 'within-bound',
           },
           {
             id: 'invoker0-5',
@@ -38,21 +45,24 @@ describeCases('wsk gpu: workloads', [
             invoker: 'invoker0',
             device: 'GPU-0',
             memoryMiB: 100,
+            maxDegradation: 0,
+            estimatedDegradation: 0.5,
+            estimatedFrom: 'shares',
           },
         ],
       ],
     ],
     requests: [`GET ${base}/workloads`],
-    stdout: `Workload    Name       Origin      Invoker   GPU    Process  MiB  Namespace
-ab12        train      registered  invoker0  GPU-0       77    -  a
-invoker0-5  process 5  discovered  invoker0  GPU-0        -  100  -`,
+    stdout: `Workload    Name       Origin      Invoker   GPU    Process  MiB  Baseline   Now  Degradation  Bound  State         Namespace
+ab12        train      registered  invoker0  GPU-0       77    -     12.5*  11.5           8%    10%  within-bound  a
+invoker0-5  process 5  discovered  invoker0  GPU-0        -  100         -     -         ~50%     0%  -             -`,
   },
   {
     wsk: 'gpu workloads',
     answers: [[200, [{ id: 'ab12', name: 'train', origin: 'registered', device: 'GPU-0', pid: 77 }]]],
     requests: [`GET ${base}/workloads`],
-    stdout: `Workload  Name   Origin      Invoker  GPU    Process  MiB  Namespace
-ab12      train  registered  -        GPU-0       77    -  -`,
+    stdout: `Workload  Name   Origin      Invoker  GPU    Process  MiB  Baseline  Now  Degradation  Bound  State  Namespace
+ab12      train  registered  -        GPU-0       77    -         -    -            -      -  -      -`,
   },
   { wsk: 'gpu workloads now', code: 1, stderr: errorWithHint('Invalid argument(s): now. No arguments are required.') },
   {
@@ -73,6 +83,11 @@ ab12      train  registered  -        GPU-0       77    -  -`,
     wsk: 'gpu workload add a --degradation 5',
     code: 2,
     stderr: errorWithHint('--degradation must be a number from 0 to 1'),
+  },
+  {
+    wsk: 'gpu workload add a --baseline 0',
+    code: 2,
+    stderr: errorWithHint('--baseline must be a number above 0'),
   },
   {
     wsk: 'gpu workload run',

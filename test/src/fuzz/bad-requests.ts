@@ -83,7 +83,10 @@ const bodies: Readonly<Record<string, readonly JsonValue[]>> = {
     { name: 'train', pid: 7, memoryMiB: 100, maxDegradation: 0.1 },
     { name: 'train', start: true, mpsPercent: 50 },
   ],
-  GpuWorkloadChanges: [{ pid: 7, processStart: 1 }],
+  GpuWorkloadChanges: [
+    { pid: 7, processStart: 1 },
+    { rate: 2, baselineRate: 3, maxDegradation: 0.1 },
+  ],
 };
 
 const parameters: Readonly<Record<string, readonly string[]>> = {

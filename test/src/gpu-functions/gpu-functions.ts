@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { DeviceStatus, GpuProcess, LaunchFigures } from '@gpuwhisk/common/gpu';
+import type { DeviceStatus, GpuProcess, LaunchFigures, Workload } from '@gpuwhisk/common/gpu';
 import { standInFolder } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import type { RunningPlatform } from '../support/running-platform.js';
 
@@ -159,7 +159,7 @@ export interface ShownDevice extends Omit<DeviceStatus, 'processes'> {
     running: number;
     launches?: LaunchFigures;
   }[];
-  workloads: (GpuProcess & { origin: string })[];
+  workloads: (GpuProcess & Omit<Workload, 'pid' | 'memoryMiB'> & { degradation?: number; state?: string })[];
   mode: string;
   slices: { uuid: string; profile: string }[];
 }

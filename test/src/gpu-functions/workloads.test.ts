@@ -1,10 +1,12 @@
 // Processes on simulated GPUs that are no functions.
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { annotation } from '../support/api-client.js';
 import { compileGpuFunction, devicesOf } from './gpu-functions.js';
+import type { ShownDevice } from './gpu-functions.js';
 import { operatorOf } from './gpu-operator.js';
 import { hasPython } from '../support/machine.js';
 import { startPlatform, until } from '../support/running-platform.js';
@@ -12,6 +14,7 @@ import type { RunningPlatform } from '../support/running-platform.js';
 
 const caseMs = 120_000;
 const soonMs = 30_000;
+const cudaModules = fileURLToPath(new URL('../../../runtimes/cuda', import.meta.url));
 const isHere = hasStandIn() && hasNative();
 
 (isHere ? describe : describe.skip)('workloads on simulated GPUs', () => {
@@ -23,7 +26,7 @@ const isHere = hasStandIn() && hasNative();
   }, caseMs);
   afterAll(() => platform.stop(), caseMs);
 
-  const { wsk, uuidOf, untilState, startWorkload, put } = operatorOf(() => platform);
+  const { wsk, uuidOf, untilState: untilDevice, startWorkload, put } = operatorOf(() => platform);
   const deviceOfRun = async (name: string): Promise<unknown> => {
     const { record } = await platform.api.run(name);
     expect(record.response.result).toMatchObject({ result: 0 });
@@ -121,7 +124,7 @@ time.sleep(100)
         expect(await row()).toEqual(expect.arrayContaining(['registered']));
         expect((await wsk('gpu', 'top', '--once')).stdout).toContain('known (registered)');
         await put(1, 'drain');
-        await untilState(1, 'draining');
+        await untilDevice(1, 'draining');
         expect(await deviceOfRun('good')).toBe(await uuidOf(0));
         expect((await row())?.includes('known')).toBe(true);
         await put(1, 'uncordon');
@@ -131,6 +134,53 @@ time.sleep(100)
       }
       await ended;
       await until('it is gone', async () => (await row()) === undefined, soonMs);
+    },
+    caseMs,
+  );
+
+  (hasPython ? test : test.skip)(
+    'a training loop reports its rate: its baseline is measured alone, and a function beside it degrades it',
+    async () => {
+      await put(1, 'cordon');
+      const program = `import gpuwhisk_training, sys
+sys.path.insert(0, sys.argv[1])
+import gpuwhisk_sim
+model = gpuwhisk_sim.Model("resnet50")
+print("begun", flush=True)
+while True:
+    model.infer(16)
+    gpuwhisk_training.step()
+`;
+      const flags = ['--device', await uuidOf(0), '--name', 'loop', '--degradation', '0.15'];
+      const command = ['python3', '-B', '-c', program, cudaModules];
+      const { wsk: started, line, ended } = await startWorkload(...flags, '--', ...command);
+      const own = async (): Promise<ShownDevice['workloads'][number] | undefined> =>
+        (await devicesOf(platform))[0]!.workloads.find(({ name }) => name === 'loop');
+      const untilState = (state: string): Promise<number> =>
+        until(`the workload is ${state}`, async () => (await own())?.state === state, soonMs);
+      try {
+        expect(line).toBe('begun');
+        await untilState('within-bound');
+        const alone = await own();
+        expect(alone).toMatchObject({ baselineFrom: 'measured', maxDegradation: 0.15 });
+        expect(alone!.baselineRate).toBeGreaterThan(5);
+        expect(alone!.baselineRate).toBeLessThan(90);
+        const running = platform.api.run('good', { deviceMs: 8000 });
+        await untilState('beyond-bound');
+        const beside = await own();
+        expect(beside!.degradation).toBeCloseTo(1 - beside!.rate! / beside!.baselineRate!);
+        expect((await wsk('gpu', 'top', '--once')).stdout).toMatch(
+          /loop \(started\) .*\d\* .* 15% {2}process \d+, beyond-bound/,
+        );
+        expect((await running).record.response.result).toMatchObject({ result: 0 });
+        await untilState('within-bound');
+        expect((await wsk('gpu', 'workloads')).stdout).toMatch(/ loop .* within-bound/);
+      } finally {
+        started.kill('SIGTERM');
+        await ended;
+        await put(1, 'uncordon');
+      }
+      expect(await own()).toBeUndefined();
     },
     caseMs,
   );

@@ -5,7 +5,7 @@ import { checkArgs, type CommandContext } from '../../command.js';
 import { argumentError, messageOf, wrapError, WskError } from '../../errors.js';
 import { asList, asMap, asText, type Json, type JsonMap } from '../../json/json.js';
 import { stdout } from '../../terminal.js';
-import { deviceTable, processRows, table } from './format.js';
+import { deviceTable, processRows, processTitles, table } from './format.js';
 
 /** The devices of the cluster. @throws WskError */
 async function readDevices(client: Client): Promise<JsonMap[]> {
@@ -51,9 +51,10 @@ export async function top({ args, client, flags }: CommandContext): Promise<void
 function picture(devices: JsonMap[]): string {
   if (devices.length === 0) return 'There is no GPU.\n';
   const summary = deviceTable(devices);
-  const processes = devices.map(processRows);
-  const titles = ['Function', 'Share', 'MiB', 'Holds', 'Running', ''];
-  const details = table(titles, processes.flat(), ['Share', 'MiB', 'Holds', 'Running']);
+  const withProgress = devices.some((device) => asList(device.get('workloads')).length > 0);
+  const processes = devices.map((device) => processRows(device, withProgress));
+  const { titles, right } = processTitles(withProgress);
+  const details = table(titles, processes.flat(), right);
   let taken = 0;
   const blocks = devices.map((_, at) => {
     const count = processes[at]?.length ?? 0;

@@ -22,6 +22,27 @@ export function percent(fraction: Json | undefined): string {
   return fraction === undefined ? '-' : `${Math.round(asNumber(fraction) * 100)}%`;
 }
 
+/** Titles of a workload's progress. */
+export const progressTitles = ['Baseline', 'Now', 'Degradation', 'Bound'];
+
+/**
+ * A workload's rate alone and now, its degradation, and the bound of that. `*` marks a measured baseline, `~` an
+ * estimated degradation.
+ */
+export function progressCells(workload: JsonMap): string[] {
+  const rate = (field: string): string =>
+    workload.has(field) ? String(Number(asNumber(workload.get(field)).toPrecision(4))) : '-';
+  const isMeasured = workload.get('baselineFrom') === 'measured';
+  return [
+    `${rate('baselineRate')}${isMeasured ? '*' : ''}`,
+    rate('rate'),
+    workload.has('estimatedDegradation')
+      ? `~${percent(workload.get('estimatedDegradation'))}`
+      : percent(workload.get('degradation')),
+    percent(workload.get('maxDegradation')),
+  ];
+}
+
 /** A column of the lists of devices. */
 interface Column {
   title: string;
@@ -58,8 +79,15 @@ export function deviceTable(devices: JsonMap[]): ReturnType<typeof table> {
   );
 }
 
+/** Titles of `processRows`: without `withProgress`, those of the progress of workloads are left out. */
+export function processTitles(withProgress: boolean): { titles: string[]; right: string[] } {
+  const figures = ['Share', 'MiB', 'Holds', 'Running', ...(withProgress ? progressTitles : [])];
+  return { titles: ['Function', ...figures, ''], right: figures };
+}
+
 /** A line for each process of a device: functions, then workloads. */
-export function processRows(device: JsonMap): string[][] {
+export function processRows(device: JsonMap, withProgress: boolean): string[][] {
+  const none = withProgress ? progressTitles.map(() => '') : [];
   const functions = asList(device.get('functions'))
     .map(asMap)
     .map((one) => [
@@ -68,6 +96,7 @@ export function processRows(device: JsonMap): string[][] {
       asText(one.get('memoryMiB')),
       one.has('heldMiB') ? asText(one.get('heldMiB')) : '-',
       String(asNumber(one.get('running'))),
+      ...none,
       asText(one.get('slice')),
     ]);
   const workloads = asList(device.get('workloads'))
@@ -78,7 +107,8 @@ export function processRows(device: JsonMap): string[][] {
       one.has('memoryMiB') ? asText(one.get('memoryMiB')) : '-',
       '-',
       '-',
-      one.has('pid') ? `process ${asText(one.get('pid'))}` : '',
+      ...(withProgress ? progressCells(one) : []),
+      [one.has('pid') ? `process ${asText(one.get('pid'))}` : '', asText(one.get('state'))].filter(Boolean).join(', '),
     ]);
   return [...functions, ...workloads];
 }

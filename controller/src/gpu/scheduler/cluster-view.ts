@@ -17,6 +17,7 @@ import type { Place } from '@gpuwhisk/gpu/view/places';
 import type { NodeStatus, Resident, Share, Slice, Workload } from '@gpuwhisk/common/gpu';
 import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import { placeId } from '@gpuwhisk/gpu/view/places';
+import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
 
 /** A place in the form that a policy sees. */
 export interface SeenPlace {
@@ -216,14 +217,19 @@ function slotsOf({ profile, startSlot, slots }: Slice): Omit<DeviceState['places
   return { profile, startSlot, slots };
 }
 
-/** Workloads for policies, with their reported rates. */
-export function seenWorkloads(workloads: readonly Workload[]): WorkloadState[] {
-  return workloads.map(({ id, invoker, device, maxDegradation, baselineRate: baseline, rate }) => ({
-    id,
-    node: invoker,
-    device,
-    tolerated: maxDegradation,
-    ...(baseline !== undefined && { baseline }),
-    ...(baseline !== undefined && rate !== undefined && { measured: Math.max(0, 1 - rate / baseline) }),
-  }));
+/** Workloads for policies, with their reported rates as at `at`, epoch ms. */
+export function seenWorkloads(workloads: readonly Workload[], at: number): WorkloadState[] {
+  return workloads.map((workload) => {
+    const { id, invoker, device, maxDegradation, baselineRate, baselineFrom, rate, reportedAt } = workload;
+    const { estimatedDegradation: estimated } = workload;
+    const standing = standingOf(workload, at);
+    return {
+      ...{ id, node: invoker, device, tolerated: maxDegradation },
+      ...(baselineRate !== undefined && { baseline: baselineRate, baselineFrom: baselineFrom ?? 'declared' }),
+      ...(rate !== undefined && reportedAt !== undefined && { rate, reportedAt }),
+      ...(standing?.degradation !== undefined && { measured: standing.degradation }),
+      ...(standing?.degradation === undefined && estimated !== undefined && { estimated }),
+      ...(standing && { state: standing.state }),
+    };
+  });
 }

@@ -271,7 +271,7 @@ export class GpuPolicy {
         return seenDevices(placer.accounts());
       },
       get workloads() {
-        return seenWorkloads(workloads());
+        return seenWorkloads(workloads(), at);
       },
     };
   }

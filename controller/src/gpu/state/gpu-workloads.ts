@@ -1,65 +1,102 @@
 import { concurrentModification, noSuchEntity, tooManyWorkloads } from '@gpuwhisk/common/errors';
-import { workloadTable } from '@gpuwhisk/common/gpu';
-import type { Workload } from '@gpuwhisk/common/gpu';
+import { workloadReportTable, workloadTable } from '@gpuwhisk/common/gpu';
+import type { Workload, WorkloadReports } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
+import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
+import type { GpuTable } from './gpu-table.js';
+import { WorkloadEstimates } from './workload-estimates.js';
+import { aloneRateOf, FunctionUse, revisedBaseline, sinceOf, withReport } from './workload-reports.js';
 
 const prefix = 'workload/';
 const pageSize = 200;
 /** Most registered workloads of one namespace. */
 const maxWorkloads = 100;
 
-/** Registered long-running processes. They are kept in the store and published to the nodes in a table of the cluster. */
+/** Dependencies of GpuWorkloads. */
+export interface GpuWorkloadsParts {
+  store: ArtifactStore;
+  state: ClusterState;
+  table: Pick<GpuTable, 'nodes' | 'onRow' | 'onGone'>;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+}
+
+/**
+ * Registered long-running processes. They are kept in the store and published to the nodes in a table of the cluster.
+ * Their reports, which come every second, are in another table: neither the store nor the agents read them.
+ */
 export class GpuWorkloads {
-  private subscription: StateSubscription | undefined;
+  private readonly subscriptions: StateSubscription[] = [];
   /** The published rows, by id. */
   private readonly rows = new Map<string, Workload>();
+  private readonly reports = new Map<string, WorkloadReports>();
+  private readonly use: FunctionUse;
+  private readonly estimates: WorkloadEstimates;
 
-  constructor(
-    private readonly store: ArtifactStore,
-    private readonly state: ClusterState,
-    private readonly random: Random,
-    private readonly logger: Logger,
-  ) {}
+  constructor(private readonly parts: GpuWorkloadsParts) {
+    this.use = new FunctionUse(parts.table, parts.clock);
+    this.estimates = new WorkloadEstimates(parts.table);
+  }
 
   /** Publishes the stored registrations, and begins to delete those that a node's agent reports as ended. */
   async open(): Promise<void> {
-    const known = await this.list();
-    this.subscription = await this.state.watch(workloadTable, (id, row) => {
-      const workload = row as unknown as Workload | undefined;
-      if (workload === undefined) this.rows.delete(id);
-      else this.rows.set(id, workload);
-      if (workload?.ended !== true) return;
-      this.remove(id).catch((error: unknown) =>
-        // Another controller may have deleted the registration; otherwise the agent repeats its report.
-        this.logger.info(
-          { workload: id, error: String(error) },
-          'the registration of an ended workload was not deleted',
-        ),
-      );
+    const { state } = this.parts;
+    const known = (await this.documents()).map(workloadOf);
+    const watched = await state.watch(workloadTable, (id, row) =>
+      this.take(id, row as unknown as Workload | undefined),
+    );
+    const reports = await state.watch(workloadReportTable, (id, row) => {
+      if (row === undefined) this.reports.delete(id);
+      else this.reports.set(id, row as unknown as WorkloadReports);
     });
+    this.subscriptions.push(watched, reports);
+    for (const [id, row] of await state.rows(workloadReportTable)) {
+      if (!known.some((workload) => workload.id === id)) await state.deleteRow(workloadReportTable, id);
+      else if (!this.reports.has(id)) this.reports.set(id, row as unknown as WorkloadReports);
+    }
     for (const workload of known) await this.show(workload);
+  }
+
+  private take(id: string, workload: Workload | undefined): void {
+    if (workload === undefined) this.rows.delete(id);
+    else this.rows.set(id, workload);
+    if (workload?.ended !== true) return;
+    this.remove(id).catch((error: unknown) =>
+      // Another controller may have deleted the registration; otherwise the agent repeats its report.
+      this.parts.logger.info(
+        { workload: id, error: String(error) },
+        'the registration of an ended workload was not deleted',
+      ),
+    );
   }
 
   /** The published workloads that have not ended. */
   get shown(): Workload[] {
-    return [...this.rows.values()].filter(({ ended }) => ended !== true);
+    return [...this.rows.values()].filter(({ ended }) => ended !== true).map((one) => this.withRates(one));
   }
 
   async close(): Promise<void> {
-    await this.subscription?.close();
+    for (const subscription of this.subscriptions) await subscription.close();
   }
 
+  /** The registered workloads with their reported rates. */
   async list(): Promise<Workload[]> {
-    const found: Workload[] = [];
+    return (await this.documents()).map((document) => this.withRates(workloadOf(document)));
+  }
+
+  private async documents(): Promise<StoredDocument[]> {
+    const found: StoredDocument[] = [];
     for (let after = prefix; ;) {
-      const page = await this.store.list('gpu', { after, limit: pageSize });
+      const page = await this.parts.store.list('gpu', { after, limit: pageSize });
       const documents = page.filter(({ _id: id }) => id.startsWith(prefix));
-      found.push(...documents.map(workloadOf));
+      found.push(...documents);
       const last = documents.at(-1);
       if (last === undefined || documents.length < pageSize) return found;
       after = last._id;
@@ -69,46 +106,106 @@ export class GpuWorkloads {
   /** Registers a workload. Throws ApiError (429) at the namespace's bound. */
   async add(workload: Omit<Workload, 'id'>): Promise<Workload> {
     const { namespace } = workload;
-    const own = (await this.list()).filter((one) => one.namespace === namespace);
+    const own = (await this.documents()).filter((one) => one.namespace === namespace);
     if (own.length >= maxWorkloads) throw tooManyWorkloads(own.length, maxWorkloads);
-    const added = { id: this.random.hex(8), ...workload };
-    await this.store.put('gpu', { _id: prefix + added.id, ...added });
+    const added = { id: this.parts.random.hex(8), ...workload };
+    await this.parts.store.put('gpu', { _id: prefix + added.id, ...added });
     await this.show(added);
     return added;
   }
 
-  /** Changes a registration. Throws ApiError (404, 409). */
+  /**
+   * Changes a registration. A declared baseline replaces a measured one, and what was measured before it counts no more.
+   * Throws ApiError (404, 409).
+   */
   async change(id: string, changes: Partial<Workload>): Promise<Workload> {
     const document = await this.document(id);
-    const changed = { ...workloadOf(document), ...changes };
-    await this.store.put('gpu', { ...document, ...changed }).catch(refuseConflict);
-    await this.show(changed);
+    const before = workloadOf(document);
+    if (changes.baselineRate === undefined) return this.write(document, { ...before, ...changes });
+    const declared: Workload = { ...before, ...changes, baselineFrom: 'declared' };
+    delete declared.declaredBaselineRate;
+    const changed = await this.write(document, declared);
+    const reports = this.reports.get(id);
+    if (reports !== undefined) await this.setReports(id, { ...reports, recent: [], alone: [] });
     return changed;
+  }
+
+  /**
+   * Takes a report of a workload's rate, and sets the workload's baseline if its reports call for that. `isStalled`: the
+   * rate is only what a step can still reach that does not end. Throws ApiError (404).
+   */
+  async report(id: string, rate: number, isStalled = false): Promise<Workload> {
+    const document = await this.document(id);
+    const workload = workloadOf(document);
+    const at = this.parts.clock.now();
+    const before = this.reports.get(id);
+    const isAlone = before !== undefined && this.use.isUnusedSince(workload, sinceOf(before, { rate, at }));
+    const reports = withReport(before, { rate, at, isAlone, isStalled });
+    const revision = revisedBaseline(workload, reports);
+    if (revision === undefined) {
+      await this.setReports(id, reports);
+      return this.withRates(workload);
+    }
+    const { isRaise, ...baseline } = revision;
+    // Rates alone of before a raise would lower the baseline again.
+    await this.setReports(id, { ...reports, revisedAt: at, ...(isRaise && { recent: [], alone: [] }) });
+    return this.write(document, { ...workload, ...baseline }).catch((error: unknown) => {
+      // Another request changed the registration meanwhile. A later report revises the baseline then.
+      this.parts.logger.info({ workload: id, error: String(error) }, 'a baseline was not kept');
+      return this.withRates(workload);
+    });
   }
 
   /** The registration of this id. Throws ApiError (404). */
   async get(id: string): Promise<Workload> {
-    return workloadOf(await this.document(id));
+    return this.withRates(workloadOf(await this.document(id)));
   }
 
   /** Deletes a registration. Throws ApiError (404, 409). */
   async remove(id: string): Promise<void> {
+    const { store, state } = this.parts;
     const document = await this.document(id);
-    await this.store.delete('gpu', document._id, String(document._rev)).catch(refuseConflict);
-    await this.state.deleteRow(workloadTable, id);
+    await store.delete('gpu', document._id, String(document._rev)).catch(refuseConflict);
+    await state.deleteRow(workloadTable, id);
+    await state.deleteRow(workloadReportTable, id);
   }
 
   private async document(id: string): Promise<StoredDocument> {
     try {
-      return await this.store.get('gpu', prefix + id);
+      return await this.parts.store.get('gpu', prefix + id);
     } catch (error) {
       if (error instanceof NoDocumentError) throw noSuchEntity();
       throw error;
     }
   }
 
+  private async write(document: StoredDocument, workload: Workload): Promise<Workload> {
+    const { _id, _rev } = document;
+    await this.parts.store.put('gpu', { _id, _rev: String(_rev), ...workload }).catch(refuseConflict);
+    await this.show(workload);
+    return this.withRates(workload);
+  }
+
   private async show(workload: Workload): Promise<void> {
-    await this.state.setRow(workloadTable, workload.id, { ...workload } as unknown as JsonValue);
+    await this.parts.state.setRow(workloadTable, workload.id, { ...workload } as unknown as JsonValue);
+  }
+
+  private async setReports(id: string, reports: WorkloadReports): Promise<void> {
+    this.reports.set(id, reports);
+    await this.parts.state.setRow(workloadReportTable, id, { ...reports } as unknown as JsonValue);
+  }
+
+  /** The workload with its reported rates or, if these give no degradation now, with an estimated degradation. */
+  withRates(workload: Workload): Workload {
+    const reports = this.reports.get(workload.id);
+    const aloneRate = reports && aloneRateOf(reports);
+    const rated: Workload = {
+      ...workload,
+      ...(reports && { rate: reports.rate, reportedAt: reports.reportedAt }),
+      ...(aloneRate !== undefined && { aloneRate }),
+    };
+    const isMeasured = standingOf(rated, this.parts.clock.now())?.degradation !== undefined;
+    return isMeasured ? rated : { ...rated, ...this.estimates.estimateOf(workload) };
   }
 }
 
@@ -117,7 +214,8 @@ function refuseConflict(error: unknown): never {
   throw error;
 }
 
+/** The registration in a document. Its `rate`, which earlier versions kept there, is of unknown age and left out. */
 function workloadOf(document: StoredDocument): Workload {
-  const fields = Object.entries(document).filter(([name]) => !name.startsWith('_'));
+  const fields = Object.entries(document).filter(([name]) => !name.startsWith('_') && name !== 'rate');
   return Object.fromEntries(fields) as unknown as Workload;
 }
