@@ -17,7 +17,8 @@ import {
   type SlowdownRegression,
   type SmoothRegression,
 } from './slowdown-regression.js';
-import { childBits, type Forest } from './forest.js';
+import type { Forest } from './forest.js';
+import { base64, bytesOf, decodeForest, encodeForest, type ForestDocument } from './forest-codec.js';
 
 /** What a model holds for: what was learned on one GPU type in one mode says nothing of another. */
 export interface ModelKey {
@@ -159,7 +160,7 @@ interface Body {
   features: readonly string[];
   /** Absent in stored models of earlier versions, which counted an absent figure as 0. */
   typical?: TypicalFeatures;
-  forest: Record<'roots' | 'nodes' | 'value' | 'importances', string> & { depth: number };
+  forest: ForestDocument;
   smooth: Record<'means' | 'factors' | 'slopes' | 'centres' | 'norms' | 'heights', string> & {
     mean: number;
     shrink: number;
@@ -178,13 +179,7 @@ export function encodeModel(model: SlowdownModel): string {
     seed: model.seed,
     features: faashareFeatureNames,
     typical: model.typical,
-    forest: {
-      depth: forest.depth,
-      roots: base64(forest.roots),
-      nodes: base64(forest.asks),
-      value: base64(forest.value),
-      importances: base64(forest.importances),
-    },
+    forest: encodeForest(forest),
     smooth: {
       mean: smooth.mean,
       shrink: smooth.shrink,
@@ -222,28 +217,9 @@ export function decodeModel(text: string): SlowdownModel {
   return { ...key, ...(learnedAt !== undefined && { learnedAt }), regression };
 }
 
-function forestOf({ depth, ...arrays }: Body['forest']): Forest {
-  const nodes = bytesOf(arrays.nodes);
-  const forest = {
-    featureCount: faashareFeatureNames.length,
-    depth,
-    roots: new Int32Array(bytesOf(arrays.roots)),
-    asks: new Int32Array(nodes),
-    thresholds: new Float32Array(nodes),
-    value: new Float64Array(bytesOf(arrays.value)),
-    importances: new Float64Array(bytesOf(arrays.importances)),
-  };
-  const { roots, asks, thresholds, value } = forest;
-  const sound = value.every((_, node) => {
-    const ask = asks[2 * node] ?? 0;
-    // The node behind the child is reached only where there is something to ask.
-    const last = (ask & (2 ** childBits - 1)) + (thresholds[2 * node + 1] === Infinity ? 0 : 1);
-    return last < value.length && ask >>> childBits < forest.featureCount;
-  });
-  const rooted = roots.length > 0 && roots.every((root) => root >= 0 && root < value.length);
-  if (asks.length !== 2 * value.length || !sound || !rooted || !(depth >= 0 && depth <= 64)) {
-    throw new ModelFormatError('its forest is not whole');
-  }
+function forestOf(document: Body['forest']): Forest {
+  const forest = decodeForest(document, faashareFeatureNames.length);
+  if (forest === undefined) throw new ModelFormatError('its forest is not whole');
   return forest;
 }
 
@@ -277,14 +253,6 @@ function parsed(line: string): unknown {
 }
 
 const digest = (line: string): string => createHash('sha256').update(line).digest('hex');
-
-const base64 = (array: Int16Array | Int32Array | Float64Array): string =>
-  Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString('base64');
-
-/** A buffer of its own, so that typed arrays over it are aligned. */
-function bytesOf(text: string): ArrayBuffer {
-  return Uint8Array.from(Buffer.from(text, 'base64')).buffer;
-}
 
 /**
  * The predictor of each type and mode of GPU from models as text; the capacity model for kinds that none of them is of. Throws

@@ -1,0 +1,199 @@
+// A Gaussian process over pairs: each side has a kernel, and their sum and product are that of the pair.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- indices run below the numbers of rows, distinct sides and features of a side */
+import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
+import { solveUpper, whiten } from '../numeric/cholesky.js';
+import { scaled, scalingOf, squaredDistance, type Scaling } from './slowdown-regression.js';
+
+/**
+ * The mean of a Gaussian process with the kernel k(a, a') + k(b, b') + product·k(a, a')·k(b, b') for own sides a and other
+ * sides b: what a side suffers from all others, what it does to all others, and what is particular to the two. k is the
+ * rational quadratic kernel with α = 2 (Rasmussen and Williams, equation 4.19).
+ */
+export interface PairKernel {
+  /** Of a side's features; the same for both. */
+  scaling: Scaling;
+  mean: number;
+  product: number;
+  /** Turns scaled features into coordinates: one over twice the distance in which k fades. */
+  shrink: number;
+  /** Distinct own and other sides in these coordinates, one after the other. */
+  own: Float64Array;
+  other: Float64Array;
+  /** The sides of each row, as indices of these. */
+  ownOf: Int32Array;
+  otherOf: Int32Array;
+  /** Weight of each row. */
+  heights: Float64Array;
+}
+
+/** Rows that a prediction is made from: each costs a prediction some 2 ns, and its two sides up to 40. */
+const mostCentres = 320;
+/** Rows that hyper-parameters are chosen by, as each candidate costs their cube. */
+const mostChoosing = 128;
+
+const lengths = [0.25, 0.5, 1, 2];
+const products = [0.3, 1, 3];
+const noises = [0.03, 0.1, 0.3, 1];
+
+/** k, of the squared distance in coordinates. */
+function nearness(squared: number): number {
+  const near = 1 / (1 + squared);
+  return near * near;
+}
+
+/**
+ * Gaussian process regression (Rasmussen and Williams, algorithm 2.1). Length, product and noise are the likeliest of a grid;
+ * the scale follows in closed form. Of more than 320 rows a random choice is used. Throws RangeError for no rows.
+ */
+export function fitPairKernel(rows: readonly Float64Array[], targets: ArrayLike<number>, random: Random): PairKernel {
+  if (rows.length === 0) throw new RangeError('A regression needs at least one row.');
+  const chosen = choose(rows.length, mostCentres, random);
+  const width = rows[0]!.length >> 1;
+  const owns = chosen.map((i) => rows[i]!.subarray(0, width));
+  const others = chosen.map((i) => rows[i]!.subarray(width));
+  const scaling = scalingOf([...owns, ...others]);
+  const [a, b] = [owns, others].map((sides) => sides.map((side) => scaled(side, scaling))) as [
+    Float64Array[],
+    Float64Array[],
+  ];
+  const values = Float64Array.from(chosen, (i) => targets[i]!);
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const off = values.map((value) => value - mean);
+  const { length, product, noise } = likeliest(
+    distances(a.slice(0, mostChoosing)),
+    distances(b.slice(0, mostChoosing)),
+    off.slice(0, mostChoosing),
+  );
+  const covariance = covariances(distances(a), distances(b), length, product);
+  const { lower, values: heights } = conditioned(covariance, off, noise);
+  solveUpper(lower, heights);
+  const shrink = 1 / (2 * length * Math.sqrt(width));
+  const [own, other] = [distinct(a, shrink), distinct(b, shrink)];
+  return {
+    scaling,
+    mean,
+    product,
+    shrink,
+    own: own.sides,
+    other: other.sides,
+    ownOf: own.of,
+    otherOf: other.of,
+    heights,
+  };
+}
+
+/** What the process predicts for a row of both sides. */
+export function predictPairKernel(kernel: PairKernel, row: Float64Array): number {
+  const { heights, ownOf, otherOf, product } = kernel;
+  const own = nearnesses(kernel, row, 0, kernel.own);
+  const other = nearnesses(kernel, row, row.length >> 1, kernel.other);
+  let sum = kernel.mean;
+  for (let i = 0; i < heights.length; i += 1) {
+    const [a, b] = [own[ownOf[i]!]!, other[otherOf[i]!]!];
+    sum += heights[i]! * (a + b + product * a * b);
+  }
+  return sum;
+}
+
+/**
+ * k between a side of `row`, from element `from`, and each of `sides`. A feature further than four standard deviations from the
+ * mean counts as that far.
+ */
+function nearnesses(
+  { scaling, shrink }: PairKernel,
+  row: Float64Array,
+  from: number,
+  sides: Float64Array,
+): Float64Array {
+  const width = scaling.means.length;
+  const point = new Float64Array(width);
+  for (let at = 0; at < width; at += 1) {
+    const value = (row[from + at]! - scaling.means[at]!) * scaling.factors[at]!;
+    point[at] = Math.min(Math.max(value, -4), 4) * shrink;
+  }
+  const count = sides.length / width;
+  const near = new Float64Array(count);
+  for (let side = 0, start = 0; side < count; side += 1, start += width) {
+    let squared = 0;
+    for (let at = 0; at < width; at += 1) {
+      const apart = sides[start + at]! - point[at]!;
+      squared += apart * apart;
+    }
+    near[side] = nearness(squared);
+  }
+  return near;
+}
+
+/** The distinct sides in coordinates, and the index of each row's side. */
+function distinct(sides: readonly Float64Array[], shrink: number): { sides: Float64Array; of: Int32Array } {
+  const indices = new Map<string, number>();
+  const flat: number[] = [];
+  const of = Int32Array.from(sides, (side) => {
+    const name = side.join();
+    const known = indices.get(name);
+    if (known !== undefined) return known;
+    indices.set(name, indices.size);
+    flat.push(...side.map((value) => value * shrink));
+    return indices.size - 1;
+  });
+  return { sides: Float64Array.from(flat), of };
+}
+
+/** `most` of the numbers below `count` in random order, or all of them. */
+function choose(count: number, most: number, random: Random): number[] {
+  const order = Array.from({ length: count }, (_, i) => i);
+  const wanted = Math.min(most, count);
+  for (let i = 0; i < wanted; i += 1) {
+    const j = i + Math.floor(randomFraction(random) * (count - i));
+    [order[i], order[j]] = [order[j]!, order[i]!];
+  }
+  return order.slice(0, wanted);
+}
+
+/** Squared distances between all sides, per feature, so that a length means the same for few and many. */
+function distances(sides: readonly Float64Array[]): Float64Array {
+  const size = sides.length;
+  const squared = new Float64Array(size * size);
+  for (let row = 0; row < size; row += 1) {
+    for (let column = 0; column < row; column += 1) {
+      const apart = squaredDistance(sides[row]!, sides[column]!) / sides[row]!.length;
+      squared[row * size + column] = squared[column * size + row] = apart;
+    }
+  }
+  return squared;
+}
+
+function covariances(own: Float64Array, other: Float64Array, length: number, product: number): Float64Array {
+  const scale = 1 / (4 * length * length);
+  return own.map((squared, at) => {
+    const [a, b] = [nearness(squared * scale), nearness(other[at]! * scale)];
+    return a + b + product * a * b;
+  });
+}
+
+function conditioned(covariance: Float64Array, off: Float64Array, noise: number): ReturnType<typeof whiten> {
+  const noisy = covariance.slice();
+  for (let row = 0; row < off.length; row += 1) noisy[row * off.length + row]! += noise;
+  return whiten(noisy, off);
+}
+
+function likeliest(
+  own: Float64Array,
+  other: Float64Array,
+  off: Float64Array,
+): { length: number; product: number; noise: number } {
+  let best = { length: 1, product: 1, noise: 0.1 };
+  let least = Infinity;
+  for (const length of lengths) {
+    for (const product of products) {
+      const covariance = covariances(own, other, length, product);
+      for (const noise of noises) {
+        const { fit, logDeterminant } = conditioned(covariance, off, noise);
+        // Minus twice the log likelihood with the scale that maximises it, less what is the same for all.
+        const unlikely = off.length * Math.log(Math.max(fit, 1e-300) / off.length) + logDeterminant;
+        if (unlikely < least) [best, least] = [{ length, product, noise }, unlikely];
+      }
+    }
+  }
+  return best;
+}
