@@ -414,6 +414,8 @@ export interface Workload {
   estimatedFrom?: 'activity' | 'shares';
   namespace?: string;
   command?: string;
+  /** Declared figures by name, as of the annotation of a function: absent, as each name, if it is not told. */
+  features?: Record<string, number>;
 }
 
 /**

@@ -51,15 +51,21 @@ function modelOf({ model }: JsonObject): string | undefined {
   throw refused('model', `a text of 1 to ${maxLength} characters`, model);
 }
 
+/** What figures of a function or workload must be. */
+export const expectedFeatures = `an object of at most ${maxFeatures} numbers`;
+
+/** Whether a value can be the figures of a function or workload by name. */
+export function areFeatures(value: JsonValue): value is Record<string, number> {
+  if (!isJsonObject(value)) return false;
+  const entries = Object.entries(value);
+  return (
+    entries.length <= maxFeatures && entries.every(([name, one]) => typeof one === 'number' && name.length <= maxLength)
+  );
+}
+
 function featuresOf({ features }: JsonObject): Record<string, number> | undefined {
-  if (features === undefined) return undefined;
-  const isFeature = ([name, value]: [string, JsonValue]): boolean =>
-    typeof value === 'number' && name.length <= maxLength;
-  if (isJsonObject(features)) {
-    const entries = Object.entries(features);
-    if (entries.length <= maxFeatures && entries.every(isFeature)) return features as Record<string, number>;
-  }
-  throw refused('features', `an object of at most ${maxFeatures} numbers`, features);
+  if (features === undefined || areFeatures(features)) return features;
+  throw refused('features', expectedFeatures, features);
 }
 
 /** `a`, `pkg/a`, `/ns/a` or `/ns/pkg/a`. */

@@ -7,6 +7,7 @@ import {
   noSuchDevice,
   noSuchEntity,
 } from '@gpuwhisk/common/errors';
+import { areFeatures, expectedFeatures } from '@gpuwhisk/common/entities/gpu-annotation';
 import type { Device, CordonRequest, NodeStatus, Workload, DeviceStatus, Resident } from '@gpuwhisk/common/gpu';
 import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
 import { isJsonObject } from '@gpuwhisk/common/json';
@@ -72,7 +73,7 @@ async function registerWorkload(context: Context, call: IdentifiedCall): Promise
   const asked = boundedWorkload(context, call, readNewWorkload(await readPutBody(call.request, maxBodyBytes)));
   const place = devicePlace(gpuTable.nodes(), asked.device);
   const env = asked.start ? clientEnv(place, asked) : undefined;
-  const { name, pid, memoryMiB, mpsPercent, maxDegradation, baselineRate, command } = asked;
+  const { name, pid, memoryMiB, mpsPercent, maxDegradation, baselineRate, command, features: figures } = asked;
   const added = await gpuWorkloads.add({
     name,
     origin: asked.start ? 'started' : 'registered',
@@ -86,6 +87,7 @@ async function registerWorkload(context: Context, call: IdentifiedCall): Promise
     ...(baselineRate !== undefined && { baselineRate, baselineFrom: 'declared' }),
     namespace: call.identity.namespace.name,
     ...(command !== undefined && { command }),
+    ...(figures && { features: figures }),
   });
   return jsonAnswer({ ...added, ...(env && { env }) });
 }
@@ -211,15 +213,27 @@ interface NewWorkload {
   /** Fraction 0–1. */
   maxDegradation: number;
   baselineRate?: number;
+  features?: Record<string, number>;
   command?: string;
   /** Whether the process is yet to be started, as an MPS client. */
   start: boolean;
 }
 
 const workloadFields = [
-  ...['name', 'device', 'pid', 'memoryMiB', 'mpsPercent', 'maxDegradation', 'baselineRate', 'command', 'start'],
+  ...[
+    'name',
+    'device',
+    'pid',
+    'memoryMiB',
+    'mpsPercent',
+    'maxDegradation',
+    'baselineRate',
+    'command',
+    'start',
+    'features',
+  ],
 ];
-const changeFields = ['pid', 'processStart', 'maxDegradation', 'baselineRate', 'rate', 'stalled'];
+const changeFields = ['pid', 'processStart', 'maxDegradation', 'baselineRate', 'rate', 'stalled', 'features'];
 /** Rates of a workload per second: 1 in 30 years, and more than the samples of any training. */
 const [leastRate, greatestRate] = [1e-9, 1e12];
 const maxNameLength = 200;
@@ -258,6 +272,12 @@ function fraction(body: JsonObject, field: string): number | undefined {
   throw refused(field, 'a number from 0 to 1');
 }
 
+function features(body: JsonObject): Record<string, number> | undefined {
+  const value = body.features;
+  if (value === undefined || areFeatures(value)) return value;
+  throw refused('features', expectedFeatures);
+}
+
 function refuseUnknown(body: JsonObject, fields: readonly string[]): void {
   const unknown = Object.keys(body).find((key) => !fields.includes(key));
   if (unknown !== undefined) throw malformedContent(`'${unknown}' is no field of a workload`);
@@ -266,7 +286,7 @@ function refuseUnknown(body: JsonObject, fields: readonly string[]): void {
 /** Changes of a workload, and its present rate. */
 interface WorkloadChanges extends Pick<
   Partial<Workload>,
-  'pid' | 'processStart' | 'maxDegradation' | 'baselineRate' | 'rate'
+  'pid' | 'processStart' | 'maxDegradation' | 'baselineRate' | 'rate' | 'features'
 > {
   /** Whether the rate is only what a step can still reach that does not end. */
   stalled?: boolean;
@@ -282,6 +302,7 @@ function readWorkloadChanges(body: JsonValue): WorkloadChanges {
     maxDegradation: fraction(body, 'maxDegradation'),
     baselineRate: rate(body, 'baselineRate'),
     rate: rate(body, 'rate'),
+    features: features(body),
     stalled: body.stalled,
   };
   if (told.stalled !== undefined && (typeof told.stalled !== 'boolean' || told.rate === undefined)) {
@@ -289,7 +310,7 @@ function readWorkloadChanges(body: JsonValue): WorkloadChanges {
   }
   const changes = Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
   if (Object.keys(changes).every((field) => field === 'processStart')) {
-    throw malformedContent("one of 'pid', 'maxDegradation', 'baselineRate' and 'rate' must be given");
+    throw malformedContent("one of 'pid', 'maxDegradation', 'baselineRate', 'rate' and 'features' must be given");
   }
   return changes;
 }
@@ -310,6 +331,7 @@ function readNewWorkload(body: JsonValue): NewWorkload {
     memoryMiB: whole(body, 'memoryMiB', 1024 * 1024),
     mpsPercent: whole(body, 'mpsPercent', 100),
     baselineRate: rate(body, 'baselineRate'),
+    features: features(body),
     command: text(body, 'command', maxCommandLength),
   };
   for (const [key, value] of Object.entries(optional))

@@ -9,6 +9,11 @@ const baselineRate = {
   type: 'number',
   description: 'Rate of the workload alone on the device, in any unit per second',
 } as const;
+const features = {
+  type: 'object',
+  description: 'Figures by name, as in the annotation of a function: of predictors beside it',
+  additionalProperties: { type: 'number' },
+} as const;
 const maxDegradation = {
   type: 'number',
   description: 'Bound of the degradation, 1 - rate / baseline, 0 to 1; default 0.05',
@@ -91,6 +96,7 @@ export const gpuSchemas = {
       memoryMiB: whole('Memory limit or memory in use, MiB'),
       mpsPercent: whole('Percent of the SMs that a started workload may use'),
       maxDegradation,
+      features,
       baselineRate,
       baselineFrom: {
         type: 'string',
@@ -139,6 +145,7 @@ export const gpuSchemas = {
       memoryMiB: whole('Memory limit of the workload, MiB'),
       mpsPercent: whole('Percent of the SMs that the workload may use, 1 to 100'),
       maxDegradation,
+      features,
       baselineRate,
       command: text('Command of the process'),
       start: yesNo('Whether the process is started later, as an MPS client'),
@@ -195,6 +202,7 @@ export const gpuSchemas = {
       'Start of the process, clock ticks since boot; absent: a later process with this id counts as the same',
     ),
     maxDegradation,
+    features,
     baselineRate,
     rate: workloadRate,
     stalled: yesNo('Whether no step ends, so that the rate is only what the present step can still reach'),

@@ -118,7 +118,10 @@ function judgeOf(task: Task, request: PlacementRequest, at: number, { effects, s
     const reserve = reserveRefusal(account, request, settings);
     if (reserve !== undefined) return { refusal: reserve };
     const { bounds, suffers } = effects.standingOf(account);
-    if (suffers) return { refusal: { reason: 'a workload is slower there than it tolerates', numbers: {} } };
+    if (suffers)
+      return {
+        refusal: { reason: 'a workload is slower there than it tolerates, or has stopped reporting', numbers: {} },
+      };
     const { workloads, train, own } = effects.effectOn(account, newcomer);
     for (let one = 0; one < bounds.length; one += 1) {
       if (workloads[one]! <= bounds[one]!) continue;

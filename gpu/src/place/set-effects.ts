@@ -1,7 +1,7 @@
 // What a newcomer would cost on a place by prediction, remembered per set of workloads and functions.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { ofTime } from '../predict/degradation.js';
-import type { DegradationPredictor, SetMember } from '../predict/degradation.js';
+import type { DegradationModel, SetMember } from '../predict/degradation.js';
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
 import { gpuTypeOf } from '../view/places.js';
 import type { PlaceAccount } from '../view/account.js';
@@ -9,7 +9,7 @@ import type { Occupant } from '../view/occupancy.js';
 import type { WorkloadState } from '../view/view.js';
 
 /** The model of a type of GPU in one mode. */
-export type PredictorOf = (gpu: { type: string; mode: DeviceMode }) => DegradationPredictor;
+export type PredictorOf = (gpu: { type: string; mode: DeviceMode }) => DegradationModel;
 
 /** Predicted degradations (D) with a newcomer on a place. */
 interface Effect {
@@ -23,7 +23,7 @@ interface Effect {
 
 /** What runs on places that are alike, and what newcomers would do there. */
 interface PlaceSet {
-  predictor: DegradationPredictor;
+  predictor: DegradationModel;
   workloads: readonly SetMember[];
   functions: readonly SetMember[];
   /** By the number of the newcomer. */
@@ -42,7 +42,7 @@ interface Counted {
 interface Standing {
   /** The greatest D of each workload. */
   bounds: readonly number[];
-  /** A workload is slower than it tolerates already. */
+  /** A workload is slower than it tolerates already, or has stopped reporting. */
   suffers: boolean;
 }
 
@@ -162,21 +162,32 @@ export class SetEffects {
     const type = gpuTypeOf(place.device, place.slice);
     const { mode } = place.device;
     const names = running.map(({ functionKey: name = '', limit }) => `${name} ${limit}`).sort();
-    const key = JSON.stringify([type, mode, workloads.map(({ name, id }) => name ?? id), names]);
+    const members = workloads.map(workloadMember);
+    const key = JSON.stringify([type, mode, members.map(({ name }) => name), names]);
     const known = this.sets.get(key);
     if (known !== undefined) return known;
     const functions = running.map(({ functionKey: name = '', limit }) => this.newcomer(name, limit).member);
-    const members = workloads.map(({ name, id, features }): SetMember => {
-      return { name: name ?? id, share: 1, ...(features && { record: features }) };
-    });
     const set = { predictor: this.predictorOf({ type, mode }), workloads: members, functions, effects: new Map() };
     this.sets.set(key, set);
     return set;
   }
 }
 
+/** A workload as a member of a set. Workloads of one name with different figures are different models. */
+export function workloadMember({
+  id,
+  name = id,
+  features,
+}: Pick<WorkloadState, 'name' | 'id' | 'features'>): SetMember {
+  if (features === undefined) return { name, share: 1 };
+  return { name: `${name} ${JSON.stringify(features)}`, share: 1, record: features };
+}
+
 function standingOf(workloads: readonly WorkloadState[]): Standing {
   const bounds = workloads.map(({ tolerated }) => ofTime(tolerated));
-  const suffers = workloads.some(({ measured = 0, tolerated }) => measured > tolerated);
+  // One that has stopped reporting may be worse off than anyone knows.
+  const suffers = workloads.some(({ measured, estimated, tolerated, state }) => {
+    return state === 'stale' || (measured ?? estimated ?? 0) > tolerated;
+  });
   return { bounds, suffers };
 }

@@ -1,7 +1,7 @@
 // SMORE beside training jobs: bounds, order, places, modes, marks and the guard.
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { DegradationPredictor } from '../predict/degradation.js';
+import type { DegradationModel } from '../predict/degradation.js';
 import { dividedSms, gpuOf, profiledTask, runningTask } from '../testing/fixtures.js';
 import type { Action, Decision } from '../view/decision.js';
 import type { GpuState, InstanceState, SchedulingEvent, Task, View, WorkloadState } from '../view/view.js';
@@ -13,7 +13,7 @@ import type { Policy } from './policy.js';
 type Costs = Readonly<Record<string, { train?: number; own?: number }>>;
 
 /** Each function slows every workload by its `train`, and gets slower by its `own` where a workload is. */
-const additive = (costs: Costs): DegradationPredictor => ({
+const additive = (costs: Costs): DegradationModel => ({
   degradations({ workloads, functions }) {
     const named = functions.map(({ name }) => costs[name.split('/').at(-1) ?? ''] ?? {});
     const train = named.reduce((sum, one) => sum + (one.train ?? 0), 0);
@@ -79,6 +79,14 @@ describe('places', () => {
     expect(on(able, 'f')).toBe('g0');
   });
 
+  test('workloads of one name with different figures are told apart', () => {
+    const gpus = [gpuOf('g0'), gpuOf('g1')];
+    const workloads = [training('g0', { features: { smUtil: 1 } }), training('g1', { features: { smUtil: 0.5 } })];
+    const policy = makePolicy('smore', { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'refuse' });
+    expect(on(policy.decide(view(gpus, workloads, [call('f')]), timer), 'f')).toBe('g1');
+    expect(policy.decide(view([gpus[0]!], workloads, [call('f')]), timer).starts).toEqual([]);
+  });
+
   test('what starts in a pass counts for those after it', () => {
     const calls = ['a', 'b', 'c'].map((id) => ({ ...call('f'), id }));
     const { starts, order } = policyOf({ f: { train: 0.05 } }).decide(
@@ -89,10 +97,13 @@ describe('places', () => {
   });
 
   test('a workload that is slower than it tolerates gets no more neighbours, and none stays away without cause', () => {
-    const decide = (measured: number): Decision =>
-      policyOf({}).decide(view([gpuOf('g0')], [training('g0', { measured })], [call('f')]), timer);
-    expect(on(decide(0.09), 'f')).toBe('g0');
-    expect(decide(0.11).rejected).toMatchObject([{ reason: 'a workload is slower there than it tolerates' }]);
+    const decide = (changes: Partial<WorkloadState>): Decision =>
+      policyOf({}).decide(view([gpuOf('g0')], [training('g0', changes)], [call('f')]), timer);
+    expect(on(decide({ measured: 0.09 }), 'f')).toBe('g0');
+    expect(decide({ state: 'stale' }).starts).toEqual([]);
+    expect(decide({ measured: 0.11 }).rejected).toMatchObject([
+      { reason: 'a workload is slower there than it tolerates, or has stopped reporting' },
+    ]);
   });
 
   test('a deadline counts with the degradation and the start', () => {

@@ -1,4 +1,6 @@
-// The interface of degradation predictors, and the one that asks a predictor of slowdowns.
+// Degradations of a whole set on one type of GPU, as placement asks for them, and what answers.
+import type { DegradationPredictor, Member } from './degradation-predictor.js';
+import type { ModelKey } from './slowdown-model.js';
 import { capacityModel, workloadOf } from './slowdown-predictor.js';
 import type { CoLocated, FeatureRecord, SlowdownPredictor, WorkloadFeatures } from './slowdown-predictor.js';
 
@@ -20,7 +22,7 @@ export interface DeviceSet {
 }
 
 /** Predicts how much slower workloads and functions get beside each other on one type of GPU in one mode. */
-export interface DegradationPredictor {
+export interface DegradationModel {
   /**
    * D = T_together / T_alone − 1 (SMORE, thesis equations 3.4 and 3.5) of each workload, then of each function, in their
    * order: at least 0, always finite.
@@ -35,7 +37,7 @@ const unknown: WorkloadFeatures = { smUtil: 1 };
  * Degradations as a predictor of slowdowns says them, relative to the time alone at the same share. A slowdown that is no
  * number is taken from the capacity model.
  */
-export function bySlowdowns(predictor: SlowdownPredictor): DegradationPredictor {
+export function bySlowdowns(predictor: SlowdownPredictor): DegradationModel {
   const slowdownOf = (one: CoLocated, others: readonly CoLocated[]): number => {
     const slowdown = predictor.slowdown(one, others);
     return Number.isFinite(slowdown) ? Math.max(1, slowdown) : capacityModel.slowdown(one, others);
@@ -52,6 +54,21 @@ export function bySlowdowns(predictor: SlowdownPredictor): DegradationPredictor 
       });
     },
   };
+}
+
+/** Degradations as SMORE's predictor says them for one type of GPU in one mode. */
+export function byPredictor(predictor: Pick<DegradationPredictor, 'predict'>, key: ModelKey): DegradationModel {
+  return {
+    degradations({ workloads, functions }) {
+      const members = [...workloads.map(asMember('workload')), ...functions.map(asMember('function'))];
+      return Float64Array.from(predictor.predict({ ...key, members }), ({ degradation }) => degradation);
+    },
+  };
+}
+
+/** A member of a set for SMORE's predictor. */
+export function asMember(kind: Member['kind']): (one: SetMember, at: number) => Member {
+  return ({ name, record }, at) => ({ id: `${kind} ${at}`, kind, model: name, ...(record && { features: record }) });
 }
 
 /** A degradation of a time (D) as the same degradation of a rate, 1 − together / alone, fraction 0–1. */

@@ -1,6 +1,6 @@
 // Runs under way on each GPU, and the neighbours that a run had.
 import type { ShareClass } from '@gpuwhisk/common/gpu';
-import type { GpuState, Task } from '../view/view.js';
+import type { GpuState, Task, WorkloadState } from '../view/view.js';
 import type { ObservedRun } from '../view/decision.js';
 import { jobId } from '../share/quota-row.js';
 import type { CoLocated, WorkloadFeatures } from '../predict/slowdown-predictor.js';
@@ -21,6 +21,8 @@ export interface LoggedRun {
   shareClass?: ShareClass;
   /** It needed neither injection nor a cold start. */
   isWarm: boolean;
+  /** The workloads on its GPU when it began; absent: there were none. */
+  workloads?: readonly WorkloadState[];
   /** A process ran on its GPU that this log does not know. */
   hasUnknownNeighbours: boolean;
   /** Its share, or that of a neighbour, was moved while it ran. */

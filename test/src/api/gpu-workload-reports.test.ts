@@ -6,13 +6,14 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { seenWorkloads } from '@gpuwhisk/controller/gpu/scheduler/cluster-view';
+import { SeenWorkloads } from '@gpuwhisk/controller/gpu/scheduler/seen-workloads';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
 import { a100, nodeRow, setNode } from './gpu-nodes.js';
 import { bob, errorOf, operator, startApi } from './harness.js';
 import type { Api, Reply, RequestOptions } from './harness.js';
 
+const seenWorkloads = (list: readonly Workload[], at: number) => new SeenWorkloads(() => list).at(at);
 const workloadsPath = '/api/v1/gpu/workloads';
 type Shown = Workload & { degradation?: number; state?: string };
 

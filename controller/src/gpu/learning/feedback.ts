@@ -19,10 +19,11 @@ export class Feedback {
 
   /** Learns from a successful run; the time of a failed one says nothing about its function. */
   ran(run: LoggedRun & ObservedRun): void {
-    const { task, gpu, isWarm, hasUnknownNeighbours, hasMovedShares, shareClass } = run;
+    const { task, gpu, isWarm, hasUnknownNeighbours, hasMovedShares, shareClass, workloads } = run;
     if (hasMovedShares) return;
     // The neighbours of a run on several GPUs differ between these.
-    const neighbours = hasUnknownNeighbours || task.gpus > 1 ? undefined : steadyNeighbours(run);
+    const isAside = workloads === undefined && task.gpus === 1;
+    const neighbours = hasUnknownNeighbours || !isAside ? undefined : steadyNeighbours(run);
     const predictor = this.performanceData.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
     const others = neighbours?.map(coLocated) ?? averageNeighbours(run, unseen);
     const slowdown = predictor.slowdown(coLocated(run), others);

@@ -14,6 +14,7 @@ import { decodeModel, encodeModel, PredictorTable, modelName } from '@gpuwhisk/g
 import type { ModelKey, SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import { readQuotaRow, rowKey } from '@gpuwhisk/gpu/share/quota-row';
+import { Degradations } from './degradations.js';
 import { newShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { SetDemands, decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import { isJsonObject } from '@gpuwhisk/common/json';
@@ -64,6 +65,8 @@ export class PerformanceData {
   readonly runs: SlowdownSamples;
   readonly table: QuotaTable;
   readonly curves: SampleCurves;
+  /** Degradations beside workloads. */
+  readonly degradations: Degradations;
   /** Sets that were formed and whose shares were not searched for. */
   readonly demands: SetDemands;
   readonly decisions: DecisionRing;
@@ -111,6 +114,9 @@ export class PerformanceData {
       keep('curve', name, curve);
       if (curve !== undefined) this.profiles.sampled(curve.job, gpuOf(curve), timesOf(curve));
     });
+    this.degradations = new Degradations(() =>
+      documents.save({ kind: 'degradations', name: 'smore' }, () => ({ text: this.degradations.text() })),
+    );
     this.demands = new SetDemands((name, wanted) => keep('demand', name, wanted, encodeWantedSet));
     this.table = new QuotaTable({
       predictorOf: ({ type, mode }) => this.predictors.predictor({ gpuType: type, mode }),
@@ -283,6 +289,9 @@ export class PerformanceData {
         else profiles.restore(profile);
       },
       samples: (text, _, isChanged) => this.runs.restore(text, isChanged),
+      degradations: (text, _, isChanged) => {
+        if (!isChanged) this.degradations.restore(text);
+      },
       demand: (text) => this.demands.restore(decodeWantedSet(text)),
       curve: (text) => this.curves.restore(JSON.parse(text)),
       model: (text) => void this.predictors.put(decodeModel(text)),

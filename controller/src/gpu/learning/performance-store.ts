@@ -6,10 +6,11 @@ import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/a
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
 /**
- * Kinds of documents: profiles of functions, curves of samples alone, slowdown samples, predictors, shares of sets, sets to
- * be searched for, and decisions.
+ * Kinds of documents: profiles of functions, curves of samples alone, slowdown samples, predictors, degradations beside
+ * workloads, shares of sets, sets to be searched for, and decisions.
  */
-export type DocumentKind = 'profile' | 'curve' | 'samples' | 'model' | 'quota' | 'demand' | 'decisions';
+export type DocumentKind =
+  'profile' | 'curve' | 'samples' | 'model' | 'degradations' | 'quota' | 'demand' | 'decisions';
 
 /** The key of a document. */
 interface DocumentKey {

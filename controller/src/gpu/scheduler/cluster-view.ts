@@ -1,23 +1,13 @@
-// The cluster in the form that policies see: places, instances, nodes, devices, workloads.
+// The cluster in the form that policies see: places, instances, nodes, devices.
 import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
-import type {
-  GpuState,
-  RunningTask,
-  Task,
-  DeviceState,
-  InstanceState,
-  NodeState,
-  View,
-  WorkloadState,
-} from '@gpuwhisk/gpu/view/view';
+import type { GpuState, RunningTask, Task, DeviceState, InstanceState, NodeState, View } from '@gpuwhisk/gpu/view/view';
 import type { Decision } from '@gpuwhisk/gpu/view/decision';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Place } from '@gpuwhisk/gpu/view/places';
-import type { NodeStatus, Resident, Share, Slice, Workload } from '@gpuwhisk/common/gpu';
+import type { NodeStatus, Resident, Share, Slice } from '@gpuwhisk/common/gpu';
 import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import { placeId } from '@gpuwhisk/gpu/view/places';
-import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
 
 /** A place in the form that a policy sees. */
 export interface SeenPlace {
@@ -215,21 +205,4 @@ export function seenDevices(accounts: readonly PlaceAccount[]): DeviceState[] {
 
 function slotsOf({ profile, startSlot, slots }: Slice): Omit<DeviceState['places'][number], 'id'> {
   return { profile, startSlot, slots };
-}
-
-/** Workloads for policies, with their reported rates as at `at`, epoch ms. */
-export function seenWorkloads(workloads: readonly Workload[], at: number): WorkloadState[] {
-  return workloads.map((workload) => {
-    const { id, invoker, device, maxDegradation, baselineRate, baselineFrom, rate, reportedAt } = workload;
-    const { estimatedDegradation: estimated } = workload;
-    const standing = standingOf(workload, at);
-    return {
-      ...{ id, node: invoker, device, tolerated: maxDegradation },
-      ...(baselineRate !== undefined && { baseline: baselineRate, baselineFrom: baselineFrom ?? 'declared' }),
-      ...(rate !== undefined && reportedAt !== undefined && { rate, reportedAt }),
-      ...(standing?.degradation !== undefined && { measured: standing.degradation }),
-      ...(standing?.degradation === undefined && estimated !== undefined && { estimated }),
-      ...(standing && { state: standing.state }),
-    };
-  });
 }

@@ -10,9 +10,8 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
 import type { FunctionState, GpuState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
-import type { Action, Decision, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
+import type { Action, Decision, ObservedRun, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
-import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
 import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
@@ -23,7 +22,8 @@ import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
 import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import { RunLog } from '@gpuwhisk/gpu/profile/run-log';
+import { RunLog, steadyNeighbours } from '@gpuwhisk/gpu/profile/run-log';
+import type { LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
@@ -32,15 +32,9 @@ import type { GpuPlacer } from './gpu-placer.js';
 import { Feedback } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
-import {
-  mayMoveShares,
-  movedPlaces,
-  seenPlaces,
-  seenDevices,
-  seenInstances,
-  seenNodes,
-  seenWorkloads,
-} from './cluster-view.js';
+import { mayMoveShares, movedPlaces, seenPlaces } from './cluster-view.js';
+import { viewOf } from './live-view.js';
+import { SeenWorkloads } from './seen-workloads.js';
 import type { KnownRun, SeenPlace, KnownInstances } from './cluster-view.js';
 import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
@@ -120,6 +114,9 @@ export class GpuPolicy {
   private readonly runs = new RunLog();
   private readonly feedback: Feedback;
   private readonly arrivals = new Arrivals();
+  private readonly workloads: SeenWorkloads;
+  /** Whether the policy asks for degradations beside workloads, so that they are learned. */
+  private readonly predictsDegradation: boolean;
   /** Whether an activation that arrives at an empty queue is decided at once. */
   readonly takesAsTheyCome: boolean;
   private readonly takesSamples: boolean;
@@ -127,12 +124,15 @@ export class GpuPolicy {
 
   constructor(private readonly parts: GpuPolicyParts) {
     const { performanceData, options } = parts;
-    const { takesAsTheyCome, needsNoProfiles } = compositionOf(options.policy);
+    const { takesAsTheyCome, needsNoProfiles, stages } = compositionOf(options.policy);
+    this.workloads = new SeenWorkloads(parts.workloads);
+    this.predictsDegradation = stages.plan?.startsWith('by-degradation') === true;
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(performanceData);
     const needs: PolicyNeeds = {
       predictorOf: ({ type, mode }) => performanceData.predictors.predictor({ gpuType: type, mode }),
+      degradationsOf: (gpu) => performanceData.degradations.modelOf(gpu),
       quotas: liveQuotas(performanceData),
       admission: options.admission,
       random: seededRandom(1),
@@ -238,42 +238,21 @@ export class GpuPolicy {
 
   /** The policy's actions of one tick: instances, shares, geometries. */
   tick(): readonly Action[] {
-    return this.policy.decide(this.viewOf([]), { kind: 'tick' }).actions ?? [];
+    const view = this.viewOf([]);
+    if (this.predictsDegradation) this.parts.performanceData.degradations.look(view);
+    return this.policy.decide(view, { kind: 'tick' }).actions ?? [];
   }
 
   private viewAt(at: number, waiting: readonly Task[]): View {
-    const { placer, instances, workloads } = this.parts;
-    const once = <Value>(make: () => Value): (() => Value) => {
-      let made: Value | undefined;
-      return () => (made ??= make());
-    };
-    const heldOn = (id: string): Iterable<Reservation> => placer.heldOn(id);
-    const gpus = once(() => this.seenPlaces(at).map(({ gpu }) => gpu));
-    const seen = once(() => seenInstances(placer.accounts(), { ...instances, heldOn }));
-    const functions = once(() => this.seenFunctions(at));
-    return {
+    const { placer, instances } = this.parts;
+    return viewOf(placer, {
       at,
       waiting,
-      ledger: placer.open(),
-      get gpus() {
-        return gpus();
-      },
-      get instances() {
-        return seen();
-      },
-      get functions() {
-        return functions();
-      },
-      get nodes() {
-        return seenNodes(placer.rows());
-      },
-      get devices() {
-        return seenDevices(placer.accounts());
-      },
-      get workloads() {
-        return seenWorkloads(workloads(), at);
-      },
-    };
+      instances,
+      gpus: () => this.seenPlaces(at).map(({ gpu }) => gpu),
+      functions: () => this.seenFunctions(at),
+      workloads: () => this.workloads.at(at),
+    });
   }
 
   private seenFunctions(at: number): FunctionState[] {
@@ -361,7 +340,21 @@ export class GpuPolicy {
     const { task, ranMs } = run;
     this.parts.functions.ran({ action: task.function, namespace: task.namespace }, ranMs);
     if (succeeded) this.feedback.ran(run);
+    if (succeeded && this.predictsDegradation) this.learnBeside(run);
     this.policy.observe?.(run);
+  }
+
+  /** Learns from a run beside workloads and functions that were there all the time. */
+  private learnBeside(run: LoggedRun & ObservedRun): void {
+    const { task, gpu, isWarm, hasUnknownNeighbours, hasMovedShares, workloads = [] } = run;
+    const { performanceData, clock } = this.parts;
+    const ids = this.workloads.on(gpu.id, clock.now()).map(({ id }) => id);
+    const isSteady = workloads.length === ids.length && workloads.every(({ id }) => ids.includes(id));
+    const neighbours = steadyNeighbours(run);
+    const soloMs = performanceData.profiles.aloneMs(task, gpu);
+    if (!isWarm || hasUnknownNeighbours || hasMovedShares || !isSteady || neighbours === undefined) return;
+    if (soloMs === undefined || task.gpus > 1 || workloads.length + neighbours.length === 0) return;
+    performanceData.degradations.ran(run, workloads, neighbours, soloMs);
   }
 
   /** Drops an activation that was returned without a run. */
@@ -442,6 +435,7 @@ export class GpuPolicy {
     if (choice.placement === undefined) this.policy.returned?.(activationId);
     else if (choice.placement.joins !== true) {
       const { id, place, mode } = account;
+      const workloads = this.workloads.on(id, clock.now());
       this.runs.began(activationId, {
         task: choice.reuses === undefined ? task : { ...task, startMs: 0 },
         gpu: { id, type: gpuTypeOf(place.device, place.slice), mode },
@@ -451,19 +445,20 @@ export class GpuPolicy {
         startMs: clock.monotonicMs(),
         isWarm: choice.reuses !== undefined,
         ...(share.smLimit * 100 >= share.shareClass && { shareClass: share.shareClass }),
+        ...(workloads.length > 0 && { workloads }),
         hasUnknownNeighbours: [start.gpu, ...alsoOn].some((one) => this.hasUntrackedWorkOn(one, activationId)),
       });
     }
     return { request: placed, choice };
   }
 
-  /** Whether a place has a workload, or a run (other than `besides`) that this controller did not start. */
+  /** Whether a place has a process of others that is no known workload, or a run (other than `besides`) that this controller did not start. */
   private hasUntrackedWorkOn(id: string, besides?: string): boolean {
     const { placer, clock } = this.parts;
     const known: KnownRun = (activationId) => this.runs.get(activationId);
     return seenPlaces(placer.accountsOf([id]), (place) => placer.heldOn(place), known, clock.now()).some(
       ({ place, gpu }) =>
-        hasForeignProcesses(place.status) ||
+        (hasForeignProcesses(place.status) && this.workloads.on(id, clock.now()).length === 0) ||
         gpu.running.some(({ task }) => task.id !== besides && known(task.id) === undefined),
     );
   }

@@ -1,0 +1,52 @@
+import { expect, test } from '@jest/globals';
+import { gpuOf, profiledTask, runningTask } from '@gpuwhisk/gpu/testing/fixtures';
+import type { GpuState, Task, WorkloadState } from '@gpuwhisk/gpu/view/view';
+import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
+import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
+import { Degradations } from './degradations.js';
+
+const training: WorkloadState = {
+  ...{ id: 'w', name: 'training', node: 'n', device: 'g0', tolerated: 0.1 },
+  features: { smUtil: 0.8 },
+};
+const call = (): Task => profiledTask('f', 100, 0.5, { featureRecord: { smUtil: 0.5 } });
+const member = { name: functionKey({ action: '/a/f', namespace: 'a' }), share: 0.5, record: { smUtil: 0.5 } };
+
+/** Degradations (D) of the workload and of the function, as they are predicted now. */
+const predicted = (learned: Degradations): number[] => [
+  ...learned.modelOf(gpuOf('g0')).degradations({ workloads: [workloadMember(training)], functions: [member] }),
+];
+
+test('runs beside workloads correct what is predicted of the function, and reports what is predicted of the workload', () => {
+  let changes = 0;
+  const learned = new Degradations(() => (changes += 1));
+  // Together they ask for 1.3 times the GPU.
+  expect(predicted(learned)).toEqual([expect.closeTo(0.3), expect.closeTo(0.3)]);
+  const run = { task: call(), gpu: gpuOf('g0'), share: 0.5, ranMs: 110, beside: [] };
+  for (let runs = 0; runs < 100; runs += 1) learned.ran(run, [training], [], 100);
+  expect(predicted(learned)).toEqual([expect.closeTo(0.3), expect.closeTo(0.1, 1)]);
+  expect(changes).toBe(100);
+  const gpus: GpuState[] = [gpuOf('g0', { running: [runningTask(call(), 0.5)] })];
+  const look = (reportedAt: number, seen = gpus): void =>
+    learned.look({ gpus: seen, workloads: [{ ...training, measured: 0.5, reportedAt }] });
+  look(0);
+  // The same report, another set before it, and no function: nothing is learned.
+  look(0);
+  look(1, [gpuOf('g0')]);
+  look(2);
+  look(3, [gpuOf('g0')]);
+  look(4, [gpuOf('g0')]);
+  expect(changes).toBe(100);
+  for (let at = 5; at < 105; at += 1) look(at);
+  // Half of the rate is twice the time.
+  expect(predicted(learned)[0]).toBeCloseTo(1, 1);
+  const copy = new Degradations(() => undefined);
+  copy.restore(learned.text());
+  expect(predicted(copy)).toEqual(predicted(learned));
+});
+
+test('a state of another version is refused', () => {
+  const learned = new Degradations(() => undefined);
+  const text = JSON.stringify({ ...(JSON.parse(learned.text()) as object), formatVersion: 99 });
+  expect(() => learned.restore(text)).toThrow('version');
+});
