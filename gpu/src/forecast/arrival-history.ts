@@ -7,6 +7,9 @@ export const dayMinutes = 1440;
 /** Minutes that a history keeps: a day, and the hour a day before the last one. */
 const keptMinutes = dayMinutes + hourMinutes;
 
+/** More requests in a minute count as so many: sums of their squares stay exact to 0.1. */
+const mostRequests = 1e7;
+
 /** A minute's requests, or undefined if they are not known: not a number, negative or infinite. */
 export function knownRequests(requests: number): number | undefined {
   return Number.isFinite(requests) && requests >= 0 ? requests : undefined;
@@ -124,7 +127,7 @@ export class ArrivalHistory {
   readonly wholeDay: WindowSums = { known: 0, active: 0, requests: 0, squares: 0 };
   readonly idleTimes = { short: new IdleStatistics(halfLives.short), long: new IdleStatistics(halfLives.long) };
   private isGapKnown = false;
-  private readonly day = new Float64Array(keptMinutes).fill(NaN);
+  private readonly day = new Float32Array(keptMinutes).fill(NaN);
 
   /**
    * The requests of `minute`, which has ended; not a number: not known. Throws RangeError for a minute that is not an
@@ -143,7 +146,8 @@ export class ArrivalHistory {
   private put(minute: number, requests: number | undefined): void {
     count(this.wholeDay, this.day[slot(minute - dayMinutes)]!, -1);
     count(this.hour, this.day[slot(minute - hourMinutes)]!, -1);
-    const value = requests ?? NaN;
+    // As the ring keeps it, so that the sums lose later exactly what they gain now.
+    const value = Math.fround(Math.min(requests ?? NaN, mostRequests));
     this.day[slot(minute)] = value;
     count(this.wholeDay, value, 1);
     count(this.hour, value, 1);

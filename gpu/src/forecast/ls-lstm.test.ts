@@ -86,6 +86,7 @@ describe('an LS-LSTM', () => {
     ['one call ever', [1, ...Array<number>(3000).fill(0)]],
     ['a burst of 10,000 calls a second', [...periodic.slice(0, 100), 600_000, 0, 0, 600_000, 600_000]],
     ['minutes that are not numbers', [1, NaN, Infinity, -1, NaN, 2, 0, 0, NaN]],
+    ['the largest numbers', [1, Number.MAX_VALUE, 0, Number.MAX_VALUE, 1, ...Array<number>(100).fill(0)]],
     ['nothing but minutes that are not numbers', Array<number>(200).fill(NaN)],
   ])('forecasts finite numbers and probabilities with %s', (_, requests) => {
     for (const { requests: expected, active } of forecasts(new FunctionForecaster(model), requests)) {

@@ -85,6 +85,11 @@ export class FunctionForecaster {
     };
   }
 
+  /** Takes the requests of a minute into the history alone: for minutes long ago, before the first `step`. */
+  recall(minute: number, requests: number): void {
+    this.history.add(minute, requests);
+  }
+
   saved(): SavedForecaster {
     return {
       history: this.history.saved(),

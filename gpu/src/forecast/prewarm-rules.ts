@@ -6,14 +6,22 @@ import { CoolDown, instanceTarget, type TargetSettings } from './prewarm-target.
 /** The rule of one function. */
 export interface Prewarmer {
   /**
-   * Takes the requests of `minute`, which has ended (not a number: not known), and returns the instances to be loaded
-   * ahead in the next. Minutes that are left out count as not known.
+   * Takes the requests of `minute`, which has ended (not a number: not known). Minutes that are left out count as not
+   * known.
    */
-  step(minute: number, requests: number): number;
+  add(minute: number, requests: number): void;
+  /** Instances to be loaded ahead in the minute after the newest. */
+  target(): number;
+}
+
+/** Takes a minute as `add` does and returns the instances to be loaded ahead in the next. */
+export function stepRule(rule: Prewarmer, minute: number, requests: number): number {
+  rule.add(minute, requests);
+  return rule.target();
 }
 
 /** Loads nothing ahead of requests. */
-export const noPrewarm = (): Prewarmer => ({ step: () => 0 });
+export const noPrewarm = (): Prewarmer => ({ add: () => undefined, target: () => 0 });
 
 /** Counts the minutes since the last request. */
 class IdleTime {
@@ -39,10 +47,8 @@ class IdleTime {
 export function keepAlivePrewarm(minutes: number): Prewarmer {
   const idle = new IdleTime();
   return {
-    step(minute, requests) {
-      idle.step(minute, requests);
-      return idle.minutes !== undefined && idle.minutes < minutes ? 1 : 0;
-    },
+    add: (minute, requests) => void idle.step(minute, requests),
+    target: () => (idle.minutes !== undefined && idle.minutes < minutes ? 1 : 0),
   };
 }
 
@@ -138,7 +144,7 @@ function byHistograms(
 ): Prewarmer {
   const idle = new IdleTime();
   return {
-    step(minute, requests) {
+    add(minute, requests) {
       const ended = idle.step(minute, requests);
       for (const histogram of histograms) {
         if (ended !== undefined) histogram.add(minute, ended, 1);
@@ -146,6 +152,8 @@ function byHistograms(
         histogram.add(minute, 0, (knownRequests(requests) ?? 0) - 1);
         histogram.forget(minute);
       }
+    },
+    target() {
       if (idle.minutes === undefined) return 0;
       const { from, until } = between() ?? { from: 0, until: rangeMinutes };
       return idle.minutes >= from && idle.minutes < until ? 1 : 0;
@@ -192,7 +200,11 @@ export function lsLstmPrewarm(
 ): Prewarmer {
   const forecaster = new FunctionForecaster(model);
   const coolDown = new CoolDown(coolDownMinutes);
+  let target = 0;
   return {
-    step: (minute, requests) => coolDown.step(instanceTarget(forecaster.step(minute, requests), runS, quantile)),
+    add(minute, requests) {
+      target = coolDown.step(instanceTarget(forecaster.step(minute, requests), runS, quantile));
+    },
+    target: () => target,
   };
 }
