@@ -34,6 +34,7 @@ const folderOrder = {
   common: ['system', 'store', 'entities', 'bus', 'state', 'jobs', 'activations'],
   gpu: [
     'numeric',
+    'forecast',
     'predict',
     'tokens',
     'view',

@@ -29,6 +29,7 @@ import { byStop, byStopDefaults } from '../preempt/by-stop.js';
 import { noPreemption as noPreempt } from '../preempt/preempt.js';
 import type { Preempt } from '../preempt/preempt.js';
 import { workloadGuard, workloadGuardDefaults } from '../preempt/workload-guard.js';
+import { hhpScale, histogramScaleDefaults, lsthScale, smoreScale, smoreScaleDefaults } from '../scale/forecast.js';
 import { keepAlive, keepAliveDefaults, noScaling as noScale } from '../scale/scale.js';
 import { reactive, reactiveDefaults } from '../scale/reactive.js';
 import type { Scale } from '../scale/scale.js';
@@ -123,6 +124,9 @@ export const stages = {
     none: made(() => noScale),
     'keep-alive': settable(keepAliveDefaults, (_, settings) => keepAlive(settings)),
     reactive: settable(reactiveDefaults, (_, settings) => reactive(settings)),
+    smore: settable(smoreScaleDefaults, (_, settings) => smoreScale(settings)),
+    hhp: settable(histogramScaleDefaults, (_, settings) => hhpScale(settings)),
+    lsth: settable(histogramScaleDefaults, (_, settings) => lsthScale(settings)),
   } satisfies Record<string, StageEntry<Scale>>,
 };
 

@@ -1,7 +1,6 @@
-import { functionKey } from '../view/occupancy.js';
-import type { FunctionState, InstanceState, View } from '../view/view.js';
-import { idleMs } from './scale.js';
+import type { FunctionState } from '../view/view.js';
 import type { Scale } from './scale.js';
+import { scaleTo } from './wanted.js';
 
 /** Settings of `reactive`. */
 export const reactiveDefaults = {
@@ -26,39 +25,5 @@ export function reactive({ windowS, busy, idleS }: typeof reactiveDefaults): Sca
     if (perSecond === 0) return 0;
     return Math.max(1, Math.ceil((perSecond * runMs) / 1000 / task.batch / busy));
   };
-  return (view) => {
-    const { at, functions = [] } = view;
-    const staying = stayingByFunction(view);
-    const wanted = new Map(functions.map((one) => [keyOf(one.task), { of: one, count: wantedOf(one, at) }]));
-    const launch = Array.from(wanted, ([key, { of, count }]) => {
-      const there = staying.get(key)?.length ?? 0;
-      return { of, count: count - there, reason: `${count} wanted for its arrivals, ${there} there` };
-    }).filter(({ count }) => count > 0);
-    const retire = [...staying].flatMap(([key, there]) => {
-      const surplus = there.length - (wanted.get(key)?.count ?? 0);
-      const idle = there.filter((one) => idleMs(one, at) >= idleS * 1000);
-      const longest = idle.toSorted((one, other) => idleMs(other, at) - idleMs(one, at));
-      return longest.slice(0, Math.max(0, surplus)).map(({ id }) => ({
-        instance: id,
-        reason: `not wanted, and idle for ${idleS} s`,
-      }));
-    });
-    return { launch, retire };
-  };
-}
-
-function keyOf({ function: action, namespace }: Pick<InstanceState, 'function' | 'namespace'>): string {
-  return functionKey({ action, namespace });
-}
-
-/** The instances of each function that are not to end. */
-function stayingByFunction({ instances = [] }: View): Map<string, InstanceState[]> {
-  const byFunction = new Map<string, InstanceState[]>();
-  for (const one of instances) {
-    if (one.state === 'draining') continue;
-    const known = byFunction.get(keyOf(one));
-    if (known === undefined) byFunction.set(keyOf(one), [one]);
-    else known.push(one);
-  }
-  return byFunction;
+  return (view) => scaleTo(view, { countOf: wantedOf, idleS, cause: 'for its arrivals' });
 }

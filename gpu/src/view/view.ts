@@ -1,4 +1,5 @@
 import type { DeviceMode, GpuAnnotation, GpuIsolation } from '@gpuwhisk/common/gpu';
+import type { Forecast } from '../forecast/ls-lstm.js';
 import type { WorkloadFeatures, FeatureRecord } from '../predict/slowdown-predictor.js';
 import type { Account, PlacementRequest } from './account.js';
 import type { Market } from './decision.js';
@@ -121,6 +122,8 @@ export interface FunctionState {
   arrivals: Pick<ArrivalCounts, 'bySecond' | 'byMinute'>;
   /** Mean time of its last runs as they were served, without starts, ms; absent: none has ended. */
   runMs?: number;
+  /** Requests that are expected in the minute of the view; absent: none are forecast. */
+  forecast?: Forecast;
 }
 
 /** A machine with an agent. */
