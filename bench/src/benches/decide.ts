@@ -5,12 +5,14 @@ import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { placeLeastLoaded } from '@gpuwhisk/gpu/place/least-loaded';
 import type { PlacementLimits } from '@gpuwhisk/gpu/place/least-loaded';
-import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
+import type { PlacementStamp } from '@gpuwhisk/gpu/place/least-loaded';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import { medianOf } from '../bench.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
 import { percentile } from '../statistics.js';
 import { placeDilu } from './decide-dilu.js';
+import { bySmore } from './decide-smore.js';
 
 const perNode = 8;
 const functionCount = 200;
@@ -175,12 +177,20 @@ interface Times {
   lost: number;
 }
 
+/** Finds a place for a request, as a policy does. */
+export type Placing = (
+  ledger: Ledger,
+  request: PlacementRequest,
+  limits: PlacementLimits,
+  stamp: PlacementStamp,
+) => PlacementChoice;
+
 /**
  * Microseconds of events: the end of a run is counted, and one request is filtered, placed and held. Two costs are
  * timed apart: alternatives get their texts and ranks when a record of the decision is first read, and rows of agents
  * arrive between events.
  */
-function run(world: World, fit: 'best' | 'first', random: Random): Times {
+function run(world: World, fit: 'best' | 'first', random: Random, place: Placing = placeLeastLoaded): Times {
   const { ledger, agents, running } = world;
   const eventUs: number[] = [];
   const explainUs: number[] = [];
@@ -201,7 +211,7 @@ function run(world: World, fit: 'best' | 'first', random: Random): Times {
     const id = `run-${event}`;
     const from = performance.now();
     ledger.end(ended.id);
-    const choice = placeLeastLoaded(ledger, request, limits, stamp);
+    const choice = place(ledger, request, limits, stamp);
     const { placement, reuses } = choice;
     if (placement !== undefined) {
       const { action, namespace, isolation } = request;
@@ -256,6 +266,15 @@ function measure({ say }: BenchContext): Measurement[] {
         all.flatMap((one) => one.rowUs),
       ),
     );
+    const bySet = fullness.flatMap((full) => {
+      const world = fill(devices, full, seededRandom(7));
+      const place = bySmore(world.ledger, fit, seededRandom(9));
+      return run(world, fit, seededRandom(8), place).eventUs;
+    });
+    measured.push(medianOf(`smoreDecisionUs.${name}`, bySet), {
+      name: `smoreDecisionP99Us.${name}`,
+      value: percentile(bySet, 99),
+    });
     if (fit === 'first') {
       measured.push({ name: `firstFitLost.${name}`, value: Math.max(...all.map((one) => one.lost)) });
     }

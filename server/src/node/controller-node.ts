@@ -21,6 +21,7 @@ import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import type { DispatcherDependencies } from '@gpuwhisk/controller/dispatch/dispatcher';
 import { GpuFence, GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
 import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
+import { ForecastTraining } from '@gpuwhisk/controller/gpu/learning/request-forecasts';
 import { Retraining } from '@gpuwhisk/controller/gpu/learning/retraining';
 import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
@@ -219,13 +220,18 @@ async function openGpuScheduling(
   });
   opened.onClose(() => performanceData.close());
   if (jobs !== undefined) {
-    const retraining = config.gpu.learning.retrain ? new Retraining({ performanceData, jobs, logger }) : undefined;
+    const { forecasts } = performanceData;
+    const trainings = config.gpu.learning.retrain
+      ? [new Retraining({ performanceData, jobs, logger }), new ForecastTraining({ forecasts, jobs, clock, logger })]
+      : [];
     whileLeader(gpuLease, logger, {
       begin: async () => {
         if (gpuLease.epoch !== openedEpoch) await performanceData.takeOver();
-        retraining?.open();
+        for (const one of trainings) one.open();
       },
-      end: async () => retraining?.close(),
+      end: async () => {
+        for (const one of trainings) await one.close();
+      },
     });
   }
   const handover =

@@ -15,6 +15,7 @@ import type { ModelKey, SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-mod
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import { readQuotaRow, rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import { Degradations } from './degradations.js';
+import { RequestForecasts } from './request-forecasts.js';
 import { newShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { SetDemands, decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import { isJsonObject } from '@gpuwhisk/common/json';
@@ -67,6 +68,7 @@ export class PerformanceData {
   readonly curves: SampleCurves;
   /** Degradations beside workloads. */
   readonly degradations: Degradations;
+  readonly forecasts: RequestForecasts;
   /** Sets that were formed and whose shares were not searched for. */
   readonly demands: SetDemands;
   readonly decisions: DecisionRing;
@@ -116,6 +118,9 @@ export class PerformanceData {
     });
     this.degradations = new Degradations(() =>
       documents.save({ kind: 'degradations', name: 'smore' }, () => ({ text: this.degradations.text() })),
+    );
+    this.forecasts = new RequestForecasts(() =>
+      documents.save({ kind: 'forecast', name: 'ls-lstm' }, () => ({ text: this.forecasts.text() })),
     );
     this.demands = new SetDemands((name, wanted) => keep('demand', name, wanted, encodeWantedSet));
     this.table = new QuotaTable({
@@ -291,6 +296,9 @@ export class PerformanceData {
       samples: (text, _, isChanged) => this.runs.restore(text, isChanged),
       degradations: (text, _, isChanged) => {
         if (!isChanged) this.degradations.restore(text);
+      },
+      forecast: (text, _, isChanged) => {
+        if (!isChanged) this.forecasts.restore(text);
       },
       demand: (text) => this.demands.restore(decodeWantedSet(text)),
       curve: (text) => this.curves.restore(JSON.parse(text)),

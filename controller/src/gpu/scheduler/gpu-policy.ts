@@ -15,6 +15,7 @@ import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
 import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
+import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
 import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
@@ -130,6 +131,7 @@ export class GpuPolicy {
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(performanceData);
+    performanceData.forecasts.showArrivals(() => Array.from(parts.functions.all(), ({ counts }) => counts));
     const needs: PolicyNeeds = {
       predictorOf: ({ type, mode }) => performanceData.predictors.predictor({ gpuType: type, mode }),
       degradationsOf: (gpu) => performanceData.degradations.modelOf(gpu),
@@ -261,7 +263,8 @@ export class GpuPolicy {
       const request = requestOf(message, need);
       const asked = { activationId, version: action.version ?? '', need, request, sloMs: need.sloMs };
       const task = { ...this.taskOf(asked, at), request };
-      return { task, arrivals: counts, ...(runMs !== undefined && { runMs }) };
+      const forecast = this.parts.performanceData.forecasts.of(functionKey(request), counts, at);
+      return { task, arrivals: counts, ...(runMs !== undefined && { runMs }), ...(forecast && { forecast }) };
     });
   }
 
