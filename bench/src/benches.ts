@@ -15,6 +15,7 @@ import { order } from './benches/order.js';
 import { predictor } from './benches/predictor.js';
 import { profile } from './benches/profile.js';
 import { quota } from './benches/quota.js';
+import { smore } from './benches/smore.js';
 import { surface } from './benches/surface.js';
 import { tokens } from './benches/tokens.js';
 import { view } from './benches/view.js';
@@ -37,6 +38,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   predictor,
   profile,
   quota,
+  smore,
   surface,
   tokens,
   view,

@@ -13,6 +13,7 @@ import {
 import {
   crossValidate,
   fitPairs,
+  pickRows,
   predictPair,
   regressionKinds,
   type PairRegression,
@@ -188,6 +189,22 @@ function partOf(
   return { set, sampleCount: used.length, typical, most, regression: fitPairs(kind, data, seed), errors };
 }
 
+/** Rows, parts and trees of the cross-validation that chooses a regression: they bound the time that learning takes. */
+const mostChoosing = 256;
+const choiceFolds = 5;
+const choiceTrees = 20;
+
+/** At most `mostChoosing` rows, drawn at random. */
+function choosing(data: PairRows, seed: number): PairRows {
+  if (data.rows.length <= mostChoosing) return data;
+  const random = seededRandom(seed);
+  const order = data.rows.map((_, i) => ({ i, at: random.uint32() })).sort((one, other) => one.at - other.at);
+  return pickRows(
+    data,
+    order.slice(0, mostChoosing).map(({ i }) => i),
+  );
+}
+
 function chooseKind(
   data: PairRows,
   kinds: readonly RegressionKind[],
@@ -197,10 +214,10 @@ function chooseKind(
   if (first === undefined) throw new RangeError('A pair model takes at least one kind of regression.');
   if (kinds.length === 1) return { kind: first, errors: {} };
   const ways = kinds.map((kind) => (part: PairRows) => {
-    const regression = fitPairs(kind, part, seed);
+    const regression = fitPairs(kind, part, seed, choiceTrees);
     return (row: Float64Array): number => predictPair(regression, row);
   });
-  const found = crossValidate(data, ways, seededRandom(seed));
+  const found = crossValidate(choosing(data, seed), ways, choiceFolds, seededRandom(seed));
   const best = kinds[found.indexOf(Math.min(...found))] ?? first;
   const judged = kinds.flatMap((kind, i) => {
     const error = found[i];
