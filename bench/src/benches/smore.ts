@@ -1,13 +1,17 @@
-import type { Bench } from '../bench.js';
+import type { Bench, Measurement } from '../bench.js';
+import { smorePredictor } from './smore-predictor.js';
 import { prewarm } from './smore-prewarm.js';
 
 /** SMORE's experiments against its baselines. Reads measured data from BENCH_DATA. */
 export const smore: Bench = {
-  summary: "SMORE's experiments: pre-warming on traces of Azure (needs BENCH_DATA)",
-  parts: ['prewarm'],
+  summary: "SMORE's experiments: its degradation predictor on measured pairs, pre-warming on traces (needs BENCH_DATA)",
+  parts: ['predictor', 'prewarm'],
   async run(context) {
     const { parts } = context.options;
     const wants = (part: string): boolean => parts.length === 0 || parts.includes(part);
-    return wants('prewarm') ? prewarm(context) : [];
+    const measurements: Measurement[] = [];
+    if (wants('predictor')) measurements.push(...(await smorePredictor(context)));
+    if (wants('prewarm')) measurements.push(...(await prewarm(context)));
+    return measurements;
   },
 };

@@ -99,12 +99,20 @@ export function hasSet(record: FeatureRecord, set: FeatureSet): boolean {
   return (set === 'measured' || isStatic) && (set === 'static' || isMeasured);
 }
 
+const encoded = new WeakMap<FeatureRecord, Partial<Record<FeatureSet, Float64Array>>>();
+
 /**
  * The row of one side: an element for each name of `set`, log(1 + value) for counts, sizes and times, the value itself
  * for fractions. `flops` is multiplied by the batch: the operations of a step. NaN where the record has no value that is
- * believed.
+ * believed. The same array for the same record.
  */
 export function sideRow(record: FeatureRecord, set: FeatureSet): Float64Array {
+  let rows = encoded.get(record);
+  if (rows === undefined) encoded.set(record, (rows = {}));
+  return (rows[set] ??= encode(record, set));
+}
+
+function encode(record: FeatureRecord, set: FeatureSet): Float64Array {
   const names = featureSets[set];
   const row = new Float64Array(names.length);
   for (let at = 0; at < names.length; at += 1) {

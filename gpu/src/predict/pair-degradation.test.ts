@@ -54,11 +54,12 @@ test('a third of the pairs says more of the others than a plane through the same
   expect(rmsle(trained)).toBeLessThan(0.8 * rmsle(ridge));
 });
 
-test('the regression of least RMSLE in a cross-validation is chosen, and the errors of all are kept', () => {
+test('the blend is chosen unless another errs less by 5 % in a cross-validation; the errors of all are kept', () => {
   const { errors, regression } = trained.parts[0]!;
   expect(Object.keys(errors).sort()).toEqual([...regressionKinds].sort());
   const least = Math.min(...Object.values(errors));
-  expect(errors[regression.kind]).toBe(least);
+  const { blend = NaN } = errors;
+  expect(errors[regression.kind]).toBe(least < 0.95 * blend ? least : blend);
 });
 
 test('equal samples and seed give an equal model', () => {

@@ -4,7 +4,7 @@ import { featureSets, type FeatureSet } from './degradation-features.js';
 import { base64, bytesOf, decodeForest, encodeForest, type ForestDocument } from './forest-codec.js';
 import type { Forest } from './forest.js';
 import type { MemberKind, PairCounts, PairModel, PairPart } from './pair-degradation.js';
-import type { PairKernel } from './pair-kernel.js';
+import { mostCentres, type PairKernel } from './pair-kernel.js';
 import { forestWidth, type PairRegression, type Plane, type RegressionKind } from './pair-regression.js';
 import { ModelFormatError } from './slowdown-model.js';
 
@@ -175,6 +175,8 @@ function kernelOf(document: PartDocument['kernel'], width: number): PairKernel {
   };
   const within = (indices: Int32Array, sides: Float64Array): boolean =>
     indices.length === kernel.heights.length &&
+    indices.length <= mostCentres &&
+    sides.length <= mostCentres * width &&
     sides.length % width === 0 &&
     indices.every((index) => index >= 0 && (index + 1) * width <= sides.length);
   const isWhole = within(kernel.ownOf, kernel.own) && within(kernel.otherOf, kernel.other);

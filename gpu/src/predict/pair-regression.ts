@@ -2,6 +2,7 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- rows have twice the width of a side, and arrays an element for each row */
 import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
 import { cholesky, solveLower, solveUpper } from '../numeric/cholesky.js';
+import { featureSets } from './degradation-features.js';
 import { predictForest, trainForest, type Forest, type ForestOptions } from './forest.js';
 import { fitPairKernel, predictPairKernel, type PairKernel } from './pair-kernel.js';
 import { scaled, scalingOf, type Scaling } from './slowdown-regression.js';
@@ -39,9 +40,9 @@ export interface PairRows {
   pairs: readonly string[];
 }
 
-/** Depth and number of trees are FaaShare's; 60 trees keep a prediction below 10 µs. */
-const forestOptions: Omit<ForestOptions, 'seed'> = {
-  trees: 60,
+/** More make a prediction take longer than 10 µs. */
+const mostTrees = 60;
+const forestOptions: Omit<ForestOptions, 'seed' | 'trees'> = {
   maxDepth: 12,
   minLeaf: 1,
   criterion: 'mse',
@@ -49,30 +50,36 @@ const forestOptions: Omit<ForestOptions, 'seed'> = {
   bootstrap: false,
   thresholds: 'random',
 };
-const baggingOptions: Omit<ForestOptions, 'seed'> = {
+const baggingOptions: Omit<ForestOptions, 'seed' | 'trees'> = {
   ...forestOptions,
   featureFraction: 1,
   bootstrap: true,
   thresholds: 'best',
 };
 
-/** Learns one regression: a pure function of its arguments. Throws RangeError for no rows or a value that is not finite. */
-export function fitPairs(kind: RegressionKind, data: PairRows, seed: number): PairRegression {
+/**
+ * Learns one regression: a pure function of its arguments; `trees` are those of a forest. Throws RangeError for no rows or a
+ * value that is not finite.
+ */
+export function fitPairs(kind: RegressionKind, data: PairRows, seed: number, trees = mostTrees): PairRegression {
   switch (kind) {
     case 'bagging':
-      return { kind, forest: trainForest(data.rows, data.targets, { ...baggingOptions, seed }) };
+      return { kind, forest: trainForest(data.rows, data.targets, { ...baggingOptions, trees, seed }) };
     case 'ridge':
       return { kind, plane: fitRidge(data) };
     case 'forest':
-      return { kind, forest: differenceForest(data, seed) };
+      return { kind, forest: differenceForest(data, seed, trees) };
     case 'blend':
       return {
         kind,
-        forest: differenceForest(data, seed),
+        forest: differenceForest(data, seed, trees),
         kernel: fitPairKernel(data.rows, data.targets, seededRandom(seed)),
       };
   }
 }
+
+/** For the row of one prediction, for the reason that `pair-kernel.ts` gives. */
+const scratch = new Float64Array(3 * featureSets.all.length);
 
 /** log(1 + D) as the regression predicts it for a row; finite for finite rows. */
 export function predictPair(regression: PairRegression, row: Float64Array): number {
@@ -82,28 +89,35 @@ export function predictPair(regression: PairRegression, row: Float64Array): numb
     case 'ridge':
       return valueAt(regression.plane, row);
     case 'forest':
-      return predictForest(regression.forest, withDifferences(row));
+      return predictForest(regression.forest, withDifferences(row, scratch));
     case 'blend':
-      return (predictForest(regression.forest, withDifferences(row)) + predictPairKernel(regression.kernel, row)) / 2;
+      return (
+        (predictForest(regression.forest, withDifferences(row, scratch)) + predictPairKernel(regression.kernel, row)) /
+        2
+      );
   }
 }
 
 /** Elements of the rows that a regression's forest reads, for sides of `width`. */
 export const forestWidth = (kind: RegressionKind, width: number): number => (kind === 'bagging' ? 2 : 3) * width;
 
-function differenceForest({ rows, targets }: PairRows, seed: number): Forest {
-  return trainForest(rows.map(withDifferences), targets, { ...forestOptions, seed });
+function differenceForest({ rows, targets }: PairRows, seed: number, trees: number): Forest {
+  return trainForest(
+    rows.map((row) => withDifferences(row)),
+    targets,
+    { ...forestOptions, trees, seed },
+  );
 }
 
 /**
  * Own, other, and own minus other. One threshold on a difference says which side is larger; without it a tree needs a
  * staircase. A linear regression gains nothing from it. On pairs of Gavel's P100 it removes 4 % of the error.
  */
-function withDifferences(row: Float64Array): Float64Array {
+function withDifferences(row: Float64Array, there = new Float64Array(3 * (row.length >> 1))): Float64Array {
   const width = row.length >> 1;
-  const there = new Float64Array(3 * width);
   for (let at = 0; at < width; at += 1) {
-    const [own, other] = [row[at]!, row[width + at]!];
+    const own = row[at]!;
+    const other = row[width + at]!;
     there[at] = own;
     there[width + at] = other;
     there[2 * width + at] = own - other;
@@ -111,16 +125,14 @@ function withDifferences(row: Float64Array): Float64Array {
   return there;
 }
 
-/** Parts of a cross-validation. */
-const folds = 5;
-
 /**
  * Root mean square of predicted minus true log(1 + D), which is the RMSLE of D (equation 3.3), of each way to learn,
- * in a five-fold cross-validation. The rows of a pair stay together. Infinity where the rows are of one pair.
+ * in a cross-validation of `folds` parts. The rows of a pair stay together. Infinity where the rows are of one pair.
  */
 export function crossValidate(
   data: PairRows,
   ways: readonly ((data: PairRows) => (row: Float64Array) => number)[],
+  folds: number,
   random: Random,
 ): number[] {
   const names = [...new Set(data.pairs)];
@@ -146,8 +158,15 @@ export function crossValidate(
   return squares.map((square) => (judged > 0 ? Math.sqrt(square / judged) : Infinity));
 }
 
-function pick({ rows, targets, pairs }: PairRows, wanted: (pair: string) => boolean): PairRows {
-  const chosen = rows.flatMap((_, i) => (wanted(pairs[i]!) ? [i] : []));
+function pick(data: PairRows, wanted: (pair: string) => boolean): PairRows {
+  return pickRows(
+    data,
+    data.rows.flatMap((_, i) => (wanted(data.pairs[i]!) ? [i] : [])),
+  );
+}
+
+/** The rows at these indices. */
+export function pickRows({ rows, targets, pairs }: PairRows, chosen: readonly number[]): PairRows {
   return {
     rows: chosen.map((i) => rows[i]!),
     targets: Float64Array.from(chosen, (i) => targets[i]!),
@@ -163,7 +182,7 @@ export function fitRidge(data: PairRows): Plane {
     const plane = fitPlane(part, penalty);
     return (row: Float64Array): number => valueAt(plane, row);
   });
-  const errors = crossValidate(data, ways, seededRandom(1));
+  const errors = crossValidate(data, ways, 5, seededRandom(1));
   return fitPlane(data, penalties[errors.indexOf(Math.min(...errors))]!);
 }
 
