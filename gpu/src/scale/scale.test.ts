@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
+import { FunctionForecasts } from '../forecast/function-forecasts.js';
+import { lsLstmDefaults, trainLsLstm } from '../forecast/ls-lstm.js';
 import { makePolicy } from '../policies/make-policy.js';
 import type { PolicyChoice } from '../policies/make-policy.js';
 import { dividedSms, taskOf } from '../testing/fixtures.js';
@@ -20,10 +22,10 @@ function jobs(arrivals: readonly number[], soloMs: number): ReplayJob[] {
   }));
 }
 
-function run(policy: PolicyChoice, of: ReplayJob[]): ReplayRun {
+function run(policy: PolicyChoice, of: ReplayJob[], forecasts?: FunctionForecasts): ReplayRun {
   const random = seededRandom(1);
   const made = makePolicy(policy, { predictorOf: () => dividedSms, random, admission: 'best-effort' });
-  return replay(of, { places, warmMs: 1 }, truth, made, random);
+  return replay(of, { places, warmMs: 1, ...(forecasts && { forecasts }) }, truth, made, random);
 }
 
 const kinds = ({ actions }: ReplayRun): string[] => [...new Set(actions.map(({ action: { kind } }) => kind))].sort();
@@ -63,6 +65,22 @@ test('keep-alive retires an instance after it has idled for as long as it may', 
   // It ran from 0 to 2500 ms.
   expect(first?.at).toBeGreaterThanOrEqual(7500);
   expect(first?.at).toBeLessThan(9500);
+});
+
+test('smore launches an instance before each request of a period, and removes it in between', () => {
+  // Each tenth minute, 30 s after it began.
+  const period = 10;
+  const requests = Array.from({ length: 300 }, (_, minute) => (minute % period === 0 ? 1 : 0));
+  const training = { ...lsLstmDefaults, hidden: 8, updates: 150, lanes: 8, seed: 1, isLong: false };
+  const forecasts = new FunctionForecasts(trainLsLstm([{ minute: 0, requests }], training));
+  const arrivals = Array.from({ length: 20 }, (_, at) => at * period * 60_000 + 30_000);
+  const policy = { base: 'least-loaded', scale: 'smore', settings: { quantile: 0.9 } };
+  const { finished, actions } = run(policy, jobs(arrivals, 500), forecasts);
+  const waits = finished.map(({ finishedAt, job }) => finishedAt - job.task.arrivedAt);
+  // The first requests start cold: the model knows the period, not yet the function.
+  expect(waits.slice(10).every((ms) => ms < 1000)).toBe(true);
+  expect(waits[0]).toBeGreaterThan(2000);
+  expect(actions.filter(({ action }) => action.kind === 'retire').length).toBeGreaterThan(10);
 });
 
 test('without a scale stage nothing is launched or retired', () => {

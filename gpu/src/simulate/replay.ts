@@ -1,10 +1,12 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
+import type { FunctionForecasts } from '../forecast/function-forecasts.js';
 import type { Policy } from '../policies/policy.js';
 import { countSharing, newShareCounts } from '../share/share-counts.js';
 import type { ShareCounts } from '../share/share-counts.js';
 import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
 import { FunctionLog } from '../view/function-log.js';
+import { functionKey } from '../view/occupancy.js';
 import type { SchedulingEvent, Task, View, GpuState } from '../view/view.js';
 import { actionTimes, SimulatedActuator } from './simulated-actuator.js';
 import type { ActionTimes, EndedRun } from './simulated-actuator.js';
@@ -32,6 +34,8 @@ interface SimulatedCluster {
   more?: readonly Omit<SimulatedPlace, 'id' | 'node' | 'idle'>[];
   /** How long actions take; absent: as was measured. */
   times?: ActionTimes;
+  /** Forecasts that policies see, one made a minute for each function; absent: none. */
+  forecasts?: FunctionForecasts;
 }
 
 /** GPUs that are alike. */
@@ -88,6 +92,8 @@ export interface ReplayRun {
   decideUs: number[];
 }
 
+const keyOf = (task: Task): string => functionKey({ action: task.function, namespace: task.namespace });
+
 const tickMs = 1000;
 /** As live: a policy that asks to decide again at once is asked after so long, ms. */
 const shortestWakeMs = 1;
@@ -108,7 +114,7 @@ export function replay(
   random: Random,
   nowMs: () => number = () => 0,
 ): ReplayRun {
-  const { warmMs } = cluster;
+  const { warmMs, forecasts } = cluster;
   const functions = new FunctionLog<ReplayJob>();
   const actuator = new SimulatedActuator({
     places: cluster.places,
@@ -238,6 +244,7 @@ export function replay(
           task: last.task,
           arrivals: counts,
           ...(runMs !== undefined && { runMs }),
+          ...(forecasts && { forecast: forecasts.of(keyOf(last.task), counts, now) }),
         }));
       },
       get nodes() {
