@@ -2,7 +2,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { degradationDefaults } from '@gpuwhisk/gpu/order/degradation-plan';
 import { placeByDegradation } from '@gpuwhisk/gpu/place/by-degradation';
 import { SetEffects } from '@gpuwhisk/gpu/place/set-effects';
-import { byPredictor } from '@gpuwhisk/gpu/predict/degradation';
+import { bySmore as degradationsBySmore } from '@gpuwhisk/gpu/predict/degradation';
 import { SmoreDegradation } from '@gpuwhisk/gpu/predict/smore-degradation';
 import type { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
@@ -18,7 +18,7 @@ const models = 16;
  */
 export function bySmore(ledger: Ledger, fit: 'best' | 'first', random: Random): Placing {
   const predictor = new SmoreDegradation();
-  const effects = new SetEffects(({ type, mode }) => byPredictor(predictor, { gpuType: type, mode }));
+  const effects = new SetEffects(({ type, mode }) => degradationsBySmore(predictor, { gpuType: type, mode }));
   const workloads = ledger
     .accounts()
     .filter((account) => account.workloads > 0)

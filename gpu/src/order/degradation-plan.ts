@@ -11,7 +11,7 @@ import type { PlacementLimits, PlacementStamp } from '../place/candidate.js';
 import { RiskMarks } from '../place/risk-marks.js';
 import type { SavedMarks } from '../place/risk-marks.js';
 import { SetEffects } from '../place/set-effects.js';
-import type { PredictorOf } from '../place/set-effects.js';
+import type { ModelOf } from '../place/set-effects.js';
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
 import type { ObservedRun, Start, TaskRejection } from '../view/decision.js';
 import { functionKey } from '../view/occupancy.js';
@@ -84,8 +84,8 @@ interface SavedPlan {
  * and keeps a place, idle instances are preferred, a cold start counts against the deadline, and a place without workloads
  * is one of the choices.
  */
-export function degradationPlan(predictorOf: PredictorOf, settings: typeof degradationDefaults): Planner {
-  const effects = new SetEffects(predictorOf);
+export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDefaults): Planner {
+  const effects = new SetEffects(modelOf);
   const priority = new InterferencePriority();
   const marks = new RiskMarks();
   /** By task that has started: what was predicted of it (D). */

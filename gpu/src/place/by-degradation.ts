@@ -1,5 +1,5 @@
 // Placement by predicted degradation (SMORE, thesis section 3.3: equations 3.9 to 3.11, algorithm 3.1).
-/* eslint-disable @typescript-eslint/no-non-null-assertion -- orders and drawn indices are those of the ledger's accounts; an effect has an element for each bound */
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- orders and drawn indices are those of the ledger's accounts */
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import { neededMiB } from '../view/account.js';
@@ -52,9 +52,6 @@ interface Scored extends Candidate {
   isRisky: boolean;
 }
 
-/** Why a place that facts allow will not do, by prediction; else its cost. */
-type Judged = { cost: number; refusal?: undefined } | { refusal: Refusal };
-
 /**
  * The place of least λ·D_train + (1 − λ)·D_func among those that keep their workloads within their bounds and the task
  * within its deadline (equations 3.10 and 3.11; the start counts too). Refused with what decided against each place.
@@ -67,38 +64,35 @@ export function placeByDegradation(
   stamp: PlacementStamp,
   search: DegradationSearch,
 ): PlacementChoice {
-  const judge = judgeOf(task, request, stamp.at, search);
-  const chosen =
-    request.gpus > 1 ? gang(ledger, request, limits, judge, search) : best(ledger, request, limits, judge, search);
+  const judge = new Judge(task, request, stamp.at, search);
+  const chosen = request.gpus > 1 ? gang(ledger, request, limits, judge) : best(ledger, request, limits, judge);
   const alternatives = alternativesOf(ledger, request, limits, chosen);
   // Counted now: reasons are made when they are read, and the accounts go on.
-  const judged = new Map(
-    alternatives.map(({ id, joined }) => {
-      const account = ledger.account(id);
-      return [id, account && judge(account, joined !== undefined)];
-    }),
-  );
+  const costs = new Map<string, number>();
+  const refusals = new Map<string, Refusal>();
+  for (const { id, joined } of alternatives) {
+    const account = ledger.account(id);
+    if (account === undefined) continue;
+    const refusal = judge.refusal(account, joined !== undefined);
+    if (refusal !== undefined) refusals.set(id, refusal);
+    else costs.set(id, judge.cost(account, joined !== undefined));
+  }
   const chosenCost = chosen?.at(-1)?.cost;
   return choiceOf(chosen && placementOf(chosen, request, stamp), chosen?.[0]?.joined?.id, alternatives, (passed) =>
     rejectionsOf(passed, request, {
-      refuses: ({ id }) => judged.get(id)?.refusal,
-      why: ({ account: { id } }) => whyNot(judged.get(id), chosenCost, search, request),
-      compare: (one, other) => costIn(judged.get(one.id)) - costIn(judged.get(other.id)),
+      refuses: ({ id }) => refusals.get(id),
+      why: ({ account: { id } }) => whyNot(costs.get(id) ?? 0, chosenCost, search, request),
+      compare: (one, other) => (costs.get(one.id) ?? 0) - (costs.get(other.id) ?? 0),
     }),
   );
 }
 
-function costIn(judged: Judged | undefined): number {
-  return judged?.refusal === undefined ? (judged?.cost ?? 0) : Infinity;
-}
-
 function whyNot(
-  judged: Judged | undefined,
+  cost: number,
   chosenCost: number | undefined,
   { takesFirst, draws }: DegradationSearch,
   { gpus }: PlacementRequest,
 ): Refusal {
-  const cost = costIn(judged);
   if (chosenCost === undefined) return { reason: `${gpus} alike are needed on one node`, numbers: { cost } };
   const numbers = { cost, chosenCost };
   if (cost > chosenCost) return { reason: 'more degradation is predicted there than on the chosen one', numbers };
@@ -106,47 +100,75 @@ function whyNot(
   return { reason: 'an instance idles on the chosen one, or it is no riskier and is listed first', numbers };
 }
 
-/** Judges a place by prediction for one task. */
-type Judge = (account: PlaceAccount, isWarm: boolean) => Judged;
+/** Judges places by prediction for one task. */
+class Judge {
+  private readonly newcomer: number;
+  private readonly leftMs: number;
 
-function judgeOf(task: Task, request: PlacementRequest, at: number, { effects, settings }: DegradationSearch): Judge {
-  const { trainWeight, perRequest } = settings;
-  const newcomer = effects.newcomer(functionKey(request), thousandths(request.share.smLimit));
-  const { soloMs, startMs = 0 } = task;
-  const leftMs = deadlineAt(task) - at;
-  return (account, isWarm) => {
-    const reserve = reserveRefusal(account, request, settings);
-    if (reserve !== undefined) return { refusal: reserve };
-    const { bounds, suffers } = effects.standingOf(account);
-    if (suffers)
-      return {
-        refusal: { reason: 'a workload is slower there than it tolerates, or has stopped reporting', numbers: {} },
-      };
-    const { workloads, train, own } = effects.effectOn(account, newcomer);
-    for (let one = 0; one < bounds.length; one += 1) {
-      if (workloads[one]! <= bounds[one]!) continue;
-      const numbers = { degradation: workloads[one]!, bound: bounds[one]! };
-      return { refusal: { reason: 'a workload would become slower there than it tolerates', numbers } };
+  constructor(
+    private readonly task: Task,
+    private readonly request: PlacementRequest,
+    at: number,
+    readonly search: DegradationSearch,
+  ) {
+    this.newcomer = search.effects.newcomer(functionKey(request), thousandths(request.share.smLimit));
+    this.leftMs = deadlineAt(task) - at;
+  }
+
+  /** λ·D_train + (1 − λ)·D_func, and the cost of the instances that run there; NaN where a prediction refuses the place. */
+  cost(account: PlaceAccount, isWarm: boolean): number {
+    const { effects, settings } = this.search;
+    if (!this.keepsReserve(account)) return NaN;
+    const { suffers, train, own, beyond } = effects.effectOn(account, this.newcomer);
+    if (suffers || beyond > 0 || this.needMs(own, isWarm) > this.leftMs) return NaN;
+    const { trainWeight, perRequest } = settings;
+    return trainWeight * train + (1 - trainWeight) * own + perRequest * account.busy;
+  }
+
+  /** Why a prediction refuses the place; undefined if it does not. */
+  refusal(account: PlaceAccount, isWarm: boolean): Refusal | undefined {
+    const { effects, settings } = this.search;
+    if (!this.keepsReserve(account)) {
+      const mostMiB = settings.memoryPart * account.capacityMiB;
+      const numbers = { usedMiB: this.usedMiB(account), mostMiB };
+      return { reason: 'too little memory would be left beside others', numbers };
     }
-    const needMs = soloMs === undefined ? 0 : soloMs * (1 + own) + (isWarm ? 0 : startMs);
-    if (needMs > leftMs)
-      return { refusal: { reason: 'it would miss its deadline there', numbers: { needMs, leftMs } } };
-    return { cost: trainWeight * train + (1 - trainWeight) * own + perRequest * account.busy };
-  };
+    const { suffers, own, beyond, bound } = effects.effectOn(account, this.newcomer);
+    if (suffers) {
+      return { reason: 'a workload is slower there than it tolerates, or has stopped reporting', numbers: {} };
+    }
+    if (beyond > 0) {
+      const numbers = { degradation: beyond, bound };
+      return { reason: 'a workload would become slower there than it tolerates', numbers };
+    }
+    const { leftMs } = this;
+    const needMs = this.needMs(own, isWarm);
+    return needMs > leftMs ? { reason: 'it would miss its deadline there', numbers: { needMs, leftMs } } : undefined;
+  }
+
+  private needMs(own: number, isWarm: boolean): number {
+    const { soloMs, startMs = 0 } = this.task;
+    return soloMs === undefined ? 0 : soloMs * (1 + own) + (isWarm ? 0 : startMs);
+  }
+
+  /** Equation 3.9: the reserve is for what several processes lose to each other; one alone may take all that there is. */
+  private keepsReserve(account: PlaceAccount): boolean {
+    if (account.staying.length === 0 && account.workloads === 0) return true;
+    return this.usedMiB(account) <= this.search.settings.memoryPart * account.capacityMiB;
+  }
+
+  private usedMiB(account: PlaceAccount): number {
+    return account.capacityMiB - account.availableMiB + neededMiB(this.request, account);
+  }
 }
 
 /** The cheapest of the places, or the first that will do. */
-function best(
-  ledger: Ledger,
-  request: PlacementRequest,
-  limits: PlacementLimits,
-  judge: Judge,
-  search: DegradationSearch,
-): Scored[] | undefined {
+function best(ledger: Ledger, request: PlacementRequest, limits: PlacementLimits, judge: Judge): Scored[] | undefined {
+  const { search } = judge;
   let found: Scored | undefined;
   const warm = ledger.withInstances(request, request.batch === 1);
   for (const account of drawn(ledger, request, limits, search)) {
-    const one = scored(account, request, limits, warm, judge, search);
+    const one = scored(account, request, limits, warm, judge, search.takesFirst ? undefined : found);
     if (one === undefined) continue;
     if (search.takesFirst && !one.isRisky) return [one];
     if (found === undefined || compare(one, found, search) < 0) found = one;
@@ -155,51 +177,39 @@ function best(
 }
 
 /** As many places alike of one node as the task needs, the cheapest first. */
-function gang(
-  ledger: Ledger,
-  request: PlacementRequest,
-  limits: PlacementLimits,
-  judge: Judge,
-  search: DegradationSearch,
-): Scored[] | undefined {
-  const none: ReadonlySet<PlaceAccount> = new Set();
+function gang(ledger: Ledger, request: PlacementRequest, limits: PlacementLimits, judge: Judge): Scored[] | undefined {
   const all = accountsFor(ledger, limits)
-    .map((account) => scored(account, request, limits, none, judge, search))
+    .map((account) => scored(account, request, limits, noPlaces, judge, undefined))
     .filter((one) => one !== undefined);
-  all.sort((one, other) => compare(one, other, search));
+  all.sort((one, other) => compare(one, other, judge.search));
   return alike(all, request.gpus) as Scored[] | undefined;
 }
 
+const noPlaces: ReadonlySet<PlaceAccount> = new Set();
+
+/** A place that will do; undefined if it will not, or is certainly no better than `best`. */
 function scored(
   account: PlaceAccount,
   request: PlacementRequest,
   limits: PlacementLimits,
   warm: ReadonlySet<PlaceAccount>,
   judge: Judge,
-  { risky }: DegradationSearch,
+  best: Scored | undefined,
 ): Scored | undefined {
   const joined = warm.has(account) ? instanceFor(account.occupants, request) : undefined;
+  const cost = judge.cost(account, joined !== undefined);
+  if (Number.isNaN(cost)) return undefined;
+  const isRisky = judge.search.risky.has(account.id);
+  // Facts are asked for last: they cost most, and few places are better than the best one so far.
+  const likely = { isRisky, joined, reclaims: false, cost, account };
+  if (best !== undefined && compare(likely, best, judge.search) >= 0) return undefined;
   const candidate = candidateAt(account, request, limits, joined);
-  if (candidate === undefined) return undefined;
-  const judged = judge(account, joined !== undefined);
-  if (judged.refusal !== undefined) return undefined;
-  return { ...candidate, cost: judged.cost, isRisky: risky.has(account.id) };
+  return candidate && { ...candidate, cost, isRisky };
 }
 
-/** Equation 3.9: the reserve is for what several processes lose to each other; one alone may take all that there is. */
-function reserveRefusal(
-  account: PlaceAccount,
-  request: PlacementRequest,
-  { memoryPart }: DegradationSettings,
-): Refusal | undefined {
-  if (account.staying.length === 0 && account.workloads === 0) return undefined;
-  const usedMiB = account.capacityMiB - account.availableMiB + neededMiB(request, account);
-  const mostMiB = memoryPart * account.capacityMiB;
-  if (usedMiB <= mostMiB) return undefined;
-  return { reason: 'too little memory would be left beside others', numbers: { usedMiB, mostMiB } };
-}
+type Ranking = Pick<Scored, 'isRisky' | 'joined' | 'reclaims' | 'cost' | 'account'>;
 
-function compare(one: Scored, other: Scored, { settings }: DegradationSearch): number {
+function compare(one: Ranking, other: Ranking, { settings }: DegradationSearch): number {
   return (
     Number(one.isRisky) - Number(other.isRisky) ||
     settings.warmFirst * (Number(one.joined === undefined) - Number(other.joined === undefined)) ||

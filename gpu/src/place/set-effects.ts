@@ -1,4 +1,5 @@
-// What a newcomer would cost on a place by prediction, remembered per set of workloads and functions.
+// What a newcomer would cost on a place by prediction: sums of terms, each computed once a minute.
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- numbers of members are indices of `members`; a place has a bound and a sum for each of its workloads */
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { ofTime } from '../predict/degradation.js';
 import type { DegradationModel, SetMember } from '../predict/degradation.js';
@@ -9,64 +10,82 @@ import type { Occupant } from '../view/occupancy.js';
 import type { WorkloadState } from '../view/view.js';
 
 /** The model of a type of GPU in one mode. */
-export type PredictorOf = (gpu: { type: string; mode: DeviceMode }) => DegradationModel;
+export type ModelOf = (gpu: { type: string; mode: DeviceMode }) => DegradationModel;
 
 /** Predicted degradations (D) with a newcomer on a place. */
-interface Effect {
-  /** Of each workload, in the order of the place's list. */
-  workloads: Float64Array;
-  /** The largest of them; 0: there is none. */
+export interface Effect {
+  /** A workload is slower than it tolerates already, or has stopped reporting; nothing else is told then. */
+  suffers: boolean;
+  /** The largest of its workloads; 0: there is none. */
   train: number;
   /** Of the newcomer. */
   own: number;
+  /** Of the first workload that would be beyond its bound, with that bound; both 0: none would be. */
+  beyond: number;
+  bound: number;
 }
 
-/** What runs on places that are alike, and what newcomers would do there. */
-interface PlaceSet {
-  predictor: DegradationModel;
-  workloads: readonly SetMember[];
-  functions: readonly SetMember[];
-  /** By the number of the newcomer. */
-  effects: Map<number, Effect>;
-}
-
-/** The set of a place, as of its list of occupants and its list of workloads. */
+/** A place as of its list of occupants and its list of workloads. */
 interface Counted {
+  account: PlaceAccount;
+  stamp: number;
   occupants: readonly Occupant[];
   workloads: readonly WorkloadState[];
-  set: PlaceSet;
-  standing: Standing;
-}
-
-/** The workloads of a place beside their bounds. */
-interface Standing {
-  /** The greatest D of each workload. */
+  terms: Terms;
+  /** Numbers of its running functions, and of its workloads. */
+  functions: readonly number[];
+  models: readonly number[];
+  /** The greatest D of each workload, and what the others on the place are predicted to cost it beside a newcomer. */
   bounds: readonly number[];
+  sums: readonly number[];
   /** A workload is slower than it tolerates already, or has stopped reporting. */
   suffers: boolean;
 }
 
-/** A newcomer by number, and the figures of functions that run. */
-interface KnownMember {
-  number: number;
-  member: SetMember;
-}
-
-/** Sets that are remembered; then all are forgotten. */
-const maxSets = 10_000;
+/** Members that are told apart; then all are forgotten. */
+const maxMembers = 4096;
 /** Functions of which figures are remembered; then all are forgotten. */
 const maxFunctions = 10_000;
 /** How long predictions are used though models learn, ms. */
-const renewMs = 1000;
+const renewMs = 60_000;
 
 const none: readonly WorkloadState[] = [];
 
-/** Predicts what newcomers do to places, each set of workloads and functions once a second. */
+/** Terms of one type of GPU in one mode, by number of neighbours, victim and neighbour; NaN: not computed yet. */
+class Terms {
+  private rows: Float64Array[][] = [];
+
+  constructor(
+    private readonly model: DegradationModel,
+    private readonly members: readonly SetMember[],
+  ) {}
+
+  of(victim: number, neighbour: number, neighbours: number): number {
+    const rows = (this.rows[neighbours] ??= []);
+    let row = rows[victim];
+    if (row === undefined || neighbour >= row.length) {
+      const longer = new Float64Array(Math.max(64, 2 * neighbour)).fill(NaN);
+      if (row !== undefined) longer.set(row);
+      row = rows[victim] = longer;
+    }
+    const known = row[neighbour]!;
+    if (!Number.isNaN(known)) return known;
+    return (row[neighbour] = this.model.term(this.members[victim]!, this.members[neighbour]!, neighbours));
+  }
+}
+
+/** Predicts what newcomers do to places. */
 export class SetEffects {
-  private readonly sets = new Map<string, PlaceSet>();
-  private counted = new WeakMap<PlaceAccount, Counted>();
-  private readonly records = new Map<string, FeatureRecord | undefined>();
-  private readonly members = new Map<string, KnownMember>();
+  private members: SetMember[] = [];
+  private readonly numbers = new Map<string, number>();
+  private readonly terms = new Map<string, Terms>();
+  /** By the order of the places. */
+  private counted: (Counted | undefined)[] = [];
+  /** Of the present lists of workloads. */
+  private stamp = 0;
+  /** What `effectOn` gives, the same object each time: a decision asks about every place. */
+  private readonly effect: Effect = { suffers: false, train: 0, own: 0, beyond: 0, bound: 0 };
+  private readonly records = new Map<string, FeatureRecord>();
   private byDevice: { of: readonly WorkloadState[] | undefined; lists: ReadonlyMap<string, readonly WorkloadState[]> } =
     {
       of: undefined,
@@ -74,7 +93,7 @@ export class SetEffects {
     };
   private madeAt = -Infinity;
 
-  constructor(private readonly predictorOf: PredictorOf) {}
+  constructor(private readonly modelOf: ModelOf) {}
 
   /** Begins a decision at `at` (ms) beside these workloads. */
   begin(at: number, workloads: readonly WorkloadState[] | undefined): void {
@@ -82,38 +101,33 @@ export class SetEffects {
       const lists = new Map<string, WorkloadState[]>();
       for (const one of workloads ?? []) lists.set(one.device, [...(lists.get(one.device) ?? []), one]);
       this.byDevice = { of: workloads, lists };
+      this.stamp += 1;
     }
     // The clock may have been set back.
-    if (Math.abs(at - this.madeAt) < renewMs && this.sets.size <= maxSets) return;
+    if (Math.abs(at - this.madeAt) < renewMs && this.members.length <= maxMembers) return;
     this.madeAt = at;
-    this.sets.clear();
-    this.counted = new WeakMap();
-    if (this.members.size > maxFunctions) this.members.clear();
+    this.members = [];
+    this.numbers.clear();
+    this.terms.clear();
+    this.counted = [];
     if (this.records.size > maxFunctions) this.records.clear();
   }
 
   /** Takes notice of a function's figures, by the key of its instances. */
   learn(key: string, record: FeatureRecord | undefined): void {
-    if (record !== undefined) this.records.set(key, record);
+    const known = this.records.get(key);
+    if (record === undefined || (known !== undefined && areSame(known, record))) return;
+    this.records.set(key, record);
+    for (const name of this.numbers.keys()) if (name.startsWith(`${key} `)) this.numbers.delete(name);
+    this.counted = [];
   }
 
-  /** A function at a share (thousandths) as a newcomer. */
-  newcomer(key: string, limit: number): KnownMember {
+  /** The number of a function at a share (thousandths), for `effectOn`; it holds until the next `begin` or `learn`. */
+  newcomer(key: string, limit: number): number {
     const record = this.records.get(key);
-    const name = `${key} ${limit}`;
-    const known = this.members.get(name);
-    if (known?.member.record === record && known !== undefined) return known;
-    const member: SetMember = { name: key, share: limit / 1000, ...(record && { record }) };
-    const fresh = { number: known?.number ?? this.members.size, member };
-    // Effects of the same number with other figures do not hold.
-    if (known !== undefined) for (const { effects } of this.sets.values()) effects.delete(known.number);
-    this.members.set(name, fresh);
-    return fresh;
-  }
-
-  /** The workloads of a place with their bounds. */
-  standingOf(account: PlaceAccount): Standing {
-    return this.countedOf(account).standing;
+    return this.numberOf(`${key} ${limit}`, () => {
+      return { kind: 'function', name: key, share: limit / 1000, ...(record && { record }) };
+    });
   }
 
   /** The workloads of a place. */
@@ -121,56 +135,97 @@ export class SetEffects {
     return this.byDevice.lists.get(id) ?? none;
   }
 
-  /** What a newcomer is predicted to do to a place. */
-  effectOn(account: PlaceAccount, { number, member }: KnownMember): Effect {
-    const { set } = this.countedOf(account);
-    let effect = set.effects.get(number);
-    if (effect === undefined) {
-      const { predictor, workloads, functions } = set;
-      const all = predictor.degradations({ workloads, functions: [...functions, member] });
-      const ofWorkloads = all.subarray(0, workloads.length);
-      effect = { workloads: ofWorkloads, train: Math.max(0, ...ofWorkloads), own: all[all.length - 1] ?? 0 };
-      set.effects.set(number, effect);
+  /**
+   * What a newcomer is predicted to do to a place, and to suffer there (equations 3.4 and 3.5). The result holds until the
+   * next call.
+   */
+  effectOn(account: PlaceAccount, newcomer: number): Effect {
+    const { terms, functions, models, bounds, sums, suffers } = this.countedOf(account);
+    const { effect } = this;
+    effect.suffers = suffers;
+    effect.train = effect.own = effect.beyond = effect.bound = 0;
+    if (suffers) return effect;
+    const neighbours = functions.length + models.length;
+    for (let at = 0; at < models.length; at += 1) {
+      const degradation = sums[at]! + terms.of(models[at]!, newcomer, neighbours);
+      const bound = bounds[at]!;
+      if (degradation > bound && effect.beyond === 0) {
+        effect.beyond = degradation;
+        effect.bound = bound;
+      }
+      if (degradation > effect.train) effect.train = degradation;
+      effect.own += terms.of(newcomer, models[at]!, neighbours);
     }
+    for (let at = 0; at < functions.length; at += 1) effect.own += terms.of(newcomer, functions[at]!, neighbours);
     return effect;
   }
 
-  /** The degradations of what is on a place now: of its workloads, then of its running functions. */
-  presentOn(account: PlaceAccount): Float64Array {
-    const { predictor, workloads, functions } = this.countedOf(account).set;
-    return predictor.degradations({ workloads, functions });
+  private numberOf(name: string, make: () => SetMember): number {
+    let number = this.numbers.get(name);
+    if (number === undefined) {
+      number = this.members.push(make()) - 1;
+      this.numbers.set(name, number);
+    }
+    return number;
   }
 
   private countedOf(account: PlaceAccount): Counted {
-    const workloads = this.workloadsOn(account);
-    const known = this.counted.get(account);
+    const { order, occupants } = account;
+    const known = this.counted[order];
     // The ledger makes the list of occupants again when it counts a place.
-    if (known?.occupants === account.occupants && known.workloads === workloads) return known;
-    const counted: Counted = {
-      occupants: account.occupants,
-      workloads,
-      set: this.setOf(account, workloads),
-      standing: standingOf(workloads),
-    };
-    this.counted.set(account, counted);
-    return counted;
+    if (known?.account === account && known.occupants === occupants) {
+      if (known.stamp === this.stamp) return known;
+      if (known.workloads === none && this.workloadsOn(account) === none) {
+        known.stamp = this.stamp;
+        return known;
+      }
+    }
+    return (this.counted[order] = this.count(account));
   }
 
-  private setOf({ occupants, place }: PlaceAccount, workloads: readonly WorkloadState[]): PlaceSet {
-    const running: Occupant[] = [];
-    for (const one of occupants) if (one.users > 0) running.push(one);
-    const type = gpuTypeOf(place.device, place.slice);
-    const { mode } = place.device;
-    const names = running.map(({ functionKey: name = '', limit }) => `${name} ${limit}`).sort();
-    const members = workloads.map(workloadMember);
-    const key = JSON.stringify([type, mode, members.map(({ name }) => name), names]);
-    const known = this.sets.get(key);
-    if (known !== undefined) return known;
-    const functions = running.map(({ functionKey: name = '', limit }) => this.newcomer(name, limit).member);
-    const set = { predictor: this.predictorOf({ type, mode }), workloads: members, functions, effects: new Map() };
-    this.sets.set(key, set);
-    return set;
+  private count(account: PlaceAccount): Counted {
+    const { occupants, place } = account;
+    const workloads = this.workloadsOn(account);
+    const terms = this.termsOf(gpuTypeOf(place.device, place.slice), place.device.mode);
+    const functions: number[] = [];
+    for (const { users, functionKey: key = '', limit } of occupants) {
+      if (users > 0) functions.push(this.newcomer(key, limit));
+    }
+    const models = workloads.map((one) => {
+      const member = workloadMember(one);
+      return this.numberOf(`workload ${member.name}`, () => member);
+    });
+    const neighbours = functions.length + models.length;
+    const sums = models.map((model, at) => {
+      const others = models.reduce((sum, other, index) => {
+        return index === at ? sum : sum + terms.of(model, other, neighbours);
+      }, 0);
+      return functions.reduce((sum, one) => sum + terms.of(model, one, neighbours), others);
+    });
+    const bounds = workloads.map(({ tolerated }) => ofTime(tolerated));
+    // One that has stopped reporting may be worse off than is known.
+    const suffers = workloads.some(({ measured, estimated, tolerated, state }) => {
+      return state === 'stale' || (measured ?? estimated ?? 0) > tolerated;
+    });
+    const { stamp } = this;
+    return { account, stamp, occupants, workloads, terms, functions, models, bounds, sums, suffers };
   }
+
+  private termsOf(type: string, mode: DeviceMode): Terms {
+    const key = `${type} ${mode}`;
+    let terms = this.terms.get(key);
+    if (terms === undefined) {
+      terms = new Terms(this.modelOf({ type, mode }), this.members);
+      this.terms.set(key, terms);
+    }
+    return terms;
+  }
+}
+
+function areSame(one: FeatureRecord, other: FeatureRecord): boolean {
+  if (one === other) return true;
+  const names = Object.keys(one);
+  return names.length === Object.keys(other).length && names.every((name) => Object.is(one[name], other[name]));
 }
 
 /** A workload as a member of a set. Workloads of one name with different figures are different models. */
@@ -179,15 +234,6 @@ export function workloadMember({
   name = id,
   features,
 }: Pick<WorkloadState, 'name' | 'id' | 'features'>): SetMember {
-  if (features === undefined) return { name, share: 1 };
-  return { name: `${name} ${JSON.stringify(features)}`, share: 1, record: features };
-}
-
-function standingOf(workloads: readonly WorkloadState[]): Standing {
-  const bounds = workloads.map(({ tolerated }) => ofTime(tolerated));
-  // One that has stopped reporting may be worse off than anyone knows.
-  const suffers = workloads.some(({ measured, estimated, tolerated, state }) => {
-    return state === 'stale' || (measured ?? estimated ?? 0) > tolerated;
-  });
-  return { bounds, suffers };
+  if (features === undefined) return { kind: 'workload', name, share: 1 };
+  return { kind: 'workload', name: `${name} ${JSON.stringify(features)}`, share: 1, record: features };
 }

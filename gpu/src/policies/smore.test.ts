@@ -14,11 +14,10 @@ type Costs = Readonly<Record<string, { train?: number; own?: number }>>;
 
 /** Each function slows every workload by its `train`, and gets slower by its `own` where a workload is. */
 const additive = (costs: Costs): DegradationModel => ({
-  degradations({ workloads, functions }) {
-    const named = functions.map(({ name }) => costs[name.split('/').at(-1) ?? ''] ?? {});
-    const train = named.reduce((sum, one) => sum + (one.train ?? 0), 0);
-    const own = named.map((one) => (workloads.length > 0 ? (one.own ?? 0) : 0));
-    return Float64Array.from([...workloads.map(({ name }) => train * (name === 'delicate' ? 2 : 1)), ...own]);
+  term(victim, neighbour) {
+    const costOf = (name: string): Costs[string] => costs[name.split('/').at(-1) ?? ''] ?? {};
+    if (victim.kind === 'workload') return (costOf(neighbour.name).train ?? 0) * (victim.name === 'delicate' ? 2 : 1);
+    return neighbour.kind === 'workload' ? (costOf(victim.name).own ?? 0) : 0;
   },
 });
 

@@ -23,7 +23,7 @@ import type { PredictionCache } from '../order/set-predictions.js';
 import { subQueueDefaults, subQueuePlan } from '../order/sub-queue-plan.js';
 import { bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
 import type { Place } from '../place/place.js';
-import type { PredictorOf } from '../place/set-effects.js';
+import type { ModelOf } from '../place/set-effects.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import { byStop, byStopDefaults } from '../preempt/by-stop.js';
 import { noPreemption as noPreempt } from '../preempt/preempt.js';
@@ -44,7 +44,7 @@ export interface StageNeeds {
   /** The model of a type of GPU in one mode. Asked for at every decision: a newer model takes the place of an older one. */
   predictorOf(gpu: Pick<GpuState, 'type' | 'mode'>): SlowdownPredictor;
   /** What that model says of degradation beside workloads; asked for once a second for what is there. */
-  degradationsOf: PredictorOf;
+  degradationsOf: ModelOf;
   /** Predictions of those models for sets. */
   predictions: PredictionCache;
   /** Shares of those that run together; absent: what each fills. */

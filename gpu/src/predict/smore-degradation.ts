@@ -155,6 +155,14 @@ export class SmoreDegradation implements DegradationPredictor {
     return this.pairIn(this.kindOf(key, false), victim, neighbour);
   }
 
+  /** The term of equation 3.4 or 3.5 that `neighbour` adds to a victim with so many neighbours: weight times D of the pair. */
+  term(key: ModelKey, victim: Member, neighbour: Member, neighbours: number): number {
+    const kind = this.kindOf(key, false);
+    const { degradation } = this.pairIn(kind, victim, neighbour);
+    const group = kind?.groups[victim.kind][neighbour.kind] ?? groupOf(key, victim.kind, neighbour.kind);
+    return degradation * this.weights.weight(group, victim.model, neighbour.model, neighbours);
+  }
+
   predict(place: SharedPlace, newcomer?: Member): MemberDegradation[] {
     const members = newcomer === undefined ? place.members : [...place.members, newcomer];
     return members.map((member, at) => {

@@ -2,6 +2,8 @@ import { expect, test } from '@jest/globals';
 import { gpuOf, profiledTask, runningTask } from '@gpuwhisk/gpu/testing/fixtures';
 import type { GpuState, Task, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
+import { degradationsOf } from '@gpuwhisk/gpu/predict/degradation';
+import type { SetMember } from '@gpuwhisk/gpu/predict/degradation';
 import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
 import { Degradations } from './degradations.js';
 
@@ -10,12 +12,16 @@ const training: WorkloadState = {
   features: { smUtil: 0.8 },
 };
 const call = (): Task => profiledTask('f', 100, 0.5, { featureRecord: { smUtil: 0.5 } });
-const member = { name: functionKey({ action: '/a/f', namespace: 'a' }), share: 0.5, record: { smUtil: 0.5 } };
+const member: SetMember = {
+  kind: 'function',
+  name: functionKey({ action: '/a/f', namespace: 'a' }),
+  share: 0.5,
+  record: { smUtil: 0.5 },
+};
 
 /** Degradations (D) of the workload and of the function, as they are predicted now. */
-const predicted = (learned: Degradations): number[] => [
-  ...learned.modelOf(gpuOf('g0')).degradations({ workloads: [workloadMember(training)], functions: [member] }),
-];
+const predicted = (learned: Degradations): number[] =>
+  degradationsOf(learned.modelOf(gpuOf('g0')), [workloadMember(training), member]);
 
 test('runs beside workloads correct what is predicted of the function, and reports what is predicted of the workload', () => {
   let changes = 0;

@@ -1,5 +1,5 @@
 // Degradations beside workloads, learned from runs of functions and from reports of workloads (SMORE).
-import { asMember, byPredictor, ofTime } from '@gpuwhisk/gpu/predict/degradation';
+import { asMember, bySmore, ofTime } from '@gpuwhisk/gpu/predict/degradation';
 import type { DegradationModel, SetMember } from '@gpuwhisk/gpu/predict/degradation';
 import type { Member } from '@gpuwhisk/gpu/predict/degradation-predictor';
 import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
@@ -28,7 +28,7 @@ export class Degradations {
 
   /** The model of a type of GPU in one mode, with all that is learned later. */
   modelOf({ type: gpuType, mode }: Pick<GpuState, 'type' | 'mode'>): DegradationModel {
-    return byPredictor({ predict: (place) => this.predictor.predict(place) }, { gpuType, mode });
+    return bySmore({ term: (...pair) => this.predictor.term(...pair) }, { gpuType, mode });
   }
 
   /**
@@ -92,11 +92,12 @@ export class Degradations {
 }
 
 function membersOf(workloads: readonly SetMember[], functions: readonly SetMember[]): Member[] {
-  return [...workloads.map(asMember('workload')), ...functions.map(asMember('function'))];
+  return [...workloads, ...functions].map(asMember);
 }
 
 /** A running function as a member of a set, by the name that placement knows it by. */
 function functionMember({ task, share }: { task: Task; share: number }): SetMember {
   const record = task.featureRecord ?? (task.features as FeatureRecord | undefined);
-  return { name: functionKey({ action: task.function, namespace: task.namespace }), share, ...(record && { record }) };
+  const name = functionKey({ action: task.function, namespace: task.namespace });
+  return { kind: 'function', name, share, ...(record && { record }) };
 }
