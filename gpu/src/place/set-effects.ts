@@ -118,14 +118,14 @@ export class SetEffects {
     const known = this.records.get(key);
     if (record === undefined || (known !== undefined && areSame(known, record))) return;
     this.records.set(key, record);
-    for (const name of this.numbers.keys()) if (name.startsWith(`${key} `)) this.numbers.delete(name);
+    for (const name of this.numbers.keys()) if (name.startsWith(`function ${key} `)) this.numbers.delete(name);
     this.counted = [];
   }
 
   /** The number of a function at a share (thousandths), for `effectOn`; it holds until the next `begin` or `learn`. */
   newcomer(key: string, limit: number): number {
     const record = this.records.get(key);
-    return this.numberOf(`${key} ${limit}`, () => {
+    return this.numberOf(`function ${key} ${limit}`, () => {
       return { kind: 'function', name: key, share: limit / 1000, ...(record && { record }) };
     });
   }
