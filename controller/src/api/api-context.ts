@@ -77,7 +77,7 @@ export interface ControllerDependencies {
   performanceData: Pick<
     PerformanceData,
     'functions' | 'quotas' | 'models' | 'shareCounts' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'
-  >;
+  > & { forecasts: Pick<PerformanceData['forecasts'], 'views'> };
   /** This controller's number. */
   instance: number;
   /** Absent: no events of activations and limits are sent. */

@@ -12,8 +12,8 @@ import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 const ofOthers = { function: '(of others)', version: '' };
 
 /** Routes to performance data of functions and sets, and to the predictors trained on their runs. */
-export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'performanceData'>): Route[] {
-  const { performanceData, gpuTable } = context;
+export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'performanceData' | 'clock'>): Route[] {
+  const { performanceData, gpuTable, clock } = context;
   const mayName = (call: ViewerCall, name: string): boolean =>
     call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);
   /** The filter of the functions that the caller may read; undefined: all functions. */
@@ -23,6 +23,12 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
     const held = heldMemory(gpuTable.nodes());
     return performanceData.functions(readable(call)).map((one) => withMemory(one, held.get(one.function)));
   };
+  /** Functions that run for the caller's namespace, or of all for operators. */
+  const forecasts = (call: ViewerCall): JsonObject[] =>
+    performanceData.forecasts
+      .views(clock.now())
+      .filter(({ namespace }) => call.isOperator || namespace === call.identity.namespace.name)
+      .map((one) => ({ ...one }) as unknown as JsonObject);
   const quotas = (call: ViewerCall): JsonObject[] =>
     performanceData.quotas(readable(call)).map((row) => quotaFor(row, (name) => mayName(call, name), call.isOperator));
   const forgets = (wasThere: boolean): ReturnType<typeof jsonAnswer> => {
@@ -33,8 +39,10 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
   const lists = { ...shared, access: 'viewer', method: 'GET' } as const;
   const deletes = { ...shared, access: 'operator', method: 'DELETE' } as const;
   const forgotten = { 200: { description: 'The data is deleted' }, ...errorResponses(401, 403, 404, 500) } as const;
-  const listOf = <Schema extends 'GpuLearnedFunction' | 'GpuQuota' | 'GpuModel'>(description: string, schema: Schema) =>
-    ({ 200: { description, schema: { arrayOf: schema } }, ...errorResponses(401, 500) }) as const;
+  const listOf = <Schema extends 'GpuLearnedFunction' | 'GpuForecast' | 'GpuQuota' | 'GpuModel'>(
+    description: string,
+    schema: Schema,
+  ) => ({ 200: { description, schema: { arrayOf: schema } }, ...errorResponses(401, 500) }) as const;
   return [
     {
       ...lists,
@@ -53,6 +61,14 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
       responses: forgotten,
       handle: (call: IdentifiedCall) =>
         Promise.resolve(forgets(performanceData.forgetFunction(pathParameter(call, 'name')))),
+    },
+    {
+      ...lists,
+      path: `${apiRoot}/gpu/forecasts`,
+      operationId: 'getGpuForecasts',
+      summary: 'Requests of functions by minute, and what a forecast expected',
+      responses: listOf('By function that was called in the last day', 'GpuForecast'),
+      handle: (call: ViewerCall) => Promise.resolve(jsonAnswer(forecasts(call))),
     },
     {
       ...lists,

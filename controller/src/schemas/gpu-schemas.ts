@@ -235,6 +235,23 @@ export const gpuSchemas = {
     },
     ['at', 'activationId', 'action', 'namespace', 'policy', 'reason', 'rejected'],
   ),
+  GpuForecast: object(
+    {
+      function: text('Fully qualified name of the action'),
+      namespace: text('Namespace that it runs for'),
+      requests: list({ type: 'integer' }, 'Requests in each of the last 60 minutes; the last one is not over'),
+      expected: list(
+        { type: ['number', 'null'] },
+        'What was expected of each of these minutes before it began; null: nothing was forecast',
+      ),
+      now: {
+        type: 'object',
+        description: 'Requests expected in the present minute, and the probability of any; absent: no model yet',
+        properties: { requests: { type: 'number' }, active: { type: 'number' } },
+      },
+    },
+    ['function', 'namespace', 'requests', 'expected'],
+  ),
   GpuLearnedFunction: object(
     {
       function: text('Fully qualified name of the action'),

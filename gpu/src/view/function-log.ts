@@ -8,7 +8,7 @@ const mostFunctions = 1000;
 const newest = 0.2;
 
 /** A function in one namespace, and what is known of its requests. */
-interface LoggedFunction<Request> {
+export interface LoggedFunction<Request> {
   /** The last one. */
   last: Request;
   counts: ArrivalCounts;

@@ -29,6 +29,15 @@ const setOf = (...names: string[]): SetPerformance => ({
   points: [{ shares: [50, 50], slowdowns: [1.2, 1.1], measurements: 2 }],
 });
 const quotas = [setOf('/alice/f', '/bob/g'), setOf('/bob/g', '/bob/g')];
+const forecasts = ['alice', 'bob'].map((namespace) => {
+  return {
+    function: '/bob/g',
+    namespace,
+    requests: [1, 0],
+    expected: [null, 1.5],
+    now: { requests: 1.5, active: 0.8 },
+  };
+});
 const models = [{ gpuType: 'a100-40', mode: 'mps' as const, version: 2, sampleCount: 40 }];
 
 let api: Api;
@@ -42,6 +51,7 @@ beforeAll(async () => {
     performanceData: {
       functions: (wants = () => true) => functions.filter((one) => wants(one.function)),
       quotas: (wants = () => true) => quotas.filter(({ jobs }) => jobs.some((job) => wants(job.function))),
+      forecasts: { views: () => forecasts },
       models: () => models,
       shareCounts: { ...newShareCounts(), hit: { choices: 2, taken: 1, chosenMs: 1500, fillingMs: 2000 } },
       forgetFunction: (name) => forget(name === '/alice/f', name),
@@ -69,6 +79,8 @@ test('an operator reads all that was learned, anybody else what is of their name
   const others = { function: '(of others)', version: '' };
   expect(await read('quotas', alice)).toEqual([{ ...shared, jobs: [shared.jobs[0], others] }]);
   expect(await read('quotas', bob)).toHaveLength(2);
+  expect(await read('forecasts', operator)).toEqual(forecasts);
+  expect(await read('forecasts', alice)).toEqual([forecasts[0]]);
   expect(await read('models', operator)).toEqual(models);
   expect((await api.request('GET', '/api/v1/gpu/models', { as: alice })).status).toBe(403);
 });

@@ -132,6 +132,7 @@ const roomy = { invocationsPerMinute: 1_000_000, firesPerMinute: 1_000_000 };
 
 const nothingLearned: ControllerDependencies['performanceData'] = {
   functions: () => [],
+  forecasts: { views: () => [] },
   quotas: () => [],
   models: () => [],
   shareCounts: newShareCounts(),

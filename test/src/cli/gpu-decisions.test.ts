@@ -177,6 +177,42 @@ Runs take what was learned of them, which favours policies that predict by the s
 `,
   },
   {
+    wsk: 'gpu forecast f',
+    answers: [
+      [
+        200,
+        [
+          { function: '/alice/other', namespace: 'alice', requests: [1], expected: [1] },
+          {
+            ...{ function: '/alice/f', namespace: 'alice', requests: [0, 1, 4, 8], expected: [null, 2, 6.5, 7] },
+            now: { requests: 7, active: 0.987 },
+          },
+        ],
+      ],
+    ],
+    requests: [`GET ${base}/forecasts`],
+    stdout: `/alice/f for alice: 7.0 expected in this minute, any with a probability of 99 %
+requests  | ▁▄█|  last 60 minutes, at most 8 in one
+expected  | ▂▇▇|
+`,
+  },
+  {
+    wsk: 'gpu forecast /_/new',
+    answers: [[200, [{ function: '/alice/new', namespace: 'alice', requests: [2], expected: [null] }]]],
+    requests: [`GET ${base}/forecasts`],
+    stdout: `/alice/new for alice: no model has been trained yet
+requests  |█|  last 60 minutes, at most 2 in one
+expected  | |
+`,
+  },
+  {
+    wsk: 'gpu forecast never',
+    answers: [[200, []]],
+    requests: [`GET ${base}/forecasts`],
+    code: 1,
+    stderr: "error: No request of 'never' came in the last day.",
+  },
+  {
     wsk: 'gpu quotas',
     answers: [
       [

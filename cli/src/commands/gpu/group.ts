@@ -10,6 +10,7 @@ import {
   retireInstance,
   top,
 } from './devices.js';
+import { showForecast } from './forecast.js';
 import { listFunctions, listQuotas } from './functions.js';
 import { listWorkloads, workload } from './workloads.js';
 
@@ -45,6 +46,13 @@ export const gpuCommands: Command[] = [
     summary: 'list what was learned of functions that need a GPU (*: worked out from runs beside others)',
     flags: [{ name: 'forget', type: 'string', help: 'forget the function `/NAMESPACE/ACTION` instead (operators)' }],
     run: listFunctions,
+  },
+  {
+    name: 'forecast',
+    argsUsage: 'ACTION_NAME',
+    summary: 'show the requests of a function in the last hour, and what was forecast',
+    flags: [],
+    run: showForecast,
   },
   {
     name: 'quotas',

@@ -8,6 +8,7 @@ import { restoredForecast } from '@gpuwhisk/gpu/forecast/forecast-codec';
 import { FunctionForecasts } from '@gpuwhisk/gpu/forecast/function-forecasts';
 import type { MinuteCounts } from '@gpuwhisk/gpu/forecast/function-forecasts';
 import type { Forecast, RequestSeries } from '@gpuwhisk/gpu/forecast/ls-lstm';
+import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
 import { forecastTrainingModule } from '@gpuwhisk/gpu/forecast/train-worker';
 import type { ForecastTrainingInput } from '@gpuwhisk/gpu/forecast/train-worker';
 
@@ -21,11 +22,42 @@ interface LearnedForecast {
   model: JsonValue;
 }
 
+/** A function with its arrivals. */
+export interface CalledFunction {
+  /** `/namespace/action` of its code, and the namespace that it runs for. */
+  function: string;
+  namespace: string;
+  counts: MinuteCounts;
+}
+
+/** Requests of a function by minute: those of the last hour, and what was expected of each minute before it began. */
+export interface ForecastView {
+  function: string;
+  namespace: string;
+  /** The last one is the present minute, which is not over. */
+  requests: number[];
+  /** As many; null: nothing was forecast of that minute. */
+  expected: (number | null)[];
+  /** Of the present minute; absent: no model has been trained yet. */
+  now?: Forecast;
+}
+
+const shownMinutes = 60;
+/** Functions whose forecasts are remembered; beyond that the one that was asked for least recently is forgotten. */
+const mostShown = 10_000;
+
+/** The forecasts of one function that were made, by minute; the last is of `minute`. */
+interface Made {
+  minute: number;
+  expected: (number | null)[];
+}
+
 /** The forecasts of all functions by one model. Nothing is forecast before a model was trained. */
 export class RequestForecasts {
   private forecasts: FunctionForecasts | undefined;
   private learned: LearnedForecast | undefined;
-  private arrivals: () => Iterable<MinuteCounts> = () => [];
+  private functions: () => Iterable<CalledFunction> = () => [];
+  private readonly made = new Map<string, Made>();
 
   /** `onChange`: called when another model is in force. */
   constructor(private readonly onChange: () => void) {}
@@ -36,19 +68,37 @@ export class RequestForecasts {
   }
 
   /** The requests that are expected of a function in the minute of `at`, epoch ms; undefined: there is no model. */
-  of(key: string, arrivals: MinuteCounts, at: number): Forecast | undefined {
-    return this.forecasts?.of(key, arrivals, at);
+  of({ function: action, namespace, counts }: CalledFunction, at: number): Forecast | undefined {
+    const key = functionKey({ action, namespace });
+    const forecast = this.forecasts?.of(key, counts, at);
+    if (forecast !== undefined) this.note(key, forecast, Math.floor(at / minuteMs));
+    return forecast;
   }
 
-  /** Sets the function that gives the arrivals of all functions, to train on. */
-  showArrivals(arrivals: () => Iterable<MinuteCounts>): void {
-    this.arrivals = arrivals;
+  /** Sets the function that gives all functions with their arrivals, to train on and to show. */
+  showFunctions(functions: () => Iterable<CalledFunction>): void {
+    this.functions = functions;
+  }
+
+  /** The functions that were called in the last day before `at`, epoch ms. */
+  views(at: number): ForecastView[] {
+    return Array.from(this.functions(), (one): ForecastView => {
+      const now = this.of(one, at);
+      const made = this.made.get(functionKey({ action: one.function, namespace: one.namespace }));
+      return {
+        function: one.function,
+        namespace: one.namespace,
+        requests: Array.from(one.counts.byMinute(at)).slice(-shownMinutes),
+        expected: made === undefined ? Array<null>(shownMinutes).fill(null) : [...made.expected],
+        ...(now && { now }),
+      };
+    });
   }
 
   /** Requests by minute of the functions with arrivals in the day before `at` (epoch ms), each from its first one on. */
   series(at: number): RequestSeries[] {
     const day = Math.floor(at / minuteMs) - dayMinutes;
-    return Array.from(this.arrivals(), (one): RequestSeries => {
+    return Array.from(this.functions(), ({ counts: one }): RequestSeries => {
       // The minute of `at` is not over.
       const counts = Array.from(one.byMinute(at)).slice(0, -1);
       const first = counts.findIndex((count) => count > 0);
@@ -70,6 +120,20 @@ export class RequestForecasts {
   /** Takes what `text` gave. Throws ForecastFormatError. */
   restore(text: string): void {
     this.use(JSON.parse(text) as LearnedForecast);
+  }
+
+  private note(key: string, { requests }: Forecast, minute: number): void {
+    const made = this.made.get(key) ?? { minute: minute - 1, expected: Array<null>(shownMinutes).fill(null) };
+    // Where the clock was set back, the newest forecast stays.
+    for (; made.minute < minute; made.minute += 1) {
+      if (minute - made.minute > shownMinutes) made.minute = minute - shownMinutes;
+      made.expected.push(made.minute === minute - 1 ? requests : null);
+      made.expected.shift();
+    }
+    this.made.delete(key);
+    this.made.set(key, made);
+    const [oldest] = this.made.keys();
+    if (this.made.size > mostShown && oldest !== undefined) this.made.delete(oldest);
   }
 
   private use(learned: LearnedForecast): void {

@@ -15,7 +15,6 @@ import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
 import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
-import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
 import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
@@ -28,7 +27,7 @@ import type { LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
-import { Arrivals, requestOf } from './gpu-queue.js';
+import { Arrivals, calledFunction, requestOf } from './gpu-queue.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import { Feedback } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
@@ -131,7 +130,7 @@ export class GpuPolicy {
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(performanceData);
-    performanceData.forecasts.showArrivals(() => Array.from(parts.functions.all(), ({ counts }) => counts));
+    performanceData.forecasts.showFunctions(() => Array.from(parts.functions.all(), calledFunction));
     const needs: PolicyNeeds = {
       predictorOf: ({ type, mode }) => performanceData.predictors.predictor({ gpuType: type, mode }),
       degradationsOf: (gpu) => performanceData.degradations.modelOf(gpu),
@@ -258,12 +257,14 @@ export class GpuPolicy {
   }
 
   private seenFunctions(at: number): FunctionState[] {
-    return Array.from(this.parts.functions.all(), ({ last: { message, need }, counts, runMs }) => {
+    return Array.from(this.parts.functions.all(), (logged) => {
+      const { last, counts, runMs } = logged;
+      const { message, need } = last;
       const { activationId, action } = message;
       const request = requestOf(message, need);
       const asked = { activationId, version: action.version ?? '', need, request, sloMs: need.sloMs };
       const task = { ...this.taskOf(asked, at), request };
-      const forecast = this.parts.performanceData.forecasts.of(functionKey(request), counts, at);
+      const forecast = this.parts.performanceData.forecasts.of(calledFunction(logged), at);
       return { task, arrivals: counts, ...(runMs !== undefined && { runMs }), ...(forecast && { forecast }) };
     });
   }

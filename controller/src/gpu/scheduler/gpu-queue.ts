@@ -4,7 +4,9 @@ import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
+import type { LoggedFunction } from '@gpuwhisk/gpu/view/function-log';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
+import type { CalledFunction } from '../learning/request-forecasts.js';
 
 // Arrivals: their times, the log for trials of policies, and the last request of each function.
 
@@ -244,4 +246,13 @@ export class GpuEvents {
     if (arrivals.size === 0 || arrivals.size > maxSingleArrivals) return [{ kind: 'timer' }];
     return [...arrivals].map((task) => ({ kind: 'arrival', task }));
   }
+}
+
+/** A function with its arrivals, from the log of functions. */
+export function calledFunction({
+  last: { message, need },
+  counts,
+}: Pick<LoggedFunction<LastRequest>, 'last' | 'counts'>): CalledFunction {
+  const { action, namespace } = requestOf(message, need);
+  return { function: action, namespace, counts };
 }
