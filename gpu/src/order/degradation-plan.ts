@@ -11,7 +11,7 @@ import type { PlacementLimits, PlacementStamp } from '../place/candidate.js';
 import { RiskMarks } from '../place/risk-marks.js';
 import type { SavedMarks } from '../place/risk-marks.js';
 import { SetEffects } from '../place/set-effects.js';
-import type { ModelOf } from '../place/set-effects.js';
+import type { ModelOf, SavedFigures } from '../place/set-effects.js';
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
 import type { ObservedRun, Start, TaskRejection } from '../view/decision.js';
 import { functionKey } from '../view/occupancy.js';
@@ -75,6 +75,7 @@ interface SavedPlan {
   backOffs: (readonly [string, BackOff])[];
   priority: SavedInterference;
   marks: SavedMarks;
+  figures: SavedFigures;
 }
 
 /**
@@ -212,6 +213,7 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
       backOffs: [...backOffs],
       priority: priority.saved(),
       marks: marks.saved(),
+      figures: effects.saved(),
     }),
     restore(state) {
       const saved = state as SavedPlan;
@@ -219,6 +221,7 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
       backOffs = new Map(saved.backOffs);
       priority.restore(saved.priority);
       marks.restore(saved.marks);
+      effects.restore(saved.figures);
     },
   };
 }

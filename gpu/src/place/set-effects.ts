@@ -42,6 +42,9 @@ interface Counted {
   suffers: boolean;
 }
 
+/** Figures of functions by the keys of their instances. */
+export type SavedFigures = readonly (readonly [string, FeatureRecord])[];
+
 /** Members that are told apart; then all are forgotten. */
 const maxMembers = 4096;
 /** Functions of which figures are remembered; then all are forgotten. */
@@ -120,6 +123,18 @@ export class SetEffects {
     this.records.set(key, record);
     for (const name of this.numbers.keys()) if (name.startsWith(`function ${key} `)) this.numbers.delete(name);
     this.counted = [];
+  }
+
+  /** The figures of functions that were noticed, for `restore`. */
+  saved(): SavedFigures {
+    return [...this.records];
+  }
+
+  /** Takes the figures that another one noticed. */
+  restore(figures: SavedFigures): void {
+    this.records.clear();
+    for (const [key, record] of figures) this.records.set(key, record);
+    this.madeAt = -Infinity;
   }
 
   /** The number of a function at a share (thousandths), for `effectOn`; it holds until the next `begin` or `learn`. */

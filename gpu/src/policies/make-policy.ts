@@ -192,12 +192,11 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
       const { tasks, hopeless } = admit(left);
       const goOn = refuses && hopeless.size > 0 ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;
       const planned = planner.plan({ view: left, tasks: goOn, event });
+      const gives = chosen.preempt === 'none' ? [] : preempt(left, strictOf(goOn, planned.order), event);
       return {
         ...planned,
         starts: joined.length === 0 ? planned.starts : [...joined, ...planned.starts],
-        ...(chosen.preempt !== 'none' && {
-          actions: [...(planned.actions ?? []), ...preempt(left, strictOf(goOn, planned.order), event)],
-        }),
+        ...(gives.length > 0 && { actions: [...(planned.actions ?? []), ...gives] }),
         refused: refuses ? Array.from(hopeless, ([task, reason]) => ({ task, reason })) : [],
         bestEffort: refuses ? [] : [...hopeless.keys()],
       };
