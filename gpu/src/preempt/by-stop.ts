@@ -15,6 +15,7 @@ export const byStopDefaults = {
  */
 export function byStop({ graceMs }: typeof byStopDefaults): Preempt {
   return (view, waiting) => {
+    if (waiting.length === 0) return [];
     const { at, gpus, instances = [] } = view;
     const left = new Set(gpus.filter((gpu) => !instances.some((one) => isGoing(one, gpu))));
     return waiting.flatMap((task) => {

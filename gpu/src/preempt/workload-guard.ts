@@ -1,5 +1,5 @@
 import type { Action } from '../view/decision.js';
-import type { GpuState, InstanceState, WorkloadState } from '../view/view.js';
+import type { GpuState, InstanceState, View, WorkloadState } from '../view/view.js';
 import type { Preempt } from './preempt.js';
 
 /** Settings of `workloadGuard`. */
@@ -18,23 +18,26 @@ export const workloadGuardDefaults = {
  * device a second, so that the next report of the workload tells whether that was enough.
  */
 export function workloadGuard({ throttleTo, leastShare, graceMs }: typeof workloadGuardDefaults): Preempt {
-  return ({ gpus, instances = [], workloads = [] }, _, event) =>
-    (event.kind === 'tick' ? suffering(workloads) : []).flatMap(({ device, id }): Action[] => {
-      const gpu = gpus.find((one) => one.id === device);
-      const running = gpu && runningOn(gpu, instances);
-      const [victim] = running?.toSorted(givesWayFirst) ?? [];
-      if (gpu === undefined || victim === undefined) return [];
-      const { instance } = victim;
-      const { limit } = instance.share;
-      const least = Math.max(leastShare, 0);
-      if (gpu.movesShares === true && limit > least) {
-        const to = Math.max(least, limit * throttleTo);
-        const reason = `held back, as workload ${id} is slower than it tolerates`;
-        return [{ kind: 'reshare', instance: instance.id, request: to, limit: to, whileBusy: true, reason }];
-      }
-      const reason = `gives way, as workload ${id} is slower than it tolerates`;
-      return [{ kind: 'retire', instance: instance.id, graceMs, reason }];
-    });
+  const actionsFor = ({ device, id }: WorkloadState, { gpus, instances = [] }: View): Action[] => {
+    const gpu = gpus.find((one) => one.id === device);
+    const running = gpu && runningOn(gpu, instances);
+    const [victim] = running?.toSorted(givesWayFirst) ?? [];
+    if (gpu === undefined || victim === undefined) return [];
+    const { instance } = victim;
+    const { limit } = instance.share;
+    if (gpu.movesShares === true && limit > leastShare) {
+      const to = Math.max(leastShare, limit * throttleTo);
+      const reason = `held back, as workload ${id} is slower than it tolerates`;
+      return [{ kind: 'reshare', instance: instance.id, request: to, limit: to, whileBusy: true, reason }];
+    }
+    const reason = `gives way, as workload ${id} is slower than it tolerates`;
+    return [{ kind: 'retire', instance: instance.id, graceMs, reason }];
+  };
+  return (view, _, event) => {
+    // Reading GPUs and instances of the view costs a look at all of the cluster.
+    if (event.kind !== 'tick') return [];
+    return suffering(view.workloads ?? []).flatMap((one) => actionsFor(one, view));
+  };
 }
 
 /** The first workload of each device that is slower than it tolerates. */

@@ -51,10 +51,11 @@ export class Degradations {
    * Learns from reports of workloads that came since the look before, if the same functions ran on the device then and now.
    * Called each second.
    */
-  look({ workloads = [], gpus }: Pick<View, 'workloads' | 'gpus'>): void {
+  look(view: Pick<View, 'workloads' | 'gpus'>): void {
+    const { workloads = [] } = view;
     const looks = new Map<string, Look>();
     for (const workload of workloads) {
-      const gpu = gpus.find(({ id }) => id === workload.device);
+      const gpu = view.gpus.find(({ id }) => id === workload.device);
       const { reportedAt } = workload;
       if (gpu === undefined || reportedAt === undefined) continue;
       const beside = workloads.filter(({ device }) => device === workload.device);

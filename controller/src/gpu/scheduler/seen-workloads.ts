@@ -9,6 +9,7 @@ const freshMs = 100;
 /** The workloads as policies see them; decisions within 100 ms see the same list. */
 export class SeenWorkloads {
   private list: readonly WorkloadState[] = [];
+  private byDevice = new Map<string, WorkloadState[]>();
   private madeAt = -Infinity;
 
   constructor(private readonly shown: () => readonly Workload[]) {}
@@ -19,13 +20,20 @@ export class SeenWorkloads {
     if (Math.abs(at - this.madeAt) >= freshMs) {
       this.list = this.shown().map((one) => seenWorkload(one, at));
       this.madeAt = at;
+      this.byDevice.clear();
+      for (const one of this.list) {
+        const there = this.byDevice.get(one.device);
+        if (there === undefined) this.byDevice.set(one.device, [one]);
+        else there.push(one);
+      }
     }
     return this.list;
   }
 
   /** The workloads of a device, by UUID. */
   on(device: string, at: number): readonly WorkloadState[] {
-    return this.at(at).filter((one) => one.device === device);
+    this.at(at);
+    return this.byDevice.get(device) ?? [];
   }
 }
 
