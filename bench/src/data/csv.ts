@@ -15,7 +15,7 @@ interface Cells {
 type Columns = Readonly<Record<string, ColumnKind>>;
 
 /** One line of a table, with the wanted columns. */
-type Row<C extends Columns> = { [Name in keyof C]: Cells[C[Name]] };
+export type Row<C extends Columns> = { [Name in keyof C]: Cells[C[Name]] };
 
 /** Thrown if BENCH_DATA is not set, a file of it is missing, or a file has another form than its reader expects. */
 export class BenchDataError extends Error {

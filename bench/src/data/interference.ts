@@ -1,3 +1,4 @@
+import type { Row } from './csv.js';
 import { readTable, igniterPairColumns, lucidPairColumns } from './csv.js';
 
 /** Kind of a job's neighbours, or of a pair: limited by memory, limited by compute, or one of each. */
@@ -35,6 +36,25 @@ export interface Side {
   slowdown: number;
 }
 
+const gavelColumns = {
+  gpu: 'text',
+  job_a: 'text',
+  batch_a: 'number',
+  job_b: 'text',
+  batch_b: 'number',
+  thr_a_solo: 'number',
+  thr_a_co: 'number',
+  thr_b_solo: 'number',
+  thr_b_co: 'number',
+  feasible: 'number',
+} as const;
+
+/** Gavel's pairs of training jobs that run together on one GPU of a type, in steps a second. */
+export async function readGavelPairs(gpu: 'p100' | 'v100', folder?: string): Promise<Row<typeof gavelColumns>[]> {
+  const rows = await readTable('interference/gavel_pairs.csv', gavelColumns, folder);
+  return rows.filter((row) => row.gpu === gpu && row.feasible === 1);
+}
+
 /**
  * Gavel's pairs of training jobs on one GPU type. Gavel measured no utilisation: features are the solo speed and batch,
  * and counts from the model's definition. Pairs that do not fit into the memory are left out.
@@ -46,22 +66,6 @@ export async function gavelSet(gpu: 'p100' | 'v100', folder?: string): Promise<I
     folder,
   );
   const countsOf = new Map(counts.map((row) => [row.model, row]));
-  const pairs = await readTable(
-    'interference/gavel_pairs.csv',
-    {
-      gpu: 'text',
-      job_a: 'text',
-      batch_a: 'number',
-      job_b: 'text',
-      batch_b: 'number',
-      thr_a_solo: 'number',
-      thr_a_co: 'number',
-      thr_b_solo: 'number',
-      thr_b_co: 'number',
-      feasible: 'number',
-    },
-    folder,
-  );
   const side = (job: string, batch: number, alone: number, together: number): Side => {
     const model = countsOf.get(`gavel:${job}`);
     if (!model) throw new Error(`No counts of Gavel's ${job} in models/static_features.csv.`);
@@ -84,7 +88,7 @@ export async function gavelSet(gpu: 'p100' | 'v100', folder?: string): Promise<I
       slowdown: alone / together,
     };
   };
-  const measured = pairs.filter((row) => row.gpu === gpu && row.feasible === 1);
+  const measured = await readGavelPairs(gpu, folder);
   return setOf(
     gpu === 'p100' ? 'gavelP100' : 'gavelV100',
     measured.map((row) => [
@@ -94,14 +98,25 @@ export async function gavelSet(gpu: 'p100' | 'v100', folder?: string): Promise<I
   );
 }
 
+const lucidAloneColumns = {
+  model: 'text',
+  dataset: 'text',
+  batch: 'number',
+  amp: 'number',
+  speed_samples_per_s: 'number',
+  gpu_util_pct: 'number',
+  gpu_mem_util_pct: 'number',
+  gpu_mem_mb: 'number',
+} as const;
+
+/** Lucid's training jobs alone on an RTX 3090. */
+export function readLucidAlone(folder?: string): Promise<Row<typeof lucidAloneColumns>[]> {
+  return readTable('interference/lucid_training_solo.csv', lucidAloneColumns, folder);
+}
+
 /** Lucid's pairs of training jobs on an RTX 3090. */
 export async function lucidSet(folder?: string): Promise<InterferenceSet> {
-  const job = { model: 'text', dataset: 'text', batch: 'number', amp: 'number' } as const;
-  const alone = await readTable(
-    'interference/lucid_training_solo.csv',
-    { ...job, speed_samples_per_s: 'number', gpu_util_pct: 'number', gpu_mem_util_pct: 'number', gpu_mem_mb: 'number' },
-    folder,
-  );
+  const alone = await readLucidAlone(folder);
   const keyOf = (...parts: readonly (string | number)[]): string => parts.join('/');
   const aloneOf = new Map(alone.map((row) => [keyOf(row.model, row.dataset, row.batch, row.amp), row]));
   const pairs = await readTable('interference/lucid_training_pairs.csv', lucidPairColumns, folder);

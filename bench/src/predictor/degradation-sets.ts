@@ -2,6 +2,7 @@
 import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { PairSample, PairSide } from '@gpuwhisk/gpu/predict/pair-degradation';
 import { igniterPairColumns, lucidPairColumns, readTable } from '../data/csv.js';
+import { readGavelPairs, readLucidAlone } from '../data/interference.js';
 
 /** Measured pairs of one source on one GPU; both sides of a measurement follow each other. */
 export interface DegradationSet {
@@ -74,19 +75,6 @@ const bytesPerActivation = 8;
  */
 export async function gavelDegradations(gpu: 'p100' | 'v100', folder?: string): Promise<DegradationSet> {
   const features = await staticFeatures(folder);
-  const columns = {
-    gpu: 'text',
-    job_a: 'text',
-    batch_a: 'number',
-    job_b: 'text',
-    batch_b: 'number',
-    thr_a_solo: 'number',
-    thr_a_co: 'number',
-    thr_b_solo: 'number',
-    thr_b_co: 'number',
-    feasible: 'number',
-  } as const;
-  const rows = await readTable('interference/gavel_pairs.csv', columns, folder);
   const side = (job: string, batch: number, alone: number, together: number): Measured => {
     const found = features.get(`gavel:${job}`);
     if (found === undefined) throw new Error(`No counts of Gavel's ${job} in models/static_features.csv.`);
@@ -102,7 +90,7 @@ export async function gavelDegradations(gpu: 'p100' | 'v100', folder?: string): 
       degradation: alone / together - 1,
     };
   };
-  const measured = rows.filter((row) => row.gpu === gpu && row.feasible === 1);
+  const measured = await readGavelPairs(gpu, folder);
   return setOf(
     gpu === 'p100' ? 'gavelP100' : 'gavelV100',
     measured.map((row) => [
@@ -114,17 +102,7 @@ export async function gavelDegradations(gpu: 'p100' | 'v100', folder?: string): 
 
 /** Lucid's pairs of training jobs on an RTX 3090: figures of runs alone only, as six of its models have no static features. */
 export async function lucidDegradations(folder?: string): Promise<DegradationSet> {
-  const columns = {
-    model: 'text',
-    dataset: 'text',
-    batch: 'number',
-    amp: 'number',
-    speed_samples_per_s: 'number',
-    gpu_util_pct: 'number',
-    gpu_mem_util_pct: 'number',
-    gpu_mem_mb: 'number',
-  } as const;
-  const alone = await readTable('interference/lucid_training_solo.csv', columns, folder);
+  const alone = await readLucidAlone(folder);
   const nameOf = (...parts: readonly (string | number)[]): string => parts.join('/');
   const aloneOf = new Map(alone.map((row) => [nameOf(row.model, row.dataset, row.batch, row.amp), row]));
   const rows = await readTable('interference/lucid_training_pairs.csv', lucidPairColumns, folder);

@@ -1,6 +1,7 @@
 // A Gaussian process over pairs: each side has a kernel, and their sum and product are that of the pair.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- indices run below the numbers of rows, distinct sides and features of a side */
-import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
+import { choose } from '../numeric/choose.js';
+import type { Random } from '@gpuwhisk/common/system/random';
 import { solveUpper, whiten } from '../numeric/cholesky.js';
 import { scaled, scalingOf, squaredDistance, type Scaling } from './slowdown-regression.js';
 
@@ -146,17 +147,6 @@ function distinct(sides: readonly Float64Array[], shrink: number): { sides: Floa
     return indices.size - 1;
   });
   return { sides: Float64Array.from(flat), of };
-}
-
-/** `most` of the numbers below `count` in random order, or all of them. */
-function choose(count: number, most: number, random: Random): number[] {
-  const order = Array.from({ length: count }, (_, i) => i);
-  const wanted = Math.min(most, count);
-  for (let i = 0; i < wanted; i += 1) {
-    const j = i + Math.floor(randomFraction(random) * (count - i));
-    [order[i], order[j]] = [order[j]!, order[i]!];
-  }
-  return order.slice(0, wanted);
 }
 
 /** Squared distances between all sides, per feature, so that a length means the same for few and many. */

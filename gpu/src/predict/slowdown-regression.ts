@@ -1,6 +1,7 @@
 // Regression of slowdowns: the mean of a forest's and a Gaussian process's prediction, with outliers bounded.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- rows have the width of the scaling, and arrays an element for each row */
-import { seededRandom, randomFraction, type Random } from '@gpuwhisk/common/system/random';
+import { choose } from '../numeric/choose.js';
+import { seededRandom, type Random } from '@gpuwhisk/common/system/random';
 import { predictForest, trainForest, type Forest, type ForestOptions } from './forest.js';
 import { solveUpper, whiten, type Whitened } from '../numeric/cholesky.js';
 
@@ -234,17 +235,6 @@ export function predictSmooth(smooth: SmoothRegression, x: ArrayLike<number>): n
     sum += heights[i]! / (far * far);
   }
   return sum;
-}
-
-/** `most` of the numbers below `count` in random order, or all of them. */
-function choose(count: number, most: number, random: Random): number[] {
-  const order = Array.from({ length: count }, (_, i) => i);
-  const wanted = Math.min(most, count);
-  for (let i = 0; i < wanted; i += 1) {
-    const j = i + Math.floor(randomFraction(random) * (count - i));
-    [order[i], order[j]] = [order[j]!, order[i]!];
-  }
-  return order.slice(0, wanted);
 }
 
 /** What the covariances of rows under all hyper-parameters are made of, element by element. */

@@ -1,4 +1,5 @@
 import { readTable, BenchDataError, lucidPairColumns } from '../../data/csv.js';
+import { readLucidAlone } from '../../data/interference.js';
 import { readStandInModel } from '../../stand-in-model.js';
 import { saturationOf, stretchTable } from '../model/gpu-model.js';
 import type { PowerPoint } from '../model/igniter.js';
@@ -77,20 +78,7 @@ const keyOf = (model: string, dataset: string, batch: number, amp: number): stri
  * the GPU, the L2 traffic and the power were not; the stretch is assumed to be inversely proportional to the share.
  */
 export async function readLucidSolo(powerW: number, folder?: string): Promise<CatalogueEntry[]> {
-  const rows = await readTable(
-    'interference/lucid_training_solo.csv',
-    {
-      model: 'text',
-      dataset: 'text',
-      batch: 'number',
-      amp: 'number',
-      speed_samples_per_s: 'number',
-      gpu_util_pct: 'number',
-      gpu_mem_util_pct: 'number',
-      gpu_mem_mb: 'number',
-    },
-    folder,
-  );
+  const rows = await readLucidAlone(folder);
   return rows.map((row): CatalogueEntry => {
     const name = keyOf(row.model, row.dataset, row.batch, row.amp);
     const use = Math.min(1, Math.max(leastUse, row.gpu_util_pct / 100));
