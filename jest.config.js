@@ -6,4 +6,5 @@ export default {
   // For machines that are busy with other things; nothing here takes long.
   testTimeout: 120_000,
   maxWorkers: 2,
+  testSequencer: '<rootDir>/scripts/test-sequencer.mjs',
 };
