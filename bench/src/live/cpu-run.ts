@@ -32,8 +32,8 @@ interface Timed {
   answerMs: number;
 }
 
-/** Idle processes of all rounds; they use less than their limit. */
-const poolMiB = '32768';
+/** All processes of all rounds: none is removed, and ready ones are made only while there is room. They use less than their limit. */
+const poolMiB = '65536';
 
 /** Notes when the function's first line runs, on the clock of `monotonicMs`. */
 const stamp = `
