@@ -1,6 +1,7 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import { degradationDefaults } from '@gpuwhisk/gpu/order/degradation-plan';
 import { placeByDegradation } from '@gpuwhisk/gpu/place/by-degradation';
+import { PlaceCosts } from '@gpuwhisk/gpu/place/place-costs';
 import { SetEffects } from '@gpuwhisk/gpu/place/set-effects';
 import { bySmore as degradationsBySmore } from '@gpuwhisk/gpu/predict/degradation';
 import { SmoreDegradation } from '@gpuwhisk/gpu/predict/smore-degradation';
@@ -29,6 +30,7 @@ export function bySmore(ledger: Ledger, fit: 'best' | 'first', random: Random): 
     });
   const search = {
     effects,
+    costs: new PlaceCosts(effects, degradationDefaults),
     settings: degradationDefaults,
     takesFirst: fit === 'first',
     risky: new Set<string>(),

@@ -3,10 +3,11 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import { isPlaced } from '../view/account.js';
 import type { PlacementChoice, PlacementRequest } from '../view/account.js';
 import { reservationOf, startOf } from '../place/bind.js';
-import { placeByDegradation } from '../place/by-degradation.js';
+import { degradationScoreDefaults, placeByDegradation } from '../place/by-degradation.js';
 import type { DegradationSearch } from '../place/by-degradation.js';
 import { ledgerOf, requestOfTask, shareAt } from '../place/ledger-of.js';
 import { placesToKeep } from '../place/least-loaded.js';
+import { PlaceCosts } from '../place/place-costs.js';
 import type { PlacementLimits, PlacementStamp } from '../place/candidate.js';
 import { RiskMarks } from '../place/risk-marks.js';
 import type { SavedMarks } from '../place/risk-marks.js';
@@ -17,20 +18,14 @@ import type { ObservedRun, Start, TaskRejection } from '../view/decision.js';
 import { functionKey } from '../view/occupancy.js';
 import { deadlineAt } from '../view/view.js';
 import type { OpenLedger, SchedulingEvent, Task } from '../view/view.js';
-import { isOverdue } from './earliest-deadline.js';
-import { InterferencePriority } from './interference-priority.js';
+import { InterferencePriority, degradationOf } from './interference-priority.js';
 import type { SavedInterference } from './interference-priority.js';
 import type { Pass, Planned, Planner } from './plan.js';
 import { sufficientShare } from './sub-queue.js';
 
-/** Settings of `degradationPlan`; constants from policies.md section 4 unless the thesis names them. */
+/** Settings of `degradationPlan`; the thesis names some of them, the others are ours. */
 export const degradationDefaults = {
-  /** λ of equation 3.11: weight of the workloads' degradation against the function's, 0 to 1. */
-  trainWeight: 0.5,
-  /** σ of equation 3.9: part of the memory that is given away where processes share a place, 0 to 1. */
-  memoryPart: 0.95,
-  /** Cost of each instance that runs on the place already, in units of D. */
-  perRequest: 0.02,
+  ...degradationScoreDefaults,
   /** 1: a place where the function's instance idles comes before others; 0: it does not. */
   warmFirst: 1,
   /** Places drawn at random in fast mode; `alwaysDraws` 1: also in the other one. */
@@ -87,18 +82,20 @@ interface SavedPlan {
  */
 export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDefaults): Planner {
   const effects = new SetEffects(modelOf);
+  const costs = new PlaceCosts(effects, settings);
   const priority = new InterferencePriority();
   const marks = new RiskMarks();
   /** By task that has started: what was predicted of it (D). */
   const expected = new Map<string, number>();
   let backOffs = new Map<string, BackOff>();
   let isFast = false;
+  let places = 0;
 
   function plan({ view, tasks, event }: Pass): Planned {
     const { at } = view;
     const open = view.ledger ?? ledgerOf(view.gpus);
     effects.begin(at, view.workloads);
-    const places = open.ledger.accounts().length;
+    places = open.ledger.accounts().length;
     if (tasks.length > settings.fastAbove * places) isFast = true;
     else if (tasks.length < settings.fastBelow * places) isFast = false;
     const starts: Start[] = [];
@@ -107,9 +104,8 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
     const waits = new Map<string, BackOff>();
     const tried = new Tries();
     const kept = new Set<string>();
-    for (const task of inTurn(tasks, at)) {
+    for (const { task, isOverdue: late } of priority.turns(tasks, at)) {
       const wait = backOffs.get(task.id);
-      const late = isOverdue({ arrivedMs: task.arrivedAt, sloMs: task.sloMs }, at);
       if (!(late || mayTry(task, wait, { at, event })) || tried.failures >= settings.mostFailures) {
         left.push(task);
         if (wait !== undefined) waits.set(task.id, wait);
@@ -121,7 +117,7 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
       const choice = known ?? place(task, request, { open, kept, at });
       if (isPlaced(choice)) {
         open.ledger.hold(reservationOf(task.id, request, choice), Infinity);
-        starts.push(startOf(task.id, choice, isFast ? 'will do, of those drawn' : 'least degradation'));
+        starts.push(startOf(task.id, choice, isFirstFit() ? 'will do, of those drawn' : 'least degradation'));
         continue;
       }
       left.push(task);
@@ -135,18 +131,6 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
     return { starts, order: left.map(({ id }) => id), rejected, ...(wakeAt !== undefined && { wakeAt }) };
   }
 
-  /** Overdue tasks by arrival, then the others by priority. */
-  function inTurn(tasks: readonly Task[], at: number): Task[] {
-    const turns = tasks.map((task) => {
-      const first = isOverdue({ arrivedMs: task.arrivedAt, sloMs: task.sloMs }, at);
-      return { task, rank: first ? 0 : 1, key: first ? 0 : -priority.of(task) };
-    });
-    turns.sort(
-      (one, other) => one.rank - other.rank || one.key - other.key || one.task.arrivedAt - other.task.arrivedAt,
-    );
-    return turns.map(({ task }) => task);
-  }
-
   function place(
     task: Task,
     request: PlacementRequest,
@@ -157,17 +141,24 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
     const stamp: PlacementStamp = { epoch, at };
     const search: DegradationSearch = {
       effects,
+      costs,
       settings,
-      takesFirst: isFast,
+      takesFirst: isFirstFit(),
       risky: settings.marksRisk > 0 ? marks.risky : new Set(),
-      ...((isFast || settings.alwaysDraws > 0) && {
-        draws: settings.draws,
-        random: seededRandom(hashOf(task.id) + (backOffs.get(task.id)?.tries ?? 0)),
-      }),
+      ...((isFast || settings.alwaysDraws > 0) &&
+        settings.draws < places && {
+          draws: settings.draws,
+          random: seededRandom(hashOf(task.id) + (backOffs.get(task.id)?.tries ?? 0)),
+        }),
     };
     const choice = placeByDegradation(ledger, task, request, limits, stamp, search);
     if (isPlaced(choice)) expect(task.id, choice, request, ledger);
     return choice;
+  }
+
+  /** Of as few places as are drawn, all are looked at. */
+  function isFirstFit(): boolean {
+    return isFast && settings.draws < places;
   }
 
   function expect(
@@ -198,8 +189,8 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
   function observe({ task, gpu, ranMs, beside }: ObservedRun): void {
     const predicted = expected.get(task.id);
     expected.delete(task.id);
-    if (task.soloMs === undefined || !(task.soloMs > 0) || !(ranMs >= 0)) return;
-    const measured = ranMs / task.soloMs - 1;
+    const measured = degradationOf(task, ranMs);
+    if (measured === undefined) return;
     if (beside.length > 0 || effects.workloadsOn(gpu).length > 0) priority.observe(task.function, measured);
     if (predicted !== undefined) marks.observe(gpu.id, measured, predicted);
   }

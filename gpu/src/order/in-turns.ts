@@ -1,6 +1,7 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
-import type { Grant, Place, CandidateGpu } from '../place/place.js';
+import type { CandidateGpu, Grant, Place, Score } from '../place/place.js';
 import { refusing } from '../place/fact-filters.js';
+import type { Refusal } from '../place/fact-filters.js';
 import { gangFor, obstacle, occupy, gpuAccountsOf, gpusToKeep, workOf } from '../place/gpu-account.js';
 import { isRefusal } from '../share/share.js';
 import type { ShareOut } from '../share/share.js';
@@ -32,16 +33,13 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
         ...account,
         residents: [...account.gpu.running],
       }));
+      const scoreOf = place(view);
       const kept = new Set<CandidateGpu>();
       const starts: Start[] = [];
       const rejected: TaskRejection[] = [];
       const order: string[] = [];
-      for (const { task, isOverdue } of orderOf(tasks, at)) {
-        const { offers, refused } = offersTo(task, candidates, { share, kept, at });
-        const scored = offers.map(({ candidate, grant }): ScoredOffer => {
-          const isWarm = hasProcess(candidate, task, task.share ?? grant.share);
-          return { candidate, grant, isWarm, score: place(task, candidate, grant) };
-        });
+      for (const { task, isOverdue } of orderOf(tasks, at, view.workloads)) {
+        const { offers: scored, refused } = offersTo(task, candidates, { share, scoreOf, kept, at });
         scored.sort((one, other) => Number(other.isWarm) - Number(one.isWarm) || one.score - other.score);
         const chosen = gangFor(
           scored.map(({ candidate }) => candidate),
@@ -62,17 +60,17 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
       }
       return { starts, order, rejected };
     },
+    observe: (run) => orderOf.observe?.(run),
+    saved: () => orderOf.saved?.(),
+    restore: (saved) => orderOf.restore?.(saved),
   };
 }
 
 const none: readonly Rejection[] = [];
 
-interface Offer {
+interface ScoredOffer {
   candidate: CandidateGpu;
   grant: Grant;
-}
-
-interface ScoredOffer extends Offer {
   score: number;
   /** A process idles there in which the task would start. */
   isWarm: boolean;
@@ -85,19 +83,26 @@ function hasProcess({ gpu: { idle = [] } }: CandidateGpu, { function: name, name
 function offersTo(
   task: Task,
   candidates: readonly CandidateGpu[],
-  { share, kept, at }: { share: ShareOut; kept: ReadonlySet<CandidateGpu>; at: number },
-): { offers: Offer[]; refused: Rejection[] } {
-  const offers: Offer[] = [];
+  { share, scoreOf, kept, at }: { share: ShareOut; scoreOf: Score; kept: ReadonlySet<CandidateGpu>; at: number },
+): { offers: ScoredOffer[]; refused: Rejection[] } {
+  const offers: ScoredOffer[] = [];
+  const refuse = ({ gpu }: CandidateGpu, { reason, numbers }: Refusal): void => {
+    if (refused.length < mostRejections) refused.push({ what: gpu.id, reason, numbers });
+  };
   const refused: Rejection[] = [];
   const work = workOf(task);
   for (const candidate of candidates) {
     // Most waiting tasks are refused by most GPUs, and only the first refusals are told in words.
     if (refused.length >= mostRejections && refusing(candidate, work) !== undefined) continue;
     const given = (kept.has(candidate) ? keptForAnother : obstacle(candidate, task)) ?? share(task, candidate, at);
-    if (!isRefusal(given)) offers.push({ candidate, grant: given });
-    else if (refused.length < mostRejections) {
-      refused.push({ what: candidate.gpu.id, reason: given.reason, numbers: given.numbers });
+    if (isRefusal(given)) {
+      refuse(candidate, given);
+      continue;
     }
+    const score = scoreOf(task, candidate, given);
+    if (typeof score !== 'number') refuse(candidate, score);
+    else
+      offers.push({ candidate, grant: given, score, isWarm: hasProcess(candidate, task, task.share ?? given.share) });
   }
   return { offers, refused };
 }

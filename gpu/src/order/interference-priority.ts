@@ -1,5 +1,8 @@
 // Queue order by the use of the GPU for each unit of interference (SMORE, thesis equation 3.8).
-import type { Task } from '../view/view.js';
+import type { ObservedRun } from '../view/decision.js';
+import type { Task, WorkloadState } from '../view/view.js';
+import { isOverdue } from './earliest-deadline.js';
+import type { Order } from './order.js';
 
 /** Keeps the quotient finite (ε of equation 3.8). */
 const smallest = 1e-5;
@@ -33,6 +36,21 @@ export class InterferencePriority {
     if (this.means.size > maxFunctions && oldest !== undefined) this.means.delete(oldest);
   }
 
+  /** Overdue tasks by arrival, then the others by priority. */
+  turns(tasks: readonly Task[], at: number): { task: Task; isOverdue: boolean }[] {
+    const turns = tasks.map((task) => {
+      const late = isOverdue({ arrivedMs: task.arrivedAt, sloMs: task.sloMs }, at);
+      return { task, isOverdue: late, key: late ? 0 : -this.of(task) };
+    });
+    turns.sort(
+      (one, other) =>
+        Number(other.isOverdue) - Number(one.isOverdue) ||
+        one.key - other.key ||
+        one.task.arrivedAt - other.task.arrivedAt,
+    );
+    return turns;
+  }
+
   /** The state, for `restore`. */
   saved(): SavedInterference {
     return [...this.means];
@@ -42,4 +60,29 @@ export class InterferencePriority {
   restore(means: SavedInterference): void {
     this.means = new Map(means);
   }
+}
+
+/** The stage `order` by this priority, which learns from runs beside workloads and other functions. */
+export function mostUseForInterference(): Order {
+  const priority = new InterferencePriority();
+  let present: readonly WorkloadState[] = [];
+  const order: Order = (tasks, at, workloads = []) => {
+    present = workloads;
+    return priority.turns(tasks, at);
+  };
+  return Object.assign(order, {
+    observe({ task, gpu, ranMs, beside }: ObservedRun): void {
+      const measured = degradationOf(task, ranMs);
+      if (measured === undefined) return;
+      const isShared = beside.length > 0 || present.some(({ device }) => device === gpu.id);
+      if (isShared) priority.observe(task.function, measured);
+    },
+    saved: () => priority.saved(),
+    restore: (saved: unknown) => priority.restore(saved as SavedInterference),
+  });
+}
+
+/** The measured degradation (D) of a run; undefined if its time alone is not known. */
+export function degradationOf({ soloMs }: Task, ranMs: number): number | undefined {
+  return soloMs !== undefined && soloMs > 0 && ranMs >= 0 ? ranMs / soloMs - 1 : undefined;
 }

@@ -1,5 +1,6 @@
 // The stage `order`: its interface, and the orders that are one comparison.
-import type { Task } from '../view/view.js';
+import type { ObservedRun } from '../view/decision.js';
+import type { Task, WorkloadState } from '../view/view.js';
 import { deadlineAt } from '../view/view.js';
 
 /** A task in its turn. */
@@ -10,7 +11,15 @@ interface Turn {
 }
 
 /** The stage that gives the queue order. */
-export type Order = (tasks: readonly Task[], at: number) => Turn[];
+export interface Order {
+  /** `at`: now, ms. */
+  (tasks: readonly Task[], at: number, workloads?: readonly WorkloadState[]): Turn[];
+  /** Learns from a run; absent: it learns nothing. */
+  observe?(run: ObservedRun): void;
+  /** As in Policy. */
+  saved?(): unknown;
+  restore?(saved: unknown): void;
+}
 
 /** Orders by a comparison (below 0: `one` goes first), then by arrival. No task is ever overdue. */
 export function comparing(compare: (one: Task, other: Task, at: number) => number): Order {

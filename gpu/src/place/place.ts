@@ -1,5 +1,6 @@
 // The stage `place`: its interface, and the scores that are one expression.
-import type { Task } from '../view/view.js';
+import type { Task, View } from '../view/view.js';
+import type { Refusal } from './fact-filters.js';
 import type { GpuAccount } from './gpu-account.js';
 
 /** A GPU with the tasks that run there or were placed there in this decision. */
@@ -15,8 +16,11 @@ export interface Grant {
   lacks: number;
 }
 
-/** The stage that scores a GPU which has memory and a share for a task: the lowest score wins. */
-export type Place = (task: Task, candidate: CandidateGpu, grant: Grant) => number;
+/** Scores a GPU that has memory and a share for a task: the lowest score wins. Or tells why the task may not run there. */
+export type Score = (task: Task, candidate: CandidateGpu, grant: Grant) => number | Refusal;
+
+/** The stage that chooses the GPU: the scores of one decision. */
+export type Place = (view: View) => Score;
 
 /** Shares are sums of tenths, which floating point does not hold exactly. */
 export const rounding = 1e-9;
@@ -27,19 +31,27 @@ export function hasShare({ load }: GpuAccount, share: number): boolean {
 }
 
 /** The first one. */
-export const firstFit: Place = () => 0;
+export const firstFit: Place = () => () => 0;
 
 /** The GPU that keeps the least of its SMs free; GPUs that grant less than the wanted share come last. */
-export const bestFit: Place = (_, { load }, { share, lacks }) => (lacks > 0 ? 1 + lacks : 1 - load - share);
+export const bestFit: Place =
+  () =>
+  (_, { load }, { share, lacks }) =>
+    lacks > 0 ? 1 + lacks : 1 - load - share;
 
 /** Where the fewest run. */
-export const fewestTasks: Place = (_, { busy }) => busy;
+export const fewestTasks: Place =
+  () =>
+  (_, { busy }) =>
+    busy;
 
 /**
  * An empty GPU first; then for a task with an SLO the GPU whose resident has the smallest share, and for others the GPU that
  * grants the largest one (TGS, Wu and others, NSDI 2023).
  */
-export const mostGiven: Place = ({ sloMs }, { residents: [first] }, { share }) => {
-  if (first === undefined) return 0;
-  return sloMs === undefined ? 2 - share : first.share;
-};
+export const mostGiven: Place =
+  () =>
+  ({ sloMs }, { residents: [first] }, { share }) => {
+    if (first === undefined) return 0;
+    return sloMs === undefined ? 2 - share : first.share;
+  };

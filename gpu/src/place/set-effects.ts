@@ -9,8 +9,13 @@ import type { PlaceAccount } from '../view/account.js';
 import type { Occupant } from '../view/occupancy.js';
 import type { WorkloadState } from '../view/view.js';
 
+interface GpuKind {
+  type: string;
+  mode: DeviceMode;
+}
+
 /** The model of a type of GPU in one mode. */
-export type ModelOf = (gpu: { type: string; mode: DeviceMode }) => DegradationModel;
+export type ModelOf = (gpu: GpuKind) => DegradationModel;
 
 /** Predicted degradations (D) with a newcomer on a place. */
 export interface Effect {
@@ -25,12 +30,8 @@ export interface Effect {
   bound: number;
 }
 
-/** A place as of its list of occupants and its list of workloads. */
-interface Counted {
-  account: PlaceAccount;
-  stamp: number;
-  occupants: readonly Occupant[];
-  workloads: readonly WorkloadState[];
+/** What runs on a place, with the sums of its terms; it stays as it is when the place goes on. */
+export interface Members {
   terms: Terms;
   /** Numbers of its running functions, and of its workloads. */
   functions: readonly number[];
@@ -40,6 +41,14 @@ interface Counted {
   sums: readonly number[];
   /** A workload is slower than it tolerates already, or has stopped reporting. */
   suffers: boolean;
+}
+
+/** The members of a place as of its list of occupants and its list of workloads. */
+interface Counted extends Members {
+  account: PlaceAccount;
+  stamp: number;
+  occupants: readonly Occupant[];
+  workloads: readonly WorkloadState[];
 }
 
 /** Figures of functions by the keys of their instances. */
@@ -84,36 +93,54 @@ export class SetEffects {
   private readonly terms = new Map<string, Terms>();
   /** By the order of the places. */
   private counted: (Counted | undefined)[] = [];
-  /** Of the present lists of workloads. */
-  private stamp = 0;
+  /** Counts the changes of the lists of workloads. */
+  stamp = 0;
+  /** Counts how often all was forgotten: numbers of newcomers, and what was computed with them, hold while it stays. */
+  generation = 0;
   /** What `effectOn` gives, the same object each time: a decision asks about every place. */
   private readonly effect: Effect = { suffers: false, train: 0, own: 0, beyond: 0, bound: 0 };
   private readonly records = new Map<string, FeatureRecord>();
-  private byDevice: { of: readonly WorkloadState[] | undefined; lists: ReadonlyMap<string, readonly WorkloadState[]> } =
-    {
-      of: undefined,
-      lists: new Map(),
-    };
+  private seen: readonly WorkloadState[] | undefined;
+  private lists: ReadonlyMap<string, WorkloadState[]> = new Map();
   private madeAt = -Infinity;
 
   constructor(private readonly modelOf: ModelOf) {}
 
   /** Begins a decision at `at` (ms) beside these workloads. */
   begin(at: number, workloads: readonly WorkloadState[] | undefined): void {
-    if (this.byDevice.of !== workloads) {
-      const lists = new Map<string, WorkloadState[]>();
-      for (const one of workloads ?? []) lists.set(one.device, [...(lists.get(one.device) ?? []), one]);
-      this.byDevice = { of: workloads, lists };
-      this.stamp += 1;
-    }
+    if (this.seen !== workloads) this.take(workloads);
     // The clock may have been set back.
     if (Math.abs(at - this.madeAt) < renewMs && this.members.length <= maxMembers) return;
     this.madeAt = at;
     this.members = [];
     this.numbers.clear();
     this.terms.clear();
-    this.counted = [];
+    this.recount();
     if (this.records.size > maxFunctions) this.records.clear();
+  }
+
+  /** Takes a list of workloads; those of a device stay the same list where they stand as they did. */
+  private take(workloads: readonly WorkloadState[] = none): void {
+    const lists = new Map<string, WorkloadState[]>();
+    for (const one of workloads) {
+      const there = lists.get(one.device);
+      if (there === undefined) lists.set(one.device, [one]);
+      else there.push(one);
+    }
+    let isSame = lists.size === this.lists.size;
+    for (const [device, list] of lists) {
+      const known = this.lists.get(device);
+      if (known !== undefined && standAlike(known, list)) lists.set(device, known);
+      else isSame = false;
+    }
+    this.seen = workloads;
+    this.lists = lists;
+    if (!isSame) this.stamp += 1;
+  }
+
+  private recount(): void {
+    this.counted = [];
+    this.generation += 1;
   }
 
   /** Takes notice of a function's figures, by the key of its instances. */
@@ -122,7 +149,7 @@ export class SetEffects {
     if (record === undefined || (known !== undefined && areSame(known, record))) return;
     this.records.set(key, record);
     for (const name of this.numbers.keys()) if (name.startsWith(`function ${key} `)) this.numbers.delete(name);
-    this.counted = [];
+    this.recount();
   }
 
   /** The figures of functions that were noticed, for `restore`. */
@@ -146,33 +173,28 @@ export class SetEffects {
   }
 
   /** The workloads of a place. */
-  workloadsOn({ id }: Pick<PlaceAccount, 'id'>): readonly WorkloadState[] {
-    return this.byDevice.lists.get(id) ?? none;
+  workloadsOn({ id }: { id: string }): readonly WorkloadState[] {
+    return this.lists.get(id) ?? none;
   }
 
-  /**
-   * What a newcomer is predicted to do to a place, and to suffer there (equations 3.4 and 3.5). The result holds until the
-   * next call.
-   */
+  /** The effect of a newcomer on a place. The result holds until the next call. */
   effectOn(account: PlaceAccount, newcomer: number): Effect {
-    const { terms, functions, models, bounds, sums, suffers } = this.countedOf(account);
-    const { effect } = this;
-    effect.suffers = suffers;
-    effect.train = effect.own = effect.beyond = effect.bound = 0;
-    if (suffers) return effect;
-    const neighbours = functions.length + models.length;
-    for (let at = 0; at < models.length; at += 1) {
-      const degradation = sums[at]! + terms.of(models[at]!, newcomer, neighbours);
-      const bound = bounds[at]!;
-      if (degradation > bound && effect.beyond === 0) {
-        effect.beyond = degradation;
-        effect.bound = bound;
+    return effectOf(this.membersOf(account), newcomer, this.effect);
+  }
+
+  /** What runs on a place. */
+  membersOf(account: PlaceAccount): Members {
+    const { order, occupants } = account;
+    const known = this.counted[order];
+    // The ledger makes the list of occupants again when it counts a place.
+    if (known?.account === account && known.occupants === occupants) {
+      if (known.stamp === this.stamp) return known;
+      if (known.workloads === this.workloadsOn(account)) {
+        known.stamp = this.stamp;
+        return known;
       }
-      if (degradation > effect.train) effect.train = degradation;
-      effect.own += terms.of(newcomer, models[at]!, neighbours);
     }
-    for (let at = 0; at < functions.length; at += 1) effect.own += terms.of(newcomer, functions[at]!, neighbours);
-    return effect;
+    return (this.counted[order] = this.count(account));
   }
 
   private numberOf(name: string, make: () => SetMember): number {
@@ -184,28 +206,20 @@ export class SetEffects {
     return number;
   }
 
-  private countedOf(account: PlaceAccount): Counted {
-    const { order, occupants } = account;
-    const known = this.counted[order];
-    // The ledger makes the list of occupants again when it counts a place.
-    if (known?.account === account && known.occupants === occupants) {
-      if (known.stamp === this.stamp) return known;
-      if (known.workloads === none && this.workloadsOn(account) === none) {
-        known.stamp = this.stamp;
-        return known;
-      }
-    }
-    return (this.counted[order] = this.count(account));
-  }
-
   private count(account: PlaceAccount): Counted {
     const { occupants, place } = account;
     const workloads = this.workloadsOn(account);
-    const terms = this.termsOf(gpuTypeOf(place.device, place.slice), place.device.mode);
     const functions: number[] = [];
     for (const { users, functionKey: key = '', limit } of occupants) {
       if (users > 0) functions.push(this.newcomer(key, limit));
     }
+    const gpu = { type: gpuTypeOf(place.device, place.slice), mode: place.device.mode };
+    return { ...this.membersWith(gpu, workloads, functions), account, stamp: this.stamp, occupants, workloads };
+  }
+
+  /** Workloads on a GPU beside functions, which go by their numbers. */
+  membersWith(gpu: GpuKind, workloads: readonly WorkloadState[], functions: readonly number[]): Members {
+    const terms = this.termsOf(gpu);
     const models = workloads.map((one) => {
       const member = workloadMember(one);
       return this.numberOf(`workload ${member.name}`, () => member);
@@ -218,15 +232,10 @@ export class SetEffects {
       return functions.reduce((sum, one) => sum + terms.of(model, one, neighbours), others);
     });
     const bounds = workloads.map(({ tolerated }) => ofTime(tolerated));
-    // One that has stopped reporting may be worse off than is known.
-    const suffers = workloads.some(({ measured, estimated, tolerated, state }) => {
-      return state === 'stale' || (measured ?? estimated ?? 0) > tolerated;
-    });
-    const { stamp } = this;
-    return { account, stamp, occupants, workloads, terms, functions, models, bounds, sums, suffers };
+    return { terms, functions, models, bounds, sums, suffers: workloads.some(isSuffering) };
   }
 
-  private termsOf(type: string, mode: DeviceMode): Terms {
+  private termsOf({ type, mode }: GpuKind): Terms {
     const key = `${type} ${mode}`;
     let terms = this.terms.get(key);
     if (terms === undefined) {
@@ -236,6 +245,56 @@ export class SetEffects {
     return terms;
   }
 }
+
+/**
+ * What a newcomer, by its number, is predicted to do to those on a place, and to suffer there (equations 3.4 and 3.5), written
+ * into `effect`.
+ */
+export function effectOf(
+  { terms, functions, models, bounds, sums, suffers }: Members,
+  newcomer: number,
+  effect: Effect = { suffers: false, train: 0, own: 0, beyond: 0, bound: 0 },
+): Effect {
+  effect.suffers = suffers;
+  effect.train = effect.own = effect.beyond = effect.bound = 0;
+  if (suffers) return effect;
+  const neighbours = functions.length + models.length;
+  for (let at = 0; at < models.length; at += 1) {
+    const degradation = sums[at]! + terms.of(models[at]!, newcomer, neighbours);
+    const bound = bounds[at]!;
+    if (degradation > bound && effect.beyond === 0) {
+      effect.beyond = degradation;
+      effect.bound = bound;
+    }
+    if (degradation > effect.train) effect.train = degradation;
+    effect.own += terms.of(newcomer, models[at]!, neighbours);
+  }
+  for (let at = 0; at < functions.length; at += 1) effect.own += terms.of(newcomer, functions[at]!, neighbours);
+  return effect;
+}
+
+/** One that has stopped reporting may be worse off than is known. */
+function isSuffering({ measured, estimated, tolerated, state }: WorkloadState): boolean {
+  return state === 'stale' || (measured ?? estimated ?? 0) > tolerated;
+}
+
+/** Whether newcomers have the same effect beside both lists. */
+function standAlike(some: readonly WorkloadState[], others: readonly WorkloadState[]): boolean {
+  return some.length === others.length && some.every((one, at) => isAlike(one, others[at]!));
+}
+
+function isAlike(one: WorkloadState, other: WorkloadState): boolean {
+  const { features = noFeatures } = one;
+  return (
+    one.id === other.id &&
+    one.name === other.name &&
+    one.tolerated === other.tolerated &&
+    isSuffering(one) === isSuffering(other) &&
+    areSame(features, other.features ?? noFeatures)
+  );
+}
+
+const noFeatures: FeatureRecord = {};
 
 function areSame(one: FeatureRecord, other: FeatureRecord): boolean {
   if (one === other) return true;

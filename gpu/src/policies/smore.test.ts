@@ -168,17 +168,48 @@ describe('the queue', () => {
   test('takes the first of a few drawn places under load, until the load has fallen', () => {
     const policy = policyOf({ f: { train: 1 } });
     const many = (count: number): Task[] => Array.from({ length: count }, (_, at) => ({ ...call('f'), id: `f${at}` }));
-    const reasonWith = (waiting: number): string | undefined => {
-      const gpus = [gpuOf('g0'), gpuOf('g1')];
-      const { starts } = policy.decide(view(gpus, [training('g1')], [call('able'), ...many(waiting)]), timer);
+    const gpus = ['g0', 'g1', 'g2', 'g3', 'g4', 'g5'].map((id) => gpuOf(id));
+    const workloads = gpus.slice(1).map(({ id }) => training(id));
+    const reasonWith = (waiting: number, on = gpus): string | undefined => {
+      const { starts } = policy.decide(view(on, workloads, [call('able'), ...many(waiting)]), timer);
       return starts.find(({ task }) => task === 'able')?.reason;
     };
+    expect(reasonWith(11)).toBe('least degradation');
+    expect(reasonWith(12)).toBe('will do, of those drawn');
+    expect(reasonWith(2)).toBe('will do, of those drawn');
+    // Of five places or fewer, all are looked at.
+    expect(reasonWith(12, gpus.slice(0, 5))).toBe('least degradation');
+    expect(reasonWith(2)).toBe('will do, of those drawn');
     expect(reasonWith(1)).toBe('least degradation');
-    expect(reasonWith(4)).toBe('will do, of those drawn');
-    expect(reasonWith(1)).toBe('will do, of those drawn');
-    expect(reasonWith(0)).toBe('will do, of those drawn');
-    const idle = policy.decide(view([gpuOf('g0'), gpuOf('g1'), gpuOf('g2')], [], [call('able')]), timer);
-    expect(idle.starts[0]?.reason).toBe('least degradation');
+  });
+});
+
+describe('single stages beside others', () => {
+  test('place: a bound or a deadline refuses a GPU, and the least degradation is taken', () => {
+    const gpus = [gpuOf('g0'), gpuOf('g1')];
+    const workloads = [training('g0', { name: 'delicate' }), training('g1')];
+    const decide = (costs: Costs, changes: Partial<Task> = {}): Decision =>
+      policyOf(costs, { base: 'fcfs', place: 'smore' }).decide(view(gpus, workloads, [call('f', changes)]), timer);
+    expect(on(decide({ f: { train: 0.02 } }), 'f')).toBe('g1');
+    expect(decide({ f: { train: 0.2 } }).rejected).toMatchObject([
+      { what: 'g0', reason: 'a workload would become slower there than it tolerates', numbers: { degradation: 0.4 } },
+      { what: 'g1', reason: 'a workload would become slower there than it tolerates', numbers: { degradation: 0.2 } },
+    ]);
+    expect(decide({ f: { own: 0.6 } }, { sloMs: 150 }).rejected[0]).toMatchObject({
+      reason: 'it would miss its deadline there',
+    });
+  });
+
+  test('order: what suffered beside a workload goes later', () => {
+    const policy = policyOf({}, { base: 'fcfs', order: 'smore' });
+    const [full, workloads] = [gpuOf('g0', { memoryMiB: 1000 }), [training('g0')]];
+    const waiting = [call('frail'), call('robust')];
+    expect(on(policy.decide(view([full], workloads, waiting), timer), 'frail')).toBe('g0');
+    policy.observe?.({ task: call('frail'), gpu: full, share: 0.3, ranMs: 150, beside: [] });
+    expect(on(policy.decide(view([full], workloads, waiting), timer), 'robust')).toBe('g0');
+    const restored = policyOf({}, { base: 'fcfs', order: 'smore' });
+    restored.restore?.(structuredClone(policy.saved?.()));
+    expect(on(restored.decide(view([full], workloads, waiting), timer), 'robust')).toBe('g0');
   });
 });
 

@@ -15,12 +15,15 @@ import {
 } from '../order/order.js';
 import { degradationDefaults, degradationPlan, literalDegradation } from '../order/degradation-plan.js';
 import { dueFirst } from '../order/earliest-deadline.js';
+import { mostUseForInterference } from '../order/interference-priority.js';
 import { leastLoadedPlan } from '../order/least-loaded-plan.js';
 import { literalPlan } from '../order/literal-plan.js';
 import type { Order } from '../order/order.js';
 import type { Planner } from '../order/plan.js';
 import type { PredictionCache } from '../order/set-predictions.js';
 import { subQueueDefaults, subQueuePlan } from '../order/sub-queue-plan.js';
+import { degradationScoreDefaults } from '../place/by-degradation.js';
+import { leastDegradation } from '../place/least-degradation.js';
 import { bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
 import type { Place } from '../place/place.js';
 import type { ModelOf } from '../place/set-effects.js';
@@ -91,6 +94,7 @@ export const stages = {
     'longest-first': made(() => longestFirst),
     'least-remaining-first': made(() => leastRemainingFirst),
     'least-memory-first': made(() => leastMemoryFirst),
+    smore: made(() => mostUseForInterference()),
   } satisfies Record<string, StageEntry<Order>>,
   share: {
     whole: made(() => whole),
@@ -107,6 +111,7 @@ export const stages = {
     'best-fit': made(() => bestFit),
     'fewest-tasks': made(() => fewestTasks),
     'most-given': made(() => mostGiven),
+    smore: settable(degradationScoreDefaults, ({ degradationsOf }, set) => leastDegradation(degradationsOf, set)),
   } satisfies Record<string, StageEntry<Place>>,
   plan: {
     'least-loaded': made(() => leastLoadedPlan),

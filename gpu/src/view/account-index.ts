@@ -7,12 +7,15 @@ export interface AccountColumns {
   load: Float64Array;
   freeMiB: Float64Array;
   availableMiB: Float64Array;
+  /** How often each place has been counted: what was computed of it holds while this stays. */
+  counts: Uint32Array;
 }
 
 /** The columns of accounts that have their `order`. */
 export function columnsOf(accounts: readonly PlaceAccount[]): AccountColumns {
   const column = (): Float64Array => new Float64Array(accounts.length);
-  const columns = { load: column(), freeMiB: column(), availableMiB: column() };
+  const counts = new Uint32Array(accounts.length);
+  const columns = { load: column(), freeMiB: column(), availableMiB: column(), counts };
   for (const account of accounts) writeColumns(columns, account);
   return columns;
 }
@@ -22,6 +25,7 @@ export function writeColumns(columns: AccountColumns, { order, load, freeMiB, av
   columns.load[order] = load;
   columns.freeMiB[order] = freeMiB;
   columns.availableMiB[order] = availableMiB;
+  columns.counts[order]! += 1;
 }
 
 /** Places by function key. */

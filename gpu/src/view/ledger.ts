@@ -370,6 +370,7 @@ export class Ledger {
     const usedMiB = slice === undefined ? (status?.usedMemoryMiB ?? 0) : 0;
     const isNews = !isShownAs(entry.shown, residents);
     const isSameMemory = entry.othersMiB === others && entry.usedMiB === usedMiB && account.capacityMiB === capacityMiB;
+    const isSameMode = account.mode === place.device.mode;
     account.place = place;
     account.mode = place.device.mode;
     account.health = status?.health;
@@ -382,7 +383,7 @@ export class Ledger {
     entry.usedMiB = usedMiB;
     if (isNews) entry.shown = shownAs(residents);
     const isSettled = this.settle(entry, isNews);
-    if (isNews || isSettled || !isSameMemory || entry.bucket < 0) this.sum(entry);
+    if (isNews || isSettled || !isSameMemory || !isSameMode || entry.bucket < 0) this.sum(entry);
   }
 
   /** Ends reservations on a place that are over, and has the others name their container; false if nothing changed. */

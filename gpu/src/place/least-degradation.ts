@@ -1,0 +1,51 @@
+// The stage `place` by predicted degradation (SMORE, thesis section 3.3), beside any order and share.
+import type { FeatureRecord } from '../predict/slowdown-predictor.js';
+import { functionKey } from '../view/occupancy.js';
+import { thousandths } from '../view/shares.js';
+import type { Task } from '../view/view.js';
+import { deadlineAt } from '../view/view.js';
+import type { degradationScoreDefaults } from './by-degradation.js';
+import { degradationRefusal, mostMemory, neededMs } from './degradation-refusals.js';
+import { needMiB } from './gpu-account.js';
+import type { Place } from './place.js';
+import { costOf } from './place-costs.js';
+import { effectOf, SetEffects } from './set-effects.js';
+import type { ModelOf } from './set-effects.js';
+
+/**
+ * The GPU of least λ·D_train + (1 − λ)·D_func (equation 3.11); refused where a workload or the task would be beyond its bound,
+ * or the memory is needed as a reserve (equations 3.9 and 3.10). An idle instance of the function comes first in any case.
+ */
+export function leastDegradation(modelOf: ModelOf, settings: typeof degradationScoreDefaults): Place {
+  const effects = new SetEffects(modelOf);
+  const numberOf = (task: Task, share: number): number => {
+    const key = keyOf(task);
+    effects.learn(key, task.featureRecord ?? (task.features as FeatureRecord | undefined));
+    return effects.newcomer(key, thousandths(share));
+  };
+  return ({ at, workloads }) => {
+    effects.begin(at, workloads);
+    return (task, candidate, grant) => {
+      const { gpu, residents, busy } = candidate;
+      // Figures are noticed before numbers are given: a new one of a function renews its number.
+      for (const one of residents) numberOf(one.task, one.share);
+      const newcomer = numberOf(task, task.share ?? grant.share);
+      const functions = residents.map((one) => numberOf(one.task, one.share));
+      const effect = effectOf(effects.membersWith(gpu, effects.workloadsOn(gpu), functions), newcomer);
+      const isWarm =
+        gpu.idle?.some((one) => one.function === task.function && one.namespace === task.namespace) === true;
+      const refusal = degradationRefusal({
+        effect,
+        usedMiB: candidate.capacityMiB - candidate.availableMiB + needMiB(task, gpu),
+        mostMiB: mostMemory(candidate, settings.memoryPart),
+        needMs: neededMs(task.soloMs, effect.own, isWarm ? 0 : (task.startMs ?? 0)),
+        leftMs: deadlineAt(task) - at,
+      });
+      return refusal ?? costOf(effect, busy, settings);
+    };
+  };
+}
+
+function keyOf({ function: action, namespace }: Task): string {
+  return functionKey({ action, namespace });
+}
