@@ -30,21 +30,28 @@ export interface Effect {
   bound: number;
 }
 
-/** What runs on a place, with the sums of its terms; it stays as it is when the place goes on. */
-export interface Members {
-  terms: Terms;
-  /** Numbers of its running functions, and of its workloads. */
-  functions: readonly number[];
+/** The workloads of a device. */
+interface Standing {
+  /** Their numbers. */
   models: readonly number[];
-  /** The greatest D of each workload, and what the others on the place are predicted to cost it beside a newcomer. */
+  /** The greatest D of each. */
   bounds: readonly number[];
-  sums: readonly number[];
-  /** A workload is slower than it tolerates already, or has stopped reporting. */
+  /** One is slower than it tolerates already, or has stopped reporting. */
   suffers: boolean;
 }
 
+/** What runs on a place, with the sums of its terms; it stays as it is when the place goes on. */
+export interface Members extends Standing {
+  terms: Terms;
+  /** Numbers of its running functions. */
+  functions: readonly number[];
+  /** What the others on the place are predicted to cost each workload beside a newcomer. */
+  sums: readonly number[];
+}
+
 /** The members of a place as of its list of occupants and its list of workloads. */
-interface Counted extends Members {
+interface Counted {
+  members: Members;
   account: PlaceAccount;
   stamp: number;
   occupants: readonly Occupant[];
@@ -62,6 +69,7 @@ const maxFunctions = 10_000;
 const renewMs = 60_000;
 
 const none: readonly WorkloadState[] = [];
+const noWorkloads: Standing = { models: [], bounds: [], suffers: false };
 
 /** Terms of one type of GPU in one mode, by number of neighbours, victim and neighbour; NaN: not computed yet. */
 class Terms {
@@ -89,7 +97,11 @@ class Terms {
 /** Predicts what newcomers do to places. */
 export class SetEffects {
   private members: SetMember[] = [];
-  private readonly numbers = new Map<string, number>();
+  /** Numbers of functions, by key and by thousandths of their share. */
+  private readonly functions = new Map<string, Map<number, number>>();
+  private readonly models = new Map<string, number>();
+  /** By list of workloads. */
+  private standings = new WeakMap<readonly WorkloadState[], Standing>();
   private readonly terms = new Map<string, Terms>();
   /** By the order of the places. */
   private counted: (Counted | undefined)[] = [];
@@ -113,7 +125,9 @@ export class SetEffects {
     if (Math.abs(at - this.madeAt) < renewMs && this.members.length <= maxMembers) return;
     this.madeAt = at;
     this.members = [];
-    this.numbers.clear();
+    this.functions.clear();
+    this.models.clear();
+    this.standings = new WeakMap();
     this.terms.clear();
     this.recount();
     if (this.records.size > maxFunctions) this.records.clear();
@@ -148,7 +162,7 @@ export class SetEffects {
     const known = this.records.get(key);
     if (record === undefined || (known !== undefined && areSame(known, record))) return;
     this.records.set(key, record);
-    for (const name of this.numbers.keys()) if (name.startsWith(`function ${key} `)) this.numbers.delete(name);
+    this.functions.delete(key);
     this.recount();
   }
 
@@ -166,10 +180,15 @@ export class SetEffects {
 
   /** The number of a function at a share (thousandths), for `effectOn`; it holds until the next `begin` or `learn`. */
   newcomer(key: string, limit: number): number {
-    const record = this.records.get(key);
-    return this.numberOf(`function ${key} ${limit}`, () => {
-      return { kind: 'function', name: key, share: limit / 1000, ...(record && { record }) };
-    });
+    let numbers = this.functions.get(key);
+    if (numbers === undefined) this.functions.set(key, (numbers = new Map()));
+    let number = numbers.get(limit);
+    if (number === undefined) {
+      const record = this.records.get(key);
+      number = this.members.push({ kind: 'function', name: key, share: limit / 1000, ...(record && { record }) }) - 1;
+      numbers.set(limit, number);
+    }
+    return number;
   }
 
   /** The workloads of a place. */
@@ -188,22 +207,12 @@ export class SetEffects {
     const known = this.counted[order];
     // The ledger makes the list of occupants again when it counts a place.
     if (known?.account === account && known.occupants === occupants) {
-      if (known.stamp === this.stamp) return known;
-      if (known.workloads === this.workloadsOn(account)) {
+      if (known.stamp === this.stamp || known.workloads === this.workloadsOn(account)) {
         known.stamp = this.stamp;
-        return known;
+        return known.members;
       }
     }
-    return (this.counted[order] = this.count(account));
-  }
-
-  private numberOf(name: string, make: () => SetMember): number {
-    let number = this.numbers.get(name);
-    if (number === undefined) {
-      number = this.members.push(make()) - 1;
-      this.numbers.set(name, number);
-    }
-    return number;
+    return (this.counted[order] = this.count(account)).members;
   }
 
   private count(account: PlaceAccount): Counted {
@@ -214,34 +223,55 @@ export class SetEffects {
       if (users > 0) functions.push(this.newcomer(key, limit));
     }
     const gpu = { type: gpuTypeOf(place.device, place.slice), mode: place.device.mode };
-    return { ...this.membersWith(gpu, workloads, functions), account, stamp: this.stamp, occupants, workloads };
+    const members = this.membersWith(gpu, workloads, functions);
+    return { account, stamp: this.stamp, occupants, workloads, members };
   }
 
   /** Workloads on a GPU beside functions, which go by their numbers. */
   membersWith(gpu: GpuKind, workloads: readonly WorkloadState[], functions: readonly number[]): Members {
     const terms = this.termsOf(gpu);
-    const models = workloads.map((one) => {
-      const member = workloadMember(one);
-      return this.numberOf(`workload ${member.name}`, () => member);
-    });
+    const { models, bounds, suffers } = this.standingOf(workloads);
     const neighbours = functions.length + models.length;
-    const sums = models.map((model, at) => {
-      const others = models.reduce((sum, other, index) => {
-        return index === at ? sum : sum + terms.of(model, other, neighbours);
-      }, 0);
-      return functions.reduce((sum, one) => sum + terms.of(model, one, neighbours), others);
-    });
-    const bounds = workloads.map(({ tolerated }) => ofTime(tolerated));
-    return { terms, functions, models, bounds, sums, suffers: workloads.some(isSuffering) };
+    const sums: number[] = [];
+    for (let at = 0; at < models.length; at += 1) {
+      let sum = 0;
+      for (let other = 0; other < models.length; other += 1) {
+        if (other !== at) sum += terms.of(models[at]!, models[other]!, neighbours);
+      }
+      for (const one of functions) sum += terms.of(models[at]!, one, neighbours);
+      sums.push(sum);
+    }
+    return { terms, functions, models, bounds, sums, suffers };
+  }
+
+  private standingOf(workloads: readonly WorkloadState[]): Standing {
+    if (workloads === none) return noWorkloads;
+    let standing = this.standings.get(workloads);
+    if (standing === undefined) {
+      standing = {
+        models: workloads.map((one) => this.modelOfWorkload(one)),
+        bounds: workloads.map(({ tolerated }) => ofTime(tolerated)),
+        suffers: workloads.some(isSuffering),
+      };
+      this.standings.set(workloads, standing);
+    }
+    return standing;
+  }
+
+  private modelOfWorkload(workload: WorkloadState): number {
+    const member = workloadMember(workload);
+    let number = this.models.get(member.name);
+    if (number === undefined) {
+      number = this.members.push(member) - 1;
+      this.models.set(member.name, number);
+    }
+    return number;
   }
 
   private termsOf({ type, mode }: GpuKind): Terms {
     const key = `${type} ${mode}`;
     let terms = this.terms.get(key);
-    if (terms === undefined) {
-      terms = new Terms(this.modelOf({ type, mode }), this.members);
-      this.terms.set(key, terms);
-    }
+    if (terms === undefined) this.terms.set(key, (terms = new Terms(this.modelOf({ type, mode }), this.members)));
     return terms;
   }
 }
