@@ -105,10 +105,14 @@ export interface LaunchFigures {
 /** An instance of a function, or a pre-warmer, on a device, as the agent keeps it; one of several devices is there on each. */
 export interface Resident {
   container: string;
+  /** When its process was started, epoch ms. */
+  since?: number;
   /** All of its devices, where it has several. */
   gang?: string[];
   /** `/namespace/action`; absent for a pre-warmer that has none yet. */
   action?: string;
+  /** The action's version. */
+  version?: string;
   device: string;
   slice?: string;
   share: Share;

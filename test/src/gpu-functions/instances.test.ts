@@ -75,6 +75,36 @@ interface DeviceView {
   );
 
   test(
+    'a loaded model serves without a cold start, is loaded once, and is gone after its deletion',
+    async () => {
+      const { api } = platform;
+      await put('model', { memoryMiB: 2000, mpsPercent: 30 });
+      const path = '../gpu/functions/model/model';
+      type Model = { state: string; instances: { state: string; container: string; since: number; gpus: string[] }[] };
+      const startOf = async (): Promise<string> => {
+        const record = await api.record(await api.submit('model', {}));
+        return (annotation(record, 'gpu') as unknown as GpuRecord).start;
+      };
+      const before = Date.now();
+      const loaded = await api.request<Model>('POST', path);
+      expect([loaded.status, loaded.body]).toMatchObject([200, { state: 'loaded', instances: [{ state: 'idle' }] }]);
+      const [{ container, since, gpus } = { container: '', since: 0, gpus: [] }] = loaded.body.instances;
+      expect(since).toBeGreaterThan(before - 1000);
+      expect((await devices()).map(({ uuid }) => uuid)).toContain(gpus[0]);
+      expect((await api.request<Model>('POST', path)).body.instances).toMatchObject([{ container }]);
+      expect(await startOf()).toBe('prewarmed');
+      expect(await startOf()).toBe('warm');
+      const deleted = await api.request<Model>('DELETE', path);
+      expect([deleted.status, deleted.body]).toMatchObject([200, { instances: [{ container, state: 'draining' }] }]);
+      const modelNow = async (): Promise<Model> => (await api.request<Model>('GET', path)).body;
+      await until('it is gone', async () => (await modelNow()).instances.length === 0);
+      expect((await modelNow()).state).toBe('unloaded');
+      expect(await startOf()).toBe('cold');
+    },
+    caseMs,
+  );
+
+  test(
     'each launch makes an instance, whether or not one idles; retired ones end, one that runs when it has ended',
     async () => {
       const { api } = platform;

@@ -12,6 +12,7 @@ import {
 } from './devices.js';
 import { showForecast } from './forecast.js';
 import { listFunctions, listQuotas } from './functions.js';
+import { model } from './model.js';
 import { listWorkloads, workload } from './workloads.js';
 
 /** `wsk gpu`. */
@@ -83,6 +84,13 @@ export const gpuCommands: Command[] = [
       },
     ],
     run: retireInstance,
+  },
+  {
+    name: 'model',
+    argsUsage: '(load | delete | status) ACTION_NAME',
+    summary: 'load the model of a function ahead of requests, end its instances, or show them',
+    flags: [{ name: 'grace', type: 'int', help: 'stop runs after `MS` (delete); an idempotent action runs again' }],
+    run: model,
   },
   {
     name: 'reshare',
