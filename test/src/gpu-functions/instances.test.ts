@@ -1,6 +1,6 @@
 // Instances of functions on simulated GPUs: launched ahead of requests, moved to other shares, retired.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { GpuRecord } from '@gpuwhisk/common/gpu';
+import type { ColdStartRecord, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { annotation } from '../support/api-client.js';
@@ -100,6 +100,37 @@ interface DeviceView {
       await until('it is gone', async () => (await modelNow()).instances.length === 0);
       expect((await modelNow()).state).toBe('unloaded');
       expect(await startOf()).toBe('cold');
+    },
+    caseMs,
+  );
+
+  test(
+    'the record of a start that loaded code has the parts of it, and the metrics count them',
+    async () => {
+      const { api } = platform;
+      const [codeMs, entryMs] = [loadMs, 250];
+      const code = `${slowToLoad}
+const load = () => new Promise((done) => setTimeout(done, ${entryMs}));`;
+      const annotations = { gpu: { memoryMiB: 2000, mpsPercent: 30 }, warm: { entry: 'load' } };
+      await api.putAction('parts', code, { annotations });
+      const record = await api.record(await api.submit('parts', {}));
+      const { totalMs = 0, ...parts } = annotation(record, 'coldStart') as unknown as Partial<ColdStartRecord>;
+      expect(Object.keys(parts).sort()).toEqual(['allocMs', 'codeMs', 'modelMs', 'queueMs', 'runtimeMs']);
+      expect(parts.codeMs).toBeGreaterThanOrEqual(codeMs - 1);
+      expect(parts.modelMs).toBeGreaterThanOrEqual(entryMs - 1);
+      expect(parts.allocMs).toBeGreaterThan(0);
+      expect(parts.runtimeMs).toBeGreaterThan(0);
+      const sumMs = Object.values(parts).reduce((sum, ms) => sum + ms, 0);
+      // Each is rounded.
+      expect(totalMs).toBeGreaterThanOrEqual(sumMs - 5);
+      expect(totalMs).toBe(Number(annotation(record, 'waitTime')) + Number(annotation(record, 'initTime')));
+      const warm = await api.record(await api.submit('parts', {}));
+      expect(annotation(warm, 'coldStart')).toBeUndefined();
+      const text = await (await fetch(new URL('/metrics', platform.url))).text();
+      expect(text).toMatch(/gpuwhisk_gpu_cold_start_seconds_bucket\{le="0.1",part="model"\} 0/);
+      for (const part of ['total', 'alloc']) {
+        expect(text).toMatch(new RegExp(`gpuwhisk_gpu_cold_start_seconds_count\\{part="${part}"\\} [1-9]`));
+      }
     },
     caseMs,
   );
