@@ -10,6 +10,7 @@ import {
   retireInstance,
   top,
 } from './devices.js';
+import { showFeatures } from './features.js';
 import { showForecast } from './forecast.js';
 import { listFunctions, listQuotas } from './functions.js';
 import { model } from './model.js';
@@ -54,6 +55,26 @@ export const gpuCommands: Command[] = [
     summary: 'show the requests of a function in the last hour, and what was forecast',
     flags: [],
     run: showForecast,
+  },
+  {
+    name: 'features',
+    argsUsage: 'FILE',
+    summary: 'show the features of a PyTorch model for predictions of degradation; needs no GPU and no server',
+    needsServer: () => false,
+    flags: [
+      {
+        name: 'input',
+        type: 'strings',
+        help: 'the `SHAPE[:TYPE]` of one sample: 3x224x224, 128:int64; once each input',
+      },
+      { name: 'batch', type: 'int', help: 'the number of `SAMPLES` of a step or request (default: 1)' },
+      { name: 'model', type: 'string', help: 'the `NAME` of the model in the file, or of what makes it' },
+      { name: 'training', type: 'bool', help: 'estimate the memory of a training' },
+      { name: 'json', type: 'bool', help: 'print JSON, as annotation gpu and workloads take it' },
+      { name: 'python', type: 'string', help: 'the Python interpreter, `PROGRAM` (default: python3)' },
+      { name: 'timeout', type: 'int', help: 'give up after `SECONDS` (default: 120)' },
+    ],
+    run: showFeatures,
   },
   {
     name: 'quotas',
@@ -147,6 +168,11 @@ export const gpuCommands: Command[] = [
         name: 'baseline',
         type: 'string',
         help: 'its `RATE` alone on the GPU, per second (default: measured while no function runs there)',
+      },
+      {
+        name: 'features',
+        type: 'string',
+        help: 'figures of it for predictions beside functions: `JSON`, or a file of it, as of wsk gpu features',
       },
       { name: 'name', type: 'string', help: 'its `NAME` (run; default: that of the command)' },
       { name: 'percent', type: 'int', help: 'the `PERCENT` of the SMs that it may use (run)' },
