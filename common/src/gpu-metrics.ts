@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
+import type { ColdStartRecord } from './gpu.js';
 
 /** How a decision about an activation ended: it was sent to a node, a node gave it back, or it is not run. */
 export type GpuOutcome = 'placed' | 'returned' | 'failed';
@@ -95,5 +96,26 @@ export function gpuMetrics(registry: Registry, { waiting, epoch }: GpuGauges): G
     waited: (ms) => waits.observe(ms / 1000),
     passed: (ms) => passes.observe(ms / 1000),
     policyFault: () => faults.inc(),
+  };
+}
+
+/**
+ * Returns a function that counts the cold starts of functions with a GPU in `registry`, by part. The invokers of one process
+ * share the histogram.
+ */
+export function coldStartMetrics(registry: Registry): (parts: ColdStartRecord) => void {
+  const name = 'gpuwhisk_gpu_cold_start_seconds';
+  const known = registry.getSingleMetric(name) as Histogram<'part'> | undefined;
+  const seconds =
+    known ??
+    new Histogram({
+      name,
+      help: 'Parts of starts that loaded code, as annotation coldStart of records names them',
+      labelNames: ['part'],
+      buckets: [0.001, 0.01, 0.1, 1, 10, 100],
+      registers: [registry],
+    });
+  return (parts) => {
+    for (const [field, ms] of Object.entries(parts)) seconds.observe({ part: field.replace(/Ms$/, '') }, ms / 1000);
   };
 }

@@ -105,10 +105,14 @@ export interface LaunchFigures {
 /** An instance of a function, or a pre-warmer, on a device, as the agent keeps it; one of several devices is there on each. */
 export interface Resident {
   container: string;
+  /** When its process was started, epoch ms. */
+  since?: number;
   /** All of its devices, where it has several. */
   gang?: string[];
   /** `/namespace/action`; absent for a pre-warmer that has none yet. */
   action?: string;
+  /** The action's version. */
+  version?: string;
   device: string;
   slice?: string;
   share: Share;
@@ -356,6 +360,29 @@ export interface GpuRecord {
   /** Requests that ran together with it, itself included. */
   batch?: number;
   simulated?: boolean;
+}
+
+/**
+ * Annotation `coldStart` of the record of an activation with a GPU that loaded its code: the parts of its start that are
+ * known (SMORE thesis, equation 3.12), ms.
+ */
+export interface ColdStartRecord {
+  /** From acceptance until the code was loaded, waits between the parts included. */
+  totalMs: number;
+  /** From acceptance to placement. */
+  queueMs: number;
+  /** Making the container until its process starts: packages, access to the GPU, sandbox. Absent if it was ready. */
+  allocMs?: number;
+  /** From the start of the process until the runtime says hello; absent if it was ready, or speaks HTTP. */
+  runtimeMs?: number;
+  /** Injection into a warm process. */
+  injectMs?: number;
+  /** Modules of annotation `warm` that the runtime loaded after its hello. */
+  importMs?: number;
+  /** The function's code, with the modules that it imports itself. */
+  codeMs?: number;
+  /** The function that annotation `warm` names as `entry`. */
+  modelMs?: number;
 }
 
 /** The ClusterState table of registered and started workloads, by id. */

@@ -3,6 +3,7 @@ import { isRecorded } from '@gpuwhisk/common/activations/record-policy';
 import { showRecords, RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriterOptions } from '@gpuwhisk/common/activations/record-writer';
+import { coldStartMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { busMetrics } from '@gpuwhisk/common/metrics';
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
@@ -109,7 +110,10 @@ export class Invoker {
       unlockArguments,
       isClosing: () => this.closing,
       ...(dependencies.userEvents && { userEvents: dependencies.userEvents }),
-      ...(dependencies.gpu && { gpu: dependencies.gpu }),
+      ...(dependencies.gpu && {
+        gpu: dependencies.gpu,
+        coldStarted: coldStartMetrics(dependencies.metrics.registry),
+      }),
       ...(dependencies.mayBegin && { mayBegin: dependencies.mayBegin }),
     };
     const defaultKind = (kind: string): string | undefined => dependencies.defaultKind?.(kind);

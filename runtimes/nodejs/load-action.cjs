@@ -6,6 +6,13 @@ const vm = require('vm');
 const Module = require('module');
 const { mayImport } = require('./may-import.cjs');
 
+/** Monotonic time, ms; before any action could replace it. */
+const { hrtime } = process;
+function now() {
+  const [seconds, nanoseconds] = hrtime();
+  return seconds * 1000 + nanoseconds / 1e6;
+}
+
 const identifier = '[\\p{ID_Start}$_][\\p{ID_Continue}$\\u200c\\u200d]*';
 const mainPath = new RegExp(`^${identifier}(\\.${identifier})*$`, 'u');
 /** Of a built-in module by its name. */
@@ -16,21 +23,27 @@ const builtInImport = new RegExp(
 const needsModule = /import statement outside a module|Unexpected token 'export'|'import\.meta'|await is only valid/;
 
 /**
- * Resolves with the function that `message.main` names in `message.code`, once the one that `message.entry` names, if
- * any, has been called; rejects with an error, or with a text where OpenWhisk's runtime gives only a text. Archives
+ * Resolves with the function that `message.main` names in `message.code` as `main`, once the one that `message.entry` names,
+ * if any, has been called, and with the times of both parts (`timesUs`); rejects with an error, or with a text where OpenWhisk's runtime gives only a text. Archives
  * are extracted into the current folder. All functions of source text refer to `token`. `token.stays` is set where
  * Node.js keeps things for good: ES modules, and the package.json of an archive; `token.imports` are the built-in modules
  * that the source has an `import()` of.
  */
 async function loadAction(message, zipLibrary, token = {}) {
   const others = message.entry === undefined ? [] : [message.entry];
+  const startedMs = now();
   token.stays = message.binary;
   const [main, entry] = message.binary
     ? await loadArchive(message, others, zipLibrary)
     : await loadSource(message.code, checkedNames([message.main, ...others]), token);
   requireFunction(main, message.main);
-  if (others.length > 0) await requireFunction(entry, message.entry)();
-  return main;
+  const loadedMs = now();
+  const timesUs = { codeUs: Math.round((loadedMs - startedMs) * 1000) };
+  if (others.length > 0) {
+    await requireFunction(entry, message.entry)();
+    timesUs.entryUs = Math.round((now() - loadedMs) * 1000);
+  }
+  return { main, timesUs };
 }
 
 function checkedNames(names) {

@@ -141,10 +141,11 @@ function init(id, message) {
   token = {};
   loadAction ??= require('./load-action.cjs').loadAction;
   loadAction(message, zipLibrary, token).then(
-    (loaded) => {
-      handler = loaded;
+    ({ main, timesUs }) => {
+      handler = main;
       status = 'ready';
-      answer(frameType.result, id, '{"ok":true}');
+      const entry = timesUs.entryUs === undefined ? '' : `,"entryUs":${timesUs.entryUs}`;
+      answer(frameType.result, id, `{"ok":true,"codeUs":${timesUs.codeUs}${entry}}`);
     },
     (error) => {
       status = 'stopped';

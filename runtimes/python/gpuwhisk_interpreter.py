@@ -2,6 +2,7 @@
 
 import os
 import sys
+from time import monotonic_ns
 
 from gpuwhisk_code import action_source
 
@@ -67,7 +68,7 @@ run_environment = RunEnvironment()
 
 
 def prepare_interpreter(folders):
-    """Makes up for starting without `site`."""
+    """Makes up for starting without `site`. Returns what load_imports does."""
     import builtins
 
     import _sitebuiltins
@@ -81,18 +82,24 @@ def prepare_interpreter(folders):
     # A line leaves at once, so that a run that is cut off has its log.
     sys.stdout.reconfigure(line_buffering=True)
     run_environment.watch_starts()
-    load_imports()
+    return load_imports()
 
 
 def load_imports():
-    """Loads what the action is known to need (annotation `warm`), before its code comes."""
+    """Loads what the action is known to need (annotation `warm`), before its code comes.
+
+    Returns how long that took, in microseconds; None without modules to load.
+    """
     names = os.environ.pop("GPUWHISK_IMPORTS", "").split()
     if not names:
-        return
+        return None
     import importlib
+
+    started_ns = monotonic_ns()
 
     for name in names:
         try:
             importlib.import_module(name)
         except Exception as error:
             sys.stderr.write("Module '%s' of annotation 'warm' was not loaded: %s\n" % (name, error))
+    return (monotonic_ns() - started_ns) // 1000

@@ -62,6 +62,7 @@ class Runtime:
         self.action = None
         self.name = "main"
         self.initialized = False
+        self.import_us = None  # How long the modules of annotation `warm` took.
         self.concurrent = os.environ.get("__OW_ALLOW_CONCURRENT", "").lower() == "true"
         self.event_loop = None
         self.lock = None
@@ -110,14 +111,19 @@ class Runtime:
                 raise Refusal("Missing main/no code to execute.")
             os.environ.update(message.get("env") or {})
             self.name = message.get("main") or "main"
+            times_us = {} if self.import_us is None else {"importUs": self.import_us}
+            started_ns = monotonic_ns()
             self.action = load_action(message, self.name)
+            loaded_ns = monotonic_ns()
+            times_us["codeUs"] = (loaded_ns - started_ns) // 1000
             if message.get("entry"):
                 self.call_entry(message["entry"])
+                times_us["entryUs"] = (monotonic_ns() - loaded_ns) // 1000
             self.initialized = True
         except Refusal as refusal:
             self.answer(ERROR, request, error_payload(str(refusal)))
         else:
-            self.answer(RESULT, request, b'{"ok":true}')
+            self.answer(RESULT, request, json.dumps({"ok": True, **times_us}).encode())
 
     def call_entry(self, name):
         """Calls the function that readies the action (annotation `warm`). Raises Refusal; why is printed on stderr."""
@@ -225,9 +231,10 @@ def hello():
 
 def serve(fd):
     write_all(fd, hello())
-    prepare_interpreter(sys.argv[1:])
+    import_us = prepare_interpreter(sys.argv[1:])
     watch_peer(fd)
     runtime = Runtime(lambda data: write_all(fd, data))
+    runtime.import_us = import_us
     if not runtime.concurrent:  # Cycles that overlap would say nothing.
         runtime.marks = launch_marks()
     for kind, request, payload in read_frames(fd):

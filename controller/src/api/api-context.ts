@@ -70,9 +70,9 @@ export interface ControllerDependencies {
   /** Registered processes on the GPUs that are no functions. */
   gpuWorkloads: GpuWorkloads;
   gpuCordons: DeviceCordons;
-  gpuDesired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
+  gpuDesired: Pick<DesiredState, 'retire' | 'reshare' | 'cut' | 'isRetiring'>;
   /** The GPU queue of this controller, and its decisions. */
-  gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'isLeader' | 'trialSince' | 'savedView'>;
+  gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'instances' | 'isLeader' | 'trialSince' | 'savedView'>;
   /** Performance data of functions on GPUs. */
   performanceData: Pick<
     PerformanceData,

@@ -12,15 +12,16 @@ import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DesiredShare, Resident } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
+import type { ResolvedAction } from '../actions/action-resolver.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/request.js';
-import type { Launch } from '../invoke/invoke-service.js';
+import type { InvokeOutcome, Launch } from '../invoke/invoke-service.js';
 import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';
 import { acceptedAnswer, checkInvocable } from '../http/invocation.js';
 import { apiRoot, pathParameter } from '../http/route.js';
-import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
+import type { IdentifiedCall, Route, RouteParameter, ViewerCall } from '../http/route.js';
 import { parseActionName } from '../entities/action-name.js';
 
 type Context = Pick<
@@ -64,39 +65,59 @@ function readShare(body: unknown): DesiredShare {
   return { smRequest, smLimit };
 }
 
-async function launch(context: Context, call: ViewerCall): Promise<Answer> {
-  const { identity, transactionId } = call;
-  await context.throttles.admit(identity);
-  const { action: given, ...launch } = readLaunch(await readPutBody(call.request, maxBodyBytes));
+/** `/NAMESPACE/[PACKAGE/]ACTION` from a name as a caller gives it. */
+function fullNameOf({ identity }: IdentifiedCall, given: string): string {
   const own = identity.namespace.name;
-  const fullName = given.startsWith('/') ? given.replace(/^\/_\//, `/${own}/`) : `/${own}/${given}`;
-  const name = parseActionName(fullName);
+  return given.startsWith('/') ? given.replace(/^\/_\//, `/${own}/`) : `/${own}/${given}`;
+}
+
+/** The action of this name, which the caller may invoke and which needs a GPU. Throws ApiError (400, 403, 404). */
+export async function resolveGpuAction(
+  { actionResolver }: Pick<ApiContext, 'actionResolver'>,
+  call: IdentifiedCall,
+  given: string,
+): Promise<ResolvedAction> {
+  const name = parseActionName(fullNameOf(call, given));
   if (name === undefined) throw malformedContent(`'${given}' is no action's name`);
-  const resolved = await context.actionResolver.resolve(identity, name);
-  const { action } = resolved;
-  if (parameterValue(action.annotations, 'gpu') === undefined) {
+  const resolved = await actionResolver.resolve(call.identity, name);
+  const { annotations, exec } = resolved.action;
+  if (parameterValue(annotations, 'gpu') === undefined) {
     throw malformedContent(`action '${given}' has no annotation 'gpu': it needs no GPU`);
   }
-  if (action.exec.kind === 'sequence') throw malformedContent('a sequence has no instances');
-  checkInvocable(action, {}, context.manifest());
+  if (exec.kind === 'sequence') throw malformedContent('a sequence has no instances');
+  return resolved;
+}
+
+/**
+ * Starts an instance and loads its code. The outcome is `accepted` if it still loads when a blocking caller's wait is over.
+ * Throws ApiError (400, 429, 503).
+ */
+export async function startInstance(
+  context: Pick<ApiContext, 'config' | 'manifest' | 'primitive'>,
+  { identity, transactionId }: IdentifiedCall,
+  resolved: ResolvedAction,
+  launch: Launch,
+): Promise<InvokeOutcome> {
+  checkInvocable(resolved.action, {}, context.manifest());
   const waitMs = context.config.blockingWaitMs;
-  const outcome = await context.primitive.invoke({
-    ...resolved,
-    identity,
-    payload: {},
-    blocking: true,
-    waitMs,
-    transactionId,
-    launch,
-  });
-  if (outcome.type === 'accepted') return acceptedAnswer(outcome.activationId);
-  const { response, annotations } = outcome.activation;
+  const started = { ...resolved, identity, payload: {}, blocking: true, waitMs, transactionId, launch };
+  const outcome = await context.primitive.invoke(started);
+  if (outcome.type === 'accepted') return outcome;
+  const { response } = outcome.activation;
   if (response.statusCode !== ActivationStatus.success) {
     const { error = 'the instance failed to start' } = (response.result ?? {}) as { error?: string };
     throw instanceNotLaunched(error.replace(/\.$/, ''));
   }
-  const gpu = parameterValue(annotations, 'gpu');
-  return jsonAnswer({ action: fullName, ...(isJsonObject(gpu) && placeOf(gpu)) });
+  return outcome;
+}
+
+async function launch(context: Context, call: ViewerCall): Promise<Answer> {
+  await context.throttles.admit(call.identity);
+  const { action: given, ...launch } = readLaunch(await readPutBody(call.request, maxBodyBytes));
+  const outcome = await startInstance(context, call, await resolveGpuAction(context, call, given), launch);
+  if (outcome.type === 'accepted') return acceptedAnswer(outcome.activationId);
+  const gpu = parameterValue(outcome.activation.annotations, 'gpu');
+  return jsonAnswer({ action: fullNameOf(call, given), ...(isJsonObject(gpu) && placeOf(gpu)) });
 }
 
 /** The place of a started instance, from its activation's annotation `gpu`. */
@@ -123,7 +144,7 @@ function instanceOf({ gpuTable }: Context, call: ViewerCall): { invoker: string;
 const maxGraceMs = 3_600_000;
 
 /** The query parameter for the grace of a running activation. Throws ApiError (400). */
-function graceOf({ query }: ViewerCall): number | undefined {
+export function graceOf({ query }: IdentifiedCall): number | undefined {
   const text = query.get('graceMs');
   if (text === null) return undefined;
   const graceMs = /^\d{1,7}$/.test(text) ? Number(text) : Infinity;
@@ -158,13 +179,20 @@ function nodeOf({ gpuTable }: Context, uuid: string): string {
 }
 
 /** Waits for work that only the leader may do. Throws ApiError (503) if another controller is the leader. */
-async function asLeader(work: Promise<void>): Promise<void> {
+export async function asLeader(work: Promise<void>): Promise<void> {
   try {
     await work;
   } catch (error) {
     throw instanceNotChanged((error as Error).message);
   }
 }
+
+export const graceParameter: RouteParameter = {
+  name: 'graceMs',
+  in: 'query',
+  type: 'integer',
+  description: 'Stop a run after this many ms; an idempotent action runs again elsewhere',
+};
 
 /** Routes to instances of functions on GPUs, and to the geometry of devices. */
 export function gpuInstanceRoutes(context: Context): Route[] {
@@ -211,15 +239,7 @@ export function gpuInstanceRoutes(context: Context): Route[] {
       method: 'DELETE',
       operationId: 'retireGpuInstance',
       summary: 'End an instance as soon as nothing runs in it',
-      parameters: [
-        ...one.parameters,
-        {
-          name: 'graceMs',
-          in: 'query',
-          type: 'integer',
-          description: 'Stop a run after this many ms; an idempotent action runs again elsewhere',
-        },
-      ],
+      parameters: [...one.parameters, graceParameter],
       responses: { 200: { description: 'The instance ends' }, ...errorResponses(400, 401, 404, 500, 503) },
       handle: async (call: ViewerCall) => {
         const { invoker, resident } = instanceOf(context, call);

@@ -12,6 +12,7 @@ import { gpuDecisionRoutes, gpuPolicyRoutes } from './gpu-policy.js';
 import { gpuPerformanceRoutes } from './gpu-performance.js';
 import { gpuRoutes } from './gpu.js';
 import { gpuInstanceRoutes } from './gpu-instances.js';
+import { gpuModelRoutes } from './gpu-model.js';
 import { healthRoutes, infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
 import { packageRoutes } from './packages.js';
@@ -36,6 +37,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...refusedRecordRoutes(context),
     ...gpuRoutes(context),
     ...gpuInstanceRoutes(context),
+    ...gpuModelRoutes(context),
     ...gpuPolicyRoutes(context),
     ...gpuDecisionRoutes(context),
     ...gpuPerformanceRoutes(context),

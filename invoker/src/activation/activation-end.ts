@@ -7,7 +7,8 @@ import type { ActivationMessage, AcknowledgementMessage, UnplacedMessage } from 
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { LoadingStart } from '../pool/pool-member.js';
 import type { RunnableAction } from './action-loader.js';
-import { activationRecord } from './activation-record.js';
+import { activationRecord, coldStartRecord } from './activation-record.js';
+import type { StartParts } from './activation-record.js';
 import { developerErrorLogLine } from './activation-response.js';
 import type { InvokerContext } from './invoker-context.js';
 
@@ -29,6 +30,8 @@ export function momentOf(clock: Clock): Moment {
 export interface Load {
   initMs: number;
   start: LoadingStart;
+  /** Known parts of the start, ms. */
+  parts?: StartParts;
 }
 
 /** The run found its code loaded. */
@@ -71,6 +74,8 @@ export async function endActivation(
   }
   if (message.sample === undefined) {
     context.metrics.activationEnded(action, times, response.statusCode, message.user.namespace.name);
+    const coldStart = coldStartRecord(message, times);
+    if (coldStart !== undefined) context.coldStarted?.(coldStart);
   }
   const full = lines.length === 0 ? record : { ...record, logs: lines };
   complete(context, message, full, answersWithEnd ? record : undefined, () => {

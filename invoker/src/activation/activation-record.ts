@@ -1,9 +1,12 @@
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import type { GpuRecord } from '@gpuwhisk/common/gpu';
+import type { ColdStartRecord, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { LoadingStart } from '../pool/pool-member.js';
+
+/** Parts of a start that the invoker and the runtime measure, ms. */
+export type StartParts = Pick<ColdStartRecord, 'allocMs' | 'runtimeMs' | 'importMs' | 'codeMs' | 'modelMs'>;
 
 /** Times of an activation: start and end in epoch ms, durations in ms. */
 export interface ActivationTimes {
@@ -15,6 +18,8 @@ export interface ActivationTimes {
   initMs?: number;
   /** State of the container before the code was loaded. */
   start?: LoadingStart;
+  /** Known parts of the start, ms; set only with `initMs`. */
+  parts?: StartParts;
   /** State of a container that had the code loaded; absent if the run loaded the code or got no container. */
   found?: 'prewarmed' | 'warm';
   /** Activations in the same run, this one included; absent for a run of one. */
@@ -50,6 +55,8 @@ export function activationRecord(
   if (message.sample !== undefined) annotations.push({ key: 'sample', value: true });
   const gpu = gpuRecord(message, times);
   if (gpu !== undefined) annotations.push({ key: 'gpu', value: { ...gpu } });
+  const coldStart = coldStartRecord(message, times);
+  if (coldStart !== undefined) annotations.push({ key: 'coldStart', value: { ...coldStart } });
   const record: WhiskActivation = {
     namespace: message.user.namespace.name,
     name: reference.name,
@@ -80,7 +87,7 @@ function gpuRecord({ gpu, transid }: ActivationMessage, times: ActivationTimes):
     device,
     ...(slice !== undefined && { slice }),
     share: share.shareClass / 100,
-    queueMs: Math.max(0, at - transid[1]),
+    queueMs: queueMsOf(at, transid),
     ...(start === 'injected' && times.initMs !== undefined && { injectMs: times.initMs }),
     ...(predicted !== undefined && { predictedMs: Math.round(predicted.runMs) }),
     actualMs,
@@ -89,6 +96,26 @@ function gpuRecord({ gpu, transid }: ActivationMessage, times: ActivationTimes):
     ...(times.batch !== undefined && { batch: times.batch }),
     ...(simulated === true && { simulated }),
   };
+}
+
+/** The parts of a start that loaded code; undefined without a GPU or without a load. */
+export function coldStartRecord(
+  { gpu, transid }: ActivationMessage,
+  { waitMs, initMs, start, parts = {} }: ActivationTimes,
+): ColdStartRecord | undefined {
+  if (gpu === undefined || initMs === undefined) return undefined;
+  const rounded = Object.fromEntries(Object.entries(parts).map(([name, ms]) => [name, Math.round(ms)]));
+  return {
+    totalMs: waitMs + initMs,
+    queueMs: queueMsOf(gpu.at, transid),
+    ...(start === 'injected' && { injectMs: initMs }),
+    ...rounded,
+  };
+}
+
+/** Time from acceptance to a placement at `at` (epoch ms). */
+function queueMsOf(at: number, [, acceptedMs]: ActivationMessage['transid']): number {
+  return Math.max(0, at - acceptedMs);
 }
 
 /** Degradation of a run's rate, 1 − soloMs / ranMs, to a thousandth; 0 if the run was quicker than alone. */

@@ -9,6 +9,7 @@ import type {
   ContainerSpec,
   InitRequest,
   CallOutcome,
+  LoadTimes,
   ProvisioningError,
   RunRequest,
 } from '../containers/container-factory.js';
@@ -22,6 +23,7 @@ import type { RunnableAction } from './action-loader.js';
 import { endActivation, momentOf, refuse } from './activation-end.js';
 import type { Ended, Found, Load, Moment } from './activation-end.js';
 import { activationRecord } from './activation-record.js';
+import type { StartParts } from './activation-record.js';
 import { developerError, initResponse, runResponse, whiskError } from './activation-response.js';
 import { containerWanted, callLimits, deadlineMs, runLimits, initRequest, runRequest } from './container-requests.js';
 import type { InvokerContext } from './invoker-context.js';
@@ -278,7 +280,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     }
     member.initialized = true;
     this.noteLoad(container, load.initMs);
-    return load;
+    return this.gpuUser === undefined ? load : { ...load, parts: startParts(member, outcome.loadTimes) };
   }
 
   fail(error: ProvisioningError): void {
@@ -361,6 +363,25 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       return undefined;
     }
   }
+}
+
+/**
+ * The parts of a start whose code is loaded. A container that was ready was made ahead of the activation; an injection is
+ * one part.
+ */
+function startParts(
+  { container, createMs, origin }: PoolMember,
+  { importMs, codeMs, entryMs }: LoadTimes = {},
+): StartParts {
+  const { runtimeMs } = container;
+  if (origin === 'injected') return {};
+  return {
+    ...(origin === 'cold' && { allocMs: Math.max(0, createMs - (runtimeMs ?? 0)) }),
+    ...(origin === 'cold' && runtimeMs !== undefined && { runtimeMs }),
+    ...(importMs !== undefined && { importMs }),
+    ...(codeMs !== undefined && { codeMs }),
+    ...(entryMs !== undefined && { modelMs: entryMs }),
+  };
 }
 
 function retryElsewhere(all: readonly Prepared[]): Disposition {

@@ -3,6 +3,7 @@ import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
 import type { ResultBounds } from '@gpuwhisk/common/entities/limits';
 import type { UnlockArguments } from '@gpuwhisk/common/entities/parameter-encryption';
+import type { ColdStartRecord } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -23,6 +24,8 @@ export interface InvokerContext {
   metrics: Metrics;
   /** Absent: no user events are sent. */
   userEvents?: UserEvents;
+  /** Called with the parts of each start with a GPU that loaded code; absent on nodes without GPUs. */
+  coldStarted?: (parts: ColdStartRecord) => void;
   /** The system's bounds on results. */
   resultBounds: ResultBounds;
   /** Idle containers with a GPU that are kept for a namespace without a limit of its own; absent: any number. */

@@ -65,8 +65,8 @@ export interface RunRequest {
 
 /** How an init or a run ended. */
 export type CallOutcome =
-  /** Success of an init, an unload or a check. */
-  | { type: 'ok' }
+  /** Success of an init, an unload or a check. `loadTimes`: of an init, if the runtime reports them. */
+  | { type: 'ok'; loadTimes?: LoadTimes }
   /** Run: the result is an object or array; `bytes` is its length as the runtime sent it. */
   | { type: 'result'; result: JsonObject | JsonValue[]; bytes: number }
   /** Run: the result is longer than `maxResultBytes`; `head` holds its first `truncationBytes`. */
@@ -78,6 +78,16 @@ export type CallOutcome =
   | { type: 'timeout' }
   /** The runtime is shutting down (its 503): the run needs another container. */
   | { type: 'unavailable' };
+
+/** Times of the parts of an init, ms, as the runtime reports them. */
+export interface LoadTimes {
+  /** Modules of annotation `warm` that were loaded after the hello. */
+  importMs?: number;
+  /** The action's code. */
+  codeMs?: number;
+  /** The function that annotation `warm` names as `entry`. */
+  entryMs?: number;
+}
 
 /** The problem that an outcome other than `ok` reports; undefined for `ok`. */
 export function problemOf(outcome: CallOutcome): string | undefined {
@@ -115,6 +125,8 @@ export interface Container {
   readonly msContainer: string | undefined;
   /** The runtime's process id as functions see it; undefined if the runtime does not report the id. */
   readonly pid: number | undefined;
+  /** Time from the start of its process to the runtime's hello, ms; undefined if the runtime says none. */
+  readonly runtimeMs?: number | undefined;
   /** The host's id of the first process, the ancestor of all others; undefined without processes. */
   readonly hostPid: number | undefined;
   /** Loads code; once only. The logs of a successful init are empty: those lines come with the first run. */

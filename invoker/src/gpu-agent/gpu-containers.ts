@@ -164,11 +164,13 @@ export class GpuContainers {
 function rowOf(one: GpuContainer, device: string): Resident {
   const { grant, share, lastUser, users, container, heldMiB, startMs, loadedMs, launches, idleSince } = one;
   const { devices, slice } = grant;
-  const { action, namespace, subject, isolation } = lastUser ?? {};
+  const { action, version, namespace, subject, isolation } = lastUser ?? {};
   return {
     container: container.id,
+    since: container.sinceMs,
     ...(devices.length > 1 && { gang: [...devices] }),
     ...(action !== undefined && { action }),
+    ...(version !== undefined && { version }),
     device,
     ...(slice !== undefined && { slice }),
     share,

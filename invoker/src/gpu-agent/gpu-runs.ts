@@ -11,6 +11,8 @@ export interface GpuUser {
   activationId: string;
   /** `/namespace/action` of its code. */
   action: string;
+  /** The action's version, where the message has one. */
+  version?: string;
   /** Invocation namespace. */
   namespace: string;
   /** Subject of the caller, set for requests that may run as a batch: a container serves batches of one subject only. */
@@ -52,6 +54,7 @@ export function gpuUserOf({ activationId, action, user, gpuNeed, sample }: Activ
   return {
     activationId,
     action: `/${action.path}/${action.name}`,
+    ...(action.version !== undefined && { version: action.version }),
     namespace: user.namespace.name,
     ...(gpuNeed !== undefined && gpuNeed.batch > 1 && { subject: user.subject }),
     isolation: gpuNeed?.isolation ?? 'namespace',

@@ -143,7 +143,7 @@ const nothingLearned: ControllerDependencies['performanceData'] = {
 
 /** A GPU scheduler without GPUs and with an empty queue. */
 export const idleGpuScheduler: ControllerDependencies['gpuScheduler'] = {
-  ...{ queued: () => [], decisions: () => [], isLeader: true },
+  ...{ queued: () => [], decisions: () => [], instances: () => [], isLeader: true },
   trialSince: () => ({ tasks: [], places: [], models: [] }),
   savedView: () => ({ format: 'gpuwhisk view', version: 1 }),
 };

@@ -52,6 +52,18 @@ const lost = {
   workloads: [],
 };
 
+const loaded = {
+  ...{ action: '/alice/pkg/classify', version: '0.0.2', state: 'loaded', waiting: 1 },
+  instances: [
+    {
+      ...{ state: 'idle', container: 'c1', version: '0.0.2', invoker: 'invoker0', gpus: ['GPU-0'], share: 0.3 },
+      ...{ memoryMiB: 2048, heldMiB: 700, loadMs: 900, since: 1000, idleSince: 2000, running: 0 },
+    },
+    { state: 'loading', gpus: ['GPU-1', 'GPU-2'], share: 1, memoryMiB: 2048, running: 0 },
+  ],
+};
+const drainingOne = (one: object): object => ('container' in one ? { state: 'draining' } : {});
+
 const devices = `GPU    Invoker    Type                 Mode  State    SMs  Busy  Used MiB    MiB  Functions
 GPU-0  invoker0   a100-40 (simulated)  mps   healthy  108   26%      2048  40960          3
 GPU-1  invoker12  h100                 mig   offline  132     -         -  81920          0
@@ -119,6 +131,56 @@ c2         -                MIG-1    0.2   300        0
     requests: [`DELETE ${base}/instances/c1?graceMs=500`],
     stdout: 'ok: instance c1 ends within 500 ms',
   },
+  {
+    wsk: 'gpu model load /_/pkg/classify',
+    answers: [[200, loaded]],
+    requests: [`POST ${base}/functions/%2F_%2Fpkg%2Fclassify/model`],
+    stdout: 'ok: /alice/pkg/classify is loaded on GPU-0',
+  },
+  {
+    wsk: 'gpu model load classify',
+    answers: [[202, { action: '/alice/classify', version: '0.0.1', state: 'loading', instances: [], waiting: 0 }]],
+    requests: [`POST ${base}/functions/classify/model`],
+    stdout: 'ok: /alice/classify is being loaded',
+  },
+  {
+    wsk: 'gpu model load classify',
+    answers: [[503, { error: 'The instance was not launched: GPU-0: no memory.', code: 'tid' }]],
+    requests: [`POST ${base}/functions/classify/model`],
+    code: 247,
+    stderr:
+      "error: Unable to load the model of 'classify': The instance was not launched: GPU-0: no memory. (code tid)",
+  },
+  {
+    wsk: 'gpu model status pkg/classify',
+    answers: [[200, loaded]],
+    requests: [`GET ${base}/functions/pkg%2Fclassify/model`],
+    stdout: `/alice/pkg/classify 0.0.2 loaded, 1 waiting
+Container  Version  State    GPU          Share   MiB  Holds  Running  Since                     Last use
+c1         0.0.2    idle     GPU-0          0.3  2048    700        0  1970-01-01T00:00:01.000Z  1970-01-01T00:00:02.000Z
+-          -        loading  GPU-1,GPU-2      1  2048      -        0  -                         -
+`,
+  },
+  {
+    wsk: 'gpu model delete classify --grace 500',
+    answers: [[200, { ...loaded, instances: loaded.instances.map((one) => ({ ...one, ...drainingOne(one) })) }]],
+    requests: [`DELETE ${base}/functions/classify/model?graceMs=500`],
+    stdout: `ok: instances of /alice/pkg/classify that end once nothing runs in them: 1
+instances that have yet to start, delete again: 1
+`,
+  },
+  {
+    wsk: 'gpu model delete classify',
+    answers: [[200, { ...loaded, instances: [] }]],
+    requests: [`DELETE ${base}/functions/classify/model`],
+    stdout: 'ok: no instance of /alice/pkg/classify is loaded',
+  },
+  {
+    wsk: 'gpu model unload classify',
+    code: 1,
+    stderr: errorWithHint('Invalid argument(s). One of load, delete and status is required.'),
+  },
+  { wsk: 'gpu model load', code: 1, stderr: errorWithHint('Invalid argument(s). An action name is required.') },
   {
     wsk: 'gpu reshare c1 --limit 0.3 --request 0.1',
     answers: [[200, { smRequest: 0.1, smLimit: 0.3 }]],

@@ -235,18 +235,20 @@ export class GpuCluster {
 
   /** Writes the agent's row with the first `count` arrived activations as running, each in its own container. */
   tellRunning(count = Infinity): Promise<void> {
-    const residents = this.arrivals
-      .slice(0, count)
-      .map(({ message: { gpu, gpuNeed, action, user, activationId } }): Resident => {
-        if (gpu === undefined || gpuNeed === undefined) throw new Error('it was not placed');
-        return {
-          ...{ container: `of ${action.name}`, action: `/${action.path}/${action.name}`, device: gpu.devices[0] ?? '' },
-          ...{ share: gpu.share, memoryMiB: gpu.share.memoryMiB, namespace: user.namespace.name },
-          ...{ isolation: gpuNeed.isolation, activations: [activationId] },
-          ...(gpuNeed.batch > 1 && { subject: user.subject }),
-        };
-      });
-    return this.tell({ residents });
+    return this.tell({ residents: this.residents(count) });
+  }
+
+  /** The first `count` arrived activations as running, each in its own container. */
+  residents(count = Infinity): Resident[] {
+    return this.arrivals.slice(0, count).map(({ message: { gpu, gpuNeed, action, user, activationId } }): Resident => {
+      if (gpu === undefined || gpuNeed === undefined) throw new Error('it was not placed');
+      return {
+        ...{ container: `of ${action.name}`, action: `/${action.path}/${action.name}`, device: gpu.devices[0] ?? '' },
+        ...{ share: gpu.share, memoryMiB: gpu.share.memoryMiB, namespace: user.namespace.name },
+        ...{ isolation: gpuNeed.isolation, activations: [activationId] },
+        ...(gpuNeed.batch > 1 && { subject: user.subject }),
+      };
+    });
   }
 
   /** Invokes an action with annotation `gpu`. */

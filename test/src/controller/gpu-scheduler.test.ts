@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { activationDocument } from '@gpuwhisk/common/entities/activation';
 import { a100 } from '../api/gpu-nodes.js';
-import { GpuCluster } from './gpu-cluster.js';
+import { actionNamed, GpuCluster, identity } from './gpu-cluster.js';
 
 describe('the GPU scheduler', () => {
   let cluster: GpuCluster;
@@ -20,6 +20,25 @@ describe('the GPU scheduler', () => {
     });
     expect(gpuNeed).toMatchObject({ memoryMiB: 1000, sloMs: 500, timeoutMs: 60_000, isolation: 'namespace' });
     expect(gpuNeed).not.toHaveProperty('sample');
+  });
+
+  test('tells of an instance from its launch on, and of those that agents show on a controller that does not lead', async () => {
+    const started = { identity, payload: {}, blocking: false, waitMs: 60_000, transactionId: 'tid', launch: {} };
+    await cluster.clock.runUntil(
+      cluster.dispatcher.invoke({ ...started, action: actionNamed('a', { memoryMiB: 1000 }) }),
+    );
+    const seen = (): unknown[] => cluster.scheduler.instances().map(({ state, gpus }) => [state, ...gpus]);
+    expect(seen()).toEqual([['loading', 'GPU-0']]);
+    await cluster.tellRunning();
+    expect(seen()).toEqual([['loading', 'GPU-0']]);
+    const [resident] = cluster.residents();
+    await cluster.finish('a');
+    expect(seen()).toEqual([['idle', 'GPU-0']]);
+    await cluster.tell({ residents: [{ ...resident!, activations: [] }] });
+    cluster.lease.epoch = undefined;
+    expect(seen()).toEqual([['idle', 'GPU-0']]);
+    await cluster.tell({ residents: [{ ...resident!, activations: ['x'] }] });
+    expect(seen()).toEqual([['running', 'GPU-0']]);
   });
 
   test('gives memory out once, also before the agent shows it', async () => {

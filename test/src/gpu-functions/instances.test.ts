@@ -1,6 +1,6 @@
 // Instances of functions on simulated GPUs: launched ahead of requests, moved to other shares, retired.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { GpuRecord } from '@gpuwhisk/common/gpu';
+import type { ColdStartRecord, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { annotation } from '../support/api-client.js';
@@ -70,6 +70,67 @@ interface DeviceView {
       // A launch is not a run, so it has no record.
       const { body } = await api.request<unknown[]>('GET', '_/activations?name=ahead');
       expect(body).toHaveLength(1);
+    },
+    caseMs,
+  );
+
+  test(
+    'a loaded model serves without a cold start, is loaded once, and is gone after its deletion',
+    async () => {
+      const { api } = platform;
+      await put('model', { memoryMiB: 2000, mpsPercent: 30 });
+      const path = '../gpu/functions/model/model';
+      type Model = { state: string; instances: { state: string; container: string; since: number; gpus: string[] }[] };
+      const startOf = async (): Promise<string> => {
+        const record = await api.record(await api.submit('model', {}));
+        return (annotation(record, 'gpu') as unknown as GpuRecord).start;
+      };
+      const before = Date.now();
+      const loaded = await api.request<Model>('POST', path);
+      expect([loaded.status, loaded.body]).toMatchObject([200, { state: 'loaded', instances: [{ state: 'idle' }] }]);
+      const [{ container, since, gpus } = { container: '', since: 0, gpus: [] }] = loaded.body.instances;
+      expect(since).toBeGreaterThan(before - 1000);
+      expect((await devices()).map(({ uuid }) => uuid)).toContain(gpus[0]);
+      expect((await api.request<Model>('POST', path)).body.instances).toMatchObject([{ container }]);
+      expect(await startOf()).toBe('prewarmed');
+      expect(await startOf()).toBe('warm');
+      const deleted = await api.request<Model>('DELETE', path);
+      expect([deleted.status, deleted.body]).toMatchObject([200, { instances: [{ container, state: 'draining' }] }]);
+      const modelNow = async (): Promise<Model> => (await api.request<Model>('GET', path)).body;
+      await until('it is gone', async () => (await modelNow()).instances.length === 0);
+      expect((await modelNow()).state).toBe('unloaded');
+      expect(await startOf()).toBe('cold');
+    },
+    caseMs,
+  );
+
+  test(
+    'the record of a start that loaded code has the parts of it, and the metrics count them',
+    async () => {
+      const { api } = platform;
+      const [codeMs, entryMs] = [loadMs, 250];
+      const code = `${slowToLoad}
+const load = () => new Promise((done) => setTimeout(done, ${entryMs}));`;
+      const annotations = { gpu: { memoryMiB: 2000, mpsPercent: 30 }, warm: { entry: 'load' } };
+      await api.putAction('parts', code, { annotations });
+      const record = await api.record(await api.submit('parts', {}));
+      const { totalMs = 0, ...parts } = annotation(record, 'coldStart') as unknown as Partial<ColdStartRecord>;
+      expect(Object.keys(parts).sort()).toEqual(['allocMs', 'codeMs', 'modelMs', 'queueMs', 'runtimeMs']);
+      expect(parts.codeMs).toBeGreaterThanOrEqual(codeMs - 1);
+      expect(parts.modelMs).toBeGreaterThanOrEqual(entryMs - 1);
+      expect(parts.allocMs).toBeGreaterThan(0);
+      expect(parts.runtimeMs).toBeGreaterThan(0);
+      const sumMs = Object.values(parts).reduce((sum, ms) => sum + ms, 0);
+      // Each is rounded.
+      expect(totalMs).toBeGreaterThanOrEqual(sumMs - 5);
+      expect(totalMs).toBe(Number(annotation(record, 'waitTime')) + Number(annotation(record, 'initTime')));
+      const warm = await api.record(await api.submit('parts', {}));
+      expect(annotation(warm, 'coldStart')).toBeUndefined();
+      const text = await (await fetch(new URL('/metrics', platform.url))).text();
+      expect(text).toMatch(/gpuwhisk_gpu_cold_start_seconds_bucket\{le="0.1",part="model"\} 0/);
+      for (const part of ['total', 'alloc']) {
+        expect(text).toMatch(new RegExp(`gpuwhisk_gpu_cold_start_seconds_count\\{part="${part}"\\} [1-9]`));
+      }
     },
     caseMs,
   );

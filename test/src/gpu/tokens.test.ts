@@ -183,7 +183,7 @@ withCompiler('a runtime marks a launch cycle for each run and batch, also for on
       });
       try {
         const hello = JSON.parse((await runtime.frame(({ type }) => type === 1)).text) as Hello;
-        expect((await runtime.init(sleeperOf(family, launch))).body).toEqual({ ok: true });
+        expect((await runtime.init(sleeperOf(family, launch))).body).toMatchObject({ ok: true });
         const deadline = String(Date.now() + 60_000);
         let cycles = 0;
         const run = async (value: { ms: number } | { ms: number }[], more: { batch?: string }): Promise<void> => {

@@ -35,7 +35,7 @@ async function load(code: string, namespace = 'one'): Promise<unknown> {
 }
 
 async function call(code: string, value: unknown = {}): Promise<unknown> {
-  expect(await load(code)).toEqual({ ok: true });
+  expect(await load(code)).toMatchObject({ ok: true });
   return (await runtime.run(value)).body;
 }
 
@@ -196,7 +196,7 @@ describe('a Node.js pre-warmer', () => {
     const wrong = await runtime.init({ code: `${code} `, digest, env: envOf('one') });
     expect(wrong.body).toEqual({ error: 'The code does not have the digest that it should have.' });
     expect(runtime.stdout).toBe('');
-    expect((await runtime.init({ code, digest, env: envOf('one') })).body).toEqual({ ok: true });
+    expect((await runtime.init({ code, digest, env: envOf('one') })).body).toMatchObject({ ok: true });
   });
 
   test('empties the folders that it is told of, and follows no link out of them', async () => {

@@ -62,6 +62,20 @@ afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
     }
   });
 
+  test('an init tells how long the modules, the code and its entry took', async () => {
+    const runtime = new RuntimeProcess(launch, { GPUWHISK_IMPORTS: 'wave' });
+    try {
+      const wait = (seconds: number): string => `time.sleep(${seconds})`;
+      const code = `import time\n${wait(0.1)}\ndef load():\n  ${wait(0.2)}\ndef main(args):\n  return args`;
+      const told = (await runtime.init({ code, entry: 'load' })).body as Record<string, number>;
+      expect(told.importUs).toBeGreaterThan(0);
+      expect(told.codeUs).toBeGreaterThanOrEqual(100_000);
+      expect(told.entryUs).toBeGreaterThanOrEqual(200_000);
+    } finally {
+      await runtime.close();
+    }
+  });
+
   const inherited = (start: string): string =>
     `import os, subprocess\nread, write = os.pipe()\ndef main(args):\n  ${start}\n  return {"id": os.read(read, 99).decode().strip()}`;
   test.each([
@@ -90,7 +104,7 @@ afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
   ])("a run's variables are in %s", async (_, code) => {
     const runtime = new RuntimeProcess(launch);
     try {
-      expect((await runtime.init({ code })).body).toEqual({ ok: true });
+      expect((await runtime.init({ code })).body).toMatchObject({ ok: true });
       expect((await runtime.run({}, { activation_id: 'one' })).body).toEqual({ id: 'one' });
       expect((await runtime.run({}, { activation_id: 'two' })).body).toEqual({ id: 'two' });
     } finally {

@@ -85,7 +85,7 @@ async function checkIn(runtime: RuntimeProcess, given: RuntimeCase): Promise<voi
     checkText(loaded.stderr, given.stderr);
     return;
   }
-  expect(loaded.body).toEqual({ ok: true });
+  expect(loaded.body).toMatchObject({ ok: true });
   const size = given.batch === true ? { batch: String((given.value as unknown[]).length) } : {};
   const answer = await runtime.run(given.value ?? {}, size);
   expect({ isError: answer.isError, body: answer.body }).toMatchObject({ isError: given.runError !== undefined });

@@ -10,8 +10,10 @@ import {
   retireInstance,
   top,
 } from './devices.js';
+import { showFeatures } from './features.js';
 import { showForecast } from './forecast.js';
 import { listFunctions, listQuotas } from './functions.js';
+import { model } from './model.js';
 import { listWorkloads, workload } from './workloads.js';
 
 /** `wsk gpu`. */
@@ -55,6 +57,26 @@ export const gpuCommands: Command[] = [
     run: showForecast,
   },
   {
+    name: 'features',
+    argsUsage: 'FILE',
+    summary: 'show the features of a PyTorch model for predictions of degradation; needs no GPU and no server',
+    needsServer: () => false,
+    flags: [
+      {
+        name: 'input',
+        type: 'strings',
+        help: 'the `SHAPE[:TYPE]` of one sample: 3x224x224, 128:int64; once each input',
+      },
+      { name: 'batch', type: 'int', help: 'the number of `SAMPLES` of a step or request (default: 1)' },
+      { name: 'model', type: 'string', help: 'the `NAME` of the model in the file, or of what makes it' },
+      { name: 'training', type: 'bool', help: 'estimate the memory of a training' },
+      { name: 'json', type: 'bool', help: 'print JSON, as annotation gpu and workloads take it' },
+      { name: 'python', type: 'string', help: 'the Python interpreter, `PROGRAM` (default: python3)' },
+      { name: 'timeout', type: 'int', help: 'give up after `SECONDS` (default: 120)' },
+    ],
+    run: showFeatures,
+  },
+  {
     name: 'quotas',
     summary: 'list shares that were measured for functions that run together',
     flags: [{ name: 'forget', type: 'string', help: 'forget the set with this `ID` instead (operators)' }],
@@ -83,6 +105,13 @@ export const gpuCommands: Command[] = [
       },
     ],
     run: retireInstance,
+  },
+  {
+    name: 'model',
+    argsUsage: '(load | delete | status) ACTION_NAME',
+    summary: 'load the model of a function ahead of requests, end its instances, or show them',
+    flags: [{ name: 'grace', type: 'int', help: 'stop runs after `MS` (delete); an idempotent action runs again' }],
+    run: model,
   },
   {
     name: 'reshare',
@@ -139,6 +168,11 @@ export const gpuCommands: Command[] = [
         name: 'baseline',
         type: 'string',
         help: 'its `RATE` alone on the GPU, per second (default: measured while no function runs there)',
+      },
+      {
+        name: 'features',
+        type: 'string',
+        help: 'figures of it for predictions beside functions: `JSON`, or a file of it, as of wsk gpu features',
       },
       { name: 'name', type: 'string', help: 'its `NAME` (run; default: that of the command)' },
       { name: 'percent', type: 'int', help: 'the `PERCENT` of the SMs that it may use (run)' },

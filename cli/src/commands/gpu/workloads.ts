@@ -1,9 +1,12 @@
 // Processes on GPUs that are no functions: registered by hand, or started here as MPS clients.
 import type { Flags } from '../../args/flags.js';
 import { checkArgs, type CommandContext } from '../../command.js';
-import { argumentError, usageError, wrapError } from '../../errors.js';
-import { asList, asMap, asText, type JsonMap } from '../../json/json.js';
+import { argumentError, messageOf, usageError, wrapError } from '../../errors.js';
+import { readTextFile } from '../../files.js';
+import { asList, asMap, asText, type Json, type JsonMap } from '../../json/json.js';
+import { parseJson } from '../../json/parse.js';
 import { stdout } from '../../terminal.js';
+import { areFeatures } from './features.js';
 import { progressCells, progressTitles, table } from './format.js';
 import { runWorkload, workloadsRoute } from './run-workload.js';
 
@@ -18,7 +21,21 @@ function workloadBody(name: string, flags: Flags): JsonMap {
     body.set('maxDegradation', fraction);
   }
   if (flags.given('baseline')) body.set('baselineRate', positive(flags.text('baseline'), '--baseline'));
+  if (flags.given('features')) body.set('features', featuresIn(flags.text('features')));
   return body;
+}
+
+/** The figures that a flag gives as JSON, or by the name of a file with JSON. @throws WskError */
+function featuresIn(given: string): JsonMap {
+  const text = given.trimStart().startsWith('{') ? given : readTextFile(given);
+  let features: Json;
+  try {
+    features = parseJson(text, { whole: true });
+  } catch (error) {
+    throw usageError(`--features must be a JSON object of numbers: ${messageOf(error)}`);
+  }
+  if (!areFeatures(features)) throw usageError('--features must be a JSON object of numbers');
+  return features;
 }
 
 /** @throws WskError */

@@ -29,7 +29,7 @@ import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
 import { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import { capacityProblem } from '@gpuwhisk/gpu/view/places';
-import type { SchedulingEvent, View } from '@gpuwhisk/gpu/view/view';
+import type { InstanceState, SchedulingEvent, View } from '@gpuwhisk/gpu/view/view';
 import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from '../handover/gpu-handover.js';
@@ -41,6 +41,7 @@ import { LiveActuator } from './live-actuator.js';
 import type { LiveActuatorParts, Procurer } from './live-actuator.js';
 import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
 import { GpuIntake } from '../handover/gpu-intake.js';
+import { seenInstances } from './cluster-view.js';
 import { GpuPass, GpuRefuser } from './gpu-pass.js';
 import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
@@ -212,6 +213,20 @@ export class GpuScheduler {
   /** The last decisions, latest first. */
   decisions(): DecisionRecord[] {
     return this.placer.decisions();
+  }
+
+  /**
+   * The instances of functions. The leader knows those whose process has yet to start; on another controller they are missing,
+   * and launched ones count as running while they load.
+   */
+  instances(): InstanceState[] {
+    const { placer, launching } = this;
+    const { desired } = this.dependencies;
+    return seenInstances(placer.accounts(), {
+      heldOn: (id) => placer.heldOn(id),
+      isLaunch: (activationId) => launching.has(activationId),
+      isRetiring: (invoker, container) => desired.isRetiring(invoker, container),
+    });
   }
 
   /** The view that a policy sees now. Throws an Error if another controller is the leader. */

@@ -60,6 +60,7 @@ export async function startContainer(made: MadeContainer): Promise<ConnectedCont
 async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<ConnectedContainer> {
   const { clock, engine, engineId } = made;
   await engine.start(engineId);
+  const startedMs = clock.monotonicMs();
   const { container, body } = await build(made);
   const failure = deferred<string | undefined>();
   const timer = clock.setTimer(helloTimeoutMs, () => failure.resolve(`it was not ready within ${helloTimeoutMs} ms`));
@@ -86,7 +87,10 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
     }
     container.connect(
       new FramedConnection(channel, logs, clock, {
-        hello: () => failure.resolve(undefined),
+        hello: () => {
+          container.runtimeMs = clock.monotonicMs() - startedMs;
+          failure.resolve(undefined);
+        },
         launcher: () => void body.lost(),
         broken: (reason) => {
           failure.resolve(reason);

@@ -115,12 +115,18 @@ export function connectRuntime(starting: StartingRuntime): Promise<string | unde
   const outcome = deferred<string | undefined>();
   let ready = !hasLauncher;
   let greeted = protocol === 'http';
+  let startedMs = clock.monotonicMs();
+  let greetedMs = startedMs;
   const progress = (): void => {
-    if (ready && greeted) outcome.resolve(undefined);
+    if (!ready || !greeted) return;
+    // The hello may be read before the launcher's report.
+    if (protocol === 'framed') container.runtimeMs = Math.max(0, greetedMs - startedMs);
+    outcome.resolve(undefined);
   };
   const framed = new FramedConnection(started.socket, logs, clock, {
     hello: () => {
       greeted = true;
+      greetedMs = clock.monotonicMs();
       progress();
     },
     launcher: (text) => {
@@ -129,6 +135,7 @@ export function connectRuntime(starting: StartingRuntime): Promise<string | unde
         return;
       }
       ready = true;
+      startedMs = clock.monotonicMs();
       progress();
     },
     broken: (reason) => {

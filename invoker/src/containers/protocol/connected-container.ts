@@ -57,6 +57,8 @@ export class ConnectedContainer implements Container {
   readonly msContainer: string | undefined;
   readonly sinceMs: number;
   private readonly proxied: boolean;
+  /** Set by the factory at the hello. */
+  runtimeMs: number | undefined;
   readonly exited: Promise<void>;
   private readonly exit = deferred<void>();
   private readonly destroyed = deferred<void>();

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import type { Call, CallLimits, InitRequest, CallOutcome, RunRequest } from '../container-factory.js';
+import type { Call, CallLimits, InitRequest, CallOutcome, LoadTimes, RunRequest } from '../container-factory.js';
 import {
   errorOutcome,
   oversizeOutcome,
@@ -290,6 +290,7 @@ export class FramedConnection implements Connection, FrameHandler {
       const text = payload.toString();
       return takesParts ? { type: 'error', error: text, body: '' } : errorOutcome(text);
     }
+    if (entry.type === types.init && !takesParts) return loadOutcome(payload, this.clock.monotonicMs() - entry.sentMs);
     if (entry.type !== types.run) return { type: 'ok' };
     const { maxResultBytes, truncationBytes } = entry.limits;
     if (lengthBytes > maxResultBytes) return oversizeOutcome(payload, truncationBytes, lengthBytes);
@@ -346,6 +347,20 @@ export class FramedConnection implements Connection, FrameHandler {
 function runTimeMs(logPayload: Buffer, seenMs: number): number {
   const told = parseJson(logPayload.toString()) as { us?: unknown } | null | undefined;
   return typeof told?.us === 'number' && told.us >= 0 ? Math.min(told.us / 1000, seenMs) : seenMs;
+}
+
+/** The outcome of an init, with the times that the runtime reports of its parts: each at most `seenMs`, the whole time. */
+function loadOutcome(payload: Buffer, seenMs: number): CallOutcome {
+  const told = (parseJson(payload.toString()) ?? {}) as Partial<Record<'importUs' | 'codeUs' | 'entryUs', unknown>>;
+  const ms = (us: unknown): number | undefined =>
+    typeof us === 'number' && us >= 0 ? Math.min(us / 1000, seenMs) : undefined;
+  const [importMs, codeMs, entryMs] = [ms(told.importUs), ms(told.codeUs), ms(told.entryUs)];
+  const loadTimes: LoadTimes = {
+    ...(importMs !== undefined && { importMs }),
+    ...(codeMs !== undefined && { codeMs }),
+    ...(entryMs !== undefined && { entryMs }),
+  };
+  return Object.keys(loadTimes).length === 0 ? { type: 'ok' } : { type: 'ok', loadTimes };
 }
 
 /** A call that ends with an error before a frame is sent. */
