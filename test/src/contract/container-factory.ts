@@ -76,7 +76,7 @@ export function containerFactoryContract(name: string, open: () => Promise<Facto
 
       test('prewarms containers that are ready', async () => {
         const container = await factory.prewarm(spec);
-        expect(await container.init(initRequest(), limits).outcome).toEqual({ type: 'ok' });
+        expect(await container.init(initRequest(), limits).outcome).toMatchObject({ type: 'ok' });
         await container.destroy();
       });
 

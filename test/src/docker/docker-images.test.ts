@@ -90,7 +90,7 @@ const char *gpuwhisk_main(const char *json) {
     const env = { __OW_NAMESPACE: 'guest' };
     const request = { name: 'f', main: mains[family], code, binary: family === 'java', env };
     const call = container.init(request, { ...limits, timeoutMs: initTimeoutMs });
-    expect(await call.outcome).toEqual({ type: 'ok' });
+    expect(await call.outcome).toMatchObject({ type: 'ok' });
   };
   const call = async (container: Container, value: JsonObject) => {
     const made = container.run({ ...runRequest(value), deadline: String(Date.now() + 20_000) }, limits);

@@ -48,7 +48,7 @@ describe('programs that are built from code', () => {
       given = request;
       return ended({ type: 'ok' });
     });
-    expect(await call.outcome).toEqual({ type: 'ok' });
+    expect(await call.outcome).toMatchObject({ type: 'ok' });
     return given;
   }
 

@@ -19,7 +19,7 @@ export function textOf(line: string): string {
 export async function initialized(factory: ContainerFactory, wanted: Partial<ContainerSpec> = {}): Promise<Container> {
   const container = await factory.create({ ...spec, ...wanted });
   const outcome = await container.init(initRequest(), limits).outcome;
-  expect(outcome).toEqual({ type: 'ok' });
+  expect(outcome).toMatchObject({ type: 'ok' });
   return container;
 }
 

@@ -29,7 +29,7 @@ export function logCases(cases: ContainerCases): void {
     test('of a successful init come with the first run', async () => {
       const container = await cases.factory.create(spec);
       const init = container.init(initRequest('print'), limits);
-      expect(await init.outcome).toEqual({ type: 'ok' });
+      expect(await init.outcome).toMatchObject({ type: 'ok' });
       expect(await init.logs).toEqual([]);
       const call = run(container, {});
       await call.outcome;
