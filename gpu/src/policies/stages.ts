@@ -14,6 +14,12 @@ import {
   strictFirst,
 } from '../order/order.js';
 import { degradationDefaults, degradationPlan, literalDegradation } from '../order/degradation-plan.js';
+import {
+  deadlineDegradationDefaults,
+  deadlineDegradationPlan,
+  deadlineUseDefaults,
+  deadlineUsePlan,
+} from '../order/deadline-plan.js';
 import { dueFirst } from '../order/earliest-deadline.js';
 import { leastLoadedPlan } from '../order/least-loaded-plan.js';
 import { literalPlan } from '../order/literal-plan.js';
@@ -21,7 +27,7 @@ import type { Order } from '../order/order.js';
 import type { Planner } from '../order/plan.js';
 import type { PredictionCache } from '../order/set-predictions.js';
 import { subQueueDefaults, subQueuePlan } from '../order/sub-queue-plan.js';
-import { bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
+import { atRandom, bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
 import type { Place } from '../place/place.js';
 import type { ModelOf } from '../place/set-effects.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
@@ -107,12 +113,17 @@ export const stages = {
     'best-fit': made(() => bestFit),
     'fewest-tasks': made(() => fewestTasks),
     'most-given': made(() => mostGiven),
+    random: made(() => atRandom),
   } satisfies Record<string, StageEntry<Place>>,
   plan: {
     'least-loaded': made(() => leastLoadedPlan),
     'sub-queues': settable(subQueueDefaults, ({ predictions, quotas }, set) => subQueuePlan(predictions, quotas, set)),
     'by-degradation': settable(degradationDefaults, ({ degradationsOf }, set) => degradationPlan(degradationsOf, set)),
     'by-degradation-literal': made(({ degradationsOf }) => degradationPlan(degradationsOf, literalDegradation)),
+    'by-deadline-degradation': settable(deadlineDegradationDefaults, ({ degradationsOf }, set) =>
+      deadlineDegradationPlan(degradationsOf, set),
+    ),
+    'by-deadline-use': settable(deadlineUseDefaults, (_, set) => deadlineUsePlan(set)),
     'sub-queues-literal': made(({ predictions }) => literalPlan(predictions)),
   } satisfies Record<string, StageEntry<Planner>>,
   preempt: {
