@@ -1,6 +1,5 @@
 // SMORE beside its baselines, on one and eight GPUs with training jobs, with and without the guard (replay, extrapolated).
 import { seededRandom, type Random } from '@gpuwhisk/common/system/random';
-import type { PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
 import type { BenchContext, Measurement } from '../bench.js';
 import { benchDataDir } from '../data/csv.js';
 import { functionModels } from '../replay/co-location/functions.js';
@@ -8,9 +7,11 @@ import {
   runCoLocation,
   type CoLocationMetrics,
   type CoLocationResult,
+  type Contender,
   type Experiment,
   type World,
 } from '../replay/co-location/run.js';
+import { observedSets } from '../replay/co-location/learned.js';
 import { comparedTrainings, setUps, singleTraining } from '../replay/co-location/trainings.js';
 import { readWorld } from '../replay/co-location/world.js';
 import { meanOf, own, pairedInterval } from '../statistics.js';
@@ -29,15 +30,20 @@ const seconds = { one: 20, eight: 10, guard: 20, guardLong: 120 } as const;
 const perMinute = { compare: 16_000, eight: 12_000, one: (390 * 60) / 20 } as const;
 
 /** Policies of the comparison by the names in figures. */
-const compared: Readonly<Record<string, PolicyChoice>> = {
-  smore: 'smore',
-  smoreLiteral: 'smore-literal',
-  random: 'random',
-  edfUtil: 'edf-util',
-  edfDegradation: 'edf-degradation',
+const compared: Readonly<Record<string, Contender>> = {
+  smore: { policy: 'smore' },
+  smorePairs: { policy: 'smore', learned: 'pairs' },
+  smoreLiteral: { policy: 'smore-literal' },
+  random: { policy: 'random' },
+  edfUtil: { policy: 'edf-util' },
+  edfDegradation: { policy: 'edf-degradation' },
 };
-const oursNames: readonly string[] = ['smore', 'smoreLiteral'];
-const withoutGuard: PolicyChoice = { base: 'smore', preempt: 'none' };
+const ours: Contender = { policy: 'smore' };
+const oursNames: readonly string[] = ['smore', 'smorePairs', 'smoreLiteral'];
+const guards: Readonly<Record<string, Contender>> = {
+  with: { policy: 'smore' },
+  without: { policy: { base: 'smore', preempt: 'none' } },
+};
 
 /** The four metrics of the paper, and whether more is better. */
 const four = { dsr: true, gui: true, sfd: false, sld: false } as const;
@@ -58,7 +64,7 @@ export async function smoreCoLocation(
   const { functions, trainings, draws: truths } = world;
   const pairs = truths[0]?.learned.pairs ?? 0;
   say(
-    `co-location: ${functions.length} functions, ${trainings.length} training jobs, ${truths.length} truths, ${pairs} pairs measured`,
+    `co-location: ${functions.length} functions, ${trainings.length} training jobs, ${truths.length} truths, ${pairs} pairs and ${observedSets} sets measured`,
   );
   const random = seededRandom(options.seed);
   const few = Math.min(fewSeeds, seeds);
@@ -69,8 +75,8 @@ export async function smoreCoLocation(
   ];
 }
 
-function runs(world: World, experiment: Experiment, policy: PolicyChoice, seeds: number): CoLocationResult[] {
-  return Array.from({ length: seeds }, (_, at) => runCoLocation(world, experiment, policy, at + 1));
+function runs(world: World, experiment: Experiment, contender: Contender, seeds: number): CoLocationResult[] {
+  return Array.from({ length: seeds }, (_, at) => runCoLocation(world, experiment, contender, at + 1));
 }
 
 /** A mean over seeds with its 95 % interval: three figures, as results keep no intervals. */
@@ -103,13 +109,13 @@ function compare(world: World, seeds: number, random: Random, say: BenchContext[
   };
   say(`compare: ${perMinute.compare} requests a minute for ${seconds.eight} s on ${paperGpus} GPUs, ${seeds} seeds`);
   const results = new Map(
-    Object.entries(compared).map(([name, policy]): [string, CoLocationResult[]] => {
-      const found = runs(world, experiment, policy, seeds);
+    Object.entries(compared).map(([name, contender]): [string, CoLocationResult[]] => {
+      const found = runs(world, experiment, contender, seeds);
       say(`  ${name}: ${fourNames.map((one) => `${one} ${meanOf(metric(found, one)).toFixed(3)}`).join(', ')}`);
       return [name, found];
     }),
   );
-  const ours = results.get('smore') ?? [];
+  const mine = results.get('smore') ?? [];
   const figures = [...results].flatMap(([name, found]) => [
     ...fourNames.flatMap((one) => interval(`compare.${name}.${one}`, metric(found, one), random)),
     ...(['admitted', 'stopped', 'beyond', 'longestBeyondS'] as const).map((one) => {
@@ -122,8 +128,8 @@ function compare(world: World, seeds: number, random: Random, say: BenchContext[
       name,
       all: fourNames.map((one) => {
         const sign = four[one] ? 1 : -1;
-        const better = (mine: number, theirs: number): number => sign * (mine - theirs);
-        return { one, gain: pairedInterval(metric(ours, one), metric(found, one), better, random) };
+        const better = (one: number, theirs: number): number => sign * (one - theirs);
+        return { one, gain: pairedInterval(metric(mine, one), metric(found, one), better, random) };
       }),
     }));
   const counts = (is: (gain: number) => boolean): number =>
@@ -133,7 +139,7 @@ function compare(world: World, seeds: number, random: Random, say: BenchContext[
     ...gains.flatMap(({ name, all }) => all.flatMap(({ one, gain }) => withEnds(`compareGain.${name}.${one}`, gain))),
     { name: 'compare.dominating', value: counts((gain) => gain <= 0) },
     { name: 'compare.dominated', value: counts((gain) => gain >= 0) },
-    { name: 'compare.usedAlone', value: meanOf(metric(ours, 'usedAlone')) },
+    { name: 'compare.usedAlone', value: meanOf(metric(mine, 'usedAlone')) },
   ];
 }
 
@@ -144,7 +150,7 @@ function single(world: World, seeds: number, random: Random): Measurement[] {
     trainings: singleTraining,
     requests: { perMinute: perMinute.one, seconds: seconds.one },
   };
-  const results = runs(world, experiment, 'smore', seeds);
+  const results = runs(world, experiment, ours, seeds);
   const names = ['admitted', 'dsr', 'below10', 'below100', 'sfd', 'sld', 'used', 'usedAlone'] as const;
   return [
     ...names.flatMap((one) => interval(`single.${one}`, metric(results, one), random)),
@@ -167,7 +173,7 @@ function eight(world: World, seeds: number, random: Random, say: BenchContext['s
       trainings,
       requests: { perMinute: perMinute.eight, seconds: seconds.eight },
     };
-    const results = runs(world, experiment, 'smore', seeds);
+    const results = runs(world, experiment, ours, seeds);
     say(`  ${name}: ${names.map((one) => `${one} ${meanOf(metric(results, one)).toFixed(3)}`).join(', ')}`);
     return [
       ...names.flatMap((one) => interval(`setup.${name}.${one}`, metric(results, one), random)),
@@ -203,8 +209,8 @@ function guard(world: World, seeds: number, random: Random, say: BenchContext['s
     long: { perMinute: perMinute.compare / longFactor, seconds: seconds.guardLong, length: longFactor },
   };
   return Object.entries(loads).flatMap(([length, requests]) =>
-    Object.entries({ with: 'smore', without: withoutGuard }).flatMap(([name, policy]) => {
-      const results = runs(world, { gpus: paperGpus, trainings: comparedTrainings, requests }, policy, seeds);
+    Object.entries(guards).flatMap(([name, contender]) => {
+      const results = runs(world, { gpus: paperGpus, trainings: comparedTrainings, requests }, contender, seeds);
       const values = (['beyond', 'longestBeyondS', 'sfd', 'dsr', 'stopped'] as const).flatMap((one) =>
         interval(`guard.${length}.${name}.${one}`, metric(results, one), random),
       );

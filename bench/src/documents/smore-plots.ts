@@ -32,7 +32,7 @@ function compared(metric: keyof typeof titles): Plot {
         const theirs = paperComparison[key]?.[metric];
         const ofPaper =
           theirs === undefined ? [] : [{ name: `${paper}, paper`, value: theirs, low: theirs, high: theirs }];
-        return [{ name: policy, value, low, high }, ...ofPaper];
+        return [{ name: policy.replaceAll('`', ''), value, low, high }, ...ofPaper];
       });
       return bars.length === 0 ? undefined : barChart(`${title} (${label})`, bars, inPercent);
     },

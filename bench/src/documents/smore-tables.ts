@@ -29,13 +29,14 @@ function withInterval(metrics: Metrics, name: string): string {
   return `${percent(mean)} (${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})`;
 }
 
-/** Policies of the comparison: the name in figures, in the registry, and in the papers. */
+/** Policies of the comparison: the name in figures, in tables, and in the papers. */
 export const comparedPolicies: readonly (readonly [key: string, policy: string, paper: string])[] = [
-  ['smore', 'smore', 'SMORE'],
-  ['smoreLiteral', 'smore-literal', ''],
-  ['edfDegradation', 'edf-degradation', 'ElasticFlow'],
-  ['edfUtil', 'edf-util', 'EDF-util'],
-  ['random', 'random', 'Random'],
+  ['smore', '`smore`', 'SMORE'],
+  ['smorePairs', '`smore`, weights at 1', ''],
+  ['smoreLiteral', '`smore-literal`', ''],
+  ['edfDegradation', '`edf-degradation`', 'ElasticFlow'],
+  ['edfUtil', '`edf-util`', 'EDF-util'],
+  ['random', '`random`', 'Random'],
 ];
 
 const four = ['dsr', 'gui', 'sfd', 'sld'] as const;
@@ -45,7 +46,7 @@ function comparison(metrics: Metrics): string {
   return markdownTable(
     ['policy', 'name in the paper', ...fourTitles.flatMap((title) => [title, `${title}, paper`])],
     comparedPolicies.map(([key, policy, paper]) => [
-      `\`${policy}\``,
+      policy,
       paper,
       ...four.flatMap((one) => {
         const theirs = paperComparison[key]?.[one];
@@ -65,7 +66,7 @@ function gains(metrics: Metrics): string {
   return markdownTable(
     ['SMORE against', ...fourTitles],
     others.map(([key, policy]) => [
-      `\`${policy}\``,
+      policy,
       ...four.map((one) => {
         const name = `compareGain.${key}.${one}`;
         return `${withInterval(metrics, name)}${verdict(name)}`;

@@ -184,7 +184,7 @@ describe('the truth of training beside inference', () => {
     };
     const experiment = { gpus: 2, trainings: ['t-2', 't-4'], requests: { perMinute: 2400, seconds: 4 } };
     const metrics = (policy: string): ReturnType<typeof runCoLocation>['metrics'] =>
-      runCoLocation(world, experiment, policy, 1).metrics;
+      runCoLocation(world, experiment, { policy }, 1).metrics;
     const smore = metrics('smore');
     expect(metrics('smore')).toEqual(smore);
     const random = metrics('random');

@@ -4,7 +4,7 @@ import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import { randomItem } from '../../statistics.js';
 import { functionPrefix } from '../jobs.js';
 import type { CatalogueEntry } from '../workloads/catalogue.js';
-import type { Known } from './learned.js';
+import { namespace, type Known } from './learned.js';
 
 /** What is asked of the functions in one replay. */
 export interface RequestPlan {
@@ -52,7 +52,7 @@ export function drawRequests(
         id: `r${at}`,
         function: `${functionPrefix}${entry.name}`,
         version: '0.0.1',
-        namespace: 'guest',
+        namespace,
         batch: entry.batch,
         gpus: 1,
         memoryMiB: entry.memoryMiB,

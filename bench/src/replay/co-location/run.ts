@@ -69,17 +69,24 @@ export interface CoLocationResult {
   byModel: ReadonlyMap<string, { submitted: number; admitted: number }>;
 }
 
+/** A policy, and what it predicts by: absent, all that was learned; `pairs`: with all weights at 1. */
+export interface Contender {
+  policy: PolicyChoice;
+  learned?: 'pairs';
+}
+
 /** Replays an experiment with one seed under a policy. Random numbers depend on the seed alone. */
 export function runCoLocation(
   { functions, trainings, draws, minutes }: World,
   { gpus, trainings: names, requests }: Experiment,
-  policy: PolicyChoice,
+  { policy, learned: of }: Contender,
   seed: number,
 ): CoLocationResult {
   const draw = draws[seed % draws.length];
   if (draw === undefined) throw new RangeError('there is no truth');
   const { truth, learned } = draw;
-  const { known, predictor } = learned;
+  const { known } = learned;
+  const predictor = of === 'pairs' ? learned.ofPairs : learned.predictor;
   const random = seededRandom(seed);
   const jobs = drawRequests(requests, minutes, functions, known, truth.noise, random);
   const workloads = Array.from({ length: gpus }, (_, at): SimulatedWorkload => {
