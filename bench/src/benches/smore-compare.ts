@@ -160,8 +160,18 @@ function single(world: World, seeds: number, random: Random): Measurement[] {
       );
       return { name: `single.admitted.${model}`, value: submitted === 0 ? 0 : admitted / submitted };
     }),
+    ...degradationSeries(results),
     ...series('single', results[0]),
   ];
+}
+
+/** Part of the functions served with a degradation below 0, 10, ... 200 % (thesis figure 5.3). */
+function degradationSeries(results: readonly CoLocationResult[]): Measurement[] {
+  const all = results.flatMap(({ degradations }) => degradations);
+  return Array.from({ length: 21 }, (_, at) => ({
+    name: `series.single.below.${at}`,
+    value: all.filter((one) => one < at / 10).length / Math.max(1, all.length),
+  }));
 }
 
 /** The six set-ups on eight GPUs at 12,000 requests a minute (thesis section 5.4.2, figures 5.7 to 5.9). */

@@ -6,7 +6,7 @@ import { smoreDecisions } from './decide.js';
 const sizes = [8, 64, 512, 1024, 10_000] as const;
 const fits = { best: 'best', fast: 'first' } as const;
 /** Events of a run in which all places of the cluster are looked at: fewer in a large cluster, which bounds the time. */
-const eventsAt = (devices: number, fit: 'best' | 'first'): number => (fit === 'best' && devices > 1024 ? 600 : 6000);
+const eventsAt = (devices: number, fit: 'best' | 'first'): number => (fit === 'best' && devices > 1024 ? 200 : 6000);
 
 /** `costUs.MODE.DEVICES`: the median of the end of a run and one decision, as bench `decide` measures it; and its P99. */
 export function smoreCost({ say }: BenchContext): Measurement[] {

@@ -78,6 +78,31 @@ const use: Plot = {
   },
 };
 
+const degradations: Plot = {
+  title: 'Functions served on one GPU by degradation',
+  draw(metrics) {
+    const values = seriesOf(metrics, 'single.below');
+    if (values === undefined) return undefined;
+    const title = `Functions on one GPU with less degradation (${label})`;
+    return lineChart(title, 'degradation, tenths', [{ name: 'functions', values }], inPercent);
+  },
+};
+
+const forecast: Plot = {
+  title: 'Requests of a function and their forecast by minute',
+  draw(metrics) {
+    const [requested, expected] = ['requests', 'expected'].map((one) => seriesOf(metrics, `forecast.${one}`));
+    if (requested === undefined || expected === undefined) return undefined;
+    const lines = [
+      { name: 'requests', values: requested },
+      { name: 'expected', values: expected },
+    ];
+    return lineChart("Requests of a function of Azure's trace, and their forecast", 'minute', lines, (value) =>
+      value.toFixed(0),
+    );
+  },
+};
+
 const setUps: Plot = {
   title: 'SMs in use in the six set-ups',
   draw(metrics) {
@@ -100,6 +125,8 @@ const plots: Readonly<Record<string, Plot>> = {
   'smore-sld': compared('sld'),
   'smore-single-requests': requests('single', 'Requests on one GPU by second'),
   'smore-single-use': use,
+  'smore-single-degradation': degradations,
+  'smore-forecast': forecast,
   'smore-cluster-requests': requests('cluster', 'Requests on eight GPUs by second'),
   'smore-set-ups': setUps,
 };

@@ -63,6 +63,8 @@ export interface CoLocationMetrics {
 export interface CoLocationResult {
   metrics: CoLocationMetrics;
   run: ReplayRun;
+  /** D of each function that was served. */
+  degradations: readonly number[];
   /** Requests by second of arrival: all, and those that were served. */
   bySecond: { submitted: number[]; admitted: number[] };
   /** Requests by model: all, and those that were served. */
@@ -171,6 +173,7 @@ function resultOf(
       stopped: part(stopped.length, jobs.length),
     },
     run,
+    degradations: ofFunctions,
     bySecond,
     byModel,
   };
