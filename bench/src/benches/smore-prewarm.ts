@@ -199,6 +199,21 @@ function speed(seed: number): Measurement[] {
   return [medianOf('forecast10kS', times)];
 }
 
+/** Minutes of the plotted forecast. */
+const plottedMinutes = 120;
+
+/** Requests of the first function of a week, and what was expected of each minute, at the end of its last test part. */
+function forecastSeries(splits: readonly Split[]): Measurement[] {
+  const [part] = splits.at(-1)?.tests ?? [];
+  if (part === undefined) throw new RangeError('There is no test part.');
+  const { trace, from, to, forecasts } = part;
+  const first = Math.max(from, to - plottedMinutes);
+  return Array.from({ length: to - first }, (_, at) => at).flatMap((at) => [
+    { name: `series.forecast.requests.${at}`, value: trace.minutes[first + at] ?? 0 },
+    { name: `series.forecast.expected.${at}`, value: forecasts[first + at - from]?.requests ?? 0 },
+  ]);
+}
+
 /**
  * SMORE's pre-warming. `coldRate`: active minutes that were not loaded ahead, of the active ones. `waste`: loaded
  * minutes without a request, of the loaded ones (thesis, eq. 3.13). `coldRequests`: eq. 3.14. `wasteRatio`: our loaded
@@ -214,6 +229,7 @@ export async function prewarm({ options, say }: BenchContext): Promise<Measureme
   const literal = { ...chosen, options: { ...chosen.options, inputs: 'counts' as const } };
   return [
     ...found,
+    ...forecastSeries(splits),
     ...judge('', splits),
     ...judge('weeks.', splitsOf(splits, traces.weeks)),
     ...judge('days.', splitsOf(splits, traces.judgedDays)),

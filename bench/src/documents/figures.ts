@@ -5,6 +5,8 @@ import { bars, reaches } from '../bars.js';
 import { benchDir, repositoryDir } from '../machine.js';
 import type { Result } from '../report.js';
 import { markdownTable } from '../replay/experiments/tables.js';
+import { smorePlot, smorePlots } from './smore-plots.js';
+import { smoreTable } from './smore-tables.js';
 
 /** Contents of bench/results that documents quote. */
 export interface Results {
@@ -93,8 +95,16 @@ function replayTable({ replay }: Results, title: string, leftOut: string): strin
     .join('\n');
 }
 
+/** A table or plot of bench smore, or the conditions of its run. Figures that were not measured say so. */
+function smoreText(results: Results, [kind = '', name = '']: readonly string[]): string {
+  const run = results.runs.get('smore');
+  if (kind === 'run') return run === undefined ? 'Not measured yet.' : runsTable(results, ['smore']);
+  return kind === 'plot' ? smorePlot(run?.metrics, name) : smoreTable(run?.metrics, kind);
+}
+
 function blockText(results: Results, name: string): string {
   const [kind, ...names] = name.split(' ');
+  if (kind === 'smore') return smoreText(results, names);
   if (kind === 'runs') return runsTable(results, names);
   if (kind === 'bars') return barsTable(results);
   if (kind === 'replay') return results.replay;
@@ -113,9 +123,12 @@ export function withFigures(document: string, results: Results): string {
     );
 }
 
-/** Writes the figures of bench/results into all documents. */
+/** Writes the figures of bench/results into all documents, and draws the plots of bench smore beside the results. */
 export async function writeFigures(): Promise<void> {
   const results = await readResults();
+  for (const [file, svg] of smorePlots(results.runs.get('smore')?.metrics)) {
+    await writeFile(join(benchDir, 'results', file), svg);
+  }
   for (const path of await documentPaths()) {
     const file = join(repositoryDir, path);
     const before = await readFile(file, 'utf8');

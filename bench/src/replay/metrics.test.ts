@@ -38,7 +38,15 @@ test('answers of the table are parts of the choices that put jobs together', () 
   const shares = newShareCounts();
   shares.hit = { choices: 3, taken: 1, chosenMs: 90, fillingMs: 100 };
   shares.near = { choices: 1, taken: 1, chosenMs: 120, fillingMs: 100 };
-  const run = { finished: [job(0, 5, 10)], refused: [], stopped: [], actions: [], decideUs: [], totals: newTotals() };
+  const run = {
+    finished: [job(0, 5, 10)],
+    refused: [],
+    stopped: [],
+    actions: [],
+    decideUs: [],
+    workloads: [],
+    totals: newTotals(),
+  };
   const parts = { tableHitShare: 0.75, tableNearShare: 0.25, tableNearRegret: expect.closeTo(0.2, 9) };
   expect(metricsOf({ ...run, shares }, 0, 10, 1)).toMatchObject(parts);
   const none = { tableHitShare: 0, tableNearShare: 0, tableNearRegret: 0 };

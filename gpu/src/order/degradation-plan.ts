@@ -1,5 +1,6 @@
 // Order and placement beside training jobs by predicted degradation (SMORE, thesis section 3.3).
 import { seededRandom } from '@gpuwhisk/common/system/random';
+import { hashOf } from '../numeric/hash.js';
 import { isPlaced } from '../view/account.js';
 import type { PlacementChoice, PlacementRequest } from '../view/account.js';
 import { reservationOf, startOf } from '../place/bind.js';
@@ -269,11 +270,4 @@ function nextTry(left: readonly Task[], waits: ReadonlyMap<string, BackOff>, at:
     next = Math.min(next, waits.get(task.id)?.until ?? at, latest > at ? latest : Infinity);
   }
   return next === Infinity ? undefined : next;
-}
-
-/** A hash of text (FNV-1a), as a seed. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
-  return hash >>> 0;
 }

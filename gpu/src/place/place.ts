@@ -1,4 +1,5 @@
 // The stage `place`: its interface, and the scores that are one expression.
+import { hashOf } from '../numeric/hash.js';
 import type { Task, View } from '../view/view.js';
 import type { Refusal } from './fact-filters.js';
 import type { GpuAccount } from './gpu-account.js';
@@ -55,3 +56,9 @@ export const mostGiven: Place =
     if (first === undefined) return 0;
     return sloMs === undefined ? 2 - share : first.share;
   };
+
+/** Any one, at random: a hash of task and GPU, so that a repeated decision is the same. */
+export const atRandom: Place =
+  () =>
+  ({ id }, { gpu }) =>
+    hashOf(`${id} ${gpu.id}`) / 2 ** 32;

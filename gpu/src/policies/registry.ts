@@ -1,3 +1,5 @@
+import { edfDegradation } from './edf-degradation.js';
+import { edfUtil } from './edf-util.js';
 import { elasticflow } from './elasticflow.js';
 import { exclusive } from './exclusive.js';
 import { faashare } from './faashare.js';
@@ -10,6 +12,7 @@ import { longestFirst } from './longest-first.js';
 import { memoryPriority } from './memory-priority.js';
 import { mpsEqual } from './mps-equal.js';
 import type { PolicyRecord } from './policy.js';
+import { random } from './random.js';
 import { shortestRemaining } from './shortest-remaining.js';
 import { smore } from './smore.js';
 import { smoreLiteral } from './smore-literal.js';
@@ -33,6 +36,13 @@ export const baselines: Readonly<Record<string, PolicyRecord>> = {
   uncapped,
 };
 
+/** Policies that SMORE is compared with beside training jobs. */
+export const coLocationBaselines: Readonly<Record<string, PolicyRecord>> = {
+  random,
+  'edf-util': edfUtil,
+  'edf-degradation': edfDegradation,
+};
+
 /** Every policy by its name. */
 export const policies: Readonly<Record<string, PolicyRecord>> = {
   faashare,
@@ -41,4 +51,5 @@ export const policies: Readonly<Record<string, PolicyRecord>> = {
   smore,
   'smore-literal': smoreLiteral,
   ...baselines,
+  ...coLocationBaselines,
 };

@@ -14,6 +14,12 @@ import {
   strictFirst,
 } from '../order/order.js';
 import { degradationDefaults, degradationPlan, literalDegradation } from '../order/degradation-plan.js';
+import {
+  deadlineDegradationDefaults,
+  deadlineDegradationPlan,
+  deadlineUseDefaults,
+  deadlineUsePlan,
+} from '../order/deadline-plan.js';
 import { dueFirst } from '../order/earliest-deadline.js';
 import { mostUseForInterference } from '../order/interference-priority.js';
 import { leastLoadedPlan } from '../order/least-loaded-plan.js';
@@ -24,7 +30,7 @@ import type { PredictionCache } from '../order/set-predictions.js';
 import { subQueueDefaults, subQueuePlan } from '../order/sub-queue-plan.js';
 import { degradationScoreDefaults } from '../place/by-degradation.js';
 import { leastDegradation } from '../place/least-degradation.js';
-import { bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
+import { atRandom, bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
 import type { Place } from '../place/place.js';
 import type { ModelOf } from '../place/set-effects.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
@@ -112,12 +118,17 @@ export const stages = {
     'fewest-tasks': made(() => fewestTasks),
     'most-given': made(() => mostGiven),
     smore: settable(degradationScoreDefaults, ({ degradationsOf }, set) => leastDegradation(degradationsOf, set)),
+    random: made(() => atRandom),
   } satisfies Record<string, StageEntry<Place>>,
   plan: {
     'least-loaded': made(() => leastLoadedPlan),
     'sub-queues': settable(subQueueDefaults, ({ predictions, quotas }, set) => subQueuePlan(predictions, quotas, set)),
     'by-degradation': settable(degradationDefaults, ({ degradationsOf }, set) => degradationPlan(degradationsOf, set)),
     'by-degradation-literal': made(({ degradationsOf }) => degradationPlan(degradationsOf, literalDegradation)),
+    'by-deadline-degradation': settable(deadlineDegradationDefaults, ({ degradationsOf }, set) =>
+      deadlineDegradationPlan(degradationsOf, set),
+    ),
+    'by-deadline-use': settable(deadlineUseDefaults, (_, set) => deadlineUsePlan(set)),
     'sub-queues-literal': made(({ predictions }) => literalPlan(predictions)),
   } satisfies Record<string, StageEntry<Planner>>,
   preempt: {

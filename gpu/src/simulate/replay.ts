@@ -7,10 +7,12 @@ import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
 import { FunctionLog } from '../view/function-log.js';
 import { functionKey } from '../view/occupancy.js';
-import type { SchedulingEvent, Task, View, GpuState } from '../view/view.js';
+import type { SchedulingEvent, Task, View, GpuState, WorkloadState } from '../view/view.js';
 import { actionTimes, SimulatedActuator } from './simulated-actuator.js';
 import type { ActionTimes, EndedRun } from './simulated-actuator.js';
 import type { KeptInstances, SimulatedPlace } from './simulated-gpu.js';
+import { report, reportMs, workloadState } from './simulated-workload.js';
+import type { SimulatedWorkload, WorkloadRun } from './simulated-workload.js';
 
 /** A job of a replay: what policies see of it, and what it really is. */
 export interface ReplayJob {
@@ -36,6 +38,8 @@ interface SimulatedCluster {
   times?: ActionTimes;
   /** Forecasts that policies see, one made a minute for each function; absent: none. */
   forecasts?: FunctionForecasts;
+  /** Training jobs on the GPUs, which report their rates each second; absent: none. */
+  workloads?: readonly SimulatedWorkload[];
 }
 
 /** GPUs that are alike. */
@@ -90,6 +94,8 @@ export interface ReplayRun {
   shares: ShareCounts;
   /** What each decision took by the clock that was given, microseconds. */
   decideUs: number[];
+  /** The workloads of the cluster, in order. */
+  workloads: WorkloadRun[];
 }
 
 const keyOf = (task: Task): string => functionKey({ action: task.function, namespace: task.namespace });
@@ -114,7 +120,7 @@ export function replay(
   random: Random,
   nowMs: () => number = () => 0,
 ): ReplayRun {
-  const { warmMs, forecasts } = cluster;
+  const { warmMs, forecasts, workloads: trained = [] } = cluster;
   const functions = new FunctionLog<ReplayJob>();
   const actuator = new SimulatedActuator({
     places: cluster.places,
@@ -123,6 +129,7 @@ export function replay(
     times: cluster.times ?? actionTimes,
     known: (work) => functions.of(work)?.last,
     ...(cluster.more && { more: cluster.more }),
+    ...(trained.length > 0 && { workloads: trained }),
   });
   const coming = [...jobs].sort((a, b) => a.task.arrivedAt - b.task.arrivedAt);
   const noiseOf = new Map(coming.map((job) => [job.task.id, Math.exp(truth.noise * normal(random))]));
@@ -139,10 +146,14 @@ export function replay(
     actions: [],
     totals: newTotals(),
     shares: newShareCounts(),
+    workloads: [],
   };
   actuator.now = coming[0]?.task.arrivedAt ?? 0;
   let nextArrival = 0;
   let nextTick = policy.scales === true ? actuator.now : Infinity;
+  let nextReport = trained.length > 0 ? actuator.now + reportMs : Infinity;
+  /** What policies see of the workloads: the same list until the next report. */
+  let workloads: readonly WorkloadState[] = workloadsNow();
   let decisions = 0;
   let wakeAt = Infinity;
 
@@ -164,6 +175,11 @@ export function replay(
     for (const { id, arrivedAt, sloMs = Infinity } of strict.values()) {
       if (now >= arrivedAt + sloMs) events.push({ kind: 'timeout', task: id });
     }
+    if (now >= nextReport) {
+      for (const { training } of actuator.trainings) report(training, now, normal(random));
+      workloads = workloadsNow();
+      nextReport = now + reportMs;
+    }
     if (now >= nextTick) {
       events.push({ kind: 'tick' });
       nextTick = now + tickMs;
@@ -173,6 +189,10 @@ export function replay(
     const next = nextInstant();
     if (next === undefined) {
       if (waiting.size > 0) throw new Error(`policy ${policy.name} leaves ${waiting.size} tasks waiting for ever`);
+      const { elapsedMs } = run.totals;
+      run.workloads = actuator.trainings.map(({ training: { workload, progressMs, seconds } }) => {
+        return { workload, elapsedMs, progressMs, seconds };
+      });
       return run;
     }
     decisions = next > now ? 0 : decisions + 1;
@@ -203,7 +223,11 @@ export function replay(
       next = Math.min(next, Math.max(actuator.now, arrivedAt + sloMs));
     }
     if (!Number.isFinite(next)) return undefined;
-    return Math.min(next, nextTick);
+    return Math.min(next, nextTick, nextReport);
+  }
+
+  function workloadsNow(): WorkloadState[] {
+    return actuator.trainings.map(({ training, node }) => workloadState(training, node, actuator.now));
   }
 
   function over({ run: one, gpu, isStopped }: EndedRun): SchedulingEvent {
@@ -253,6 +277,7 @@ export function replay(
       get devices() {
         return actuator.deviceStates;
       },
+      ...(trained.length > 0 && { workloads }),
     };
   }
 

@@ -5,6 +5,7 @@ import { classAtOrAbove } from '../view/shares.js';
 import type { DeviceState, InstanceState, NodeState, Task } from '../view/view.js';
 import { instanceOf, startAmong, advance, heldMiB, instancesOn, rateAll, simulatedGpu } from './simulated-gpu.js';
 import type { ReplayJob, RunTotals, GpuTruth } from './replay.js';
+import type { SimulatedWorkload, Training } from './simulated-workload.js';
 import type { Loading, Run, SimulatedGpu, SimulatedInstance, SimulatedPlace } from './simulated-gpu.js';
 
 /** What a SimulatedActuator is made with. */
@@ -14,6 +15,8 @@ interface SimulatedParts {
   keepsInstances: boolean;
   /** GPUs of a node that can be taken; absent: none can. */
   more?: readonly Omit<SimulatedPlace, 'id' | 'node' | 'idle'>[];
+  /** Training jobs on them; absent: none. */
+  workloads?: readonly SimulatedWorkload[];
   truth: GpuTruth;
   times: ActionTimes;
   /** The last request of a function; undefined: none has come. */
@@ -55,6 +58,11 @@ export class SimulatedActuator implements Actuator {
   constructor(private readonly parts: SimulatedParts) {
     this.gpus = parts.places.map((place) => this.opened(place));
     this.open = this.gpus;
+    for (const { id, gpu } of parts.workloads ?? []) {
+      if (!this.gpus.some((one) => one.id === gpu))
+        throw new RangeError(`workload ${id} is on ${gpu}: there is no such GPU`);
+    }
+    for (const gpu of this.gpus) if (gpu.trainings.length > 0) rateAll(gpu, parts.truth);
   }
 
   get nodes(): NodeState[] {
@@ -64,6 +72,11 @@ export class SimulatedActuator implements Actuator {
   /** Those that may be used. */
   get instances(): InstanceState[] {
     return this.gpus.flatMap(instancesOn);
+  }
+
+  /** The workloads, with the node of each. */
+  get trainings(): { training: Training; node: string }[] {
+    return this.gpus.flatMap(({ trainings, node }) => trainings.map((training) => ({ training, node })));
   }
 
   get deviceStates(): DeviceState[] {
@@ -269,6 +282,7 @@ export class SimulatedActuator implements Actuator {
     const known = this.devices.get(device);
     if (known === undefined) return `there is no device '${device}'`;
     const { type } = known.place;
+    if (this.gpus.some((gpu) => gpu.device === device && gpu.trainings.length > 0)) return 'a workload runs on it';
     if (placedSlots(type, profiles) === undefined) return `a ${type} cannot be cut into ${profiles.join(', ')}`;
     known.wanted = [...profiles];
     this.later(0, () => undefined);
@@ -292,6 +306,7 @@ export class SimulatedActuator implements Actuator {
 
   private giveBack(node: string): string | undefined {
     if (!this.nodeStates.has(node)) return `there is no node '${node}'`;
+    if (this.gpus.some((gpu) => gpu.node === node && gpu.trainings.length > 0)) return 'a workload runs on it';
     this.leaving.add(node);
     for (const gpu of this.gpus) if (gpu.node === node) gpu.isClosed = true;
     this.later(0, () => undefined);
@@ -358,7 +373,8 @@ export class SimulatedActuator implements Actuator {
       this.devices.set(device, { place: { ...place, idle: [] } });
     if (!this.nodeStates.has(node)) this.nodeStates.set(node, { id: node, labels: {} });
     const kept = idle.map((one) => ({ ...one, id: this.newId(), idleSince: this.now }));
-    return simulatedGpu(place, this.parts.keepsInstances ? kept : undefined);
+    const workloads = (this.parts.workloads ?? []).filter(({ gpu }) => gpu === place.id);
+    return simulatedGpu(place, this.parts.keepsInstances ? kept : undefined, workloads);
   }
 
   private reopen(): void {

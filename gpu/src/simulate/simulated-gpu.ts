@@ -1,6 +1,9 @@
 // A simulated GPU: its runs, its idle instances, and how fast its runs go on.
 import type { GpuState, IdleInstance, InstanceState, Task } from '../view/view.js';
+import { workOf } from '../place/gpu-account.js';
 import type { RunTotals, ReplayJob, GpuTruth } from './replay.js';
+import { trainingOf } from './simulated-workload.js';
+import type { SimulatedWorkload, Training } from './simulated-workload.js';
 import { classAtOrAbove } from '../view/shares.js';
 
 /** A job on a GPU. */
@@ -48,6 +51,8 @@ export interface SimulatedGpu extends GpuState {
   profile?: string;
   runs: readonly Run[];
   loading: readonly Loading[];
+  /** Its workloads; their memory is not in `memoryMiB`. */
+  trainings: readonly Training[];
   /** Absent: every task starts in a new process. */
   idle?: readonly SimulatedInstance[];
   readonly running: readonly (Run | Loading)[];
@@ -60,13 +65,19 @@ export interface SimulatedGpu extends GpuState {
 export type SimulatedPlace = Pick<GpuState, 'id' | 'node' | 'type' | 'mode' | 'memoryMiB' | 'movesShares' | 'idle'> &
   Partial<Pick<SimulatedGpu, 'device' | 'profile'>>;
 
-/** It with nothing on it but `idle`; absent: no instances are kept. */
-export function simulatedGpu(place: SimulatedPlace, idle: readonly SimulatedInstance[] | undefined): SimulatedGpu {
-  return {
+/** It with nothing on it but `idle` (absent: no instances are kept) and `workloads`. */
+export function simulatedGpu(
+  place: SimulatedPlace,
+  idle: readonly SimulatedInstance[] | undefined,
+  workloads: readonly SimulatedWorkload[],
+): SimulatedGpu {
+  const gpu = {
     ...place,
+    memoryMiB: workloads.reduce((left, { memoryMiB }) => left - memoryMiB, place.memoryMiB),
     device: place.device ?? place.id,
     runs: [],
     loading: [],
+    trainings: workloads.map(trainingOf),
     ...(idle && { idle }),
     used: 0,
     isClosed: false,
@@ -74,6 +85,20 @@ export function simulatedGpu(place: SimulatedPlace, idle: readonly SimulatedInst
       return this.loading.length === 0 ? this.runs : [...this.runs, ...this.loading];
     },
   } as SimulatedGpu;
+  if (workloads.length > 0) Object.defineProperty(gpu, 'facts', { get: () => factsOf(gpu), enumerable: true });
+  return gpu;
+}
+
+/** Sums of a GPU with workloads, which its running tasks alone do not tell. */
+function factsOf(gpu: SimulatedGpu): NonNullable<GpuState['facts']> {
+  const { running, trainings, memoryMiB } = gpu;
+  return {
+    availableMiB: memoryMiB - heldMiB(gpu),
+    clients: running.length + trainings.length,
+    busy: running.length,
+    workloads: trainings.length,
+    staying: running.map(({ task }) => workOf(task)),
+  };
 }
 
 /** Memory that runs and instances which load hold, MiB. */
@@ -109,13 +134,16 @@ export function instancesOn(gpu: SimulatedGpu): InstanceState[] {
   ];
 }
 
-/** Computes how fast each run on the GPU goes on from now. */
+/** Computes how fast each run and each workload on the GPU goes on from now. */
 export function rateAll(gpu: SimulatedGpu, truth: GpuTruth): void {
   const computing = gpu.runs.filter(({ startLeftMs }) => startLeftMs <= 0);
+  const { trainings } = gpu;
   const clients = computing.map(({ job, share }) => ({ workload: job.workload, share }));
+  for (const { workload } of trainings) clients.push({ workload: workload.workload, share: workload.share ?? 1 });
   const slowdowns = truth.slowdowns(clients, gpu);
   for (const [i, one] of computing.entries()) one.slowdown = slowdowns[i] as number;
-  gpu.used = computing.length === 0 ? 0 : truth.used(clients);
+  for (const [i, one] of trainings.entries()) one.slowdown = slowdowns[computing.length + i] as number;
+  gpu.used = clients.length === 0 ? 0 : truth.used(clients);
 }
 
 /** Lets `elapsedMs` pass on a GPU. */
@@ -134,6 +162,10 @@ export function advance(gpu: SimulatedGpu, elapsedMs: number, waiting: readonly 
         else one.besideMs.set(other.task.id, { task: other.task, share: other.share, ms: elapsedMs });
       }
     }
+  }
+  for (const one of gpu.trainings) {
+    one.progressMs += elapsedMs / one.slowdown;
+    one.usedMs += elapsedMs * gpu.used;
   }
   totals.gpuMs += elapsedMs;
   totals.usedMs += gpu.used * elapsedMs;

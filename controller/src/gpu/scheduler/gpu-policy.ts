@@ -126,7 +126,7 @@ export class GpuPolicy {
     const { performanceData, options } = parts;
     const { takesAsTheyCome, needsNoProfiles, stages } = compositionOf(options.policy);
     this.workloads = new SeenWorkloads(parts.workloads);
-    this.predictsDegradation = stages.plan?.startsWith('by-degradation') === true;
+    this.predictsDegradation = stages.plan?.includes('degradation') === true;
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(performanceData);
