@@ -27,7 +27,7 @@ import type { LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
-import { Arrivals, calledFunction, requestOf } from './gpu-queue.js';
+import { Arrivals, calledFunction, knownFunctions, requestOf } from './gpu-queue.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import { Feedback } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
@@ -131,6 +131,7 @@ export class GpuPolicy {
     this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(performanceData);
     performanceData.forecasts.showFunctions(() => Array.from(parts.functions.all(), calledFunction));
+    if (this.predictsDegradation) performanceData.degradations.showFunctions(knownFunctions(parts.functions));
     const needs: PolicyNeeds = {
       predictorOf: ({ type, mode }) => performanceData.predictors.predictor({ gpuType: type, mode }),
       degradationsOf: (gpu) => performanceData.degradations.modelOf(gpu),
