@@ -24,6 +24,8 @@ export interface KnownFunction {
   version: string;
   batch: number;
   memoryMiB: number;
+  /** The largest class of its share, percent; absent: any. */
+  maxShareClass?: number;
   /** Figures of its annotation; absent: none. */
   declared?: FeatureRecord;
 }

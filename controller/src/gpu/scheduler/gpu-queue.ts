@@ -265,6 +265,7 @@ export function knownFunctions(log: Pick<FunctionLog<LastRequest>, 'all' | 'ofKe
     version: message.action.version ?? '',
     batch: need.batch,
     memoryMiB: need.memoryMiB,
+    ...(need.maxShareClass !== undefined && { maxShareClass: need.maxShareClass }),
     ...(need.features && { declared: need.features }),
   });
   return {

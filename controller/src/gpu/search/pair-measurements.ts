@@ -6,11 +6,13 @@ import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { mostPairs } from '@gpuwhisk/gpu/predict/pair-samples';
+import type { MeasuredSide } from '@gpuwhisk/gpu/predict/pair-samples';
 import { leastTrainingPairs } from '@gpuwhisk/gpu/predict/pair-training';
 import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
+import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import type { GpuState } from '@gpuwhisk/gpu/view/view';
 import { BoundedCache } from '../../entities/bounded-cache.js';
 import { pairFeatures } from '../learning/degradations.js';
@@ -52,8 +54,7 @@ const mostTold = mostPairs / 2;
 const mostFailures = 3;
 const failures = { maxAgeMs: 24 * 3_600_000, maxEntries: 1000 };
 const [hourMs, secondMs] = [3_600_000, 1000];
-/** The shares of functions whose owners have not fixed them, percent. */
-const shares = [100, 100];
+type Side = Omit<MeasuredSide, 'features'>;
 
 /** A function that may be run, and the memory that its sample needs. */
 interface Allowed {
@@ -115,7 +116,7 @@ export class PairMeasurements {
     const startedMs = clock.monotonicMs();
     try {
       const samples: Sample[] = [];
-      const features: FeatureRecord[] = [];
+      const sides: MeasuredSide[] = [];
       for (const known of pair) {
         const sample = await source.of(jobOf(known));
         if (typeof sample === 'string') {
@@ -125,15 +126,17 @@ export class PairMeasurements {
         }
         samples.push(sample);
         const soloMs = await measures.soloMs(sample, on);
-        features.push(pairFeatures(this.recordOf(known, on), { ...known, soloMs, share: 1 }));
+        const side = this.sideOf(known, gpuType, mode);
+        const record = this.recordOf(known, gpuType, mode);
+        sides.push({ ...side, features: pairFeatures(record, { ...known, soloMs, share: side.share }) });
       }
       const jobs = pair.map((known) => {
-        const own = workloadOf(this.recordOf(known, on));
+        const own = workloadOf(this.recordOf(known, gpuType, mode));
         return { ...jobOf(known), ...(own && { features: own }) };
       });
+      const shares = sides.map(({ share }) => Math.round(share * 100));
       const slowdowns = await measures.together(jobs, samples, shares, on);
       const key = { gpuType, mode, victim: 'function', neighbour: 'function' } as const;
-      const sides = pair.map((known, at) => ({ ...sideOf(known), features: features[at] ?? {} }));
       slowdowns.forEach((slowdown, at) => {
         const [victim, neighbour] = [sides[at], sides[1 - at]];
         if (victim === undefined || neighbour === undefined) return;
@@ -208,7 +211,7 @@ export class PairMeasurements {
   }
 
   private chosenOf(allowed: readonly Allowed[], place: string): readonly ChosenPair[] {
-    const of = JSON.stringify(allowed.map(({ known, memoryMiB }) => [jobId(jobOf(known)), memoryMiB]).sort());
+    const of = JSON.stringify(allowed.map(({ known, memoryMiB }) => [jobId(jobOf(known)), memoryMiB, known.maxShareClass]).sort());
     const before = this.chosen.get(place);
     if (before?.of === of) return before.pairs;
     const pairs = chosenPairs(allowed, place, this.parts.options.pairPart);
@@ -219,12 +222,21 @@ export class PairMeasurements {
   private isMeasured({ pair: [one, other] }: ChosenPair, gpuType: string, mode: DeviceMode): boolean {
     const { pairs } = this.parts.performanceData;
     const key = { gpuType, mode, victim: 'function', neighbour: 'function' } as const;
-    return pairs.has(key, sideOf(one), sideOf(other)) && pairs.has(key, sideOf(other), sideOf(one));
+    const sides = [one, other].map((known) => this.sideOf(known, gpuType, mode)) as [Side, Side];
+    return pairs.has(key, ...sides) && pairs.has(key, sides[1], sides[0]);
+  }
+
+  /** A function at the share that the policy gives it, which is the class that it fills. */
+  private sideOf(known: KnownFunction, gpuType: string, mode: DeviceMode): Side {
+    const { function: name, version, maxShareClass = 100 } = known;
+    const { smUtil = 1 } = workloadOf(this.recordOf(known, gpuType, mode)) ?? {};
+    return { name, version, share: Math.min(maxShareClass, classAtOrAbove(smUtil)) / 100 };
   }
 
   private recordOf(
     { function: name, version, declared }: KnownFunction,
-    { gpuType, mode }: MeasurementTarget,
+    gpuType: string,
+    mode: DeviceMode,
   ): FeatureRecord | undefined {
     const profiles = this.parts.performanceData.profiles.ofFunction(name);
     const own = profiles.find((one) => one.gpuType === gpuType && one.mode === mode && one.version === version);
@@ -274,8 +286,3 @@ const isOf =
     gpu.type === gpuType && gpu.mode === mode;
 
 const jobOf = ({ function: name, version, batch }: KnownFunction): QuotaJob => ({ function: name, version, batch });
-
-const sideOf = ({ function: name, version }: KnownFunction): { name: string; version: string; share: number } => ({
-  ...{ name, version },
-  share: 1,
-});
