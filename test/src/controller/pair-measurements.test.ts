@@ -63,7 +63,7 @@ test('functions that allow it are measured alone and together once, each pair in
   });
   expect(new Set(samples().map(({ name }) => name))).toEqual(new Set(['a', 'b']));
   const key = { gpuType: 'a100-40', mode: 'mps', victim: 'function', neighbour: 'function' } as const;
-  const side = (name: string) => ({ name: `/alice/${name}`, version: '0.0.1', share: 1 });
+  const side = (name: string) => ({ name: `/alice/${name}`, version: '0.0.1', share: 0.3 });
   expect(cluster.performanceData.pairs.has(key, side('a'), side('b'))).toBe(true);
   const count = samples().length;
   await pass(60_000);
@@ -74,6 +74,23 @@ test('functions that allow it are measured alone and together once, each pair in
   await pass(90_000);
   expect(state().measurements).toMatchObject({ functions: 3, chosen: 6, measured: 6 });
   expect(state().models).toMatchObject([{ pairs: 9 }]);
+});
+
+test('warm runs tell the times of functions alone, and the degradations of those that were beside one neighbour', async () => {
+  problems = { a: 'the action has no sample', b: 'the action has no sample' };
+  await start();
+  for (let count = 0; count < 3; count += 1) {
+    await call('a');
+    await call('b');
+  }
+  expect(cluster.performanceData.functions()).toMatchObject([
+    { batches: [{ soloMs: expect.closeTo(200, -1), measured: true }] },
+    { batches: [{ soloMs: expect.closeTo(200, -1), measured: true }] },
+  ]);
+  expect(state().models).toEqual([]);
+  await call('a', 'b');
+  expect(state().models).toMatchObject([{ victim: 'function', neighbour: 'function', pairs: expect.any(Number) }]);
+  expect(samples()).toEqual([]);
 });
 
 test('arriving work has the GPU at once, and the measurement goes on when it idles again', async () => {

@@ -1,5 +1,5 @@
 // GPUs that nothing has used for a while.
-import type { SampledPlace } from '../scheduler/gpu-policy.js';
+import type { SampledPlace } from '../scheduler/cluster-view.js';
 
 /** Tracks how long GPUs have been idle, from periodic looks and from announced work in between. */
 export class IdleGpus {
