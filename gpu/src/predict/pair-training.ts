@@ -46,7 +46,7 @@ export interface PairTrainingOutput {
 
 /**
  * Fewest samples of one set of features to train on: of 25, a tenth of the pairs may be left out, and the 20 samples that a
- * model takes remain. All pairs of five functions are 25, as each direction of a pair counts.
+ * model takes remain. Each direction of a pair counts: six functions have 30.
  */
 export const leastTrainingPairs = 25;
 

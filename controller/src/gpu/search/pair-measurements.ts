@@ -48,8 +48,10 @@ const answers = { maxAgeMs: 60_000, maxEntries: 1000 };
 const mostLookups = 20;
 /** Functions whose pairs are looked at: those that were called last. */
 const mostFunctions = 100;
-/** Directions of pairs that are chosen; the other half of those that are kept is for live runs. */
-const mostTold = mostPairs / 2;
+/** A measurement of two functions tells of both as victims. */
+const directions = 2;
+/** Pairs that are chosen: half of those that are kept is for live runs. */
+const mostChosen = mostPairs / directions / 2;
 /** How often a pair may fail in a day, and for how many pairs that is known. Most fail as their samples are too short to overlap. */
 const mostFailures = 3;
 const failures = { maxAgeMs: 24 * 3_600_000, maxEntries: 1000 };
@@ -211,7 +213,9 @@ export class PairMeasurements {
   }
 
   private chosenOf(allowed: readonly Allowed[], place: string): readonly ChosenPair[] {
-    const of = JSON.stringify(allowed.map(({ known, memoryMiB }) => [jobId(jobOf(known)), memoryMiB, known.maxShareClass]).sort());
+    const of = JSON.stringify(
+      allowed.map(({ known, memoryMiB }) => [jobId(jobOf(known)), memoryMiB, known.maxShareClass]).sort(),
+    );
     const before = this.chosen.get(place);
     if (before?.of === of) return before.pairs;
     const pairs = chosenPairs(allowed, place, this.parts.options.pairPart);
@@ -251,33 +255,24 @@ interface ChosenPair {
 }
 
 /**
- * `part` of the pairs of these functions, each with itself included, and at least as many as a model takes. Digests order the
- * pairs, so that a new function adds pairs and leaves the order of the others.
+ * `part` of the pairs of these functions, and at least as many as a model takes. Digests order the pairs, so that a new function
+ * adds pairs and leaves the order of the others. A function beside itself is left to live runs: an invoker may have one warm
+ * instance run both samples in turn.
  */
 export function chosenPairs(functions: readonly Allowed[], place: string, part: number): ChosenPair[] {
   const all = functions.flatMap((one, at) =>
-    functions.slice(at).map((other) => {
+    functions.slice(at + 1).map((other) => {
       const ids = [jobId(jobOf(one.known)), jobId(jobOf(other.known))].sort();
       const digest = createHash('sha256')
         .update([place, ...ids].join(' '))
         .digest('hex');
-      // A measurement tells of each direction, and of a function beside itself there is one.
-      const told = one === other ? 1 : 2;
-      const pair = [one.known, other.known] as const;
-      return { digest, told, chosen: { pair, memoryMiB: one.memoryMiB + other.memoryMiB } };
+      return { digest, pair: [one.known, other.known] as const, memoryMiB: one.memoryMiB + other.memoryMiB };
     }),
   );
   all.sort((one, other) => (one.digest < other.digest ? -1 : 1));
-  const wanted = Math.ceil(part * all.length);
-  let told = 0;
-  const chosen: ChosenPair[] = [];
-  for (const one of all) {
-    const isEnough = chosen.length >= wanted && (part === 0 || told >= leastTrainingPairs);
-    if (isEnough || told + one.told > mostTold) break;
-    told += one.told;
-    chosen.push(one.chosen);
-  }
-  return chosen;
+  const least = part === 0 ? 0 : Math.ceil(leastTrainingPairs / directions);
+  const wanted = Math.min(Math.max(Math.ceil(part * all.length), least), mostChosen);
+  return all.slice(0, wanted).map(({ pair, memoryMiB }) => ({ pair, memoryMiB }));
 }
 
 const isOf =
