@@ -11,9 +11,9 @@ const search = {
 };
 const names = ['a', 'b', 'c'];
 const gpu = { memoryMiB: 2000, features: { smUtil: 0.3 } };
-/** Each neighbour costs a fifth; a slow function is beside others for longer than samples may take. */
+/** Each neighbour costs a fifth, and has an odd function run in a third of the time. */
 const tookMs = (name: string, _: number, beside: number): number =>
-  name === 'slow' && beside > 0 ? 9000 : 200 + 40 * beside;
+  name.startsWith('odd') && beside > 0 ? 60 : 200 + 40 * beside;
 
 let cluster: GpuCluster;
 let node: SimulatedNode;
@@ -124,16 +124,27 @@ test('a function that is deleted while it is measured ends the measurement', asy
   expect(state().measurements).toMatchObject({ functions: 0, chosen: 0 });
 });
 
-test('a pair that cannot be measured is left alone for a while, and the others are measured', async () => {
-  await start({ maxSampleMs: 150 });
-  await call('a', 'b');
+test.each([
+  ['whose samples take longer than they may', { maxSampleMs: 150 }, ['a', 'b']],
+  ['that seems to run faster than alone', {}, ['odd1', 'odd2']],
+])('a pair %s is left alone for a while', async (_, options, called) => {
+  await start(options);
+  await call(...called);
   await pass(60_000);
-  // Their samples take longer than they may alone.
-  expect(state()).toMatchObject({ models: [], measurements: { chosen: 1, measured: 0 } });
+  expect(state().measurements).toMatchObject({ chosen: 1, measured: 0 });
   const count = samples().length;
   expect(count).toBeGreaterThan(0);
   await pass(60_000);
   expect(samples()).toHaveLength(count);
+  // Again after ten minutes, three times at most.
+  for (let tries = 0; tries < 4; tries += 1) {
+    await cluster.clock.runFor(600_000);
+    await pass(30_000);
+  }
+  const most = samples().length;
+  await cluster.clock.runFor(600_000);
+  await pass(30_000);
+  expect(samples()).toHaveLength(most);
 });
 
 test.each<[string, Partial<typeof search>, string]>([

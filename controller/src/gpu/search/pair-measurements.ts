@@ -100,7 +100,7 @@ export class PairMeasurements {
     const counts = { chosen: 0, measured: 0 };
     for (const { type: gpuType, mode } of kinds.values()) {
       const chosen = this.chosenOf(allowed, placeKey(gpuType, mode));
-      const missing = chosen.filter((pair) => !this.isMeasured(pair, gpuType, mode));
+      const missing = chosen.filter(({ pair }) => !this.isMeasured(pair, gpuType, mode));
       counts.chosen += chosen.length;
       counts.measured += chosen.length - missing.length;
       if (!isSpent) next ??= this.firstOf(missing, shared.filter(isOf(gpuType, mode)), hasFailed);
@@ -144,6 +144,8 @@ export class PairMeasurements {
         if (victim === undefined || neighbour === undefined) return;
         performanceData.pairMeasured(key, { victim, neighbour, degradation: slowdown - 1, from: 'sample' });
       });
+      // It would be measured again at once.
+      if (!this.isMeasured(pair, gpuType, mode)) throw new Error('the measured degradations were refused');
       return true;
     } catch (error) {
       const isUnavailable = on.signal.aborted || (isApiError(error) && error.status === 503);
@@ -223,7 +225,7 @@ export class PairMeasurements {
     return pairs;
   }
 
-  private isMeasured({ pair: [one, other] }: ChosenPair, gpuType: string, mode: DeviceMode): boolean {
+  private isMeasured([one, other]: PairRequest['pair'], gpuType: string, mode: DeviceMode): boolean {
     const { pairs } = this.parts.performanceData;
     const key = { gpuType, mode, victim: 'function', neighbour: 'function' } as const;
     const sides = [one, other].map((known) => this.sideOf(known, gpuType, mode)) as [Side, Side];
@@ -262,11 +264,11 @@ interface ChosenPair {
 export function chosenPairs(functions: readonly Allowed[], place: string, part: number): ChosenPair[] {
   const all = functions.flatMap((one, at) =>
     functions.slice(at + 1).map((other) => {
-      const ids = [jobId(jobOf(one.known)), jobId(jobOf(other.known))].sort();
+      const pair = [one.known, other.known].sort(byId) as [KnownFunction, KnownFunction];
       const digest = createHash('sha256')
-        .update([place, ...ids].join(' '))
+        .update([place, ...pair.map(jobOf).map(jobId)].join(' '))
         .digest('hex');
-      return { digest, pair: [one.known, other.known] as const, memoryMiB: one.memoryMiB + other.memoryMiB };
+      return { digest, pair, memoryMiB: one.memoryMiB + other.memoryMiB };
     }),
   );
   all.sort((one, other) => (one.digest < other.digest ? -1 : 1));
@@ -274,6 +276,8 @@ export function chosenPairs(functions: readonly Allowed[], place: string, part: 
   const wanted = Math.min(Math.max(Math.ceil(part * all.length), least), mostChosen);
   return all.slice(0, wanted).map(({ pair, memoryMiB }) => ({ pair, memoryMiB }));
 }
+
+const byId = (one: KnownFunction, other: KnownFunction): number => (jobId(jobOf(one)) < jobId(jobOf(other)) ? -1 : 1);
 
 const isOf =
   (gpuType: string, mode: DeviceMode) =>
