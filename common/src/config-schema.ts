@@ -309,6 +309,10 @@ export const configSchema = z.strictObject({
           minAsked: count.default(3),
           /** A sample's longest run, ms: for so long a search may keep a GPU after work has come for it. */
           maxSampleMs: count.default(5000),
+          /** Part of the pairs of functions that is measured together for the models of degradation; 0: none. */
+          pairPart: z.number().min(0).max(1).default(0.2),
+          /** Time of GPUs that the measurement of pairs may take in an hour, s; 0: none is measured. */
+          pairSecondsPerHour: count.default(360),
         })
         .prefault({}),
       /** Activations that may wait for a GPU; more are answered 429. */

@@ -76,7 +76,14 @@ export interface ControllerDependencies {
   /** Performance data of functions on GPUs. */
   performanceData: Pick<
     PerformanceData,
-    'functions' | 'quotas' | 'models' | 'shareCounts' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'
+    | 'functions'
+    | 'quotas'
+    | 'models'
+    | 'degradationsView'
+    | 'shareCounts'
+    | 'forgetFunction'
+    | 'forgetQuota'
+    | 'forgetModel'
   > & { forecasts: Pick<PerformanceData['forecasts'], 'views'> };
   /** This controller's number. */
   instance: number;

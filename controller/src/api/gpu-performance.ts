@@ -98,11 +98,23 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
       handle: () => Promise.resolve(jsonAnswer(performanceData.models().map((model) => ({ ...model })))),
     },
     {
+      ...lists,
+      access: 'operator',
+      path: `${apiRoot}/gpu/degradations`,
+      operationId: 'getGpuDegradations',
+      summary: 'Models of the degradation of pairs, their measurement, and pairs that drift (operators)',
+      responses: {
+        200: { description: 'Models, drifts and measurements', schema: 'GpuDegradations' },
+        ...errorResponses(401, 403, 500),
+      },
+      handle: () => Promise.resolve(jsonAnswer(performanceData.degradationsView() as unknown as JsonObject)),
+    },
+    {
       ...deletes,
       path: `${apiRoot}/gpu/models/{gpuType}/{mode}`,
       parameters: pathParameters({ gpuType: 'Short name of the model of GPU', mode: 'How it is shared' }),
       operationId: 'forgetGpuModel',
-      summary: 'Delete a predictor and its training data (operators)',
+      summary: 'Delete the predictors of a kind of GPU, models of pairs included, and their training data (operators)',
       responses: forgotten,
       handle: (call: IdentifiedCall) => {
         const mode = pathParameter(call, 'mode') as DeviceMode;

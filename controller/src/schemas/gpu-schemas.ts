@@ -333,6 +333,61 @@ export const gpuSchemas = {
     sampleCount: whole('Number of runs that the predictor was trained on'),
     learnedAt: whole('Time of the training, epoch ms'),
   }),
+  GpuDegradations: object(
+    {
+      models: list(
+        object(
+          {
+            gpuType: text('Short name of the model of GPU'),
+            mode: text('How processes share the GPU'),
+            victim: text('Who gets slower: workload or function'),
+            neighbour: text('Beside what: workload or function'),
+            pairs: whole('Number of measured pairs'),
+            measurements: whole('Number of their measurements that are kept'),
+            predictedBy: {
+              type: 'string',
+              description:
+                'measuring: too few pairs for a training; figures: of both sides, as no model errs less; model: the trained model',
+              enum: ['measuring', 'figures', 'model'],
+            },
+            version: whole('Number of trainings; this field and the next ones are absent before the first one'),
+            trainedAt: whole('Time of the last training, epoch ms'),
+            trainedPairs: whole('Number of pairs that it learned from'),
+            errors: {
+              type: 'object',
+              description:
+                'Errors on pairs that were left out of the training (judged): rmsle and mae of model, of figures and of constant, the mean',
+            },
+          },
+          ['gpuType', 'mode', 'victim', 'neighbour', 'pairs', 'measurements', 'predictedBy'],
+        ),
+        'By kind of GPU and kinds of victim and neighbour',
+      ),
+      drifts: list(
+        object({
+          gpuType: text('Short name of the model of GPU'),
+          mode: text('How processes share the GPU'),
+          victim: { type: 'object', description: 'kind and name; of a function the namespace that it runs for' },
+          neighbour: { type: 'object', description: 'The same of the neighbour' },
+          direction: text('worse: slower than predicted; better: faster'),
+          departed: whole('Observations that depart in this direction'),
+          observed: whole('Observations in all'),
+          predicted: {
+            type: 'number',
+            description: 'Mean predicted degradation, time together over time alone minus 1',
+          },
+          measured: { type: 'number', description: 'Mean measured degradation' },
+        }),
+        'Pairs whose measured degradations depart from the predicted ones',
+      ),
+      measurements: {
+        type: 'object',
+        description:
+          'Measurement of pairs of functions on idle GPUs: functions that allow it, problems of others, pairs chosen and measured, spentS of budgetS in the last hour; absent: this controller measures none',
+      },
+    },
+    ['models', 'drifts'],
+  ),
   GpuPolicy: object({
     policy: text('Name of the policy, with changed stages and settings'),
     admission: text('Treatment of tasks that cannot meet their SLO: best-effort or refuse'),

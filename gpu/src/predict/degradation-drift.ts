@@ -18,6 +18,8 @@ interface Window {
   neighbour: string;
   /** Measured less predicted D of the last observations, oldest first. */
   excesses: number[];
+  /** Measured D of the same observations. */
+  measured: number[];
   direction?: PairDrift['direction'];
   /** Observations in a row without departure. */
   good: number;
@@ -37,6 +39,8 @@ export interface DriftsState {
   windows: readonly (WeightGroup & {
     models: readonly [string, string];
     excesses: readonly number[];
+    /** Absent in states of before measurements were kept. */
+    measured?: readonly number[];
     good: number;
     direction?: PairDrift['direction'];
   })[];
@@ -60,21 +64,24 @@ export class PairDrifts {
     if ((state.version as number) !== 1) {
       throw new RangeError(`Drifts of version ${String(state.version)} cannot be read: version 1 was expected.`);
     }
-    for (const { models, excesses, good, direction, ...group } of state.windows.slice(-this.most)) {
+    for (const { models, excesses, measured = [], good, direction, ...group } of state.windows.slice(-this.most)) {
       const [victim, neighbour] = models;
+      const isWhole = measured.length === excesses.length && [...excesses, ...measured].every(Number.isFinite);
       this.windows.set(nameOf({ group, victim, neighbour }), {
         group,
         victim,
         neighbour,
-        excesses: excesses.filter((excess) => Number.isFinite(excess)).slice(-windowSize),
+        excesses: isWhole ? excesses.slice(-windowSize) : [],
+        measured: isWhole ? measured.slice(-windowSize) : [],
         good,
         ...(direction !== undefined && { direction }),
       });
     }
   }
 
-  /** Takes the observation of one member: its terms, and measured less predicted D. */
-  observe(terms: readonly ObservedTerm[], excess: number): void {
+  /** Takes the observation of one member: its terms, and its predicted and measured D. */
+  observe(terms: readonly ObservedTerm[], predicted: number, measured: number): void {
+    const excess = measured - predicted;
     const departs = Math.abs(excess) > threshold;
     const mean = terms.reduce((sum, { contribution }) => sum + contribution, 0) / terms.length;
     for (const term of terms) {
@@ -83,8 +90,8 @@ export class PairDrifts {
       const name = nameOf(term);
       const known = this.windows.get(name);
       const { group, victim, neighbour } = term;
-      const window = known ?? { group, victim, neighbour, excesses: [], good: 0 };
-      judge(window, excess, departs);
+      const window = known ?? { group, victim, neighbour, excesses: [], measured: [], good: 0 };
+      judge(window, { excess, measured }, departs);
       this.windows.delete(name);
       this.windows.set(name, window);
     }
@@ -97,7 +104,8 @@ export class PairDrifts {
   /** Pairs that drift, the largest mean excess first. */
   list(): PairDrift[] {
     const drifting = [...this.windows.values()].flatMap((window): PairDrift[] => {
-      const { group, victim, neighbour, excesses, direction } = window;
+      const { group, victim, neighbour, excesses, measured, direction } = window;
+      const meanExcess = mean(excesses);
       if (direction === undefined) return [];
       return [
         {
@@ -110,21 +118,32 @@ export class PairDrifts {
           direction,
           departed: departures(excesses, direction),
           observed: excesses.length,
-          meanExcess: excesses.reduce((sum, excess) => sum + excess, 0) / excesses.length,
+          meanExcess,
+          meanPredicted: mean(measured) - meanExcess,
+          meanMeasured: mean(measured),
         },
       ];
     });
     return drifting.sort((one, other) => Math.abs(other.meanExcess) - Math.abs(one.meanExcess));
   }
 
+  /** Forgets the windows of a kind of pair. */
+  forgetGroup({ gpuType, mode, victim, neighbour }: WeightGroup): void {
+    for (const [name, { group }] of this.windows) {
+      const isOfPlace = group.gpuType === gpuType && group.mode === mode;
+      if (isOfPlace && group.victim === victim && group.neighbour === neighbour) this.windows.delete(name);
+    }
+  }
+
   /** The windows as plain data. */
   state(): DriftsState {
     return {
       version: 1,
-      windows: [...this.windows.values()].map(({ group, victim, neighbour, excesses, good, direction }) => ({
+      windows: [...this.windows.values()].map(({ group, victim, neighbour, excesses, measured, good, direction }) => ({
         ...group,
         models: [victim, neighbour] as const,
         excesses: [...excesses],
+        measured: [...measured],
         good,
         ...(direction !== undefined && { direction }),
       })),
@@ -132,14 +151,20 @@ export class PairDrifts {
   }
 }
 
-function judge(window: Window, excess: number, departs: boolean): void {
-  window.excesses.push(excess);
-  if (window.excesses.length > windowSize) window.excesses.shift();
+function judge(window: Window, seen: { excess: number; measured: number }, departs: boolean): void {
+  window.excesses.push(seen.excess);
+  window.measured.push(seen.measured);
+  if (window.excesses.length > windowSize) {
+    window.excesses.shift();
+    window.measured.shift();
+  }
   window.good = departs ? 0 : window.good + 1;
   if (window.good >= clearedAfter) delete window.direction;
   if (departures(window.excesses, 'worse') >= tolerated) window.direction = 'worse';
   else if (departures(window.excesses, 'better') >= tolerated) window.direction = 'better';
 }
+
+const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 function departures(excesses: readonly number[], direction: PairDrift['direction']): number {
   return excesses.filter((excess) => (direction === 'worse' ? excess > threshold : excess < -threshold)).length;

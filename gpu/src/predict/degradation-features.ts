@@ -92,6 +92,21 @@ export function featureFaults(record: FeatureRecord): number {
   return featureSets.all.filter((name) => record[name] !== undefined && valueOf(record, name) === undefined).length;
 }
 
+/** The features of the sets that `record` has with a value that is believed. */
+export function believedFeatures(record: FeatureRecord): FeatureRecord {
+  return Object.fromEntries(
+    featureSets.all.flatMap((name) => {
+      const value = valueOf(record, name);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
+
+/** The sets that both records have. */
+export function commonSets(one: FeatureRecord, other: FeatureRecord): FeatureSet[] {
+  return featureSetNames.filter((set) => hasSet(one, set) && hasSet(other, set));
+}
+
 /** Whether the record has what `set` cannot do without: `flops` and `params`, and `smUtil` or `soloMs`. */
 export function hasSet(record: FeatureRecord, set: FeatureSet): boolean {
   const isStatic = valueOf(record, 'flops') !== undefined && valueOf(record, 'params') !== undefined;

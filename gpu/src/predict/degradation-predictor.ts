@@ -93,7 +93,12 @@ export interface PairDrift extends ModelKey {
   /** Observations of the window that depart in this direction, of how many. */
   departed: number;
   observed: number;
-  /** Mean of measured less predicted D in the window. */
+  /**
+   * Means of the window: D of the victim with all its neighbours, as predicted and as measured, and by how much measured
+   * exceeds predicted.
+   */
+  meanPredicted: number;
+  meanMeasured: number;
   meanExcess: number;
 }
 

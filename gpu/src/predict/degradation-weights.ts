@@ -139,6 +139,18 @@ export class DegradationWeights {
     this.trim();
   }
 
+  /** Forgets all weights of a group. */
+  forgetGroup(key: WeightGroup): void {
+    const group = this.groupOf(key, false);
+    if (group === undefined) return;
+    for (const entry of this.entries) {
+      if (entry.group !== group) continue;
+      this.entries.delete(entry);
+      this.count -= entry.weights.filter((weight) => weight !== undefined).length;
+    }
+    this.forget(group);
+  }
+
   /** The weights as plain data. */
   state(): WeightsState {
     const groups = [...this.groups.values()].flatMap((byRole) => [...byRole.values()]);

@@ -21,7 +21,7 @@ import {
   type RegressionKind,
 } from './pair-regression.js';
 import type { ModelKey } from './slowdown-model.js';
-import type { FeatureRecord } from './slowdown-predictor.js';
+import { capacityModel, workloadOf, type FeatureRecord } from './slowdown-predictor.js';
 
 /** Kind of a member of a place: a process that is not ours (training), or an instance of a function. */
 export type MemberKind = 'workload' | 'function';
@@ -247,3 +247,19 @@ export function pairDegradation(model: PairModel, victim: FeatureRecord, neighbo
   }
   return { degradation: Math.expm1(model.mean), basis: 'mean' };
 }
+
+/**
+ * D of a victim beside a neighbour by the figures of both alone, without a model: demands that exceed the GPU together make
+ * all slower. Undefined where a side has no `smUtil`.
+ */
+export function figuresDegradation(
+  victim: FeatureRecord | undefined,
+  neighbour: FeatureRecord | undefined,
+): number | undefined {
+  const [one, other] = [workloadOf(victim), workloadOf(neighbour)];
+  if (one === undefined || other === undefined) return undefined;
+  return capacityModel.slowdown({ features: one, share: 1 }, [{ features: other, share: 1 }]) - 1;
+}
+
+/** Assumed where figures are missing: two processes that take turns take twice as long. */
+export const unknownDegradation = 1;

@@ -160,6 +160,47 @@ describe('observations', () => {
   });
 });
 
+describe('a model', () => {
+  test('that is withdrawn leaves its pairs to their figures, and the corrections of one kind of pair go alone', () => {
+    const predictor = withModels();
+    const figures = new SmoreDegradation().pair(key, train, f);
+    expect(predictor.pair(key, train, f).basis).toBe('measured');
+    const jobAndFunction = { ...key, victim: 'workload', neighbour: 'function' } as const;
+    for (let i = 0; i < 15; i += 1) {
+      predictor.observe(place(train, f), [
+        { id: 'job', degradation: 2 },
+        { id: 'f', degradation: 2 },
+      ]);
+    }
+    const [before, ofF] = predictor.predict(place(train, f));
+    expect(predictor.withdraw(jobAndFunction)).toBe(true);
+    predictor.forgetCorrections(jobAndFunction);
+    expect(predictor.withdraw(jobAndFunction)).toBe(false);
+    expect(predictor.pair(key, train, f)).toEqual(figures);
+    expect(before?.degradation).toBeGreaterThan(figures.degradation);
+    expect(predictor.predict(place(train, f))).toMatchObject([figures, { degradation: ofF?.degradation }]);
+    expect(predictor.drifts()).toMatchObject([{ victim: 'f', direction: 'worse' }]);
+    expect(predictor.drifts()[0]?.meanMeasured).toBeCloseTo(2);
+  });
+
+  test('may leave sides without features to the default', () => {
+    const predictor = new SmoreDegradation({ featureless: 'figures' }, withModels().state());
+    expect(predictor.pair(key, train, member('x', 'function'))).toEqual({ degradation: 1, basis: 'default' });
+    expect(predictor.pair(key, train, f).basis).toBe('measured');
+  });
+
+  test('predicts a member of the table again once its features are others', () => {
+    const predictor = withModels();
+    predictor.precompute(key, [train], [f]);
+    const known = predictor.pair(key, train, f);
+    const changed = member('f', 'function', 0.9);
+    expect(predictor.pair(key, train, changed)).not.toEqual(known);
+    expect(predictor.pair(key, train, changed)).toEqual(withModels().pair(key, train, changed));
+    // Equal features are the same, whichever object holds them.
+    expect(predictor.pair(key, train, member('f', 'function', 0.5))).toEqual(known);
+  });
+});
+
 describe('a stored predictor', () => {
   const predictor = withModels();
   for (let i = 0; i < 15; i += 1) predictor.observe(place(train, f, g), [{ id: 'job', degradation: 2 }]);

@@ -16,19 +16,23 @@ import { DegradationTable } from './degradation-table.js';
 import { DegradationWeights, type WeightGroup, type WeightsState } from './degradation-weights.js';
 import {
   degradationFault,
+  figuresDegradation,
   pairDegradation,
   pairModelName,
+  unknownDegradation,
   type MemberKind,
   type PairModel,
+  type PairModelKey,
 } from './pair-degradation.js';
 import { decodePairModel, encodePairModel, type PairModelDocument } from './pair-model-codec.js';
 import type { ModelKey } from './slowdown-model.js';
-import { capacityModel, workloadOf } from './slowdown-predictor.js';
 
 /** Settings; the defaults stand beside them. */
 export interface SmoreDegradationOptions {
-  /** D of a pair of which nothing is known: 1, as two processes that take turns take twice as long. */
+  /** D of a pair of which nothing is known: 1. */
   unknownDegradation?: number;
+  /** D of a pair with a side that has no features, where there is a model: by default the mean of its samples. */
+  featureless?: 'mean' | 'figures';
   /** Weights that are kept: 20 000. */
   mostWeights?: number;
   /** Pairs that are watched for drift: 5 000. */
@@ -77,6 +81,7 @@ export class SmoreDegradation implements DegradationPredictor {
   private readonly weights: DegradationWeights;
   private readonly watched: PairDrifts;
   private readonly unknown: number;
+  private readonly featureless: NonNullable<SmoreDegradationOptions['featureless']>;
   private readonly mostPairs: number;
   private refusedCount: number;
 
@@ -85,14 +90,15 @@ export class SmoreDegradation implements DegradationPredictor {
    * ModelFormatError for a model that cannot be read.
    */
   constructor(options: SmoreDegradationOptions = {}, state?: SmoreDegradationState) {
-    const { unknownDegradation = 1, mostWeights = 20_000, mostDrifts = 5_000, mostPairs = 250_000 } = options;
+    const { mostWeights = 20_000, mostDrifts = 5_000, mostPairs = 250_000 } = options;
     if (state !== undefined && (state.format !== format || state.formatVersion !== formatVersion)) {
       throw new RangeError(
         `A state of format '${state.format}', version ${state.formatVersion}, cannot be read: '${format}', version ` +
           `${formatVersion}, was expected.`,
       );
     }
-    this.unknown = unknownDegradation;
+    this.unknown = options.unknownDegradation ?? unknownDegradation;
+    this.featureless = options.featureless ?? 'mean';
     this.mostPairs = mostPairs;
     this.weights = new DegradationWeights(mostWeights, state?.weights);
     this.watched = new PairDrifts(mostDrifts, state?.drifts);
@@ -116,6 +122,23 @@ export class SmoreDegradation implements DegradationPredictor {
     kind.models[role] = model;
     delete kind.tables[role];
     return true;
+  }
+
+  /** Takes a model out of force: its pairs are predicted by their figures. Returns whether there was one. */
+  withdraw(key: PairModelKey): boolean {
+    const kind = this.kindOf(key, false);
+    const role = roleNames[key.victim][key.neighbour];
+    if (kind?.models[role] === undefined) return false;
+    delete kind.models[role];
+    delete kind.tables[role];
+    return true;
+  }
+
+  /** Forgets weights and drifts of a kind of pair, as they say how far its former predictions were off. */
+  forgetCorrections({ gpuType, mode, victim, neighbour }: PairModelKey): void {
+    const group = groupOf({ gpuType, mode }, victim, neighbour);
+    this.weights.forgetGroup(group);
+    this.watched.forgetGroup(group);
   }
 
   /** Models in force, by GPU type, mode and kinds. */
@@ -193,7 +216,7 @@ export class SmoreDegradation implements DegradationPredictor {
         const seen = terms.map(({ group, neighbour, pair, weight }) => {
           return { group, victim, neighbour, pair, contribution: weight * pair };
         });
-        this.watched.observe(seen, real - predicted);
+        this.watched.observe(seen, predicted, real);
         this.weights.update(seen, real);
       }
       return { id, predicted, measured: real };
@@ -204,12 +227,12 @@ export class SmoreDegradation implements DegradationPredictor {
     return this.watched.list();
   }
 
-  /** The predictor as plain JSON; tables are computed again by `precompute`. */
-  state(): SmoreDegradationState {
+  /** The predictor as plain JSON, or only what it learned beside its models; tables are computed again by `precompute`. */
+  state(withModels = true): SmoreDegradationState {
     return {
       format,
       formatVersion,
-      models: this.models().map(encodePairModel),
+      models: withModels ? this.models().map(encodePairModel) : [],
       weights: this.weights.state(),
       drifts: this.watched.state(),
       refused: this.refusedCount,
@@ -235,7 +258,7 @@ export class SmoreDegradation implements DegradationPredictor {
     victim: Member,
     neighbour: Member,
   ): { degradation: number; basis: DegradationBasis } {
-    const found = kind?.tables[roleNames[victim.kind][neighbour.kind]]?.find(victim.model, neighbour.model);
+    const found = kind?.tables[roleNames[victim.kind][neighbour.kind]]?.find(victim, neighbour);
     return found ?? this.fresh(kind, victim, neighbour);
   }
 
@@ -245,11 +268,12 @@ export class SmoreDegradation implements DegradationPredictor {
     neighbour: Member,
   ): { degradation: number; basis: DegradationBasis } {
     const model = kind?.models[roleNames[victim.kind][neighbour.kind]];
-    if (model !== undefined) return pairDegradation(model, victim.features ?? {}, neighbour.features ?? {});
-    const [one, other] = [workloadOf(victim.features), workloadOf(neighbour.features)];
-    if (one === undefined || other === undefined) return { degradation: this.unknown, basis: 'default' };
-    const slowdown = capacityModel.slowdown({ features: one, share: 1 }, [{ features: other, share: 1 }]);
-    return { degradation: slowdown - 1, basis: 'capacity' };
+    const predicted = model && pairDegradation(model, victim.features ?? {}, neighbour.features ?? {});
+    if (predicted !== undefined && (predicted.basis !== 'mean' || this.featureless === 'mean')) return predicted;
+    const degradation = figuresDegradation(victim.features, neighbour.features);
+    return degradation === undefined
+      ? { degradation: this.unknown, basis: 'default' }
+      : { degradation, basis: 'capacity' };
   }
 
   private kindOf(key: ModelKey, make: true): Kind;

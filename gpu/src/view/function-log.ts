@@ -43,6 +43,11 @@ export class FunctionLog<Request> {
     return this.functions.get(functionKey(work));
   }
 
+  /** The entry of a function by the key of its instances, or undefined if it is not known. */
+  ofKey(key: string): LoggedFunction<Request> | undefined {
+    return this.functions.get(key);
+  }
+
   /** All entries, the one with the oldest last request first. */
   all(): Iterable<LoggedFunction<Request>> {
     return this.functions.values();

@@ -22,11 +22,13 @@ import type { DispatcherDependencies } from '@gpuwhisk/controller/dispatch/dispa
 import { GpuFence, GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
 import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { ForecastTraining } from '@gpuwhisk/controller/gpu/learning/request-forecasts';
+import { PairTraining } from '@gpuwhisk/controller/gpu/learning/pair-training';
 import { Retraining } from '@gpuwhisk/controller/gpu/learning/retraining';
 import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
-import { SampleRunner, SampleSource } from '@gpuwhisk/controller/gpu/search/sample-runner';
+import { PairMeasurements } from '@gpuwhisk/controller/gpu/search/pair-measurements';
+import { SampleMeasurements, SampleRunner, SampleSource } from '@gpuwhisk/controller/gpu/search/sample-runner';
 import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
@@ -222,7 +224,11 @@ async function openGpuScheduling(
   if (jobs !== undefined) {
     const { forecasts } = performanceData;
     const trainings = config.gpu.learning.retrain
-      ? [new Retraining({ performanceData, jobs, logger }), new ForecastTraining({ forecasts, jobs, clock, logger })]
+      ? [
+          new Retraining({ performanceData, jobs, logger }),
+          new ForecastTraining({ forecasts, jobs, clock, logger }),
+          new PairTraining({ performanceData, jobs, clock, logger }),
+        ]
       : [];
     whileLeader(gpuLease, logger, {
       begin: async () => {
@@ -267,7 +273,7 @@ async function openGpuScheduling(
   return { gpuTable, gpuWorkloads, gpuCordons, gpuDesired, gpuScheduler, performanceData };
 }
 
-/** Measures sets of functions in the background to find shares for them. */
+/** Measures sets of functions in the background to find shares for them, and pairs for the models of degradation. */
 function openQuotaSearches(
   { config, jobs, clock, random, logger }: ControllerNodeOptions,
   { performanceData, gpuScheduler }: GpuScheduling,
@@ -276,7 +282,13 @@ function openQuotaSearches(
   opened: Opened,
 ): void {
   if (jobs === undefined) return;
-  const { search } = config.gpu;
+  const { search: options } = config.gpu;
+  const { maxSampleMs } = options;
+  const source = new SampleSource(identities, resolver);
+  const runner = new SampleRunner({ invoker: dispatcher, clock, maxSampleMs });
+  const measures = new SampleMeasurements({ performanceData, runner, clock, maxSampleMs });
+  const pairs = new PairMeasurements({ performanceData, source, measures, clock, logger, options });
+  performanceData.showPairMeasurements(() => pairs.view());
   const searches = new QuotaSearches({
     performanceData,
     jobs,
@@ -284,9 +296,10 @@ function openQuotaSearches(
     clock,
     random,
     logger,
-    options: search,
-    source: new SampleSource(identities, resolver),
-    runner: new SampleRunner({ invoker: dispatcher, clock, maxSampleMs: search.maxSampleMs }),
+    options,
+    source,
+    measures,
+    pairs,
   });
   searches.open();
   opened.onClose(() => searches.close());

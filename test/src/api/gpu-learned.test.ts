@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { FunctionPerformance, SetPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
+import type {
+  DegradationsView,
+  FunctionPerformance,
+  SetPerformance,
+} from '@gpuwhisk/controller/gpu/learning/performance-view';
 import { newShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { a100, nodeRow, setNode } from './gpu-nodes.js';
 import { alice, bob, operator, startApi } from './harness.js';
@@ -38,6 +42,29 @@ const forecasts = ['alice', 'bob'].map((namespace) => {
     now: { requests: 1.5, active: 0.8 },
   };
 });
+const degradations: DegradationsView = {
+  models: [
+    {
+      ...{ gpuType: 'a100-40', mode: 'mps', victim: 'function', neighbour: 'workload' },
+      ...{ pairs: 3, measurements: 4, predictedBy: 'measuring' },
+    },
+  ],
+  drifts: [
+    {
+      ...{
+        gpuType: 'a100-40',
+        mode: 'mps',
+        direction: 'worse',
+        departed: 11,
+        observed: 20,
+        predicted: 0.1,
+        measured: 0.4,
+      },
+      victim: { kind: 'function', name: '/alice/f', namespace: 'alice' },
+      neighbour: { kind: 'workload', name: 'train' },
+    },
+  ],
+};
 const models = [{ gpuType: 'a100-40', mode: 'mps' as const, version: 2, sampleCount: 40 }];
 
 let api: Api;
@@ -53,6 +80,7 @@ beforeAll(async () => {
       quotas: (wants = () => true) => quotas.filter(({ jobs }) => jobs.some((job) => wants(job.function))),
       forecasts: { views: () => forecasts },
       models: () => models,
+      degradationsView: () => degradations,
       shareCounts: { ...newShareCounts(), hit: { choices: 2, taken: 1, chosenMs: 1500, fillingMs: 2000 } },
       forgetFunction: (name) => forget(name === '/alice/f', name),
       forgetQuota: (id) => forget(id === quotas[0]?.id, id),
@@ -83,6 +111,8 @@ test('an operator reads all that was learned, anybody else what is of their name
   expect(await read('forecasts', alice)).toEqual([forecasts[0]]);
   expect(await read('models', operator)).toEqual(models);
   expect((await api.request('GET', '/api/v1/gpu/models', { as: alice })).status).toBe(403);
+  expect(await read('degradations', operator)).toEqual(degradations);
+  expect((await api.request('GET', '/api/v1/gpu/degradations', { as: alice })).status).toBe(403);
 });
 
 test('memory that its instances hold is told with a function', async () => {

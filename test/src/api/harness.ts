@@ -135,6 +135,7 @@ const nothingLearned: ControllerDependencies['performanceData'] = {
   forecasts: { views: () => [] },
   quotas: () => [],
   models: () => [],
+  degradationsView: () => ({ models: [], drifts: [] }),
   shareCounts: newShareCounts(),
   forgetFunction: () => false,
   forgetQuota: () => false,

@@ -213,6 +213,54 @@ expected  | |
     stderr: "error: No request of 'never' came in the last day.",
   },
   {
+    wsk: 'gpu degradations',
+    answers: [
+      [
+        200,
+        {
+          models: [
+            {
+              ...{ gpuType: 'rtx3090', mode: 'mps', victim: 'function', neighbour: 'function' },
+              ...{ pairs: 31, measurements: 45, predictedBy: 'model', version: 2, trainedAt: 0, trainedPairs: 30 },
+              errors: {
+                judged: 30,
+                model: { rmsle: 0.0512, mae: 0.06 },
+                figures: { rmsle: 0.2, mae: 0.25 },
+                constant: { rmsle: 0.11, mae: 0.13 },
+              },
+            },
+            {
+              ...{ gpuType: 'rtx3090', mode: 'mps', victim: 'workload', neighbour: 'function' },
+              ...{ pairs: 3, measurements: 8, predictedBy: 'measuring' },
+            },
+          ],
+          drifts: [
+            {
+              ...{ gpuType: 'rtx3090', mode: 'mps', direction: 'worse', departed: 12, observed: 20 },
+              ...{ victim: { kind: 'workload', name: 'train' }, predicted: 0.081, measured: 0.249 },
+              neighbour: { kind: 'function', name: '/alice/f', namespace: 'bob' },
+            },
+          ],
+          measurements: {
+            ...{ functions: 5, chosen: 15, measured: 12, spentS: 33.4, budgetS: 360 },
+            problems: [{ function: '/alice/g', problem: 'the action has no sample' }],
+          },
+        },
+      ],
+    ],
+    requests: [`GET ${base}/degradations`],
+    stdout: `GPU          Slower    Beside    Pairs  Measurements  Predicted by  Trained                   RMSLE  Of figures  Of mean    MAE  Of figures  Of mean
+rtx3090/mps  function  function     31            45  model         1970-01-01T00:00:00.000Z  0.051       0.200    0.110  0.060       0.250    0.130
+rtx3090/mps  workload  function      3             8  measuring     -                             -           -        -      -           -        -
+
+GPU          Slower  Beside            Predicted  Measured  Departed
+rtx3090/mps  train   /alice/f for bob         8%       25%  12 of 20
+
+12 of 15 pairs of 5 functions are measured; 33 s of 360 s in the last hour
+  /alice/g is not run: the action has no sample
+`,
+  },
+  {
     wsk: 'gpu quotas',
     answers: [
       [

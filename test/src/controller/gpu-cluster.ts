@@ -26,7 +26,8 @@ import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import type { QuotaSearchesParts } from '@gpuwhisk/controller/gpu/search/quota-searches';
-import { SampleRunner } from '@gpuwhisk/controller/gpu/search/sample-runner';
+import { PairMeasurements } from '@gpuwhisk/controller/gpu/search/pair-measurements';
+import { SampleMeasurements, SampleRunner } from '@gpuwhisk/controller/gpu/search/sample-runner';
 import { openEmbeddedJobs } from '@gpuwhisk/common/jobs/embedded-jobs';
 import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import type { InvokeOutcome } from '@gpuwhisk/controller/invoke/invoke-service';
@@ -181,10 +182,16 @@ export class GpuCluster {
     const { jobs } = await openEmbeddedJobs({
       ...{ disk, folder: '/jobs', clock, random, leases: state, holder: 'controller0' },
     });
-    const runner = new SampleRunner({ invoker: this.dispatcher, clock, maxSampleMs: options.search.maxSampleMs });
+    const { search } = options;
+    const { source } = this;
+    const { maxSampleMs } = search;
+    const runner = new SampleRunner({ invoker: this.dispatcher, clock, maxSampleMs });
+    const measures = new SampleMeasurements({ performanceData, runner, clock, maxSampleMs });
+    const pairs = new PairMeasurements({ performanceData, source, measures, clock, logger, options: search });
+    performanceData.showPairMeasurements(() => pairs.view());
     new QuotaSearches({
-      ...{ performanceData, jobs, scheduler: this.scheduler, source: this.source, runner, clock, random, logger },
-      options: options.search,
+      ...{ performanceData, jobs, scheduler: this.scheduler, source, measures, pairs, clock, random, logger },
+      options: search,
     }).open();
   }
 

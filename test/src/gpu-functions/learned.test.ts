@@ -61,7 +61,7 @@ onGpus(
       },
       90_000,
     );
-    expect(await learned(first)).toEqual({ functions: 2, quotas: 1, models: 0 });
+    expect(await learned(first)).toEqual({ functions: 2, quotas: 1, models: 0, pairs: 0, pairModels: 0 });
     // Predicted and measured slowdowns of runs beside each other, over HTTP and as text for a terminal.
     const compared = await slowdowns(first);
     expect(compared).toEqual(
@@ -72,7 +72,7 @@ onGpus(
     expect(await first.end('SIGTERM')).toBe(0);
     const { dataDir } = first;
     platform = await startPlatform({ dataDir, flags });
-    expect(await learned(platform)).toEqual({ functions: 2, quotas: 1, models: 0 });
+    expect(await learned(platform)).toEqual({ functions: 2, quotas: 1, models: 0, pairs: 0, pairModels: 0 });
     expect(await decided(platform)).toEqual(decisions);
     expect(await slowdowns(platform)).toEqual(compared);
     expect(platform.output()).not.toContain('will be measured again');

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import type { JsonObject } from '@gpuwhisk/common/json';
+import type { DegradationsView } from '@gpuwhisk/controller/gpu/learning/performance-view';
 import { annotation } from '../support/api-client.js';
 import { startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
@@ -20,7 +21,8 @@ const isHere = hasStandIn() && hasNative();
   const workloads: string[] = [];
 
   beforeAll(async () => {
-    platform = await startPlatform({ flags: ['--gpus', 'sim:a100-40x2', '--set', 'gpu.policy=smore'] });
+    const settings = ['--set', 'gpu.policy=smore', '--set', 'gpu.search.idleMs=500'];
+    platform = await startPlatform({ flags: ['--gpus', 'sim:a100-40x2', ...settings] });
     const put = (name: string, smUtil: number): Promise<unknown> => {
       const gpu = { memoryMiB: 1000, features: { smUtil } };
       return platform.api.putAction(name, compileGpuFunction(), { kind: 'native:1', annotations: { gpu } });
@@ -105,6 +107,43 @@ const isHere = hasStandIn() && hasNative();
       } finally {
         clearInterval(reporting);
       }
+    },
+    caseMs,
+  );
+
+  test(
+    'pairs of functions with samples are measured while a GPU idles, until a model of them predicts',
+    async () => {
+      const code = compileGpuFunction();
+      const names = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6'];
+      for (const [at, name] of names.entries()) {
+        // They claim to fill the GPU, and leave it idle for most of their time.
+        const sample = { deviceMs: 10 * (at + 1), holdMs: 150 };
+        const gpu = { memoryMiB: 1000, sample, features: { smUtil: 0.9 } };
+        await platform.api.putAction(name, code, { kind: 'native:1', annotations: { gpu, idempotent: true } });
+        await platform.api.run(name, sample);
+      }
+      const degradations = async (): Promise<DegradationsView> =>
+        (await operator('GET', '../gpu/degradations')).body as unknown as DegradationsView;
+      // Runs beside workloads are of other kinds.
+      const ofFunctions = ({ models }: DegradationsView): DegradationsView['models'][number] | undefined =>
+        models.find(({ victim, neighbour }) => victim === 'function' && neighbour === 'function');
+      try {
+        const isDone = (view: DegradationsView): boolean =>
+          ofFunctions(view)?.predictedBy === 'model' && view.measurements?.measured === 13;
+        await until('a model of 13 pairs', async () => isDone(await degradations()), 90_000);
+      } catch (error) {
+        const found = JSON.stringify(await degradations());
+        throw new Error(`${String(error)}; there is ${found}\n${platform.output()}`, { cause: error });
+      }
+      const shown = await degradations();
+      const { measurements, drifts } = shown;
+      const trained = ofFunctions(shown);
+      expect(trained).toMatchObject({ pairs: 26, version: 1 });
+      const { model, figures } = trained!.errors!;
+      expect(model.rmsle).toBeLessThan(figures.rmsle);
+      expect(measurements).toMatchObject({ functions: 6, chosen: 13 });
+      expect(drifts).toEqual([]);
     },
     caseMs,
   );

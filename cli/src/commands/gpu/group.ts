@@ -10,6 +10,7 @@ import {
   retireInstance,
   top,
 } from './devices.js';
+import { showDegradations } from './degradations.js';
 import { showFeatures } from './features.js';
 import { showForecast } from './forecast.js';
 import { listFunctions, listQuotas } from './functions.js';
@@ -81,6 +82,12 @@ export const gpuCommands: Command[] = [
     summary: 'list shares that were measured for functions that run together',
     flags: [{ name: 'forget', type: 'string', help: 'forget the set with this `ID` instead (operators)' }],
     run: listQuotas,
+  },
+  {
+    name: 'degradations',
+    summary: 'show how well degradations of pairs are predicted, and which pairs drift (operators)',
+    flags: [],
+    run: showDegradations,
   },
   { name: 'instances', summary: 'list instances of functions on GPUs', flags: [], run: listInstances },
   {

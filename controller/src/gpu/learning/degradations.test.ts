@@ -1,9 +1,11 @@
-import { expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import { gpuOf, profiledTask, runningTask } from '@gpuwhisk/gpu/testing/fixtures';
 import type { GpuState, Task, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
 import { degradationsOf } from '@gpuwhisk/gpu/predict/degradation';
 import type { SetMember } from '@gpuwhisk/gpu/predict/degradation';
+import type { PairModelKey } from '@gpuwhisk/gpu/predict/pair-degradation';
+import type { MeasuredPair } from '@gpuwhisk/gpu/predict/pair-samples';
 import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
 import { Degradations } from './degradations.js';
 
@@ -19,13 +21,25 @@ const member: SetMember = {
   record: { smUtil: 0.5 },
 };
 
+let changes = 0;
+let measured: [PairModelKey, Omit<MeasuredPair, 'at'>][] = [];
+beforeEach(() => {
+  changes = 0;
+  measured = [];
+});
+const open = (): Degradations =>
+  new Degradations({
+    onChange: () => (changes += 1),
+    aloneMs: () => 100,
+    measured: (...one) => void measured.push(one),
+  });
+
 /** Degradations (D) of the workload and of the function, as they are predicted now. */
 const predicted = (learned: Degradations): number[] =>
   degradationsOf(learned.modelOf(gpuOf('g0')), [workloadMember(training), member]);
 
 test('runs beside workloads correct what is predicted of the function, and reports what is predicted of the workload', () => {
-  let changes = 0;
-  const learned = new Degradations(() => (changes += 1));
+  const learned = open();
   // Together they ask for 1.3 times the GPU.
   expect(predicted(learned)).toEqual([expect.closeTo(0.3), expect.closeTo(0.3)]);
   const run = { task: call(), gpu: gpuOf('g0'), share: 0.5, ranMs: 110, beside: [] };
@@ -46,13 +60,52 @@ test('runs beside workloads correct what is predicted of the function, and repor
   for (let at = 5; at < 105; at += 1) look(at);
   // Half of the rate is twice the time.
   expect(predicted(learned)[0]).toBeCloseTo(1, 1);
-  const copy = new Degradations(() => undefined);
+  const copy = open();
   copy.restore(learned.text());
   expect(predicted(copy)).toEqual(predicted(learned));
 });
 
 test('a state of another version is refused', () => {
-  const learned = new Degradations(() => undefined);
+  const learned = open();
   const text = JSON.stringify({ ...(JSON.parse(learned.text()) as object), formatVersion: 99 });
   expect(() => learned.restore(text)).toThrow('version');
+});
+
+test('a run and a report of two that were alone together are samples of their pair, with what is known of both', () => {
+  const learned = open();
+  const known = { function: '/a/f', version: '0.0.1', batch: 4, memoryMiB: 700 };
+  learned.showFunctions({ all: () => [known], ofKey: (name) => (name === member.name ? known : undefined) });
+  const run = { task: call(), gpu: gpuOf('g0'), share: 0.5, ranMs: 110, beside: [] };
+  learned.ran(run, [training], [], 100);
+  const key = { gpuType: gpuOf('g0').type, mode: 'mps' };
+  const sideOfJob = { name: workloadMember(training).name, share: 1, features: { smUtil: 0.8, share: 1 } };
+  const sideOfFunction = {
+    ...{ name: '/a/f', version: call().version, share: 0.5 },
+    features: { smUtil: 0.5, memoryMiB: 700, batch: 4, soloMs: 100, share: 0.5 },
+  };
+  expect(measured).toEqual([
+    [
+      { ...key, victim: 'function', neighbour: 'workload' },
+      { victim: sideOfFunction, neighbour: sideOfJob, degradation: expect.closeTo(0.1), from: 'run' },
+    ],
+  ]);
+  measured = [];
+  const gpus = [gpuOf('g0', { running: [runningTask(call(), 0.5)] })];
+  const look = (reportedAt: number, running = gpus): void =>
+    learned.look({ gpus: running, workloads: [{ ...training, measured: 0.5, reportedAt }] });
+  look(0);
+  look(1);
+  expect(measured).toEqual([
+    [
+      { ...key, victim: 'workload', neighbour: 'function' },
+      { victim: sideOfJob, neighbour: sideOfFunction, degradation: 1, from: 'report' },
+    ],
+  ]);
+  // Of three the part of one is not known.
+  measured = [];
+  learned.ran(run, [training], [{ task: call(), share: 0.5 }], 100);
+  const crowded = [gpuOf('g0', { running: [runningTask(call(), 0.5), runningTask(call(), 0.3)] })];
+  look(2, crowded);
+  look(3, crowded);
+  expect(measured).toEqual([]);
 });

@@ -1,15 +1,51 @@
 // Degradations beside workloads, learned from runs of functions and from reports of workloads (SMORE).
-import { asMember, bySmore, ofTime } from '@gpuwhisk/gpu/predict/degradation';
+import { asMember, ofTime } from '@gpuwhisk/gpu/predict/degradation';
 import type { DegradationModel, SetMember } from '@gpuwhisk/gpu/predict/degradation';
-import type { Member } from '@gpuwhisk/gpu/predict/degradation-predictor';
+import type { Member, PairDrift } from '@gpuwhisk/gpu/predict/degradation-predictor';
+import { haveSameFeatures } from '@gpuwhisk/gpu/predict/degradation-table';
+import type { MemberKind, PairModel, PairModelKey } from '@gpuwhisk/gpu/predict/pair-degradation';
+import type { MeasuredPair, MeasuredSide } from '@gpuwhisk/gpu/predict/pair-samples';
+import { modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
+import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { SmoreDegradation } from '@gpuwhisk/gpu/predict/smore-degradation';
 import type { SmoreDegradationState } from '@gpuwhisk/gpu/predict/smore-degradation';
+import type { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
 import type { Neighbour } from '@gpuwhisk/gpu/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
 import type { GpuState, Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
+
+/** A function of which requests have come, as its last one. */
+export interface KnownFunction {
+  /** `/namespace/action` of its code. */
+  function: string;
+  version: string;
+  batch: number;
+  memoryMiB: number;
+  /** The largest class of its share, percent; absent: any. */
+  maxShareClass?: number;
+  /** Figures of its annotation; absent: none. */
+  declared?: FeatureRecord;
+}
+
+/** Where functions that were called are looked up. */
+export interface KnownFunctions {
+  all(): Iterable<KnownFunction>;
+  /** By the key of its instances. */
+  ofKey(key: string): KnownFunction | undefined;
+}
+
+/** Dependencies of Degradations. */
+interface DegradationsParts {
+  /** Called when something was learned. */
+  onChange(): void;
+  /** Time of a function alone, ms. */
+  aloneMs: FunctionProfiles['aloneMs'];
+  /** Takes the measured degradation of a pair that was alone together. */
+  measured(key: PairModelKey, pair: Omit<MeasuredPair, 'at'>): void;
+}
 
 /** What ran beside a workload when it was looked at last. */
 interface Look {
@@ -18,17 +54,50 @@ interface Look {
   set: string;
 }
 
+/** Members of a kind of GPU that are known; beyond that the one that was asked for least recently is forgotten. */
+const mostMembers = 1024;
+/** Workloads and functions whose pairs are computed ahead: those asked for last. Their 2,304 pairs take about 20 ms. */
+const mostInTable: Readonly<Record<MemberKind, number>> = { workload: 16, function: 32 };
+
+/** A kind of GPU, and the members that were predicted on it, by kind, name and share. */
+interface Place {
+  key: ModelKey;
+  members: Map<string, Member>;
+}
+
 /** The predictor of degradations, and what feeds it. */
 export class Degradations {
-  private predictor = new SmoreDegradation();
+  private predictor = new SmoreDegradation(predictorOptions);
   private looks = new Map<string, Look>();
+  private readonly places = new Map<string, Place>();
+  private known: KnownFunctions = { all: () => [], ofKey: () => undefined };
 
-  /** `onChange`: called when something was learned. */
-  constructor(private readonly onChange: () => void) {}
+  constructor(private readonly parts: DegradationsParts) {}
+
+  /** Sets where functions are looked up. */
+  showFunctions(known: KnownFunctions): void {
+    this.known = known;
+  }
+
+  /** Functions that were called, if the policy in force asks for degradations. */
+  functions(): Iterable<KnownFunction> {
+    return this.known.all();
+  }
 
   /** The model of a type of GPU in one mode, with all that is learned later. */
   modelOf({ type: gpuType, mode }: Pick<GpuState, 'type' | 'mode'>): DegradationModel {
-    return bySmore({ term: (...pair) => this.predictor.term(...pair) }, { gpuType, mode });
+    const key = { gpuType, mode };
+    // Placement asks for all pairs of the same objects.
+    const members = new WeakMap<SetMember, Member>();
+    const knownTo = (member: SetMember): Member => {
+      const known = members.get(member) ?? this.memberOf(key, member);
+      members.set(member, known);
+      return known;
+    };
+    return {
+      term: (victim, neighbour, neighbours) =>
+        this.predictor.term(key, knownTo(victim), knownTo(neighbour), neighbours),
+    };
   }
 
   /**
@@ -41,10 +110,11 @@ export class Degradations {
     neighbours: readonly Neighbour[],
     soloMs: number,
   ): void {
-    const functions = [{ task, share }, ...neighbours].map(functionMember);
-    const members = membersOf(workloads.map(workloadMember), functions);
-    const id = members[workloads.length]?.id ?? '';
-    this.observe(gpu, members, id, ranMs / soloMs - 1);
+    const sides = [
+      ...workloads.map((one) => this.workloadSide(gpu, one)),
+      ...[{ task, share }, ...neighbours].map((one) => this.functionSide(gpu, one)),
+    ];
+    this.observe(gpu, sides, workloads.length, ranMs / soloMs - 1, 'run');
   }
 
   /**
@@ -65,35 +135,144 @@ export class Degradations {
       looks.set(workload.id, { reportedAt, set });
       const isNew = last !== undefined && last.reportedAt < reportedAt && last.set === set;
       if (!isNew || workload.measured === undefined || functions.length === 0) continue;
-      const members = membersOf(beside.map(workloadMember), functions);
-      this.observe(gpu, members, members[beside.indexOf(workload)]?.id ?? '', ofTime(workload.measured));
+      const sides = [
+        ...beside.map((one) => this.workloadSide(gpu, one)),
+        ...gpu.running.map((one) => this.functionSide(gpu, one)),
+      ];
+      this.observe(gpu, sides, beside.indexOf(workload), ofTime(workload.measured), 'report');
     }
     this.looks = looks;
   }
 
-  /** All that was learned, as JSON text. */
+  /** A model predicts from now on; `isFirst`: its pairs were predicted by their figures before. */
+  use(model: PairModel, isFirst: boolean): void {
+    this.predictor.put(model);
+    this.precomputeOf(model);
+    if (!isFirst) return;
+    this.predictor.forgetCorrections(model);
+    this.parts.onChange();
+  }
+
+  /** Pairs are predicted by their figures from now on. */
+  withdraw(key: PairModelKey): void {
+    if (!this.predictor.withdraw(key)) return;
+    this.predictor.forgetCorrections(key);
+    this.parts.onChange();
+  }
+
+  /** Computes the pairs of the members that were asked for last, for every kind of GPU with a model. */
+  precompute(): void {
+    const keys = new Map(this.predictor.models().map((model) => [modelName(model), model]));
+    for (const key of keys.values()) this.precomputeOf(key);
+  }
+
+  /** Pairs whose measurements depart from their predictions, the furthest first. */
+  drifts(): PairDrift[] {
+    return this.predictor.drifts();
+  }
+
+  /** All that was learned but the models of pairs, as JSON text. */
   text(): string {
-    return JSON.stringify(this.predictor.state());
+    return JSON.stringify(this.predictor.state(false));
   }
 
   /** Takes what `text` gave. Throws RangeError for a state of another format or version. */
   restore(text: string): void {
-    this.predictor = new SmoreDegradation({}, JSON.parse(text) as SmoreDegradationState);
+    const restored = new SmoreDegradation(predictorOptions, JSON.parse(text) as SmoreDegradationState);
+    for (const model of this.predictor.models()) restored.put(model);
+    this.predictor = restored;
   }
 
+  private precomputeOf({ gpuType, mode }: ModelKey): void {
+    const { members } = this.places.get(modelName({ gpuType, mode })) ?? { members: new Map<string, Member>() };
+    const last = (wanted: MemberKind): Member[] =>
+      [...members.values()].filter(({ kind }) => kind === wanted).slice(-mostInTable[wanted]);
+    this.predictor.precompute({ gpuType, mode }, last('workload'), last('function'));
+  }
+
+  /** A member with all that is known of it. */
+  private memberOf(key: ModelKey, member: SetMember): Member {
+    const place = this.placeOf(key);
+    const id = `${member.kind} ${member.share} ${member.name}`;
+    const features = this.featuresOf(key, member);
+    const found = place.members.get(id);
+    const now: Member = asMember({ ...member, ...(features && { record: features }) }, 0);
+    // Predictions are remembered by the object.
+    const known = found !== undefined && haveSameFeatures(found, now) ? found : now;
+    place.members.delete(id);
+    place.members.set(id, known);
+    const [oldest] = place.members.keys();
+    if (place.members.size > mostMembers && oldest !== undefined) place.members.delete(oldest);
+    return known;
+  }
+
+  private placeOf(key: ModelKey): Place {
+    const name = modelName(key);
+    const found = this.places.get(name);
+    if (found !== undefined) return found;
+    const made = { key, members: new Map<string, Member>() };
+    this.places.set(name, made);
+    return made;
+  }
+
+  /** The figures that pair models read of a member; undefined if nothing is known of it. */
+  private featuresOf({ gpuType, mode }: ModelKey, { kind, name, record, share }: SetMember): FeatureRecord | undefined {
+    const known = kind === 'function' ? this.known.ofKey(name) : undefined;
+    if (known === undefined) return record && { ...record, share };
+    return pairFeatures(record, { ...known, soloMs: this.parts.aloneMs(known, { type: gpuType, mode }), share });
+  }
+
+  private workloadSide(gpu: Pick<GpuState, 'type' | 'mode'>, workload: WorkloadState): Side {
+    const member = workloadMember(workload);
+    return this.sideOf(gpu, member, member.name);
+  }
+
+  private functionSide(gpu: Pick<GpuState, 'type' | 'mode'>, run: { task: Task; share: number }): Side {
+    const { task } = run;
+    return { ...this.sideOf(gpu, functionMember(run), task.function), version: task.version };
+  }
+
+  private sideOf({ type: gpuType, mode }: Pick<GpuState, 'type' | 'mode'>, set: SetMember, name: string): Side {
+    return { name, share: set.share, member: this.memberOf({ gpuType, mode }, set) };
+  }
+
+  /** Learns the measured degradation of the side at `at`; of a pair it also becomes a sample for the model. */
   private observe(
     { type: gpuType, mode }: Pick<GpuState, 'type' | 'mode'>,
-    members: Member[],
-    id: string,
+    sides: readonly Side[],
+    at: number,
     degradation: number,
+    from: MeasuredPair['from'],
   ): void {
-    const [observed] = this.predictor.observe({ gpuType, mode, members }, [{ id, degradation }]);
-    if (observed?.refused === undefined) this.onChange();
+    const members = sides.map(({ member }, id) => ({ ...member, id: `${id}` }));
+    const [observed] = this.predictor.observe({ gpuType, mode, members }, [{ id: `${at}`, degradation }]);
+    if (observed?.refused === undefined) this.parts.onChange();
+    const victim = sides[at];
+    const [neighbour, ...others] = sides.filter((side) => side !== victim);
+    if (victim === undefined || neighbour === undefined || others.length > 0) return;
+    const key = { gpuType, mode, victim: victim.member.kind, neighbour: neighbour.member.kind };
+    this.parts.measured(key, { victim: measuredSide(victim), neighbour: measuredSide(neighbour), degradation, from });
   }
 }
 
-function membersOf(workloads: readonly SetMember[], functions: readonly SetMember[]): Member[] {
-  return [...workloads, ...functions].map(asMember);
+/** A member of a device's set, and the name that its pairs are kept under. */
+type Side = Omit<MeasuredSide, 'features'> & { member: Member };
+
+const measuredSide = ({ member, ...side }: Side): MeasuredSide => ({ ...side, features: member.features ?? {} });
+
+/** A side without features was not in the samples by which a model was found better than figures. */
+const predictorOptions = { featureless: 'figures' } as const;
+
+/**
+ * The figures of a function that pair models read: those of `record` (annotation and profile), its need of memory and its
+ * batch unless these are among them, and its time alone.
+ */
+export function pairFeatures(
+  record: FeatureRecord | undefined,
+  own: Pick<KnownFunction, 'batch' | 'memoryMiB'> & { soloMs: number | undefined; share: number },
+): FeatureRecord {
+  const { batch, memoryMiB, soloMs, share } = own;
+  return { memoryMiB, batch, ...(soloMs !== undefined && { soloMs }), ...record, share };
 }
 
 /** A running function as a member of a set, by the name that placement knows it by. */

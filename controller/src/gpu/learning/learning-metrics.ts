@@ -18,6 +18,12 @@ export interface LearningMetrics {
   trained(outcome: Taken): void;
   /** Counts an attempt to search for the shares of a set. */
   searched(outcome: 'done' | 'interrupted' | 'failed'): void;
+  /** Counts a measured degradation of a pair offered to the models of pairs. */
+  pairOffered(outcome: Taken): void;
+  /** Counts a trained model of pairs; it is refused if it errs no less than figures alone. */
+  pairsTrained(outcome: Taken): void;
+  /** Counts an attempt to measure a pair of functions. */
+  pairRun(outcome: 'done' | 'interrupted' | 'failed'): void;
   /** Counts a query of the table for the shares of a set. */
   asked(source: QuotaChoice['source']): void;
   /** Counts a choice of shares for tasks that are put together, and what the table's answer saved. */
@@ -69,9 +75,35 @@ export function learningMetrics(registry: Registry, performanceData: Performance
     labelNames: ['outcome'],
     registers,
   });
+  const pairs = new Counter({
+    name: 'gpuwhisk_gpu_pair_samples_total',
+    help: 'Measured degradations of pairs that were offered to the models of pairs',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const pairModels = new Counter({
+    name: 'gpuwhisk_gpu_pair_models_total',
+    help: 'Trained models of pairs: taken, or refused as they err no less than figures alone',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const pairRuns = new Counter({
+    name: 'gpuwhisk_gpu_pair_measurements_total',
+    help: 'Attempts to measure a pair of functions on an idle GPU: done, interrupted by work, or failed',
+    labelNames: ['outcome'],
+    registers,
+  });
+  new Gauge({
+    name: 'gpuwhisk_gpu_drifting_pairs',
+    help: 'Pairs whose measured degradations depart from the predicted ones',
+    registers,
+    collect() {
+      this.set(performanceData.degradations.drifts().length);
+    },
+  });
   new Gauge({
     name: 'gpuwhisk_gpu_learned',
-    help: 'Numbers of known functions, measured sets and predictors',
+    help: 'Numbers of known functions, measured sets, predictors, measured pairs and models of pairs in force',
     labelNames: ['kind'],
     registers,
     collect() {
@@ -101,6 +133,9 @@ export function learningMetrics(registry: Registry, performanceData: Performance
     setMeasured: (outcome) => sets.inc({ outcome }),
     trained: (outcome) => models.inc({ outcome }),
     searched: (outcome) => searches.inc({ outcome }),
+    pairOffered: (outcome) => pairs.inc({ outcome }),
+    pairsTrained: (outcome) => pairModels.inc({ outcome }),
+    pairRun: (outcome) => pairRuns.inc({ outcome }),
     asked: (source) => choices.inc({ source }),
     shared: (sharing) => {
       const answer = answerOf(sharing);

@@ -14,7 +14,11 @@ import { decodeModel, encodeModel, PredictorTable, modelName } from '@gpuwhisk/g
 import type { ModelKey, SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import { readQuotaRow, rowKey } from '@gpuwhisk/gpu/share/quota-row';
+import { pairModelName } from '@gpuwhisk/gpu/predict/pair-degradation';
+import type { PairModelKey } from '@gpuwhisk/gpu/predict/pair-degradation';
+import type { MeasuredPair } from '@gpuwhisk/gpu/predict/pair-samples';
 import { Degradations } from './degradations.js';
+import { PairModels } from './pair-models.js';
 import { RequestForecasts } from './request-forecasts.js';
 import { newShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { SetDemands, decodeWantedSet, encodeWantedSet } from '@gpuwhisk/gpu/share/set-demands';
@@ -31,8 +35,15 @@ import { SlowdownSamples } from './retraining.js';
 import { ActivityProfiler, typesOf } from './activity-profiler.js';
 import { SampleCurves } from './sample-curves.js';
 import type { SampleCurve } from './sample-curves.js';
-import { functionView, quotaView, unmeasuredView } from './performance-view.js';
-import type { SearchedSet, FunctionPerformance, PredictorSummary, SetPerformance } from './performance-view.js';
+import { driftView, functionView, quotaView, unmeasuredView } from './performance-view.js';
+import type {
+  DegradationsView,
+  FunctionPerformance,
+  MeasurementState,
+  PredictorSummary,
+  SearchedSet,
+  SetPerformance,
+} from './performance-view.js';
 
 /** Dependencies of PerformanceData. */
 export interface PerformanceDataParts {
@@ -68,6 +79,8 @@ export class PerformanceData {
   readonly curves: SampleCurves;
   /** Degradations beside workloads. */
   readonly degradations: Degradations;
+  /** Measured pairs and the models of their degradations. */
+  readonly pairs: PairModels;
   readonly forecasts: RequestForecasts;
   /** Sets that were formed and whose shares were not searched for. */
   readonly demands: SetDemands;
@@ -78,6 +91,7 @@ export class PerformanceData {
   /** Major versions of the driver, by device and slice. */
   private readonly drivers = new Map<string, number>();
   private searches: () => readonly SearchedSet[] = () => [];
+  private pairMeasurements: () => MeasurementState | undefined = () => undefined;
   private readonly activity: ActivityProfiler;
   private readonly documents: PerformanceStore;
   private subscription: StateSubscription | undefined;
@@ -116,9 +130,24 @@ export class PerformanceData {
       keep('curve', name, curve);
       if (curve !== undefined) this.profiles.sampled(curve.job, gpuOf(curve), timesOf(curve));
     });
-    this.degradations = new Degradations(() =>
-      documents.save({ kind: 'degradations', name: 'smore' }, () => ({ text: this.degradations.text() })),
-    );
+    const keepPairs = (kind: DocumentKind, key: PairModelKey, text: (() => string) | undefined): void => {
+      const { gpuType, mode } = key;
+      if (text === undefined) documents.remove({ kind, name: pairModelName(key) });
+      else documents.save({ kind, name: pairModelName(key) }, () => ({ gpuType, mode, text: text() }));
+    };
+    this.pairs = new PairModels({
+      clock: parts.clock,
+      keepSamples: (key, text) => keepPairs('pair-samples', key, text),
+      keepModel: (key, text) => keepPairs('pair-model', key, text),
+      use: (model, isFirst) => this.degradations.use(model, isFirst),
+      withdraw: (key) => this.degradations.withdraw(key),
+    });
+    this.degradations = new Degradations({
+      onChange: () =>
+        documents.save({ kind: 'degradations', name: 'smore' }, () => ({ text: this.degradations.text() })),
+      aloneMs: (task, gpu) => this.profiles.aloneMs(task, gpu),
+      measured: (key, pair) => this.pairMeasured(key, pair),
+    });
     this.forecasts = new RequestForecasts(() =>
       documents.save({ kind: 'forecast', name: 'ls-lstm' }, () => ({ text: this.forecasts.text() })),
     );
@@ -186,9 +215,31 @@ export class PerformanceData {
     return true;
   }
 
-  /** The numbers of functions, measured sets and predictors. */
-  counts(): { functions: number; quotas: number; models: number } {
-    return { functions: this.profiles.size, quotas: this.table.size, models: this.predictors.size };
+  /** Takes the measured degradation of a pair, as `PairModels.add` does. */
+  pairMeasured(key: PairModelKey, pair: Omit<MeasuredPair, 'at'>): void {
+    const refused = this.pairs.add(key, pair);
+    this.metrics.pairOffered(refused === undefined ? 'taken' : 'refused');
+  }
+
+  /** The numbers of functions, measured sets, predictors, measured pairs and models of pairs. */
+  counts(): Record<'functions' | 'quotas' | 'models' | 'pairs' | 'pairModels', number> {
+    const { profiles, table, predictors } = this;
+    return { functions: profiles.size, quotas: table.size, models: predictors.size, ...this.pairs.counts() };
+  }
+
+  /** Models of pairs, pairs that drift, and the state of their measurement. */
+  degradationsView(): DegradationsView {
+    const measurements = this.pairMeasurements();
+    return {
+      models: this.pairs.views(),
+      drifts: this.degradations.drifts().map(driftView),
+      ...(measurements && { measurements }),
+    };
+  }
+
+  /** Sets the function that returns the state of the measurement of pairs. */
+  showPairMeasurements(state: () => MeasurementState): void {
+    this.pairMeasurements = state;
   }
 
   /** The performance of the functions that `wants` selects by `/namespace/action`; of all if absent. */
@@ -242,7 +293,7 @@ export class PerformanceData {
     return this.forgetEverywhere({ what: 'quota', name: id });
   }
 
-  /** Deletes a predictor and its training runs. Returns whether there were any. */
+  /** Deletes a predictor and its training runs, and the models of pairs and their measurements. Returns whether there were any. */
   forgetModel(key: ModelKey): boolean {
     return this.forgetEverywhere({ what: 'model', name: modelName(key) });
   }
@@ -265,12 +316,13 @@ export class PerformanceData {
     if (what === 'function') {
       this.table.sawVersion(name, undefined);
       this.curves.sawVersion(name, undefined);
+      this.pairs.forgetFunction(name);
       return this.profiles.forget(name);
     }
-    const wasThere = [this.predictors.deleteNamed(name), this.runs.forget(name)].includes(true);
+    const forgotten = [this.predictors.deleteNamed(name), this.runs.forget(name), this.pairs.forgetPlace(name)];
     this.documents.remove({ kind: 'model', name });
     this.documents.remove({ kind: 'samples', name });
-    return wasThere;
+    return forgotten.includes(true);
   }
 
   /** Resolves when everything learned so far is written, or when that has failed and will be repeated. */
@@ -296,6 +348,10 @@ export class PerformanceData {
       samples: (text, _, isChanged) => this.runs.restore(text, isChanged),
       degradations: (text, _, isChanged) => {
         if (!isChanged) this.degradations.restore(text);
+      },
+      'pair-samples': (text, _, isChanged) => this.pairs.restoreSamples(text, isChanged),
+      'pair-model': (text, _, isChanged) => {
+        if (!isChanged) this.pairs.restoreModel(text);
       },
       forecast: (text, _, isChanged) => {
         if (!isChanged) this.forecasts.restore(text);

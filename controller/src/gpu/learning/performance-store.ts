@@ -7,10 +7,21 @@ import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
 /**
  * Kinds of documents: profiles of functions, curves of samples alone, slowdown samples, predictors, degradations beside
- * workloads, the model of requests, shares of sets, sets to be searched for, and decisions.
+ * workloads, measured pairs and the models of their degradations, the model of requests, shares of sets, sets to be searched
+ * for, and decisions.
  */
 export type DocumentKind =
-  'profile' | 'curve' | 'samples' | 'model' | 'degradations' | 'forecast' | 'quota' | 'demand' | 'decisions';
+  | 'profile'
+  | 'curve'
+  | 'samples'
+  | 'model'
+  | 'degradations'
+  | 'pair-samples'
+  | 'pair-model'
+  | 'forecast'
+  | 'quota'
+  | 'demand'
+  | 'decisions';
 
 /** The key of a document. */
 interface DocumentKey {

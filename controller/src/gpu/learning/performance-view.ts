@@ -2,10 +2,13 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { FunctionProfile } from '@gpuwhisk/gpu/profile/function-profiles';
 import { median } from '@gpuwhisk/gpu/profile/fill';
+import type { PairDrift } from '@gpuwhisk/gpu/predict/degradation-predictor';
+import type { MemberKind } from '@gpuwhisk/gpu/predict/pair-degradation';
 import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { FillSource } from '@gpuwhisk/gpu/profile/fill';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
+import type { PairModelView } from './pair-models.js';
 
 /** The performance of a function on one kind of GPU, for operators and the function's owner. Times in ms. */
 export interface FunctionPerformance {
@@ -143,4 +146,68 @@ export interface SearchedSet {
   /** `problem`: why a search must not run the function. */
   jobs: readonly { function: string; version: string; problem?: string }[];
   search: SearchState;
+}
+
+/** Degradations of pairs, for operators. */
+export interface DegradationsView {
+  /** By kind of GPU and kinds of victim and neighbour. */
+  models: PairModelView[];
+  drifts: DriftView[];
+  /** Absent: this controller measures no pairs. */
+  measurements?: MeasurementState;
+}
+
+/** A pair whose degradation departs from the predicted one: D, means of the last 20 observations. */
+export interface DriftView {
+  gpuType: string;
+  mode: DeviceMode;
+  victim: DriftSide;
+  neighbour: DriftSide;
+  direction: PairDrift['direction'];
+  /** Observations that depart in this direction, of how many. */
+  departed: number;
+  observed: number;
+  predicted: number;
+  measured: number;
+}
+
+/** A side of a pair: a workload by its name, or a function as `/namespace/action`. */
+interface DriftSide {
+  kind: MemberKind;
+  name: string;
+  /** Namespace that the function runs for. */
+  namespace?: string;
+}
+
+/** The measurement of pairs of functions on idle GPUs. */
+export interface MeasurementState {
+  /** Functions that were called and allow it. */
+  functions: number;
+  /** Why the others must not be run. */
+  problems: { function: string; problem: string }[];
+  /** Pairs on the present kinds of GPUs that are to be measured, and how many of them were. */
+  chosen: number;
+  measured: number;
+  /** Time of GPUs that measurements took in the last hour, and may take, s. */
+  spentS: number;
+  budgetS: number;
+}
+
+/** The API's view of a pair that drifts. */
+export function driftView(drift: PairDrift): DriftView {
+  const { gpuType, mode, victimKind, neighbourKind, victim, neighbour } = drift;
+  const { direction, departed, observed, meanPredicted: predicted, meanMeasured: measured } = drift;
+  return {
+    ...{ gpuType, mode, victim: sideView(victimKind, victim), neighbour: sideView(neighbourKind, neighbour) },
+    ...{ direction, departed, observed, predicted, measured },
+  };
+}
+
+/** A side by the name of its model: the key of a function's instances, or a workload's name and its figures. */
+function sideView(kind: MemberKind, model: string): DriftSide {
+  const at = model.indexOf(kind === 'function' ? ' /' : ' {');
+  if (at < 0) return { kind, name: model };
+  return kind === 'function'
+    ? { kind, name: model.slice(at + 1), namespace: model.slice(0, at) }
+    : { kind, name: model.slice(0, at) };
 }

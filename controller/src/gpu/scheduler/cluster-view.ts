@@ -15,6 +15,12 @@ export interface SeenPlace {
   gpu: GpuState;
 }
 
+/** A healthy GPU or MIG instance, and whether it is free. Samples do not count as use, since they give way to all work. */
+export interface SampledPlace {
+  gpu: GpuState;
+  isFree: boolean;
+}
+
 /** Returns the task and the start of a running activation, if known. */
 export type KnownRun = (activationId: string) => Pick<RunningTask, 'task' | 'startedAt'> | undefined;
 

@@ -27,7 +27,7 @@ import type { LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
-import { Arrivals, calledFunction, requestOf } from './gpu-queue.js';
+import { Arrivals, calledFunction, knownFunctions, requestOf } from './gpu-queue.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import { Feedback } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
@@ -35,7 +35,7 @@ import { hasForeignProcesses } from '../learning/activity-profiler.js';
 import { mayMoveShares, movedPlaces, seenPlaces } from './cluster-view.js';
 import { viewOf } from './live-view.js';
 import { SeenWorkloads } from './seen-workloads.js';
-import type { KnownRun, SeenPlace, KnownInstances } from './cluster-view.js';
+import type { KnownRun, SampledPlace, SeenPlace, KnownInstances } from './cluster-view.js';
 import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
 
@@ -65,12 +65,6 @@ interface Asked extends Pick<WaitingActivation, 'need' | 'request' | 'sloMs'> {
 
 function idOf({ message: { activationId, action } }: WaitingActivation): Pick<Asked, 'activationId' | 'version'> {
   return { activationId, version: action.version ?? '' };
-}
-
-/** A healthy GPU or MIG instance, and whether it is free. Samples do not count as use, since they give way to all work. */
-export interface SampledPlace {
-  gpu: GpuState;
-  isFree: boolean;
 }
 
 /** The namespace of samples, so that they take no other namespace's turn or share of the GPUs. */
@@ -131,6 +125,7 @@ export class GpuPolicy {
     this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(performanceData);
     performanceData.forecasts.showFunctions(() => Array.from(parts.functions.all(), calledFunction));
+    if (this.predictsDegradation) performanceData.degradations.showFunctions(knownFunctions(parts.functions));
     const needs: PolicyNeeds = {
       predictorOf: ({ type, mode }) => performanceData.predictors.predictor({ gpuType: type, mode }),
       degradationsOf: (gpu) => performanceData.degradations.modelOf(gpu),
@@ -450,20 +445,22 @@ export class GpuPolicy {
         isWarm: choice.reuses !== undefined,
         ...(share.smLimit * 100 >= share.shareClass && { shareClass: share.shareClass }),
         ...(workloads.length > 0 && { workloads }),
-        hasUnknownNeighbours: [start.gpu, ...alsoOn].some((one) => this.hasUntrackedWorkOn(one, activationId)),
+        hasUnknownNeighbours: [start.gpu, ...alsoOn].some((one) => this.hasUntrackedWorkOn(one, task)),
       });
     }
     return { request: placed, choice };
   }
 
-  /** Whether a place has a process of others that is no known workload, or a run (other than `besides`) that this controller did not start. */
-  private hasUntrackedWorkOn(id: string, besides?: string): boolean {
+  /** Whether a place has a process of others that is no known workload, or a run (other than `own`) that this controller did not start. */
+  private hasUntrackedWorkOn(id: string, own?: Task): boolean {
     const { placer, clock } = this.parts;
-    const known: KnownRun = (activationId) => this.runs.get(activationId);
-    return seenPlaces(placer.accountsOf([id]), (place) => placer.heldOn(place), known, clock.now()).some(
+    const at = clock.now();
+    // The place counts a run that is about to begin, by its instance, before the log knows it.
+    const known: KnownRun = (run) => (run === own?.id ? { task: own, startedAt: at } : this.runs.get(run));
+    return seenPlaces(placer.accountsOf([id]), (place) => placer.heldOn(place), known, at).some(
       ({ place, gpu }) =>
-        (hasForeignProcesses(place.status) && this.workloads.on(id, clock.now()).length === 0) ||
-        gpu.running.some(({ task }) => task.id !== besides && known(task.id) === undefined),
+        (hasForeignProcesses(place.status) && this.workloads.on(id, at).length === 0) ||
+        gpu.running.some(({ task }) => known(task.id) === undefined),
     );
   }
 }

@@ -4,8 +4,9 @@ import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
-import type { LoggedFunction } from '@gpuwhisk/gpu/view/function-log';
+import type { FunctionLog, LoggedFunction } from '@gpuwhisk/gpu/view/function-log';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
+import type { KnownFunction, KnownFunctions } from '../learning/degradations.js';
 import type { CalledFunction } from '../learning/request-forecasts.js';
 
 // Arrivals: their times, the log for trials of policies, and the last request of each function.
@@ -255,4 +256,23 @@ export function calledFunction({
 }: Pick<LoggedFunction<LastRequest>, 'last' | 'counts'>): CalledFunction {
   const { action, namespace } = requestOf(message, need);
   return { function: action, namespace, counts };
+}
+
+/** The functions of the log, as models of pairs know them. */
+export function knownFunctions(log: Pick<FunctionLog<LastRequest>, 'all' | 'ofKey'>): KnownFunctions {
+  const known = ({ last: { message, need } }: LoggedFunction<LastRequest>): KnownFunction => ({
+    function: requestOf(message, need).action,
+    version: message.action.version ?? '',
+    batch: need.batch,
+    memoryMiB: need.memoryMiB,
+    ...(need.maxShareClass !== undefined && { maxShareClass: need.maxShareClass }),
+    ...(need.features && { declared: need.features }),
+  });
+  return {
+    all: () => Array.from(log.all(), known),
+    ofKey: (key) => {
+      const logged = log.ofKey(key);
+      return logged && known(logged);
+    },
+  };
 }

@@ -46,7 +46,8 @@ import { GpuPass, GpuRefuser } from './gpu-pass.js';
 import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
 import { GpuPolicy } from './gpu-policy.js';
-import type { GpuPolicyParts, SampledPlace } from './gpu-policy.js';
+import type { SampledPlace } from './cluster-view.js';
+import type { GpuPolicyParts } from './gpu-policy.js';
 import { GpuSweep } from '../handover/gpu-sweep.js';
 
 /** Called with the UUIDs of the devices or MIG instances that new work is bound to, or undefined if any will do. */

@@ -13,9 +13,11 @@ import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { wantsSamples } from '../learning/sample-curves.js';
-import { unlessAborted, SampleMeasurements } from './sample-runner.js';
-import type { SampleRunner, Sample, SampleSource } from './sample-runner.js';
-import type { SampledPlace } from '../scheduler/gpu-policy.js';
+import { unlessAborted } from './sample-runner.js';
+import type { MeasurementTarget, Sample, SampleMeasurements, SampleSource } from './sample-runner.js';
+import { IdleGpus } from './idle-gpus.js';
+import { pairMeasurementKind } from './pair-measurements.js';
+import type { PairMeasurements, PairRequest } from './pair-measurements.js';
 import type { SearchedSet, SearchState } from '../learning/performance-view.js';
 
 /** Dependencies of QuotaSearches. */
@@ -24,7 +26,10 @@ export interface QuotaSearchesParts {
   jobs: Jobs;
   scheduler: Pick<GpuScheduler, 'sampledPlaces' | 'tellWanted' | 'waiting'>;
   source: Pick<SampleSource, 'of'>;
-  runner: Pick<SampleRunner, 'alone' | 'together'>;
+  /** Measures sets; its times of functions alone are those of the measured pairs too. */
+  measures: SampleMeasurements;
+  /** Measures pairs of functions while no set is to be searched for. */
+  pairs: Pick<PairMeasurements, 'next' | 'measure'>;
   clock: Clock;
   random: Random;
   logger: Logger;
@@ -43,7 +48,8 @@ const afterFailureMs = 10 * 60_000;
 
 /**
  * Searches for the shares of sets that were formed often (FaaShare's online phase, section VII-B). One job per set runs
- * samples of its functions together on an idle GPU until real work needs the GPU.
+ * samples of its functions together on an idle GPU until real work needs the GPU. GPUs without such a set measure pairs of
+ * functions for the models of degradation, one pair at a time in the whole cluster.
  */
 export class QuotaSearches {
   private readonly idle = new IdleGpus();
@@ -52,15 +58,13 @@ export class QuotaSearches {
   private readonly searched = new Map<string, string>();
   /** Sets whose job runs here. */
   private readonly here = new Set<string>();
-  private handler: JobHandler | undefined;
-  private readonly measures: SampleMeasurements;
+  private handlers: JobHandler[] = [];
   private timer: Timer | undefined;
   private isLooking = false;
   private closed = false;
 
   constructor(private readonly parts: QuotaSearchesParts) {
     this.tracker = new SearchTracker(parts.jobs, parts.performanceData, parts.source);
-    this.measures = new SampleMeasurements({ ...parts, maxSampleMs: parts.options.maxSampleMs });
   }
 
   /** Begins to take up jobs and to look for idle GPUs, whenever this controller is the leader. */
@@ -108,31 +112,56 @@ export class QuotaSearches {
   /** Starts and stops jobs with leadership, as they need a view of the GPUs. */
   private async followLeadership(isLeader: boolean): Promise<void> {
     const { jobs } = this.parts;
-    if (this.closed || isLeader === (this.handler !== undefined)) return;
+    if (this.closed || isLeader === this.handlers.length > 0) return;
     if (isLeader) {
-      const body: JobBody = (payload, attempt) => this.search(payload, attempt);
-      this.handler = jobs.handle(quotaSearchKind, { concurrency, timeoutMs }, body);
+      const search: JobBody = (payload, attempt) => this.search(payload, attempt);
+      const measure: JobBody = (payload, attempt) => this.measurePair(payload, attempt);
+      this.handlers = [
+        jobs.handle(quotaSearchKind, { concurrency, timeoutMs }, search),
+        jobs.handle(pairMeasurementKind, { concurrency: 1, timeoutMs }, measure),
+      ];
       return;
     }
-    const { handler } = this;
-    this.handler = undefined;
-    await handler?.close();
+    const { handlers } = this;
+    this.handlers = [];
+    for (const handler of handlers) await handler.close();
   }
 
   /** Submits jobs for the sets with the most demand, on idle GPUs. */
   private async submitNext(): Promise<void> {
     const { performanceData, clock, options } = this.parts;
-    if (this.handler === undefined) return;
+    if (this.handlers.length === 0) return;
     const pending = await this.tracker.refresh();
     for (const [gpu, key] of this.searched) if (!pending.has(key) && !this.here.has(key)) this.searched.delete(gpu);
     const now = clock.now();
     for (const wanted of performanceData.demands.list()) {
-      if (wanted.asked < options.minAsked || this.closed) return;
+      if (wanted.asked < options.minAsked || this.closed) break;
       if (pending.has(wanted.key)) continue;
       if (!wantsSamples(performanceData, wanted.set, wanted.gpuType, wanted.mode))
         performanceData.demands.forget(wanted.key);
       else if (!this.tracker.hasFailedSince(wanted.key, now - afterFailureMs)) await this.submit(wanted, now);
     }
+    await this.submitPair(now);
+  }
+
+  /** Submits a job for a pair of functions on an idle GPU that no set is searched for on. */
+  private async submitPair(now: number): Promise<void> {
+    const { pairs, clock, options, jobs } = this.parts;
+    if (this.tracker.isMeasuringPair) return;
+    const places = this.idle
+      .since(options.idleMs, clock.monotonicMs())
+      .filter(({ gpu }) => !this.searched.has(gpu.id))
+      .map(({ gpu }) => gpu);
+    const request = await pairs.next(places, (key) => this.tracker.hasFailedSince(key, now - afterFailureMs));
+    if (request === undefined || this.closed) return;
+    this.searched.set(request.gpu, request.key);
+    await jobs.submit({
+      kind: pairMeasurementKind,
+      key: request.key,
+      payload: request as unknown as JsonValue,
+      resource: resourceOf(request.gpu),
+      maxAttempts: 1,
+    });
   }
 
   private async submit(wanted: WantedSet, now: number): Promise<void> {
@@ -151,15 +180,14 @@ export class QuotaSearches {
     performanceData.demands.restart(wanted.key);
   }
 
-  /** The body of a job. */
+  /** The body of a job that searches for a set's shares. */
   private async search(payload: JsonValue, attempt: JobAttempt): Promise<void> {
     const { set, gpu, gpuType, mode } = payload as unknown as QuotaSearchRequest;
-    const { performanceData, logger, jobs } = this.parts;
+    const { performanceData, logger, measures } = this.parts;
     const { signal } = attempt;
     const { key } = quotaSearchJob({ set, gpu, gpuType, mode, maxSlowdowns: set.map(() => Infinity) });
-    this.searched.set(gpu, key);
-    this.here.add(key);
-    try {
+    const count = (outcome: Outcome): void => performanceData.metrics.searched(outcome);
+    await this.onGpu(key, { gpu, gpuType, mode, signal }, count, async (on, whenIdle) => {
       const samples: Sample[] = [];
       for (const job of set) {
         const sample = await this.parts.source.of(job);
@@ -170,9 +198,8 @@ export class QuotaSearches {
         }
         samples.push(sample);
       }
-      await this.whenIdle(gpu, signal);
-      const on = { gpu, gpuType, mode, signal };
-      for (const sample of samples) await this.measures.profile(sample, on);
+      await whenIdle();
+      for (const sample of samples) await measures.profile(sample, on);
       await performanceData.saved();
       // For a single function the profile is the result.
       if (set.length > 1) {
@@ -184,17 +211,50 @@ export class QuotaSearches {
           hyperOf: () => profiles.hyperOf(gpuType, mode),
           driverMajorOf: (one) => performanceData.driverOf(one),
           saved: () => performanceData.saved(),
-          measure: (_, shares) => this.measures.together(set, samples, shares, on),
+          measure: (_, shares) => measures.together(set, samples, shares, on),
           random: this.parts.random,
         })(payload, attempt);
       }
       performanceData.demands.forget(key);
-      performanceData.metrics.searched('done');
+      count('done');
       logger.info({ set: key, gpu }, 'a search for shares has ended');
+    });
+  }
+
+  /** The body of a job that measures a pair. It ends where work comes for its GPU: the next look chooses a GPU again. */
+  private async measurePair(payload: JsonValue, { signal }: JobAttempt): Promise<void> {
+    const request = payload as unknown as PairRequest;
+    const { key, gpu, gpuType, mode } = request;
+    const { performanceData, pairs } = this.parts;
+    const count = (outcome: Outcome): void => performanceData.metrics.pairRun(outcome);
+    try {
+      await this.onGpu(key, { gpu, gpuType, mode, signal }, count, async (on, whenIdle) => {
+        await whenIdle();
+        if (!(await pairs.measure(request, on))) return;
+        await performanceData.saved();
+        count('done');
+      });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  /** Does the work of a job on its GPU, and counts an attempt that did not end well. `whenIdle` waits for the GPU. */
+  private async onGpu(
+    key: string,
+    on: MeasurementTarget,
+    count: (outcome: Outcome) => void,
+    work: (on: MeasurementTarget, whenIdle: () => Promise<void>) => Promise<void>,
+  ): Promise<void> {
+    const { gpu, signal } = on;
+    this.searched.set(gpu, key);
+    this.here.add(key);
+    try {
+      await work(on, () => this.whenIdle(gpu, signal));
     } catch (error) {
       // The GPU was not available, which is no failure of the samples.
-      if (isApiError(error) && error.status === 503) jobs.interrupt(resourceOf(gpu));
-      performanceData.metrics.searched(signal.aborted ? 'interrupted' : 'failed');
+      if (isApiError(error) && error.status === 503) this.parts.jobs.interrupt(resourceOf(gpu));
+      count(signal.aborted ? 'interrupted' : 'failed');
       throw error;
     } finally {
       this.here.delete(key);
@@ -219,37 +279,12 @@ export class QuotaSearches {
   }
 }
 
+/** Outcome of an attempt. */
+type Outcome = 'done' | 'interrupted' | 'failed';
+
 const resourceOf = (gpu: string): string => `gpu/${gpu}`;
 const isFor = (wanted: WantedSet, gpu: { type: string; mode: DeviceMode }): boolean =>
   wanted.gpuType === gpu.type && wanted.mode === gpu.mode;
-
-/** Tracks how long GPUs have been idle, from periodic looks and from announced work in between. */
-class IdleGpus {
-  /** Time of the last use, monotonic ms, by UUID. */
-  private readonly busyMs = new Map<string, number>();
-  private places: readonly SampledPlace[] = [];
-
-  /** Looks at all GPUs; while an activation waits for any GPU, none counts as idle. */
-  look(places: readonly SampledPlace[], isWaiting: boolean, nowMs: number): void {
-    this.places = places;
-    const ids = new Set(places.map(({ gpu }) => gpu.id));
-    for (const id of this.busyMs.keys()) if (!ids.has(id)) this.busyMs.delete(id);
-    // A new GPU counts as idle from now on.
-    for (const { gpu, isFree } of places) {
-      if (isWaiting || !isFree || !this.busyMs.has(gpu.id)) this.busyMs.set(gpu.id, nowMs);
-    }
-  }
-
-  /** Notes that work has arrived for these GPUs. */
-  busy(gpus: readonly string[], nowMs: number): void {
-    for (const id of gpus) if (this.busyMs.has(id)) this.busyMs.set(id, nowMs);
-  }
-
-  /** The places that have been idle for `idleMs`. */
-  since(idleMs: number, nowMs: number): SampledPlace[] {
-    return this.places.filter(({ gpu }) => nowMs - (this.busyMs.get(gpu.id) ?? nowMs) >= idleMs);
-  }
-}
 
 /** How long the reason against running a function is cached, ms; and for how many sets. */
 const problemMs = 60_000;
@@ -261,6 +296,8 @@ class SearchTracker {
   private readonly problems = new Map<string, { until: number; byJob: (string | undefined)[] }>();
   /** Jobs by set, as of the last refresh. */
   private pending = new Map<string, PendingJob>();
+  /** Whether the job of a pair waits or runs, as of the last refresh. */
+  isMeasuringPair = false;
   private failed: readonly FailedJob[] = [];
 
   constructor(
@@ -270,16 +307,18 @@ class SearchTracker {
   ) {}
 
   /**
-   * Refreshes the states of the jobs. Returns the sets with a waiting or running job. Rejects if the jobs cannot be read.
+   * Refreshes the states of the jobs. Returns the keys of the waiting and running ones. Rejects if the jobs cannot be read.
    */
   async refresh(): Promise<ReadonlySet<string>> {
     const [pending, failed] = [await this.jobs.pending(), await this.jobs.failed()];
     this.pending = new Map(pending.filter(({ kind }) => kind === quotaSearchKind).map((one) => [one.key, one]));
-    this.failed = failed.filter(({ kind }) => kind === quotaSearchKind);
-    return new Set(this.pending.keys());
+    const pairs = pending.filter(({ kind }) => kind === pairMeasurementKind).map(({ key }) => key);
+    this.isMeasuringPair = pairs.length > 0;
+    this.failed = failed.filter(({ kind }) => kind === quotaSearchKind || kind === pairMeasurementKind);
+    return new Set([...this.pending.keys(), ...pairs]);
   }
 
-  /** Whether a set's search has failed at `at` (epoch ms) or later, as of the last refresh. */
+  /** Whether the search for a set, or the measurement of a pair, has failed at `at` (epoch ms) or later, as of the last refresh. */
   hasFailedSince(key: string, at: number): boolean {
     return this.failed.some((one) => one.key === key && one.at >= at);
   }

@@ -270,7 +270,7 @@ interface SampleMeasurementsParts {
 }
 
 /** A GPU to measure on, and the signal that ends the measurement. */
-interface MeasurementTarget {
+export interface MeasurementTarget {
   gpu: string;
   gpuType: string;
   mode: DeviceMode;
@@ -332,7 +332,8 @@ export class SampleMeasurements {
     return slowdowns;
   }
 
-  private async soloMs(sample: Sample, on: MeasurementTarget): Promise<number> {
+  /** A sample's time alone at 100 %, ms, as it was measured in the last hour or is now. Rejects if it is too long. */
+  async soloMs(sample: Sample, on: MeasurementTarget): Promise<number> {
     const ms = await this.aloneMs(sample, 100, on);
     if (ms < Infinity) return ms;
     throw new Error(`the sample of ${sample.job.function} takes more than ${this.parts.maxSampleMs} ms`);
