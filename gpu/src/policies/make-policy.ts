@@ -187,6 +187,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
       if (event.kind === 'tick') {
         return { ...allWait(view), actions: [...actionsOf(view, scale(view)), ...preempt(view, [], event)] };
       }
+      if (event.kind === 'report') return { ...allWait(view), actions: preempt(view, [], event) };
       const joined = joinBatches(view);
       const left = joined.length === 0 ? view : without(view, joined);
       const { tasks, hopeless } = admit(left);

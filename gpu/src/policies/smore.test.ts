@@ -245,39 +245,62 @@ describe('the guard', () => {
     ...{ id, function: '/a/f', namespace: 'a', gpus: ['g0'], memoryMiB: 1000, state: 'running', tasks: [task] },
     share: { request: limit, limit, class: 0.5 },
   });
+  const running = [
+    runningTask(call('strict', { sloMs: 1000 }), 0.5),
+    runningTask(call('effort'), 0.3),
+    runningTask(call('small'), 0.1),
+  ];
   function actions(
     measured: number,
     movesShares: boolean,
     instances: InstanceState[],
     event: SchedulingEvent,
   ): Action[] {
-    const running = [
-      runningTask(call('strict', { sloMs: 1000 }), 0.5),
-      runningTask(call('effort'), 0.3),
-      runningTask(call('small'), 0.1),
-    ];
     const gpu = gpuOf('g0', { running, movesShares });
     const seen: View = { ...view([gpu], [training('g0', { measured })], []), instances };
     return [...(policyOf({}).decide(seen, event).actions ?? [])];
   }
   const all = [instance('i0', 0.5, 'strict'), instance('i1', 0.3, 'effort'), instance('i2', 0.1, 'small')];
   const tick: SchedulingEvent = { kind: 'tick' };
+  // Of 0.1 tolerated: about as much as one of three may cost, if each costs a third.
+  const [slightly, much] = [0.14, 0.5];
 
   test('holds the largest best effort back where shares can be moved, and stops what has the least already', () => {
-    expect(actions(0.2, true, all, tick)).toMatchObject([
+    expect(actions(slightly, true, all, tick)).toMatchObject([
       { kind: 'reshare', instance: 'i1', limit: 0.15, request: 0.15, whileBusy: true },
     ]);
-    expect(actions(0.2, true, [all[0]!, all[2]!], tick)).toMatchObject([
+    expect(actions(slightly, true, [all[0]!, all[2]!], tick)).toMatchObject([
       { kind: 'retire', instance: 'i2', graceMs: 0 },
     ]);
-    expect(actions(0.2, true, [all[0]!], tick)).toMatchObject([{ kind: 'reshare', instance: 'i0', limit: 0.25 }]);
+    expect(actions(slightly, true, [all[0]!], tick)).toMatchObject([{ kind: 'reshare', instance: 'i0', limit: 0.25 }]);
   });
 
-  test('stops a function where shares stay, acts each second only, and not while the workload is fast enough', () => {
-    expect(actions(0.2, false, all, tick)).toMatchObject([{ kind: 'retire', instance: 'i1' }]);
-    expect(actions(0.2, false, [], tick)).toEqual([]);
+  test('stops functions where shares stay, and not while the workload is fast enough', () => {
+    expect(actions(slightly, false, all, tick)).toMatchObject([{ kind: 'retire', instance: 'i1' }]);
+    expect(actions(slightly, false, [], tick)).toEqual([]);
     expect(actions(0.1, false, all, tick)).toEqual([]);
-    expect(actions(0.2, false, all, timer)).toEqual([]);
+    expect(actions(slightly, false, all, timer)).toEqual([]);
+  });
+
+  test('stops as many as would do if all had equal parts in the degradation', () => {
+    const stopped = (measured: number): unknown[] =>
+      actions(measured, false, all, tick).map((one) => 'instance' in one && one.instance);
+    expect(stopped(slightly)).toEqual(['i1']);
+    expect(stopped(0.2)).toEqual(['i1', 'i2']);
+    expect(stopped(much)).toEqual(['i1', 'i2', 'i0']);
+    expect(stopped(1)).toEqual(['i1', 'i2', 'i0']);
+  });
+
+  test('answers each report of a workload once, as soon as it has come', () => {
+    const policy = policyOf({});
+    const answers = (reportedAt: number, event: SchedulingEvent): number => {
+      const workloads = [training('g0', { measured: much, reportedAt })];
+      const seen = { ...view([gpuOf('g0', { running })], workloads, []), instances: all };
+      return policy.decide(seen, event).actions?.length ?? 0;
+    };
+    const report: SchedulingEvent = { kind: 'report' };
+    expect([answers(1000, report), answers(1000, tick), answers(1000, report)]).toEqual([3, 0, 0]);
+    expect([answers(2000, tick), answers(2000, report), answers(3000, report)]).toEqual([3, 0, 3]);
   });
 });
 

@@ -4,7 +4,7 @@ import type { SchedulingEvent, Task, View } from '../view/view.js';
 
 /**
  * The stage that says what gives way: to tasks with an SLO that found no place (`waiting`, the next one first), and each
- * second (`tick`) to workloads.
+ * second (`tick`), and when a workload reports that it suffers (`report`), to workloads.
  */
 export type Preempt = (view: View, waiting: readonly Task[], event: SchedulingEvent) => readonly Action[];
 

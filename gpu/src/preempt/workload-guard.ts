@@ -1,3 +1,4 @@
+import { ofTime } from '../predict/degradation.js';
 import type { Action } from '../view/decision.js';
 import type { GpuState, InstanceState, View, WorkloadState } from '../view/view.js';
 import type { Preempt } from './preempt.js';
@@ -13,30 +14,38 @@ export const workloadGuardDefaults = {
 };
 
 /**
- * Where a workload is slower than it tolerates, the functions beside it give way: the one with the largest limit is
- * throttled where limits of what runs can be moved, and else stopped, best effort before strict work. One function of a
- * device a second, so that the next report of the workload tells whether that was enough.
+ * Where a workload is slower than it tolerates, functions beside it give way: best effort before strict work, the largest
+ * limit first, and as many as would bring the workload back within its bound if all had equal parts in its degradation. A
+ * function is throttled where limits of what runs can be moved, and else stopped. Once for each report of the workload: the
+ * next one tells whether that was enough.
  */
 export function workloadGuard({ throttleTo, leastShare, graceMs }: typeof workloadGuardDefaults): Preempt {
-  const actionsFor = ({ device, id }: WorkloadState, { gpus, instances = [] }: View): Action[] => {
-    const gpu = gpus.find((one) => one.id === device);
-    const running = gpu && runningOn(gpu, instances);
-    const [victim] = running?.toSorted(givesWayFirst) ?? [];
-    if (gpu === undefined || victim === undefined) return [];
-    const { instance } = victim;
+  const actionFor = ({ instance }: Neighbour, gpu: GpuState, workload: string): Action => {
     const { limit } = instance.share;
     if (gpu.movesShares === true && limit > leastShare) {
       const to = Math.max(leastShare, limit * throttleTo);
-      const reason = `held back, as workload ${id} is slower than it tolerates`;
-      return [{ kind: 'reshare', instance: instance.id, request: to, limit: to, whileBusy: true, reason }];
+      const reason = `held back, as workload ${workload} is slower than it tolerates`;
+      return { kind: 'reshare', instance: instance.id, request: to, limit: to, whileBusy: true, reason };
     }
-    const reason = `gives way, as workload ${id} is slower than it tolerates`;
-    return [{ kind: 'retire', instance: instance.id, graceMs, reason }];
+    const reason = `gives way, as workload ${workload} is slower than it tolerates`;
+    return { kind: 'retire', instance: instance.id, graceMs, reason };
   };
+  const actionsFor = (workload: WorkloadState, { gpus, instances = [] }: View): Action[] => {
+    const gpu = gpus.find((one) => one.id === workload.device);
+    if (gpu === undefined) return [];
+    const running = runningOn(gpu, instances).toSorted(givesWayFirst);
+    const staying = Math.floor(running.length * toleratedPart(workload));
+    return running.slice(0, running.length - staying).map((one) => actionFor(one, gpu, workload.id));
+  };
+  /** By workload, the report that functions have given way to. */
+  let answered = new Map<string, number>();
   return (view, _, event) => {
     // Reading GPUs and instances of the view costs a look at all of the cluster.
-    if (event.kind !== 'tick') return [];
-    return suffering(view.workloads ?? []).flatMap((one) => actionsFor(one, view));
+    if (event.kind !== 'tick' && event.kind !== 'report') return [];
+    const found = suffering(view.workloads ?? []);
+    const asking = found.filter(({ id, reportedAt }) => reportedAt === undefined || answered.get(id) !== reportedAt);
+    answered = new Map(found.flatMap(({ id, reportedAt }) => (reportedAt === undefined ? [] : [[id, reportedAt]])));
+    return asking.flatMap((one) => actionsFor(one, view));
   };
 }
 
@@ -47,6 +56,11 @@ function suffering(workloads: readonly WorkloadState[]): WorkloadState[] {
     if ((one.measured ?? 0) > one.tolerated && !byDevice.has(one.device)) byDevice.set(one.device, one);
   }
   return [...byDevice.values()];
+}
+
+/** The tolerated degradation over the measured one, as times: below 1 for a workload that suffers. */
+function toleratedPart({ measured = 0, tolerated }: WorkloadState): number {
+  return ofTime(tolerated) / ofTime(measured);
 }
 
 interface Neighbour {

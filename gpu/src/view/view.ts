@@ -210,6 +210,8 @@ export type SchedulingEvent =
   | { kind: 'timeout'; task: string }
   /** A second has passed: the policy decides about instances, besides the queue. */
   | { kind: 'tick' }
+  /** A workload has reported that it is slower than it tolerates: functions beside it may have to give way. */
+  | { kind: 'report' }
   /** Any other change: time has passed, a GPU came or went. */
   | { kind: 'timer' };
 

@@ -232,11 +232,11 @@ export class GpuPolicy {
     logger.error({ policy, fault, ...(view && { view }) }, 'a policy failed: the least loaded place is taken instead');
   }
 
-  /** The policy's actions of one tick: instances, shares, geometries. */
-  tick(): readonly Action[] {
+  /** The policy's actions of a tick, or after a report of a suffering workload: instances, shares, geometries. */
+  actionsOn(kind: 'tick' | 'report'): readonly Action[] {
     const view = this.viewOf([]);
-    if (this.predictsDegradation) this.parts.performanceData.degradations.look(view);
-    return this.policy.decide(view, { kind: 'tick' }).actions ?? [];
+    if (kind === 'tick' && this.predictsDegradation) this.parts.performanceData.degradations.look(view);
+    return this.policy.decide(view, { kind }).actions ?? [];
   }
 
   private viewAt(at: number, waiting: readonly Task[]): View {

@@ -67,7 +67,8 @@ export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<Gp
   random: Random;
   desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut' | 'isRetiring'>;
   cordons: LiveActuatorParts['cordons'];
-  workloads: { readonly shown: readonly Workload[] };
+  /** `whenSuffering`: absent if they do not report. */
+  workloads: { readonly shown: readonly Workload[]; whenSuffering?(listener: () => void): void };
   /** Absent: machines are added and removed by hand. */
   procurer?: Procurer;
   /** Connection to the leader; absent if this controller is always the leader. */
@@ -82,6 +83,11 @@ const rememberedIds = 10_000;
 const lookMs = 250;
 /** Interval of the policy's scaling, ms. */
 const tickMs = 1000;
+/**
+ * From the report of a suffering workload to the policy's answer, ms: reports that come together have one answer, and a view
+ * shows workloads as they were up to 100 ms ago.
+ */
+const answerReportMs = 120;
 
 /**
  * Sends activations that need a GPU to invokers. Waiting and returned activations are in a durable topic; each is done there
@@ -110,6 +116,7 @@ export class GpuScheduler {
   private onWanted: OnWanted = () => undefined;
   private passSet = false;
   private lookSet = false;
+  private answerSet = false;
   private closed = false;
 
   constructor(private readonly dependencies: GpuSchedulerDependencies) {
@@ -174,7 +181,9 @@ export class GpuScheduler {
       ended: (activationId, succeeded) => this.ended(activationId, succeeded),
       refused: onRefused,
     });
-    if (this.policy.scales) this.tickSoon();
+    if (!this.policy.scales) return;
+    this.tickSoon();
+    this.dependencies.workloads.whenSuffering?.(() => this.answerSoon());
   }
 
   /** Stops; queued activations stay in the topic for the next process start. */
@@ -417,8 +426,17 @@ export class GpuScheduler {
   private tickSoon(): void {
     this.dependencies.clock.setBackgroundTimer(tickMs, () => {
       if (this.closed) return;
-      if (this.placer.isLeader) this.passes.carryOut(this.policy.tick());
+      if (this.placer.isLeader) this.passes.carryOut(this.policy.actionsOn('tick'));
       this.tickSoon();
+    });
+  }
+
+  private answerSoon(): void {
+    if (this.answerSet) return;
+    this.answerSet = true;
+    this.dependencies.clock.setBackgroundTimer(answerReportMs, () => {
+      this.answerSet = false;
+      if (!this.closed && this.placer.isLeader) this.passes.carryOut(this.policy.actionsOn('report'));
     });
   }
 

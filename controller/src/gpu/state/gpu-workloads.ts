@@ -39,6 +39,7 @@ export class GpuWorkloads {
   private readonly reports = new Map<string, WorkloadReports>();
   private readonly use: FunctionUse;
   private readonly estimates: WorkloadEstimates;
+  private onSuffering: (() => void) | undefined;
 
   constructor(private readonly parts: GpuWorkloadsParts) {
     this.use = new FunctionUse(parts.table, parts.clock);
@@ -54,7 +55,7 @@ export class GpuWorkloads {
     );
     const reports = await state.watch(workloadReportTable, (id, row) => {
       if (row === undefined) this.reports.delete(id);
-      else this.reports.set(id, row as unknown as WorkloadReports);
+      else this.takeReport(id, row as unknown as WorkloadReports);
     });
     this.subscriptions.push(watched, reports);
     for (const [id, row] of await state.rows(workloadReportTable)) {
@@ -62,6 +63,19 @@ export class GpuWorkloads {
       else if (!this.reports.has(id)) this.reports.set(id, row as unknown as WorkloadReports);
     }
     for (const workload of known) await this.show(workload);
+  }
+
+  /** Calls `listener` when a workload has reported, to any controller, that it is slower than it tolerates. */
+  whenSuffering(listener: () => void): void {
+    this.onSuffering = listener;
+  }
+
+  private takeReport(id: string, reports: WorkloadReports): void {
+    this.reports.set(id, reports);
+    const workload = this.rows.get(id);
+    const { rate, reportedAt } = reports;
+    const standing = workload && standingOf({ ...workload, rate, reportedAt }, this.parts.clock.now());
+    if (standing?.state === 'beyond-bound') this.onSuffering?.();
   }
 
   private take(id: string, workload: Workload | undefined): void {
