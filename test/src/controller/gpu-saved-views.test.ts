@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { policies } from '@gpuwhisk/gpu/policies/registry';
 import { decideAgain, readPass } from '@gpuwhisk/gpu/policies/saved-pass';
 import { plainDecision } from '@gpuwhisk/gpu/testing/fixtures';
 import type { Config } from '@gpuwhisk/common/config';
 import type { Decision } from '@gpuwhisk/gpu/view/decision';
 import { toPlain } from '@gpuwhisk/gpu/view/saved-view';
 import { GpuCluster } from './gpu-cluster.js';
+import { triedPolicies } from '../support/tried-policies.js';
 import { SimulatedNode } from './simulated-node.js';
 
 const choices: [string, Config['gpu']['policy']][] = [
-  ...Object.keys(policies).map((name): [string, string] => [name, name]),
+  ...triedPolicies.map((name): [string, string] => [name, name]),
   ['faashare with reactive scaling', { base: 'faashare', scale: 'reactive', preempt: 'by-stop' }],
 ];
 

@@ -8,11 +8,11 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
 import type { DecisionRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { policies } from '@gpuwhisk/gpu/policies/registry';
 import { readPass } from '@gpuwhisk/gpu/policies/saved-pass';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { ApiClient } from '../support/api-client.js';
 import { startPlatform } from '../support/running-platform.js';
+import { triedPolicies } from '../support/tried-policies.js';
 
 const caseMs = 120_000;
 const main = fileURLToPath(new URL('../../../standalone/dist/main.js', import.meta.url));
@@ -28,20 +28,10 @@ const functions = {
   fixed: { memoryMiB: 2000, mpsPercent: 30, sloMs: 60_000 },
 };
 
-/** Every policy with a plan, and of the others one for each share stage: a platform serves their orders and places alike. */
-const tried = Object.keys(policies).filter((name, at, names) => {
-  const shareOf = (one = ''): string | undefined => {
-    const record = policies[one];
-    return record !== undefined && 'share' in record ? record.share : undefined;
-  };
-  const share = shareOf(name);
-  return share === undefined || names.findIndex((other) => shareOf(other) === share) === at;
-});
-
 if (!hasStandIn()) console.info('No stand-in for a GPU is built here: policies are not tested on a platform.');
 
 (hasStandIn() ? describe : describe.skip)('on two simulated GPUs', () => {
-  test.each(tried)(
+  test.each(triedPolicies)(
     'policy %s runs all that comes',
     async (policy) => {
       const flags = ['--gpus', 'sim:a100-40x2', '--stem-cells', 'false', '--set', `gpu.policy=${policy}`];
