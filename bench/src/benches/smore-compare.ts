@@ -5,13 +5,14 @@ import { benchDataDir } from '../data/csv.js';
 import { functionModels } from '../replay/co-location/functions.js';
 import {
   runCoLocation,
+  sharedGpus,
   type CoLocationMetrics,
   type CoLocationResult,
   type Contender,
   type Experiment,
   type World,
 } from '../replay/co-location/run.js';
-import { observedSets } from '../replay/co-location/learned.js';
+import { geometries, slicesOf } from '../replay/co-location/slices.js';
 import { comparedTrainings, setUps, singleTraining } from '../replay/co-location/trainings.js';
 import { readWorld } from '../replay/co-location/world.js';
 import { meanOf, own, pairedInterval } from '../statistics.js';
@@ -21,13 +22,15 @@ const draws = 10;
 /** Seeds of the comparison; `--samples` may request fewer. */
 const mostSeeds = 30;
 const fewSeeds = 10;
+/** Truths of the slices, each with a predictor for every kind of slice. */
+const sliceDraws = 5;
 /** GPUs of the papers' server. */
 const paperGpus = 8;
 /** Length of the requests, s: on one GPU that of the thesis; the papers do not state the other. */
-const seconds = { one: 20, eight: 10, guard: 20, guardLong: 120 } as const;
+const seconds = { one: 20, eight: 10, guard: 20, guardLong: 120, mig: 20 } as const;
 
-/** The papers' rates: comparison (paper VIII-D), eight GPUs (VIII-C), one GPU (VIII-B: 390 requests in 20 s). */
-const perMinute = { compare: 16_000, eight: 12_000, one: (390 * 60) / 20 } as const;
+/** The papers' rates: comparison (paper VIII-D), eight GPUs (VIII-C), one GPU (VIII-B: 390 requests in 20 s), one A100 with MIG (VIII-F). */
+const perMinute = { compare: 16_000, eight: 12_000, one: (390 * 60) / 20, mig: 4500 } as const;
 
 /** Policies of the comparison by the names in figures. */
 const compared: Readonly<Record<string, Contender>> = {
@@ -51,7 +54,7 @@ type FourName = keyof typeof four;
 const fourNames = Object.keys(four) as FourName[];
 
 /** Parts that need the world of training jobs. */
-export const coLocationParts = ['compare', 'setups', 'guard'] as const;
+export const coLocationParts = ['compare', 'setups', 'guard', 'mig'] as const;
 
 /** Runs those parts that are wanted. */
 export async function smoreCoLocation(
@@ -60,19 +63,29 @@ export async function smoreCoLocation(
 ): Promise<Measurement[]> {
   if (!coLocationParts.some(wants)) return [];
   const seeds = Math.min(mostSeeds, options.samples);
-  const world = await readWorld(Math.min(draws, seeds), options.seed, benchDataDir());
-  const { functions, trainings, draws: truths } = world;
-  const pairs = truths[0]?.learned.pairs ?? 0;
-  say(
-    `co-location: ${functions.length} functions, ${trainings.length} training jobs, ${truths.length} truths, ${pairs} pairs and ${observedSets} sets measured`,
-  );
   const random = seededRandom(options.seed);
   const few = Math.min(fewSeeds, seeds);
-  return [
-    ...(wants('compare') ? compare(world, seeds, random, say) : []),
-    ...(wants('setups') ? [...single(world, seeds, random), ...eight(world, few, random, say)] : []),
-    ...(wants('guard') ? guard(world, few, random, say) : []),
-  ];
+  const found: Measurement[] = [];
+  if (['compare', 'setups', 'guard'].some(wants)) {
+    const world = await readWorld(Math.min(draws, seeds), options.seed, benchDataDir());
+    sayWorld('GPUs under MPS', world, say);
+    if (wants('compare')) found.push(...compare(world, seeds, random, say));
+    if (wants('setups')) found.push(...single(world, seeds, random), ...eight(world, few, random, say));
+    if (wants('guard')) found.push(...guard(world, few, random, say));
+  }
+  if (wants('mig')) {
+    const world = await readWorld(Math.min(sliceDraws, seeds), options.seed, benchDataDir(), 'mig');
+    sayWorld('MIG slices', world, say);
+    found.push(...mig(world, seeds, random, say));
+  }
+  return found;
+}
+
+function sayWorld(name: string, { functions, trainings, draws: truths }: World, say: BenchContext['say']): void {
+  const pairs = truths[0]?.learned.pairs ?? 0;
+  say(
+    `${name}: ${functions.length} functions, ${trainings.length} training jobs, ${truths.length} truths, ${pairs} pairs measured`,
+  );
 }
 
 function runs(world: World, experiment: Experiment, contender: Contender, seeds: number): CoLocationResult[] {
@@ -103,8 +116,7 @@ const metric = (results: readonly CoLocationResult[], name: keyof CoLocationMetr
  */
 function compare(world: World, seeds: number, random: Random, say: BenchContext['say']): Measurement[] {
   const experiment: Experiment = {
-    gpus: paperGpus,
-    trainings: comparedTrainings,
+    places: sharedGpus(paperGpus, comparedTrainings),
     requests: { perMinute: perMinute.compare, seconds: seconds.eight },
   };
   say(`compare: ${perMinute.compare} requests a minute for ${seconds.eight} s on ${paperGpus} GPUs, ${seeds} seeds`);
@@ -146,8 +158,7 @@ function compare(world: World, seeds: number, random: Random, say: BenchContext[
 /** One GPU with MobileNet and 390 requests in 20 s (thesis section 5.4.1, figures 5.3 to 5.6). */
 function single(world: World, seeds: number, random: Random): Measurement[] {
   const experiment: Experiment = {
-    gpus: 1,
-    trainings: singleTraining,
+    places: sharedGpus(1, singleTraining),
     requests: { perMinute: perMinute.one, seconds: seconds.one },
   };
   const results = runs(world, experiment, ours, seeds);
@@ -179,8 +190,7 @@ function eight(world: World, seeds: number, random: Random, say: BenchContext['s
   const names = ['admitted', 'dsr', 'sfd', 'sld', 'used', 'usedAlone'] as const;
   return setUps.flatMap(({ name, trainings }) => {
     const experiment: Experiment = {
-      gpus: paperGpus,
-      trainings,
+      places: sharedGpus(paperGpus, trainings),
       requests: { perMinute: perMinute.eight, seconds: seconds.eight },
     };
     const results = runs(world, experiment, ours, seeds);
@@ -218,9 +228,10 @@ function guard(world: World, seeds: number, random: Random, say: BenchContext['s
     short: { perMinute: perMinute.compare, seconds: seconds.guard },
     long: { perMinute: perMinute.compare / longFactor, seconds: seconds.guardLong, length: longFactor },
   };
+  const places = sharedGpus(paperGpus, comparedTrainings);
   return Object.entries(loads).flatMap(([length, requests]) =>
     Object.entries(guards).flatMap(([name, contender]) => {
-      const results = runs(world, { gpus: paperGpus, trainings: comparedTrainings, requests }, contender, seeds);
+      const results = runs(world, { places, requests }, contender, seeds);
       const values = (['beyond', 'longestBeyondS', 'sfd', 'dsr', 'stopped'] as const).flatMap((one) =>
         interval(`guard.${length}.${name}.${one}`, metric(results, one), random),
       );
@@ -228,4 +239,14 @@ function guard(world: World, seeds: number, random: Random, say: BenchContext['s
       return values;
     }),
   );
+}
+
+/** One A100 in three geometries at 4,500 requests a minute (thesis section 5.6.2, figure 5.12). */
+function mig(world: World, seeds: number, random: Random, say: BenchContext['say']): Measurement[] {
+  const requests = { perMinute: perMinute.mig, seconds: seconds.mig };
+  return Object.keys(geometries).flatMap((geometry) => {
+    const results = runs(world, { places: slicesOf(geometry), requests }, ours, seeds);
+    say(`  ${geometry}: ${fourNames.map((one) => `${one} ${meanOf(metric(results, one)).toFixed(3)}`).join(', ')}`);
+    return fourNames.flatMap((one) => interval(`mig.${geometry}.${one}`, metric(results, one), random));
+  });
 }

@@ -5,6 +5,7 @@ import {
   paperComparison,
   paperCostUs,
   paperFunctionDegradation,
+  paperGeometries,
   paperPredictor,
   paperSingle,
   paperUse,
@@ -158,6 +159,16 @@ function guard(metrics: Metrics): string {
   );
 }
 
+function geometries(metrics: Metrics): string {
+  return markdownTable(
+    ['geometry', 'DSR', 'DSR, thesis', 'GUI', 'GUI, thesis', 'SFD (thesis: 7 to 8 %)', 'SLD'],
+    Object.entries(paperGeometries).map(([name, [dsr, gui]]) => {
+      const of = (one: string): string => withInterval(metrics, `mig.${name}.${one}`);
+      return [name, of('dsr'), dsr, of('gui'), gui, of('sfd'), of('sld')];
+    }),
+  );
+}
+
 function cost(metrics: Metrics): string {
   return markdownTable(
     ['devices', 'best fit, µs', 'P99', 'paper', 'fast, µs', 'P99', 'paper'],
@@ -254,6 +265,7 @@ const tables: Readonly<Record<string, (metrics: Metrics) => string>> = {
   admitted,
   'set-ups': setUps,
   guard,
+  geometries,
   cost,
   predictor,
   curve,

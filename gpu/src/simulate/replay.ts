@@ -351,7 +351,7 @@ export interface GpuTruth {
   /** Time of each client beside the others over its time alone at the full share, without noise. */
   slowdowns(clients: readonly TruthClient[], gpu?: GpuKind): Float64Array;
   /** Part of the GPU's SMs that they use, 0 to 1. */
-  used(clients: readonly TruthClient[]): number;
+  used(clients: readonly TruthClient[], gpu?: GpuKind): number;
   /** Standard deviation of the logarithm of a run's time. */
   noise: number;
 }

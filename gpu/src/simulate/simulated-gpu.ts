@@ -143,7 +143,7 @@ export function rateAll(gpu: SimulatedGpu, truth: GpuTruth): void {
   const slowdowns = truth.slowdowns(clients, gpu);
   for (const [i, one] of computing.entries()) one.slowdown = slowdowns[i] as number;
   for (const [i, one] of trainings.entries()) one.slowdown = slowdowns[computing.length + i] as number;
-  gpu.used = clients.length === 0 ? 0 : truth.used(clients);
+  gpu.used = clients.length === 0 ? 0 : truth.used(clients, gpu);
 }
 
 /** Lets `elapsedMs` pass on a GPU. */

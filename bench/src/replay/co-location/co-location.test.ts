@@ -12,8 +12,9 @@ import { smoreTable } from '../../documents/smore-tables.js';
 import { stretchTable } from '../model/gpu-model.js';
 import type { CatalogueEntry } from '../workloads/catalogue.js';
 import { learn } from './learned.js';
-import { runCoLocation, type World } from './run.js';
-import { coLocationTruth, fitTraining } from './truth.js';
+import { runCoLocation, sharedGpus, type World } from './run.js';
+import { sliceTruth } from './slices.js';
+import { coLocationTruth, fitTraining, type CoLocationParameters } from './truth.js';
 
 /** All on a GPU take turns. */
 const turns: GpuTruth = {
@@ -134,19 +135,16 @@ describe('the truth of training beside inference', () => {
   const functions = Array.from({ length: 12 }, (_, at) => entry(`f-${at}`, 'inference', 0.1 + at / 20, 20 + at));
   const trainings = Array.from({ length: 12 }, (_, at) => entry(`t-${at}`, 'training', 0.1 + at / 20, 100));
   const entries = new Map([...functions, ...trainings].map((one) => [one.name, one]));
-  const truth = coLocationTruth(
-    {
-      functions: {
-        contention: { base: 0.01, perL2: 0.1, perDram: 0.1 },
-        power: { idleW: 50, capW: 300, baseMhz: 1500, mhzPerW: 1 },
-        noise: 0.02,
-      },
-      functionDeviation: 0.02,
-      training: { base: 0.01, perUse: 0.05, perDram: 0.1, deviation: 0.05 },
+  const parameters: CoLocationParameters = {
+    functions: {
+      contention: { base: 0.01, perL2: 0.1, perDram: 0.1 },
+      power: { idleW: 50, capW: 300, baseMhz: 1500, mhzPerW: 1 },
+      noise: 0.02,
     },
-    entries,
-    1,
-  );
+    functionDeviation: 0.02,
+    training: { base: 0.01, perUse: 0.05, perDram: 0.1, deviation: 0.05 },
+  };
+  const truth = coLocationTruth(parameters, entries, 1);
 
   test('nothing is slowed down alone, and more by more', () => {
     const slowdown = (...names: string[]): number =>
@@ -154,6 +152,16 @@ describe('the truth of training beside inference', () => {
     expect(slowdown()).toBe(1);
     expect(slowdown('f-0')).toBeGreaterThanOrEqual(1);
     expect(slowdown('f-11', 'f-10', 'f-9')).toBeGreaterThan(slowdown('f-0'));
+  });
+
+  test('a function on a slice alone takes as long as at its part of the SMs, and no slice is another GPU', () => {
+    const ofSlices = sliceTruth(parameters, entries, 1);
+    const alone = (workload: string): number | undefined =>
+      ofSlices.slowdowns([{ workload, share: 0.1 }], { type: 'a100-40:2g.10gb', mode: 'mig' })[0];
+    // f-8 uses half of the GPU's SMs, and the slice has two sevenths of them.
+    expect(alone('f-8')).toBeCloseTo(0.5 / (2 / 7), 1);
+    expect([alone('f-0'), alone('t-8')]).toEqual([1, 1]);
+    expect(() => ofSlices.used([], { type: 'a100-40', mode: 'mig' })).toThrow('no slice');
   });
 
   test('the fit of training finds the coefficients of pairs that follow the model', () => {
@@ -182,7 +190,7 @@ describe('the truth of training beside inference', () => {
       draws: [{ truth, learned: learn(functions, trainings, truth, seededRandom(1)) }],
       minutes: [1, 3, 0, 2, 5, 1, 1, 4],
     };
-    const experiment = { gpus: 2, trainings: ['t-2', 't-4'], requests: { perMinute: 2400, seconds: 4 } };
+    const experiment = { places: sharedGpus(2, ['t-2', 't-4']), requests: { perMinute: 2400, seconds: 4 } };
     const metrics = (policy: string): ReturnType<typeof runCoLocation>['metrics'] =>
       runCoLocation(world, experiment, { policy }, 1).metrics;
     const smore = metrics('smore');

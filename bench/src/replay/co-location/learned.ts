@@ -6,7 +6,7 @@ import { trainPairModel, type MemberKind, type PairSample } from '@gpuwhisk/gpu/
 import { SmoreDegradation } from '@gpuwhisk/gpu/predict/smore-degradation';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
-import { normal, type GpuTruth, type TruthClient } from '@gpuwhisk/gpu/simulate/replay';
+import { normal, type GpuKind, type GpuTruth, type TruthClient } from '@gpuwhisk/gpu/simulate/replay';
 import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
 import { randomItem } from '../../statistics.js';
 import { functionPrefix } from '../jobs.js';
@@ -33,15 +33,16 @@ export interface Learned {
 /** The part of all pairs that is measured (thesis section 5.2.1). */
 const measuredPart = 0.2;
 /** Sets that are observed once each, and the functions beside the training job in one at most. */
-export const observedSets = 1000;
+const observedSets = 1000;
 const mostFunctions = 4;
 
 /** The namespace of the requests. */
 export const namespace = 'guest';
 
-const gpu = { gpuType: 'rtx3090', mode: 'mps' } as const;
+/** The GPUs of the papers' server. */
+export const rtx3090: GpuKind = { type: 'rtx3090', mode: 'mps' };
 
-/** Roles of the predictor: who suffers, and from whom. */
+/** Roles of the predictor: victim and neighbour. */
 const roles: readonly (readonly [MemberKind, MemberKind])[] = [
   ['workload', 'function'],
   ['function', 'workload'],
@@ -63,6 +64,7 @@ export function learn(
   trainings: readonly CatalogueEntry[],
   truth: GpuTruth,
   random: Random,
+  kinds: readonly GpuKind[] = [rtx3090],
 ): Learned {
   const known = new Map(
     [...functions, ...trainings].map((entry): [string, Known] => {
@@ -76,28 +78,34 @@ export function learn(
   const ofPairs = new SmoreDegradation();
   const of = { workload: trainings, function: functions };
   let pairs = 0;
-  for (const [victim, neighbour] of roles) {
-    const samples: PairSample[] = [];
-    for (const one of of[victim]) {
-      for (const other of of[neighbour]) {
-        if (randomFraction(random) < measuredPart) samples.push(measured(one, other, known, truth, random));
+  for (const kind of kinds) {
+    for (const [victim, neighbour] of roles) {
+      const samples: PairSample[] = [];
+      for (const one of of[victim]) {
+        for (const other of of[neighbour]) {
+          if (randomFraction(random) < measuredPart) samples.push(measured(one, other, known, truth, random, kind));
+        }
       }
+      pairs += samples.length;
+      const key = { ...keyOf(kind), victim, neighbour };
+      ofPairs.put(
+        trainPairModel(key, samples, { version: 1, seed: random.uint32(), kinds: ['blend'], sets: ['measured'] }),
+      );
     }
-    pairs += samples.length;
-    const key = { ...gpu, victim, neighbour };
-    ofPairs.put(
-      trainPairModel(key, samples, { version: 1, seed: random.uint32(), kinds: ['blend'], sets: ['measured'] }),
-    );
   }
   const predictor = new SmoreDegradation({}, ofPairs.state());
-  for (let at = 0; at < observedSets; at += 1) {
-    const training = randomItem(trainings, random);
-    const count = 1 + Math.floor(mostFunctions * randomFraction(random));
-    const beside = Array.from({ length: count }, () => randomItem(functions, random));
-    observeSet(predictor, training, beside, known, truth, random);
+  for (const kind of kinds) {
+    for (let at = 0; at < observedSets; at += 1) {
+      const training = randomItem(trainings, random);
+      const count = 1 + Math.floor(mostFunctions * randomFraction(random));
+      const beside = Array.from({ length: count }, () => randomItem(functions, random));
+      observeSet(predictor, training, beside, known, truth, random, kind);
+    }
   }
   return { known, predictor, ofPairs, pairs };
 }
+
+const keyOf = ({ type: gpuType, mode }: GpuKind): { gpuType: string; mode: GpuKind['mode'] } => ({ gpuType, mode });
 
 /** Observes a training job and functions together, by the names that placement knows them by. */
 function observeSet(
@@ -107,9 +115,13 @@ function observeSet(
   known: ReadonlyMap<string, Known>,
   truth: GpuTruth,
   random: Random,
+  kind: GpuKind,
 ): void {
   const set = [training, ...functions];
-  const slowdowns = truth.slowdowns(set.map((entry) => clientOf(entry, known)));
+  const slowdowns = truth.slowdowns(
+    set.map((entry) => clientOf(entry, known)),
+    kind,
+  );
   const members = set.map((entry, at) => {
     const { record } = knownOf(entry, known);
     const { name } = entry;
@@ -121,7 +133,7 @@ function observeSet(
     const ratio = ((slowdowns[at] ?? 1) * Math.exp(truth.noise * normal(random))) / knownOf(entry, known).soloFactor;
     return { id: `${at}`, degradation: ratio - 1 };
   });
-  predictor.observe({ ...gpu, members }, degradations);
+  predictor.observe({ ...keyOf(kind), members }, degradations);
 }
 
 function knownOf({ name }: CatalogueEntry, known: ReadonlyMap<string, Known>): Known {
@@ -142,8 +154,9 @@ function measured(
   known: ReadonlyMap<string, Known>,
   truth: GpuTruth,
   random: Random,
+  kind: GpuKind,
 ): PairSample {
-  const [slowdown = 1] = truth.slowdowns([clientOf(victim, known), clientOf(neighbour, known)]);
+  const [slowdown = 1] = truth.slowdowns([clientOf(victim, known), clientOf(neighbour, known)], kind);
   const ratio = (slowdown * Math.exp(truth.noise * normal(random))) / knownOf(victim, known).soloFactor;
   const side = (entry: CatalogueEntry): PairSample['victim'] => {
     return { model: entry.name, features: knownOf(entry, known).record };

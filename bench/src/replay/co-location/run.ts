@@ -4,6 +4,7 @@ import { makePolicy, type PolicyChoice } from '@gpuwhisk/gpu/policies/make-polic
 import { bySmore } from '@gpuwhisk/gpu/predict/degradation';
 import { capacityModel } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { alike, normal, replay, type GpuTruth, type ReplayRun } from '@gpuwhisk/gpu/simulate/replay';
+import type { SimulatedPlace } from '@gpuwhisk/gpu/simulate/simulated-gpu';
 import type { SimulatedWorkload } from '@gpuwhisk/gpu/simulate/simulated-workload';
 import { meanOf } from '../../statistics.js';
 import type { CatalogueEntry } from '../workloads/catalogue.js';
@@ -20,11 +21,30 @@ export interface World {
   minutes: readonly number[];
 }
 
-/** An experiment: GPUs, the training jobs on them in turn, and requests. */
+/** A GPU or a slice with its training job, and its weight in means over places. */
+export interface ExperimentPlace {
+  place: SimulatedPlace;
+  training: string;
+  weight: number;
+}
+
+/** An experiment: places, and requests. */
 export interface Experiment {
-  gpus: number;
-  trainings: readonly string[];
+  places: readonly ExperimentPlace[];
   requests: RequestPlan;
+}
+
+/** GPUs under MPS with the training jobs in turn. */
+export function sharedGpus(gpus: number, trainings: readonly string[]): ExperimentPlace[] {
+  const { places } = alike({
+    gpus,
+    type: 'rtx3090',
+    mode: 'mps',
+    memoryMiB: rtx3090MiB,
+    movesShares: true,
+    perNode: 8,
+  });
+  return places.map((place, at) => ({ place, training: trainings[at % trainings.length] ?? '', weight: 1 }));
 }
 
 /** Greatest tolerated D of a training job (θ_train of the thesis). */
@@ -80,7 +100,7 @@ export interface Contender {
 /** Replays an experiment with one seed under a policy. Random numbers depend on the seed alone. */
 export function runCoLocation(
   { functions, trainings, draws, minutes }: World,
-  { gpus, trainings: names, requests }: Experiment,
+  { places, requests }: Experiment,
   { policy, learned: of }: Contender,
   seed: number,
 ): CoLocationResult {
@@ -91,14 +111,13 @@ export function runCoLocation(
   const predictor = of === 'pairs' ? learned.ofPairs : learned.predictor;
   const random = seededRandom(seed);
   const jobs = drawRequests(requests, minutes, functions, known, truth.noise, random);
-  const workloads = Array.from({ length: gpus }, (_, at): SimulatedWorkload => {
-    const name = names[at % names.length] ?? '';
+  const workloads = places.map(({ place, training: name }, at): SimulatedWorkload => {
     const entry = trainings.find((one) => one.name === name);
     const record = known.get(name)?.record;
     if (entry === undefined || record === undefined) throw new RangeError(`nothing is known of '${name}'`);
     return {
       id: `training${at}`,
-      gpu: `gpu${at}`,
+      gpu: place.id,
       workload: name,
       name,
       memoryMiB: entry.memoryMiB,
@@ -111,21 +130,21 @@ export function runCoLocation(
   });
   const made = makePolicy(policy, {
     predictorOf: () => capacityModel,
-    degradationsOf: ({ type: gpuType, mode }) => bySmore(predictor, { gpuType, mode }),
+    // A ledger that is made of a view names slices with a profile of no name.
+    degradationsOf: ({ type, mode }) => bySmore(predictor, { gpuType: type.replace(/:$/, ''), mode }),
     random: seededRandom(seed + 1),
     admission: 'refuse',
   });
-  const cluster = alike({
-    ...{ gpus, type: 'rtx3090', mode: 'mps', memoryMiB: rtx3090MiB, movesShares: true, perNode: 8 },
-  });
-  const run = replay(jobs, { ...cluster, workloads }, truth, made, seededRandom(seed + 2), () => performance.now());
-  return resultOf(run, jobs, truth, requests.seconds);
+  const cluster = { places: places.map(({ place }) => place), workloads };
+  const run = replay(jobs, cluster, truth, made, seededRandom(seed + 2), () => performance.now());
+  return resultOf(run, jobs, truth, places, requests.seconds);
 }
 
 function resultOf(
   run: ReplayRun,
   jobs: readonly ReplayRun['finished'][number]['job'][],
   truth: GpuTruth,
+  places: readonly ExperimentPlace[],
   seconds: number,
 ): CoLocationResult {
   const { finished, stopped, workloads } = run;
@@ -136,12 +155,17 @@ function resultOf(
     return (finishedAt - startedAt - job.startMs) / job.soloMs - 1;
   });
   // What is done after the last second of arrivals says nothing of the load.
-  const all = workloads.map(({ workload, seconds: each }) => ({ workload, each: each.slice(0, seconds) }));
+  const all = workloads.map(({ workload, seconds: each }, at) => {
+    const { place, weight } = places[at] as ExperimentPlace;
+    const alone = truth.used([{ workload: workload.workload, share: workload.share ?? 1 }], place);
+    return { each: each.slice(0, seconds), alone, weight };
+  });
   const each = all.flatMap((one) => one.each);
-  const used = meanOf(each.map((one) => one.used));
-  const usedAlone = meanOf(
-    all.map(({ workload }) => truth.used([{ workload: workload.workload, share: workload.share ?? 1 }])),
-  );
+  const weights = all.reduce((sum, { weight }) => sum + weight, 0);
+  const weighted = (of: (one: (typeof all)[number]) => number): number =>
+    all.reduce((sum, one) => sum + one.weight * of(one), 0) / weights;
+  const used = weighted((one) => meanOf(one.each.map((second) => second.used)));
+  const usedAlone = weighted(({ alone }) => alone);
   const part = (count: number, of: number): number => (of === 0 ? 0 : count / of);
   const ended = new Set(finished.map(({ job }) => job.task.id));
   const bySecond = { submitted: Array<number>(seconds).fill(0), admitted: Array<number>(seconds).fill(0) };

@@ -5,13 +5,22 @@ import { bootstrapModels, fitModel } from '../model/fit.js';
 import { readIgniter } from '../model/igniter.js';
 import { readLucidPairs, readLucidSolo } from '../workloads/measured.js';
 import { readFunctions } from './functions.js';
-import { learn } from './learned.js';
+import { learn, rtx3090 } from './learned.js';
 import type { World } from './run.js';
+import { sliceKinds, sliceTruth } from './slices.js';
 import { trainingsOf } from './trainings.js';
 import { coLocationTruth, fitTraining, functionDeviation, resampled } from './truth.js';
 
-/** Reads the measurements, fits `draws` truths to bootstrap samples of them, and learns what policies know of each. */
-export async function readWorld(draws: number, seed: number, folder: string): Promise<World> {
+/**
+ * Reads the measurements, fits `draws` truths to bootstrap samples of them, and learns what policies know of each: of GPUs
+ * under MPS, or of slices.
+ */
+export async function readWorld(
+  draws: number,
+  seed: number,
+  folder: string,
+  of: 'mps' | 'mig' = 'mps',
+): Promise<World> {
   const data = await readIgniter(folder);
   const { idleW, capW } = fitModel(data).power;
   const lucid = await readLucidSolo(capW - idleW, folder);
@@ -34,8 +43,8 @@ export async function readWorld(draws: number, seed: number, folder: string): Pr
         functionDeviation: functionDeviation(data, parameters),
         training,
       };
-      const truth = coLocationTruth(contention, entries, seed * 1009 + at);
-      return { truth, learned: learn(functions, trainings, truth, random) };
+      const truth = (of === 'mps' ? coLocationTruth : sliceTruth)(contention, entries, seed * 1009 + at);
+      return { truth, learned: learn(functions, trainings, truth, random, of === 'mps' ? [rtx3090] : sliceKinds) };
     }),
   };
 }
