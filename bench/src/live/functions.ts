@@ -5,7 +5,7 @@ import type { LiveEntry } from './catalogue.js';
 import { gpuOf, type Player, type StartKind } from './player.js';
 
 /** Runs `units` inferences or training steps of a model and returns their time; the first call loads the model. */
-const code = `import time
+export const modelCode = `import time
 
 import gpuwhisk_sim
 
@@ -22,7 +22,8 @@ def main(args):
     return {"ms": (time.perf_counter() - began) * 1000}
 `;
 
-const hostMemoryMiB = 128;
+/** Memory of the host that such a function may have, MiB. */
+export const hostMemoryMiB = 128;
 const timeoutMs = 300_000;
 
 /** Length of a sample's run alone, ms; runs of less than 50 ms overlap too little. */
@@ -50,7 +51,7 @@ export async function deploy(
       ...(hasSamples && { sample: { units: Math.ceil(sampleMs / unitMs) } }),
     };
     await api.json('PUT', `/api/v1/namespaces/_/actions/${name}?overwrite=true`, {
-      exec: { kind: 'python:default', code },
+      exec: { kind: 'python:default', code: modelCode },
       limits: { memory: hostMemoryMiB, timeout: timeoutMs },
       parameters: Object.entries({ model: workload, training: isTraining, units: length, batch }).map(
         ([key, value]) => ({ key, value }),

@@ -32,6 +32,8 @@ const answerTimeoutMs = 600_000;
 export interface Player {
   /** A blocking invocation. Rejects unless it succeeds. */
   invoke(action: string, parameters: object): Promise<Answered>;
+  /** A blocking invocation, whatever its status. Rejects if nothing is answered. */
+  call(action: string, parameters: object): Promise<{ status: number; text: string }>;
   close(): void;
 }
 
@@ -55,9 +57,11 @@ export function newPlayer(url: string): Player {
       outgoing.once('error', reject);
       outgoing.end(body);
     });
+  const call: Player['call'] = (action, parameters) => post(invokePath(action, true), JSON.stringify(parameters));
   return {
+    call,
     async invoke(action, parameters) {
-      const { status, text } = await post(invokePath(action, true), JSON.stringify(parameters));
+      const { status, text } = await call(action, parameters);
       if (status !== 200) throw new Error(`invoking ${action} gave ${status}: ${text.slice(0, 500)}`);
       return JSON.parse(text) as Answered;
     },
@@ -92,7 +96,8 @@ export function startOf({ annotations }: Answered): StartKind {
   return (annotations.find(({ key }) => key === 'start')?.value as StartKind | undefined) ?? 'warm';
 }
 
-function runMsOf({ response }: Answered): number {
+/** The function's own time, ms. Throws if its result does not have it. */
+export function runMsOf({ response }: Answered): number {
   const { ms } = response.result;
   if (typeof ms !== 'number') throw new Error('the result does not tell how long the run took');
   return ms;
