@@ -7,9 +7,9 @@ test('bursts have all their requests in order within the span, and differ more w
   const variance = (stages: number): number => {
     const times = burstTimes({ ...settings, stages }, seededRandom(1));
     expect(times).toHaveLength(20_000);
-    expect(times).toEqual([...times].sort((one, other) => one - other));
-    expect(times.every((at) => at >= 0 && at < 40_000)).toBe(true);
-    const counts = Array.from({ length: 200 }, (_, at) => times.filter((time) => Math.floor(time / 200) === at).length);
+    expect(times.every((at, i) => at >= (times[i - 1] ?? 0) && at < 40_000)).toBe(true);
+    const counts = Array.from({ length: 200 }, () => 0);
+    for (const at of times) counts[Math.floor(at / 200)]! += 1;
     return counts.reduce((sum, count) => sum + (count / 100 - 1) ** 2, 0) / 200;
   };
   // An Erlang distribution's relative variance is one over its stages; a hundred requests add a hundredth.

@@ -141,11 +141,14 @@ const every = 5;
 const untoldForMs = 60_000;
 
 /**
- * Finds workloads of this node that `wsk gpu workload run` started and that ended without deregistration, as when the
- * command was killed. Marks them as ended in the table of workloads; the keeper of the registrations removes them then.
+ * Finds workloads of this node whose process has ended without deregistration: those that `wsk gpu workload run` started, as
+ * when the command was killed, and those that were registered with a process which this agent has seen. Marks them as ended
+ * in the table of workloads; the keeper of the registrations removes them then.
  */
 export class EndedWorkloads {
   private looks = 0;
+  /** By registered workload, the process that was seen and its start. */
+  private seen = new Map<string, { pid: number; start: number }>();
 
   constructor(private readonly parts: EndedWorkloadsParts) {}
 
@@ -154,10 +157,13 @@ export class EndedWorkloads {
     if (++this.looks % every !== 0) return;
     const { state, invoker, logger } = this.parts;
     try {
-      for (const [id, row] of await state.rows(workloadTable)) {
+      const rows = await state.rows(workloadTable);
+      this.seen = new Map([...this.seen].filter(([id]) => rows.has(id)));
+      for (const [id, row] of rows) {
         const workload = row as unknown as Workload;
-        const isOurs = workload.invoker === invoker && workload.origin === 'started';
-        if (!isOurs || !(await this.hasEnded(workload))) continue;
+        if (workload.invoker !== invoker) continue;
+        const hasEnded = workload.origin === 'started' ? this.hasEnded(workload) : this.hasVanished(workload);
+        if (!(await hasEnded)) continue;
         // The mark is written again at each check until the registration is removed, but logged once.
         if (workload.ended !== true) {
           logger.info(
@@ -170,6 +176,16 @@ export class EndedWorkloads {
     } catch (error) {
       logger.error({ error: String(error) }, 'the table of workloads cannot be read or written');
     }
+  }
+
+  /** A process that was never seen may be one of another PID namespace. */
+  private async hasVanished({ id, pid }: Workload): Promise<boolean> {
+    if (pid === undefined) return false;
+    const start = await this.parts.processes.startOf(pid);
+    const seen = this.seen.get(id);
+    if (seen?.pid === pid) return start !== seen.start;
+    if (start !== undefined) this.seen.set(id, { pid, start });
+    return false;
   }
 
   private async hasEnded({ pid, processStart, since }: Workload): Promise<boolean> {
