@@ -129,7 +129,9 @@ suite.each(['nft', 'iptables'])(
 
     test('as the rules of its namespace say', async () => {
       const teams = await harness.factory.create(spec);
-      expect(await teams.init(initRequest(), { ...limits, forNamespace: 'team' }).outcome).toMatchObject({ type: 'ok' });
+      expect(await teams.init(initRequest(), { ...limits, forNamespace: 'team' }).outcome).toMatchObject({
+        type: 'ok',
+      });
       const hosts = ['198.18.0.1', '198.18.0.2', '198.18.0.3', '100.100.100.200'];
       expect(await reached(teams, hosts)).toEqual(['silent', 'connected', 'connected', 'silent']);
       expect(await reached(container, hosts)).toEqual(['connected', 'silent', 'connected', 'silent']);
