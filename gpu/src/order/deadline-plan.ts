@@ -4,7 +4,7 @@ import { placeByDegradation } from '../place/by-degradation.js';
 import type { DegradationSearch } from '../place/by-degradation.js';
 import { placeByUse } from '../place/by-use.js';
 import type { PlacementLimits, PlacementStamp } from '../place/candidate.js';
-import { ledgerOf, requestOfTask, shareAt } from '../place/ledger-of.js';
+import { ledgerOf } from '../place/ledger-of.js';
 import { PlaceCosts } from '../place/place-costs.js';
 import { SetEffects } from '../place/set-effects.js';
 import type { ModelOf, SavedFigures } from '../place/set-effects.js';
@@ -17,7 +17,7 @@ import { functionKey } from '../view/occupancy.js';
 import type { Task } from '../view/view.js';
 import { dueFirst } from './earliest-deadline.js';
 import type { Pass, Planned, Planner } from './plan.js';
-import { sufficientShare } from './sub-queue.js';
+import { requestAtFill } from './request-at-fill.js';
 
 /** Settings of `deadlineDegradationPlan`. */
 export const deadlineDegradationDefaults = {
@@ -114,12 +114,4 @@ function byDeadline({ view, tasks }: Pass, reason: string, placeOne: PlaceOne): 
     for (const one of choice.rejected) rejected.push({ ...one, task: task.id });
   }
   return { starts, order, rejected };
-}
-
-/** A task's request, at the share that it fills where its owner has fixed none. */
-function requestAtFill(task: Task): PlacementRequest {
-  const request = requestOfTask(task);
-  if (task.share !== undefined || task.features === undefined) return request;
-  const { shareClass, smRequest, smLimit } = shareAt(sufficientShare(task), 0);
-  return { ...request, share: { ...request.share, shareClass, smRequest, smLimit } };
 }

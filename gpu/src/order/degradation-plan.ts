@@ -6,7 +6,7 @@ import type { PlacementChoice, PlacementRequest } from '../view/account.js';
 import { reservationOf, startOf } from '../place/bind.js';
 import { degradationScoreDefaults, placeByDegradation } from '../place/by-degradation.js';
 import type { DegradationSearch } from '../place/by-degradation.js';
-import { ledgerOf, requestOfTask, shareAt } from '../place/ledger-of.js';
+import { ledgerOf } from '../place/ledger-of.js';
 import { placesToKeep } from '../place/least-loaded.js';
 import { PlaceCosts } from '../place/place-costs.js';
 import type { PlacementLimits, PlacementStamp } from '../place/candidate.js';
@@ -22,7 +22,7 @@ import type { OpenLedger, SchedulingEvent, Task } from '../view/view.js';
 import { InterferencePriority, degradationOf } from './interference-priority.js';
 import type { SavedInterference } from './interference-priority.js';
 import type { Pass, Planned, Planner } from './plan.js';
-import { sufficientShare } from './sub-queue.js';
+import { requestAtFill } from './request-at-fill.js';
 
 /** Settings of `degradationPlan`; the thesis names some of them, the others are ours. */
 export const degradationDefaults = {
@@ -112,7 +112,7 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
         if (wait !== undefined) waits.set(task.id, wait);
         continue;
       }
-      const request = requestFor(task);
+      const request = requestAtFill(task);
       learnFrom(task, request);
       const known = tried.reasonsFor(task, request, at);
       const choice = known ?? place(task, request, { open, kept, at });
@@ -216,18 +216,6 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
       effects.restore(saved.figures);
     },
   };
-}
-
-/** A task's request, at the share that it fills where its owner has fixed none. */
-function requestFor(task: Task): PlacementRequest {
-  const request = requestOfTask(task);
-  if (task.share !== undefined || task.features === undefined) return request;
-  return { ...request, share: { ...request.share, ...sharesOf(sufficientShare(task)) } };
-}
-
-function sharesOf(fraction: number): Pick<PlacementRequest['share'], 'shareClass' | 'smRequest' | 'smLimit'> {
-  const { shareClass, smRequest, smLimit } = shareAt(fraction, 0);
-  return { shareClass, smRequest, smLimit };
 }
 
 /** An end makes room, so that all may try; an arrival makes none. */
