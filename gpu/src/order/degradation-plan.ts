@@ -27,6 +27,8 @@ import { requestAtFill } from './request-at-fill.js';
 /** Settings of `degradationPlan`; the thesis names some of them, the others are ours. */
 export const degradationDefaults = {
   ...degradationScoreDefaults,
+  /** 1: all on a place get slower at least by what they fill beyond the GPU together; 0: by their pairs alone. */
+  countsExcess: 1,
   /** 1: a place where the function's instance idles comes before others; 0: it does not. */
   warmFirst: 1,
   /** Places drawn at random in fast mode; `alwaysDraws` 1: also in the other one. */
@@ -48,6 +50,7 @@ export const degradationDefaults = {
 export const literalDegradation: typeof degradationDefaults = {
   ...degradationDefaults,
   perRequest: 0,
+  countsExcess: 0,
   warmFirst: 0,
   alwaysDraws: 1,
   fastAbove: Infinity,
@@ -82,7 +85,7 @@ interface SavedPlan {
  * is one of the choices.
  */
 export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDefaults): Planner {
-  const effects = new SetEffects(modelOf);
+  const effects = new SetEffects(modelOf, settings.countsExcess > 0);
   const costs = new PlaceCosts(effects, settings);
   const priority = new InterferencePriority();
   const marks = new RiskMarks();

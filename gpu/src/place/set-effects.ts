@@ -3,6 +3,7 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { ofTime } from '../predict/degradation.js';
 import type { DegradationModel, SetMember } from '../predict/degradation.js';
+import { workloadOf } from '../predict/slowdown-predictor.js';
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
 import { gpuTypeOf } from '../view/places.js';
 import type { PlaceAccount } from '../view/account.js';
@@ -47,6 +48,8 @@ export interface Members extends Standing {
   functions: readonly number[];
   /** What the others on the place are predicted to cost each workload beside a newcomer. */
   sums: readonly number[];
+  /** The parts of the SMs that they fill, in sum. */
+  fill: number;
 }
 
 /** The members of a place as of its list of occupants and its list of workloads. */
@@ -74,11 +77,26 @@ const noWorkloads: Standing = { models: [], bounds: [], suffers: false };
 /** Terms of one type of GPU in one mode, by number of neighbours, victim and neighbour; NaN: not computed yet. */
 class Terms {
   private rows: Float64Array[][] = [];
+  private readonly fills: (number | undefined)[] = [];
 
   constructor(
     private readonly model: DegradationModel,
     private readonly members: readonly SetMember[],
+    private readonly countsExcess: boolean,
   ) {}
+
+  /** The part of the SMs that a member fills; 0 where that is not known, as its pairs say enough then. */
+  fillOf(number: number): number {
+    const known = this.fills[number];
+    if (known !== undefined) return known;
+    const { record, share } = this.members[number]!;
+    return (this.fills[number] = Math.min(workloadOf(record)?.smUtil ?? 0, share));
+  }
+
+  /** The least D of members that fill `fill` of the SMs together: above 1 they wait for each other, even if each pair fits. */
+  leastOf(fill: number): number {
+    return this.countsExcess ? Math.max(0, fill - 1) : 0;
+  }
 
   of(victim: number, neighbour: number, neighbours: number): number {
     const rows = (this.rows[neighbours] ??= []);
@@ -116,7 +134,11 @@ export class SetEffects {
   private lists: ReadonlyMap<string, WorkloadState[]> = new Map();
   private madeAt = -Infinity;
 
-  constructor(private readonly modelOf: ModelOf) {}
+  /** `countsExcess`: members get slower at least by what they fill beyond the GPU together, whatever their pairs say. */
+  constructor(
+    private readonly modelOf: ModelOf,
+    private readonly countsExcess = true,
+  ) {}
 
   /** Begins a decision at `at` (ms) beside these workloads. */
   begin(at: number, workloads: readonly WorkloadState[] | undefined): void {
@@ -241,7 +263,10 @@ export class SetEffects {
       for (const one of functions) sum += terms.of(models[at]!, one, neighbours);
       sums.push(sum);
     }
-    return { terms, functions, models, bounds, sums, suffers };
+    let fill = 0;
+    for (const one of models) fill += terms.fillOf(one);
+    for (const one of functions) fill += terms.fillOf(one);
+    return { terms, functions, models, bounds, sums, fill, suffers };
   }
 
   private standingOf(workloads: readonly WorkloadState[]): Standing {
@@ -271,17 +296,18 @@ export class SetEffects {
   private termsOf({ type, mode }: GpuKind): Terms {
     const key = `${type} ${mode}`;
     let terms = this.terms.get(key);
-    if (terms === undefined) this.terms.set(key, (terms = new Terms(this.modelOf({ type, mode }), this.members)));
+    if (terms === undefined)
+      this.terms.set(key, (terms = new Terms(this.modelOf({ type, mode }), this.members, this.countsExcess)));
     return terms;
   }
 }
 
 /**
- * What a newcomer, by its number, is predicted to do to those on a place, and to suffer there (equations 3.4 and 3.5), written
- * into `effect`.
+ * What a newcomer, by its number, is predicted to do to those on a place, and to suffer there (equations 3.4 and 3.5, which add
+ * up pairs), written into `effect`.
  */
 export function effectOf(
-  { terms, functions, models, bounds, sums, suffers }: Members,
+  { terms, functions, models, bounds, sums, fill, suffers }: Members,
   newcomer: number,
   effect: Effect = { suffers: false, train: 0, own: 0, beyond: 0, bound: 0 },
 ): Effect {
@@ -289,8 +315,9 @@ export function effectOf(
   effect.train = effect.own = effect.beyond = effect.bound = 0;
   if (suffers) return effect;
   const neighbours = functions.length + models.length;
+  const least = terms.leastOf(fill + terms.fillOf(newcomer));
   for (let at = 0; at < models.length; at += 1) {
-    const degradation = sums[at]! + terms.of(models[at]!, newcomer, neighbours);
+    const degradation = Math.max(least, sums[at]! + terms.of(models[at]!, newcomer, neighbours));
     const bound = bounds[at]!;
     if (degradation > bound && effect.beyond === 0) {
       effect.beyond = degradation;
@@ -300,6 +327,7 @@ export function effectOf(
     effect.own += terms.of(newcomer, models[at]!, neighbours);
   }
   for (let at = 0; at < functions.length; at += 1) effect.own += terms.of(newcomer, functions[at]!, neighbours);
+  if (neighbours > 0) effect.own = Math.max(least, effect.own);
   return effect;
 }
 

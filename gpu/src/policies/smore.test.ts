@@ -78,6 +78,23 @@ describe('places', () => {
     expect(on(able, 'f')).toBe('g0');
   });
 
+  test('functions of which each fits beside a workload are not put there together where they do not', () => {
+    const figures = { features: { smUtil: 0.4 } };
+    const [known, workloads] = [call('r', figures), [training('g0', figures)]];
+    const decide = (choice: PolicyChoice, smUtil: number): Decision => {
+      const policy = policyOf({}, choice);
+      expect(on(policy.decide(view([gpuOf('g0')], workloads, [known]), timer), 'r')).toBe('g0');
+      const running = [runningTask(known, 0.4)];
+      const waiting = [call('f', { features: { smUtil } })];
+      return policy.decide(view([gpuOf('g0', { running })], workloads, waiting), timer);
+    };
+    expect(on(decide('smore', 0.25), 'f')).toBe('g0');
+    expect(decide('smore', 0.4).rejected).toMatchObject([
+      { reason: 'a workload would become slower there than it tolerates' },
+    ]);
+    expect(on(decide('smore-literal', 0.4), 'f')).toBe('g0');
+  });
+
   test('workloads of one name with different figures are told apart', () => {
     const gpus = [gpuOf('g0'), gpuOf('g1')];
     const workloads = [training('g0', { features: { smUtil: 1 } }), training('g1', { features: { smUtil: 0.5 } })];

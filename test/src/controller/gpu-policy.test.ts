@@ -78,6 +78,16 @@ describe('the GPU scheduler under policy faashare', () => {
     expect([cluster.running, cluster.scheduler.waiting]).toEqual([['second'], 1]);
   });
 
+  test('one that is not tried in a pass keeps the reasons of its last try', async () => {
+    const backingOff = await GpuCluster.start({ policy: 'smore' });
+    await backingOff.tell();
+    for (const name of ['first', 'second']) await backingOff.accept(name);
+    for (let look = 0; look < 20; look += 1) {
+      expect(backingOff.scheduler.queued()).toMatchObject([{ rejected: [{ reason: 'too little free memory' }] }]);
+      await backingOff.clock.runFor(90);
+    }
+  });
+
   test('takes an instance that idles with its share', async () => {
     await idle('a');
     await cluster.accept('a', { memoryMiB: 1000, mpsPercent: 50 });

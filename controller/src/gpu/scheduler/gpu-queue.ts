@@ -186,15 +186,21 @@ export class GpuQueue {
 
   /**
    * Notes the order of a policy's decision and the rejected alternatives. `ofOne`: the policy has looked at one activation
-   * only.
+   * only. One that goes on to wait without new reasons, as it was not tried, keeps those of its last try.
    */
   decided(order: readonly string[], rejected: readonly ({ task: string } & Rejection)[], ofOne: boolean): void {
     this.turns = new Map(order.map((id, at) => [id, at]));
+    const before = this.rejected;
     if (!ofOne) this.rejected = new Map();
     for (const { task, ...rejection } of rejected) {
       const known = this.rejected.get(task);
       if (known === undefined) this.rejected.set(task, [rejection]);
       else known.push(rejection);
+    }
+    if (ofOne) return;
+    for (const id of order) {
+      const known = before.get(id);
+      if (known !== undefined && !this.rejected.has(id)) this.rejected.set(id, known);
     }
   }
 
