@@ -30,7 +30,7 @@ function assertExplained({ rejected }: Decision): void {
   expect(rejected.length).toBe(sizes.reduce((sum, size) => sum + size, 0));
 }
 
-const seeds = Array.from({ length: 6 }, (_, at) => at + 1);
+const seeds = Array.from({ length: 4 }, (_, at) => at + 1);
 function assertSound({ gpus, waiting }: View, decision: Decision): void {
   const { starts, refused, order, bestEffort } = decision;
   const ended = [...starts.map(({ task }) => task), ...refused.map(({ task }) => task), ...order];
@@ -81,7 +81,7 @@ describe.each(Object.keys(policies))('the policy %s', (name) => {
     expect(decided()).toEqual(decided());
   });
 
-  test.each(seeds.slice(0, 4))('starts all that fits somewhere in the end (seed %i)', (seed) => {
+  test.each(seeds.slice(0, 3))('starts all that fits somewhere in the end (seed %i)', (seed) => {
     const random = seededRandom(seed);
     const policy = make(unreliable(random), seed, 'best-effort');
     let gpus = ['g0', 'g1', 'g2'].map((id) => gpuOf(id));
