@@ -148,3 +148,8 @@ export const stages = {
 
 /** The stages that a policy names an implementation of. */
 export type StageName = keyof typeof stages;
+
+/** Whether stages, by their names, ask for degradations: the platform learns them while they are in force. */
+export function asksForDegradations({ plan, place }: Partial<Record<StageName, string>>): boolean {
+  return place === 'smore' || plan?.includes('degradation') === true;
+}

@@ -1,4 +1,5 @@
 // Measurement of pairs of functions on idle GPUs, on a simulated clock: their choice, its budget, arriving work, changed functions.
+import type { Config } from '@gpuwhisk/common/config';
 import { beforeEach, expect, test } from '@jest/globals';
 import { chosenPairs } from '@gpuwhisk/controller/gpu/search/pair-measurements';
 import type { QuotaSearchesParts } from '@gpuwhisk/controller/gpu/search/quota-searches';
@@ -26,7 +27,7 @@ const source: QuotaSearchesParts['source'] = {
   },
 };
 
-async function start(options: Partial<typeof search> = {}, policy = 'smore'): Promise<void> {
+async function start(options: Partial<typeof search> = {}, policy: Config['gpu']['policy'] = 'smore'): Promise<void> {
   cluster = await GpuCluster.start({ policy, search: { ...search, ...options } }, 1000, source);
   node = new SimulatedNode(cluster, tookMs);
   await node.tell();
@@ -49,32 +50,38 @@ async function call(...called: string[]): Promise<void> {
 const samples = (): typeof node.runs => node.runs.filter(({ isSample }) => isSample);
 const state = () => cluster.performanceData.degradationsView();
 
-test('functions that allow it are measured alone and together once, each pair in both directions', async () => {
-  await start();
-  problems = { c: 'the action has no sample' };
-  await call(...names);
-  await pass(60_000);
-  expect(state()).toMatchObject({
-    models: [{ victim: 'function', neighbour: 'function', pairs: 2, measurements: 2, predictedBy: 'measuring' }],
-    measurements: {
-      ...{ functions: 2, chosen: 1, measured: 1, budgetS: 360 },
-      problems: [{ function: '/alice/c', problem: 'the action has no sample' }],
-    },
-  });
-  expect(new Set(samples().map(({ name }) => name))).toEqual(new Set(['a', 'b']));
-  const key = { gpuType: 'a100-40', mode: 'mps', victim: 'function', neighbour: 'function' } as const;
-  const side = (name: string) => ({ name: `/alice/${name}`, version: '0.0.1', share: 0.3 });
-  expect(cluster.performanceData.pairs.has(key, side('a'), side('b'))).toBe(true);
-  const count = samples().length;
-  await pass(60_000);
-  expect(samples()).toHaveLength(count);
-  // A new function adds its pairs.
-  problems = {};
-  await call('c');
-  await pass(90_000);
-  expect(state().measurements).toMatchObject({ functions: 3, chosen: 3, measured: 3 });
-  expect(state().models).toMatchObject([{ pairs: 6 }]);
-});
+test.each<[string, Config['gpu']['policy']]>([
+  ['policy smore', 'smore'],
+  ['its rule for places alone', { base: 'fcfs', place: 'smore' }],
+])(
+  'functions that allow it are measured alone and together once, each pair in both directions: %s',
+  async (_, policy) => {
+    await start({}, policy);
+    problems = { c: 'the action has no sample' };
+    await call(...names);
+    await pass(60_000);
+    expect(state()).toMatchObject({
+      models: [{ victim: 'function', neighbour: 'function', pairs: 2, measurements: 2, predictedBy: 'measuring' }],
+      measurements: {
+        ...{ functions: 2, chosen: 1, measured: 1, budgetS: 360 },
+        problems: [{ function: '/alice/c', problem: 'the action has no sample' }],
+      },
+    });
+    expect(new Set(samples().map(({ name }) => name))).toEqual(new Set(['a', 'b']));
+    const key = { gpuType: 'a100-40', mode: 'mps', victim: 'function', neighbour: 'function' } as const;
+    const side = (name: string) => ({ name: `/alice/${name}`, version: '0.0.1', share: 0.3 });
+    expect(cluster.performanceData.pairs.has(key, side('a'), side('b'))).toBe(true);
+    const count = samples().length;
+    await pass(60_000);
+    expect(samples()).toHaveLength(count);
+    // A new function adds its pairs.
+    problems = {};
+    await call('c');
+    await pass(90_000);
+    expect(state().measurements).toMatchObject({ functions: 3, chosen: 3, measured: 3 });
+    expect(state().models).toMatchObject([{ pairs: 6 }]);
+  },
+);
 
 test('warm runs tell the times of functions alone, and the degradations of those that were beside one neighbour', async () => {
   problems = { a: 'the action has no sample', b: 'the action has no sample' };

@@ -1,7 +1,7 @@
 // Inference functions of SMORE's experiments: its eight models, in batches that were measured over shares.
 import { readTable } from '../../data/csv.js';
 import { readStandInModel } from '../../stand-in-model.js';
-import { stretchTable } from '../model/gpu-model.js';
+import { saturationOf, stretchTable } from '../model/gpu-model.js';
 import { latencySurface, type LatencySurface } from '../model/latency-surface.js';
 import type { PowerPoint } from '../model/igniter.js';
 import { invented, type CatalogueEntry } from '../workloads/catalogue.js';
@@ -94,7 +94,7 @@ export async function readFunctions(
         model: {
           name,
           stretch,
-          saturation: fillOf(stretch),
+          saturation: saturationOf(stretch, fillTolerance),
           l2Util: util.l2_util_pct / 100,
           dramUtil: util.dram_util_pct / 100,
           powerW,
@@ -111,17 +111,10 @@ export async function readFunctions(
 }
 
 /**
- * The smallest share within 5 % of the time at the full share. At 2 %, as elsewhere in the replay, the noise of RaPP's
- * host-bound points decides: MobileNet would fill 98 % of the GPU at batch 1 and 38 % at batch 2.
+ * A function fills the smallest share within this part of its time at the full share. At 0.02, as elsewhere in the replay, the
+ * noise of RaPP's host-bound points decides: MobileNet would fill 98 % of the GPU at batch 1 and 38 % at batch 2.
  */
-function fillOf(stretch: Float64Array): number {
-  return (
-    Math.max(
-      1,
-      stretch.findIndex((value) => value <= 1.05),
-    ) / 100
-  );
-}
+const fillTolerance = 0.05;
 
 async function readDiluSurfaces(folder?: string): Promise<Map<string, LatencySurface>> {
   const columns = { model: 'text', batch: 'number', sm_pct: 'number', latency_s: 'number' } as const;

@@ -68,14 +68,10 @@ export function stretchTable(time: (share: number) => number): Float64Array {
   return table;
 }
 
-/** The smallest whole percentage within 2 % of the full share's time, as a fraction. */
-export function saturationOf(stretch: Float64Array): number {
-  return (
-    Math.max(
-      1,
-      stretch.findIndex((value) => value <= 1.02),
-    ) / 100
-  );
+/** The smallest whole percentage whose time exceeds that of the full share by `tolerance` (a fraction) at most, as a fraction. */
+export function saturationOf(stretch: Float64Array, tolerance = 0.02): number {
+  const percent = stretch.findIndex((value) => value <= 1 + tolerance);
+  return Math.max(1, percent) / 100;
 }
 
 /** The least product of share and time over the shares: GPU time for each ms of solo time where it is used best. */

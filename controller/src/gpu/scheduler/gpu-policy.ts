@@ -13,6 +13,7 @@ import type { FunctionState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/v
 import type { Action, Decision, ObservedRun, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
+import { asksForDegradations } from '@gpuwhisk/gpu/policies/stages';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
 import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
@@ -120,7 +121,7 @@ export class GpuPolicy {
     const { performanceData, options } = parts;
     const { takesAsTheyCome, needsNoProfiles, stages } = compositionOf(options.policy);
     this.workloads = new SeenWorkloads(parts.workloads);
-    this.predictsDegradation = stages.plan?.includes('degradation') === true;
+    this.predictsDegradation = asksForDegradations(stages);
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(performanceData);
