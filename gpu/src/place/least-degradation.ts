@@ -29,16 +29,19 @@ export function leastDegradation(modelOf: ModelOf, settings: typeof degradationS
       const { gpu, residents, busy } = candidate;
       // Figures are noticed before numbers are given: a new one of a function renews its number.
       for (const one of residents) numberOf(one.task, one.share);
-      const newcomer = numberOf(task, task.share ?? grant.share);
+      const share = task.share ?? grant.share;
+      const newcomer = numberOf(task, share);
       const functions = residents.map((one) => numberOf(one.task, one.share));
       const effect = effectOf(effects.membersWith(gpu, effects.workloadsOn(gpu), functions), newcomer);
-      const isWarm =
-        gpu.idle?.some((one) => one.function === task.function && one.namespace === task.namespace) === true;
+      const { function: name, namespace } = task;
+      const isWarm = gpu.idle?.some(
+        (one) => one.function === name && one.namespace === namespace && one.share >= share,
+      );
       const refusal = degradationRefusal({
         effect,
         usedMiB: candidate.capacityMiB - candidate.availableMiB + needMiB(task, gpu),
         mostMiB: mostMemory(candidate, settings.memoryPart),
-        needMs: neededMs(task.soloMs, effect.own, isWarm ? 0 : (task.startMs ?? 0)),
+        needMs: neededMs(task.soloMs, effect.own, isWarm === true ? 0 : (task.startMs ?? 0)),
         leftMs: deadlineAt(task) - at,
       });
       return refusal ?? costOf(effect, busy, settings);
