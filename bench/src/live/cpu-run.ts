@@ -120,18 +120,19 @@ async function measureStarts(
     const start = startOf(record);
     if (start !== kind) throw new Error(`${actionOf(one, which)}: the start was ${start} instead of ${kind}`);
   };
-  // Only the process that each step has made the platform start may become ready after it.
-  const alone = async (step: () => Promise<unknown>): Promise<void> => {
+  // The next step starts when the process that this one has made the platform start is ready.
+  const alone = async (memoryMiB: number, step: () => Promise<unknown>): Promise<void> => {
     const since = Date.now();
     await step();
-    await readySince(operator, one, since);
+    await readySince(operator, one, memoryMiB, since);
   };
   await deploy(api, one, 'install', one.memoryMiB);
-  await alone(() => run(player, one, 'install'));
+  await alone(one.memoryMiB, () => run(player, one, 'install'));
   for (let at = 1; at <= rounds; at += 1) {
-    for (const which of [`cold${at}`, `injected${at}`]) await deploy(api, one, which, one.memoryMiB + at);
-    await alone(() => timed(`cold${at}`, 'cold'));
-    await alone(() => timed(`injected${at}`, 'injected'));
+    const memoryMiB = one.memoryMiB + at;
+    for (const which of [`cold${at}`, `injected${at}`]) await deploy(api, one, which, memoryMiB);
+    await alone(memoryMiB, () => timed(`cold${at}`, 'cold'));
+    await alone(memoryMiB, () => timed(`injected${at}`, 'injected'));
     await timed(`injected${at}`, 'warm');
     const last = kinds.map((kind) => {
       const { startMs, answerMs } = times[kind].at(-1) ?? { startMs: NaN, answerMs: NaN };
@@ -150,16 +151,38 @@ async function run(player: Player, one: CpuFunction, which: string): Promise<Ans
 
 const [readyWithinMs, readyLookMs] = [60_000, 50];
 
-/** Waits for a process that has been ready since `since` (epoch ms) or later with the modules of the function. */
-async function readySince(operator: Api, { name, imports }: CpuFunction, since: number): Promise<void> {
+/** A process without code, as the platform shows it. */
+interface ShownPrewarmer {
+  memoryMiB: number;
+  imports: string[];
+  /** Epoch ms. */
+  since: number;
+}
+
+/**
+ * Waits for a process of `memoryMiB` that has been ready since `since` (epoch ms) or later with the modules of the function.
+ * Rejects with the processes that are ready if there is none within a minute.
+ */
+async function readySince(
+  operator: Api,
+  { name, imports }: CpuFunction,
+  memoryMiB: number,
+  since: number,
+): Promise<void> {
   const untilMs = performance.now() + readyWithinMs;
   const wanted = [...imports].sort().join();
+  const isWanted = (one: ShownPrewarmer): boolean =>
+    one.since >= since && one.memoryMiB === memoryMiB && [...one.imports].sort().join() === wanted;
+  let ready: ShownPrewarmer[] = [];
   while (performance.now() < untilMs) {
-    const ready = (await operator.json('GET', '/api/v1/admin/prewarmers')) as { imports: string[]; since: number }[];
-    if (ready.some((one) => one.since >= since && [...one.imports].sort().join() === wanted)) return;
+    ready = (await operator.json('GET', '/api/v1/admin/prewarmers')) as ShownPrewarmer[];
+    if (ready.some(isWanted)) return;
     await sleep(readyLookMs);
   }
-  throw new Error(`no process was made ready for ${name} within ${readyWithinMs} ms`);
+  const shown = ready.map((one) => `${one.memoryMiB} MiB since ${one.since} (${one.imports.join()})`).join('; ');
+  throw new Error(
+    `no process of ${memoryMiB} MiB was made ready for ${name} since ${since} within ${readyWithinMs} ms; ready: ${shown}`,
+  );
 }
 
 /** Right answers per second. */
