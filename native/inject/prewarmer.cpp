@@ -60,6 +60,9 @@ void Prewarmer::take_snapshot() {
         std::make_unique<Snapshot>(target_, remote_, std::move(launched_.userfault), std::move(launched_.snapshot));
     state_ = std::make_unique<ProcessState>(target_, remote_);
   }
+  held_ = threads_;
+  held_.erase(launched_.pid);
+  held_.erase(resident_.worker);
   release();
 }
 
@@ -69,11 +72,14 @@ void Prewarmer::attach() {
   if (__atomic_load_n(&launched_.state->ready, __ATOMIC_ACQUIRE) != GW_READY)
     throw Failure("not-ready", "The pre-warmer is not Ready.");
   for (int attempt = 0;; attempt++) {
-    for (int thread : threads_) seize(thread);
-    for (int thread : threads_) interrupt(thread);
-    for (int thread : threads_) await_stop(thread);
+    for (int thread : threads_)
+      if (!held_.contains(thread)) seize(thread);
+    for (int thread : threads_)
+      if (!held_.contains(thread)) interrupt(thread);
+    for (int thread : threads_)
+      if (!held_.contains(thread)) await_stop(thread);
     if (at_safe_point()) break;
-    for (int thread : threads_) detach(thread);
+    let_go();
     if (attempt == 20) throw Failure("not-ready", "The pre-warmer is not at its safe point.");
     usleep(500); // It is about to be.
   }
@@ -98,9 +104,14 @@ bool Prewarmer::at_safe_point() {
 
 void Prewarmer::release() {
   restore_context(resident_.worker, parked_);
-  for (int thread : threads_) detach(thread);
+  let_go();
   stops_.rest();
   __atomic_store_n(&launched_.state->ready, GW_READY, __ATOMIC_RELEASE);
+}
+
+void Prewarmer::let_go() {
+  for (int thread : threads_)
+    if (!held_.contains(thread)) detach(thread);
 }
 
 Outcome Prewarmer::inject(Bytes code, const InjectOptions &options, const CallOptions *first) {

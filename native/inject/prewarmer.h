@@ -88,6 +88,7 @@ private:
   void await_stop(pid_t thread);
   bool at_safe_point();
   void release();
+  void let_go();
   Outcome execute(uint32_t request, int64_t timeout_us, std::vector<Stage> stages);
   void address(const std::vector<std::string> *loading, const CallOptions *call);
   Outcome conclude(const Ending &ending, std::vector<Stage> stages);
@@ -104,6 +105,9 @@ private:
   Resident resident_;
   Remote remote_;
   std::set<int> threads_;
+  // Threads that libraries have started stand still from the snapshot on: it would not have what they change, and while
+  // nothing is attached the kernel refuses calls that a function has to ask for, of which a library may die.
+  std::set<int> held_;
   Context parked_{};
   std::unique_ptr<Snapshot> snapshot_;
   std::unique_ptr<ProcessState> state_;

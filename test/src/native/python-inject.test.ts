@@ -1,8 +1,12 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { InjectionOutcome } from './inject-addon.js';
 import { pythonArchives, pythonSources, zipOf } from '../runtimes/python-cases.js';
 import type { RuntimeCase } from '../runtimes/runtime-cases.js';
+import { compileObject } from './native-functions.js';
 import { python, PythonPrewarmer } from './python-functions.js';
 
 (python ? describe : describe.skip)('the Python pre-warmer', () => {
@@ -82,7 +86,46 @@ import { python, PythonPrewarmer } from './python-functions.js';
       await warm.end();
     }
   });
+
+  test('a thread that a module has started neither ends the process while it waits nor changes it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-ticking-'));
+    writeFileSync(join(folder, 'ticks.so'), compileObject(ticking));
+    const start = 'import ctypes, os\nlibrary = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "ticks.so"))';
+    writeFileSync(join(folder, 'ticking.py'), `${start}\nlibrary.start()\n`);
+    const warm = await PythonPrewarmer.launch(['ticking'], [folder]);
+    try {
+      expect(warm.printed()).toBe('');
+      const code = 'import ticking\ndef main(args):\n  return {"ticks": ticking.library.ticks()}';
+      // The thread would ask for memory by now, and abort as it gets none.
+      await sleep(800);
+      for (let round = 0; round < 2; round += 1) expect(await warm.result(code)).toEqual({ ticks: 0 });
+    } finally {
+      await warm.end();
+      rmSync(folder, { recursive: true });
+    }
+  });
 });
+
+/** A library with a thread that asks for memory half a second after its start. */
+const ticking = `
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static volatile int count;
+static void *tick(void *none) {
+  usleep(500000);
+  if (mmap(0, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) abort();
+  count = 1;
+  pause();
+  return none;
+}
+int start(void) {
+  pthread_t thread;
+  return pthread_create(&thread, 0, tick, 0);
+}
+int ticks(void) { return count; }
+`;
 
 function checkAnswer(given: RuntimeCase, answer: InjectionOutcome): void {
   if (given.exit !== undefined) {
