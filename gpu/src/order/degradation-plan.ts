@@ -4,6 +4,7 @@ import { hashOf } from '../numeric/hash.js';
 import { isPlaced } from '../view/account.js';
 import type { PlacementChoice, PlacementRequest } from '../view/account.js';
 import { reservationOf, startOf } from '../place/bind.js';
+import type { InstancePlaces } from '../place/bind.js';
 import { degradationScoreDefaults, placeByDegradation } from '../place/by-degradation.js';
 import type { DegradationSearch } from '../place/by-degradation.js';
 import { ledgerOf } from '../place/ledger-of.js';
@@ -16,9 +17,9 @@ import { SetEffects } from '../place/set-effects.js';
 import type { ModelOf, SavedFigures } from '../place/set-effects.js';
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
 import type { ObservedRun, Start, TaskRejection } from '../view/decision.js';
-import { functionKey } from '../view/occupancy.js';
+import { functionKey, placeIdsOf } from '../view/occupancy.js';
 import { deadlineAt } from '../view/view.js';
-import type { OpenLedger, SchedulingEvent, Task } from '../view/view.js';
+import type { OpenLedger, SchedulingEvent, Task, View } from '../view/view.js';
 import { InterferencePriority, degradationOf } from './interference-priority.js';
 import type { SavedInterference } from './interference-priority.js';
 import type { Pass, Planned, Planner } from './plan.js';
@@ -148,7 +149,7 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
       costs,
       settings,
       takesFirst: isFirstFit(),
-      risky: settings.marksRisk > 0 ? marks.risky : new Set(),
+      risky: riskyNow(),
       ...((isFast || settings.alwaysDraws > 0) &&
         settings.draws < places && {
           draws: settings.draws,
@@ -158,6 +159,24 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
     const choice = placeByDegradation(ledger, task, request, limits, stamp, search);
     if (isPlaced(choice)) expect(task.id, choice, request, ledger);
     return choice;
+  }
+
+  function instancePlacesIn({ at, workloads }: View, { ledger, isOpen, epoch }: OpenLedger): InstancePlaces {
+    effects.begin(at, workloads);
+    return (task, allowed) => {
+      // The instance is ready when requests come.
+      const ready = { ...task, startMs: 0 };
+      const request = requestAtFill(ready);
+      learnFrom(ready, request);
+      const limits: PlacementLimits = { kept: new Set(), isOpen, isNew: true, allowed };
+      const search = { effects, costs, settings, takesFirst: false, risky: riskyNow() };
+      const { placement } = placeByDegradation(ledger, ready, request, limits, { epoch, at }, search);
+      return placement && placeIdsOf(placement);
+    };
+  }
+
+  function riskyNow(): ReadonlySet<string> {
+    return settings.marksRisk > 0 ? marks.risky : new Set();
   }
 
   /** Of as few places as are drawn, all are looked at. */
@@ -201,6 +220,7 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
 
   return {
     plan,
+    instancePlacesIn,
     observe,
     returned: (task) => void expected.delete(task),
     saved: (): SavedPlan => ({

@@ -7,7 +7,7 @@ import { isRefusal } from '../share/share.js';
 import type { ShareOut } from '../share/share.js';
 import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { Start, TaskRejection } from '../view/decision.js';
-import type { Task } from '../view/view.js';
+import type { Task, View } from '../view/view.js';
 import type { Order } from './order.js';
 import type { Planner } from './plan.js';
 
@@ -29,10 +29,7 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
   return {
     plan({ view, tasks }) {
       const { at } = view;
-      const candidates = gpuAccountsOf(view).map((account): CandidateGpu => ({
-        ...account,
-        residents: [...account.gpu.running],
-      }));
+      const candidates = candidatesOf(view);
       const scoreOf = place(view);
       const kept = new Set<CandidateGpu>();
       const starts: Start[] = [];
@@ -60,10 +57,31 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
       }
       return { starts, order, rejected };
     },
+    instancePlacesIn(view) {
+      const candidates = candidatesOf(view);
+      const scoreOf = place(view);
+      return (task, allowed) => {
+        // The instance is ready when requests come.
+        const ready = { ...task, startMs: 0, allowed };
+        const { offers } = offersTo(ready, candidates, { share, scoreOf, kept: new Set(), at: view.at });
+        offers.sort((one, other) => one.score - other.score);
+        const chosen = gangFor(
+          offers.map(({ candidate }) => candidate),
+          ready,
+        );
+        if (chosen === undefined) return undefined;
+        const { gpu, alsoOn = [] } = startOn(chosen, ready, offers);
+        return [gpu, ...alsoOn];
+      };
+    },
     observe: (run) => orderOf.observe?.(run),
     saved: () => orderOf.saved?.(),
     restore: (saved) => orderOf.restore?.(saved),
   };
+}
+
+function candidatesOf(view: View): CandidateGpu[] {
+  return gpuAccountsOf(view).map((account) => ({ ...account, residents: [...account.gpu.running] }));
 }
 
 const none: readonly Rejection[] = [];

@@ -1,4 +1,5 @@
 import type { Action, ObservedRun, Sharing, Start, TaskRejection } from '../view/decision.js';
+import type { InstancePlacesIn } from '../place/bind.js';
 import type { SchedulingEvent, Task, View } from '../view/view.js';
 
 /** Input of a planner. */
@@ -27,6 +28,8 @@ export interface Planner {
   plan(pass: Pass): Planned;
   /** As in Policy. */
   readonly moves?: boolean;
+  /** Where instances go that are launched ahead of requests; absent: where the least is given away. */
+  readonly instancePlacesIn?: InstancePlacesIn;
   /** Learns from a run. */
   observe?(run: ObservedRun): void;
   /** A start of its plan did not come to be. */

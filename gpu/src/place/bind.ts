@@ -1,9 +1,9 @@
 // Placements that are held in the ledger: batches that are joined, starts, and launches ahead of requests.
 import type { Start, Action } from '../view/decision.js';
 import type { Reservation } from '../view/occupancy.js';
-import { isPlaced } from '../view/account.js';
+import { isPlaced, neededMiB } from '../view/account.js';
 import type { PlacedChoice, PlacementRequest } from '../view/account.js';
-import type { View, FunctionState } from '../view/view.js';
+import type { View, FunctionState, OpenLedger, Task } from '../view/view.js';
 import { joinBatch, placeLeastLoaded } from './least-loaded.js';
 import { functionKey, placeIdsOf } from '../view/occupancy.js';
 import { ledgerOf, requestOfTask } from './ledger-of.js';
@@ -62,12 +62,23 @@ interface WantedInstances {
 const mostLaunches = 16;
 
 /**
- * Places for instances that are wanted ahead of requests: where the least is given away, and only where nothing has to go
- * for them. Each counts on those before it.
+ * Chooses places for one more instance of a task's function, of those `allowed` (ids); undefined: none will do. Each choice
+ * counts on those before it.
  */
-export function launches(view: View, wanted: readonly WantedInstances[]): Action[] {
+export type InstancePlaces = (task: Task, allowed: ReadonlySet<string>) => readonly string[] | undefined;
+
+/** The places that are chosen in one view, in whose ledger what was chosen is held. */
+export type InstancePlacesIn = (view: View, open: OpenLedger) => InstancePlaces;
+
+/**
+ * Places for instances that are wanted ahead of requests, only where nothing has to go for them: those that `choosesIn`
+ * gives, by default where the least is given away. Each counts on those before it.
+ */
+export function launches(view: View, wanted: readonly WantedInstances[], choosesIn?: InstancePlacesIn): Action[] {
   if (wanted.length === 0) return [];
-  const { ledger, isOpen, epoch } = view.ledger ?? ledgerOf(view.gpus);
+  const open = view.ledger ?? ledgerOf(view.gpus);
+  const { ledger, isOpen, epoch } = open;
+  const choose = choosesIn?.(view, open);
   const limits = { kept: new Set<string>(), isOpen, isNew: true };
   const held: string[] = [];
   const actions: Action[] = [];
@@ -76,7 +87,12 @@ export function launches(view: View, wanted: readonly WantedInstances[]): Action
       const request = requestOfTask(of.task);
       const { action, namespace } = request;
       for (let more = 0; more < count && actions.length < mostLaunches; more += 1) {
-        const choice = placeLeastLoaded(ledger, request, limits, { epoch, at: view.at });
+        const roomy = ledger.accounts().filter((account) => account.freeMiB >= neededMiB(request, account));
+        const chosen = choose?.(of.task, new Set(roomy.map(({ id }) => id)));
+        if (choose !== undefined && chosen === undefined) break;
+        const allowed = chosen && new Set(chosen);
+        const stamp = { epoch, at: view.at };
+        const choice = placeLeastLoaded(ledger, request, { ...limits, ...(allowed && { allowed }) }, stamp);
         if (!isPlaced(choice) || choice.placement.reclaim !== undefined) break;
         const { placement } = choice;
         const activationId = `launch ${functionKey(request)} ${more}`;

@@ -186,7 +186,9 @@ interface Look {
 function best(ledger: Ledger, request: PlacementRequest, limits: PlacementLimits, judge: Judge): Scored | undefined {
   const { draws, random, settings } = judge.search;
   const accounts = accountsFor(ledger, limits);
-  const look: Look = { request, limits, warm: ledger.withInstances(request, request.batch === 1), judge };
+  const isNew = limits.isNew === true;
+  const warm = isNew ? new Set<PlaceAccount>() : ledger.withInstances(request, request.batch === 1);
+  const look: Look = { request, limits, warm, judge };
   if (draws !== undefined && random !== undefined && draws < accounts.length) {
     return ofDrawn(drawn(accounts, draws, random), look);
   }

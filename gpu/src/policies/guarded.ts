@@ -43,6 +43,11 @@ export function guarded(policy: Policy, spare: Policy, onFault: OnFault): Policy
     scales: policy.scales ?? false,
     moves: policy.moves ?? false,
     decide: (view, event) => decideBy(policy, view, event) ?? decideBy(spare, view, event) ?? allWait(view),
+    placesForInstance(view, task) {
+      let places: readonly string[] | undefined;
+      told(() => (places = policy.placesForInstance?.(view, task)));
+      return places;
+    },
     observe: (run) => told(() => policy.observe?.(run)),
     returned: (task) => told(() => policy.returned?.(task)),
     saved: () => policy.saved?.(),

@@ -3,6 +3,7 @@ import type { Planner } from '../order/plan.js';
 import { PredictionCache } from '../order/set-predictions.js';
 import { bySlowdowns } from '../predict/degradation.js';
 import { joinBatches, launches } from '../place/bind.js';
+import { ledgerOf } from '../place/ledger-of.js';
 import type { Scaling } from '../scale/scale.js';
 import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
@@ -147,8 +148,19 @@ function strictOf(tasks: readonly Task[], order: readonly string[]): Task[] {
   return order.map((id) => byId.get(id)).filter((task) => task?.sloMs !== undefined) as Task[];
 }
 
-function actionsOf(view: View, { launch, retire }: Scaling): Action[] {
-  return [...launches(view, launch), ...retire.map((one) => ({ kind: 'retire' as const, ...one }))];
+function actionsOf(view: View, { launch, retire }: Scaling, planner: Planner): Action[] {
+  return [
+    ...launches(view, launch, planner.instancePlacesIn),
+    ...retire.map((one) => ({ kind: 'retire' as const, ...one })),
+  ];
+}
+
+/** As `placesForInstance` of a policy. */
+function planPlaces(view: View, task: Task, { instancePlacesIn }: Planner): readonly string[] | undefined {
+  if (instancePlacesIn === undefined) return undefined;
+  const open = view.ledger ?? ledgerOf(view.gpus);
+  const all = new Set(open.ledger.accounts().map(({ id }) => id));
+  return instancePlacesIn(view, open)(task, all) ?? [];
 }
 
 /** A policy. Throws RangeError as `compositionOf` does. */
@@ -183,9 +195,10 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
     name,
     scales: chosen.scale !== 'none' || chosen.preempt !== 'none',
     ...(planner.moves && { moves: true }),
+    placesForInstance: (view, task) => planPlaces(view, task, planner),
     decide(view, event) {
       if (event.kind === 'tick') {
-        return { ...allWait(view), actions: [...actionsOf(view, scale(view)), ...preempt(view, [], event)] };
+        return { ...allWait(view), actions: [...actionsOf(view, scale(view), planner), ...preempt(view, [], event)] };
       }
       if (event.kind === 'report') return { ...allWait(view), actions: preempt(view, [], event) };
       const joined = joinBatches(view);

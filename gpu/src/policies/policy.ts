@@ -1,6 +1,6 @@
 // A policy as the scheduler asks it, and the record of stages that it is defined by.
 import type { Decision, ObservedRun } from '../view/decision.js';
-import type { SchedulingEvent, View } from '../view/view.js';
+import type { SchedulingEvent, Task, View } from '../view/view.js';
 import type { Settings, stages } from './stages.js';
 
 /** Decides which tasks run where and with what share. It reads no clock and draws no randomness of its own. */
@@ -12,6 +12,11 @@ export interface Policy {
   readonly moves?: boolean;
   /** What is decided counts at once: the next view has the starts among what runs. */
   decide(view: View, event: SchedulingEvent): Decision;
+  /**
+   * Places for an instance of a task's function that is made ahead of requests, though others may have to go for it; none:
+   * none will do. Undefined: where the least is given away.
+   */
+  placesForInstance?(view: View, task: Task): readonly string[] | undefined;
   /** Learns from a run; absent in a policy that learns nothing. */
   observe?(run: ObservedRun): void;
   /** A start that it has decided did not come to be. */

@@ -95,6 +95,27 @@ describe('places', () => {
     expect(on(decide('smore-literal', 0.4), 'f')).toBe('g0');
   });
 
+  test.each<PolicyChoice>([
+    { base: 'smore', scale: 'reactive' },
+    { base: 'least-loaded', scale: 'reactive', order: 'smore', share: 'filling', place: 'smore' },
+  ])('instances ahead of requests go where requests would, each counting on those before it (%o)', (choice) => {
+    const gpus = [gpuOf('g0'), gpuOf('g1'), gpuOf('g2')];
+    const workloads = [training('g0', { name: 'delicate' }), training('g1'), training('g2')];
+    const launched = (train: number): [string, readonly string[]][] => {
+      const task = call('f', { share: 0.3, startMs: 60_000, sloMs: 1000 });
+      const arrivals = { bySecond: () => new Uint32Array(61).fill(14), byMinute: () => new Uint32Array(0) };
+      const wanted = { ...view(gpus, workloads, []), functions: [{ task, arrivals }], instances: [] };
+      const { actions = [] } = policyOf({ f: { train } }, choice).decide(wanted, { kind: 'tick' });
+      return actions.flatMap((one) => (one.kind === 'launch' ? [[one.function, one.gpus]] : []));
+    };
+    // Two are wanted; the load alone would have g0 first.
+    expect(launched(0.08)).toEqual([
+      ['/a/f', ['g1']],
+      ['/a/f', ['g2']],
+    ]);
+    expect(launched(0.2)).toEqual([]);
+  });
+
   test('workloads of one name with different figures are told apart', () => {
     const gpus = [gpuOf('g0'), gpuOf('g1')];
     const workloads = [training('g0', { features: { smUtil: 1 } }), training('g1', { features: { smUtil: 0.5 } })];

@@ -1,6 +1,6 @@
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
-import type { GpuNeed, NodeStatus, Rejection, Workload } from '@gpuwhisk/common/gpu';
+import type { GpuNeed, NodeStatus, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -30,6 +30,7 @@ import { encodeModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
 import { Arrivals, calledFunction, knownFunctions, requestOf } from './gpu-queue.js';
 import type { GpuPlacer } from './gpu-placer.js';
+import { alternativesByTask, ofTask, withPrediction } from './decided-starts.js';
 import { Feedback } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
@@ -265,6 +266,17 @@ export class GpuPolicy {
     });
   }
 
+  /** Where the policy would have a new instance of a function, as `placesForInstance`. */
+  placesForInstance(
+    { activationId, action }: ActivationMessage,
+    need: GpuNeed,
+    request: PlacementRequest,
+  ): readonly string[] | undefined {
+    const view = this.viewOf([]);
+    const asked = { activationId, version: action.version ?? '', need, request, sloMs: need.sloMs };
+    return this.policy.placesForInstance?.(view, { ...this.taskOf(asked, view.at), request });
+  }
+
   /** Puts a sample on its GPU. Nothing is chosen if the GPU has no room. */
   placeSample(
     message: ActivationMessage,
@@ -464,32 +476,4 @@ export class GpuPolicy {
         gpu.running.some(({ task }) => known(task.id) === undefined),
     );
   }
-}
-
-function alternativesByTask(rejected: readonly TaskRejection[]): Map<string, Rejection[]> {
-  const byTask = new Map<string, Rejection[]>();
-  for (const { task, ...alternative } of rejected) {
-    const known = byTask.get(task);
-    if (known === undefined) byTask.set(task, [alternative]);
-    else known.push(alternative);
-  }
-  return byTask;
-}
-
-/** The value of a queued task. Throws Error for a task that is not queued; `guarded` rejects decisions that name one. */
-function ofTask<Value>(values: ReadonlyMap<string, Value>, task: string): Value {
-  const value = values.get(task);
-  if (value === undefined) throw new Error(`the decision names task '${task}', which is not queued`);
-  return value;
-}
-
-/** `choice` with the predicted time of the run, if there is one. */
-function withPrediction(
-  choice: PlacementChoice,
-  { soloMs, startMs = 0 }: Task,
-  { predictedMs }: Start,
-): PlacementChoice {
-  if (choice.placement === undefined || soloMs === undefined || predictedMs === undefined) return choice;
-  const predicted = { soloMs, runMs: Math.max(0, predictedMs - startMs) };
-  return { ...choice, rejected: choice.rejected, placement: { ...choice.placement, predicted } };
 }

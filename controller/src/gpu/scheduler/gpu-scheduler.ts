@@ -313,7 +313,9 @@ export class GpuScheduler {
     const fraction = shareClass === undefined ? undefined : shareClass / 100;
     const share = fraction === undefined ? asked.share : { ...asked.share, ...shareAt(fraction, need.memoryMiB) };
     const request = { ...asked, share };
-    const choice = placer.placeNew(request, gpus);
+    const places = gpus ?? this.policy.placesForInstance(message, need, request);
+    if (places?.length === 0) throw instanceNotLaunched('the policy finds no place where it would do now');
+    const choice = placer.placeNew(request, places);
     if (choice.placement === undefined) {
       const { what = '', reason = 'there is no GPU that the instance may use' } = choice.rejected[0] ?? {};
       throw instanceNotLaunched(what === '' ? reason : `${what}: ${reason}`);
