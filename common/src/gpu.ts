@@ -443,6 +443,8 @@ export interface Workload {
   command?: string;
   /** Declared figures by name, as of the annotation of a function: absent, as each name, if it is not told. */
   features?: Record<string, number>;
+  /** Figures by name that were measured while it computed alone on its device; absent: never seen. */
+  measuredFeatures?: Record<string, number>;
 }
 
 /**

@@ -131,6 +131,11 @@ export const gpuSchemas = {
         description: 'Degradation against its bound; stale: no report in the last 10 s; absent: never reported',
         enum: ['within-bound', 'beyond-bound', 'no-baseline', 'stale'],
       },
+      measuredFeatures: {
+        type: 'object',
+        description: 'Figures by name, measured while the workload computed alone on its device; absent: never seen',
+        additionalProperties: { type: 'number' },
+      },
       namespace: text('Namespace of the owner; absent if discovered'),
       command: text('Command of the process'),
       env: { type: 'object', description: 'Environment with which the process must be started to be an MPS client' },
@@ -157,7 +162,7 @@ export const gpuSchemas = {
       action: text("Name of the action, '/NAMESPACE/NAME' or one of the caller's own"),
       devices: list(
         { type: 'string' },
-        'UUIDs of the GPUs, or of the MIG instance; default: the place with the least given away',
+        'UUIDs of the GPUs, or of the MIG instance; default: where the policy would put a request',
       ),
       mpsPercent: whole('Class of the share, percent of the SMs; default: what the function asks for'),
     },

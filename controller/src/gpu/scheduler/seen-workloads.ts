@@ -39,10 +39,10 @@ export class SeenWorkloads {
 
 function seenWorkload(workload: Workload, at: number): WorkloadState {
   const { id, name, invoker, device, maxDegradation, baselineRate, baselineFrom, rate, reportedAt } = workload;
-  const { estimatedDegradation: estimated, mpsPercent, features: declared } = workload;
+  const { estimatedDegradation: estimated, mpsPercent, features: declared, measuredFeatures } = workload;
   const standing = standingOf(workload, at);
   // One that is held to a part of the SMs fills no more.
-  const features = { ...(mpsPercent !== undefined && { smUtil: mpsPercent / 100 }), ...declared };
+  const features = { ...(mpsPercent !== undefined && { smUtil: mpsPercent / 100 }), ...declared, ...measuredFeatures };
   return {
     ...{ id, name, node: invoker, device, tolerated: maxDegradation },
     ...(Object.keys(features).length > 0 && { features }),

@@ -213,8 +213,10 @@ export class GpuWorkloads {
   withRates(workload: Workload): Workload {
     const reports = this.reports.get(workload.id);
     const aloneRate = reports && aloneRateOf(reports);
+    const measuredFeatures = this.estimates.featuresOf(workload);
     const rated: Workload = {
       ...workload,
+      ...(measuredFeatures && { measuredFeatures }),
       ...(reports && { rate: reports.rate, reportedAt: reports.reportedAt }),
       ...(aloneRate !== undefined && { aloneRate }),
     };

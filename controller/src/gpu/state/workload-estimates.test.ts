@@ -62,6 +62,18 @@ test.each<[string, Partial<DeviceStatus>]>([
   expect(after([row, row, beside]).estimateOf(workload)?.estimatedFrom).toBe('shares');
 });
 
+test('what a workload fills is known from looks at it alone, and forgotten with its process', () => {
+  const looks = [0.58, 0.61, 0.4].map((smActivity) => ({
+    look: { ...busy, smActivity, dramActivity: smActivity / 2 },
+  }));
+  expect(after([{ look: busy }, ...looks, beside]).featuresOf(workload)).toEqual({ smUtil: 0.61, dramUtil: 0.31 });
+  expect(after([beside]).featuresOf(workload)).toBeUndefined();
+  const other = { look: { ...busy, smActivity: 0.2, processes: [{ pid: 2, memoryMiB: 1 }] } };
+  expect(after([{}, ...looks, other]).featuresOf(workload)).toEqual({ smUtil: 0.2 });
+  const told = { look: { ...busy, processes: [{ pid: 1, memoryMiB: 1, workload: 'another' }] } };
+  expect(after([{}, told]).featuresOf(workload)).toBeUndefined();
+});
+
 test('an activity that may be that of a function is not taken', () => {
   expect(after([beside, { look: busy }, beside]).estimateOf(workload)?.estimatedFrom).toBe('shares');
 });

@@ -1,4 +1,4 @@
-// Degradation of workloads that do not report, estimated from what runs beside them.
+// What is known of workloads without their reports: degradation, estimated from what runs beside them, and use of the GPU.
 import type { DeviceMode, DeviceStatus, NodeStatus, Workload } from '@gpuwhisk/common/gpu';
 import type { GpuTable } from './gpu-table.js';
 
@@ -11,16 +11,25 @@ export interface DegradationEstimate {
 
 /** Devices with at least this utilisation count as busy all the time: pauses would lower their SM activity. */
 const busyFrom = 0.9;
-/** SM activities that are kept of a device; the greatest counts, as pauses make them too small and nothing too great. */
+/** Looks that are kept of a device; the greatest activity counts: pauses make it too small, and nothing too great. */
 const mostKept = 15;
+
+/** Activities of the chip while one process that is not the platform's computed, and no function; fractions. */
+interface LookAlone {
+  /** Absent: the agent does not know the process for that of a workload. */
+  workload?: string;
+  sm: number;
+  dram?: number;
+}
 
 interface SeenDevice {
   invoker: string;
   mode: DeviceMode;
   /** Limits of the instances in which functions run, fractions of the SMs. */
   limits: number[];
-  /** SM activities while one process that is not the platform's computed, and no function. */
-  activities: number[];
+  /** The process that last computed alone, and the looks at it. */
+  pid?: number;
+  alone: LookAlone[];
 }
 
 /** Estimates by the agents' rows. */
@@ -40,7 +49,8 @@ export class WorkloadEstimates {
    * clients, and time equally among other processes; contention for memory is left out. Undefined if no function runs
    * there, or under MIG.
    */
-  estimateOf({ device, origin, mpsPercent = 100 }: Workload): DegradationEstimate | undefined {
+  estimateOf(workload: Workload): DegradationEstimate | undefined {
+    const { device, origin, mpsPercent = 100 } = workload;
     const seen = this.devices.get(device);
     if (seen === undefined || seen.limits.length === 0 || seen.mode === 'mig') return undefined;
     if (seen.mode !== 'mps' || origin !== 'started') {
@@ -49,11 +59,22 @@ export class WorkloadEstimates {
       return { estimatedDegradation: others / (others + 1), estimatedFrom: 'shares' };
     }
     const share = mpsPercent / 100;
-    const demand = Math.min(share, ...(seen.activities.length > 0 ? [Math.max(...seen.activities)] : []));
+    const { smUtil } = this.featuresOf(workload) ?? {};
+    const demand = Math.min(share, smUtil ?? 1);
     return {
       estimatedDegradation: 1 - fairPart(demand, seen.limits) / demand,
-      estimatedFrom: seen.activities.length > 0 ? 'activity' : 'shares',
+      estimatedFrom: smUtil === undefined ? 'shares' : 'activity',
     };
+  }
+
+  /** What a workload fills of its device, measured while it computed alone; undefined if that was never seen. */
+  featuresOf({ id, device }: Pick<Workload, 'id' | 'device'>): { smUtil: number; dramUtil?: number } | undefined {
+    const looks = this.devices.get(device)?.alone.filter(({ workload = id }) => workload === id) ?? [];
+    if (looks.length === 0) return undefined;
+    const greatest = (values: readonly number[]): number => Math.round(Math.max(...values) * 100) / 100;
+    const drams = looks.flatMap(({ dram }) => dram ?? []);
+    const smUtil = Math.max(0.01, greatest(looks.map(({ sm }) => sm)));
+    return { smUtil, ...(drams.length > 0 && { dramUtil: greatest(drams) }) };
   }
 
   private observe({ invoker, devices, residents, status }: NodeStatus): void {
@@ -64,20 +85,23 @@ export class WorkloadEstimates {
       const known = this.devices.get(uuid);
       // The activity is an average since the look before, in which no function may have run either.
       const isAlone = limits.length === 0 && known?.limits.length === 0;
-      const activity = isAlone ? activityOf(status.find((one) => one.uuid === uuid)) : undefined;
-      const kept = known?.activities ?? [];
-      const activities = activity === undefined ? kept : [...kept, activity].slice(-mostKept);
-      this.devices.set(uuid, { invoker, mode, limits, activities });
+      const found = isAlone ? lookAlone(status.find((one) => one.uuid === uuid)) : undefined;
+      const pid = found?.pid ?? known?.pid;
+      const kept = pid === known?.pid ? (known?.alone ?? []) : [];
+      const alone = found === undefined ? kept : [...kept, found.look].slice(-mostKept);
+      this.devices.set(uuid, { invoker, mode, limits, alone, ...(pid !== undefined && { pid }) });
     }
   }
 }
 
-/** SM activity of the only process that computes, if that is not the platform's and computes all the time. */
-function activityOf(look: DeviceStatus | undefined): number | undefined {
-  if (look === undefined || (look.utilisation ?? 0) < busyFrom || !((look.smActivity ?? 0) > 0)) return undefined;
-  const [first, second] = look.processes.filter(({ utilisation }) => utilisation !== 0);
-  const isWorkload = first !== undefined && second === undefined && first.container === undefined;
-  return isWorkload ? look.smActivity : undefined;
+/** The only process that computes, if that is not the platform's and computes all the time. */
+function lookAlone(status: DeviceStatus | undefined): { pid: number; look: LookAlone } | undefined {
+  const { utilisation = 0, smActivity: sm = 0, dramActivity: dram, processes = [] } = status ?? {};
+  if (utilisation < busyFrom || !(sm > 0)) return undefined;
+  const [first, second] = processes.filter((process) => process.utilisation !== 0);
+  if (first === undefined || second !== undefined || first.container !== undefined) return undefined;
+  const { pid, workload } = first;
+  return { pid, look: { sm, ...(dram !== undefined && { dram }), ...(workload !== undefined && { workload }) } };
 }
 
 /** What a demand gets of a whole beside other demands: each gets at most what it asks for, and else as much as others. */
