@@ -11,7 +11,7 @@ import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor'
 import { alike, replay } from '@gpuwhisk/gpu/simulate/replay';
 import type { AlikeGpus, ReplayJob, GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 
-const seeds = Array.from({ length: 30 }, (_, at) => at + 1);
+const seeds = Array.from({ length: 10 }, (_, at) => at + 1);
 const jobs = 60;
 const startMs = 20;
 const functions: readonly { name: string; soloMs: number; smUtil: number; memoryMiB: number }[] = [
