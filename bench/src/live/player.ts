@@ -62,7 +62,10 @@ export function newPlayer(url: string): Player {
     call,
     async invoke(action, parameters) {
       const { status, text } = await call(action, parameters);
-      if (status !== 200) throw new Error(`invoking ${action} gave ${status}: ${text.slice(0, 500)}`);
+      if (status !== 200)
+        throw new Error(
+          `invoking ${action} gave ${status}: ${text.slice(0, 500)}${text.length > 500 ? ` … ${text.slice(-500)}` : ''}`,
+        );
       return JSON.parse(text) as Answered;
     },
     close: () => agent.destroy(),
