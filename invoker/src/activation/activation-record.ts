@@ -58,7 +58,8 @@ export function activationRecord(
   if (message.sample !== undefined) annotations.push({ key: 'sample', value: true });
   if (message.training !== undefined) {
     const { job, attempt, members } = message.training;
-    annotations.push({ key: 'training', value: { job, attempt, members, ...times.training } });
+    const invoker = message.gpu && { invoker: message.gpu.invoker };
+    annotations.push({ key: 'training', value: { job, attempt, members, ...invoker, ...times.training } });
   }
   const gpu = gpuRecord(message, times);
   if (gpu !== undefined) annotations.push({ key: 'gpu', value: { ...gpu } });

@@ -39,6 +39,16 @@ test('a failed run is followed by another one after a delay, until the restarts 
   });
 });
 
+test('a run that was not seen while it went on has left its checkpoints all the same', () => {
+  const unseen = withAttempt(newTrainingJob('0'.repeat(16), order, 0), 'a1');
+  const ended = endOf(record(1, { end: 'died', joined: 2, invoker: 'invoker3' }));
+  expect(afterRun(unseen, ended, 7000)).toMatchObject({
+    ...{ state: 'waiting', invoker: 'invoker3', attempts: [{ startedAt: 1000, endedAt: 7000 }] },
+  });
+  // It got no container there.
+  expect(afterRun(unseen, endOf(record(3, { invoker: 'invoker3' })), 7000)).not.toHaveProperty('invoker');
+});
+
 test('an interruption is no restart; its delay grows unless the run made progress', () => {
   let job = running();
   const delays = [];

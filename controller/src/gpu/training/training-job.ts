@@ -133,16 +133,24 @@ export interface RunEnd {
   /** Time of the run, ms. */
   ranMs: number;
   steps?: number;
+  /** Where its members ran, and since when; absent if they did not. */
+  ran?: { invoker: string; startedAt: number };
 }
 
 /** How the run ended that an activation's record tells of. */
 export function endOf({ response, annotations, duration = 0, start, end }: WhiskActivation): RunEnd {
   const { statusCode, result } = response;
   const training = parameterValue(annotations, 'training');
-  const { end: how, steps } = readTrainingProgress(training);
+  const { end: how, steps, joined } = readTrainingProgress(training);
+  const invoker = isJsonObject(training) ? training.invoker : undefined;
   const error = isJsonObject(result) ? result.error : undefined;
   const reason = typeof error === 'string' ? error : error === undefined ? '' : JSON.stringify(error);
-  const told = { reason, ranMs: Math.max(duration, end - start, 0), ...(steps !== undefined && { steps }) };
+  const told = {
+    reason,
+    ranMs: Math.max(duration, end - start, 0),
+    ...(steps !== undefined && { steps }),
+    ...(joined !== undefined && typeof invoker === 'string' && { ran: { invoker, startedAt: start } }),
+  };
   if (statusCode === ActivationStatus.success) return { ...told, kind: 'succeeded' };
   if (statusCode === ActivationStatus.whiskError || how === 'stopped') return { ...told, kind: 'interrupted' };
   const isTimeout = parameterValue(annotations, 'timeout') === true;
@@ -155,7 +163,10 @@ export function endOf({ response, annotations, duration = 0, start, end }: Whisk
 export const lostRun: RunEnd = { kind: 'interrupted', reason: 'The run was lost.', ranMs: 0 };
 
 /** The job after the end of its run, at `nowMs`. */
-export function afterRun(job: TrainingJob, { kind, reason, ranMs, steps }: RunEnd, nowMs: number): TrainingJob {
+export function afterRun(before: TrainingJob, end: RunEnd, nowMs: number): TrainingJob {
+  const { kind, reason, ranMs, steps, ran } = end;
+  // A short run may not have been seen while it went on.
+  const job = ran === undefined ? before : whenRunning(before, ran.invoker, ran.startedAt);
   const attempt = lastAttempt(job);
   const ended = attempt && {
     ...attempt,
