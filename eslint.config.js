@@ -71,6 +71,7 @@ const folderOrder = {
     'gpu/handover',
     'gpu/scheduler',
     'gpu/search',
+    'gpu/training',
     'dispatch',
     'sdk',
     'api',

@@ -242,6 +242,9 @@ export const gpuShareTooLarge = (asked: number, allowed: number): ApiError =>
 /** 429: a namespace has registered as many workloads beside its functions as it may. */
 export const tooManyWorkloads = (count: number, allowed: number): ApiError =>
   new ApiError(429, `Too many workloads are registered (count: ${count}, allowed: ${allowed}).`);
+/** 429: a namespace has as many training jobs that have not ended as it may. */
+export const tooManyTrainingJobs = (count: number, allowed: number): ApiError =>
+  new ApiError(429, `Too many training jobs have not ended (count: ${count}, allowed: ${allowed}).`);
 /** 429: no GPU became free in time, and those that are late are refused by configuration. */
 export const gpuTooLate = (sloMs: number): ApiError =>
   new ApiError(429, `No GPU became free within the action's SLO of ${sloMs} ms.`);
@@ -259,6 +262,12 @@ export const trialFailed = (reason: string): ApiError => new ApiError(503, `The 
 /** 503: the controller that was asked does not decide about GPUs. */
 export const viewNotSaved = (): ApiError =>
   new ApiError(503, 'There is no view of the GPUs here: another controller decides about GPUs, ask that one.');
+/** 503: the controller that was asked does not decide about GPUs. */
+export const trainingJobsElsewhere = (): ApiError =>
+  new ApiError(503, 'Training jobs are not run here: another controller decides about GPUs, ask that one.');
+/** 503: a training job was asked to stop while its run waited for a GPU. */
+export const trainingJobStopped = (): ApiError => new ApiError(503, 'The training job was stopped.');
+export const noSuchTrainingJob = (id: string): ApiError => new ApiError(404, `There is no training job '${id}'.`);
 export const noSuchInstance = (container: string): ApiError =>
   new ApiError(404, `There is no instance ${container} on a GPU.`);
 /** The controller that was asked does not decide about GPUs. */

@@ -270,6 +270,8 @@ export interface GpuNeed extends Omit<GpuAnnotation, 'features' | 'sample'> {
   timeoutMs: number;
   /** The largest class that its namespace may have; absent: any. */
   maxShareClass?: ShareClass;
+  /** No policy stops it for other work: a training job that keeps no checkpoints. */
+  mustNotStop?: true;
 }
 
 /** Why something was not chosen. */

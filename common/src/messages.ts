@@ -4,9 +4,11 @@ import type { JsonObject, JsonValue } from './json.js';
 import type { WhiskActivation } from './entities/activation.js';
 import type { Identity } from './entities/identity.js';
 import type { GpuNeed, Placement } from './gpu.js';
+import type { TrainingRun } from './training.js';
 import { isJsonObject } from './json.js';
 import { activationStatusWords } from './entities/activation.js';
 import { MalformedError, asObject, asString } from './entities/malformed.js';
+import { checkTrainingRun } from './training.js';
 
 /** `[id, start epoch ms, extra logging?]`, as OpenWhisk writes a transaction id. */
 export type TransactionIdJson = [string, number, ...unknown[]];
@@ -60,6 +62,8 @@ export interface ActivationMessage {
   launch?: true;
   /** It is no request: a function's sample is run to measure it. It is run where it was placed, or not at all. */
   sample?: { maxMs: number };
+  /** It is one run of a training job. */
+  training?: TrainingRun;
 }
 
 /**
@@ -168,6 +172,7 @@ export function readActivationMessage(message: JsonObject): ActivationMessage {
   checkOptional(message.executeOnly, 'boolean', 'executeOnly malformed');
   checkOptional(message.traceContext, 'object', 'traceContext malformed');
   checkSample(message.sample);
+  checkTrainingRun(message.training);
   const { content = null, initArgs = [], lockedArgs = {} } = message;
   if (content !== null && typeof content !== 'object') throw new MalformedError('content malformed');
   if (!Array.isArray(initArgs) || initArgs.some((name) => typeof name !== 'string')) {

@@ -23,6 +23,7 @@ import { createInvokeRoute } from './api/invoke-route.js';
 import { PackageCache, PackageWriter } from './packages/package-store.js';
 import { RuleWriter } from './triggers/rule-writer.js';
 import { TriggerWriter } from './triggers/trigger-writer.js';
+import { TrainingJobs } from './gpu/training/training-jobs.js';
 import { createGateway } from './gateway/create-gateway.js';
 import { ApiRegistry } from './gateway/api-registry.js';
 import { createManagementHandler } from './gateway/management-handler.js';
@@ -50,6 +51,8 @@ export interface Controller {
   readonly resolver: ActionResolver;
   /** Sequences and compositions. Open before the first request; close after the last one. */
   readonly composing: Pick<ComposingInvoker, 'open' | 'close'>;
+  /** Training jobs. Open once activations can be sent; close before that ends. */
+  readonly trainingJobs: Pick<TrainingJobs, 'open' | 'close'>;
   /** All routes, also for the API documents. */
   readonly routes: readonly Route[];
 }
@@ -79,6 +82,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     maxLength: config.limits.maxSequenceLength,
     maxAtOnce: config.maxCompositions,
   });
+  const trainingJobs = new TrainingJobs({ ...dependencies, identities, resolver: actionResolver });
   const triggerWriter = new TriggerWriter(store);
   const context: ApiContext = {
     ...dependencies,
@@ -93,6 +97,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     throttles: new Throttles({ ...dependencies, limits: config.limits }),
     triggerWriter,
     ruleWriter: new RuleWriter(store, triggerWriter),
+    trainingJobs,
   };
   // An operator at another controller may change identities.
   state
@@ -137,6 +142,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     actions,
     resolver: actionResolver,
     composing,
+    trainingJobs,
     routes,
   };
 }

@@ -27,6 +27,7 @@ import { activationRecord } from './activation/activation-record.js';
 import { applicationError, whiskError } from './activation/activation-response.js';
 import { ActivationRun } from './activation/activation-run.js';
 import type { InvokerContext, StartJournal } from './activation/invoker-context.js';
+import type { TrainingRuns } from './activation/training-runs.js';
 import type { ContainerFactory } from './containers/container-factory.js';
 import type { GpuAgent } from './gpu-agent/gpu-agent.js';
 import { gpuUserOf } from './gpu-agent/gpu-runs.js';
@@ -65,6 +66,8 @@ export interface InvokerDependencies {
   defaultKind?: (kind: string) => string | undefined;
   /** The agent of this node's GPUs; absent on nodes without GPUs. */
   gpu?: InvokerGpus;
+  /** The runs of training jobs; absent on nodes without GPUs. */
+  trainings?: TrainingRuns;
   /** Whether runs may begin: false while the cluster may count this invoker as lost. Absent: always. */
   mayBegin?: () => boolean;
 }
@@ -114,6 +117,7 @@ export class Invoker {
         gpu: dependencies.gpu,
         coldStarted: coldStartMetrics(dependencies.metrics.registry),
       }),
+      ...(dependencies.trainings && { trainings: dependencies.trainings }),
       ...(dependencies.mayBegin && { mayBegin: dependencies.mayBegin }),
     };
     const defaultKind = (kind: string): string | undefined => dependencies.defaultKind?.(kind);
@@ -163,8 +167,9 @@ export class Invoker {
    */
   async close(drainMs: number): Promise<void> {
     this.closing = true;
-    const { clock } = this.dependencies;
+    const { clock, trainings } = this.dependencies;
     await this.feed.close();
+    trainings?.stopAll();
     const untilMs = clock.monotonicMs() + drainMs;
     while (this.feed.pending > 0 && clock.monotonicMs() < untilMs) await sleep(clock, 20);
     await this.pool.close();
@@ -283,7 +288,9 @@ export class Invoker {
     }
     const loaded = await this.loader.load(message.action, message.revision);
     const action = 'action' in loaded ? loaded.action : undefined;
-    if (action !== undefined && parameterValue(action.annotations, 'idempotent') === true) {
+    const isIdempotent = action !== undefined && parameterValue(action.annotations, 'idempotent') === true;
+    // A training job decides itself about its next run.
+    if (isIdempotent && message.training === undefined) {
       if (message.gpu === undefined) this.submit(message, action, done);
       else void this.placeAgain(message, done);
       return;

@@ -21,6 +21,7 @@ FD = 3
 HEADER_BYTES = 9
 MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 HELLO, INIT, RUN, RESULT, ERROR, LOG, CANCEL, BYE = range(1, 9)
+STOP, PROGRESS = 12, 13
 
 encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -67,10 +68,11 @@ class Runtime:
         self.event_loop = None
         self.lock = None
         self.marks = None  # What tells kernel tokens where a launch cycle begins and ends.
+        self.members = None  # Those of a training job, which load and run the action in processes of their own.
 
     def handle(self, kind, request, payload):
         if kind == RUN:
-            if self.concurrent:
+            if self.concurrent or self.members:
                 self.start_thread(self.run, request, payload)
             else:
                 self.run(request, payload)
@@ -78,6 +80,8 @@ class Runtime:
             self.init(request, payload)
         elif kind == BYE:
             end(0)
+        elif kind == STOP and self.members:
+            self.members.stop()
         elif kind != CANCEL:  # A cancelled run goes on; the caller that cancelled it drops the answer.
             violate("a frame of type %d" % kind)
 
@@ -111,6 +115,11 @@ class Runtime:
                 raise Refusal("Missing main/no code to execute.")
             os.environ.update(message.get("env") or {})
             self.name = message.get("main") or "main"
+            if self.members:
+                self.members.load(message)
+                self.action, self.initialized = self.members.run, True
+                self.answer(RESULT, request, b'{"ok":true}')
+                return
             times_us = {} if self.import_us is None else {"importUs": self.import_us}
             started_ns = monotonic_ns()
             self.action = load_action(message, self.name)
@@ -147,12 +156,20 @@ class Runtime:
             run_environment.set(message)
             value = message.get("value")
             started_ns = monotonic_ns()
-            result = self.serve(value, is_batch)
+            result = self.run_members(value, request) if self.members else self.serve(value, is_batch)
         except Refusal as refusal:
             self.answer(ERROR, request, error_payload(str(refusal)))
         else:
             took_us = (monotonic_ns() - started_ns) // 1000
             self.answer(RESULT, request, result, b'{"us":%d}' % took_us)
+
+    def run_members(self, value, request):
+        """The result of a training job, as JSON. Its progress is sent while it runs."""
+        try:
+            return self.members.run(value, lambda told: self.write(frame(PROGRESS, request, encode(told).encode())))
+        except Exception as error:
+            print_error(error)
+            raise Refusal("The members of the job could not be run: %s" % error)
 
     def serve(self, value, is_batch):
         """The result of a run, or those of a batch's requests, as JSON: one launch cycle for kernel tokens."""
@@ -229,12 +246,26 @@ def hello():
     return frame(HELLO, 0, b'{"version":1,"kind":"python:%d.%d","pid":%d,"batch":true}' % (*sys.version_info[:2], os.getpid()))
 
 
+def members_of_job():
+    """The members of the training job that the container is for; None if it is for none."""
+    if "GPUWHISK_JOB" not in os.environ:
+        return None
+    sys.path.insert(0, HERE)
+    from gpuwhisk_members import Members
+
+    sys.path.remove(HERE)
+    # The members load the modules of annotation `warm`, this process needs none.
+    return Members(sys.argv[1:], os.environ.pop("GPUWHISK_IMPORTS", ""))
+
+
 def serve(fd):
     write_all(fd, hello())
+    members = members_of_job()
     import_us = prepare_interpreter(sys.argv[1:])
     watch_peer(fd)
     runtime = Runtime(lambda data: write_all(fd, data))
     runtime.import_us = import_us
+    runtime.members = members
     if not runtime.concurrent:  # Cycles that overlap would say nothing.
         runtime.marks = launch_marks()
     for kind, request, payload in read_frames(fd):

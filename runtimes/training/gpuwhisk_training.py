@@ -1,19 +1,23 @@
-"""Reports the progress of a training loop to gpuwhisk, which protects the training from functions on its GPU.
+"""Reports the progress of a training loop to gpuwhisk: of a workload beside functions, or of a training job.
 
     import gpuwhisk_training
 
+    gpuwhisk_training.joined()  # A job of several members: after its rendezvous.
     for batch in batches:
         train(batch)
         gpuwhisk_training.step()
+        if gpuwhisk_training.stopping():
+            break  # After a checkpoint.
 
-`wsk gpu workload run` sets the environment that this needs, and PYTHONPATH. Without that environment `step` does nothing.
+`wsk gpu workload run` sets the environment that this needs, and PYTHONPATH. Members of a training job have both. Without
+that environment the functions do nothing.
 """
 
 import os
 import threading
 import time
 
-__all__ = ["step"]
+__all__ = ["joined", "step", "stopping"]
 
 # Shortest time between two reports, and longest of one, seconds.
 _REPORT_EVERY = 1.0
@@ -33,6 +37,11 @@ class _Meter:
         self._read_count = 0
         self._read_at = None
         self._rate = None
+
+    @property
+    def count(self):
+        with self._lock:
+            return self._count
 
     def add(self, count):
         now = time.monotonic()
@@ -68,10 +77,13 @@ class _Meter:
 
 
 class _Reporter:
-    def __init__(self, url, auth, insecure):
-        self._url = url
-        self._auth = auth
-        self._insecure = insecure
+    """Counts steps, and reports them in a thread by the function that `make_sender` returns.
+
+    That function gets the number of steps and what `_Meter.rate` returns, and returns whether a later report may be accepted.
+    """
+
+    def __init__(self, make_sender):
+        self._make_sender = make_sender
         self._pid = os.getpid()
         self._meter = _Meter()
         self._start = threading.Lock()
@@ -93,64 +105,104 @@ class _Reporter:
 
     def _run(self):
         try:
-            send = self._sender()
+            send = self._make_sender()
             goes_on = True
             while goes_on:
                 time.sleep(_REPORT_EVERY)
-                measured = self._meter.rate()
-                if measured is not None:
-                    goes_on = send(*measured)
+                goes_on = send(self._meter.count, self._meter.rate())
         except Exception:
             pass  # The training matters more than its reports.
 
-    def _sender(self):
-        """A function that reports a rate and returns whether a later report may be accepted."""
-        # Imported here: imports of some 50 ms that the training does not wait for.
-        import base64
-        import json
-        import ssl
-        import urllib.error
-        import urllib.request
 
-        context = ssl._create_unverified_context() if self._insecure else None
-        opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
-        )
-        headers = {
-            "Authorization": "Basic " + base64.b64encode(self._auth.encode()).decode(),
-            "Content-Type": "application/json",
-        }
+class _MemberReporter(_Reporter):
+    """Reports to the process that watches the members of a training job, through a pipe."""
 
-        def send(rate, stalls):
-            body = json.dumps({"rate": rate, "stalled": True} if stalls else {"rate": rate}).encode()
-            request = urllib.request.Request(self._url, data=body, headers=headers, method="PUT")
-            try:
-                opener.open(request, timeout=_REPORT_TIMEOUT).close()
-            except urllib.error.HTTPError as error:
-                error.close()
-                # The key is no longer valid, or the workload is not registered any more.
-                return error.code not in (401, 403, 404)
-            except Exception:
-                pass  # The server may be reachable again later.
+    def __init__(self, fd):
+        super().__init__(lambda: self._send)
+        self._fd = fd
+        self._has_joined = False
+        os.set_blocking(fd, False)
+
+    def joined(self):
+        if not self._has_joined and os.getpid() == self._pid:
+            self._has_joined = True
+            self._write(b'{"joined":true}\n')
+
+    def step(self, n):
+        self.joined()
+        super().step(n)
+
+    def flush(self):
+        if self._meter.count > 0 and os.getpid() == self._pid:
+            self._send(self._meter.count, self._meter.rate())
+
+    def _send(self, count, measured):
+        rate = b"" if measured is None else b',"rate":%.17g,"stalled":%s' % (measured[0], (b"false", b"true")[measured[1]])
+        self._write(b'{"joined":true,"steps":%.17g%s}\n' % (count, rate))
+        return True
+
+    def _write(self, line):
+        try:
+            os.write(self._fd, line)
+        except BlockingIOError:
+            pass  # The reader is late; the next report has all that this one has.
+
+
+def _api_sender(url, auth, insecure):
+    """A function that reports a workload's rate to the API."""
+    # Imported here: imports of some 50 ms that the training does not wait for.
+    import base64
+    import json
+    import ssl
+    import urllib.error
+    import urllib.request
+
+    context = ssl._create_unverified_context() if insecure else None
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+    headers = {
+        "Authorization": "Basic " + base64.b64encode(auth.encode()).decode(),
+        "Content-Type": "application/json",
+    }
+
+    def send(_, measured):
+        if measured is None:
             return True
+        rate, stalls = measured
+        body = json.dumps({"rate": rate, "stalled": True} if stalls else {"rate": rate}).encode()
+        request = urllib.request.Request(url, data=body, headers=headers, method="PUT")
+        try:
+            opener.open(request, timeout=_REPORT_TIMEOUT).close()
+        except urllib.error.HTTPError as error:
+            error.close()
+            # The key is no longer valid, or the workload is not registered any more.
+            return error.code not in (401, 403, 404)
+        except Exception:
+            pass  # The server may be reachable again later.
+        return True
 
-        return send
+    return send
 
 
 def _reporter():
     environ = os.environ
+    if "GPUWHISK_MEMBER_REPORT" in environ:
+        return _MemberReporter(int(environ["GPUWHISK_MEMBER_REPORT"]))
     workload, api = environ.get("GPUWHISK_WORKLOAD"), environ.get("GPUWHISK_WORKLOAD_API")
     # Of the processes of a distributed training one reports: all make the same steps.
     if not workload or not api or environ.get("RANK", "0") != "0":
         return None
     url = "%s/gpu/workloads/%s" % (api, workload)
-    return _Reporter(url, environ.get("GPUWHISK_WORKLOAD_AUTH", ""), environ.get("GPUWHISK_WORKLOAD_INSECURE") == "1")
+    auth, insecure = environ.get("GPUWHISK_WORKLOAD_AUTH", ""), environ.get("GPUWHISK_WORKLOAD_INSECURE") == "1"
+    return _Reporter(lambda: _api_sender(url, auth, insecure))
 
 
 try:
     _active = _reporter()
 except Exception:
     _active = None
+
+# Set once the platform has asked the job to stop; None before the first question.
+_asked = None
 
 
 def step(n=1):
@@ -160,3 +212,35 @@ def step(n=1):
             _active.step(n)
     except Exception:
         pass
+
+
+def joined():
+    """Tells that this member of a training job has met the others. The first step tells so, too. Never raises."""
+    try:
+        if isinstance(_active, _MemberReporter):
+            _active.joined()
+    except Exception:
+        pass
+
+
+def _flush():
+    """Reports the last steps of a member that ends."""
+    if isinstance(_active, _MemberReporter):
+        _active.flush()
+
+
+def stopping():
+    """Whether the platform has asked the job to stop: time for a checkpoint and an end.
+
+    From the first call on SIGTERM does not end the process any more. To be called in the main thread. Never raises.
+    """
+    global _asked
+    try:
+        if _asked is None and isinstance(_active, _MemberReporter):
+            import signal
+
+            _asked = threading.Event()
+            signal.signal(signal.SIGTERM, lambda *_: _asked.set())
+        return _asked is not None and _asked.is_set()
+    except Exception:
+        return False

@@ -25,6 +25,7 @@ import type { PerformanceData } from '../gpu/learning/performance-data.js';
 import type { GpuTable } from '../gpu/state/gpu-table.js';
 import type { DesiredState, DeviceCordons } from '../gpu/state/desired-state.js';
 import type { GpuWorkloads } from '../gpu/state/gpu-workloads.js';
+import type { TrainingJobs } from '../gpu/training/training-jobs.js';
 import type { EntityChanges } from '../cluster/entity-changes.js';
 import type { Retirements } from '../cluster/retirements.js';
 
@@ -44,6 +45,7 @@ export interface ApiContext extends ControllerDependencies {
   throttles: Throttles;
   triggerWriter: TriggerWriter;
   ruleWriter: RuleWriter;
+  trainingJobs: TrainingJobs;
 }
 
 /** Dependencies of a controller. */
@@ -72,7 +74,10 @@ export interface ControllerDependencies {
   gpuCordons: DeviceCordons;
   gpuDesired: Pick<DesiredState, 'retire' | 'reshare' | 'cut' | 'isRetiring'>;
   /** The GPU queue of this controller, and its decisions. */
-  gpuScheduler: Pick<GpuScheduler, 'queued' | 'decisions' | 'instances' | 'isLeader' | 'trialSince' | 'savedView'>;
+  gpuScheduler: Pick<
+    GpuScheduler,
+    'queued' | 'decisions' | 'instances' | 'isLeader' | 'trialSince' | 'savedView' | 'isQueued' | 'cancel'
+  >;
   /** Performance data of functions on GPUs. */
   performanceData: Pick<
     PerformanceData,

@@ -10,6 +10,7 @@ import {
 import { areFeatures, expectedFeatures } from '@gpuwhisk/common/entities/gpu-annotation';
 import type { Device, CordonRequest, NodeStatus, Workload, DeviceStatus, Resident } from '@gpuwhisk/common/gpu';
 import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
+import type { TrainingStatus } from '@gpuwhisk/common/training';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
@@ -20,7 +21,7 @@ import { errorResponses, pathParameters } from './descriptions.js';
 import { apiRoot, pathParameter } from '../http/route.js';
 import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
-type Context = Pick<ApiContext, 'clock' | 'config' | 'gpuCordons' | 'gpuTable' | 'gpuWorkloads'>;
+type Context = Pick<ApiContext, 'clock' | 'config' | 'gpuCordons' | 'gpuTable' | 'gpuWorkloads' | 'trainingJobs'>;
 
 /** Longest request body of this API, bytes. */
 const maxBodyBytes = 16 * 1024;
@@ -138,8 +139,10 @@ export function gpuRoutes(context: Context): Route[] {
       operationId: 'getGpuDevices',
       summary: 'The GPUs and what is on them',
       responses: { 200: { description: 'Devices', schema: { arrayOf: 'GpuDevice' } }, ...errorResponses(401, 500) },
-      handle: async (call: ViewerCall) =>
-        jsonAnswer(devicesView(gpuTable.nodes(), await seenWorkloads(call), viewerOf(call))),
+      handle: async (call: ViewerCall) => {
+        const [workloads, trainings] = await Promise.all([seenWorkloads(call), context.trainingJobs.statuses()]);
+        return jsonAnswer(devicesView(gpuTable.nodes(), { workloads, trainings }, viewerOf(call)));
+      },
     },
     {
       ...shared,
@@ -385,12 +388,18 @@ function workloadView(workload: Workload, at: number): JsonObject {
   return { ...workload, ...standingOf(workload, at) };
 }
 
-/** The devices of the cluster with the tenants that the viewer may see. */
-function devicesView(nodes: readonly NodeStatus[], workloads: readonly JsonObject[], viewer: Viewer): JsonObject[] {
-  return nodes.flatMap((node) => node.devices.map((device) => deviceView(node, device, workloads, viewer)));
+/** What runs on the devices besides functions: workloads, and runs of training jobs by job. */
+interface Trainings {
+  workloads: readonly JsonObject[];
+  trainings: ReadonlyMap<string, TrainingStatus>;
 }
 
-function deviceView(node: NodeStatus, device: Device, workloads: readonly JsonObject[], viewer: Viewer): JsonObject {
+/** The devices of the cluster with the tenants that the viewer may see. */
+function devicesView(nodes: readonly NodeStatus[], beside: Trainings, viewer: Viewer): JsonObject[] {
+  return nodes.flatMap((node) => node.devices.map((device) => deviceView(node, device, beside, viewer)));
+}
+
+function deviceView(node: NodeStatus, device: Device, { workloads, trainings }: Trainings, viewer: Viewer): JsonObject {
   const status = node.status.find(({ uuid }) => uuid === device.uuid);
   const { state, reasons } = status?.health ?? { state: 'offline', reasons: ['nothing is known of it'] };
   const { slices, ...fixed } = device;
@@ -401,7 +410,9 @@ function deviceView(node: NodeStatus, device: Device, workloads: readonly JsonOb
     ...(status !== undefined && figuresOf(status)),
     // The reasons may name functions and processes of other namespaces.
     health: viewer.isOperator ? { state, reasons } : { state },
-    functions: node.residents.filter((one) => one.device === device.uuid).map((one) => functionView(one, viewer)),
+    functions: node.residents
+      .filter((one) => one.device === device.uuid)
+      .map((one) => functionView(one, trainings, viewer)),
     workloads: workloads.filter((one) => one.device === device.uuid),
   };
 }
@@ -412,10 +423,11 @@ function figuresOf({ usedMemoryMiB, ...status }: DeviceStatus): JsonObject {
   return { usedMemoryMiB, ...Object.fromEntries(known.filter(([, value]) => value !== undefined)) } as JsonObject;
 }
 
-function functionView(resident: Resident, viewer: Viewer): JsonObject {
+function functionView(resident: Resident, trainings: Trainings['trainings'], viewer: Viewer): JsonObject {
   const { action, namespace, container, slice, share, memoryMiB, heldMiB, activations, launches } = resident;
   // A pre-warmed container has no namespace yet.
   const named = viewer.isOperator || namespace === undefined || namespace === viewer.namespace;
+  const training = named ? trainingView(container, trainings) : undefined;
   return {
     ...(named && { container }),
     ...(named && action !== undefined && { action }),
@@ -428,5 +440,16 @@ function functionView(resident: Resident, viewer: Viewer): JsonObject {
     ...(heldMiB !== undefined && { heldMiB }),
     ...(named && launches !== undefined && { launches: { ...launches } }),
     running: activations.length,
+    ...(training && { training }),
   };
+}
+
+/** The training job that runs in a container, with its progress; undefined if none does. */
+function trainingView(container: string, trainings: Trainings['trainings']): JsonObject | undefined {
+  for (const [job, { container: own, attempt, steps, rate, stalled }] of trainings) {
+    if (own !== container) continue;
+    const known = Object.entries({ steps, rate, stalled }).filter(([, value]) => value !== undefined);
+    return { job, attempt, ...(Object.fromEntries(known) as JsonObject) };
+  }
+  return undefined;
 }

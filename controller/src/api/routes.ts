@@ -12,6 +12,7 @@ import { gpuDecisionRoutes, gpuPolicyRoutes } from './gpu-policy.js';
 import { gpuPerformanceRoutes } from './gpu-performance.js';
 import { gpuRoutes } from './gpu.js';
 import { gpuInstanceRoutes } from './gpu-instances.js';
+import { gpuJobRoutes } from './gpu-jobs.js';
 import { gpuModelRoutes } from './gpu-model.js';
 import { healthRoutes, infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
@@ -38,6 +39,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...gpuRoutes(context),
     ...gpuInstanceRoutes(context),
     ...gpuModelRoutes(context),
+    ...gpuJobRoutes(context),
     ...gpuPolicyRoutes(context),
     ...gpuDecisionRoutes(context),
     ...gpuPerformanceRoutes(context),

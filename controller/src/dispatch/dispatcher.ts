@@ -20,6 +20,7 @@ import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { isApiError, noGpu, notAllowed, overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { TrainingRun } from '@gpuwhisk/common/training';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
@@ -108,10 +109,10 @@ export class Dispatcher implements InvokeService {
 
   async invoke(request: InvokeRequest): Promise<InvokeOutcome> {
     const { clock, random, inFlight, instance } = this.dependencies;
-    const activationId = newActivationId(clock.now(), random);
-    const { identity, action, cause, payload } = request;
+    const { identity, action, cause, payload, training } = request;
+    const activationId = request.activationId ?? newActivationId(clock.now(), random);
     const need = this.gpuNeed(request);
-    const { timeout: timeoutMs } = action.limits;
+    const timeoutMs = need?.timeoutMs ?? action.limits.timeout;
     if (request.sample === undefined && request.launch === undefined) {
       const begun = inFlight.begin(identity, { activationId, timeoutMs, bounded: cause === undefined, gpu: need });
       if (begun !== undefined) await begun;
@@ -122,6 +123,7 @@ export class Dispatcher implements InvokeService {
     if (this.dependencies.sharedPackagesExecuteOnly === true && owner !== identity.namespace.name) {
       message.executeOnly = true;
     }
+    if (training !== undefined) message.training = training;
     // Registered before the send, as an embedded bus may deliver, run and acknowledge within it.
     const result = request.blocking
       ? this.waits.wait(identity.namespace.name, activationId, request.waitMs)
@@ -155,9 +157,10 @@ export class Dispatcher implements InvokeService {
   }
 
   /** The GPU need of an invocation, or undefined for CPU actions. Throws ApiError (400, 429, 503). */
-  private gpuNeed({ action, identity, sample }: InvokeRequest): GpuNeed | undefined {
-    const asked = gpuNeedOfAction(action);
-    if (asked === undefined) return undefined;
+  private gpuNeed({ action, identity, sample, training }: InvokeRequest): GpuNeed | undefined {
+    const own = gpuNeedOfAction(action);
+    if (own === undefined) return undefined;
+    const asked = training === undefined ? own : trainingNeed(own, training);
     const { gpu, maxGpuShare } = this.dependencies;
     // The platform itself chooses the share of a sample.
     const need = sample === undefined ? withinShare(asked, identity.limits.maxGpuShare ?? maxGpuShare) : asked;
@@ -264,6 +267,13 @@ function gpuNeedOfAction({ annotations, limits }: WhiskAction): GpuNeed | undefi
   } catch (error) {
     throw notAllowed((error as Error).message);
   }
+}
+
+/** The need of a training job's run: best effort, with the GPUs and the time limit of the job. */
+function trainingNeed(need: GpuNeed, { gpus, limitMs, checkpointMiB }: TrainingRun): GpuNeed {
+  const asked: GpuNeed = { ...need, class: 'training', batch: 1, gpus, timeoutMs: limitMs };
+  delete asked.sloMs;
+  return checkpointMiB === undefined ? { ...asked, mustNotStop: true } : asked;
 }
 
 /** The id of the activation that no longer holds its slot. */

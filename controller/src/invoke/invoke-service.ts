@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
+import type { TrainingRun } from '@gpuwhisk/common/training';
 
 /** One invocation that passed authentication and validation. */
 export interface InvokeRequest {
@@ -25,6 +26,10 @@ export interface InvokeRequest {
   sample?: SampleRun;
   /** Absent unless the run is a launch. */
   launch?: Launch;
+  /** Absent unless the run is a training job's. */
+  training?: TrainingRun;
+  /** The id that the activation gets, of a form as newActivationId makes it; absent: a new one. */
+  activationId?: string;
 }
 
 /** A run of a function's sample that measures it on a GPU with a share. Limits of its namespace do not apply. */

@@ -1,4 +1,5 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
+import { jobSchemas } from './job-schemas.js';
 import { list, object, ref, text, whole, yesNo } from './json-schema.js';
 
 const workloadRate = {
@@ -29,6 +30,7 @@ const shareCount = object({
 
 /** GPUs: devices, tenants, decisions and learned data. */
 export const gpuSchemas = {
+  ...jobSchemas,
   Prewarmer: object({
     invoker: text('Invoker of the container'),
     container: text('Name of the container'),
@@ -82,6 +84,13 @@ export const gpuSchemas = {
       cycleBatch: whole('Batch size of the last cycle'),
     }),
     running: whole('Activations that run in the instance'),
+    training: object({
+      job: text('Id of the training job that runs in the instance'),
+      attempt: whole('Number of its run'),
+      steps: { type: 'number', description: 'Steps in this run' },
+      rate: { type: 'number', description: 'Steps per second' },
+      stalled: yesNo('Whether the present step takes more than twice as long as the last ones'),
+    }),
   }),
   GpuWorkload: object(
     {

@@ -45,11 +45,12 @@ test('best effort that may be repeated runs again, whole', () => {
   expect(endOf(shown, 'long')).toBeGreaterThan(62_000);
 });
 
-test('nothing is stopped for a task that could not meet its SLO all the same, nor for best effort, nor work with an SLO', () => {
+test('nothing is stopped for a task that misses its SLO all the same, nor for best effort, nor work that must go on', () => {
   const none = (jobs: ReplayJob[]): void => expect(run(jobs).actions).toEqual([]);
   none([job('long', 60_000, {}), job('hopeless', 1000, { arrivedAt: 1000, sloMs: 1200 })]);
   none([job('long', 60_000, {}), job('other', 1000, { arrivedAt: 1000 })]);
   none([job('long', 60_000, { sloMs: 100_000 }), job('strict', 1000, { arrivedAt: 1000, sloMs: 3000 })]);
+  none([job('training', 60_000, { mustNotStop: true }), job('strict', 1000, { arrivedAt: 1000, sloMs: 3000 })]);
 });
 
 test('a run that ends within its grace is not stopped', () => {

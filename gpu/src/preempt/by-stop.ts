@@ -12,6 +12,7 @@ export const byStopDefaults = {
 /**
  * A run without an SLO is stopped where that makes room for a task which can meet its SLO then: on the GPU that lacks the
  * least memory, the run that has been there for the shortest time, so that the least work is lost. One at a time on a GPU.
+ * A training job is stopped only if it keeps checkpoints.
  */
 export function byStop({ graceMs }: typeof byStopDefaults): Preempt {
   return (view, waiting) => {
@@ -52,7 +53,7 @@ function victimOn(gpu: GpuState, task: Task, { instances = [] }: View): Victim[]
   return running.flatMap((run) => {
     const ownMiB = neededMiB(run.task, { capacityMiB: memoryMiB });
     const instance = instances.find(({ tasks }) => tasks.includes(run.task.id));
-    const doesNotHelp = run.task.sloMs !== undefined || ownMiB < lackingMiB;
+    const doesNotHelp = run.task.sloMs !== undefined || run.task.mustNotStop === true || ownMiB < lackingMiB;
     if (instance === undefined || instance.gpus.length > 1 || instance.tasks.length > 1 || doesNotHelp) return [];
     return [{ gpu, run, instance, lackingMiB }];
   });

@@ -1,6 +1,6 @@
 import { ofTime } from '../predict/degradation.js';
 import type { Action } from '../view/decision.js';
-import type { GpuState, InstanceState, View, WorkloadState } from '../view/view.js';
+import type { GpuState, InstanceState, Task, View, WorkloadState } from '../view/view.js';
 import type { Preempt } from './preempt.js';
 
 /** Settings of `workloadGuard`. */
@@ -16,26 +16,27 @@ export const workloadGuardDefaults = {
 /**
  * Where a workload is slower than it tolerates, functions beside it give way: best effort before strict work, the largest
  * limit first, and as many as would bring the workload back within its bound if all had equal parts in its degradation. A
- * function is throttled where limits of what runs can be moved, and else stopped. Once for each report of the workload: the
- * next one tells whether that was enough.
+ * function is throttled where limits of what runs can be moved, and else stopped, unless it must not be. Once for each report
+ * of the workload: the next one tells whether that was enough.
  */
 export function workloadGuard({ throttleTo, leastShare, graceMs }: typeof workloadGuardDefaults): Preempt {
-  const actionFor = ({ instance }: Neighbour, gpu: GpuState, workload: string): Action => {
+  const actionsOf = ({ instance, mustNotStop }: Neighbour, gpu: GpuState, workload: string): Action[] => {
     const { limit } = instance.share;
     if (gpu.movesShares === true && limit > leastShare) {
       const to = Math.max(leastShare, limit * throttleTo);
       const reason = `held back, as workload ${workload} is slower than it tolerates`;
-      return { kind: 'reshare', instance: instance.id, request: to, limit: to, whileBusy: true, reason };
+      return [{ kind: 'reshare', instance: instance.id, request: to, limit: to, whileBusy: true, reason }];
     }
+    if (mustNotStop) return [];
     const reason = `gives way, as workload ${workload} is slower than it tolerates`;
-    return { kind: 'retire', instance: instance.id, graceMs, reason };
+    return [{ kind: 'retire', instance: instance.id, graceMs, reason }];
   };
   const actionsFor = (workload: WorkloadState, { gpus, instances = [] }: View): Action[] => {
     const gpu = gpus.find((one) => one.id === workload.device);
     if (gpu === undefined) return [];
     const running = runningOn(gpu, instances).toSorted(givesWayFirst);
     const staying = Math.floor(running.length * toleratedPart(workload));
-    return running.slice(0, running.length - staying).map((one) => actionFor(one, gpu, workload.id));
+    return running.slice(0, running.length - staying).flatMap((one) => actionsOf(one, gpu, workload.id));
   };
   /** By workload, the report that functions have given way to. */
   let answered = new Map<string, number>();
@@ -66,13 +67,22 @@ function toleratedPart({ measured = 0, tolerated }: WorkloadState): number {
 interface Neighbour {
   instance: InstanceState;
   isStrict: boolean;
+  /** It is a training job without checkpoints. */
+  mustNotStop: boolean;
 }
 
 function runningOn(gpu: GpuState, instances: readonly InstanceState[]): Neighbour[] {
-  const strict = new Set(gpu.running.filter(({ task }) => task.sloMs !== undefined).map(({ task }) => task.id));
+  const idsOf = (isOf: (task: Task) => boolean): Set<string> =>
+    new Set(gpu.running.flatMap(({ task }) => (isOf(task) ? [task.id] : [])));
+  const strict = idsOf(({ sloMs }) => sloMs !== undefined);
+  const lasting = idsOf(({ mustNotStop }) => mustNotStop === true);
   return instances
     .filter(({ state, gpus }) => state === 'running' && gpus.includes(gpu.id))
-    .map((instance) => ({ instance, isStrict: instance.tasks.some((task) => strict.has(task)) }));
+    .map((instance) => ({
+      instance,
+      isStrict: instance.tasks.some((task) => strict.has(task)),
+      mustNotStop: instance.tasks.some((task) => lasting.has(task)),
+    }));
 }
 
 function givesWayFirst(one: Neighbour, other: Neighbour): number {

@@ -34,6 +34,8 @@ export interface Task {
   /** From arrival to result; absent: best effort. */
   sloMs?: number;
   class: GpuAnnotation['class'];
+  /** It is not stopped for other work: a training job that keeps no checkpoints. */
+  mustNotStop?: true;
   /** The share that its owner has fixed, 0 < share ≤ 1; absent: the policy chooses. */
   share?: number;
   /** The largest share that it may have, and only where it is held to it; absent: 1. */

@@ -5,6 +5,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { completedTopic, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, AcknowledgementMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { TrainingProgress } from '@gpuwhisk/common/training';
 import type { LoadingStart } from '../pool/pool-member.js';
 import type { RunnableAction } from './action-loader.js';
 import { activationRecord, coldStartRecord } from './activation-record.js';
@@ -42,8 +43,11 @@ export interface Found {
 /** How an activation ended. */
 export interface Ended {
   start: Moment;
-  /** Undefined if the run never reached its code. `batch`: activations in the run, this one included; absent for one. */
-  load: ((Load | Found) & { batch?: number }) | undefined;
+  /**
+   * Undefined if the run never reached its code. `batch`: activations in the run, this one included; absent for one.
+   * `training`: progress of a training job.
+   */
+  load: ((Load | Found) & { batch?: number; training?: TrainingProgress }) | undefined;
   response: ActivationResponse;
   timedOut: boolean;
   logs: Promise<string[]>;

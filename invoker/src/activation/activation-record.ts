@@ -3,6 +3,7 @@ import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import type { ColdStartRecord, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import type { TrainingProgress } from '@gpuwhisk/common/training';
 import type { LoadingStart } from '../pool/pool-member.js';
 
 /** Parts of a start that the invoker and the runtime measure, ms. */
@@ -24,6 +25,8 @@ export interface ActivationTimes {
   found?: 'prewarmed' | 'warm';
   /** Activations in the same run, this one included; absent for a run of one. */
   batch?: number;
+  /** Progress of the run of a training job. */
+  training?: TrainingProgress;
 }
 
 /** Fields of an action that its records contain. */
@@ -53,6 +56,11 @@ export function activationRecord(
   if (times.initMs !== undefined) annotations.push({ key: 'initTime', value: times.initMs });
   if (times.start !== undefined) annotations.push({ key: 'start', value: times.start });
   if (message.sample !== undefined) annotations.push({ key: 'sample', value: true });
+  if (message.training !== undefined) {
+    const { job, attempt, members } = message.training;
+    const invoker = message.gpu && { invoker: message.gpu.invoker };
+    annotations.push({ key: 'training', value: { job, attempt, members, ...invoker, ...times.training } });
+  }
   const gpu = gpuRecord(message, times);
   if (gpu !== undefined) annotations.push({ key: 'gpu', value: { ...gpu } });
   const coldStart = coldStartRecord(message, times);

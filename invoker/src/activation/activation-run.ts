@@ -26,6 +26,7 @@ import { activationRecord } from './activation-record.js';
 import type { StartParts } from './activation-record.js';
 import { developerError, initResponse, runResponse, whiskError } from './activation-response.js';
 import { containerWanted, callLimits, deadlineMs, runLimits, initRequest, runRequest } from './container-requests.js';
+import type { WatchedTraining } from './training-runs.js';
 import type { InvokerContext } from './invoker-context.js';
 
 /** Attempts of an activation: containers that shut down may refuse its run before the activation fails. */
@@ -78,7 +79,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
   }
 
   get readiesAhead(): boolean {
-    return this.action.warm.entry !== undefined;
+    return this.action.warm.entry !== undefined && this.message.training === undefined;
   }
 
   async ready({ container }: PoolMember): Promise<string | undefined> {
@@ -212,7 +213,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     const all: readonly [Prepared, ...Prepared[]] = [self, ...rest];
     const init = member.initialized
       ? undefined
-      : await this.initRequest(self.content, container, deadlineMs(this.context, this.action));
+      : await this.initRequest(self.content, container, deadlineMs(this.context, this.message, this.action));
     if (!member.initialized && init === undefined) {
       for (const { run } of all) run.failNow(whiskError('Action could not be fetched.'));
       return 'discard';
@@ -227,15 +228,19 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       onInitialized();
     }
     const limits = callLimits(this.context, this.message, this.action);
-    const untilMs = deadlineMs(this.context, this.action);
+    const untilMs = deadlineMs(this.context, this.message, this.action);
     const [request, ...further] = all.map(({ run, content }) =>
       runRequest(this.action, run.message, content, untilMs),
     ) as [RunRequest, ...RunRequest[]];
     const alone = further.length === 0;
+    const watched = this.watchTraining(container);
+    const ownLimits = runLimits(limits, this.message);
     const call = alone
-      ? container.run(request, runLimits(limits, this.message))
+      ? container.run(request, watched === undefined ? ownLimits : { ...ownLimits, ...watched.limits })
       : container.run(batchOf([request, ...further]), batchLimits(limits));
+    watched?.began(call);
     const outcome = await call.outcome;
+    if (watched !== undefined) this.context.trainings?.ended(watched);
     if (outcome.type === 'unavailable') return retryElsewhere(all);
     if (this.cutShort(outcome) || this.runsAgain(container, outcome, all)) return 'discard';
     const outcomes = alone ? [outcome] : outcomesOf(outcome, all.length, limits);
@@ -244,17 +249,30 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       // The first activation of a batch carries the load in its record.
       const how: Load | Found = at === 0 && load !== undefined ? load : found;
       const own = outcomes[at] ?? outcome;
-      const { timeoutMs } = runLimits(limits, this.message);
-      const response = this.endedByAgent(container, own) ?? runResponse(own, timeoutMs, limits.maxResultBytes);
+      const response =
+        watched?.response ??
+        this.endedByAgent(container, own) ??
+        runResponse(own, ownLimits.timeoutMs, limits.maxResultBytes);
       if (response.statusCode > ActivationStatus.applicationError) kept = false;
       if (this.message.sample === undefined) {
         this.context.metrics.activationStarted(this.action.kind, 'start' in how ? how.start : how.found);
       }
-      const times = alone ? how : { ...how, batch: all.length };
+      const whole = alone ? how : { ...how, batch: all.length };
+      const times = watched === undefined ? whole : { ...whole, training: watched.progress };
       return run.finish({ start, load: times, response, timedOut: own.type === 'timeout', logs: call.logs });
     });
     await (alone ? ends[0] : Promise.all(ends));
+    // The container of a training job is for one run.
+    if (watched !== undefined) return 'discard';
     return kept ? 'keep' : this.afterFailure(container, outcome);
+  }
+
+  /** Begins to watch the run of a training job; undefined for other runs. */
+  private watchTraining(container: Container): WatchedTraining | undefined {
+    const { training } = this.message;
+    const watched = training && this.context.trainings?.watch(training, this.message, container);
+    if (watched !== undefined) this.context.gpu?.onRetire(container.id, () => watched.stop());
+    return watched;
   }
 
   /** Loads the code. Returns the container's disposition if the load failed; `all` have ended or were retried then. */
@@ -313,6 +331,8 @@ export class ActivationRun implements PoolJob<ActivationRun> {
   /** Returns a preempted batch of an idempotent action to its controller; false if the batch was not preempted. */
   private runsAgain({ id }: Container, outcome: CallOutcome, all: readonly Prepared[]): boolean {
     const ending = outcome.type === 'lost' ? this.context.gpu?.endingOf(id) : undefined;
+    // A training job decides itself about its next run.
+    if (this.message.training !== undefined) return false;
     if (ending?.again !== true || parameterValue(this.action.annotations, 'idempotent') !== true) return false;
     for (const { run } of all) run.end.giveBack(ending.text);
     return true;

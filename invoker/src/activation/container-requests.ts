@@ -4,7 +4,14 @@ import { resultBoundsFor } from '@gpuwhisk/common/entities/limits';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import type { ContainerSpec, InitRequest, RunRequest, CallLimits } from '../containers/container-factory.js';
+import type { TrainingRun } from '@gpuwhisk/common/training';
+import type {
+  ContainerSpec,
+  InitRequest,
+  RunRequest,
+  CallLimits,
+  TrainingSpec,
+} from '../containers/container-factory.js';
 import { grantKey, grantOf } from '../gpu-agent/gpu-runs.js';
 import type { RunnableAction, ActionCode } from './action-loader.js';
 import { fullyQualifiedName } from './action-loader.js';
@@ -49,8 +56,10 @@ function wantedBy(message: ActivationMessage, action: RunnableAction): Container
   // A batch runs with the rights of one caller.
   const caller = batch === 1 ? '' : ` ${user.subject}`;
   const rights = message.executeOnly === true ? ' execute-only' : '';
+  const { training } = message;
+  const job = training === undefined ? '' : ` job ${training.job} ${training.attempt}`;
   return {
-    key: `${namespace} ${reference.path}/${reference.name} ${revision} ${binding}${place}${caller}${rights}`,
+    key: `${namespace} ${reference.path}/${reference.name} ${revision} ${binding}${place}${caller}${rights}${job}`,
     namespace,
     codeOf: `${ownerOf(reference.path)}${rights}`,
     batch,
@@ -62,8 +71,13 @@ function wantedBy(message: ActivationMessage, action: RunnableAction): Container
       imports: action.warm.imports,
       cuda: action.warm.cuda,
       ...(gpu !== undefined && { gpu }),
+      ...(training !== undefined && { training: trainingSpec(training) }),
     },
   };
+}
+
+function trainingSpec({ job, attempt, members, rendezvousMs, checkpointMiB }: TrainingRun): TrainingSpec {
+  return { job, attempt, members, rendezvousMs, keepsCheckpoints: checkpointMiB !== undefined };
 }
 
 /**
@@ -159,12 +173,20 @@ export function callLimits(
   return { timeoutMs: limits.timeout, logLimitBytes: limits.logs * MiB, ...results, forNamespace: user.namespace.name };
 }
 
-/** The limits of a run whose code is loaded. A sample, which only measures, has its own shorter time limit. */
-export function runLimits(limits: CallLimits, { sample }: ActivationMessage): CallLimits {
+/**
+ * The limits of a run whose code is loaded. A sample, which only measures, has its own shorter time limit, a training job its
+ * own longer one.
+ */
+export function runLimits(limits: CallLimits, { sample, training }: ActivationMessage): CallLimits {
+  if (training !== undefined) return { ...limits, timeoutMs: training.limitMs };
   return sample === undefined ? limits : { ...limits, timeoutMs: Math.min(limits.timeoutMs, sample.maxMs) };
 }
 
 /** The deadline of a run that begins now, epoch ms. */
-export function deadlineMs({ clock }: Pick<InvokerContext, 'clock'>, { limits }: RunnableAction): number {
-  return clock.now() + limits.timeout;
+export function deadlineMs(
+  { clock }: Pick<InvokerContext, 'clock'>,
+  { training }: Pick<ActivationMessage, 'training'>,
+  { limits }: RunnableAction,
+): number {
+  return clock.now() + (training?.limitMs ?? limits.timeout);
 }

@@ -10,6 +10,7 @@ import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { GpuRuns } from '../gpu-agent/gpu-runs.js';
+import type { TrainingRuns } from './training-runs.js';
 
 /** Services and settings that all activations of an invoker share. */
 export interface InvokerContext {
@@ -34,6 +35,8 @@ export interface InvokerContext {
   unlockArguments: UnlockArguments;
   /** The agent of this node's GPUs; absent on nodes without GPUs. */
   gpu?: GpuRuns;
+  /** The runs of training jobs; absent on nodes without GPUs. */
+  trainings?: TrainingRuns;
   /** Whether runs may begin now. Absent: always. */
   mayBegin?: () => boolean;
   /** Whether the invoker is being stopped, which ends containers. */

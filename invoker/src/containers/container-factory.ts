@@ -1,4 +1,5 @@
 import type { Share } from '@gpuwhisk/common/gpu';
+import type { TrainingRun } from '@gpuwhisk/common/training';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 
 /** The GPU resources of a container, fixed from its start to its end. */
@@ -25,6 +26,14 @@ export interface ContainerSpec {
   cuda: boolean;
   /** Absent: the container sees no GPU. */
   gpu?: GpuGrant;
+  /** The only run that the container is for; absent unless that is a training job's. */
+  training?: TrainingSpec;
+}
+
+/** What a container of a training job needs to know of its run. */
+export interface TrainingSpec extends Pick<TrainingRun, 'job' | 'attempt' | 'members' | 'rendezvousMs'> {
+  /** Whether the container sees the job's checkpoint folder. */
+  keepsCheckpoints: boolean;
 }
 
 /** A container for one run at a time, with nothing loaded ahead. */
@@ -106,6 +115,8 @@ export interface CallLimits {
   truncationBytes: number;
   /** The namespace that the function runs for; absent where the platform itself runs something. */
   forNamespace?: string;
+  /** Called with each report of the run's progress, JSON; only the runs of training jobs have reports. */
+  onProgress?: (report: string) => void;
 }
 
 /** A call into a container: its outcome, and its log lines with OpenWhisk's prefixes. `logs` never rejects. */
@@ -113,6 +124,10 @@ export interface Call {
   outcome: Promise<CallOutcome>;
   /** Lines since the previous call's end; the lines of a successful init come with the first run. */
   logs: Promise<string[]>;
+  /** Asks a run to end by itself; set for runs with `onProgress`. */
+  stop?: () => void;
+  /** The lines of `logs` so far, from a place on; set for runs with `onProgress`. */
+  printed?: (from: number) => string[];
 }
 
 /** One sandbox with a runtime in it: the unit of the pool. */
@@ -224,7 +239,7 @@ export class ProvisioningError extends Error {
 
 /**
  * How well a container made for `prewarmed` serves `wanted`. Only modules that were loaded ahead may differ: with a subset
- * of the wanted imports, the rest are loaded at init.
+ * of the wanted imports, the rest are loaded at init. A training job's container serves nothing else.
  */
 export function matchSpecs(prewarmed: ContainerSpec, wanted: ContainerSpec): Match {
   const same =
@@ -233,6 +248,7 @@ export function matchSpecs(prewarmed: ContainerSpec, wanted: ContainerSpec): Mat
     prewarmed.concurrency === wanted.concurrency &&
     prewarmed.requirements.join(' ') === wanted.requirements.join(' ');
   if (!same || (prewarmed.cuda && !wanted.cuda)) return 'none';
+  if (prewarmed.training !== undefined || wanted.training !== undefined) return 'none';
   const imports = new Set(wanted.imports);
   if (!isSameGrant(prewarmed.gpu, wanted.gpu) || !prewarmed.imports.every((name) => imports.has(name))) return 'none';
   const isExact = prewarmed.imports.length === imports.size && prewarmed.cuda === wanted.cuda;

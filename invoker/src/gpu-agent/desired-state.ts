@@ -47,7 +47,11 @@ export class DesiredState {
       if (one.users.size === 0) {
         one.ending = true;
         end(one.container);
-      } else if (graceMs !== null && this.isOver(id, graceMs)) healer.end(one, preempted);
+      } else if (graceMs !== null) {
+        one.onRetire?.();
+        one.onRetire = undefined;
+        if (this.isOver(id, graceMs)) healer.end(one, preempted);
+      }
     }
     if (!enforcer.adjusts) return;
     for (const [id, share] of Object.entries(this.desired.shares)) {

@@ -51,7 +51,15 @@ export class DeviceAccess {
     });
     const slice = first?.slices.find(({ uuid }) => uuid === grant.slice);
     const access = joinedAccess(grant.devices.map((uuid) => this.parts.access(uuid, slice)));
-    const env = { ...access.env, CUDA_VISIBLE_DEVICES: placesOf(grant).join(','), ...own.env };
+    const env = {
+      ...access.env,
+      CUDA_VISIBLE_DEVICES: placesOf(grant).join(','),
+      // Of each visible device, in their order.
+      GPUWHISK_MEMORY_MIB: placesOf(grant)
+        .map(() => grant.share.memoryMiB)
+        .join(','),
+      ...own.env,
+    };
     const sockets = own.binds.map(({ path, write }) => ({ path, mode: write ? ('rw' as const) : ('ro' as const) }));
     // The enforcer's user may be the platform's, which no function may have. Any user that all containers share will do.
     return { ...access, env, binds: [...access.binds, ...sockets], oneUser: own.uid !== undefined };

@@ -197,6 +197,11 @@ export class GpuAgent implements GpuRuns {
     this.gpuContainers.loaded(container, ms);
   }
 
+  onRetire(container: string, listener: () => void): void {
+    const one = this.gpuContainers.get(container);
+    if (one !== undefined) one.onRetire = listener;
+  }
+
   ended(user: GpuUser): void {
     const one = this.gpuContainers.ended(user, this.options.clock.now());
     if (one?.users.size === 0) this.spending.count(one);

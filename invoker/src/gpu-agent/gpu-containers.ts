@@ -32,6 +32,8 @@ export interface GpuContainer {
   idleSince: number | undefined;
   /** Whether the container is being ended, so that it is no tenant of its devices any longer. */
   ending: boolean;
+  /** Called, once, when its run is to end within a grace. */
+  onRetire: (() => void) | undefined;
 }
 
 /** The containers of this node with a GPU, and the activations that run on a GPU or were admitted to one. */
@@ -62,6 +64,7 @@ export class GpuContainers {
       unseenLaunches: 0,
       idleSince: undefined,
       ending: false,
+      onRetire: undefined,
     };
     this.containers.set(container.id, one);
     void container.exited.then(() => {

@@ -35,6 +35,8 @@ export interface GpuRuns {
   loaded(container: string, ms: number): void;
   /** Reports that an activation is over or runs elsewhere, after a run or without one. */
   ended(user: GpuUser): void;
+  /** Calls `listener` once when a run in the container is to end within a grace, unless it has ended before. */
+  onRetire(container: string, listener: () => void): void;
   /** Why the agent ended a container; undefined if it did not. The last 1000 endings are known. */
   endingOf(container: string): Ending | undefined;
 }

@@ -268,7 +268,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     const startedMs = this.clock.monotonicMs();
     queue.starting++;
     this.starting++;
-    this.unassigned.stemCells.noteColdStart(queue.spec);
+    if (queue.spec.training === undefined) this.unassigned.stemCells.noteColdStart(queue.spec);
     const settle = (): void => {
       queue.starting--;
       this.starting--;

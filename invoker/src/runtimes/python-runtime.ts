@@ -40,11 +40,14 @@ export function pythonPairLaunch(
 /** The launch of the Python runtime; `packages` is a folder of requirements. */
 export function pythonLaunch(runtimesDir: string, dataDir: string, python: Python, packages?: string): RuntimeLaunch {
   const guest = join(runtimesDir, 'python');
-  const cuda = join(runtimesDir, 'cuda');
-  const folders = [...(packages === undefined ? [] : [packages]), ...python.packageFolders, cuda];
+  const modules = [join(runtimesDir, 'cuda'), join(runtimesDir, 'training')];
+  const folders = [...(packages === undefined ? [] : [packages]), ...python.packageFolders, ...modules];
   return {
     command: [python.executable, '-I', '-S', '-B', '-X', 'utf8', join(guest, 'runtime.py'), ...folders],
-    binds: [...pythonBinds(python, dataDir), ...bindsFor([guest, cuda, ...(packages === undefined ? [] : [packages])])],
+    binds: [
+      ...pythonBinds(python, dataDir),
+      ...bindsFor([guest, ...modules, ...(packages === undefined ? [] : [packages])]),
+    ],
     // For interpreters that an action starts; the runtime's own starts isolated.
     env: packages === undefined ? {} : { PYTHONPATH: packages },
     protocol: 'framed',

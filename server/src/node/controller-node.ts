@@ -159,8 +159,10 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
         await storeManagementActions(store, clock, { kind, memoryMiB });
       }
       await controller.composing.open();
+      controller.trainingJobs.open();
     },
     async drain(drainMs) {
+      await controller.trainingJobs.close();
       // Running compositions have further components to run, which need the invoker.
       await controller.composing.close(drainMs);
       await gpu.gpuScheduler.close();

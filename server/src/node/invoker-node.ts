@@ -10,6 +10,7 @@ import { identityChanges } from '@gpuwhisk/controller/api/admin';
 import { ProvisioningError, IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { reportingFactory } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
+import { TrainingRuns } from '@gpuwhisk/invoker/activation/training-runs';
 import { NamespaceBlacklist } from '@gpuwhisk/invoker/namespace-blacklist';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
 import { queueLimits } from '../engines/engines.js';
@@ -115,6 +116,9 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   const { agent } = nodeGpus;
   const { registry } = metrics;
   const userEvents = config.userEvents ? await openUserEvents({ bus, clock, registry, source: topic }) : undefined;
+  const trainings = agent && new TrainingRuns({ invoker: topic, dataDir: config.dataDir, state, clock, logger });
+  await trainings?.open();
+  opened.onClose(() => trainings?.close());
   const invoker = new Invoker({
     instance,
     bus,
@@ -132,6 +136,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     recordLevels: config,
     recordBounds: { maxPendingBytes: config.maxUnstoredBytes },
     ...(agent && { gpu: agent }),
+    ...(trainings && { trainings }),
     ...(userEvents && { userEvents }),
     ...(options.mayBegin && { mayBegin: options.mayBegin }),
     unlockArguments: createArgumentUnlock(config.parameterStorage),

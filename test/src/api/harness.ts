@@ -147,6 +147,8 @@ export const idleGpuScheduler: ControllerDependencies['gpuScheduler'] = {
   ...{ queued: () => [], decisions: () => [], instances: () => [], isLeader: true },
   trialSince: () => ({ tasks: [], places: [], models: [] }),
   savedView: () => ({ format: 'gpuwhisk view', version: 1 }),
+  isQueued: () => false,
+  cancel: () => undefined,
 };
 
 /** Starts the real controller on a real port, with a store in memory and an invoker with canned answers. */

@@ -157,7 +157,7 @@ test('what its container is started with', async () => {
   const { agent } = await GpuHarness.open();
   const { share } = placementOf(1000);
   await expect(agent.accessFor({ devices: ['GPU-1'], share })).resolves.toEqual({
-    env: { CUDA_VISIBLE_DEVICES: 'GPU-1', CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: '50' },
+    env: { CUDA_VISIBLE_DEVICES: 'GPU-1', GPUWHISK_MEMORY_MIB: '1000', CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: '50' },
     binds: [{ path: '/run/mps/GPU-1', mode: 'rw' }],
     libraries: [],
     oneUser: false,

@@ -64,9 +64,11 @@ test('a run that lasts for longer than its grace is stopped, and is said to have
   const harness = await GpuHarness.open();
   const { id } = await harness.container(placed(), 7);
   run(harness, id, 'r');
+  let told = 0;
+  harness.agent.onRetire(id, () => told++);
   await want(harness, { retire: { [id]: 3000 } });
   await harness.look(2);
-  expect([harness.ended, harness.agent.endingOf(id)]).toEqual([[], undefined]);
+  expect([harness.ended, harness.agent.endingOf(id), told]).toEqual([[], undefined, 1]);
   await harness.look(2);
   expect(harness.ended).toEqual([id]);
   expect(harness.agent.endingOf(id)).toMatchObject({ again: true, byAction: false });

@@ -167,6 +167,7 @@ function deskOf(agent: GpuAgent): Desk {
     began: (user, container) => agent.began(user, container),
     loaded: (container, ms) => agent.loaded(container, ms),
     ended: (user) => agent.ended(user),
+    onRetire: (container, listener) => agent.onRetire(container, listener),
     endingOf: (container) => agent.endingOf(container),
     joined: (container, grant, startMs) => agent.joined(container, grant, startMs),
     failed: (grant) => agent.failed(grant),

@@ -85,6 +85,15 @@ export function processTitles(withProgress: boolean): { titles: string[]; right:
   return { titles: ['Function', ...figures, ''], right: figures };
 }
 
+/** A training job with its progress: `job 0a1b, run 2, 120 steps, 11.5/s`. */
+function trainingText(training: JsonMap): string {
+  const parts = [`job ${asText(training.get('job'))}, run ${asNumber(training.get('attempt'))}`];
+  if (training.has('steps')) parts.push(`${asNumber(training.get('steps'))} steps`);
+  if (training.has('rate')) parts.push(`${Number(asNumber(training.get('rate')).toPrecision(4))}/s`);
+  if (training.get('stalled') === true) parts.push('stalled');
+  return parts.join(', ');
+}
+
 /** A line for each process of a device: functions, then workloads. */
 export function processRows(device: JsonMap, withProgress: boolean): string[][] {
   const none = withProgress ? progressTitles.map(() => '') : [];
@@ -97,7 +106,9 @@ export function processRows(device: JsonMap, withProgress: boolean): string[][] 
       one.has('heldMiB') ? asText(one.get('heldMiB')) : '-',
       String(asNumber(one.get('running'))),
       ...none,
-      asText(one.get('slice')),
+      [asText(one.get('slice')), one.has('training') ? trainingText(asMap(one.get('training'))) : '']
+        .filter(Boolean)
+        .join(', '),
     ]);
   const workloads = asList(device.get('workloads'))
     .map(asMap)

@@ -14,6 +14,7 @@ import { showDegradations } from './degradations.js';
 import { showFeatures } from './features.js';
 import { showForecast } from './forecast.js';
 import { listFunctions, listQuotas } from './functions.js';
+import { jobCommand } from './jobs.js';
 import { model } from './model.js';
 import { listWorkloads, workload } from './workloads.js';
 
@@ -120,6 +121,7 @@ export const gpuCommands: Command[] = [
     flags: [{ name: 'grace', type: 'int', help: 'stop runs after `MS` (delete); an idempotent action runs again' }],
     run: model,
   },
+  jobCommand,
   {
     name: 'reshare',
     argsUsage: 'CONTAINER',

@@ -14,6 +14,7 @@ import type { PerformanceData } from '../learning/performance-data.js';
 import type { GpuTable } from '../state/gpu-table.js';
 import type { LeaseKeeper } from '../../cluster/lease.js';
 import { completionWaitMs } from '../../entitlement/in-flight.js';
+import type { WaitingActivation } from './gpu-queue.js';
 
 /** Dependencies of GpuPlacer. */
 export interface GpuPlacerDependencies {
@@ -158,6 +159,18 @@ export class GpuPlacer {
   accounts(refusedAtMs: ReadonlyMap<string, number> = new Map()): PlaceAccount[] {
     const isOpen = this.isOpen(refusedAtMs);
     return this.ledger.accounts().filter(({ place }) => isOpen(place.node.invoker));
+  }
+
+  /**
+   * Ids of the places that a waiting activation may be put on: those of agents that have not refused it, and for a training
+   * job of the node with its checkpoints. Undefined if that is no restriction.
+   */
+  allowedFor({ message, refusedAtMs }: Pick<WaitingActivation, 'message' | 'refusedAtMs'>): Set<string> | undefined {
+    const invoker = message.training?.invoker;
+    if (refusedAtMs.size === 0 && invoker === undefined) return undefined;
+    const accounts = this.accounts(refusedAtMs);
+    const own = invoker === undefined ? accounts : accounts.filter(({ place }) => place.node.invoker === invoker);
+    return new Set(own.map(({ id }) => id));
   }
 
   /** The rows of live nodes. */

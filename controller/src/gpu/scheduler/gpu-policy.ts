@@ -192,8 +192,7 @@ export class GpuPolicy {
     const nowMs = clock.monotonicMs();
     const tasks = waiting.map((one): Task => {
       const arrivedAt = this.arrivals.of(one, at, nowMs);
-      const { refusedAtMs } = one;
-      const allowed = refusedAtMs.size > 0 && new Set(placer.accounts(refusedAtMs).map(({ id }) => id));
+      const allowed = placer.allowedFor(one);
       const task = this.taskOf({ ...one, ...idOf(one) }, arrivedAt);
       return { ...task, request: one.request, ...(allowed && { allowed }) };
     });
@@ -414,6 +413,7 @@ export class GpuPolicy {
       gpus: need.gpus,
       memoryMiB: need.memoryMiB,
       class: need.class,
+      ...(need.mustNotStop && { mustNotStop: true as const }),
       isolation: request.isolation,
       ...(sloMs !== undefined && { sloMs }),
       ...(isFixed && { share: shareOf(need).smLimit }),

@@ -144,6 +144,10 @@ export class GpuQueue {
     return this.waiting.has(activationId);
   }
 
+  get(activationId: string): WaitingActivation | undefined {
+    return this.waiting.get(activationId);
+  }
+
   /** The activations in no particular order. */
   [Symbol.iterator](): IterableIterator<WaitingActivation> {
     return this.waiting.values();
@@ -179,9 +183,11 @@ export class GpuQueue {
     return [...this.waiting.values()].filter(({ arrivedMs, sloMs }) => nowMs - arrivedMs > (sloMs ?? Infinity));
   }
 
-  /** The activations that have waited for `maxWaitMs`. */
+  /** The activations that have waited for `maxWaitMs`; runs of training jobs wait for any time. */
   spent(nowMs: number, maxWaitMs: number): WaitingActivation[] {
-    return [...this.waiting.values()].filter(({ arrivedMs }) => nowMs - arrivedMs >= maxWaitMs);
+    return [...this.waiting.values()].filter(
+      ({ arrivedMs, message }) => nowMs - arrivedMs >= maxWaitMs && message.training === undefined,
+    );
   }
 
   /**

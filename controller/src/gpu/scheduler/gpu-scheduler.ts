@@ -12,6 +12,7 @@ import {
   overloaded,
   sampleNotRun,
 } from '@gpuwhisk/common/errors';
+import type { ApiError } from '@gpuwhisk/common/errors';
 import type { DecisionRecord, GpuNeed, GpuQueued, Placement, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -198,6 +199,17 @@ export class GpuScheduler {
   /** Whether this controller is the leader. */
   get isLeader(): boolean {
     return this.placer.isLeader;
+  }
+
+  /** Whether an activation waits for a GPU in this controller's queue. */
+  isQueued(activationId: string): boolean {
+    return this.queue.has(activationId);
+  }
+
+  /** Ends a queued activation with an error; does nothing if it is not queued. */
+  cancel(activationId: string, error: ApiError): void {
+    const waiting = this.queue.get(activationId);
+    if (waiting !== undefined) this.refuser.refuse(waiting, error);
   }
 
   /** Number of queued activations. */
@@ -417,8 +429,9 @@ export class GpuScheduler {
     else this.passSoon(refused === undefined ? { kind: 'arrival', task: activationId } : { kind: 'timer' });
   }
 
-  /** Notes a request that this controller has to place. */
+  /** Notes a request that this controller has to place. Runs of training jobs are no requests. */
   private arrived(message: ActivationMessage, need: GpuNeed): void {
+    if (message.training !== undefined) return;
     this.arrivals.add(message, need);
     const { action, user, transid } = message;
     const work = { action: `/${action.path}/${action.name}`, namespace: user.namespace.name };

@@ -182,6 +182,10 @@ class DockerFactory implements DockerContainerFactory {
   }
 
   create(spec: ContainerSpec): Promise<Container> {
+    if (spec.training !== undefined) {
+      const told = 'Training jobs do not run in containers of Docker.';
+      return Promise.reject(new ProvisioningError(told, told, true));
+    }
     return this.make(spec, false);
   }
 

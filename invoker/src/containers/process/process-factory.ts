@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, realpath } from 'node:fs/promises';
+import { lchown, mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
@@ -16,6 +16,7 @@ import { IsolationError, ProvisioningError, bareSpec, matchSpecs } from '../cont
 import type { ConnectedContainer } from '../protocol/connected-container.js';
 import { LogCollector } from '../protocol/log-collector.js';
 import { launchWithGpu } from '../runtime-launch.js';
+import { checkpointsFolder, launchForTraining } from '../training-launch.js';
 import { detectCgroups } from '../sandbox/cgroups.js';
 import { defaultEgress, nameServers } from '../sandbox/egress.js';
 import {
@@ -205,9 +206,23 @@ class ProcessFactory implements ProcessContainerFactory {
         `The kind '${spec.kind}' speaks HTTP, which needs a network between host and sandbox, which this host does not allow.`,
       );
     }
-    const container = await this.launch(launchers.take(), spec, await this.withGpu(spec, launch), options);
+    const completed = await this.withTraining(spec, await this.withGpu(spec, launch));
+    const container = await this.launch(launchers.take(), spec, completed, options);
     launchers.refill();
     return container;
+  }
+
+  private async withTraining({ training }: ContainerSpec, launch: RuntimeLaunch): Promise<RuntimeLaunch> {
+    if (training === undefined) return launch;
+    if (!training.keepsCheckpoints) return launchForTraining(launch, training, undefined);
+    const all = checkpointsFolder(this.dataDir);
+    // Without a private root, the sandboxes' user needs access to a folder below this one.
+    await mkdir(all, { recursive: true, mode: 0o711 });
+    const folder = join(all, training.job);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const user = this.outerId(sharedUserSlot);
+    if (this.firstId > 0) await lchown(folder, user, user);
+    return launchForTraining(launch, training, folder);
   }
 
   private async withGpu({ gpu }: ContainerSpec, launch: RuntimeLaunch): Promise<RuntimeLaunch> {

@@ -29,6 +29,8 @@ const types = {
   unload: 9,
   check: 10,
   results: 11,
+  stop: 12,
+  progress: 13,
   launcher: 240,
 } as const;
 /** How long the log frame may follow its answer, ms. */
@@ -166,6 +168,10 @@ export class FramedConnection implements Connection, FrameHandler {
       case types.hello:
         this.helloFrame(payload);
         return;
+      case types.progress:
+        // A report may cross the end of its run.
+        this.pending.get(id)?.limits.onProgress?.(payload.toString());
+        return;
       case types.bye:
         if (this.leaving) this.break('it said bye twice');
         this.leaving = true;
@@ -208,6 +214,12 @@ export class FramedConnection implements Connection, FrameHandler {
     const id = this.nextId;
     this.nextId = id === maxId ? 1 : id + 1;
     this.pending.set(id, entry);
+    if (limits.onProgress !== undefined) {
+      call.stop = () => {
+        if (this.state === 'open' && !entry.answered) this.send(encodeFrame(types.stop, id, '{}'));
+      };
+      call.printed = (from) => this.logs.since(from);
+    }
     if (this.state === 'closed') return call; // `ended` follows.
     entry.timer = this.clock.setTimer(limits.timeoutMs, () => this.expire(id, entry));
     this.send(frame);

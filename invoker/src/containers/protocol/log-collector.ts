@@ -115,6 +115,11 @@ export class LogCollector {
     return lines;
   }
 
+  /** The lines since the last cut, from a place on. */
+  since(from: number): string[] {
+    return this.lines.slice(from);
+  }
+
   /** Whether every stream has shown a sentinel since the last cut. */
   get complete(): boolean {
     return this.streams.every((stream) => stream.sentinelSeen);

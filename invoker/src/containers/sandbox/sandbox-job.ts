@@ -98,7 +98,7 @@ const checkEveryMs = 200;
 /** Largest part of the time that measuring the folder may take. */
 const measuringPart = 1 / 4;
 /** Disk space that a job must leave free: more than it can write between two checks. */
-const reserveBytes = 1024 * MiB;
+export const reserveBytes = 1024 * MiB;
 
 /**
  * Watches a job's folder until `over`. Resolves with an error that names the exceeded bound, or with undefined. The disk's
@@ -137,7 +137,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** Bytes on the disk and number of entries below a folder; counting stops above `maxFiles`. */
-async function measure(folder: string, maxFiles: number): Promise<{ bytes: number; files: number }> {
+export async function measure(folder: string, maxFiles: number): Promise<{ bytes: number; files: number }> {
   const used = { bytes: 0, files: 0 };
   const folders = [folder];
   for (let at = folders.pop(); at !== undefined && used.files <= maxFiles; at = folders.pop()) {
