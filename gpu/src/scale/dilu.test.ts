@@ -65,7 +65,7 @@ describe('dilu', () => {
 
   test('retires one instance a second with more than thirty seconds below what the others would serve', () => {
     expect(changes(functionOf(seconds(10, 250, 90)), instances(3))).toEqual([0, []]);
-    const lower = functionOf(seconds(31, 90, 140));
+    const lower = functionOf(seconds(31, 90, 130));
     expect(changes(lower, instances(3))).toEqual([0, ['i0']]);
     expect(changes(lower, instances(2))).toEqual([0, ['i0']]);
     expect(changes(lower, instances(1))).toEqual([0, []]);
@@ -73,6 +73,11 @@ describe('dilu', () => {
     const idle = [90_000, 80_000].map((idleSince) => instanceOf(`${idleSince}`, { state: 'idle', idleSince }));
     expect(changes(lower, [busy, loading])).toEqual([0, ['loading']]);
     expect(changes(lower, [busy, loading, ...idle])).toEqual([0, ['80000']]);
+  });
+
+  test('retires no instance that a rate lower by a tenth calls for', () => {
+    expect(changes(functionOf(seconds(2, 290)), instances(3))).toEqual([0, []]);
+    expect(changes(functionOf(seconds(2, 270)), instances(3))).toEqual([0, ['i0']]);
   });
 
   test('keeps the last instance for the keep-alive time, and leaves functions of unknown time to their requests', () => {

@@ -21,6 +21,12 @@ export const diluScaleDefaults = {
   keepAliveS: 600,
 };
 
+/**
+ * The part of what instances serve that is to be left after a retirement: rates that come from times of runs vary, so that
+ * the same load would call for a launch and for a retirement in turns.
+ */
+const spare = 0.1;
+
 /** Instances that a function has at least, whatever its requests were. */
 type Floor = (of: FunctionState) => number;
 
@@ -102,12 +108,13 @@ function calledFor(
 ): { least: number; most: number } {
   // The n-th most requests of a second are more than k instances serve if and only if n seconds have more.
   const most = (nth: number): number => samples[samples.length - nth] ?? 0;
-  const least = Math.max(
-    Math.ceil(most(outSamples) / served.request),
-    Math.ceil(most(surgeSamples) / Math.max(served.limit, served.request)),
-  );
+  const leastAt = (part: number): number =>
+    Math.max(
+      Math.ceil(most(outSamples) / (served.request * part)),
+      Math.ceil(most(surgeSamples) / (Math.max(served.limit, served.request) * part)),
+    );
   const enough = Math.floor((samples[inSamples] ?? 0) / served.request) + 1;
-  return { least, most: Math.max(least, enough) };
+  return { least: leastAt(1), most: Math.max(leastAt(1 - spare), enough) };
 }
 
 /** The instance that is missed least: the one that has idled longest, else one that loads, else one that runs. */
