@@ -151,6 +151,16 @@ export const bars: readonly Bar[] = [
   { bench: 'cluster', metric: 'handoverS', bound: 'at most', value: 3, source: 'issue 7' },
   { bench: 'cluster', metric: 'handoverDoubled', bound: 'at most', value: 0, source: 'issue 7' },
   { bench: 'predictor', metric: 'choiceRegret', bound: 'at most', value: 0.03, source: 'issue 6' },
+  { bench: 'dilu', metric: 'coscalingLeast.coldStarts.infless', bound: 'at least', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'coscalingLeast.svr.infless', bound: 'at least', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'coscalingLeast.sgtS.infless', bound: 'at least', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'coscalingSaved.coldStarts.inflessLow', bound: 'at least', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'coscalingSaved.svr.inflessLow', bound: 'at least', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'coscalingLeast.coldStarts.fastGshare', bound: 'at least', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'coscalingLeast.svr.fastGshare', bound: 'at least', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'coscalingLeast.sgtS.fastGshare', bound: 'at least', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'coscalingSaved.coldStarts.fastGshareLow', bound: 'at least', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'coscalingSaved.svr.fastGshareLow', bound: 'at least', value: 0, source: 'issue 24' },
 ];
 
 /** Whether `value` reaches the bar. */

@@ -88,7 +88,12 @@ export interface DeviceStatus {
   processes: GpuProcess[];
 }
 
-/** What a process has launched so far, as kernel tokens count it. */
+/** States of a device under kernel tokens, as Dilu's algorithm 2 names them. */
+export const tokenStates = ['NONE', 'EMERGENCY', 'RECOVERY', 'CONTENTION'] as const;
+/** One of them. */
+export type TokenState = (typeof tokenStates)[number];
+
+/** What a process has launched so far, as kernel tokens count it, and what it may launch now. */
 export interface LaunchFigures {
   /** Blocks that were launched. */
   blocks: number;
@@ -100,6 +105,10 @@ export interface LaunchFigures {
   cycles: number;
   cycleMs: number;
   cycleBatch: number;
+  /** Of its device or slice at the last period. */
+  state: TokenState;
+  /** Fraction of the SMs that its tokens of that period are worth, 0–1; absent: it has as many as it likes. */
+  budget?: number;
 }
 
 /** An instance of a function, or a pre-warmer, on a device, as the agent keeps it; one of several devices is there on each. */

@@ -13,7 +13,7 @@ enum Word { TICK, STOPPED, DECIDED, HEADER_WORDS = 16 };
 
 #define TOKEN_COLUMNS(X)                                                                                               \
   X(epoch) X(gpu) X(request) X(limit) X(maxTokens) X(violation) X(used) X(held) X(cycles) X(cycleMs) X(cycleBatch)     \
-  X(runningMs) X(runningBatch) X(budget) X(soloRate)
+  X(runningMs) X(runningBatch) X(budget) X(soloRate) X(state)
 
 enum class Column {
 #define X(name) name,

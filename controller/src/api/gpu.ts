@@ -403,6 +403,9 @@ function deviceView(node: NodeStatus, device: Device, { workloads, trainings }: 
   const status = node.status.find(({ uuid }) => uuid === device.uuid);
   const { state, reasons } = status?.health ?? { state: 'offline', reasons: ['nothing is known of it'] };
   const { slices, ...fixed } = device;
+  const residents = node.residents.filter((one) => one.device === device.uuid);
+  // Slices have states of their own.
+  const { launches } = residents.find((one) => one.slice === undefined && one.launches !== undefined) ?? {};
   return {
     invoker: node.invoker,
     ...fixed,
@@ -410,9 +413,8 @@ function deviceView(node: NodeStatus, device: Device, { workloads, trainings }: 
     ...(status !== undefined && figuresOf(status)),
     // The reasons may name functions and processes of other namespaces.
     health: viewer.isOperator ? { state, reasons } : { state },
-    functions: node.residents
-      .filter((one) => one.device === device.uuid)
-      .map((one) => functionView(one, trainings, viewer)),
+    ...(launches !== undefined && { tokenState: launches.state }),
+    functions: residents.map((one) => functionView(one, trainings, viewer)),
     workloads: workloads.filter((one) => one.device === device.uuid),
   };
 }

@@ -1,3 +1,4 @@
+import { tokenStates } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { jobSchemas } from './job-schemas.js';
 import { list, object, ref, text, whole, yesNo } from './json-schema.js';
@@ -15,6 +16,11 @@ const features = {
   description: 'Figures by name, as in the annotation of a function: of predictors beside it',
   additionalProperties: { type: 'number' },
 } as const;
+const tokenState = {
+  type: 'string',
+  description: 'State of the device under kernel tokens: what its functions launch, and whether one is violated',
+  enum: [...tokenStates] as string[],
+};
 const maxDegradation = {
   type: 'number',
   description: 'Bound of the degradation, 1 - rate / baseline, 0 to 1; default 0.05',
@@ -60,6 +66,7 @@ export const gpuSchemas = {
       simulated: yesNo('Whether the device is simulated'),
       slices: list({ type: 'object' }, 'MIG instances'),
       health: object({ state: text('healthy, cordoned, draining or offline') }),
+      tokenState,
       functions: list(ref('GpuFunction'), 'Instances of functions; without names if of other namespaces'),
       workloads: list(ref('GpuWorkload'), 'Processes other than functions that the caller may see'),
     },
@@ -82,6 +89,11 @@ export const gpuSchemas = {
       cycles: whole('Launch cycles that its runtime has marked'),
       cycleMs: { type: 'number', description: 'Length of the last cycle, ms' },
       cycleBatch: whole('Batch size of the last cycle'),
+      state: tokenState,
+      budget: {
+        type: 'number',
+        description: 'Fraction of the SMs that the tokens of the last period are worth, 0 to 1; absent if unbounded',
+      },
     }),
     running: whole('Activations that run in the instance'),
     training: object({

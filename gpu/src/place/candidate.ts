@@ -209,12 +209,13 @@ export function idleInstances(occupants: readonly Occupant[], task: Pick<Task, '
 
 /**
  * `asked` with the share of a start: in the instance of the task's function that idles there, of the smallest class at or
- * above the limit, else in a new instance.
+ * above the limit, else in a new instance. The limit is the instance's class, but the decided one if the policy gives a
+ * request, too: kernel tokens move between the two.
  */
 export function shareInInstance(
   occupants: readonly Occupant[],
   task: Task,
-  { share: limit, request = limit }: Pick<Start, 'share' | 'request'>,
+  { share: limit, request }: Pick<Start, 'share' | 'request'>,
   asked: Share,
 ): Share {
   const { maxShare = 1 } = task;
@@ -223,7 +224,12 @@ export function shareInInstance(
     .map(({ shareClass }) => shareClass / 100)
     .filter((share) => share >= decided && share <= maxShare);
   const fraction = classes.length > 0 ? Math.min(...classes) : decided;
-  return { ...asked, shareClass: classAtOrAbove(fraction), smRequest: Math.min(request, decided), smLimit: fraction };
+  return {
+    ...asked,
+    shareClass: classAtOrAbove(fraction),
+    smRequest: Math.min(request ?? limit, decided),
+    smLimit: request === undefined ? fraction : decided,
+  };
 }
 
 /** A place that was not chosen, with its sums as they were then. */

@@ -4,8 +4,9 @@ import { PredictionCache } from '../order/set-predictions.js';
 import { bySlowdowns } from '../predict/degradation.js';
 import { joinBatches, launches } from '../place/bind.js';
 import { ledgerOf } from '../place/ledger-of.js';
+import { onInstances } from '../scale/lazy-starts.js';
 import type { Scaling } from '../scale/scale.js';
-import type { Action, Start } from '../view/decision.js';
+import type { Action, Start, TaskRejection } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
 import type { Task, View } from '../view/view.js';
 import type { Policy, PolicyRecord } from './policy.js';
@@ -148,6 +149,8 @@ function strictOf(tasks: readonly Task[], order: readonly string[]): Task[] {
   return order.map((id) => byId.get(id)).filter((task) => task?.sloMs !== undefined) as Task[];
 }
 
+const none: readonly TaskRejection[] = [];
+
 function actionsOf(view: View, { launch, retire }: Scaling, planner: Planner): Action[] {
   return [
     ...launches(view, launch, planner.instancePlacesIn),
@@ -205,10 +208,15 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
       const left = joined.length === 0 ? view : without(view, joined);
       const { tasks, hopeless } = admit(left);
       const goOn = refuses && hopeless.size > 0 ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;
-      const planned = planner.plan({ view: left, tasks: goOn, event });
-      const gives = chosen.preempt === 'none' ? [] : preempt(left, strictOf(goOn, planned.order), event);
+      const { tasks: free, held } = scale.isLazy === true ? onInstances(left, goOn) : { tasks: goOn, held: none };
+      const planned = planner.plan({ view: left, tasks: free, event });
+      const gives = chosen.preempt === 'none' ? [] : preempt(left, strictOf(free, planned.order), event);
       return {
         ...planned,
+        ...(held.length > 0 && {
+          order: [...planned.order, ...held.map(({ task }) => task)],
+          rejected: [...planned.rejected, ...held],
+        }),
         starts: joined.length === 0 ? planned.starts : [...joined, ...planned.starts],
         ...(gives.length > 0 && { actions: [...(planned.actions ?? []), ...gives] }),
         refused: refuses ? Array.from(hopeless, ([task, reason]) => ({ task, reason })) : [],

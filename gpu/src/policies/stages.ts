@@ -38,7 +38,9 @@ import { byStop, byStopDefaults } from '../preempt/by-stop.js';
 import { noPreemption as noPreempt } from '../preempt/preempt.js';
 import type { Preempt } from '../preempt/preempt.js';
 import { workloadGuard, workloadGuardDefaults } from '../preempt/workload-guard.js';
+import { diluForecastDefaults, diluScale, diluScaleDefaults, diluWithForecast } from '../scale/dilu.js';
 import { hhpScale, histogramScaleDefaults, lsthScale, smoreScale, smoreScaleDefaults } from '../scale/forecast.js';
+import { inflessDefaults, inflessScale } from '../scale/infless.js';
 import { keepAlive, keepAliveDefaults, noScaling as noScale } from '../scale/scale.js';
 import { reactive, reactiveDefaults } from '../scale/reactive.js';
 import type { Scale } from '../scale/scale.js';
@@ -143,6 +145,9 @@ export const stages = {
     smore: settable(smoreScaleDefaults, (_, settings) => smoreScale(settings)),
     hhp: settable(histogramScaleDefaults, (_, settings) => hhpScale(settings)),
     lsth: settable(histogramScaleDefaults, (_, settings) => lsthScale(settings)),
+    infless: settable(inflessDefaults, (_, settings) => inflessScale(settings)),
+    dilu: settable(diluScaleDefaults, (_, settings) => diluScale(settings)),
+    'dilu-smore': settable(diluForecastDefaults, (_, settings) => diluWithForecast(settings)),
   } satisfies Record<string, StageEntry<Scale>>,
 };
 

@@ -18,10 +18,22 @@ export const smoreScaleDefaults = {
  * without a forecast gets none ahead of its requests. Throws RangeError for a quantile outside 0 to 1 exclusive.
  */
 export function smoreScale({ quantile, coolDownS }: typeof smoreScaleDefaults): Scale {
-  if (!(quantile > 0 && quantile < 1)) throw new RangeError(`setting 'quantile' is ${quantile} and not within 0 to 1`);
-  const countOf = ({ forecast, task, runMs = task.soloMs ?? 0 }: FunctionState): number =>
-    forecast === undefined ? 0 : instanceTarget(forecast, runMs / 1000 / task.batch, quantile);
+  checkQuantile(quantile);
+  const countOf = (one: FunctionState): number => forecastTarget(one, quantile);
   return (view) => scaleTo(view, { countOf, idleS: coolDownS, cause: 'for its forecast' });
+}
+
+/** Instances that the forecast of the minute wants, which suffice with the probability `quantile`; 0 without a forecast. */
+export function forecastTarget(
+  { forecast, task, runMs = task.soloMs ?? 0 }: Pick<FunctionState, 'forecast' | 'task' | 'runMs'>,
+  quantile: number,
+): number {
+  return forecast === undefined ? 0 : instanceTarget(forecast, runMs / 1000 / task.batch, quantile);
+}
+
+/** Throws RangeError for a quantile outside 0 to 1 exclusive. */
+export function checkQuantile(quantile: number): void {
+  if (!(quantile > 0 && quantile < 1)) throw new RangeError(`setting 'quantile' is ${quantile} and not within 0 to 1`);
 }
 
 /** Settings of `hhp` and `lsth`. */

@@ -8,7 +8,11 @@ export interface Scaling {
 }
 
 /** The stage that says, every second, which instances functions should have. Where a launch goes is another matter. */
-export type Scale = (view: View) => Scaling;
+export interface Scale {
+  (view: View): Scaling;
+  /** Requests wait for the instances that their function has (`onInstances`); absent: each may start one. */
+  readonly isLazy?: true;
+}
 
 /** Instances come with requests that find none, and go where the invokers remove them. */
 export const noScaling: Scale = () => ({ launch: [], retire: [] });

@@ -18,7 +18,7 @@ export interface Wanted {
  */
 export function scaleTo(view: View, { countOf, idleS, cause }: Wanted): Scaling {
   const { at, functions = [] } = view;
-  const staying = stayingByFunction(view);
+  const staying = stayingInstances(view);
   const wanted = new Map(functions.map((one) => [keyOf(one.task), { of: one, count: countOf(one, at) }]));
   const launch = Array.from(wanted, ([key, { of, count }]) => {
     const there = staying.get(key)?.length ?? 0;
@@ -36,12 +36,13 @@ export function scaleTo(view: View, { countOf, idleS, cause }: Wanted): Scaling 
   return { launch, retire };
 }
 
-function keyOf({ function: action, namespace }: Pick<InstanceState, 'function' | 'namespace'>): string {
+/** The key of an instance's or a task's function. */
+export function keyOf({ function: action, namespace }: Pick<InstanceState, 'function' | 'namespace'>): string {
   return functionKey({ action, namespace });
 }
 
-/** The instances of each function that are not to end. */
-function stayingByFunction({ instances = [] }: View): Map<string, InstanceState[]> {
+/** The instances of each function, by its key, that are not to end. */
+export function stayingInstances({ instances = [] }: View): Map<string, InstanceState[]> {
   const byFunction = new Map<string, InstanceState[]>();
   for (const one of instances) {
     if (one.state === 'draining') continue;

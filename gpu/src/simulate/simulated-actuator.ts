@@ -98,7 +98,7 @@ export class SimulatedActuator implements Actuator {
   /** Starts a job on a GPU with a share; `leftMs`: its time alone. Throws Error where that cannot be. */
   start(
     { job, task }: { job: ReplayJob; task: Task },
-    { gpu: id, share, request = share }: Pick<Start, 'gpu' | 'share' | 'request'>,
+    { gpu: id, share, request }: Pick<Start, 'gpu' | 'share' | 'request'>,
     leftMs: number,
     warmMs: number | undefined,
   ): void {
@@ -115,14 +115,16 @@ export class SimulatedActuator implements Actuator {
     const startMs = begun?.reused !== undefined && warmMs !== undefined ? warmMs : job.startMs;
     const given = begun?.share ?? share;
     const moved = this.moved.get(instance);
-    const limit = Math.min(given, moved?.limit ?? given);
+    // As `shareInInstance` has it.
+    const decided = request === undefined ? given : Math.min(given, share);
+    const limit = Math.min(given, moved?.limit ?? decided);
     const run: Run = {
       job,
       task: job.task,
       instance,
       class: given,
       share: limit,
-      request: Math.min(moved?.request ?? request, limit),
+      request: Math.min(moved?.request ?? request ?? share, limit),
       startedAt: this.now,
       startMs,
       startLeftMs: startMs,

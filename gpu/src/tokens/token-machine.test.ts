@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { tokenStates } from '@gpuwhisk/common/gpu';
 import {
   columnsBytes,
   columnsOver,
@@ -68,6 +69,40 @@ describe('the token machine', () => {
     const node = contended();
     expect(node.machine.stateOf(0)).toBe('CONTENTION');
     expect([node.budget(0), node.budget(1)]).toEqual([400, 400]);
+  });
+
+  test('a changed request or limit holds from the next period on, in every state', () => {
+    const node = contended();
+    node.set(0, { request: 0.7 });
+    node.set(1, { request: 0.1, limit: 0.2 });
+    node.run(1);
+    expect([node.budget(0), node.budget(1)]).toEqual([700, 100]);
+    node.set(1, { request: 0.5, limit: 0.6 });
+    node.run(1);
+    expect(node.budget(1)).toBe(500);
+    // While the other idles it grows beyond its request; a lower one holds at once when the other is back.
+    node.set(0, { used: 0 });
+    node.run(windowPeriods + 1);
+    expect(node.budget(1)).toBe(600);
+    node.set(0, { used: 10 });
+    node.set(1, { request: 0.3 });
+    node.run(1);
+    expect(node.budget(1)).toBe(300);
+    node.cycle(0, 20);
+    node.set(0, { limit: 0.9 });
+    node.run(1);
+    expect(node.budget(0)).toBe(900);
+  });
+
+  test('tells every client the state of its GPU', () => {
+    const node = contended();
+    node.add(2, { gpu: 1 });
+    node.cycle(0, 20);
+    expect([0, 1, 2].map((place) => tokenStates[node.columns.state[place]!])).toEqual([
+      'EMERGENCY',
+      'EMERGENCY',
+      'NONE',
+    ]);
   });
 
   test('GPUs know nothing of each other', () => {

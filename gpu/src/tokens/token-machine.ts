@@ -1,4 +1,5 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- places run below the count that each column was made for */
+import { tokenStates, type TokenState } from '@gpuwhisk/common/gpu';
 import { LaunchCycles, RateWindows, SoloRates } from './launch-history.js';
 
 /** How a budget grows while neighbours are idle (Dilu, section 3.4.1). */
@@ -12,16 +13,18 @@ export const leastShare = 0.05;
 export const emergencyPeriods = 400;
 const regainedPerPeriod = 1 / 5;
 
-/** Of a GPU, as Dilu's algorithm 2 names them. */
-type TokenState = 'NONE' | 'EMERGENCY' | 'RECOVERY' | 'CONTENTION';
+const numberOf = (state: TokenState): number => tokenStates.indexOf(state);
+const [none, inEmergency] = [numberOf('NONE'), numberOf('EMERGENCY')] as const;
+const [recovery, contention] = [numberOf('RECOVERY'), numberOf('CONTENTION')] as const;
 
 /**
  * Issues every client its blocks for the next period: Dilu's algorithm 2, with these rules where it is silent. A GPU
  * is in EMERGENCY as long as any client, its owners, is violated; owners' limits are scaled to a sum of 1; neighbours
  * get min(request, last) / (1 + ΔT), with the largest ΔT and never below `leastShare`. A client whose last cycle is
  * long ago is no owner, nor is one that was for `emergencyPeriods` and has not regained them. A running cycle counts as
- * soon as it is longer than it should be. Back in CONTENTION, those without SLO regain their request step by step. Where
- * no function has an SLO, each is treated as the algorithm treats those that have. Allocates nothing in step().
+ * soon as it is longer than it should be. Back in CONTENTION, those without SLO regain their request step by step; one whose
+ * request is changed goes on from the new one at once. Where no function has an SLO, each is treated as the algorithm
+ * treats those that have. Allocates nothing in step().
  */
 export class TokenMachine {
   private readonly windows: RateWindows;
@@ -31,6 +34,8 @@ export class TokenMachine {
   private readonly cyclesSeen: Float64Array;
   /** The last rate issued, as a part of the solo rate: it outlives a change of that. */
   private readonly last: Float64Array;
+  /** The request that it was issued by. */
+  private readonly asked: Float64Array;
   /** ΔT of owners; 0 for the rest. */
   private readonly violated: Float64Array;
   /** Periods for which it may still be violated. */
@@ -44,13 +49,14 @@ export class TokenMachine {
     this.epochs = new Float64Array(places);
     this.cyclesSeen = new Float64Array(places);
     this.last = new Float64Array(places);
+    this.asked = new Float64Array(places);
     this.violated = new Float64Array(places);
     this.patience = new Float64Array(places);
   }
 
-  /** One period: reads what happened in the last one and writes `budget` and `soloRate` of every client. */
+  /** One period: reads what happened in the last one and writes `budget`, `soloRate` and `state` of every client. */
   step(): void {
-    const { epoch } = this.columns;
+    const { epoch, gpu, state } = this.columns;
     this.windows.advance();
     for (let place = 0; place < epoch.length; place += 1) {
       this.observe(place);
@@ -58,10 +64,17 @@ export class TokenMachine {
     }
     for (let place = 0; place < epoch.length; place += 1) if (epoch[place] !== 0) this.learn(place);
     for (let place = 0; place < epoch.length; place += 1) if (epoch[place] !== 0) this.issue(place);
+    for (let place = 0; place < epoch.length; place += 1) {
+      if (epoch[place] !== 0) state[place] = this.stateNumberOf(gpu[place]!);
+    }
   }
 
   /** Of the GPU as the last step found it. */
   stateOf(gpu: number): TokenState {
+    return tokenStates[this.stateNumberOf(gpu)]!;
+  }
+
+  private stateNumberOf(gpu: number): number {
     let clients = 0;
     let emergency = false;
     let active = 0;
@@ -71,9 +84,9 @@ export class TokenMachine {
       if (this.violated[place]! > 0) emergency = true;
       if (!this.windows.isIdle(place)) active += 1;
     }
-    if (clients <= 1) return 'NONE';
-    if (emergency) return 'EMERGENCY';
-    return active > 1 ? 'CONTENTION' : 'RECOVERY';
+    if (clients <= 1) return none;
+    if (emergency) return inEmergency;
+    return active > 1 ? contention : recovery;
   }
 
   private observe(place: number): void {
@@ -84,11 +97,15 @@ export class TokenMachine {
       this.cycles.clear(place);
       this.solo.clear(place);
       this.cyclesSeen[place] = cycles[place]!;
-      this.last[place] = request[place]!;
+      this.asked[place] = NaN;
       this.violated[place] = 0;
       this.patience[place] = emergencyPeriods;
     }
     if (epoch[place] === 0) return;
+    if (this.asked[place] !== request[place]) {
+      this.asked[place] = request[place]!;
+      this.last[place] = request[place]!;
+    }
     this.windows.record(place, used[place]! > 0);
     if (cycles[place] !== this.cyclesSeen[place]) {
       this.cyclesSeen[place] = cycles[place]!;
@@ -226,6 +243,8 @@ export const columnNames = [
   'budget',
   /** The solo rate that it works with, given or learned; 0 while it is not known. */
   'soloRate',
+  /** State of its GPU, as an index of `tokenStates`. */
+  'state',
 ] as const;
 
 export type ColumnName = (typeof columnNames)[number];

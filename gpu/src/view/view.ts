@@ -117,6 +117,12 @@ export interface InstanceState {
   loadMs?: number;
 }
 
+/** Requests per second that one instance serves with full batches, at its request and at its limit of the SMs. */
+export interface ServedRates {
+  request: number;
+  limit: number;
+}
+
 /** A function of which requests have come. */
 export interface FunctionState {
   /** A request of it as it would arrive now. */
@@ -124,6 +130,8 @@ export interface FunctionState {
   arrivals: Pick<ArrivalCounts, 'bySecond' | 'byMinute'>;
   /** Mean time of its last runs as they were served, without starts, ms; absent: none has ended. */
   runMs?: number;
+  /** What an instance was profiled to serve; absent: it was not profiled. */
+  served?: ServedRates;
   /** Requests that are expected in the minute of the view; absent: none are forecast. */
   forecast?: Forecast;
 }

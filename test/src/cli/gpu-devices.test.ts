@@ -80,9 +80,36 @@ GPU-0  invoker0   a100-40 (simulated)  mps   healthy  108   26%      2048  40960
 GPU-1  invoker12  h100                 mig   offline  132     -         -  81920          0
 `;
 
+const counting = {
+  ...a100,
+  tokenState: 'EMERGENCY',
+  functions: [
+    {
+      ...{ container: 'c1', action: '/alice/classify', namespace: 'alice', share: 0.7, smRequest: 0.3, smLimit: 0.6 },
+      ...{ memoryMiB: 2048, running: 1, launches: { blocks: 9, state: 'EMERGENCY', budget: 0.6 } },
+    },
+    {
+      ...{ container: 'c2', action: '/alice/learn', namespace: 'alice', share: 0.5, smRequest: 0.4, smLimit: 0.5 },
+      ...{ memoryMiB: 300, running: 1, launches: { blocks: 9, state: 'EMERGENCY' } },
+    },
+    { share: 0.5, smRequest: 0.5, smLimit: 0.5, memoryMiB: 512, running: 0 },
+  ],
+  workloads: [],
+};
+
+const tokensPicture = `GPU    Invoker    Type                 Mode  State    SMs  Busy  Used MiB    MiB  Functions  Tokens
+    Function         Share  Request  Limit  Budget   MiB  Holds  Running
+GPU-0  invoker0   a100-40 (simulated)  mps   healthy  108   26%      2048  40960          3  EMERGENCY
+    /alice/classify    70%      30%    60%     60%  2048      -        1
+    /alice/learn       50%      40%    50%     all   300      -        1
+    (of others)        50%      50%    50%       -   512      -        0
+GPU-1  invoker12  h100                 mig   offline  132     -         -  81920          0  -
+`;
+
 describeCases('wsk gpu: devices and instances', [
   { wsk: 'gpu devices', answers: [[200, [a100, lost]]], requests: [`GET ${base}/devices`], stdout: devices },
   { wsk: 'gpu top', answers: [[200, [a100, lost]]], requests: [`GET ${base}/devices`], stdout: picture },
+  { wsk: 'gpu top', answers: [[200, [counting, lost]]], requests: [`GET ${base}/devices`], stdout: tokensPicture },
   { wsk: 'gpu top --once', answers: [[200, []]], requests: [`GET ${base}/devices`], stdout: 'There is no GPU.' },
   {
     wsk: 'gpu devices',

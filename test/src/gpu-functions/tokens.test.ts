@@ -49,6 +49,10 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: functions 
       // Each run launches four kernels that fill the device ten times.
       expect(await launches()).toMatchObject({ blocks: 2 * 4 * 108 * 8 * 10 });
       expect((await launches())?.cycleMs).toBeGreaterThan(0);
+      // Its neighbours are none.
+      expect((await launches())?.state).toBe('NONE');
+      const [shown] = await devicesOf(running);
+      expect(shown).toMatchObject({ tokenState: 'NONE', functions: [{ smRequest: 0.2, smLimit: 0.5 }] });
     },
   );
 

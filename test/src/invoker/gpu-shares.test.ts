@@ -84,7 +84,8 @@ test('what a container has launched is in the row, as long as its process is the
   const harness = await withTokens();
   await harness.container(placed(shareOf(0.5, 0.5)), 7);
   await harness.container(placed(shareOf(0.5, 0.5)), 8);
-  const launches = { blocks: 900, waits: 2, soloRate: 50, cycles: 3, cycleMs: 12, cycleBatch: 4 };
+  const cycles = { cycles: 3, cycleMs: 12, cycleBatch: 4 };
+  const launches = { blocks: 900, waits: 2, soloRate: 50, ...cycles, state: 'CONTENTION' as const, budget: 0.4 };
   harness.launched.set(7, launches);
   harness.clients.push(7, 8);
   const shown = async () => (await harness.look()).residents.map((one) => one.launches);
@@ -99,7 +100,8 @@ test('a process that counts launches which the device did not run is ended, and 
   harness.clients.push(7, 8);
   const launch = (pid: number, blocks: number): void => {
     const { blocks: before = 0 } = harness.launched.get(pid) ?? {};
-    harness.launched.set(pid, { blocks: before + blocks, waits: 0, soloRate: 0, cycles: 0, cycleMs: 0, cycleBatch: 0 });
+    const none = { waits: 0, soloRate: 0, cycles: 0, cycleMs: 0, cycleBatch: 0, state: 'NONE' as const };
+    harness.launched.set(pid, { blocks: before + blocks, ...none });
   };
   for (const utilisation of [0.5, 0.5, 0, 0.01, 0]) {
     harness.utilisation = utilisation;

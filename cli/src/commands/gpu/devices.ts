@@ -21,7 +21,7 @@ async function readDevices(client: Client): Promise<JsonMap[]> {
 /** `wsk gpu devices`. */
 export async function listDevices({ args, client }: CommandContext): Promise<void> {
   checkArgs(args, 0, 0, 'No arguments are required.');
-  const { header, rows } = deviceTable(await readDevices(client));
+  const { header, rows } = deviceTable(await readDevices(client), { tokens: false });
   stdout.print(stdout.bold(header) + rows.join(''));
 }
 
@@ -50,10 +50,15 @@ export async function top({ args, client, flags }: CommandContext): Promise<void
 /** Devices, and below each its processes. */
 function picture(devices: JsonMap[]): string {
   if (devices.length === 0) return 'There is no GPU.\n';
-  const summary = deviceTable(devices);
-  const withProgress = devices.some((device) => asList(device.get('workloads')).length > 0);
-  const processes = devices.map((device) => processRows(device, withProgress));
-  const { titles, right } = processTitles(withProgress);
+  const counted = (device: JsonMap): boolean =>
+    asList(device.get('functions')).some((one) => asMap(one).has('launches'));
+  const shown = {
+    progress: devices.some((device) => asList(device.get('workloads')).length > 0),
+    tokens: devices.some((device) => device.has('tokenState') || counted(device)),
+  };
+  const summary = deviceTable(devices, shown);
+  const processes = devices.map((device) => processRows(device, shown));
+  const { titles, right } = processTitles(shown);
   const details = table(titles, processes.flat(), right);
   let taken = 0;
   const blocks = devices.map((_, at) => {

@@ -70,18 +70,40 @@ const columns: Column[] = [
   { title: 'Functions', right: true, of: (device) => String(asList(device.get('functions')).length) },
 ];
 
+/** State of a device whose launches kernel tokens count. */
+const tokenColumn: Column = { title: 'Tokens', of: (device) => asText(device.get('tokenState')) || '-' };
+
+/** Optional columns of `wsk gpu top`. */
+export interface Shown {
+  /** The progress of workloads. */
+  progress: boolean;
+  /** The state of kernel tokens, and each function's request, limit and budget. */
+  tokens: boolean;
+}
+
 /** A line for each device, under a header. */
-export function deviceTable(devices: JsonMap[]): ReturnType<typeof table> {
+export function deviceTable(devices: JsonMap[], { tokens }: Pick<Shown, 'tokens'>): ReturnType<typeof table> {
+  const all = tokens ? [...columns, tokenColumn] : columns;
   return table(
-    columns.map(({ title }) => title),
-    devices.map((device) => columns.map((column) => column.of(device))),
-    columns.filter(({ right }) => right).map(({ title }) => title),
+    all.map(({ title }) => title),
+    devices.map((device) => all.map((column) => column.of(device))),
+    all.filter(({ right }) => right).map(({ title }) => title),
   );
 }
 
-/** Titles of `processRows`: without `withProgress`, those of the progress of workloads are left out. */
-export function processTitles(withProgress: boolean): { titles: string[]; right: string[] } {
-  const figures = ['Share', 'MiB', 'Holds', 'Running', ...(withProgress ? progressTitles : [])];
+const tokenTitles = ['Request', 'Limit', 'Budget'];
+
+/** Fractions of the SMs that a function has on demand, at most, and in this period; `all`: its launches never wait. */
+function tokenCells(one: JsonMap): string[] {
+  const launches = one.has('launches') ? asMap(one.get('launches')) : undefined;
+  const budget = launches?.has('budget') === true ? percent(launches.get('budget')) : 'all';
+  return [percent(one.get('smRequest')), percent(one.get('smLimit')), launches === undefined ? '-' : budget];
+}
+
+/** Titles of `processRows`. */
+export function processTitles({ progress, tokens }: Shown): { titles: string[]; right: string[] } {
+  const shares = ['Share', ...(tokens ? tokenTitles : [])];
+  const figures = [...shares, 'MiB', 'Holds', 'Running', ...(progress ? progressTitles : [])];
   return { titles: ['Function', ...figures, ''], right: figures };
 }
 
@@ -95,13 +117,14 @@ function trainingText(training: JsonMap): string {
 }
 
 /** A line for each process of a device: functions, then workloads. */
-export function processRows(device: JsonMap, withProgress: boolean): string[][] {
-  const none = withProgress ? progressTitles.map(() => '') : [];
+export function processRows(device: JsonMap, { progress, tokens }: Shown): string[][] {
+  const none = progress ? progressTitles.map(() => '') : [];
   const functions = asList(device.get('functions'))
     .map(asMap)
     .map((one) => [
       one.has('action') ? asText(one.get('action')) : one.has('container') ? '(pre-warmer)' : '(of others)',
       percent(one.get('share')),
+      ...(tokens ? tokenCells(one) : []),
       asText(one.get('memoryMiB')),
       one.has('heldMiB') ? asText(one.get('heldMiB')) : '-',
       String(asNumber(one.get('running'))),
@@ -115,10 +138,11 @@ export function processRows(device: JsonMap, withProgress: boolean): string[][] 
     .map((one) => [
       `${asText(one.get('name'))} (${asText(one.get('origin'))})`,
       '-',
+      ...(tokens ? tokenTitles.map(() => '-') : []),
       one.has('memoryMiB') ? asText(one.get('memoryMiB')) : '-',
       '-',
       '-',
-      ...(withProgress ? progressCells(one) : []),
+      ...(progress ? progressCells(one) : []),
       [one.has('pid') ? `process ${asText(one.get('pid'))}` : '', asText(one.get('state'))].filter(Boolean).join(', '),
     ]);
   return [...functions, ...workloads];

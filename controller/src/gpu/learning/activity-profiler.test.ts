@@ -107,6 +107,7 @@ describe('launches', () => {
     for (let look = 0; look < 4; look += 1, at += 1000) {
       const launches = {
         ...{ blocks: at * (rate / 5), waits: waits * look, soloRate: 0, cycles: 0, cycleMs: 0, cycleBatch: 0 },
+        state: 'NONE' as const,
       };
       profiler.observe(row({ at, shareClass, ...more, resident: { launches, ...more.resident } }));
     }

@@ -117,8 +117,11 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
     clients,
     async launches(client) {
       const [server, found] = await clientFor(client);
-      const { taken, waits, soloRate, cycles, cycleMs, cycleBatch } = server.figuresOf(found);
-      return { blocks: taken, waits, soloRate, cycles, cycleMs, cycleBatch };
+      const { taken, waits, soloRate, cycles, cycleMs, cycleBatch, state, budget } = server.figuresOf(found);
+      const figures = { blocks: taken, waits, soloRate, cycles, cycleMs, cycleBatch, state };
+      if (soloRate === 0 || !Number.isFinite(budget)) return figures;
+      const whole = under === undefined ? 1 : found.ticket.share.shareClass / 100;
+      return { ...figures, budget: Math.min(1, budget / soloRate) * whole };
     },
     async terminate(client) {
       if (!gangs.has(client.device)) {

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { shareClasses, type Share, type ShareClass } from '@gpuwhisk/common/gpu';
+import { shareClasses, tokenStates, type Share, type ShareClass, type TokenState } from '@gpuwhisk/common/gpu';
 import { columnNames, columnsBytes, columnsOver, type TokenColumns } from '@gpuwhisk/gpu/tokens/token-machine';
 import { builtPath } from '../../../host/programs.js';
 
@@ -98,6 +98,8 @@ export interface TokenClientFigures {
   budget: number;
   /** Blocks per period when alone; 0 while unknown. */
   soloRate: number;
+  /** Of its device or slice. */
+  state: TokenState;
   /** Launch cycles that the runtime has marked; `cycleBatch` and `cycleMs` are batch size and length of the last one. */
   cycles: number;
   cycleBatch: number;
@@ -197,11 +199,12 @@ export class TokenServer {
   }
 
   figuresOf({ place }: TokenClient): TokenClientFigures {
-    const { budget, soloRate, cycles, cycleBatch, cycleMs } = this.board.columns;
+    const { budget, soloRate, state, cycles, cycleBatch, cycleMs } = this.board.columns;
     return {
       ...this.native.place(place),
       budget: valueAt(budget, place),
       soloRate: valueAt(soloRate, place),
+      state: tokenStates[valueAt(state, place)] ?? 'NONE',
       cycles: valueAt(cycles, place),
       cycleBatch: valueAt(cycleBatch, place),
       cycleMs: valueAt(cycleMs, place),

@@ -1,0 +1,100 @@
+// Tasks of functions that scale lazily: they wait for the instances that their functions have.
+import type { TaskRejection } from '../view/decision.js';
+import { functionKey } from '../view/occupancy.js';
+import type { Task, View } from '../view/view.js';
+import { keyOf } from './wanted.js';
+
+/** A task that has waited for so long starts an instance itself, as those that are there may hang, ms. */
+const patienceMs = 30_000;
+
+/** Instances of a function: how many there are, and how many tasks each place's take now. */
+interface Taking {
+  instances: number;
+  places: Map<string, number>;
+}
+
+/** Tasks that may be placed now, and those that wait, with the reason. */
+interface Divided {
+  tasks: readonly Task[];
+  held: readonly TaskRejection[];
+}
+
+/**
+ * Lets tasks of one GPU go only where an instance of their function takes them, the first to arrive first, and holds back
+ * the others: the scale stage says when there are more instances. The first task of a function without an instance starts one.
+ */
+export function onInstances(view: View, tasks: readonly Task[]): Divided {
+  const left = new Map<string, Task>();
+  const held: TaskRejection[] = [];
+  for (const own of tasksByFunction(tasks)) {
+    const bound = own.filter(({ gpus, arrivedAt }) => gpus === 1 && view.at - arrivedAt < patienceMs);
+    const [first] = bound;
+    const isBound = new Set(bound);
+    for (const task of own) if (!isBound.has(task)) left.set(task.id, task);
+    if (first === undefined) continue;
+    const taking = takingOf(view, first);
+    let starts = taking.instances === 0 ? 1 : 0;
+    for (const task of bound.toSorted((one, other) => one.arrivedAt - other.arrivedAt)) {
+      const place = freePlace(taking, task);
+      if (place !== undefined) {
+        taking.places.set(place, (taking.places.get(place) ?? 0) - 1);
+        left.set(task.id, { ...task, allowed: new Set([place]) });
+      } else if (starts > 0) {
+        starts -= 1;
+        left.set(task.id, task);
+      } else held.push(rejectionOf(task, taking));
+    }
+  }
+  // In the order in which they were given.
+  return { tasks: tasks.flatMap(({ id }) => left.get(id) ?? []), held };
+}
+
+function tasksByFunction(tasks: readonly Task[]): Iterable<Task[]> {
+  const byFunction = new Map<string, Task[]>();
+  for (const task of tasks) {
+    const own = byFunction.get(keyOf(task));
+    if (own === undefined) byFunction.set(keyOf(task), [task]);
+    else own.push(task);
+  }
+  return byFunction.values();
+}
+
+function freePlace({ places }: Taking, { allowed }: Task): string | undefined {
+  for (const [place, room] of places) if (room > 0 && allowed?.has(place) !== false) return place;
+  return undefined;
+}
+
+function rejectionOf({ id, batch }: Task, { instances, places }: Taking): TaskRejection {
+  const [what = 'instances of its function'] = places.keys();
+  const reason = 'its instances are busy, and the scale stage launches others only for load that lasts';
+  return { task: id, what, reason, numbers: { instances, batch } };
+}
+
+/** The instances of a task's function on healthy places. */
+function takingOf({ ledger: open, gpus }: View, task: Task): Taking {
+  const taking: Taking = { instances: 0, places: new Map() };
+  const add = (place: string, room: number): void => {
+    taking.instances += 1;
+    taking.places.set(place, (taking.places.get(place) ?? 0) + room);
+  };
+  const key = keyOf(task);
+  if (open === undefined) {
+    for (const { id, running, idle = [] } of gpus) {
+      for (const { task: one } of running) if (keyOf(one) === key) add(id, 0);
+      for (const one of idle) if (keyOf(one) === key) add(id, 1);
+    }
+    return taking;
+  }
+  const work = { action: task.function, namespace: task.namespace };
+  const { batch } = task.request ?? { batch: 1 };
+  for (const { id, health, place, occupants } of open.ledger.withInstances(work, false)) {
+    if (health?.state !== 'healthy' || !open.isOpen(place.node.invoker)) continue;
+    for (const { action = '', namespace = '', users, container } of occupants) {
+      if (functionKey({ action, namespace }) !== key) continue;
+      // As `instanceFor` has it: while one batch runs the next one gathers.
+      if (batch > 1) add(id, Math.max(0, 2 * batch - users));
+      else add(id, Number(users === 0 && container !== undefined));
+    }
+  }
+  return taking;
+}
