@@ -5,6 +5,7 @@ import { bars, reaches } from '../bars.js';
 import { benchDir, repositoryDir } from '../machine.js';
 import type { Result } from '../report.js';
 import { markdownTable } from '../replay/experiments/tables.js';
+import { diluTable } from './dilu-tables.js';
 import { smorePlot, smorePlots } from './smore-plots.js';
 import { smoreTable } from './smore-tables.js';
 
@@ -102,9 +103,17 @@ function smoreText(results: Results, [kind = '', name = '']: readonly string[]):
   return kind === 'plot' ? smorePlot(run?.metrics, name) : smoreTable(run?.metrics, kind);
 }
 
+/** A table of bench dilu, or the conditions of its run. */
+function diluText(results: Results, [kind = '']: readonly string[]): string {
+  const run = results.runs.get('dilu');
+  if (kind === 'run') return run === undefined ? 'Not measured yet.' : runsTable(results, ['dilu']);
+  return diluTable(run?.metrics, kind);
+}
+
 function blockText(results: Results, name: string): string {
   const [kind, ...names] = name.split(' ');
   if (kind === 'smore') return smoreText(results, names);
+  if (kind === 'dilu') return diluText(results, names);
   if (kind === 'runs') return runsTable(results, names);
   if (kind === 'bars') return barsTable(results);
   if (kind === 'replay') return results.replay;

@@ -1,0 +1,61 @@
+// Tables of docs/dilu-measurements.md from the metrics of bench `dilu`, beside the paper's figures.
+import { markdownTable } from '../replay/experiments/tables.js';
+import { paperTrials } from './dilu-papers.js';
+
+/** Metrics of a result by name; undefined: the bench has not run. */
+type Metrics = Readonly<Record<string, number>> | undefined;
+
+const unmeasured = 'not measured';
+const searches = ['dilu', 'gpulet', 'traversal'] as const;
+
+function decimal(value: number | undefined): string {
+  return value?.toFixed(1) ?? unmeasured;
+}
+
+function percent(value: number | undefined): string {
+  return value === undefined ? unmeasured : `${(100 * value).toFixed(1).replace(/^-(0\.0)$/, '$1')} %`;
+}
+
+/** Trials and gaps by surfaces and SLO, over the models whose optimum is not the smallest share. */
+function profiling(metrics: Metrics): string {
+  const settings = ['a100', 'v100'].flatMap((set) => [2, 3, 4, 6].map((factor) => ({ set, factor })));
+  return markdownTable(
+    [
+      'GPU',
+      'SLO',
+      'models',
+      ...searches.flatMap((search) => [`trials, ${search}`, `gap, ${search}`]),
+      'apart',
+      'trials, `dilu`',
+    ],
+    settings.map(({ set, factor }) => {
+      const key = `${set}.slo${factor}`;
+      return [
+        set.toUpperCase(),
+        `${factor} × alone`,
+        metrics?.[`cases.${key}`]?.toFixed(0) ?? unmeasured,
+        ...searches.flatMap((search) => [
+          decimal(metrics?.[`trials.${key}.${search}`]),
+          percent(metrics?.[`efficacyGap.${key}.${search}`]),
+        ]),
+        metrics?.[`casesApart.${key}`]?.toFixed(0) ?? unmeasured,
+        decimal(metrics?.[`trialsApart.${key}.dilu`]),
+      ];
+    }),
+  );
+}
+
+/** The paper's table 2. */
+function profilingPaper(): string {
+  return markdownTable(
+    ['search', 'model a', 'model b', 'model c', 'model d'],
+    Object.entries(paperTrials).map(([search, counts]) => [search, ...counts.map(String)]),
+  );
+}
+
+/** The table of a block of figures. Throws Error for an unknown name. */
+export function diluTable(metrics: Metrics, name: string): string {
+  if (name === 'profiling') return profiling(metrics);
+  if (name === 'profiling-paper') return profilingPaper();
+  throw new Error(`There is no table '${name}' of bench dilu.`);
+}
