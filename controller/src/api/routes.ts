@@ -13,6 +13,7 @@ import { gpuPerformanceRoutes } from './gpu-performance.js';
 import { gpuRoutes } from './gpu.js';
 import { gpuInstanceRoutes } from './gpu-instances.js';
 import { gpuModelRoutes } from './gpu-model.js';
+import { gpuProfileRoutes } from './gpu-profile.js';
 import { healthRoutes, infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
 import { packageRoutes } from './packages.js';
@@ -38,6 +39,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...gpuRoutes(context),
     ...gpuInstanceRoutes(context),
     ...gpuModelRoutes(context),
+    ...gpuProfileRoutes(context),
     ...gpuPolicyRoutes(context),
     ...gpuDecisionRoutes(context),
     ...gpuPerformanceRoutes(context),
