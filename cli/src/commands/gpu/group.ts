@@ -15,6 +15,7 @@ import { showFeatures } from './features.js';
 import { showForecast } from './forecast.js';
 import { listFunctions, listQuotas } from './functions.js';
 import { model } from './model.js';
+import { profile } from './profile.js';
 import { listWorkloads, workload } from './workloads.js';
 
 /** `wsk gpu`. */
@@ -119,6 +120,16 @@ export const gpuCommands: Command[] = [
     summary: 'load the model of a function ahead of requests, end its instances, or show them',
     flags: [{ name: 'grace', type: 'int', help: 'stop runs after `MS` (delete); an idempotent action runs again' }],
     run: model,
+  },
+  {
+    name: 'profile',
+    argsUsage: 'ACTION_NAME',
+    summary: 'find request and limit of a function by trials on idle GPUs, and show them',
+    flags: [
+      { name: 'cancel', type: 'bool', help: 'end the trials; those that have ended are kept' },
+      { name: 'svg', type: 'string', help: 'save a plot of the times by share in `FILE`' },
+    ],
+    run: profile,
   },
   {
     name: 'reshare',
