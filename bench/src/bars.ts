@@ -120,6 +120,9 @@ export const bars: readonly Bar[] = [
   { bench: 'smore', metric: 'live.trainingLoss', bound: 'at most', value: 0.1, source: 'issue 23' },
   { bench: 'smore', metric: 'live.beyondS', bound: 'at most', value: 2, source: 'issue 23' },
   { bench: 'smore', metric: 'live.misled.beyondS', bound: 'at most', value: 2, source: 'issue 23' },
+  { bench: 'dilu', metric: 'efficacyGap', bound: 'at most', value: 0.05, source: 'issue 24' },
+  // One fewer than GPUlet's in Dilu's table 2.
+  { bench: 'dilu', metric: 'trials.most', bound: 'at most', value: 15, source: 'issue 24' },
   { bench: 'quota', metric: 'boGap', bound: 'at most', value: 0.03, source: 'issue 6' },
   { bench: 'quota', metric: 'boEvaluations', bound: 'at most', value: 7, source: 'issue 6' },
   { bench: 'quota', metric: 'tableHitUs', bound: 'at most', value: 5, source: 'issue 6' },

@@ -50,6 +50,7 @@ type Context = Pick<
   | 'manifest'
   | 'packageWriter'
   | 'packages'
+  | 'performanceData'
   | 'store'
   | 'throttles'
 >;
@@ -132,6 +133,7 @@ async function putAction(context: Context, call: IdentifiedCall): Promise<Answer
     nowMs: clock.now(),
   };
   const written = await write(() => context.actionWriter.put(namespace, name, put, overwrite, merge));
+  context.performanceData.trials.written(written, clock.now());
   return jsonAnswer(actionToApi(written, { code: true }));
 }
 
@@ -151,6 +153,7 @@ async function getAction(context: Context, call: IdentifiedCall): Promise<Answer
 async function deleteAction(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name } = await writableAction(context, call);
   const deleted = await context.actionWriter.delete(namespace, name);
+  context.performanceData.trials.deleted(`/${namespace}/${name}`);
   return jsonAnswer(actionToApi(deleted, { code: true }));
 }
 

@@ -89,7 +89,11 @@ export interface ControllerDependencies {
     | 'forgetFunction'
     | 'forgetQuota'
     | 'forgetModel'
-  > & { forecasts: Pick<PerformanceData['forecasts'], 'views'> };
+    | 'trialsOf'
+  > & {
+    forecasts: Pick<PerformanceData['forecasts'], 'views'>;
+    trials: Pick<PerformanceData['trials'], 'written' | 'deleted' | 'want' | 'cancel'>;
+  };
   /** This controller's number. */
   instance: number;
   /** Absent: no events of activations and limits are sent. */

@@ -14,6 +14,7 @@ import { gpuRoutes } from './gpu.js';
 import { gpuInstanceRoutes } from './gpu-instances.js';
 import { gpuJobRoutes } from './gpu-jobs.js';
 import { gpuModelRoutes } from './gpu-model.js';
+import { gpuProfileRoutes } from './gpu-profile.js';
 import { healthRoutes, infoRoutes } from './info.js';
 import { namespaceRoutes } from './namespaces.js';
 import { packageRoutes } from './packages.js';
@@ -40,6 +41,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...gpuInstanceRoutes(context),
     ...gpuModelRoutes(context),
     ...gpuJobRoutes(context),
+    ...gpuProfileRoutes(context),
     ...gpuPolicyRoutes(context),
     ...gpuDecisionRoutes(context),
     ...gpuPerformanceRoutes(context),

@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
-import type { Task } from '../view/view.js';
+import type { ProfiledShares, Task } from '../view/view.js';
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
 import { fillOfTimes, keep, median, fillByLaunches, fillByRuns, keepAt, takeFigure, takeFill } from './fill.js';
 import type { AtShare, Fill, FillSource } from './fill.js';
 import { mergedProfile } from './profile-codec.js';
+import type { ShareProfile } from './trials.js';
 
 /** What was seen of a function with one size of batch. Times in ms. */
 export interface BatchProfile {
@@ -46,6 +48,8 @@ export interface FunctionProfile {
   features?: FeatureRecord;
   /** Source of `features.smUtil`; absent if `smUtil` is. */
   fillSource?: FillSource;
+  /** Request and limit from trials; absent: no search for them has ended. */
+  shares?: ShareProfile;
 }
 
 /** A function, or what is learned of it, on a kind of GPU. */
@@ -73,7 +77,7 @@ export interface SeenAlone {
 }
 
 /** What a task is told of its function. */
-export type KnownOfTask = Pick<Task, 'soloMs' | 'startMs' | 'featureRecord'>;
+export type KnownOfTask = Pick<Task, 'soloMs' | 'startMs' | 'featureRecord' | 'profiledShares'>;
 
 /** Sizes of batches that are told apart. */
 const maxBatches = 32;
@@ -116,8 +120,14 @@ export class FunctionProfiles {
     if (profiles === undefined) return {};
     let best: BatchProfile | undefined;
     let features: FeatureRecord | undefined;
+    let profiledShares: ProfiledShares[] | undefined;
     for (const profile of profiles.values()) {
       features ??= profile.features;
+      const { gpuType, mode, shares } = profile;
+      if (shares !== undefined && profile.version === version) {
+        const { request, limit, batch: profiled } = shares;
+        (profiledShares ??= []).push({ gpuType, mode, request, limit, batch: profiled });
+      }
       const one = profile.version === version ? profile.batches.find((own) => own.batch === batch) : undefined;
       if (one === undefined || one.soloMs.length <= (best?.soloMs.length ?? -1)) continue;
       best = one;
@@ -128,6 +138,7 @@ export class FunctionProfiles {
       ...(soloMs !== undefined && { soloMs }),
       ...(startMs !== undefined && { startMs }),
       ...(features !== undefined && { featureRecord: features }),
+      ...(profiledShares !== undefined && { profiledShares }),
     };
   }
 
@@ -203,6 +214,26 @@ export class FunctionProfiles {
     if (fill === undefined) return;
     const profile = this.profileOf(name, gpu, version);
     if (takeFill(profile, fill)) this.changed(profile);
+  }
+
+  /** Takes request and limit that trials have found, or undefined where there are none any more. */
+  profiled(
+    { function: name, version }: Pick<Task, 'function' | 'version'>,
+    gpu: ProfiledRun['gpu'],
+    shares: ShareProfile | undefined,
+  ): void {
+    const known = this.versions.get(name)?.version ?? version;
+    const before = this.byFunction.get(name)?.get(kindOf(gpu))?.shares;
+    if (known !== version || isDeepStrictEqual(before, shares)) return;
+    const profile = this.profileOf(name, gpu, version);
+    if (shares === undefined) delete profile.shares;
+    else profile.shares = shares;
+    this.changed(profile);
+  }
+
+  /** A version was deployed at `at`, epoch ms: profiles of an earlier one are dropped. */
+  deployed(name: string, version: string, at: number): void {
+    this.sawVersion(name, version, at);
   }
 
   /** All that is known, what was changed last at the end of its function's. */

@@ -1,6 +1,7 @@
 // Stored profiles: reading, and merging with measurements since.
 import { fillSources, betterFill, keptOfBoth, fillOf } from './fill.js';
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
+import type { ShareProfile } from './trials.js';
 import type { BatchProfile, ComparedRun, FiguresAtShare, FunctionProfile } from './function-profiles.js';
 
 /** Thrown for what is no profile. */
@@ -28,6 +29,15 @@ const isBatch = ({ batch, soloMs, isAlone, startMs, ...figures }: BatchProfile):
   areAtShares(figures.timesAlone ?? []) &&
   areAtShares(figures.launchRates ?? []);
 
+const isShares = (shares: ShareProfile | null): boolean =>
+  shares !== null &&
+  [shares.request, shares.limit, shares.batch].every((one) => Number.isSafeInteger(one) && one > 0) &&
+  shares.request <= shares.limit &&
+  shares.limit <= 1000 &&
+  isTime(shares.ms) &&
+  typeof shares.keepsGoal === 'boolean' &&
+  typeof shares.reason === 'string';
+
 /** A stored profile: numbers that would spread are looked at. Throws ProfileFormatError. */
 export function readProfile(value: unknown): FunctionProfile {
   const profile = value as FunctionProfile | null;
@@ -37,6 +47,7 @@ export function readProfile(value: unknown): FunctionProfile {
     [profile.function, profile.gpuType, profile.mode, profile.version].every((text) => typeof text === 'string') &&
     Array.isArray(profile.batches) &&
     profile.batches.every(isBatch) &&
+    (profile.shares === undefined || isShares(profile.shares)) &&
     areFeatures(profile.features);
   if (!isSound) throw new ProfileFormatError('this is no profile');
   return withToldFeatures(profile);
@@ -74,7 +85,8 @@ function withToldFeatures({ features, fillSource, ...profile }: FunctionProfile)
 /** The profile that an earlier process stored, with measurements since; for another version only those count. */
 export function mergedProfile(earlier: FunctionProfile, since: FunctionProfile): FunctionProfile {
   if (since.version !== '' && since.version !== earlier.version) return since;
-  const use = mergedFeatures(earlier, since);
+  const shares = since.shares ?? earlier.shares;
+  const use = { ...mergedFeatures(earlier, since), ...(shares !== undefined && { shares }) };
   // Only its processes were seen since.
   if (since.version === '') return { ...earlier, ...use };
   const only = earlier.batches.filter(({ batch }) => !since.batches.some((one) => one.batch === batch));

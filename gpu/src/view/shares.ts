@@ -1,5 +1,6 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DeviceMode, GpuNeed, Share, ShareClass } from '@gpuwhisk/common/gpu';
+import type { GpuState, ProfiledShares, Task } from './view.js';
 
 /** The smallest class with at least `fraction` of the SMs. */
 export function classAtOrAbove(fraction: number): ShareClass {
@@ -27,6 +28,14 @@ export function shareOf({ memoryMiB, mpsPercent, sloMs, smLimit, smRequest, maxS
 /** A fraction of the SMs in thousandths, rounded: sums of them do not drift. */
 export function thousandths(fraction: number): number {
   return Math.round(fraction * 1000);
+}
+
+/** The shares that a task's function was profiled with on a GPU of this type in this mode, or undefined. */
+export function profiledOn(
+  { profiledShares }: Pick<Task, 'profiledShares'>,
+  { type, mode }: Pick<GpuState, 'type' | 'mode'>,
+): ProfiledShares | undefined {
+  return profiledShares?.find((one) => one.gpuType === type && one.mode === mode);
 }
 
 /** Whether a process with a share of less than everything is held to it on a device in this mode. */

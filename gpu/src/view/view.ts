@@ -7,6 +7,18 @@ import type { ArrivalCounts } from './function-log.js';
 import type { Ledger } from './ledger.js';
 import type { WorkloadStanding } from './workload-standing.js';
 
+/**
+ * Request and limit that a profile found for a function on a kind of GPU, thousandths of the SMs, and the batch that they
+ * hold for.
+ */
+export interface ProfiledShares {
+  gpuType: string;
+  mode: DeviceMode;
+  request: number;
+  limit: number;
+  batch: number;
+}
+
 /** A batch of requests of one function that waits or runs. Times in ms, on the clock of the view. */
 export interface Task {
   id: string;
@@ -30,6 +42,8 @@ export interface Task {
   features?: WorkloadFeatures;
   /** All known figures of its function by name: measured ones, and for other names those of its annotation. */
   featureRecord?: FeatureRecord;
+  /** By kind of GPU; absent: no profile of its function's shares has been finished. */
+  profiledShares?: readonly ProfiledShares[];
   arrivedAt: number;
   /** From arrival to result; absent: best effort. */
   sloMs?: number;

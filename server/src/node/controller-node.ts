@@ -28,6 +28,7 @@ import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { PairMeasurements } from '@gpuwhisk/controller/gpu/search/pair-measurements';
+import { Profilings } from '@gpuwhisk/controller/gpu/search/profilings';
 import { SampleMeasurements, SampleRunner, SampleSource } from '@gpuwhisk/controller/gpu/search/sample-runner';
 import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
@@ -278,7 +279,7 @@ async function openGpuScheduling(
 /** Measures sets of functions in the background to find shares for them, and pairs for the models of degradation. */
 function openQuotaSearches(
   { config, jobs, clock, random, logger }: ControllerNodeOptions,
-  { performanceData, gpuScheduler }: GpuScheduling,
+  { performanceData, gpuScheduler, gpuTable }: GpuScheduling,
   { identities, resolver }: Controller,
   dispatcher: Dispatcher,
   opened: Opened,
@@ -291,6 +292,7 @@ function openQuotaSearches(
   const measures = new SampleMeasurements({ performanceData, runner, clock, maxSampleMs });
   const pairs = new PairMeasurements({ performanceData, source, measures, clock, logger, options });
   performanceData.showPairMeasurements(() => pairs.view());
+  const profilings = new Profilings({ performanceData, source, measures, gpuTable, clock, logger, maxSampleMs });
   const searches = new QuotaSearches({
     performanceData,
     jobs,
@@ -302,6 +304,7 @@ function openQuotaSearches(
     source,
     measures,
     pairs,
+    profilings,
   });
   searches.open();
   opened.onClose(() => searches.close());

@@ -140,6 +140,8 @@ const nothingLearned: ControllerDependencies['performanceData'] = {
   forgetFunction: () => false,
   forgetQuota: () => false,
   forgetModel: () => false,
+  trialsOf: () => ({ state: 'none', kinds: [] }),
+  trials: { written: () => undefined, deleted: () => undefined, want: () => undefined, cancel: () => false },
 };
 
 /** A GPU scheduler without GPUs and with an empty queue. */

@@ -27,6 +27,7 @@ import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import type { QuotaSearchesParts } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { PairMeasurements } from '@gpuwhisk/controller/gpu/search/pair-measurements';
+import { Profilings } from '@gpuwhisk/controller/gpu/search/profilings';
 import { SampleMeasurements, SampleRunner } from '@gpuwhisk/controller/gpu/search/sample-runner';
 import { openEmbeddedJobs } from '@gpuwhisk/common/jobs/embedded-jobs';
 import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
@@ -189,8 +190,13 @@ export class GpuCluster {
     const measures = new SampleMeasurements({ performanceData, runner, clock, maxSampleMs });
     const pairs = new PairMeasurements({ performanceData, source, measures, clock, logger, options: search });
     performanceData.showPairMeasurements(() => pairs.view());
+    const profilings = new Profilings({
+      ...{ performanceData, source, measures, gpuTable: table, clock, logger, maxSampleMs },
+    });
+    const parts = { performanceData, jobs, scheduler: this.scheduler, source, measures, pairs, profilings };
     new QuotaSearches({
-      ...{ performanceData, jobs, scheduler: this.scheduler, source, measures, pairs, clock, random, logger },
+      ...parts,
+      ...{ clock, random, logger },
       options: search,
     }).open();
   }

@@ -15,8 +15,13 @@ const gpus: Record<string, { memoryMiB: number; features?: { smUtil: number } }>
   /** A function whose fill is unknown. */
   unknown: { memoryMiB: 4000 },
 };
-const tookMs = (name: string, share: number, beside: number): number =>
-  name === 'wide' ? (400 * 100) / share + 10 * beside : 300;
+const times: Record<string, (share: number, beside: number) => number> = {
+  wide: (share, beside) => (400 * 100) / share + 10 * beside,
+  /** Functions whose request and limit are searched for. */
+  third: (share) => 200 * Math.max(1, 30 / share),
+  endless: () => 60_000,
+};
+const tookMs = (name: string, share: number, beside: number): number => times[name]?.(share, beside) ?? 300;
 
 let cluster: GpuCluster;
 let node: SimulatedNode;
@@ -25,7 +30,7 @@ const source: QuotaSearchesParts['source'] = {
   of: (job) => {
     const name = job.function.split('/').at(-1) ?? '';
     const action = actionNamed(name, gpus[name]);
-    return Promise.resolve(problem ?? { job, identity, action, payload: {}, memoryMiB: gpus[name]!.memoryMiB });
+    return Promise.resolve(problem ?? { job, identity, action, payload: {}, memoryMiB: gpus[name]?.memoryMiB ?? 4000 });
   },
 };
 
@@ -153,6 +158,96 @@ describe('a function whose fill is unknown', () => {
     await pass(60_000);
     expect([samples(), known()]).toEqual([[], [[undefined, undefined]]]);
     expect(quotas()).toMatchObject([{ jobs: [{ problem }], points: [], search: { stage: 'impossible' } }]);
+  });
+});
+
+describe('a function whose request and limit are wanted', () => {
+  const wanted = { function: '/alice/third', version: '0.0.1', goal: { sloMs: 500 } };
+  const kind = { type: 'a100-40', mode: 'mps' } as const;
+  const want = (one: Parameters<typeof cluster.performanceData.trials.want>[0] = wanted): void =>
+    cluster.performanceData.trials.want(one, cluster.clock.now());
+  const view = (name = wanted.function): ReturnType<typeof cluster.performanceData.trialsOf> =>
+    cluster.performanceData.trialsOf(name);
+  const trialsUntil = (count: number): Promise<void> =>
+    passUntil(`${count} trials`, () => (view().kinds[0]?.trials.length ?? 0) >= count);
+  const profileUntil = (state: string, name?: string): Promise<void> =>
+    passUntil(`state ${state}`, () => view(name).state === state);
+  const told = (version = wanted.version): unknown =>
+    cluster.performanceData.profiles.of({
+      function: wanted.function,
+      version,
+      batch: 1,
+      arrivedAt: cluster.clock.now(),
+    }).profiledShares;
+
+  test('has trials at share classes while a GPU idles, and policies are told of the result', async () => {
+    want();
+    await profileUntil('done');
+    expect([...new Set(samples().map(({ shareClass }) => shareClass))]).toEqual([10, 20, 30]);
+    expect(view()).toMatchObject({
+      kinds: [{ gpuType: 'a100-40', mode: 'mps', profile: { request: 300, limit: 600, batch: 1, keepsGoal: true } }],
+    });
+    expect(told()).toEqual([{ gpuType: kind.type, mode: kind.mode, request: 300, limit: 600, batch: 1 }]);
+    const count = samples().length;
+    await pass(30_000);
+    expect(samples()).toHaveLength(count);
+  });
+
+  test('goes on after a crash from the trials that have ended', async () => {
+    want();
+    await trialsUntil(1);
+    const count = samples().length;
+    await cluster.crash();
+    node.reset();
+    await node.tell();
+    await profileUntil('done');
+    expect(
+      samples()
+        .slice(count)
+        .some(({ shareClass }) => shareClass === 10),
+    ).toBe(false);
+    expect(view().kinds[0]?.trials.map(({ share }) => share)).toEqual([10, 20, 30]);
+  });
+
+  test('gives way to requests, and its trials end when they are cancelled', async () => {
+    want();
+    await trialsUntil(1);
+    cluster.performanceData.trials.cancel(wanted.function);
+    const count = samples().length;
+    await pass(30_000);
+    expect(view().state).toBe('cancelled');
+    expect(samples().length).toBe(count);
+    want();
+    await sampledUntil(count + 1);
+    await cluster.accept('wide', gpus.wide);
+    const cameMs = cluster.clock.monotonicMs();
+    await pass(search.idleMs);
+    expect(samples().filter(({ startMs }) => startMs > cameMs)).toEqual([]);
+    await profileUntil('done');
+  });
+
+  test('starts again with the next version', async () => {
+    want();
+    await profileUntil('done');
+    await cluster.clock.runFor(1);
+    want({ ...wanted, version: '0.0.2' });
+    expect([view().kinds, told('0.0.2')]).toEqual([[], undefined]);
+    await profileUntil('done');
+    expect(told('0.0.2')).toMatchObject([{ request: 300 }]);
+    cluster.performanceData.trials.deleted(wanted.function);
+    expect([view().state, told('0.0.2')]).toEqual(['none', undefined]);
+  });
+
+  test('is not run where its owner does not allow it, and trials that are all too long leave no profile', async () => {
+    problem = 'the action has no sample';
+    want();
+    await passUntil('the problem', () => view().problem === problem);
+    expect([samples(), view().state]).toEqual([[], 'impossible']);
+    problem = undefined;
+    want({ ...wanted, function: '/alice/endless' });
+    await profileUntil('done', '/alice/endless');
+    expect(view('/alice/endless')).toMatchObject({ kinds: [{ failed: expect.stringContaining('too long') }] });
+    await profileUntil('done');
   });
 });
 

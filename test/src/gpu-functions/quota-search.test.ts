@@ -3,6 +3,7 @@
 import { afterAll, expect, test } from '@jest/globals';
 import type { GpuRecord } from '@gpuwhisk/common/gpu';
 import type { SetPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
+import type { TrialsView } from '@gpuwhisk/controller/gpu/learning/trials-view';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { annotation } from '../support/api-client.js';
@@ -58,7 +59,7 @@ async function samples({ api }: RunningPlatform): Promise<ApiActivation[]> {
 }
 
 onGpus(
-  'shares of a pair are measured while the GPU idles, and kept over a restart',
+  'shares of a pair are measured while the GPU idles, and kept over a restart; a function with an SLO is profiled',
   async () => {
     const first = (platform = await startPlatform({ flags }));
     const code = compileGpuFunction();
@@ -87,8 +88,23 @@ onGpus(
     expect(record.response.success).toBe(true);
     expect((annotation(record, 'gpu') as unknown as GpuRecord).queueMs).toBeLessThan(maxSampleMs);
     expect(await first.end('SIGTERM')).toBe(0);
-    platform = await startPlatform({ flags, dataDir: first.dataDir });
-    expect(await pair(platform)).toMatchObject({ points });
+    const next = (platform = await startPlatform({ flags, dataDir: first.dataDir }));
+    expect(await pair(next)).toMatchObject({ points });
+
+    // With an SLO, request and limit are found from the creation of the action on.
+    const annotations = { gpu: { memoryMiB: 1500, sample: work, sloMs: 6000 }, idempotent: true };
+    await next.api.putAction('strict', code, { kind: 'native:1', annotations });
+    const profile = async (): Promise<TrialsView> =>
+      (await next.api.request<TrialsView>('GET', '../gpu/functions/strict/profile')).body;
+    let shown: TrialsView | undefined;
+    const isDone = async (): Promise<boolean> => (shown = await profile()).state === 'done';
+    await until('the function has a profile', isDone, 120_000).catch((error: unknown) => {
+      throw new Error(`${String(error)}; there is ${JSON.stringify(shown)}\n${next.output()}`, { cause: error });
+    });
+    const [kind] = (await profile()).kinds;
+    expect(kind).toMatchObject({ gpuType: 'a100-40', mode: 'mps', profile: { batch: 1, keepsGoal: true } });
+    expect(kind?.profile?.ms).toBeLessThanOrEqual(3000);
+    expect(kind?.trials[0]).toMatchObject({ batch: 1, share: 10, ms: expect.any(Number) });
   },
   caseMs,
 );

@@ -16,6 +16,7 @@ import { showForecast } from './forecast.js';
 import { listFunctions, listQuotas } from './functions.js';
 import { jobCommand } from './jobs.js';
 import { model } from './model.js';
+import { profile } from './profile.js';
 import { listWorkloads, workload } from './workloads.js';
 
 /** `wsk gpu`. */
@@ -122,6 +123,16 @@ export const gpuCommands: Command[] = [
     run: model,
   },
   jobCommand,
+  {
+    name: 'profile',
+    argsUsage: 'ACTION_NAME',
+    summary: 'find request and limit of a function by trials on idle GPUs, and show them',
+    flags: [
+      { name: 'cancel', type: 'bool', help: 'end the trials; those that have ended are kept' },
+      { name: 'svg', type: 'string', help: 'save a plot of the times by share in `FILE`' },
+    ],
+    run: profile,
+  },
   {
     name: 'reshare',
     argsUsage: 'CONTAINER',

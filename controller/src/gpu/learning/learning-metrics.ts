@@ -24,6 +24,8 @@ export interface LearningMetrics {
   pairsTrained(outcome: Taken): void;
   /** Counts an attempt to measure a pair of functions. */
   pairRun(outcome: 'done' | 'interrupted' | 'failed'): void;
+  /** Counts an attempt to run the trials of a function. */
+  profiled(outcome: 'done' | 'interrupted' | 'failed'): void;
   /** Counts a query of the table for the shares of a set. */
   asked(source: QuotaChoice['source']): void;
   /** Counts a choice of shares for tasks that are put together, and what the table's answer saved. */
@@ -93,6 +95,12 @@ export function learningMetrics(registry: Registry, performanceData: Performance
     labelNames: ['outcome'],
     registers,
   });
+  const profilings = new Counter({
+    name: 'gpuwhisk_gpu_profilings_total',
+    help: 'Attempts to find request and limit of a function on an idle GPU: done, interrupted by work, or failed',
+    labelNames: ['outcome'],
+    registers,
+  });
   new Gauge({
     name: 'gpuwhisk_gpu_drifting_pairs',
     help: 'Pairs whose measured degradations depart from the predicted ones',
@@ -136,6 +144,7 @@ export function learningMetrics(registry: Registry, performanceData: Performance
     pairOffered: (outcome) => pairs.inc({ outcome }),
     pairsTrained: (outcome) => pairModels.inc({ outcome }),
     pairRun: (outcome) => pairRuns.inc({ outcome }),
+    profiled: (outcome) => profilings.inc({ outcome }),
     asked: (source) => choices.inc({ source }),
     shared: (sharing) => {
       const answer = answerOf(sharing);

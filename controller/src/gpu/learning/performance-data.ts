@@ -33,6 +33,9 @@ import { learningMetrics } from './learning-metrics.js';
 import type { LearningMetrics } from './learning-metrics.js';
 import { SlowdownSamples } from './retraining.js';
 import { ActivityProfiler, typesOf } from './activity-profiler.js';
+import { FunctionTrials } from './function-trials.js';
+import { trialsView } from './trials-view.js';
+import type { ProfilingJobs, TrialsView } from './trials-view.js';
 import { SampleCurves } from './sample-curves.js';
 import type { SampleCurve } from './sample-curves.js';
 import { driftView, functionView, quotaView, unmeasuredView } from './performance-view.js';
@@ -77,6 +80,8 @@ export class PerformanceData {
   readonly runs: SlowdownSamples;
   readonly table: QuotaTable;
   readonly curves: SampleCurves;
+  /** Trials of functions for their request and limit. */
+  readonly trials: FunctionTrials;
   /** Degradations beside workloads. */
   readonly degradations: Degradations;
   /** Measured pairs and the models of their degradations. */
@@ -91,10 +96,11 @@ export class PerformanceData {
   /** Major versions of the driver, by device and slice. */
   private readonly drivers = new Map<string, number>();
   private searches: () => readonly SearchedSet[] = () => [];
+  private profilingJobs: ProfilingJobs | undefined;
   private pairMeasurements: () => MeasurementState | undefined = () => undefined;
   private readonly activity: ActivityProfiler;
   private readonly documents: PerformanceStore;
-  private subscription: StateSubscription | undefined;
+  private subscriptions: (StateSubscription | undefined)[] = [];
 
   private constructor(private readonly parts: PerformanceDataParts) {
     const documents = (this.documents = new PerformanceStore({
@@ -129,6 +135,15 @@ export class PerformanceData {
     this.curves = new SampleCurves((name, curve) => {
       keep('curve', name, curve);
       if (curve !== undefined) this.profiles.sampled(curve.job, gpuOf(curve), timesOf(curve));
+    });
+    this.trials = new FunctionTrials({
+      keep: (name, text) => {
+        if (text === undefined) documents.remove({ kind: 'trials', name });
+        else documents.save({ kind: 'trials', name }, () => ({ text: text() }));
+      },
+      tell: (change) => this.tell(trialsChannel, change),
+      deployed: ({ function: name, version }, at) => this.profiles.deployed(name, version, at),
+      found: (wanted, gpu, shares) => this.profiles.profiled(wanted, gpuOf(gpu), shares),
     });
     const keepPairs = (kind: DocumentKind, key: PairModelKey, text: (() => string) | undefined): void => {
       const { gpuType, mode } = key;
@@ -168,9 +183,14 @@ export class PerformanceData {
   /** Opens the data with the stored documents. If the store fails, they are read later. */
   static async open(parts: PerformanceDataParts): Promise<PerformanceData> {
     const performanceData = new PerformanceData(parts);
-    performanceData.subscription = await parts.state?.subscribe(forgetChannel, (message) => {
-      if (isForgetMessage(message) && message.from !== parts.instance) performanceData.forget(message);
-    });
+    performanceData.subscriptions = [
+      await parts.state?.subscribe(forgetChannel, (message) => {
+        if (isForgetMessage(message) && message.from !== parts.instance) performanceData.forget(message);
+      }),
+      await parts.state?.subscribe(trialsChannel, (message) => {
+        if (isJsonObject(message) && message.from !== parts.instance) performanceData.trials.changedElsewhere(message);
+      }),
+    ];
     await performanceData.documents.open({
       ...performanceData.takers(),
       decisions: (text, name) => {
@@ -262,6 +282,16 @@ export class PerformanceData {
     return [...stored, ...[...searches.values()].filter(isWanted).map(unmeasuredView)];
   }
 
+  /** Sets the states of the jobs that run trials. */
+  showProfilings(jobs: ProfilingJobs): void {
+    this.profilingJobs = jobs;
+  }
+
+  /** The trials of a function, `/namespace/action`. */
+  trialsOf(name: string): TrialsView {
+    return trialsView(this.trials.of(name), this.profilingJobs);
+  }
+
   /** Sets the function that returns the searches for shares. */
   showSearches(searches: () => readonly SearchedSet[]): void {
     this.searches = searches;
@@ -300,15 +330,16 @@ export class PerformanceData {
 
   /** Deletes here and on the other controllers. The leader has the same data, and writes the documents. */
   private forgetEverywhere(forgotten: ForgetMessage): boolean {
-    const { state, instance, logger } = this.parts;
     const wasThere = this.forget(forgotten);
-    state?.publish(forgetChannel, { ...forgotten, from: instance }).catch((error: unknown) => {
-      logger.error(
-        { ...forgotten, error: String(error) },
-        'other controllers could not be told to delete performance data',
-      );
-    });
+    this.tell(forgetChannel, { ...forgotten });
     return wasThere;
+  }
+
+  private tell(channel: string, message: JsonObject): void {
+    const { state, instance, logger } = this.parts;
+    state?.publish(channel, { ...message, from: instance }).catch((error: unknown) => {
+      logger.error({ channel, error: String(error) }, 'other controllers could not be told of a change');
+    });
   }
 
   private forget({ what, name }: ForgetMessage): boolean {
@@ -316,6 +347,7 @@ export class PerformanceData {
     if (what === 'function') {
       this.table.sawVersion(name, undefined);
       this.curves.sawVersion(name, undefined);
+      this.trials.deleted(name);
       this.pairs.forgetFunction(name);
       return this.profiles.forget(name);
     }
@@ -332,7 +364,7 @@ export class PerformanceData {
 
   /** Writes all unsaved changes. */
   async close(): Promise<void> {
-    await this.subscription?.close();
+    for (const subscription of this.subscriptions) await subscription?.close();
     await this.documents.close();
   }
 
@@ -358,6 +390,9 @@ export class PerformanceData {
       },
       demand: (text) => this.demands.restore(decodeWantedSet(text)),
       curve: (text) => this.curves.restore(JSON.parse(text)),
+      trials: (text, _, isChanged) => {
+        if (!isChanged) this.trials.restore(text);
+      },
       model: (text) => void this.predictors.put(decodeModel(text)),
       quota: (text, _, isChanged) => {
         const row = readQuotaRow(JSON.parse(text));
@@ -368,7 +403,10 @@ export class PerformanceData {
   }
 }
 
-const gpuOf = ({ gpuType: type, mode }: SampleCurve): { type: string; mode: DeviceMode } => ({ type, mode });
+const gpuOf = ({ gpuType: type, mode }: Pick<SampleCurve, 'gpuType' | 'mode'>): { type: string; mode: DeviceMode } => ({
+  type,
+  mode,
+});
 
 /** A curve as a list of shares and times. */
 const timesOf = ({ slowdowns }: SampleCurve): AtShare[] =>
@@ -385,6 +423,9 @@ function driverMajor(driver: string | undefined): number {
 
 /** The channel for what an operator has deleted at one controller. */
 const forgetChannel = 'gpu-forgotten';
+
+/** The channel for trials of functions. */
+const trialsChannel = 'gpu-trials';
 
 /** Names the data to delete: a function, the measurements of a set, or a predictor by `gpuType/mode`. */
 interface ForgetMessage {

@@ -6,13 +6,14 @@ import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/a
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
 /**
- * Kinds of documents: profiles of functions, curves of samples alone, slowdown samples, predictors, degradations beside
+ * Kinds of documents: profiles of functions, curves of samples alone, trials of functions, slowdown samples, predictors, degradations beside
  * workloads, measured pairs and the models of their degradations, the model of requests, shares of sets, sets to be searched
  * for, and decisions.
  */
 export type DocumentKind =
   | 'profile'
   | 'curve'
+  | 'trials'
   | 'samples'
   | 'model'
   | 'degradations'

@@ -6,6 +6,7 @@ import type { PairDrift } from '@gpuwhisk/gpu/predict/degradation-predictor';
 import type { MemberKind } from '@gpuwhisk/gpu/predict/pair-degradation';
 import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { FillSource } from '@gpuwhisk/gpu/profile/fill';
+import type { ShareProfile } from '@gpuwhisk/gpu/profile/trials';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
 import type { PairModelView } from './pair-models.js';
@@ -23,6 +24,8 @@ export interface FunctionPerformance {
   features?: FeatureRecord;
   /** Source of `smUtil`. */
   fillSource?: FillSource;
+  /** Request and limit from trials, thousandths of the SMs; absent: no search for them has ended. */
+  shares?: ShareProfile;
   /** `measured`: from runs alone; otherwise estimated from runs beside others. */
   batches: BatchPerformance[];
 }
@@ -66,7 +69,7 @@ export interface PredictorSummary {
 
 /** The API's view of a profile; times are medians, ms. */
 export function functionView({ batches, ...profile }: FunctionProfile): FunctionPerformance {
-  const { function: name, version, gpuType, mode, features, fillSource } = profile;
+  const { function: name, version, gpuType, mode, features, fillSource, shares } = profile;
   return {
     function: name,
     version,
@@ -74,6 +77,7 @@ export function functionView({ batches, ...profile }: FunctionProfile): Function
     mode,
     ...(features !== undefined && { features }),
     ...(fillSource !== undefined && { fillSource }),
+    ...(shares !== undefined && { shares }),
     batches: batches.map(({ batch, soloMs, isAlone, startMs, beside = [] }) => {
       const [solo, start] = [median(soloMs), median(startMs)];
       const predicted = median(beside.map((run) => run.predicted));

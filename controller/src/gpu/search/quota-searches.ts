@@ -2,7 +2,15 @@ import type { Config } from '@gpuwhisk/common/config';
 import { isApiError } from '@gpuwhisk/common/errors';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import type { JobAttempt, JobBody, JobHandler, Jobs, FailedJob, PendingJob } from '@gpuwhisk/common/jobs/jobs';
+import type {
+  JobAttempt,
+  JobBody,
+  JobHandler,
+  JobRequest,
+  Jobs,
+  FailedJob,
+  PendingJob,
+} from '@gpuwhisk/common/jobs/jobs';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
@@ -10,6 +18,7 @@ import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from '@gpuwhisk/gpu/
 import type { QuotaSearchRequest } from '@gpuwhisk/gpu/share/quota-search';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
+import type { GpuState } from '@gpuwhisk/gpu/view/view';
 import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { wantsSamples } from '../learning/sample-curves.js';
@@ -18,6 +27,8 @@ import type { MeasurementTarget, Sample, SampleMeasurements, SampleSource } from
 import { IdleGpus } from './idle-gpus.js';
 import { pairMeasurementKind } from './pair-measurements.js';
 import type { PairMeasurements, PairRequest } from './pair-measurements.js';
+import { isProfilingOf, profilingKey, profilingKind } from './profilings.js';
+import type { Profilings, ProfilingRequest } from './profilings.js';
 import type { SearchedSet, SearchState } from '../learning/performance-view.js';
 
 /** Dependencies of QuotaSearches. */
@@ -30,6 +41,8 @@ export interface QuotaSearchesParts {
   measures: SampleMeasurements;
   /** Measures pairs of functions while no set is to be searched for. */
   pairs: Pick<PairMeasurements, 'next' | 'measure'>;
+  /** Runs trials of functions for their request and limit. */
+  profilings: Pick<Profilings, 'next' | 'run'>;
   clock: Clock;
   random: Random;
   logger: Logger;
@@ -48,8 +61,9 @@ const afterFailureMs = 10 * 60_000;
 
 /**
  * Searches for the shares of sets that were formed often (FaaShare's online phase, section VII-B). One job per set runs
- * samples of its functions together on an idle GPU until real work needs the GPU. GPUs without such a set measure pairs of
- * functions for the models of degradation, one pair at a time in the whole cluster.
+ * samples of its functions together on an idle GPU until real work needs the GPU. GPUs without such a set run trials of
+ * functions for their request and limit, one function a GPU, and measure pairs of functions for the models of degradation,
+ * one pair at a time in the whole cluster.
  */
 export class QuotaSearches {
   private readonly idle = new IdleGpus();
@@ -72,6 +86,12 @@ export class QuotaSearches {
     const { scheduler, performanceData } = this.parts;
     scheduler.tellWanted((gpus) => this.wanted(gpus));
     performanceData.showSearches(() => this.tracker.all(this.searched, this.here));
+    performanceData.showProfilings({
+      isPossible: () => this.handlers.length > 0 && scheduler.sampledPlaces().some(({ gpu }) => gpu.mode === 'mps'),
+      isRunning: (name) => [...this.here].some((key) => isProfilingOf(key, name)),
+      stateOf: (wanted, kind) => this.tracker.stateOf(profilingKey(wanted, kind), this.searched, this.here),
+    });
+    performanceData.trials.whenStopped((name) => this.stopProfiling(name));
     this.lookLater();
   }
 
@@ -87,6 +107,13 @@ export class QuotaSearches {
     const places = gpus ?? this.parts.scheduler.sampledPlaces().map(({ gpu }) => gpu.id);
     this.idle.busy(places, nowMs);
     for (const gpu of places) if (this.searched.has(gpu)) this.parts.jobs.interrupt(resourceOf(gpu));
+  }
+
+  /** Ends the trials of a function at once; a job that runs again finds nothing to do. */
+  private stopProfiling(name: string): void {
+    for (const [gpu, key] of this.searched) {
+      if (isProfilingOf(key, name)) this.parts.jobs.interrupt(resourceOf(gpu));
+    }
   }
 
   private lookLater(): void {
@@ -116,9 +143,11 @@ export class QuotaSearches {
     if (isLeader) {
       const search: JobBody = (payload, attempt) => this.search(payload, attempt);
       const measure: JobBody = (payload, attempt) => this.measurePair(payload, attempt);
+      const profile: JobBody = (payload, attempt) => this.profile(payload, attempt);
       this.handlers = [
         jobs.handle(quotaSearchKind, { concurrency, timeoutMs }, search),
         jobs.handle(pairMeasurementKind, { concurrency: 1, timeoutMs }, measure),
+        jobs.handle(profilingKind, { concurrency, timeoutMs }, profile),
       ];
       return;
     }
@@ -141,26 +170,48 @@ export class QuotaSearches {
         performanceData.demands.forget(wanted.key);
       else if (!this.tracker.hasFailedSince(wanted.key, now - afterFailureMs)) await this.submit(wanted, now);
     }
+    await this.submitProfiling(pending, now);
     await this.submitPair(now);
   }
 
-  /** Submits a job for a pair of functions on an idle GPU that no set is searched for on. */
+  /** The idle GPUs that no job is for. */
+  private unusedGpus(): GpuState[] {
+    const { clock, options } = this.parts;
+    const idle = this.idle.since(options.idleMs, clock.monotonicMs());
+    return idle.filter(({ gpu }) => !this.searched.has(gpu.id)).map(({ gpu }) => gpu);
+  }
+
+  /** Submits a job for a function's trials on an idle GPU that no set is searched for on. */
+  private async submitProfiling(pending: ReadonlySet<string>, now: number): Promise<void> {
+    const request = await this.parts.profilings.next(
+      this.unusedGpus(),
+      (key) => pending.has(key) || this.tracker.hasFailedSince(key, now - afterFailureMs),
+    );
+    // An attempt that a crash has ended is repeated.
+    if (request !== undefined) await this.submitOn(request, { kind: profilingKind });
+  }
+
+  /** Submits a job for a pair of functions on an idle GPU that nothing else is measured on. */
   private async submitPair(now: number): Promise<void> {
-    const { pairs, clock, options, jobs } = this.parts;
     if (this.tracker.isMeasuringPair) return;
-    const places = this.idle
-      .since(options.idleMs, clock.monotonicMs())
-      .filter(({ gpu }) => !this.searched.has(gpu.id))
-      .map(({ gpu }) => gpu);
-    const request = await pairs.next(places, (key) => this.tracker.hasFailedSince(key, now - afterFailureMs));
-    if (request === undefined || this.closed) return;
+    const request = await this.parts.pairs.next(this.unusedGpus(), (key) =>
+      this.tracker.hasFailedSince(key, now - afterFailureMs),
+    );
+    if (request !== undefined) await this.submitOn(request, { kind: pairMeasurementKind, maxAttempts: 1 });
+  }
+
+  /** Submits a job on the GPU that a request names. */
+  private async submitOn(
+    request: PairRequest | ProfilingRequest,
+    how: Pick<JobRequest, 'kind' | 'maxAttempts'>,
+  ): Promise<void> {
+    if (this.closed) return;
     this.searched.set(request.gpu, request.key);
-    await jobs.submit({
-      kind: pairMeasurementKind,
+    await this.parts.jobs.submit({
+      ...how,
       key: request.key,
       payload: request as unknown as JsonValue,
       resource: resourceOf(request.gpu),
-      maxAttempts: 1,
     });
   }
 
@@ -221,17 +272,37 @@ export class QuotaSearches {
     });
   }
 
-  /** The body of a job that measures a pair. It ends where work comes for its GPU: the next look chooses a GPU again. */
-  private async measurePair(payload: JsonValue, { signal }: JobAttempt): Promise<void> {
+  /** The body of a job that measures a pair. */
+  private measurePair(payload: JsonValue, { signal }: JobAttempt): Promise<void> {
     const request = payload as unknown as PairRequest;
-    const { key, gpu, gpuType, mode } = request;
     const { performanceData, pairs } = this.parts;
     const count = (outcome: Outcome): void => performanceData.metrics.pairRun(outcome);
+    return this.whileIdle(request, signal, count, (on) => pairs.measure(request, on));
+  }
+
+  /** The body of a job that runs a function's trials. */
+  private profile(payload: JsonValue, { signal }: JobAttempt): Promise<void> {
+    const request = payload as unknown as ProfilingRequest;
+    const { performanceData, profilings } = this.parts;
+    const count = (outcome: Outcome): void => performanceData.metrics.profiled(outcome);
+    return this.whileIdle(request, signal, count, (on) => profilings.run(request, on));
+  }
+
+  /**
+   * Does the work of a job, which returns whether it has a result. The job ends where other work comes for its
+   * GPU: the next look chooses a GPU again.
+   */
+  private async whileIdle(
+    { key, gpu, gpuType, mode }: PairRequest | ProfilingRequest,
+    signal: AbortSignal,
+    count: (outcome: Outcome) => void,
+    work: (on: MeasurementTarget) => Promise<boolean>,
+  ): Promise<void> {
     try {
       await this.onGpu(key, { gpu, gpuType, mode, signal }, count, async (on, whenIdle) => {
         await whenIdle();
-        if (!(await pairs.measure(request, on))) return;
-        await performanceData.saved();
+        if (!(await work(on))) return;
+        await this.parts.performanceData.saved();
         count('done');
       });
     } catch (error) {
@@ -311,11 +382,17 @@ class SearchTracker {
    */
   async refresh(): Promise<ReadonlySet<string>> {
     const [pending, failed] = [await this.jobs.pending(), await this.jobs.failed()];
-    this.pending = new Map(pending.filter(({ kind }) => kind === quotaSearchKind).map((one) => [one.key, one]));
-    const pairs = pending.filter(({ kind }) => kind === pairMeasurementKind).map(({ key }) => key);
+    const ofKinds = (...kinds: string[]): PendingJob[] => pending.filter(({ kind }) => kinds.includes(kind));
+    this.pending = new Map(ofKinds(quotaSearchKind, profilingKind).map((one) => [one.key, one]));
+    const pairs = ofKinds(pairMeasurementKind).map(({ key }) => key);
     this.isMeasuringPair = pairs.length > 0;
-    this.failed = failed.filter(({ kind }) => kind === quotaSearchKind || kind === pairMeasurementKind);
+    this.failed = failed.filter(({ kind }) => [quotaSearchKind, pairMeasurementKind, profilingKind].includes(kind));
     return new Set([...this.pending.keys(), ...pairs]);
+  }
+
+  /** The state of a job, or undefined if there is none. */
+  stateOf(key: string, gpus: ReadonlyMap<string, string>, here: ReadonlySet<string>): SearchState | undefined {
+    return this.states(gpus, here).get(key);
   }
 
   /** Whether the search for a set, or the measurement of a pair, has failed at `at` (epoch ms) or later, as of the last refresh. */

@@ -339,7 +339,8 @@ export class SampleMeasurements {
     throw new Error(`the sample of ${sample.job.function} takes more than ${this.parts.maxSampleMs} ms`);
   }
 
-  private async aloneMs(
+  /** A sample's time alone with a share, ms, as it was measured in the last hour or is now; Infinity if it is too long. */
+  async aloneMs(
     sample: Sample,
     shareClass: ShareClass,
     { gpu, gpuType, mode, signal }: MeasurementTarget,
