@@ -12,7 +12,7 @@ const searches = Object.keys(profilers) as Search[];
 
 /** A model with an SLO, and what each search took and lost on it. */
 interface Case {
-  /** Whether the optimum is the smallest share: any search that starts there finds it. */
+  /** Whether the optimum is the smallest share, from which Dilu's search starts. */
   isApart: boolean;
   results: Record<Search, SearchResult>;
 }
