@@ -5,6 +5,7 @@ import { isPlaced } from '../view/account.js';
 import type { PlacedChoice, PlacementRequest } from '../view/account.js';
 import type { View, FunctionState } from '../view/view.js';
 import { joinBatch, placeLeastLoaded } from './least-loaded.js';
+import type { Placing } from './place.js';
 import { functionKey, placeIdsOf } from '../view/occupancy.js';
 import { ledgerOf, requestOfTask } from './ledger-of.js';
 
@@ -46,9 +47,18 @@ export function reservationOf(
 /** The start of a task that was placed. */
 export function startOf(task: string, choice: PlacedChoice, reason: string): Start {
   const { slice, devices, share } = choice.placement;
+  const { smRequest: request, smLimit } = share;
   const [gpu, ...alsoOn] = slice === undefined ? devices : [slice];
-  // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- a placement has at least one device
-  return { task, gpu: gpu!, ...(alsoOn.length > 0 && { alsoOn }), share: share.smLimit, reason, choice };
+  return {
+    task,
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- a placement has at least one device
+    gpu: gpu!,
+    ...(alsoOn.length > 0 && { alsoOn }),
+    share: smLimit,
+    ...(request < smLimit && { request }),
+    reason,
+    choice,
+  };
 }
 
 /** More instances of one function. */
@@ -58,14 +68,17 @@ interface WantedInstances {
   reason: string;
 }
 
+/** Places with the least given away, at the share that the owner has fixed or else whole. */
+const leastLoaded: Placing = { requestOf: requestOfTask, placeIn: placeLeastLoaded };
+
 /** Instances that are launched in one second, at most: what is wanted still is launched in the next one. */
 const mostLaunches = 16;
 
 /**
- * Places for instances that are wanted ahead of requests: where the least is given away, and only where nothing has to go
- * for them. Each counts on those before it.
+ * Places for instances that are wanted ahead of requests, only where nothing has to go for them. Each counts on those before
+ * it.
  */
-export function launches(view: View, wanted: readonly WantedInstances[]): Action[] {
+export function launches(view: View, wanted: readonly WantedInstances[], placing = leastLoaded): Action[] {
   if (wanted.length === 0) return [];
   const { ledger, isOpen, epoch } = view.ledger ?? ledgerOf(view.gpus);
   const limits = { kept: new Set<string>(), isOpen, isNew: true };
@@ -73,17 +86,21 @@ export function launches(view: View, wanted: readonly WantedInstances[]): Action
   const actions: Action[] = [];
   try {
     for (const { of, count, reason } of wanted) {
-      const request = requestOfTask(of.task);
+      const request = placing.requestOf(of.task, ledger, view.at);
+      if ('reason' in request) continue;
       const { action, namespace } = request;
       for (let more = 0; more < count && actions.length < mostLaunches; more += 1) {
-        const choice = placeLeastLoaded(ledger, request, limits, { epoch, at: view.at });
+        const choice = placing.placeIn(ledger, request, limits, { epoch, at: view.at });
         if (!isPlaced(choice) || choice.placement.reclaim !== undefined) break;
         const { placement } = choice;
         const activationId = `launch ${functionKey(request)} ${more}`;
         ledger.hold(reservationOf(activationId, request, choice), Infinity);
         held.push(activationId);
-        const share = placement.share.shareClass / 100;
-        actions.push({ kind: 'launch', function: action, namespace, gpus: placeIdsOf(placement), share, reason });
+        const { shareClass, smRequest, smLimit } = placement.share;
+        const share = shareClass / 100;
+        const within = smRequest < share ? { request: smRequest, limit: smLimit } : {};
+        const gpus = placeIdsOf(placement);
+        actions.push({ kind: 'launch', function: action, namespace, gpus, share, ...within, reason });
       }
     }
   } finally {

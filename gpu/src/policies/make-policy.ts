@@ -1,8 +1,10 @@
 import { inTurns } from '../order/in-turns.js';
+import { placingOf, turnsInLedger } from '../order/ledger-turns.js';
 import type { Planner } from '../order/plan.js';
 import { PredictionCache } from '../order/set-predictions.js';
 import { bySlowdowns } from '../predict/degradation.js';
 import { joinBatches, launches } from '../place/bind.js';
+import type { LedgerPlace, Place, Placing } from '../place/place.js';
 import type { Scaling } from '../scale/scale.js';
 import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
@@ -147,8 +149,8 @@ function strictOf(tasks: readonly Task[], order: readonly string[]): Task[] {
   return order.map((id) => byId.get(id)).filter((task) => task?.sloMs !== undefined) as Task[];
 }
 
-function actionsOf(view: View, { launch, retire }: Scaling): Action[] {
-  return [...launches(view, launch), ...retire.map((one) => ({ kind: 'retire' as const, ...one }))];
+function actionsOf(view: View, { launch, retire }: Scaling, placing: Placing | undefined): Action[] {
+  return [...launches(view, launch, placing), ...retire.map((one) => ({ kind: 'retire' as const, ...one }))];
 }
 
 /** A policy. Throws RangeError as `compositionOf` does. */
@@ -165,17 +167,16 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
     const own = Object.entries(settings).filter(([setting]) => setting in entry.settings);
     return entry.make(needs, Object.fromEntries(own));
   };
+  const composed = (): { planner: Planner; placing?: Placing } => {
+    const [order, share] = [make(stages.order, 'order'), make(stages.share, 'share')];
+    const place = make<Place | LedgerPlace>(stages.place, 'place');
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- stages that no plan stands for are all named
+    const placeName = chosen.place!;
+    if (typeof place === 'function') return { planner: inTurns({ order, share, place, placeName }) };
+    return { planner: turnsInLedger({ order, share, place, placeName }), placing: placingOf(share, place) };
+  };
   const admit = make(stages.admit, 'admit');
-  const planner: Planner =
-    chosen.plan !== undefined
-      ? make(stages.plan, 'plan')
-      : inTurns({
-          order: make(stages.order, 'order'),
-          share: make(stages.share, 'share'),
-          place: make(stages.place, 'place'),
-          // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- stages that no plan stands for are all named
-          placeName: chosen.place!,
-        });
+  const { planner, placing } = chosen.plan === undefined ? composed() : { planner: make<Planner>(stages.plan, 'plan') };
   const preempt = make(stages.preempt, 'preempt');
   const scale = make(stages.scale, 'scale');
   const refuses = admission === 'refuse';
@@ -185,7 +186,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
     ...(planner.moves && { moves: true }),
     decide(view, event) {
       if (event.kind === 'tick') {
-        return { ...allWait(view), actions: [...actionsOf(view, scale(view)), ...preempt(view, [], event)] };
+        return { ...allWait(view), actions: [...actionsOf(view, scale(view), placing), ...preempt(view, [], event)] };
       }
       if (event.kind === 'report') return { ...allWait(view), actions: preempt(view, [], event) };
       const joined = joinBatches(view);

@@ -36,6 +36,8 @@ export interface Task {
   class: GpuAnnotation['class'];
   /** The share that its owner has fixed, 0 < share ≤ 1; absent: the policy chooses. */
   share?: number;
+  /** Request and limit by its profile, thousandths of the SMs: the greatest of all types of GPU. Absent: it has no such profile. */
+  dilu?: { request: number; limit: number };
   /** The largest share that it may have, and only where it is held to it; absent: 1. */
   maxShare?: number;
   /** Who may share an MPS server with it; absent: all that allow it. */
@@ -51,6 +53,8 @@ export interface RunningTask {
   task: Task;
   /** Its limit: fraction of the GPU, 0 < share ≤ 1. */
   share: number;
+  /** The share that it always gets on demand, fraction of the GPU; absent: its limit. */
+  request?: number;
   /** When it was started there, ms. */
   startedAt: number;
   /** Id of its instance, and the class of that, fraction of the GPU; absent: not known, so that its limit stays. */
@@ -71,6 +75,8 @@ export interface IdleInstance {
   function: string;
   namespace: string;
   share: number;
+  /** The share that it asks for on demand, fraction of the GPU; absent: `share`. */
+  request?: number;
   /** Memory that it holds, MiB. An idle instance may be removed, so that this is not taken from the GPU's `memoryMiB`. */
   memoryMiB: number;
 }

@@ -12,7 +12,7 @@ import {
   overloaded,
   sampleNotRun,
 } from '@gpuwhisk/common/errors';
-import type { DecisionRecord, GpuNeed, GpuQueued, Placement, Workload } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuNeed, GpuQueued, Placement, Share, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -303,7 +303,11 @@ export class GpuScheduler {
    * (503) if its GPUs have no room or another controller is the leader. Also throws TopicFullError, or another Error if the
    * log has failed.
    */
-  submitLaunch(message: ActivationMessage, need: GpuNeed, { gpus, shareClass }: Launch): Receipt {
+  submitLaunch(
+    message: ActivationMessage,
+    need: GpuNeed,
+    { gpus, shareClass, within }: Launch & { within?: Pick<Share, 'smRequest' | 'smLimit'> },
+  ): Receipt {
     const { placer } = this;
     if (this.closed) throw overloaded();
     if (!placer.isLeader) throw instanceNotLaunched('another controller decides about GPUs, ask that one');
@@ -312,7 +316,7 @@ export class GpuScheduler {
     const asked = requestOf(message, need);
     const fraction = shareClass === undefined ? undefined : shareClass / 100;
     const share = fraction === undefined ? asked.share : { ...asked.share, ...shareAt(fraction, need.memoryMiB) };
-    const request = { ...asked, share };
+    const request = { ...asked, share: { ...share, ...within } };
     const choice = placer.placeNew(request, gpus);
     if (choice.placement === undefined) {
       const { what = '', reason = 'there is no GPU that the instance may use' } = choice.rejected[0] ?? {};
@@ -327,7 +331,8 @@ export class GpuScheduler {
   }
 
   /** Sends a launch that a policy has decided. Returns the reason if it is refused, else undefined. */
-  private launchAhead({ function: action, namespace, gpus, share }: Action & { kind: 'launch' }): string | undefined {
+  private launchAhead(wanted: Action & { kind: 'launch' }): string | undefined {
+    const { function: action, namespace, gpus, share, limit: smLimit = share, request: smRequest = smLimit } = wanted;
     const { clock, random } = this.dependencies;
     const last = this.functions.of({ action, namespace })?.last;
     if (last === undefined) return `no request of '${action}' has come`;
@@ -341,7 +346,8 @@ export class GpuScheduler {
       gpuNeed: need,
     };
     try {
-      this.submitLaunch(launched, need, { gpus: [...gpus], shareClass: classAtOrAbove(share) });
+      const within = { smRequest, smLimit };
+      this.submitLaunch(launched, need, { gpus: [...gpus], shareClass: classAtOrAbove(share), within });
       return undefined;
     } catch (error) {
       return (error as Error).message;
