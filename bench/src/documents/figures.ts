@@ -5,6 +5,7 @@ import { bars, reaches } from '../bars.js';
 import { benchDir, repositoryDir } from '../machine.js';
 import type { Result } from '../report.js';
 import { markdownTable } from '../replay/experiments/tables.js';
+import { packingTables } from './dilu-packing-tables.js';
 import { smorePlot, smorePlots } from './smore-plots.js';
 import { smoreTable } from './smore-tables.js';
 
@@ -102,8 +103,18 @@ function smoreText(results: Results, [kind = '', name = '']: readonly string[]):
   return kind === 'plot' ? smorePlot(run?.metrics, name) : smoreTable(run?.metrics, kind);
 }
 
+/** A table of bench dilu, or the conditions of its run. Figures that were not measured say so. */
+function diluText(results: Results, [kind = '']: readonly string[]): string {
+  const run = results.runs.get('dilu');
+  if (kind === 'run') return run === undefined ? 'Not measured yet.' : runsTable(results, ['dilu']);
+  const table = packingTables[kind];
+  if (table === undefined) throw new Error(`There is no table '${kind}' of bench dilu.`);
+  return table(run?.metrics);
+}
+
 function blockText(results: Results, name: string): string {
   const [kind, ...names] = name.split(' ');
+  if (kind === 'dilu') return diluText(results, names);
   if (kind === 'smore') return smoreText(results, names);
   if (kind === 'runs') return runsTable(results, names);
   if (kind === 'bars') return barsTable(results);
