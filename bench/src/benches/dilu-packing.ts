@@ -52,7 +52,7 @@ export async function diluPacking({ say }: BenchContext): Promise<Measurement[]>
   const measurements: Measurement[] = [];
   for (const size of diluSetSizes) {
     const events = packable(await readDiluInstances(size, folder));
-    measurements.push(...compared({ name: String(size), shape, sets: [events] }, say), overAnew(size, events));
+    measurements.push(...compared({ name: String(size), shape, sets: [events] }, say), overRepacked(size, events));
   }
   for (const size of drawnSizes) {
     const sets = seeds.map((seed) => drawnInstances(size, seededRandom(seed), false));
@@ -125,12 +125,12 @@ function compared({ name, shape: fleet, sets }: PackedSet, say: BenchContext['sa
   ];
 }
 
-/** Devices in use over those if everything is put anew, over the same times of a set. */
-function overAnew(size: number, events: readonly PackingEvent[]): Measurement {
+/** Devices in use over those if everything is put again, over the same times of a set. */
+function overRepacked(size: number, events: readonly PackingEvent[]): Measurement {
   const rule = ours(boundsOf(bounds), whole);
   const { usedAt } = pack(events, packerOf(shape, rule), shape, bounds);
-  const anew = repacked(events, shape, rule);
-  return { name: `packing.${size}.overAnew`, value: meanOf(usedAt) / meanOf(anew) };
+  const again = repacked(events, shape, rule);
+  return { name: `packing.${size}.overRepacked`, value: meanOf(usedAt) / meanOf(again) };
 }
 
 function mean(packed: readonly Packed[], figure: Exclude<keyof Packed, 'usedAt'>): number {
@@ -148,7 +148,7 @@ function worst(measurements: readonly Measurement[]): Measurement[] {
     })),
     { name: 'packing.overBoundMost', value: Math.max(...ofSets('overBound')) },
     { name: 'packing.overWholeBoundMost', value: Math.max(...ofSets('overWholeBound')) },
-    { name: 'packing.overAnewMost', value: Math.max(...ofSets('overAnew')) },
+    { name: 'packing.overRepackedMost', value: Math.max(...ofSets('overRepacked')) },
     { name: 'packing.overExhaustiveMost', value: Math.max(...ofSets('overExhaustive').map(Math.abs)) },
   ];
 }

@@ -81,15 +81,15 @@ describe('each rule', () => {
   });
 });
 
-test('instances are packed anew as they are there', () => {
+test('instances are repacked as they are there', () => {
   const events = drawnInstances(150, seededRandom(5), false);
   const rule = ours(within, whole);
   const { usedAt, bound } = pack(events, packerOf(shape, rule), shape, bounds);
-  const anew = repacked(events, shape, rule);
+  const again = repacked(events, shape, rule);
   const sum = (values: readonly number[]): number => values.reduce((all, one) => all + one, 0);
-  expect([usedAt.length, anew.length]).toEqual([100, 100]);
-  expect(sum(anew)).toBeLessThanOrEqual(sum(usedAt));
-  expect(sum(anew) / 100).toBeGreaterThan(0.9 * bound);
+  expect([usedAt.length, again.length]).toEqual([100, 100]);
+  expect(sum(again)).toBeLessThanOrEqual(sum(usedAt));
+  expect(sum(again) / 100).toBeGreaterThan(0.9 * bound);
 });
 
 test('the lower bound is the greatest of four sums, in whole devices', () => {

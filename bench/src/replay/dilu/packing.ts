@@ -119,7 +119,7 @@ export function pack(events: readonly PackingEvent[], packer: Packer, shape: Fle
 }
 
 /**
- * Devices that a rule needs at the times of `usedAt` if it puts all instances that are there anew, those of the most devices
+ * Devices that a rule needs at the times of `usedAt` if it puts all instances that are there again, those of the most devices
  * and memory first: a packing that may move everything at any time.
  */
 export function repacked(events: readonly PackingEvent[], shape: FleetShape, rule: PackingRule): number[] {
@@ -127,14 +127,14 @@ export function repacked(events: readonly PackingEvent[], shape: FleetShape, rul
   const times = sampleTimes(events);
   const used: number[] = [];
   for (const { atS, isStart, instance } of events) {
-    while ((times[used.length] ?? Infinity) < atS) used.push(packedAnew([...there.values()], shape, rule));
+    while ((times[used.length] ?? Infinity) < atS) used.push(devicesRepacked([...there.values()], shape, rule));
     if (isStart) there.set(instance.id, instance);
     else there.delete(instance.id);
   }
   return used;
 }
 
-function packedAnew(instances: PackedInstance[], shape: FleetShape, rule: PackingRule): number {
+function devicesRepacked(instances: PackedInstance[], shape: FleetShape, rule: PackingRule): number {
   instances.sort(
     (one, other) => other.gpus - one.gpus || other.memoryMiB - one.memoryMiB || other.request - one.request,
   );
