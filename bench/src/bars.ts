@@ -123,6 +123,12 @@ export const bars: readonly Bar[] = [
   { bench: 'dilu', metric: 'efficacyGap', bound: 'at most', value: 0.05, source: 'issue 24' },
   // One fewer than GPUlet's in Dilu's table 2.
   { bench: 'dilu', metric: 'trials.most', bound: 'at most', value: 15, source: 'issue 24' },
+  { bench: 'dilu', metric: 'packing.overLiteralMost.gpus', bound: 'at most', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'packing.overLiteralMost.smFragments', bound: 'at most', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'packing.overLiteralMost.memoryFragments', bound: 'at most', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'packing.overBoundMost', bound: 'at most', value: 1.05, source: 'issue 24' },
+  { bench: 'dilu', metric: 'packing.overExhaustiveMost', bound: 'at most', value: 0, source: 'issue 24' },
+  { bench: 'dilu', metric: 'packing.drawn3200.placeMs', bound: 'at most', value: 1120, source: 'issue 24' },
   { bench: 'quota', metric: 'boGap', bound: 'at most', value: 0.03, source: 'issue 6' },
   { bench: 'quota', metric: 'boEvaluations', bound: 'at most', value: 7, source: 'issue 6' },
   { bench: 'quota', metric: 'tableHitUs', bound: 'at most', value: 5, source: 'issue 6' },

@@ -300,6 +300,8 @@ export interface Placement {
   /** UUID of a MIG instance of the only device. */
   slice?: string;
   share: Share;
+  /** Memory on each of the devices, in their order, MiB; absent: `share.memoryMiB` on each. */
+  partsMiB?: number[];
   /** Idle residents of the devices, by container, whose memory it counts on: they go before it comes. */
   reclaim?: string[];
   /** It runs with or after others in an instance that its function has there or gets: it needs no memory of its own. */

@@ -2,7 +2,8 @@ import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceStatus, NodeStatus } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { conservative, placeTightest } from '@gpuwhisk/gpu/place/tightest-fit';
+import { placeDilu } from '@gpuwhisk/gpu/place/dilu';
+import { oversubscriptionDefaults } from '@gpuwhisk/gpu/place/oversubscription';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
@@ -101,7 +102,7 @@ function place(instances: readonly Instance[]): { devices: number; us: number[] 
   const us: number[] = [];
   for (const [at, request] of requests.entries()) {
     const from = performance.now();
-    const { placement } = placeTightest(ledger, request, limits, { epoch: 1, at: 0 });
+    const { placement } = placeDilu(ledger, request, limits, { epoch: 1, at: 0 });
     if (placement === undefined) throw new Error('an instance fits on no device');
     const { action, namespace, isolation } = request;
     ledger.hold({ activationId: `i${at}`, action, namespace, isolation, placement, ended: false }, Infinity);
@@ -121,8 +122,8 @@ function exhaustive(instances: readonly Instance[]): number {
     for (const device of devices) {
       const request = device.request + one.request;
       const usedMiB = device.memoryMiB + one.memoryMiB;
-      if (request > conservative.requests * 1000 || usedMiB > capacityMiB) continue;
-      if (device.limit + one.limit > conservative.limits * 1000) continue;
+      if (request > oversubscriptionDefaults.omega * 1000 || usedMiB > capacityMiB) continue;
+      if (device.limit + one.limit > oversubscriptionDefaults.gamma * 1000) continue;
       const filled = request * capacityMiB + usedMiB * 1000;
       if (filled <= fullest) continue;
       [best, fullest] = [device, filled];
@@ -141,7 +142,7 @@ function exhaustive(instances: readonly Instance[]): number {
  * memory from 24–37, 20–30 and 3–10 GiB. A limit is 15–30 % above its request, at most 100 %. The paper does not print
  * its ranges. Each instance has one device, because an instance of several devices gets them exclusively under MPS.
  */
-export function placeDilu(say: (line: string) => void): Measurement[] {
+export function diluPlacements(say: (line: string) => void): Measurement[] {
   const totalsMs: number[] = [];
   const us: number[] = [];
   let over = 0;

@@ -11,7 +11,7 @@ import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import { medianOf } from '../bench.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
 import { percentile } from '../statistics.js';
-import { placeDilu } from './decide-dilu.js';
+import { diluPlacements } from './decide-dilu.js';
 import { bySmore } from './decide-smore.js';
 
 const perNode = 8;
@@ -264,7 +264,7 @@ export function smoreDecisions(devices: number, fit: 'best' | 'first', timed: nu
 
 function measure({ say }: BenchContext): Measurement[] {
   // Runs first, since the clusters of the other part would add garbage collection to its times.
-  const measured = placeDilu(say);
+  const measured = diluPlacements(say);
   for (const { devices, fit, name } of sizes) {
     const all = fullness.map((full) => run(fill(devices, full, seededRandom(7)), fit, seededRandom(8)));
     const eventUs = all.flatMap((one) => one.eventUs);

@@ -32,7 +32,7 @@ export function benchDataDir(env: NodeJS.ProcessEnv = process.env): string {
 }
 
 /** The text of `file` (a path inside BENCH_DATA). Throws BenchDataError with file and folder if it cannot be read. */
-async function readBenchData(file: string, folder: string = benchDataDir()): Promise<string> {
+export async function readBenchData(file: string, folder: string = benchDataDir()): Promise<string> {
   try {
     return await readFile(join(folder, file), 'utf8');
   } catch (error) {

@@ -1,9 +1,14 @@
 // Tables of docs/dilu-measurements.md by the names of their blocks.
 import { coScalingTables } from './dilu-coscaling-tables.js';
+import { packingTables } from './dilu-packing-tables.js';
 import { profilingTables } from './dilu-profiling-tables.js';
 import type { Metrics } from './smore-tables.js';
 
-const tables: Readonly<Record<string, (metrics: Metrics) => string>> = { ...profilingTables, ...coScalingTables };
+const tables: Readonly<Record<string, (metrics: Metrics) => string>> = {
+  ...profilingTables,
+  ...packingTables,
+  ...coScalingTables,
+};
 
 /** A table from the metrics of bench `dilu`. Throws Error for an unknown name. */
 export function diluTable(metrics: Metrics, name: string): string {

@@ -165,6 +165,7 @@ function startOn(chosen: readonly CandidateGpu[], task: Task, scored: readonly S
   // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- those chosen are among those scored
   const { grant, score } = scored.find(({ candidate }) => candidate === first)!;
   const share = task.share ?? grant.share;
+  const { request = share } = task.share === undefined ? grant : {};
   for (const candidate of chosen) {
     occupy(candidate, task, share);
     candidate.residents.push({ task, share });
@@ -174,6 +175,7 @@ function startOn(chosen: readonly CandidateGpu[], task: Task, scored: readonly S
     gpu: first.gpu.id,
     ...(others.length > 0 && { alsoOn: others.map(({ gpu }) => gpu.id) }),
     share,
+    ...(request < share && { request }),
     reason: `score ${score.toFixed(3)}, the first of ${scored.length}`,
   };
 }

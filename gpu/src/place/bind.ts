@@ -5,8 +5,10 @@ import { isPlaced, neededMiB } from '../view/account.js';
 import type { PlacedChoice, PlacementRequest } from '../view/account.js';
 import type { View, FunctionState, OpenLedger, Task } from '../view/view.js';
 import { joinBatch, placeLeastLoaded } from './least-loaded.js';
+import type { Placing } from './place.js';
 import { functionKey, placeIdsOf } from '../view/occupancy.js';
 import { ledgerOf, requestOfTask } from './ledger-of.js';
+import type { Ledger } from '../view/ledger.js';
 
 /**
  * Starts of tasks that join an instance of their function which runs a batch while the next one gathers: they take nothing of
@@ -46,9 +48,18 @@ export function reservationOf(
 /** The start of a task that was placed. */
 export function startOf(task: string, choice: PlacedChoice, reason: string): Start {
   const { slice, devices, share } = choice.placement;
+  const { smRequest: request, smLimit } = share;
   const [gpu, ...alsoOn] = slice === undefined ? devices : [slice];
-  // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- a placement has at least one device
-  return { task, gpu: gpu!, ...(alsoOn.length > 0 && { alsoOn }), share: share.smLimit, reason, choice };
+  return {
+    task,
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- a placement has at least one device
+    gpu: gpu!,
+    ...(alsoOn.length > 0 && { alsoOn }),
+    share: smLimit,
+    ...(request < smLimit && { request }),
+    reason,
+    choice,
+  };
 }
 
 /** More instances of one function. */
@@ -57,6 +68,9 @@ interface WantedInstances {
   count: number;
   reason: string;
 }
+
+/** Places with the least given away, at the share that the owner has fixed or else whole. */
+const leastLoaded: Placing = { requestOf: requestOfTask, placeIn: placeLeastLoaded };
 
 /** Instances that are launched in one second, at most: what is wanted still is launched in the next one. */
 const mostLaunches = 16;
@@ -70,40 +84,58 @@ export type InstancePlaces = (task: Task, allowed: ReadonlySet<string>) => reado
 /** The places that are chosen in one view, in whose ledger what was chosen is held. */
 export type InstancePlacesIn = (view: View, open: OpenLedger) => InstancePlaces;
 
+/** How places for instances ahead of requests are found; by default where the least is given away. */
+export interface Launching {
+  placing?: Placing | undefined;
+  /** Leaves `placing` only the chosen places. */
+  instancePlacesIn?: InstancePlacesIn | undefined;
+}
+
 /**
- * Places for instances that are wanted ahead of requests, only where nothing has to go for them: those that `choosesIn`
- * gives, by default where the least is given away. Each counts on those before it.
+ * Places for instances that are wanted ahead of requests, only where nothing has to go for them. Each counts on those before
+ * it.
  */
-export function launches(view: View, wanted: readonly WantedInstances[], choosesIn?: InstancePlacesIn): Action[] {
+export function launches(
+  view: View,
+  wanted: readonly WantedInstances[],
+  { placing = leastLoaded, instancePlacesIn }: Launching = {},
+): Action[] {
   if (wanted.length === 0) return [];
   const open = view.ledger ?? ledgerOf(view.gpus);
   const { ledger, isOpen, epoch } = open;
-  const choose = choosesIn?.(view, open);
+  const choose = instancePlacesIn?.(view, open);
   const limits = { kept: new Set<string>(), isOpen, isNew: true };
   const held: string[] = [];
   const actions: Action[] = [];
   try {
     for (const { of, count, reason } of wanted) {
-      const request = requestOfTask(of.task);
+      const request = placing.requestOf(of.task, ledger, view.at);
+      if ('reason' in request) continue;
       const { action, namespace } = request;
       for (let more = 0; more < count && actions.length < mostLaunches; more += 1) {
-        const roomy = ledger.accounts().filter((account) => account.freeMiB >= neededMiB(request, account));
-        const chosen = choose?.(of.task, new Set(roomy.map(({ id }) => id)));
+        const chosen = choose?.(of.task, new Set(roomyFor(request, ledger)));
         if (choose !== undefined && chosen === undefined) break;
-        const allowed = chosen && new Set(chosen);
-        const stamp = { epoch, at: view.at };
-        const choice = placeLeastLoaded(ledger, request, { ...limits, ...(allowed && { allowed }) }, stamp);
+        const narrowed = chosen === undefined ? limits : { ...limits, allowed: new Set(chosen) };
+        const choice = placing.placeIn(ledger, request, narrowed, { epoch, at: view.at });
         if (!isPlaced(choice) || choice.placement.reclaim !== undefined) break;
         const { placement } = choice;
         const activationId = `launch ${functionKey(request)} ${more}`;
         ledger.hold(reservationOf(activationId, request, choice), Infinity);
         held.push(activationId);
-        const share = placement.share.shareClass / 100;
-        actions.push({ kind: 'launch', function: action, namespace, gpus: placeIdsOf(placement), share, reason });
+        const { shareClass, smRequest, smLimit } = placement.share;
+        const share = shareClass / 100;
+        const within = smRequest < share ? { request: smRequest, limit: smLimit } : {};
+        const gpus = placeIdsOf(placement);
+        actions.push({ kind: 'launch', function: action, namespace, gpus, share, ...within, reason });
       }
     }
   } finally {
     for (const id of held) ledger.release(id);
   }
   return actions;
+}
+
+/** Ids of the places with free memory for a request. */
+function roomyFor(request: PlacementRequest, ledger: Ledger): string[] {
+  return ledger.accounts().flatMap((one) => (one.freeMiB >= neededMiB(request, one) ? one.id : []));
 }

@@ -94,7 +94,7 @@ export function placeByDegradation(
     return rejectionsOf(passed, request, {
       refuses: ({ id }) => refusals.get(id),
       why: ({ account: { id } }) => whyNot(costs.get(id) ?? 0, chosenCost, search, request),
-      compare: (one, other) => (costs.get(one.id) ?? 0) - (costs.get(other.id) ?? 0),
+      compare: ({ account: one }, { account: other }) => (costs.get(one.id) ?? 0) - (costs.get(other.id) ?? 0),
     });
   });
 }

@@ -106,6 +106,16 @@ export function alike(candidates: readonly Candidate[], gpus: number): Candidate
   return undefined;
 }
 
+/** The candidates that are all devices of one instance. */
+export function idleGang<One extends Candidate>(candidates: readonly One[], gpus: number): One[] | undefined {
+  for (const { joined } of candidates) {
+    if (joined === undefined) continue;
+    const gang = candidates.filter((other) => other.joined?.id === joined.id);
+    if (gang.length === gpus) return gang;
+  }
+  return undefined;
+}
+
 /** The placement of a request on chosen places. */
 export function placementOf(chosen: readonly Candidate[], request: PlacementRequest, stamp: PlacementStamp): Placement {
   // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- a placement has at least one place
@@ -337,7 +347,7 @@ export interface Explanation {
   /** Why a place that facts allow would not have done; absent: it would have. */
   refuses?: (alternative: Alternative) => Refusal | undefined;
   /** Below 0 if `one` goes before `other`; absent: the least loaded first. */
-  compare?: (one: Alternative, other: Alternative) => number;
+  compare?: (one: Candidate<Alternative>, other: Candidate<Alternative>) => number;
 }
 
 /** Why places were not chosen: first those that would have done, by their rank, then others. */
@@ -353,7 +363,7 @@ export function rejectionsOf(
     if (refusal === undefined) able.push(candidateOf(one, request, one.joined));
     else refused.push({ what: one.id, reason: refusal.reason, numbers: refusal.numbers });
   }
-  able.sort((one, other) => compareAs?.(one.account, other.account) ?? compare(one, other));
+  able.sort(compareAs ?? compare);
   const rejected = able.map((one): Rejection => ({ what: one.account.id, ...why(one) }));
   return [...rejected, ...refused];
 }

@@ -13,6 +13,7 @@ import {
   alike,
   candidateAt,
   compare,
+  idleGang,
   isBetter,
   placementOf,
   instanceFor,
@@ -189,16 +190,6 @@ function gangFor(ledger: Ledger, request: PlacementRequest, limits: PlacementLim
     }
     const gang = reuses ? idleGang(candidates, request.gpus) : alike(candidates.sort(compare), request.gpus);
     if (gang !== undefined) return gang;
-  }
-  return undefined;
-}
-
-/** The candidates that are all devices of one instance. */
-function idleGang(candidates: readonly Candidate[], gpus: number): Candidate[] | undefined {
-  for (const { joined } of candidates) {
-    if (joined === undefined) continue;
-    const gang = candidates.filter((other) => other.joined?.id === joined.id);
-    if (gang.length === gpus) return gang;
   }
   return undefined;
 }

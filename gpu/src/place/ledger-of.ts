@@ -20,7 +20,7 @@ export function ledgerOf(gpus: readonly GpuState[]): OpenLedger {
     row.devices.push(deviceOf(gpu));
     row.status.push(statusOf(gpu));
     for (const one of gpu.running) row.residents.push(residentOf(one, gpu, gangs));
-    for (const [at, { function: action, namespace, share, memoryMiB }] of (gpu.idle ?? []).entries()) {
+    for (const [at, { function: action, namespace, share, request, memoryMiB }] of (gpu.idle ?? []).entries()) {
       row.residents.push({
         container: `${gpu.id} ${at}`,
         action,
@@ -28,7 +28,7 @@ export function ledgerOf(gpus: readonly GpuState[]): OpenLedger {
         isolation: 'shared',
         memoryMiB,
         activations: [],
-        share: shareAt(share, memoryMiB),
+        share: sharePart(share, request, memoryMiB),
         ...onPlace(gpu),
       });
     }
@@ -76,7 +76,7 @@ function statusOf({ id, mode, facts }: GpuState): DeviceStatus {
   return { uuid, at: 0, usedMemoryMiB: 0, health: { state: 'healthy', reasons: [] }, processes };
 }
 
-function residentOf({ task, share }: RunningTask, gpu: GpuState, gangs: Map<string, string[]>): Resident {
+function residentOf({ task, share, request }: RunningTask, gpu: GpuState, gangs: Map<string, string[]>): Resident {
   const { action, namespace, isolation } = requestOfTask(task);
   const gang = gangs.get(task.id);
   const memoryMiB = needMiB(task, gpu);
@@ -87,10 +87,14 @@ function residentOf({ task, share }: RunningTask, gpu: GpuState, gangs: Map<stri
     isolation,
     memoryMiB,
     activations: [task.id],
-    share: shareAt(share, memoryMiB),
+    share: sharePart(share, request, memoryMiB),
     ...(gang !== undefined && { gang }),
     ...onPlace(gpu),
   };
+}
+
+function sharePart(share: number, request: number | undefined, memoryMiB: number): Share {
+  return { ...shareAt(share, memoryMiB), smRequest: Math.min(request ?? share, share) };
 }
 
 function onPlace({ id, mode }: GpuState): Pick<Resident, 'device' | 'slice'> {

@@ -1,6 +1,9 @@
 // The stage `place`: its interface, and the scores that are one expression.
 import { hashOf } from '../numeric/hash.js';
+import type { PlacementChoice, PlacementRequest } from '../view/account.js';
+import type { Ledger } from '../view/ledger.js';
 import type { Task, View } from '../view/view.js';
+import type { PlacementLimits, PlacementStamp } from './candidate.js';
 import type { Refusal } from './fact-filters.js';
 import type { GpuAccount } from './gpu-account.js';
 
@@ -11,8 +14,10 @@ export interface CandidateGpu extends GpuAccount {
 
 /** The share that a GPU would give a task. */
 export interface Grant {
-  /** Fraction of the SMs, 0 < share ≤ 1. */
+  /** Its limit: fraction of the SMs, 0 < share ≤ 1. */
   share: number;
+  /** The share that it always gets on demand, at most `share`; absent: its limit. */
+  request?: number;
   /** By how much that is less than the task should have. */
   lacks: number;
 }
@@ -22,6 +27,17 @@ export type Score = (task: Task, candidate: CandidateGpu, grant: Grant) => numbe
 
 /** The stage that chooses the GPU: the scores of one decision. */
 export type Place = (view: View) => Score;
+
+/** A stage that chooses the places in the ledger, whose indexes it needs: it holds nothing. */
+export interface LedgerPlace {
+  placeIn(ledger: Ledger, request: PlacementRequest, limits: PlacementLimits, stamp: PlacementStamp): PlacementChoice;
+}
+
+/** How instances are placed in a ledger: what a task asks of a place, and the choice of the place. */
+export interface Placing extends LedgerPlace {
+  /** Or why the task gets no share of an empty place. */
+  requestOf(task: Task, ledger: Ledger, at: number): PlacementRequest | Refusal;
+}
 
 /** Shares are sums of tenths, which floating point does not hold exactly. */
 export const rounding = 1e-9;

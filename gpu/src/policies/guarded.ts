@@ -205,8 +205,10 @@ function actionFault(action: Action): string | undefined {
 function fieldsAreSound(action: Action): boolean {
   switch (action.kind) {
     case 'launch': {
-      const { function: name, namespace, gpus, share } = action;
-      return isText(name) && isText(namespace) && areTexts(gpus) && gpus.length > 0 && isFraction(share);
+      const { function: name, namespace, gpus, share, limit = share, request = limit } = action;
+      const isShare =
+        isFraction(share) && isFraction(limit) && isFraction(request) && request <= limit && limit <= share;
+      return isText(name) && isText(namespace) && areTexts(gpus) && gpus.length > 0 && isShare;
     }
     case 'retire':
       return isText(action.instance) && (action.graceMs === undefined || action.graceMs >= 0);
@@ -227,14 +229,16 @@ function fieldsAreSound(action: Action): boolean {
 }
 
 function startFault(
-  { gpus }: Task,
+  { gpus, request: asked }: Task,
   places: readonly string[],
   { share, request }: { share: number; request: number },
   isPlace: (id: string) => boolean,
 ): string | undefined {
   const unknown = places.find((id) => !isPlace(id));
   if (unknown !== undefined) return `on '${unknown}', which is not there`;
-  if (new Set(places).size !== gpus) return `on ${new Set(places).size} places, and needs ${gpus}`;
+  const count = new Set(places).size;
+  const spans = gpus === 1 ? (asked?.spans ?? 1) : gpus;
+  if (count < gpus || count > spans) return `on ${count} places, and needs ${gpus}`;
   if (!(share > 0 && share <= 1)) return `with a share of ${share}`;
   if (!(request > 0 && request <= share)) return `with a request of ${request} and a share of ${share}`;
   return undefined;

@@ -1,13 +1,17 @@
 import { inTurns } from '../order/in-turns.js';
+import { placingOf, turnsInLedger } from '../order/ledger-turns.js';
 import type { Planner } from '../order/plan.js';
 import { PredictionCache } from '../order/set-predictions.js';
 import { bySlowdowns } from '../predict/degradation.js';
 import { joinBatches, launches } from '../place/bind.js';
+import type { Launching } from '../place/bind.js';
 import { ledgerOf } from '../place/ledger-of.js';
 import { onInstances } from '../scale/lazy-starts.js';
+import type { LedgerPlace, Place, Placing } from '../place/place.js';
 import type { Scaling } from '../scale/scale.js';
 import type { Action, Start, TaskRejection } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
+import { placeIdsOf } from '../view/occupancy.js';
 import type { Task, View } from '../view/view.js';
 import type { Policy, PolicyRecord } from './policy.js';
 import { policies } from './registry.js';
@@ -151,17 +155,25 @@ function strictOf(tasks: readonly Task[], order: readonly string[]): Task[] {
 
 const none: readonly TaskRejection[] = [];
 
-function actionsOf(view: View, { launch, retire }: Scaling, planner: Planner): Action[] {
-  return [
-    ...launches(view, launch, planner.instancePlacesIn),
-    ...retire.map((one) => ({ kind: 'retire' as const, ...one })),
-  ];
+function actionsOf(view: View, { launch, retire }: Scaling, launching: Launching): Action[] {
+  return [...launches(view, launch, launching), ...retire.map((one) => ({ kind: 'retire' as const, ...one }))];
 }
 
 /** As `placesForInstance` of a policy. */
-function planPlaces(view: View, task: Task, { instancePlacesIn }: Planner): readonly string[] | undefined {
-  if (instancePlacesIn === undefined) return undefined;
+function placesForInstance(
+  view: View,
+  task: Task,
+  { placing, instancePlacesIn }: Launching,
+): readonly string[] | undefined {
   const open = view.ledger ?? ledgerOf(view.gpus);
+  if (placing !== undefined) {
+    const request = placing.requestOf(task, open.ledger, view.at);
+    if ('reason' in request) return [];
+    const limits = { kept: new Set<string>(), isOpen: open.isOpen, isNew: true };
+    const { placement } = placing.placeIn(open.ledger, request, limits, { epoch: open.epoch, at: view.at });
+    return placement === undefined ? [] : placeIdsOf(placement);
+  }
+  if (instancePlacesIn === undefined) return undefined;
   const all = new Set(open.ledger.accounts().map(({ id }) => id));
   return instancePlacesIn(view, open)(task, all) ?? [];
 }
@@ -180,17 +192,17 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
     const own = Object.entries(settings).filter(([setting]) => setting in entry.settings);
     return entry.make(needs, Object.fromEntries(own));
   };
+  const composed = (): { planner: Planner; placing?: Placing } => {
+    const [order, share] = [make(stages.order, 'order'), make(stages.share, 'share')];
+    const place = make<Place | LedgerPlace>(stages.place, 'place');
+    // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- stages that no plan stands for are all named
+    const placeName = chosen.place!;
+    if (typeof place === 'function') return { planner: inTurns({ order, share, place, placeName }) };
+    return { planner: turnsInLedger({ order, share, place, placeName }), placing: placingOf(share, place) };
+  };
   const admit = make(stages.admit, 'admit');
-  const planner: Planner =
-    chosen.plan !== undefined
-      ? make(stages.plan, 'plan')
-      : inTurns({
-          order: make(stages.order, 'order'),
-          share: make(stages.share, 'share'),
-          place: make(stages.place, 'place'),
-          // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- stages that no plan stands for are all named
-          placeName: chosen.place!,
-        });
+  const { planner, placing } = chosen.plan === undefined ? composed() : { planner: make<Planner>(stages.plan, 'plan') };
+  const launching: Launching = { placing, instancePlacesIn: planner.instancePlacesIn };
   const preempt = make(stages.preempt, 'preempt');
   const scale = make(stages.scale, 'scale');
   const refuses = admission === 'refuse';
@@ -198,10 +210,10 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
     name,
     scales: chosen.scale !== 'none' || chosen.preempt !== 'none',
     ...(planner.moves && { moves: true }),
-    placesForInstance: (view, task) => planPlaces(view, task, planner),
+    placesForInstance: (view, task) => placesForInstance(view, task, launching),
     decide(view, event) {
       if (event.kind === 'tick') {
-        return { ...allWait(view), actions: [...actionsOf(view, scale(view), planner), ...preempt(view, [], event)] };
+        return { ...allWait(view), actions: [...actionsOf(view, scale(view), launching), ...preempt(view, [], event)] };
       }
       if (event.kind === 'report') return { ...allWait(view), actions: preempt(view, [], event) };
       const joined = joinBatches(view);

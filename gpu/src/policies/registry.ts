@@ -1,3 +1,4 @@
+import { dilu } from './dilu.js';
 import { edfDegradation } from './edf-degradation.js';
 import { edfUtil } from './edf-util.js';
 import { elasticflow } from './elasticflow.js';
@@ -50,6 +51,7 @@ export const policies: Readonly<Record<string, PolicyRecord>> = {
   'least-loaded': leastLoaded,
   smore,
   'smore-literal': smoreLiteral,
+  dilu,
   ...baselines,
   ...coLocationBaselines,
 };

@@ -29,9 +29,11 @@ import type { Planner } from '../order/plan.js';
 import type { PredictionCache } from '../order/set-predictions.js';
 import { subQueueDefaults, subQueuePlan } from '../order/sub-queue-plan.js';
 import { degradationScoreDefaults } from '../place/by-degradation.js';
+import { byFragments } from '../place/dilu.js';
 import { leastDegradation } from '../place/least-degradation.js';
+import { oversubscriptionDefaults } from '../place/oversubscription.js';
 import { atRandom, bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
-import type { Place } from '../place/place.js';
+import type { LedgerPlace, Place } from '../place/place.js';
 import type { ModelOf } from '../place/set-effects.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import { byStop, byStopDefaults } from '../preempt/by-stop.js';
@@ -44,6 +46,7 @@ import { inflessDefaults, inflessScale } from '../scale/infless.js';
 import { keepAlive, keepAliveDefaults, noScaling as noScale } from '../scale/scale.js';
 import { reactive, reactiveDefaults } from '../scale/reactive.js';
 import type { Scale } from '../scale/scale.js';
+import { byProfile } from '../share/dilu.js';
 import { filling, fillingUncapped, leftOver, unlimited, whole } from '../share/share.js';
 import { migSizes, mostEfficient } from '../share/slo-shares.js';
 import type { Quotas } from '../share/quotas.js';
@@ -113,6 +116,7 @@ export const stages = {
     unlimited: settable({ slots: 2 }, (_, { slots }) => unlimited(slots)),
     'mig-sizes': made(({ predictorOf }) => migSizes(predictorOf)),
     'most-efficient': made(({ predictorOf }) => mostEfficient(predictorOf)),
+    dilu: settable(oversubscriptionDefaults, (_, bounds) => byProfile(bounds)),
   } satisfies Record<string, StageEntry<ShareOut>>,
   place: {
     'first-fit': made(() => firstFit),
@@ -121,7 +125,8 @@ export const stages = {
     'most-given': made(() => mostGiven),
     smore: settable(degradationScoreDefaults, ({ degradationsOf }, set) => leastDegradation(degradationsOf, set)),
     random: made(() => atRandom),
-  } satisfies Record<string, StageEntry<Place>>,
+    dilu: settable(oversubscriptionDefaults, (_, bounds) => byFragments(bounds)),
+  } satisfies Record<string, StageEntry<Place | LedgerPlace>>,
   plan: {
     'least-loaded': made(() => leastLoadedPlan),
     'sub-queues': settable(subQueueDefaults, ({ predictions, quotas }, set) => subQueuePlan(predictions, quotas, set)),

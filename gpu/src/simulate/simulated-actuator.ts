@@ -198,14 +198,20 @@ export class SimulatedActuator implements Actuator {
       for (const { instance } of done) if (this.moved.get(instance)?.whileBusy) this.moved.delete(instance);
       if (gpu.idle) {
         const left = done.filter(({ isLast }) => !isLast);
-        gpu.idle = [...gpu.idle, ...left.map((one) => this.idling(one.instance, one.task, one.class))];
+        gpu.idle = [...gpu.idle, ...left.map((one) => this.idling(one.instance, one.task, one.class, one.request))];
       }
     }
     rateAll(gpu, this.parts.truth);
     this.ended.push(...done.map((run) => ({ run, gpu, isStopped: false })));
   }
 
-  private launch({ function: action, namespace, gpus, share }: Action & { kind: 'launch' }): string | undefined {
+  private launch({
+    function: action,
+    namespace,
+    gpus,
+    share,
+    request,
+  }: Action & { kind: 'launch' }): string | undefined {
     const [id] = gpus;
     const gpu = this.open.find((one) => one.id === id);
     if (gpu === undefined || gpus.length > 1) return `there is no GPU '${gpus.join(', ')}' for it`;
@@ -223,6 +229,7 @@ export class SimulatedActuator implements Actuator {
       namespace,
       memoryMiB,
       share: classAtOrAbove(share) / 100,
+      ...(request !== undefined && { request }),
       task,
       startedAt: this.now,
     };
@@ -230,7 +237,7 @@ export class SimulatedActuator implements Actuator {
     this.later(startMs, () => {
       if (!gpu.loading.includes(one)) return;
       gpu.loading = gpu.loading.filter((other) => other !== one);
-      gpu.idle = [...(gpu.idle ?? []), this.idling(one.id, task, one.share)];
+      gpu.idle = [...(gpu.idle ?? []), this.idling(one.id, task, one.share, one.request)];
     });
     return undefined;
   }
@@ -383,8 +390,8 @@ export class SimulatedActuator implements Actuator {
     this.open = this.gpus.filter(({ isClosed }) => !isClosed);
   }
 
-  private idling(id: string, task: Task, share: number): SimulatedInstance {
-    return { ...instanceOf(task, share), id, idleSince: this.now };
+  private idling(id: string, task: Task, share: number, request = share): SimulatedInstance {
+    return { ...instanceOf(task, share), ...(request < share && { request }), id, idleSince: this.now };
   }
 
   private later(ms: number, act: () => void): void {

@@ -106,6 +106,13 @@ export function heldMiB({ running }: SimulatedGpu): number {
   return running.reduce((sum, { task }) => sum + task.memoryMiB, 0);
 }
 
+function shareOf({ share: limit, request = limit }: Pick<IdleInstance, 'share' | 'request'>): {
+  request: number;
+  limit: number;
+} {
+  return { request, limit };
+}
+
 /** The instances on a GPU. */
 export function instancesOn(gpu: SimulatedGpu): InstanceState[] {
   const one = (
@@ -127,10 +134,8 @@ export function instancesOn(gpu: SimulatedGpu): InstanceState[] {
       const state = isLast ? 'draining' : 'running';
       return one({ id, function: name, namespace, memoryMiB, share }, { request, limit }, { state, tasks: [task.id] });
     }),
-    ...gpu.loading.map((it) => one(it, { request: it.share, limit: it.share }, { state: 'loading', tasks: [] })),
-    ...(gpu.idle ?? []).map((it) =>
-      one(it, { request: it.share, limit: it.share }, { state: 'idle', tasks: [], idleSince: it.idleSince }),
-    ),
+    ...gpu.loading.map((it) => one(it, shareOf(it), { state: 'loading', tasks: [] })),
+    ...(gpu.idle ?? []).map((it) => one(it, shareOf(it), { state: 'idle', tasks: [], idleSince: it.idleSince })),
   ];
 }
 

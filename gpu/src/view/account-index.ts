@@ -54,7 +54,7 @@ export function reindex(
 /** Places of one capacity, by how full they are. */
 interface Group {
   capacityMiB: number;
-  /** `order` of the accounts, the fullest first; of equally full ones the first. */
+  /** `order` of the accounts, those in use first, the fullest first; of equally full ones the first. */
   ranked: Int32Array;
 }
 
@@ -77,9 +77,17 @@ export function usedMiB({ capacityMiB, freeMiB }: Pick<PlaceAccount, 'capacityMi
   return capacityMiB - freeMiB;
 }
 
+/** Whether a place has an instance of a function, an idle one included (Dilu, algorithm 1: an active GPU). */
+export function isInUse({ limitSum }: Pick<PlaceAccount, 'limitSum'>): boolean {
+  return limitSum > 0;
+}
+
+/** Times its capacity, it puts a place in use before every other one: no fullness comes near it. */
+const inUseFirst = 1e6;
+
 /**
- * All places by how full they are, for best fit. Among places of one capacity the fullest one that fits is also the fullest
- * one afterwards, so that places of each capacity are ranked by themselves.
+ * All places by how full they are, for best fit; those in use before all others. Among places of one capacity the fullest one
+ * that fits is also the fullest one afterwards, so that places of each capacity are ranked by themselves.
  */
 export class FullestFirst {
   private readonly groups = new Map<number, Group>();
@@ -122,13 +130,13 @@ export class FullestFirst {
   }
 
   /**
-   * The fullest place of each capacity that `accepts` takes, among places filled by no more than `most` gives for that
-   * capacity. A capacity without such a place is left out.
+   * The first place of each capacity that `accepts` takes, without those in use that are filled by more than `most` gives for
+   * that capacity. A capacity without such a place is left out.
    */
   find(most: (capacityMiB: number) => Fill, accepts: (account: PlaceAccount) => boolean): PlaceAccount[] {
     const found: PlaceAccount[] = [];
     for (const { capacityMiB, ranked } of this.groups.values()) {
-      const bound = fullness(most(capacityMiB), capacityMiB);
+      const bound = fullness(most(capacityMiB), capacityMiB) + inUseFirst * capacityMiB;
       for (let rank = this.firstUpTo(ranked, bound); rank < ranked.length; rank += 1) {
         const account = this.accounts[ranked[rank]!]!;
         if (!accepts(account)) continue;
@@ -167,5 +175,7 @@ export class FullestFirst {
 }
 
 function keyOf(account: PlaceAccount): number {
-  return fullness({ requestSum: account.requestSum, usedMiB: usedMiB(account) }, account.capacityMiB);
+  const { requestSum, capacityMiB } = account;
+  const filled = fullness({ requestSum, usedMiB: usedMiB(account) }, capacityMiB);
+  return isInUse(account) ? filled + inUseFirst * capacityMiB : filled;
 }

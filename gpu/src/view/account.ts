@@ -111,6 +111,8 @@ export interface PlacementRequest extends Work {
   share: Share;
   /** Activations that one instance runs together, at most. */
   batch: number;
+  /** Devices of one node that its memory may be split over, at most, where it needs one; absent: it is not split. */
+  spans?: number;
 }
 
 /** A place for a request, or the reasons why there is none. */

@@ -100,6 +100,9 @@ export type Action = { reason: string } & (
       gpus: readonly string[];
       /** Class that its process is started with, fraction of the SMs. */
       share: number;
+      /** Request and limit until its first request: request ≤ limit ≤ `share`. Absent: `share`. */
+      request?: number;
+      limit?: number;
     }
   | {
       /** End an instance once nothing runs in it; a run that lasts `graceMs` from now on is stopped (absent: it is not). */

@@ -250,7 +250,7 @@ export class Ledger {
     for (const id of placeIdsOf(reservation.placement)) {
       const entry = this.entries.get(id);
       if (entry === undefined) continue;
-      entry.here.push(standingOf(entry.shown, reservation));
+      entry.here.push(standingOf(entry.shown, reservation, id));
       this.sum(entry);
     }
   }
@@ -346,7 +346,7 @@ export class Ledger {
     const there = Array.from(this.held.values(), ({ reservation }) => reservation).filter(
       ({ placement }) => placement.invoker === place.node.invoker && placeIdsOf(placement).includes(id),
     );
-    const here = there.map((reservation) => standingOf([], reservation));
+    const here = there.map((reservation) => standingOf([], reservation, id));
     const entry: Entry = {
       account,
       shown: [],
@@ -406,7 +406,7 @@ export class Ledger {
         reservation.reuses = container;
         isChanged = true;
       }
-      left.push(isNews ? { reservation, shown: there?.occupant, promised: undefined } : standing);
+      left.push(isNews ? { ...standing, shown: there?.occupant, promised: undefined } : standing);
     }
     entry.here = left;
     return isChanged;

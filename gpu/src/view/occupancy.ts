@@ -67,6 +67,11 @@ export interface ShownOccupant {
 export const placeIdsOf = ({ slice, devices }: Placement): readonly string[] =>
   slice === undefined ? devices : [slice];
 
+/** Memory that a placement takes of one of its places, by UUID, MiB. */
+export function memoryOn({ share, devices, partsMiB }: Placement, id: string): number {
+  return partsMiB?.[devices.indexOf(id)] ?? share.memoryMiB;
+}
+
 /** The residents of a node by the place that they are on. */
 export function residentsByPlace({ residents }: Pick<NodeStatus, 'residents'>): ReadonlyMap<string, Resident[]> {
   const places = new Map<string, Resident[]>();
@@ -124,11 +129,14 @@ export interface Standing {
   shown: Occupant | undefined;
   /** The occupant that it counts as until the agent shows the instance that is started for it. */
   promised: Occupant | undefined;
+  /** Memory that it takes of the place, MiB. */
+  memoryMiB: number;
 }
 
-/** A reservation on a place whose agent shows `shown`. */
-export function standingOf(shown: readonly ShownOccupant[], reservation: Reservation): Standing {
-  return { reservation, shown: shownIn(shown, reservation.activationId)?.occupant, promised: undefined };
+/** A reservation on the place `id`, whose agent shows `shown`. */
+export function standingOf(shown: readonly ShownOccupant[], reservation: Reservation, id: string): Standing {
+  const occupant = shownIn(shown, reservation.activationId)?.occupant;
+  return { reservation, shown: occupant, promised: undefined, memoryMiB: memoryOn(reservation.placement, id) };
 }
 
 /** The occupant that an activation runs in; undefined if its agent does not show it. */
@@ -188,7 +196,7 @@ function reclaimedBy(here: readonly Standing[]): Set<string> | undefined {
 }
 
 function promisedBy(standing: Standing): Occupant {
-  standing.promised ??= promised(standing.reservation);
+  standing.promised ??= promised(standing.reservation, standing.memoryMiB);
   standing.promised.users = Number(!standing.reservation.ended);
   return standing.promised;
 }
@@ -213,7 +221,10 @@ function isSame(occupant: Occupant, { action, namespace, subject, placement }: R
 }
 
 // The two literals name the same fields in the same order: engines read objects of one shape several times as fast.
-function promised({ activationId, action, namespace, subject, isolation, placement }: Reservation): Occupant {
+function promised(
+  { activationId, action, namespace, subject, isolation, placement }: Reservation,
+  memoryMiB: number,
+): Occupant {
   const { devices, share } = placement;
   return {
     id: activationId,
@@ -227,7 +238,7 @@ function promised({ activationId, action, namespace, subject, isolation, placeme
     shareClass: share.shareClass,
     request: thousandths(share.smRequest),
     limit: thousandths(share.smLimit),
-    memoryMiB: share.memoryMiB,
+    memoryMiB,
     loadMs: undefined,
     users: 0,
     functionKey: functionKey({ action, namespace }),

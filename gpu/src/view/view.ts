@@ -67,6 +67,8 @@ export interface RunningTask {
   task: Task;
   /** Its limit: fraction of the GPU, 0 < share ≤ 1. */
   share: number;
+  /** The share that it always gets on demand, fraction of the GPU; absent: its limit. */
+  request?: number;
   /** When it was started there, ms. */
   startedAt: number;
   /** Id of its instance, and the class of that, fraction of the GPU; absent: not known, so that its limit stays. */
@@ -87,6 +89,8 @@ export interface IdleInstance {
   function: string;
   namespace: string;
   share: number;
+  /** The share that it asks for on demand, fraction of the GPU; absent: `share`. */
+  request?: number;
   /** Memory that it holds, MiB. An idle instance may be removed, so that this is not taken from the GPU's `memoryMiB`. */
   memoryMiB: number;
 }

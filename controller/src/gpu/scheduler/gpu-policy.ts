@@ -434,8 +434,9 @@ export class GpuPolicy {
     const { activationId } = message;
     const [account] = placer.accountsOf([start.gpu]);
     if (account === undefined) return { request, choice: { rejected: [] } };
-    const isFixed = start.choice !== undefined || task.share !== undefined;
-    const share = isFixed ? request.share : shareInInstance(account.occupants, task, start, request.share);
+    const share =
+      start.choice?.placement?.share ??
+      (task.share !== undefined ? request.share : shareInInstance(account.occupants, task, start, request.share));
     const placed = { ...request, share };
     const isWarm = idleInstances(account.occupants, task).length > 0;
     const alsoOn = start.alsoOn ?? [];

@@ -13,7 +13,7 @@ import {
   sampleNotRun,
 } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
-import type { DecisionRecord, GpuNeed, GpuQueued, Placement, Workload } from '@gpuwhisk/common/gpu';
+import type { DecisionRecord, GpuNeed, GpuQueued, Placement, Share, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
@@ -315,7 +315,11 @@ export class GpuScheduler {
    * (503) if its GPUs have no room or another controller is the leader. Also throws TopicFullError, or another Error if the
    * log has failed.
    */
-  submitLaunch(message: ActivationMessage, need: GpuNeed, { gpus, shareClass }: Launch): Receipt {
+  submitLaunch(
+    message: ActivationMessage,
+    need: GpuNeed,
+    { gpus, shareClass, within }: Launch & { within?: Pick<Share, 'smRequest' | 'smLimit'> },
+  ): Receipt {
     const { placer } = this;
     if (this.closed) throw overloaded();
     if (!placer.isLeader) throw instanceNotLaunched('another controller decides about GPUs, ask that one');
@@ -324,7 +328,7 @@ export class GpuScheduler {
     const asked = requestOf(message, need);
     const fraction = shareClass === undefined ? undefined : shareClass / 100;
     const share = fraction === undefined ? asked.share : { ...asked.share, ...shareAt(fraction, need.memoryMiB) };
-    const request = { ...asked, share };
+    const request = { ...asked, share: { ...share, ...within } };
     const places = gpus ?? this.policy.placesForInstance(message, need, request);
     if (places?.length === 0) throw instanceNotLaunched('the policy finds no place where it would do now');
     const choice = placer.placeNew(request, places);
@@ -341,7 +345,8 @@ export class GpuScheduler {
   }
 
   /** Sends a launch that a policy has decided. Returns the reason if it is refused, else undefined. */
-  private launchAhead({ function: action, namespace, gpus, share }: Action & { kind: 'launch' }): string | undefined {
+  private launchAhead(wanted: Action & { kind: 'launch' }): string | undefined {
+    const { function: action, namespace, gpus, share, limit: smLimit = share, request: smRequest = smLimit } = wanted;
     const { clock, random } = this.dependencies;
     const last = this.functions.of({ action, namespace })?.last;
     if (last === undefined) return `no request of '${action}' has come`;
@@ -355,7 +360,8 @@ export class GpuScheduler {
       gpuNeed: need,
     };
     try {
-      this.submitLaunch(launched, need, { gpus: [...gpus], shareClass: classAtOrAbove(share) });
+      const within = { smRequest, smLimit };
+      this.submitLaunch(launched, need, { gpus: [...gpus], shareClass: classAtOrAbove(share), within });
       return undefined;
     } catch (error) {
       return (error as Error).message;

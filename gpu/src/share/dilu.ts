@@ -1,0 +1,40 @@
+// The stage `share` by request and limit (Dilu, section 3.2).
+import { overSubscribed } from '../place/oversubscription.js';
+import type { Demand, Oversubscription } from '../place/oversubscription.js';
+import { profiledOn, thousandths } from '../view/shares.js';
+import type { GpuState, Task } from '../view/view.js';
+import { fillingShare } from './share.js';
+import type { ShareOut } from './share.js';
+
+/** Limit over request of a function without a profile, as Dilu has it for inference (section 3.2). */
+const limitOverRequest = 2;
+
+/**
+ * Request and limit of a task on a GPU: those of its function's profile there; without one the request is what the function
+ * fills, and the limit twice that. Both are within the GPU, and a limit is at least the request.
+ */
+export function demandOf(task: Task, gpu: Pick<GpuState, 'type' | 'mode'>): Demand {
+  const { share } = task;
+  if (share !== undefined) return { smRequest: share, smLimit: share };
+  const { request, limit } = profiledOn(task, gpu) ?? {};
+  const smRequest = isPart(request) ? Math.min(1, request / 1000) : fillingShare(task);
+  const wanted = isPart(request) && isPart(limit) ? limit / 1000 : limitOverRequest * smRequest;
+  return { smRequest, smLimit: Math.min(1, Math.max(smRequest, wanted)) };
+}
+
+function isPart(thousandth: number | undefined): thousandth is number {
+  return thousandth !== undefined && Number.isFinite(thousandth) && thousandth > 0;
+}
+
+/** Request and limit by profile, where the sums of both stay within the bounds. */
+export function byProfile(bounds: Oversubscription): ShareOut {
+  return (task, { gpu, residents }) => {
+    const demand = demandOf(task, gpu);
+    const sums = { requestSum: 0, limitSum: 0 };
+    for (const one of residents) {
+      sums.requestSum += thousandths(Math.min(one.share, demandOf(one.task, gpu).smRequest));
+      sums.limitSum += thousandths(one.share);
+    }
+    return overSubscribed(sums, demand, bounds) ?? { share: demand.smLimit, request: demand.smRequest, lacks: 0 };
+  };
+}
