@@ -72,7 +72,11 @@ test('the table of policies is the registry', () => {
   // The stages that are columns of the table; the text describes the others where a policy sets one.
   const known = Object.keys(policies).map((name) => {
     const { preempt, scale, ...stages } = compositionOf(name).stages;
-    expect([name, preempt, scale]).toEqual([name, name === 'smore' ? 'workload-guard' : 'none', 'none']);
+    expect([name, preempt, scale]).toEqual([
+      name,
+      name === 'smore' ? 'workload-guard' : 'none',
+      name === 'dilu' ? 'dilu' : 'none',
+    ]);
     return [name, stages];
   });
   expect(Object.fromEntries(told)).toEqual(Object.fromEntries(known));
