@@ -133,7 +133,7 @@ async function putAction(context: Context, call: IdentifiedCall): Promise<Answer
     nowMs: clock.now(),
   };
   const written = await write(() => context.actionWriter.put(namespace, name, put, overwrite, merge));
-  context.performanceData.trials.written(written, clock.now());
+  context.performanceData.trials.written(written, merge.nowMs);
   return jsonAnswer(actionToApi(written, { code: true }));
 }
 
