@@ -26,7 +26,8 @@ quotas.record(pair, 't', 'mps', { shares: [30, 70], slowdowns: [2, 1.2] }, 550);
 const throughText = (value: JsonObject): JsonValue => JSON.parse(JSON.stringify(value)) as JsonValue;
 
 describe.each(Object.keys(policies))('policy %s', (policy) => {
-  test.each([1, 2])('decides the same on a saved view, in the state that it had (seed %i)', (seed) => {
+  test('decides the same on a saved view, in the state that it had', () => {
+    const seed = 1;
     const inForce = makePolicy(policy, { predictorOf, quotas, admission, random: seededRandom(seed) });
     let starts = 0;
     const checked: typeof inForce = {
