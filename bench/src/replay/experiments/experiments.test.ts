@@ -100,7 +100,7 @@ describe('the experiments, on a synthetic world', () => {
   });
 
   test('each rule is switched off, and the decisions of ours are counted', () => {
-    const { measurements, text } = rules(prepared, 60);
+    const { measurements, text } = rules(prepared, 20);
     expect(measurements).toHaveLength(36);
     const gains = new Map(measurements.map(({ name, value }) => [name, value]));
     expect(gains.get('ruleJctGain.closed.alone')).not.toBe(0);
