@@ -9,12 +9,12 @@ import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artif
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
+import { gpuDocuments } from './gpu-documents.js';
 import type { GpuTable } from './gpu-table.js';
 import { WorkloadEstimates } from './workload-estimates.js';
 import { aloneRateOf, FunctionUse, revisedBaseline, sinceOf, withReport } from './workload-reports.js';
 
 const prefix = 'workload/';
-const pageSize = 200;
 /** Most registered workloads of one namespace. */
 const maxWorkloads = 100;
 
@@ -49,7 +49,7 @@ export class GpuWorkloads {
   /** Publishes the stored registrations, and begins to delete those that a node's agent reports as ended. */
   async open(): Promise<void> {
     const { state } = this.parts;
-    const known = (await this.documents()).map(workloadOf);
+    const known = (await gpuDocuments(this.parts.store, prefix)).map(workloadOf);
     const watched = await state.watch(workloadTable, (id, row) =>
       this.take(id, row as unknown as Workload | undefined),
     );
@@ -102,25 +102,13 @@ export class GpuWorkloads {
 
   /** The registered workloads with their reported rates. */
   async list(): Promise<Workload[]> {
-    return (await this.documents()).map((document) => this.withRates(workloadOf(document)));
-  }
-
-  private async documents(): Promise<StoredDocument[]> {
-    const found: StoredDocument[] = [];
-    for (let after = prefix; ;) {
-      const page = await this.parts.store.list('gpu', { after, limit: pageSize });
-      const documents = page.filter(({ _id: id }) => id.startsWith(prefix));
-      found.push(...documents);
-      const last = documents.at(-1);
-      if (last === undefined || documents.length < pageSize) return found;
-      after = last._id;
-    }
+    return (await gpuDocuments(this.parts.store, prefix)).map((document) => this.withRates(workloadOf(document)));
   }
 
   /** Registers a workload. Throws ApiError (429) at the namespace's bound. */
   async add(workload: Omit<Workload, 'id'>): Promise<Workload> {
     const { namespace } = workload;
-    const own = (await this.documents()).filter((one) => one.namespace === namespace);
+    const own = (await gpuDocuments(this.parts.store, prefix)).filter((one) => one.namespace === namespace);
     if (own.length >= maxWorkloads) throw tooManyWorkloads(own.length, maxWorkloads);
     const added = { id: this.parts.random.hex(8), ...workload };
     await this.parts.store.put('gpu', { _id: prefix + added.id, ...added });

@@ -24,6 +24,7 @@ import { parseActionName } from '../../entities/action-name.js';
 import type { InvokeService } from '../../invoke/invoke-service.js';
 import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
 import type { DesiredState } from '../state/desired-state.js';
+import { gpuDocuments } from '../state/gpu-documents.js';
 import type { GpuTable } from '../state/gpu-table.js';
 import {
   afterRun,
@@ -61,7 +62,6 @@ export interface TrainingLogPart extends TrainingLog {
 }
 
 const prefix = 'training-job/';
-const pageSize = 200;
 /** Most jobs of a namespace that have not ended, and most ended ones that are kept. */
 const [maxActive, maxEnded] = [50, 100];
 /** Interval of looks at the jobs, ms. */
@@ -113,7 +113,7 @@ export class TrainingJobs {
 
   /** All jobs that are kept, the newest first. */
   async list(): Promise<TrainingJob[]> {
-    const jobs = (await this.documents()).map(jobOf);
+    const jobs = (await gpuDocuments(this.parts.store, prefix)).map(jobOf);
     return jobs.sort((one, other) => other.createdAt - one.createdAt);
   }
 
@@ -194,7 +194,7 @@ export class TrainingJobs {
   }
 
   private async read(): Promise<Map<string, Kept>> {
-    const all = (await this.documents()).map(keptOf);
+    const all = (await gpuDocuments(this.parts.store, prefix)).map(keptOf);
     this.missing.clear();
     // The cluster's state may have been lost.
     for (const { job } of all) if (isOver(job)) await this.tellEnded(job);
@@ -346,7 +346,9 @@ export class TrainingJobs {
   }
 
   private async removeOldest(namespace: string): Promise<void> {
-    const ended = (await this.documents()).map(keptOf).filter(({ job }) => job.namespace === namespace && isOver(job));
+    const ended = (await gpuDocuments(this.parts.store, prefix))
+      .map(keptOf)
+      .filter(({ job }) => job.namespace === namespace && isOver(job));
     ended.sort((one, other) => (other.job.endedAt ?? 0) - (one.job.endedAt ?? 0));
     for (const kept of ended.slice(maxEnded - 1)) await this.forget(kept);
   }
@@ -370,18 +372,6 @@ export class TrainingJobs {
     } catch (error) {
       if (error instanceof NoDocumentError) throw noSuchTrainingJob(id);
       throw error;
-    }
-  }
-
-  private async documents(): Promise<StoredDocument[]> {
-    const found: StoredDocument[] = [];
-    for (let after = prefix; ;) {
-      const page = await this.parts.store.list('gpu', { after, limit: pageSize });
-      const documents = page.filter(({ _id: id }) => id.startsWith(prefix));
-      found.push(...documents);
-      const last = documents.at(-1);
-      if (last === undefined || documents.length < pageSize) return found;
-      after = last._id;
     }
   }
 }
