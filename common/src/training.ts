@@ -13,7 +13,7 @@ export interface TrainingRun {
   members: number;
   /** Longest time of the run, ms. */
   limitMs: number;
-  /** Longest time until all members have met, ms; 0: any. */
+  /** Longest time until all members have met, ms; 0: no bound. */
   rendezvousMs: number;
   /** Bound on the job's checkpoint folder, MiB; absent: the job has none. */
   checkpointMiB?: number;

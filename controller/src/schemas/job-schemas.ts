@@ -5,7 +5,7 @@ const order = {
   gpus: whole("GPUs of each run, all of one node; default: the members, or the annotation's"),
   members: whole('Processes that train together: 1, or one for each GPU; default 1'),
   timeLimitMs: whole('Longest time of all runs together, ms; default a day'),
-  rendezvousMs: whole('Longest time until all members have met, ms; 0: any; default ten minutes'),
+  rendezvousMs: whole('Longest time until all members have met, ms; 0: no bound; default ten minutes'),
   checkpointMiB: whole('Bound on the checkpoint folder, MiB; absent: the job has none'),
 };
 

@@ -70,7 +70,7 @@ function progress(kind: JsonMap): string {
   const isOver = kind.has('profile') || kind.has('failed');
   const filled = isOver ? barWidth : Math.round((barWidth * count) / Math.max(count, most));
   const bar = '#'.repeat(filled) + '.'.repeat(barWidth - filled);
-  return `[${bar}] ${count}${isOver ? '' : ` of at most ${most}`} trials`;
+  return `[${bar}] ${isOver ? `${count} ${count === 1 ? 'trial' : 'trials'}` : `${count} of at most ${most} trials`}`;
 }
 
 function picture(shown: JsonMap): string {
