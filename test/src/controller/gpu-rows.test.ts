@@ -87,6 +87,17 @@ describe('the table of nodes', () => {
     await clock.runFor(1000);
     expect(table.nodes()).toEqual([]);
   });
+
+  test('a node is not silent while this process is too busy to hear it', async () => {
+    await clock.runFor(2 * gpuRowTtlMs);
+    await tell(row(5, 500));
+    clock.stall(gpuRowTtlMs);
+    await clock.runFor(1);
+    clock.stall(gpuRowTtlMs);
+    expect(table.nodes()).toMatchObject([{ version: 5 }]);
+    await clock.runFor(gpuRowTtlMs + 1);
+    expect(table.nodes()).toEqual([]);
+  });
 });
 
 test('a row that a ledger hears twice changes nothing', () => {

@@ -113,7 +113,7 @@ describe('the GPU scheduler', () => {
     await cluster.tell({ devices: [] });
     await expect(cluster.invoke('a')).rejects.toMatchObject({ status: 503, message: /no invoker has one/ });
     await cluster.tell();
-    await cluster.clock.runFor(5001);
+    await cluster.clock.runFor(5501);
     await expect(cluster.invoke('a')).rejects.toMatchObject({ status: 503, message: /no invoker has one/ });
     expect(cluster.running).toEqual([]);
   });

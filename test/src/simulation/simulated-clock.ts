@@ -52,7 +52,7 @@ export class SimulatedClock implements Clock {
     const next = this.next();
     if (!next || next.dueMs > untilMs) return false;
     this.timers = this.timers.filter((each) => each !== next);
-    this.elapsedMs = next.dueMs;
+    this.elapsedMs = Math.max(this.elapsedMs, next.dueMs);
     next.run();
     await this.settle();
     return true;
@@ -63,6 +63,11 @@ export class SimulatedClock implements Clock {
     const untilMs = this.elapsedMs + durationMs;
     while (await this.step(untilMs));
     this.elapsedMs = untilMs;
+  }
+
+  /** Lets time pass in which the process runs nothing: timers that come due run late. */
+  stall(durationMs: number): void {
+    this.elapsedMs += durationMs;
   }
 
   /** Steps until `work` has settled; throws if no timer is left that could settle it. */

@@ -1,5 +1,4 @@
 import type { MessageBus, Receipt } from '@gpuwhisk/common/bus/message-bus';
-import { gpuRowTtlMs } from '@gpuwhisk/common/gpu';
 import type { DecisionRecord, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
@@ -190,7 +189,7 @@ export class GpuPlacer {
   }
 
   private isOpen(refusedAtMs: ReadonlyMap<string, number>): (invoker: string) => boolean {
-    const silentMs = this.dependencies.clock.monotonicMs() - gpuRowTtlMs;
+    const silentMs = this.dependencies.table.silentSinceMs();
     return (invoker) => {
       const seenMs = this.ledger.seenMs(invoker);
       return seenMs >= silentMs && seenMs >= (refusedAtMs.get(invoker) ?? -Infinity);

@@ -2,7 +2,12 @@ import { gpuRowTtlMs, gpuTable } from '@gpuwhisk/common/gpu';
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
-import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+
+/** Time between two looks at the clock, ms. */
+const lookMs = 500;
+/** A row lasts so many looks: at least `gpuRowTtlMs`. */
+const looksOfRow = gpuRowTtlMs / lookMs + 1;
 
 interface Row {
   node: NodeStatus;
@@ -24,6 +29,9 @@ export class GpuTable {
   private readonly listeners = new Set<(node: NodeStatus) => void>();
   private readonly goneListeners = new Set<(invoker: string) => void>();
   private subscription: StateSubscription | undefined;
+  /** Times of the last `looksOfRow` looks, monotonic ms, oldest first. */
+  private readonly looksMs: number[] = [];
+  private timer: Timer | undefined;
 
   constructor(
     private readonly state: ClusterState,
@@ -32,6 +40,7 @@ export class GpuTable {
 
   /** Starts to follow the cluster's table. Rejects with StateUnavailableError. */
   async open(): Promise<void> {
+    this.look();
     this.subscription = await this.state.watch(gpuTable, (invoker, value) => this.take(invoker, value));
     for (const [invoker, value] of await this.state.rows(gpuTable)) {
       if (!this.rows.has(invoker)) this.take(invoker, value);
@@ -39,6 +48,7 @@ export class GpuTable {
   }
 
   async close(): Promise<void> {
+    this.timer?.cancel();
     await this.subscription?.close();
   }
 
@@ -53,16 +63,30 @@ export class GpuTable {
   }
 
   /**
-   * The nodes with a row of the last `gpuRowTtlMs`, by name. With `sinceMs` (monotonic) the row must also be newer than
-   * that.
+   * A node without a row since this time is silent, monotonic ms. It is `gpuRowTtlMs` ago, or earlier while this process is
+   * busy: rows wait for the event loop then, as the looks do.
+   */
+  silentSinceMs(): number {
+    const [oldestMs = -Infinity] = this.looksMs;
+    return this.looksMs.length < looksOfRow ? -Infinity : oldestMs;
+  }
+
+  /**
+   * The nodes that are not silent, by name. With `sinceMs` (monotonic) the row must also be newer than that.
    */
   nodes(sinceMs: (invoker: string) => number = () => -Infinity): NodeStatus[] {
-    const silentMs = this.clock.monotonicMs() - gpuRowTtlMs;
+    const silentMs = this.silentSinceMs();
     const live: NodeStatus[] = [];
     for (const [invoker, { node, seenMs }] of this.rows) {
       if (seenMs >= silentMs && seenMs >= sinceMs(invoker)) live.push(node);
     }
     return live.sort((one, other) => (one.invoker < other.invoker ? -1 : 1));
+  }
+
+  private look(): void {
+    this.looksMs.push(this.clock.monotonicMs());
+    if (this.looksMs.length > looksOfRow) this.looksMs.shift();
+    this.timer = this.clock.setBackgroundTimer(lookMs, () => this.look());
   }
 
   private take(invoker: string, value: JsonValue | undefined): void {
