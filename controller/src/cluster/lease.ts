@@ -10,8 +10,6 @@ interface LeaseTimes {
   renewMs: number;
 }
 
-const defaultTimes: LeaseTimes = { ttlMs: 10_000, renewMs: 3000 };
-
 /** Holds a lease, or tries to get one that another process holds. */
 export class LeaseKeeper {
   private lease: Lease | undefined;
@@ -27,7 +25,7 @@ export class LeaseKeeper {
     private readonly logger: Logger,
     private readonly name: string,
     private readonly holder: string,
-    private readonly times: LeaseTimes = defaultTimes,
+    private readonly times: LeaseTimes,
   ) {}
 
   /** Calls `listener`, which must not throw, after each attempt to get or renew the lease. */

@@ -79,6 +79,9 @@ export function openControllerNode(options: ControllerNodeOptions): Promise<Cont
 /** Short times, so that another controller decides about GPUs soon after the leader was lost. */
 const sharedLease = { ttlMs: 2000, renewMs: 500 };
 
+/** A controller that is alone decides however busy it is. */
+const ownLease = { ttlMs: Infinity, renewMs: 3000 };
+
 const hourMs = 3_600_000;
 
 /** Options of the topic of activations that wait for a GPU. */
@@ -204,7 +207,7 @@ async function openGpuScheduling(
     logger,
     'gpu-scheduler',
     nameOf(options),
-    options.changes && sharedLease,
+    options.changes ? sharedLease : ownLease,
   );
   await gpuLease.open();
   opened.onClose(() => gpuLease.close());
