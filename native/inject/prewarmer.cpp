@@ -237,6 +237,16 @@ void Prewarmer::read_result(Outcome &outcome) {
   outcome.message = "The result cannot be read.";
 }
 
+bool Prewarmer::alive() const {
+  try {
+    target_.check_identity();
+    return true;
+  } catch (const Failure &failure) {
+    if (failure.code != "gone") throw;
+    return false;
+  }
+}
+
 void Prewarmer::check() {
   target_.check_identity();
   if (payload_) return;

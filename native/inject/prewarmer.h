@@ -63,6 +63,7 @@ public:
   Prewarmer &operator=(const Prewarmer &) = delete;
 
   pid_t pid() const { return launched_.pid; }
+  bool alive() const;
   bool loaded() const { return payload_ != nullptr; }
   bool tracks_writes() const { return snapshot_ && snapshot_->tracks_writes(); }
   int landlock() const { return launched_.hello.landlock; }

@@ -144,6 +144,10 @@ proxy::Answer serve_one(proxy::Service &service, const Frame &request) {
                                             ",\"parts\":true,\"batch\":true,\"unload\":true,\"endsLate\":true}"}});
   while (!service.lost()) {
     Frame request = inbox.take();
+    if (request.type == Type::init && !service.alive()) {
+      proxy::write_frames({{Type::bye, 0, "{}"}}); // No code has run here: another process can load it.
+      break;
+    }
     int64_t started_us = inject::now_us();
     try {
       answer(request, serve_one(service, request), inject::now_us() - started_us);

@@ -30,6 +30,8 @@ public:
   Answer check();
 
   pid_t pid() const { return prewarmer_.pid(); }
+  /** Whether the pre-warmer's process lives; it can also end while it waits. */
+  bool alive() const { return prewarmer_.alive(); }
   /** Whether the pre-warmer is lost: nothing can be asked for any more. */
   bool lost() const { return lost_; }
 

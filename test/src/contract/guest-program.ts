@@ -78,6 +78,7 @@ socket.on('data', (chunk) => {
       if (request.code === 'print') write(1, 'from init\\n');
       if (request.code === 'fail') finish(5, id, { error: 'it does not load' });
       else if (request.code === 'exit') process.exit(3);
+      else if (request.code === 'bye') socket.write(frame(8, 0, {}), () => process.exit(1));
       else if (request.code !== 'hang') finish(4, id, { ok: true });
     } else if (type === 3) void act(id, JSON.parse(body).value);
     else if (type === 10) {

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/programs';
 import { encodeParts } from '@gpuwhisk/invoker/containers/protocol/frames';
@@ -43,6 +45,17 @@ onThisMachine('the proxy as a runtime', () => {
     });
     runtime.send(8, 0, '{}');
     expect(await runtime.exited).toBe(0);
+  });
+
+  test('says bye to an init when its pre-warmer has died while it waited', async () => {
+    start();
+    const hello = await runtime.frame(({ type }) => type === 1);
+    const { pid } = JSON.parse(hello.text) as { pid: number };
+    process.kill(pid, 'SIGKILL');
+    while (!readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')) await sleep(1);
+    runtime.send(2, 1, encodeParts([['code', 'x']]));
+    expect(await runtime.exited).toBe(1);
+    expect(runtime.frames.slice(1)).toMatchObject([{ type: 8, id: 0, text: '{}' }]);
   });
 
   test('what the function prints is the log; the environment is set before the code is loaded', async () => {

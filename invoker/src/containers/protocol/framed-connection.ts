@@ -138,7 +138,11 @@ export class FramedConnection implements Connection, FrameHandler {
   ended(oomKilled: boolean): void {
     this.state = 'ended';
     this.lost = { type: 'lost', oomKilled };
-    for (const entry of this.pending.values()) this.settle(entry, this.lost);
+    for (const entry of this.pending.values()) {
+      // A runtime that says bye in place of an answer has not begun to load the code.
+      const isUntaken = this.leaving && entry.type === types.init;
+      this.settle(entry, isUntaken ? { type: 'unavailable' } : this.lost);
+    }
   }
 
   drained(): void {

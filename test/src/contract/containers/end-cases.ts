@@ -66,6 +66,14 @@ export function endCases(cases: ContainerCases): void {
       });
     }
 
+    unless(skips.frames, 'says unavailable for an init in place of whose answer the runtime says bye', async () => {
+      const container = await cases.factory.create(spec);
+      const call = container.init(initRequest('bye'), limits);
+      expect(await call.outcome).toEqual({ type: 'unavailable' });
+      expect(await call.logs).toEqual([]);
+      await container.destroy();
+    });
+
     unless(skips.processes, 'outlives a program that forks to the limit, and others do not notice', async () => {
       const [hostile, other] = await Promise.all([
         initialized(cases.factory, { memoryMiB: 1024 }),
