@@ -1,6 +1,6 @@
 -- What wrk sends, and the JSON that wrkLoad (src/load/wrk.ts) reads.
 -- Arguments: file of headers ("Name: value" lines), body, file of paths, file for bodies of 2xx answers or "-",
--- "count" (statuses are counted one by one, which costs the client time) or "quick", seed.
+-- "count" (statuses are counted one by one, which costs the client time) or "quick", seed, method.
 local threads = {}
 
 function setup(thread)
@@ -16,7 +16,7 @@ local function lines_of(name)
 end
 
 function init(args)
-  wrk.method = "POST"
+  wrk.method = args[7]
   wrk.body = args[2]
   for _, line in ipairs(lines_of(args[1])) do
     local name, value = line:match("^([^:]+): (.*)$")

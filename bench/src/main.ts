@@ -22,6 +22,7 @@ function usage(): string {
   return [
     'Usage: npm run bench -- NAME [--check] [--parts A,B] [--rounds N] [--seconds N] [--samples N]',
     '         [--idle-seconds N] [--load-seconds N] [--seed N] [--client auto|wrk|autocannon]',
+    "         [--beside NAME=URL [--beside-method NAME=GET] [--beside-header 'NAME=Header: value'] [--beside-body NAME=TEXT]]",
     ...names,
     '  gpu        a GPU, with flags of its own (npm run bench -- gpu --help)',
     '  figures    writes the figures of bench/results into README.md and docs; a full run of a bench also does this',
@@ -66,10 +67,11 @@ async function main(): Promise<number> {
   });
   try {
     const options = parseOptions(process.argv.slice(2));
+    if (options.beside.length > 0 && options.bench !== 'invoke') throw new UsageError('--beside is for bench invoke.');
     const result = await runBench(options, cleanup);
     const line = JSON.stringify(result);
-    // Results are stored only if all parts ran.
-    if (options.parts.length === 0) {
+    // Results are stored only if all parts ran, and nothing beside them.
+    if (options.parts.length === 0 && options.beside.length === 0) {
       const folder = join(benchDir, 'results');
       await mkdir(folder, { recursive: true });
       await writeFile(join(folder, `${result.bench}.json`), `${line}\n`);

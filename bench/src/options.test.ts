@@ -13,6 +13,7 @@ test('defaults', () => {
     loadSeconds: 300,
     parts: [],
     client: 'auto',
+    beside: [],
   });
 });
 
@@ -22,7 +23,28 @@ test('the command of a run gives the same options again', () => {
   expect(parseOptions(commandLine(options).split(' ').slice(4))).toEqual(options);
 });
 
+test('a peer has an address, and what its requests need', () => {
+  const flags = [
+    '--beside',
+    'other=http://h:1/f',
+    '--beside-header',
+    'other=X-Key: a=b',
+    '--beside-method',
+    'other=PUT',
+  ];
+  const { beside } = parseOptions(['invoke', ...flags, '--beside-body', 'other={}', '--beside', 'third=http://h/']);
+  const json = { 'Content-Type': 'application/json' };
+  expect(beside).toEqual([
+    { name: 'other', url: 'http://h:1/f', method: 'PUT', headers: { ...json, 'X-Key': 'a=b' }, body: '{}' },
+    { name: 'third', url: 'http://h/', method: 'POST', headers: json },
+  ]);
+});
+
 test.each([
+  [['a', '--beside', 'http://h/']],
+  [['a', '--beside', 'b=https://h/']],
+  [['a', '--beside-body', 'b={}']],
+  [['a', '--beside', 'b=http://h/', '--beside-header', 'b=none']],
   [[]],
   [['a', 'b']],
   [['a', '--rounds', '0']],

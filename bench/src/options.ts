@@ -1,5 +1,16 @@
 import { parseArgs } from 'node:util';
 
+/** Another platform, which `invoke` measures in the same rounds. */
+export interface Peer {
+  name: string;
+  /** Where one call of a no-op function goes. */
+  url: string;
+  method: string;
+  headers: Readonly<Record<string, string>>;
+  /** Body of each request; undefined: the platform's. */
+  body?: string;
+}
+
 /** Options of a run. */
 export interface Options {
   bench: string;
@@ -20,6 +31,8 @@ export interface Options {
   parts: readonly string[];
   /** Load generator; `auto` uses wrk if it is installed. */
   client: 'auto' | 'wrk' | 'autocannon';
+  /** Platforms that `invoke` measures as well. */
+  beside: readonly Peer[];
 }
 
 /** Thrown for an invalid command line. */
@@ -46,6 +59,10 @@ export function parseOptions(args: readonly string[]): Options {
         'load-seconds': { type: 'string' },
         parts: { type: 'string' },
         client: { type: 'string', default: 'auto' },
+        beside: { type: 'string', multiple: true, default: [] },
+        'beside-method': { type: 'string', multiple: true, default: [] },
+        'beside-header': { type: 'string', multiple: true, default: [] },
+        'beside-body': { type: 'string', multiple: true, default: [] },
       },
     });
   } catch (error) {
@@ -77,10 +94,49 @@ export function parseOptions(args: readonly string[]): Options {
     loadSeconds: number('load-seconds'),
     parts: values.parts === undefined ? [] : values.parts.split(','),
     client,
+    beside: peersOf(values),
   };
 }
 
-/** The command that repeats a run, with every option. */
+type PeerFlag = 'beside' | 'beside-method' | 'beside-header' | 'beside-body';
+
+/** The peers of `--beside NAME=URL` and its companions. Throws UsageError. */
+function peersOf(values: Readonly<Record<PeerFlag, readonly string[]>>): Peer[] {
+  const given = (flag: PeerFlag): (readonly [string, string])[] =>
+    values[flag].map((text) => {
+      const [, name, value] = /^([a-z][a-z0-9]*)=(.*)$/s.exec(text) ?? [];
+      if (name === undefined || value === undefined) {
+        throw new UsageError(`--${flag} takes NAME=..., a name of small letters and digits, not '${text}'.`);
+      }
+      return [name, value] as const;
+    });
+  const peers = new Map<string, Peer>();
+  for (const [name, url] of given('beside')) {
+    if (!URL.canParse(url) || !url.startsWith('http://')) {
+      throw new UsageError(`--beside takes an http:// address, not '${url}'.`);
+    }
+    peers.set(name, { name, url, method: 'POST', headers: { 'Content-Type': 'application/json' } });
+  }
+  const change = (flag: PeerFlag, to: (peer: Peer, value: string) => Peer): void => {
+    for (const [name, value] of given(flag)) {
+      const peer = peers.get(name);
+      if (peer === undefined) throw new UsageError(`--${flag} names '${name}', and no --beside does.`);
+      peers.set(name, to(peer, value));
+    }
+  };
+  change('beside-method', (peer, method) => ({ ...peer, method }));
+  change('beside-body', (peer, body) => ({ ...peer, body }));
+  change('beside-header', (peer, header) => {
+    const [, name, value] = /^([^:\s]+): *(.*)$/.exec(header) ?? [];
+    if (name === undefined || value === undefined) {
+      throw new UsageError(`--beside-header takes NAME=Header: value, not '${header}'.`);
+    }
+    return { ...peer, headers: { ...peer.headers, [name]: value } };
+  });
+  return [...peers.values()];
+}
+
+/** The command that repeats a run, with every option but the headers for peers, which may be keys. */
 export function commandLine(options: Options): string {
   const flags = [
     `--seed ${options.seed}`,
@@ -91,6 +147,11 @@ export function commandLine(options: Options): string {
     `--load-seconds ${options.loadSeconds}`,
     `--client ${options.client}`,
     ...(options.parts.length > 0 ? [`--parts ${options.parts.join(',')}`] : []),
+    ...options.beside.flatMap(({ name, url, method, body }) => [
+      `--beside ${name}=${url}`,
+      ...(method === 'POST' ? [] : [`--beside-method ${name}=${method}`]),
+      ...(body === undefined ? [] : [`--beside-body '${name}=${body}'`]),
+    ]),
   ];
   return `npm run bench -- ${options.bench} ${flags.join(' ')}`;
 }

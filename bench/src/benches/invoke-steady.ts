@@ -1,13 +1,14 @@
 import { guestHeaders, invokePath, smallBody } from '../api.js';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { errorsOf, type LoadRequest, type LoadResult } from '../load/load.js';
+import type { Peer } from '../options.js';
 import { cpuTime, memoryOf, readTree, treeMemory } from '../processes.js';
 import type { Pair } from './invoke.js';
 
 /** One load of a round: server, path and number of connections. */
 interface Target {
   key: string;
-  onReference: boolean;
+  on: 'platform' | 'reference' | Peer;
   path: string;
   connections: number;
 }
@@ -23,35 +24,45 @@ const warmUpS = 3;
 const plain = invokePath('noop', true);
 const concurrent = invokePath('noopConcurrent', true);
 
-const targets: readonly Target[] = [
-  ...[1, 4, 64].flatMap((connections) => [
-    { key: `reference.c${connections}`, onReference: true, path: '/', connections },
-    { key: `c${connections}`, onReference: false, path: plain, connections },
-  ]),
-  { key: 'c64Concurrent', onReference: false, path: concurrent, connections: 64 },
-];
+function targetsBeside(peers: readonly Peer[]): readonly Target[] {
+  return [
+    ...[1, 4, 64].flatMap((connections): Target[] => [
+      { key: `reference.c${connections}`, on: 'reference', path: '/', connections },
+      ...peers.map((peer) => ({ key: `${peer.name}.c${connections}`, on: peer, path: pathOf(peer), connections })),
+      { key: `c${connections}`, on: 'platform', path: plain, connections },
+    ]),
+    { key: 'c64Concurrent', on: 'platform', path: concurrent, connections: 64 },
+  ];
+}
 
-/** Blocking no-op invocations over 1, 4 and 64 connections, alternating with the bare server. */
+function pathOf({ url }: Peer): string {
+  const { pathname, search } = new URL(url);
+  return pathname + search;
+}
+
+/** Blocking no-op invocations over 1, 4 and 64 connections, alternating with the bare server and the peers. */
 export async function measureSteady(context: BenchContext, pair: Pair): Promise<Measurement[]> {
   const { options, say } = context;
   const { platform, reference, api } = pair;
   await api.putAction('noop');
   await api.putAction('noopConcurrent', { concurrency: 64 });
+  const targets = targetsBeside(options.beside);
 
-  const requestFor = (target: Target, seconds: number): LoadRequest => ({
-    baseUrl: target.onReference ? reference.url : platform.url,
-    paths: [target.path],
-    headers: guestHeaders,
-    body: smallBody,
-    connections: target.connections,
-    seconds,
-    seed: options.seed,
-  });
+  const requestFor = ({ on, path, connections }: Target, seconds: number): LoadRequest => {
+    const common = { paths: [path], connections, seconds, seed: options.seed };
+    if (typeof on === 'string') {
+      const baseUrl = on === 'reference' ? reference.url : platform.url;
+      return { ...common, baseUrl, headers: guestHeaders, body: smallBody };
+    }
+    const { url, method, headers, body = smallBody } = on;
+    return { ...common, baseUrl: new URL(url).origin, method, headers, body };
+  };
 
   let errors64 = 0;
   for (const target of targets) {
     const warmUp = await context.load.run({ ...requestFor(target, warmUpS), countStatuses: true });
-    if (target.connections === 64) errors64 += errorsOf(warmUp, 200);
+    if (typeof target.on !== 'string') checkPeer(target.on, warmUp);
+    else if (target.connections === 64) errors64 += errorsOf(warmUp, 200);
   }
 
   const samples = new Map<string, Sample[]>(targets.map(({ key }) => [key, []]));
@@ -67,14 +78,15 @@ export async function measureSteady(context: BenchContext, pair: Pair): Promise<
         serverCpuSPer1000: (after.serverS - before.serverS) * per1000,
         sandboxCpuSPer1000: (after.sandboxesS - before.sandboxesS) * per1000,
       });
-      if (target.connections === 64) errors64 += errorsOf(load, 200);
+      if (typeof target.on !== 'string') checkPeer(target.on, load);
+      else if (target.connections === 64) errors64 += errorsOf(load, 200);
       say(`  round ${round + 1} ${target.key}: ${load.requestsPerS.toFixed(0)}/s, p50 ${load.p50Ms.toFixed(3)} ms`);
     }
   }
 
   const tree = readTree(platform.pid);
   return [
-    ...ratios(samples),
+    ...ratios(samples, options.beside),
     { name: 'errors64', value: errors64 },
     ...targets.flatMap((target) => figuresOf(target, samples.get(target.key) ?? [])),
     { name: 'loadedRssMiB', value: memoryOf(platform.pid).rssMiB },
@@ -82,7 +94,14 @@ export async function measureSteady(context: BenchContext, pair: Pair): Promise<
   ];
 }
 
-function ratios(samples: ReadonlyMap<string, readonly Sample[]>): Measurement[] {
+/** Throws an Error if a peer answered with errors: their times say nothing. */
+function checkPeer({ name }: Peer, load: LoadResult): void {
+  const errors = errorsOf(load, 200);
+  if (errors > 0)
+    throw new Error(`${name} answered ${errors} of ${load.requests} requests with an error or not at all`);
+}
+
+function ratios(samples: ReadonlyMap<string, readonly Sample[]>, peers: readonly Peer[]): Measurement[] {
   const eachRound = (key: string, of: (ours: LoadResult, bare: LoadResult) => number, bareKey: string): number[] =>
     (samples.get(key) ?? []).map(({ load }, round) => of(load, (samples.get(bareKey)?.[round] as Sample).load));
   const throughput = (ours: LoadResult, bare: LoadResult): number => ours.requestsPerS / bare.requestsPerS;
@@ -93,6 +112,13 @@ function ratios(samples: ReadonlyMap<string, readonly Sample[]>): Measurement[] 
     ),
     medianOf('ratio64', eachRound('c64', throughput, 'reference.c64')),
     medianOf('ratio64Concurrent', eachRound('c64Concurrent', throughput, 'reference.c64')),
+    ...peers.flatMap(({ name }) => [
+      medianOf(
+        `addedP50Ms.${name}`,
+        eachRound(`${name}.c1`, (theirs, bare) => theirs.p50Ms - bare.p50Ms, 'reference.c1'),
+      ),
+      medianOf(`ratio64.${name}`, eachRound(`${name}.c64`, throughput, 'reference.c64')),
+    ]),
   ];
 }
 
@@ -104,7 +130,7 @@ function figuresOf(target: Target, samples: readonly Sample[]): Measurement[] {
     figure('p50Ms', ({ load }) => load.p50Ms),
     figure('p95Ms', ({ load }) => load.p95Ms),
     figure('p99Ms', ({ load }) => load.p99Ms),
-    ...(target.onReference
+    ...(target.on !== 'platform'
       ? []
       : [
           figure('serverCpuSPer1000', (sample) => sample.serverCpuSPer1000),

@@ -16,7 +16,7 @@ async function run(request: LoadRequest): Promise<LoadResult> {
     connections: request.connections,
     duration: request.seconds,
     timeout: timeoutS,
-    method: 'POST',
+    method: (request.method ?? 'POST') as 'POST',
     headers: { ...request.headers },
     body: request.body,
     requests: [

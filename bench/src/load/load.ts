@@ -1,7 +1,9 @@
 /** One stretch of load: every connection sends its next request when the answer to the last has come. */
 export interface LoadRequest {
   baseUrl: string;
-  /** Paths to POST to; with several, each request picks one uniformly at random. */
+  /** Default: POST. */
+  method?: string;
+  /** Paths of the requests; with several, each request picks one uniformly at random. */
   paths: readonly string[];
   headers: Readonly<Record<string, string>>;
   body: string;

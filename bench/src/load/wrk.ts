@@ -53,6 +53,7 @@ function wrkArguments(request: LoadRequest, headersFile: string, pathsFile: stri
     request.bodiesFile ?? '-',
     counting ? 'count' : 'quick',
     String(request.seed),
+    request.method ?? 'POST',
   ];
 }
 
