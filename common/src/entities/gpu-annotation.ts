@@ -5,7 +5,8 @@ import { isEntityName } from './names.js';
 
 const longestSloMs = 24 * 3_600_000;
 const maxMemoryMiB = 1024 * 1024;
-const maxBatch = 1024;
+/** The largest batch that an action may ask for. */
+export const maxBatch = 1024;
 const maxGpus = 16;
 const maxFeatures = 64;
 const maxLength = 200;

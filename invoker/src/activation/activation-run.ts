@@ -13,7 +13,7 @@ import type {
   ProvisioningError,
   RunRequest,
 } from '../containers/container-factory.js';
-import { batchLimits, batchOf, outcomesOf } from '../containers/protocol/call-outcome.js';
+import { batchLimits, batchOf, outcomesOf, repeated } from '../containers/protocol/call-outcome.js';
 import { gpuUserOf } from '../gpu-agent/gpu-runs.js';
 import type { GpuUser } from '../gpu-agent/gpu-runs.js';
 import type { PoolJob } from '../pool/action-queue.js';
@@ -32,6 +32,8 @@ import type { InvokerContext } from './invoker-context.js';
 /** Attempts of an activation: containers that shut down may refuse its run before the activation fails. */
 const maxTries = 3;
 /** Interval of checks whether runs may begin again, while none may, ms. */
+/** Why a sample is not run in a batch. */
+const noBatches = 'The runtime of the action takes no batches.';
 const fenceLookMs = 100;
 
 /** An activation that is ready to run. */
@@ -234,16 +236,27 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     ) as [RunRequest, ...RunRequest[]];
     const alone = further.length === 0;
     const watched = this.watchTraining(container);
+    const size = alone ? (this.message.sample?.batch ?? 1) : all.length;
+    if (alone && size > 1 && !container.canBatch) {
+      await this.finish({
+        ...{ start, load: load ?? found, timedOut: false, logs: Promise.resolve([]) },
+        response: developerError(noBatches),
+      });
+      return 'keep';
+    }
     const ownLimits = runLimits(limits, this.message);
-    const call = alone
-      ? container.run(request, watched === undefined ? ownLimits : { ...ownLimits, ...watched.limits })
-      : container.run(batchOf([request, ...further]), batchLimits(limits));
+    const call =
+      size === 1
+        ? container.run(request, watched === undefined ? ownLimits : { ...ownLimits, ...watched.limits })
+        : container.run(alone ? repeated(request, size) : batchOf([request, ...further]), batchLimits(ownLimits));
     watched?.began(call);
     const outcome = await call.outcome;
     if (watched !== undefined) this.context.trainings?.ended(watched);
     if (outcome.type === 'unavailable') return retryElsewhere(all);
     if (this.cutShort(outcome) || this.runsAgain(container, outcome, all)) return 'discard';
-    const outcomes = alone ? [outcome] : outcomesOf(outcome, all.length, limits);
+    const each = size === 1 ? [outcome] : outcomesOf(outcome, size, limits);
+    // A sample's batch has one record, which tells of the first request that failed.
+    const outcomes = alone ? [each.find(({ type }) => type !== 'result') ?? each[0] ?? outcome] : each;
     let kept = outcome.type === 'result' || outcome.type === 'oversize';
     const ends = all.map(({ run }, at) => {
       // The first activation of a batch carries the load in its record.
@@ -257,7 +270,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       if (this.message.sample === undefined) {
         this.context.metrics.activationStarted(this.action.kind, 'start' in how ? how.start : how.found);
       }
-      const whole = alone ? how : { ...how, batch: all.length };
+      const whole = size === 1 ? how : { ...how, batch: size };
       const times = watched === undefined ? whole : { ...whole, training: watched.progress };
       return run.finish({ start, load: times, response, timedOut: own.type === 'timeout', logs: call.logs });
     });

@@ -302,8 +302,9 @@ export class GpuScheduler {
       throw sampleNotRun(reason);
     }
     try {
-      const { maxMs } = sample;
-      return placer.send({ ...message, sample: { maxMs } }, { need, request, choice, reason: 'a sample' });
+      const { maxMs, batch = 1 } = sample;
+      const run = { maxMs, ...(batch > 1 && { batch }) };
+      return placer.send({ ...message, sample: run }, { need, request, choice, reason: 'a sample' });
     } catch (error) {
       policy.returned(message.activationId);
       throw error;
