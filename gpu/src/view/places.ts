@@ -1,6 +1,6 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import { holdsToShares } from './shares.js';
-import type { Device, DeviceStatus, GpuNeed, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
+import type { Device, DeviceMode, DeviceStatus, GpuNeed, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 
 /** A device, or a slice of one: the unit that clients are placed on. */
 export interface Place {
@@ -20,6 +20,18 @@ export function placeId({ device, slice }: Pick<Place, 'device' | 'slice'>): str
 /** What models and tables call a GPU, or an instance of one: instances of one profile are GPUs of a type of their own. */
 export function gpuTypeOf(device: { type: string }, slice?: { profile: string }): string {
   return slice === undefined ? device.type : `${device.type}:${slice.profile}`;
+}
+
+/** The kinds of GPU that places are of, each once. */
+export function kindsOf(places: Iterable<{ place: Place }>): { type: string; mode: DeviceMode }[] {
+  const kinds = new Map<string, { type: string; mode: DeviceMode }>();
+  for (const { place } of places) {
+    const { mode } = place.device;
+    const type = gpuTypeOf(place.device, place.slice);
+    const key = `${type} ${mode}`;
+    if (!kinds.has(key)) kinds.set(key, { type, mode });
+  }
+  return [...kinds.values()];
 }
 
 const uncut = [undefined] as const;

@@ -40,8 +40,8 @@ const source: QuotaSearchesParts['source'] = {
   },
 };
 
-async function start(): Promise<void> {
-  cluster = await GpuCluster.start({ policy: 'faashare', search }, 1000, source);
+async function start(policy = 'faashare'): Promise<void> {
+  cluster = await GpuCluster.start({ policy, search }, 1000, source);
   node = new SimulatedNode(cluster, tookMs);
   await node.tell();
 }
@@ -194,7 +194,8 @@ describe('a function whose request and limit are wanted', () => {
     expect(view()).toMatchObject({
       kinds: [{ gpuType: 'a100-40', mode: 'mps', profile: { request: 300, limit: 600, batch: 1, keepsGoal: true } }],
     });
-    expect(told()).toEqual([{ gpuType: kind.type, mode: kind.mode, request: 300, limit: 600, batch: 1 }]);
+    const shares = { request: 300, limit: 600, batch: 1, ms: 200, limitMs: 200 };
+    expect(told()).toEqual([{ gpuType: kind.type, mode: kind.mode, ...shares }]);
     const count = samples().length;
     await pass(30_000);
     expect(samples()).toHaveLength(count);

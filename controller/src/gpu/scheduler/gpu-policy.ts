@@ -13,9 +13,10 @@ import type { FunctionState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/v
 import type { Action, Decision, ObservedRun, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { asksForDegradations } from '@gpuwhisk/gpu/policies/stages';
+import { asksForDegradations, givesProfiledShares, spansDevices } from '@gpuwhisk/gpu/policies/stages';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
-import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
+import { profiledRates } from '@gpuwhisk/gpu/scale/served';
+import { gpuTypeOf, kindsOf } from '@gpuwhisk/gpu/view/places';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
 import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
@@ -117,6 +118,10 @@ export class GpuPolicy {
   readonly takesAsTheyCome: boolean;
   private readonly takesSamples: boolean;
   private viewLoggedMs = -Infinity;
+  /** Whether instances get the request and limit of their functions' profiles. */
+  private readonly givesProfiled: boolean;
+  /** Whether the policy puts parts of a function on several devices. */
+  readonly spansDevices: boolean;
 
   constructor(private readonly parts: GpuPolicyParts) {
     const { performanceData, options } = parts;
@@ -126,6 +131,8 @@ export class GpuPolicy {
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(performanceData);
+    this.givesProfiled = givesProfiledShares(stages);
+    this.spansDevices = spansDevices(stages);
     performanceData.forecasts.showFunctions(() => Array.from(parts.functions.all(), calledFunction));
     if (this.predictsDegradation) performanceData.degradations.showFunctions(knownFunctions(parts.functions));
     const needs: PolicyNeeds = {
@@ -255,13 +262,20 @@ export class GpuPolicy {
   private seenFunctions(at: number): FunctionState[] {
     return Array.from(this.parts.functions.all(), (logged) => {
       const { last, counts, runMs } = logged;
+    const kinds = this.givesProfiled ? kindsOf(this.parts.placer.accounts()) : [];
       const { message, need } = last;
       const { activationId, action } = message;
       const request = requestOf(message, need);
       const asked = { activationId, version: action.version ?? '', need, request, sloMs: need.sloMs };
       const task = { ...this.taskOf(asked, at), request };
       const forecast = this.parts.performanceData.forecasts.of(calledFunction(logged), at);
-      return { task, arrivals: counts, ...(runMs !== undefined && { runMs }), ...(forecast && { forecast }) };
+      const served = profiledRates(task, kinds);
+      return {
+        ...{ task, arrivals: counts },
+        ...(runMs !== undefined && { runMs }),
+        ...(served !== undefined && { served }),
+        ...(forecast && { forecast }),
+      };
     });
   }
 
@@ -404,6 +418,9 @@ export class GpuPolicy {
     // Requests join a batch's instance only with exactly the same share.
     const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || need.batch > 1;
     const { featureRecord: measured, ...times } = this.parts.performanceData.profiles.of(identity);
+    // Requests join a batch's instance only with exactly the same share, as that of a profile is.
+    const isAlike = need.batch === 1 || (this.givesProfiled && times.profiledShares !== undefined);
+    const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || !isAlike;
     const featureRecord = recordOf(measured, need.features);
     const features = workloadOf(featureRecord);
     return {
