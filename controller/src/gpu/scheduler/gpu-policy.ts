@@ -371,14 +371,14 @@ export class GpuPolicy {
 
   /** Learns from a run beside workloads and functions that were there all the time. */
   private learnBeside(run: LoggedRun & ObservedRun): void {
-    const { task, gpu, isWarm, hasUnknownNeighbours, hasMovedShares, workloads = [] } = run;
+    const { task, gpu, alsoOn, isWarm, hasUnknownNeighbours, hasMovedShares, workloads = [] } = run;
     const { performanceData, clock } = this.parts;
     const ids = this.workloads.on(gpu.id, clock.now()).map(({ id }) => id);
     const isSteady = workloads.length === ids.length && workloads.every(({ id }) => ids.includes(id));
     const neighbours = steadyNeighbours(run);
     const soloMs = performanceData.profiles.aloneMs(task, gpu);
     if (!isWarm || hasUnknownNeighbours || hasMovedShares || !isSteady || neighbours === undefined) return;
-    if (soloMs === undefined || task.gpus > 1 || workloads.length + neighbours.length === 0) return;
+    if (soloMs === undefined || alsoOn.length > 0 || workloads.length + neighbours.length === 0) return;
     performanceData.degradations.ran(run, workloads, neighbours, soloMs);
   }
 

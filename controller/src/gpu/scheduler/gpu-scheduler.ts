@@ -267,7 +267,7 @@ export class GpuScheduler {
   check(need: GpuNeed): void {
     const nodes = this.dependencies.table.nodes();
     if (!nodes.some(({ devices }) => devices.length > 0)) throw noGpu();
-    const problem = capacityProblem(nodes, need);
+    const problem = capacityProblem(nodes, this.policy.spansDevices ? need : { ...need, spans: 1 });
     if (problem !== undefined) throw noSuchGpu(problem);
     if (this.closed || (!this.placer.isLeader && this.dependencies.handover === undefined)) throw overloaded();
   }
