@@ -22,6 +22,7 @@ import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
 import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
 import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
+import { trainingLast } from '@gpuwhisk/gpu/policies/training-last';
 import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
 import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { RunLog, steadyNeighbours } from '@gpuwhisk/gpu/profile/run-log';
@@ -117,11 +118,11 @@ export class GpuPolicy {
   /** Whether an activation that arrives at an empty queue is decided at once. */
   readonly takesAsTheyCome: boolean;
   private readonly takesSamples: boolean;
-  private viewLoggedMs = -Infinity;
   /** Whether instances get the request and limit of their functions' profiles. */
   private readonly givesProfiled: boolean;
   /** Whether the policy puts parts of a function on several devices. */
   readonly spansDevices: boolean;
+  private viewLoggedMs = -Infinity;
 
   constructor(private readonly parts: GpuPolicyParts) {
     const { performanceData, options } = parts;
@@ -130,9 +131,9 @@ export class GpuPolicy {
     this.predictsDegradation = asksForDegradations(stages);
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
-    this.feedback = new Feedback(performanceData);
     this.givesProfiled = givesProfiledShares(stages);
     this.spansDevices = spansDevices(stages);
+    this.feedback = new Feedback(performanceData);
     performanceData.forecasts.showFunctions(() => Array.from(parts.functions.all(), calledFunction));
     if (this.predictsDegradation) performanceData.degradations.showFunctions(knownFunctions(parts.functions));
     const needs: PolicyNeeds = {
@@ -142,7 +143,7 @@ export class GpuPolicy {
       admission: options.admission,
       random: seededRandom(1),
     };
-    const policy = makePolicy(options.policy, needs);
+    const policy = trainingLast(makePolicy(options.policy, needs), needs.predictorOf);
     const spare = makePolicy('least-loaded', needs);
     this.policy = guarded(policy, spare, (fault, pass) => this.failed(policy.name, fault, pass));
   }
@@ -223,6 +224,7 @@ export class GpuPolicy {
     return {
       policy: options.policy,
       admission: options.admission,
+      trainingLast: true,
       event,
       state: undefined,
       models: performanceData.predictors.list(),
@@ -260,9 +262,9 @@ export class GpuPolicy {
   }
 
   private seenFunctions(at: number): FunctionState[] {
+    const kinds = this.givesProfiled ? kindsOf(this.parts.placer.accounts()) : [];
     return Array.from(this.parts.functions.all(), (logged) => {
       const { last, counts, runMs } = logged;
-    const kinds = this.givesProfiled ? kindsOf(this.parts.placer.accounts()) : [];
       const { message, need } = last;
       const { activationId, action } = message;
       const request = requestOf(message, need);
@@ -415,8 +417,6 @@ export class GpuPolicy {
 
   private taskOf({ activationId, version, need, request, sloMs }: Asked, arrivedAt: number): Task {
     const identity = { function: request.action, version, batch: need.batch, arrivedAt };
-    // Requests join a batch's instance only with exactly the same share.
-    const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || need.batch > 1;
     const { featureRecord: measured, ...times } = this.parts.performanceData.profiles.of(identity);
     // Requests join a batch's instance only with exactly the same share, as that of a profile is.
     const isAlike = need.batch === 1 || (this.givesProfiled && times.profiledShares !== undefined);
