@@ -2,6 +2,7 @@ import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import { isJsonObject } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import { problemOf } from '../containers/container-factory.js';
 import type {
@@ -31,9 +32,9 @@ import type { InvokerContext } from './invoker-context.js';
 
 /** Attempts of an activation: containers that shut down may refuse its run before the activation fails. */
 const maxTries = 3;
-/** Interval of checks whether runs may begin again, while none may, ms. */
 /** Why a sample is not run in a batch. */
 const noBatches = 'The runtime of the action takes no batches.';
+/** Interval of checks whether runs may begin again, while none may, ms. */
 const fenceLookMs = 100;
 
 /** An activation that is ready to run. */
@@ -235,7 +236,6 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       runRequest(this.action, run.message, content, untilMs),
     ) as [RunRequest, ...RunRequest[]];
     const alone = further.length === 0;
-    const watched = this.watchTraining(container);
     const size = alone ? (this.message.sample?.batch ?? 1) : all.length;
     if (alone && size > 1 && !container.canBatch) {
       await this.finish({
@@ -244,6 +244,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       });
       return 'keep';
     }
+    const watched = this.watchTraining(container);
     const ownLimits = runLimits(limits, this.message);
     const call =
       size === 1
@@ -251,7 +252,11 @@ export class ActivationRun implements PoolJob<ActivationRun> {
         : container.run(alone ? repeated(request, size) : batchOf([request, ...further]), batchLimits(ownLimits));
     watched?.began(call);
     const outcome = await call.outcome;
-    if (watched !== undefined) this.context.trainings?.ended(watched);
+    if (watched !== undefined) {
+      // A full disk is a reason that the job's code need not name.
+      if (isFailed(outcome)) await this.context.trainings?.lookAt(watched);
+      this.context.trainings?.ended(watched);
+    }
     if (outcome.type === 'unavailable') return retryElsewhere(all);
     if (this.cutShort(outcome) || this.runsAgain(container, outcome, all)) return 'discard';
     const each = size === 1 ? [outcome] : outcomesOf(outcome, size, limits);
@@ -415,6 +420,10 @@ function startParts(
     ...(codeMs !== undefined && { codeMs }),
     ...(entryMs !== undefined && { modelMs: entryMs }),
   };
+}
+
+function isFailed(outcome: CallOutcome): boolean {
+  return outcome.type !== 'result' || (isJsonObject(outcome.result) && 'error' in outcome.result);
 }
 
 function retryElsewhere(all: readonly Prepared[]): Disposition {

@@ -7,7 +7,7 @@ import { SimulatedNode } from './simulated-node.js';
 
 const maxSampleMs = 5000;
 const search = { enabled: true, idleMs: 10_000, minAsked: 3, maxSampleMs, pairPart: 0.2, pairSecondsPerHour: 360 };
-const gpus: Record<string, { memoryMiB: number; features?: { smUtil: number } }> = {
+const gpus: Record<string, { memoryMiB: number; features?: { smUtil: number }; batch?: number; sloMs?: number }> = {
   // The profile of `wide` shows less activity than `wide` can use: runs with the whole GPU are faster than with its
   // fill.
   wide: { memoryMiB: 4000, features: { smUtil: 0.6 } },
