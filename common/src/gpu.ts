@@ -261,6 +261,8 @@ export interface GpuAnnotation {
   batch: number;
   /** Devices that it needs. */
   gpus: number;
+  /** Devices of one node that its memory may be split over, at most; absent: it is not split. */
+  spans?: number;
   model?: string;
   features?: Record<string, number>;
   mpsPercent?: number;

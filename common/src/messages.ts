@@ -7,6 +7,7 @@ import type { GpuNeed, Placement } from './gpu.js';
 import type { TrainingRun } from './training.js';
 import { isJsonObject } from './json.js';
 import { activationStatusWords } from './entities/activation.js';
+import { maxBatch } from './entities/gpu-annotation.js';
 import { MalformedError, asObject, asString } from './entities/malformed.js';
 import { checkTrainingRun } from './training.js';
 
@@ -60,8 +61,11 @@ export interface ActivationMessage {
    * record and never gives the message back.
    */
   launch?: true;
-  /** It is no request: a function's sample is run to measure it. It is run where it was placed, or not at all. */
-  sample?: { maxMs: number };
+  /**
+   * It is no request: a function's sample is run to measure it. It is run where it was placed, or not at all. With `batch`
+   * so many requests of it are run as one.
+   */
+  sample?: { maxMs: number; batch?: number };
   /** It is one run of a training job. */
   training?: TrainingRun;
 }
@@ -244,8 +248,9 @@ function checkTransactionId(value: JsonValue | undefined): void {
 
 function checkSample(value: JsonValue | undefined): void {
   if (value === undefined || value === null) return;
-  const { maxMs } = asObject(value, 'sample malformed');
-  if (typeof maxMs !== 'number' || !(maxMs > 0)) throw new MalformedError('sample malformed');
+  const { maxMs, batch = 1 } = asObject(value, 'sample malformed');
+  const isBatch = typeof batch === 'number' && Number.isInteger(batch) && batch >= 1 && batch <= maxBatch;
+  if (typeof maxMs !== 'number' || !(maxMs > 0) || !isBatch) throw new MalformedError('sample malformed');
 }
 
 /** Absent or null is no value, as in OpenWhisk. */

@@ -5,8 +5,10 @@ import { isEntityName } from './names.js';
 
 const longestSloMs = 24 * 3_600_000;
 const maxMemoryMiB = 1024 * 1024;
-const maxBatch = 1024;
+/** The largest batch that an action may ask for. */
+export const maxBatch = 1024;
 const maxGpus = 16;
+const maxSpans = 4;
 const maxFeatures = 64;
 const maxLength = 200;
 const classes = ['inference', 'training', 'compute'] as const;
@@ -89,6 +91,7 @@ const readers = {
   class: (fields: JsonObject) => oneOf(fields, 'class', classes),
   batch: (fields: JsonObject) => whole(fields, 'batch', maxBatch),
   gpus: (fields: JsonObject) => whole(fields, 'gpus', maxGpus),
+  spans: (fields: JsonObject) => whole(fields, 'spans', maxSpans),
   model: modelOf,
   features: featuresOf,
   mpsPercent: (fields: JsonObject) => whole(fields, 'mpsPercent', 100),
@@ -117,6 +120,7 @@ export function readGpuAnnotation(value: JsonValue): GpuAnnotation {
   };
   const optional = {
     sloMs: readers.sloMs(value),
+    spans: readers.spans(value),
     model: readers.model(value),
     features: readers.features(value),
     mpsPercent: readers.mpsPercent(value),
@@ -127,6 +131,8 @@ export function readGpuAnnotation(value: JsonValue): GpuAnnotation {
   for (const [key, given] of Object.entries(optional))
     if (given !== undefined) Object.assign(annotation, { [key]: given });
   checkShares(annotation);
+  const { gpus, spans = 1 } = annotation;
+  if (gpus > 1 && spans > 1) throw refused('spans', `1 where 'gpus' is more than 1, as it is ${gpus}`, spans);
   return annotation;
 }
 

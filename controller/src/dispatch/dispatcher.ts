@@ -162,8 +162,9 @@ export class Dispatcher implements InvokeService {
     if (own === undefined) return undefined;
     const asked = training === undefined ? own : trainingNeed(own, training);
     const { gpu, maxGpuShare } = this.dependencies;
-    // The platform itself chooses the share of a sample.
-    const need = sample === undefined ? withinShare(asked, identity.limits.maxGpuShare ?? maxGpuShare) : asked;
+    // The platform itself chooses the share of a sample, and its batch, which gathers no other requests.
+    const need =
+      sample === undefined ? withinShare(asked, identity.limits.maxGpuShare ?? maxGpuShare) : { ...asked, batch: 1 };
     if (gpu === undefined) throw noGpu();
     gpu.check(need);
     return need;

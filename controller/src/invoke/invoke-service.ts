@@ -39,6 +39,8 @@ export interface SampleRun {
   shareClass: ShareClass;
   /** Longest run without loading, ms; longer ones are ended. */
   maxMs: number;
+  /** Requests of the sample that run as one; absent: 1. */
+  batch?: number;
 }
 
 /** The start of an instance whose code is loaded ahead of requests. Limits of its namespace do not apply. */

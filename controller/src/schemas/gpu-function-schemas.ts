@@ -52,7 +52,8 @@ export const gpuFunctionSchemas = {
             job: { type: 'object', description: 'State of the job: stage, GPU, attempts, reason of a failure' },
             profile: {
               type: 'object',
-              description: 'request and limit in thousandths of the SMs, batch, ms, memoryMiB, keepsGoal, reason',
+              description:
+                'request and limit in thousandths of the SMs, batch, ms and limitMs, memoryMiB, keepsGoal, reason',
             },
             failed: text('Why the search has no result'),
           },

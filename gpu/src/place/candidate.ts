@@ -139,7 +139,7 @@ export function placementOf(chosen: readonly Candidate[], request: PlacementRequ
 }
 
 /** The containers that go from a place. */
-function reclaimedAt({ account, joined, reclaims }: Candidate, request: PlacementRequest): string[] {
+export function reclaimedAt({ account, joined, reclaims }: Candidate, request: PlacementRequest): string[] {
   if (!reclaims) return [];
   const unwanted = unwantedOn(account, request, joined);
   const lackingMiB = neededMiB(request, account) - account.freeMiB;

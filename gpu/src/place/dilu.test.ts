@@ -5,8 +5,10 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { Ledger } from '../view/ledger.js';
 import type { PlacementRequest } from '../view/account.js';
+import { capacityProblem } from '../view/places.js';
 import { classAtOrAbove } from '../view/shares.js';
 import { placeDilu } from './dilu.js';
+import { placesToKeep } from './least-loaded.js';
 import { oversubscriptionDefaults } from './oversubscription.js';
 import type { Oversubscription } from './oversubscription.js';
 
@@ -275,8 +277,56 @@ describe('work of several devices', () => {
     ledger.hold({ activationId: 'l', action, namespace, isolation, placement: placement!, ended: false }, Infinity);
     expect([1, 2].map((at) => ledger.account(`a.${at}`)?.freeMiB)).toEqual([0, capacity - 26_000 - (20_000 - first)]);
     expect([1, 2].map((at) => ledger.account(`a.${at}`)?.requestSum)).toEqual([700, 700]);
+    // Its instance serves it again on the parts that it has, whatever is free by now.
+    const rowWith = rowOf('a', [40_000, 40_000, 40_000, 40_000], 'timeslice');
+    const idle = ['a.1', 'a.2'].map((device, at) => ({
+      ...{ container: 'c', gang: ['a.1', 'a.2'], action, namespace, isolation, device, activations: [] },
+      ...{ share: placement!.share, memoryMiB: placement!.partsMiB![at]! },
+    }));
+    const later = new Ledger();
+    later.heard({ ...rowWith, residents: idle }, 0);
+    const again = placeDilu(later, { ...large, spans: 4 }, limits, stamp);
+    expect(again).toMatchObject({ reuses: 'c', placement: { devices: ['a.1', 'a.2'], partsMiB: placement!.partsMiB } });
     // What is left of the fragments is too little.
     const huge = requestOf(100, 200, 24_000, { name: 'huge', spans: 2 });
     expect(placeDilu(ledger, huge, limits, stamp).placement?.devices).toEqual(['a.3']);
   });
+
+  test('is refused when it is written where no devices that are alike hold it together', () => {
+    const nodes = [rowOf('a', [40_000, 40_000]), rowOf('b', [40_000, 60_000], 'mig')];
+    const capacity = Math.floor(40_000 * gpuMemoryBound);
+    const asked = { memoryMiB: 2 * capacity, gpus: 1 };
+    expect(capacityProblem(nodes, { ...asked, spans: 2 })).toBeUndefined();
+    expect(capacityProblem(nodes, asked)).toMatch(/, can give \d+$/);
+    const more = { memoryMiB: 2 * capacity + 1, gpus: 1, spans: 4 };
+    expect(capacityProblem(nodes, more)).toContain(`; 4 alike on one node can give ${2 * capacity} together`);
+  });
+
+  test.each(['mps', 'timeslice'] as const)(
+    'opens devices under %s for what none holds, and has idle instances go',
+    (mode) => {
+      const ledger = new Ledger();
+      const capacity = Math.floor(40_000 * gpuMemoryBound);
+      const row = rowOf('a', [40_000, 40_000], mode);
+      ledger.heard(row, 0);
+      const large = requestOf(400, 800, 60_000, { name: 'large', spans: 2 });
+      const parts = { devices: ['a.0', 'a.1'], partsMiB: [capacity, 60_000 - capacity] };
+      expect(placeDilu(ledger, large, limits, stamp).placement).toMatchObject(parts);
+      expect(placeDilu(ledger, { ...large, spans: 1 }, limits, stamp).placement).toBeUndefined();
+      expect(placeDilu(ledger, { ...large, memoryMiB: 2 * capacity + 1 }, limits, stamp).placement).toBeUndefined();
+      const idle = {
+        ...{ container: 'c', action: '/n/other', namespace: 'n', isolation: 'shared' as const, device: 'a.1' },
+        ...{ share: requestOf(100, 200, 30_000).share, memoryMiB: 30_000, activations: [] },
+      };
+      ledger.heard({ ...row, residents: [idle] }, 0);
+      const { placement } = placeDilu(ledger, large, limits, stamp);
+      expect(placement).toMatchObject({ ...parts, reclaim: ['c'] });
+      // A launch ahead of requests has nothing go.
+      expect(placeDilu(ledger, large, { ...limits, isNew: true }, stamp).placement).toBeUndefined();
+      ledger.heard({ ...row, residents: [{ ...idle, activations: ['a1'] }] }, 0);
+      expect(placeDilu(ledger, large, limits, stamp).placement).toBeUndefined();
+      // Overdue, it has both kept for it.
+      expect(placesToKeep(ledger, large, limits)).toEqual(['a.0', 'a.1']);
+    },
+  );
 });

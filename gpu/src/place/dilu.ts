@@ -22,8 +22,8 @@ import {
 import type { Alternative, Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
 import type { Refusal } from './fact-filters.js';
 import type { LedgerPlace } from './place.js';
-import { spanFor, spanPlacement } from './fragments.js';
-import type { Span } from './fragments.js';
+import { spanFor, spanPlacement, warmSpanFor } from './fragments.js';
+import type { Span, SpanRoom } from './fragments.js';
 import { fitsShares, overSubscribed, oversubscriptionDefaults, stayingSums } from './oversubscription.js';
 import type { Oversubscription, ShareSums } from './oversubscription.js';
 
@@ -75,6 +75,7 @@ interface Fit extends Candidate {
  * workload affinity: a function is there that shares another place with this one;
  * functions are there: a device is opened only if none in use will do, and none on fragments of several (`request.spans`);
  * the fullest one afterwards, SMs and memory counted alike.
+ * What no device holds is split over the fewest, those that are opened included.
  * Idle instances count in the sums unless they would have to go. Work of several devices gets those of one node that are
  * alike, of the nodes with fewest devices to open the one whose devices are best by these rules.
  */
@@ -111,14 +112,22 @@ export function placeDilu(
 /** A place, or fragments of several, for work of one device. */
 function oneFor(search: Search): Fit[] | Span | undefined {
   const { ledger, request, limits } = search;
-  const warm = limits.isNew === true ? undefined : warmFor(search);
-  if (warm !== undefined) return [warm];
+  if (limits.isNew !== true) {
+    const warm = warmFor(search);
+    if (warm !== undefined) return [warm];
+    const warmSpan = warmSpanFor(ledger, request, limits);
+    if (warmSpan !== undefined) return warmSpan;
+  }
   const fresh = limits.allowed === undefined ? freshAmongAll(search) : freshAmong(search, accountsFor(ledger, limits));
   if (fresh?.rank.isInUse === true) return [fresh];
-  const span = spanFor(ledger, request, limits, search.bounds);
+  const spanIn = (room: SpanRoom): Span | undefined => spanFor(ledger, request, limits, search.bounds, room);
+  const span = spanIn('in-use');
   if (span !== undefined) return span;
-  const last = fresh ?? (limits.isNew === true ? undefined : reclaimedFor(search));
-  return last && [last];
+  if (fresh !== undefined) return [fresh];
+  const opened = spanIn('free');
+  if (opened !== undefined || limits.isNew === true) return opened;
+  const last = reclaimedFor(search);
+  return last === undefined ? spanIn('reclaimed') : [last];
 }
 
 /** The best place where an instance of the function idles, or gathers a batch. */

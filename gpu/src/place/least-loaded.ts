@@ -213,16 +213,33 @@ export function placesToKeep(ledger: Ledger, request: PlacementRequest, { kept, 
   const could: { account: PlaceAccount; leftMiB: number }[] = [];
   for (const account of ledger.accounts()) {
     if (!isOpen(account.place.node.invoker) || kept.has(account.id)) continue;
-    if (account.health?.state !== 'healthy' || account.capacityMiB < request.memoryMiB) continue;
+    if (account.health?.state !== 'healthy') continue;
     if (request.gpus > 1 && account.place.slice !== undefined) continue;
     if (request.isBounded && !holdsToShares(account.mode)) continue;
     const busyMiB = account.occupants.reduce((sum, { users, memoryMiB }) => sum + (users > 0 ? memoryMiB : 0), 0);
     could.push({ account, leftMiB: account.capacityMiB - account.foreignMiB - busyMiB });
   }
   could.sort((one, other) => other.leftMiB - one.leftMiB);
-  for (const { account } of could) {
-    const gang = could.filter((other) => gangKey(other.account.place) === gangKey(account.place));
+  const whole = could.filter(({ account }) => !(account.capacityMiB < request.memoryMiB));
+  if (whole.length === 0) return partsToKeep(could, request);
+  for (const { account } of whole) {
+    const gang = whole.filter((other) => gangKey(other.account.place) === gangKey(account.place));
     if (gang.length >= request.gpus) return gang.slice(0, request.gpus).map((other) => other.account.id);
+  }
+  return [];
+}
+
+/** The same of devices that a request may span, where none holds it alone. `could`: those with most to give first. */
+function partsToKeep(
+  could: readonly { account: PlaceAccount }[],
+  { spans = 1, gpus, memoryMiB }: PlacementRequest,
+): string[] {
+  if (spans < 2 || gpus > 1) return [];
+  const uncut = could.flatMap(({ account }) => (account.place.slice === undefined ? [account] : []));
+  for (const { place } of uncut) {
+    const alikeThere = uncut.filter((other) => gangKey(other.place) === gangKey(place)).slice(0, spans);
+    if (alikeThere.reduce((sum, { capacityMiB }) => sum + capacityMiB, 0) >= memoryMiB)
+      return alikeThere.map(({ id }) => id);
   }
   return [];
 }

@@ -22,7 +22,7 @@ function startsOf(choice: PolicyChoice, waiting: readonly Task[], gpus: readonly
 const task = (id: string, changes: Partial<Task> = {}): Task => taskOf(id, { function: `/a/${id}`, ...changes });
 const { type: gpuType, mode } = gpuOf('g');
 const demand = (request: number, limit: number): Partial<Task> => ({
-  profiledShares: [{ gpuType, mode, request, limit, batch: 1 }],
+  profiledShares: [{ gpuType, mode, request, limit, batch: 1, ms: 10 }],
 });
 const two = [gpuOf('g0'), gpuOf('g1')];
 

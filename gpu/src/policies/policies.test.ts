@@ -9,8 +9,9 @@ import type { View } from '../view/view.js';
 import { pick, randomTask, unreliable, walk } from '../testing/random-world.js';
 import { makePolicy } from './make-policy.js';
 import { policies } from './registry.js';
+import { trainingLast } from './training-last.js';
 import { needMiB } from '../place/gpu-account.js';
-import { dividedSms, gpuOf, plainDecision, taskOf } from '../testing/fixtures.js';
+import { dividedSms, gpuOf, plainDecision, runningTask, taskOf } from '../testing/fixtures.js';
 
 /** Constraints that go by no number. */
 const withoutNumbers = [
@@ -102,6 +103,29 @@ describe.each(Object.keys(policies))('the policy %s', (name) => {
           ...(sloMs !== undefined && !bestEffort.includes(task.id) && { sloMs }),
         }));
     }
+  });
+
+  test('places training after tasks with an SLO, and never where it makes one late by prediction', () => {
+    const policy = trainingLast(make(dividedSms, 1, 'best-effort'), () => dividedSms);
+    const started = (view: View): string[][] =>
+      policy.decide(view, { kind: 'timer' }).starts.map(({ task, gpu }) => [task, gpu]);
+    const wide = { features: { smUtil: 1, dramUtil: 0.5, l2Util: 0.1 }, soloMs: 1000 };
+    const training = taskOf('training', { ...wide, function: '/a/train', class: 'training' });
+    const strict = taskOf('strict', { ...wide, function: '/a/strict', arrivedAt: 1, sloMs: 1500 });
+    const [gpu, other] = [gpuOf('g0'), gpuOf('g1')];
+    // One GPU for both: the one that came later goes first; the other one once nothing waits.
+    const held = policy.decide({ at: 1, gpus: [gpu], waiting: [training, strict] }, { kind: 'timer' });
+    expect(held.starts.map(({ task }) => task)).toEqual(['strict']);
+    expect([held.order, held.wakeAt]).toEqual([['training'], expect.any(Number)]);
+    expect(started({ at: 1, gpus: [gpu], waiting: [training] })).toEqual([['training', 'g0']]);
+    // Beside the strict task it would double its time.
+    const busy = { ...gpu, running: [runningTask(strict, 1, 1)] };
+    expect(started({ at: 1, gpus: [busy, other], waiting: [training] })).toEqual([['training', 'g1']]);
+    expect(started({ at: 1, gpus: [busy], waiting: [training] })).toEqual([]);
+    // A task that misses its SLO all the same holds nothing back, and neither does load that never ends.
+    expect(started({ at: 5000, gpus: [gpu, other], waiting: [training, strict] }).flat()).toContain('training');
+    const endless = taskOf('endless', { ...wide, memoryMiB: 1e6, arrivedAt: 700_000, sloMs: 60_000 });
+    expect(started({ at: 700_001, gpus: [gpu], waiting: [training, endless] })).toEqual([['training', 'g0']]);
   });
 
   test('has everybody wait while there is no GPU', () => {

@@ -12,11 +12,14 @@ import type { GpuState, SchedulingEvent, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { LateTaskHandling, PolicyChoice } from './make-policy.js';
 import type { Policy } from './policy.js';
+import { trainingLast } from './training-last.js';
 
 /** What a decision depends on besides its view. */
 export interface PassInputs {
   policy: PolicyChoice;
   admission: LateTaskHandling;
+  /** Whether training comes last, as `trainingLast` has it. */
+  trainingLast?: boolean;
   event: SchedulingEvent;
   /** Of the stages, as `Policy.saved` gives it; undefined: they have none. */
   state: unknown;
@@ -59,7 +62,7 @@ const headNames: readonly string[] = ['format', 'version', 'at', 'leftOut'];
  * of stages is left out, as it is not what it was before the decision.
  */
 export function encodeWithin(maxBytes: number, view: View, { models, quotas = [], ...inputs }: PassInputs): JsonObject {
-  const { policy, admission, event } = inputs;
+  const { policy, admission, trainingLast: comesLast = false, event } = inputs;
   let saved: JsonObject = {};
   for (const mostEach of boundsTried) {
     const { leftOut, ...body } = encodeView(view, { mostEach });
@@ -67,6 +70,7 @@ export function encodeWithin(maxBytes: number, view: View, { models, quotas = []
       ...body,
       policy: toPlain(policy),
       admission,
+      trainingLast: comesLast,
       event: toPlain(event),
       models: [],
       leftOut: { ...(leftOut as JsonObject), models: models.length, quotas: quotas.length, state: 1 },
@@ -79,17 +83,19 @@ export function encodeWithin(maxBytes: number, view: View, { models, quotas = []
 /** A saved view, and the policy that decided on it in the state that it had. Throws SavedViewError, or as the codecs do. */
 export function readPass(saved: JsonValue): SavedPass {
   const view = decodeView(saved);
-  const { policy: choice, admission, event, state, models, quotas } = fromPlain(saved) as Record<string, unknown>;
+  const read = fromPlain(saved) as Record<string, unknown>;
+  const { policy: choice, admission, event, state, models, quotas } = read;
   if (!isJsonObject(event) || !Array.isArray(models)) throw new SavedViewError("it lacks 'event' or 'models'");
   const predictorOf = predictorsOf(models as string[]);
   const table = new QuotaTable({ predictorOf });
   for (const row of (quotas ?? []) as unknown[]) table.restore(readQuotaRow(row));
-  const policy = makePolicy(choice as PolicyChoice, {
+  const made = makePolicy(choice as PolicyChoice, {
     predictorOf,
     random: seededRandom(1),
     admission: admission as LateTaskHandling,
     ...(quotas !== undefined && { quotas: table }),
   });
+  const policy = read.trainingLast === true ? trainingLast(made, predictorOf) : made;
   if (state !== undefined) policy.restore?.(state);
   return { policy, view, event: event as unknown as SchedulingEvent };
 }

@@ -159,6 +159,16 @@ export const stages = {
 /** The stages that a policy names an implementation of. */
 export type StageName = keyof typeof stages;
 
+/** Whether stages, by their names, give functions the request and limit of their profiles. */
+export function givesProfiledShares({ share }: Partial<Record<StageName, string>>): boolean {
+  return share === 'dilu';
+}
+
+/** Whether stages, by their names, put parts of a function on several devices (annotation `gpu`, field `spans`). */
+export function spansDevices({ place }: Partial<Record<StageName, string>>): boolean {
+  return place === 'dilu';
+}
+
 /** Whether stages, by their names, ask for degradations: the platform learns them while they are in force. */
 export function asksForDegradations({ plan, place }: Partial<Record<StageName, string>>): boolean {
   return place === 'smore' || plan?.includes('degradation') === true;

@@ -125,8 +125,9 @@ export class FunctionProfiles {
       features ??= profile.features;
       const { gpuType, mode, shares } = profile;
       if (shares !== undefined && profile.version === version) {
-        const { request, limit, batch: profiled } = shares;
-        (profiledShares ??= []).push({ gpuType, mode, request, limit, batch: profiled });
+        const { request, limit, batch: profiled, ms, limitMs } = shares;
+        const own = { gpuType, mode, request, limit, batch: profiled, ms };
+        (profiledShares ??= []).push(limitMs === undefined ? own : { ...own, limitMs });
       }
       const one = profile.version === version ? profile.batches.find((own) => own.batch === batch) : undefined;
       if (one === undefined || one.soloMs.length <= (best?.soloMs.length ?? -1)) continue;

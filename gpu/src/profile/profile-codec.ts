@@ -35,6 +35,7 @@ const isShares = (shares: ShareProfile | null): boolean =>
   shares.request <= shares.limit &&
   shares.limit <= 1000 &&
   isTime(shares.ms) &&
+  isTime(shares.limitMs ?? 0) &&
   typeof shares.keepsGoal === 'boolean' &&
   typeof shares.reason === 'string';
 

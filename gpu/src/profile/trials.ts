@@ -34,6 +34,8 @@ export interface ShareProfile {
   batch: number;
   /** Time of a batch with the request, ms. */
   ms: number;
+  /** Time of a batch with the limit, or with the greatest share below it that was measured, ms; absent: not measured. */
+  limitMs?: number;
   /** Most device memory that a trial held, MiB; absent: not known. */
   memoryMiB?: number;
   /** Whether the request keeps the goal. If it does not, no trial did, and the request is the whole GPU. */

@@ -7,10 +7,10 @@ import { replay } from '../simulate/replay.js';
 import type { ReplayJob, ReplayRun } from '../simulate/replay.js';
 import { dividedSms, gpuOf, runningTask, taskOf } from '../testing/fixtures.js';
 import { ArrivalCounts } from '../view/function-log.js';
-import type { FunctionState, InstanceState, View } from '../view/view.js';
+import type { FunctionState, InstanceState, ProfiledShares, View } from '../view/view.js';
 import { diluForecastDefaults, diluScale, diluScaleDefaults, diluWithForecast } from './dilu.js';
 import { inflessDefaults, inflessScale } from './infless.js';
-import { servedBy } from './served.js';
+import { profiledRates, servedBy } from './served.js';
 
 const served = { request: 100, limit: 150 };
 const at = 100_000;
@@ -113,6 +113,20 @@ describe('dilu', () => {
   ])('refuses %j', (wrong, message) => {
     expect(() => diluScale({ ...diluScaleDefaults, ...wrong })).toThrow(message);
   });
+});
+
+test('the profile of the slowest kind of GPU tells what an instance serves, unless its owner has fixed the share', () => {
+  const of = (gpuType: string, ms: number, limitMs?: number): ProfiledShares => ({
+    ...{ gpuType, mode: 'mps' as const, request: 300, limit: 600, batch: 4, ms },
+    ...(limitMs !== undefined && { limitMs }),
+  });
+  const profiledShares = [of('a', 100, 50), of('b', 200), of('c', 400, 300)];
+  const kinds = ['a', 'b', 'none'].map((type) => ({ type, mode: 'mps' as const }));
+  expect(profiledRates({ profiledShares }, kinds)).toEqual({ request: 20, limit: 20 });
+  expect(profiledRates({ profiledShares }, kinds.slice(0, 1))).toEqual({ request: 40, limit: 80 });
+  expect(profiledRates({ profiledShares }, [])).toBeUndefined();
+  expect(profiledRates({ profiledShares, share: 0.5 }, kinds)).toBeUndefined();
+  expect(profiledRates({}, kinds)).toBeUndefined();
 });
 
 test('an instance serves what was profiled, else what its time says at its share', () => {

@@ -7,10 +7,11 @@ import { keyOf } from './wanted.js';
 /** A task that has waited for so long starts an instance itself, as those that are there may hang, ms. */
 const patienceMs = 30_000;
 
-/** Instances of a function: how many there are, and how many tasks each place's take now. */
+/** Instances of a function: how many there are, and how many tasks those of each place take now. */
 interface Taking {
   instances: number;
-  places: Map<string, number>;
+  /** By place, of an instance that spans several by the first. */
+  places: Map<string, { room: number; gpus: readonly string[] }>;
 }
 
 /** Tasks that may be placed now, and those that wait, with the reason. */
@@ -37,8 +38,8 @@ export function onInstances(view: View, tasks: readonly Task[]): Divided {
     for (const task of bound.toSorted((one, other) => one.arrivedAt - other.arrivedAt)) {
       const place = freePlace(taking, task);
       if (place !== undefined) {
-        taking.places.set(place, (taking.places.get(place) ?? 0) - 1);
-        left.set(task.id, { ...task, allowed: new Set([place]) });
+        place.room -= 1;
+        left.set(task.id, { ...task, allowed: new Set(place.gpus) });
       } else if (starts > 0) {
         starts -= 1;
         left.set(task.id, task);
@@ -59,8 +60,10 @@ function tasksByFunction(tasks: readonly Task[]): Iterable<Task[]> {
   return byFunction.values();
 }
 
-function freePlace({ places }: Taking, { allowed }: Task): string | undefined {
-  for (const [place, room] of places) if (room > 0 && allowed?.has(place) !== false) return place;
+function freePlace({ places }: Taking, { allowed }: Task): { room: number; gpus: readonly string[] } | undefined {
+  for (const one of places.values()) {
+    if (one.room > 0 && one.gpus.every((gpu) => allowed?.has(gpu) !== false)) return one;
+  }
   return undefined;
 }
 
@@ -73,9 +76,11 @@ function rejectionOf({ id, batch }: Task, { instances, places }: Taking): TaskRe
 /** The instances of a task's function on healthy places. */
 function takingOf({ ledger: open, gpus }: View, task: Task): Taking {
   const taking: Taking = { instances: 0, places: new Map() };
-  const add = (place: string, room: number): void => {
+  const add = (place: string, room: number, gpus: readonly string[] = [place]): void => {
     taking.instances += 1;
-    taking.places.set(place, (taking.places.get(place) ?? 0) + room);
+    const known = taking.places.get(place);
+    if (known === undefined) taking.places.set(place, { room, gpus });
+    else known.room += room;
   };
   const key = keyOf(task);
   if (open === undefined) {
@@ -89,11 +94,13 @@ function takingOf({ ledger: open, gpus }: View, task: Task): Taking {
   const { batch } = task.request ?? { batch: 1 };
   for (const { id, health, place, occupants } of open.ledger.withInstances(work, false)) {
     if (health?.state !== 'healthy' || !open.isOpen(place.node.invoker)) continue;
-    for (const { action = '', namespace = '', users, container } of occupants) {
-      if (functionKey({ action, namespace }) !== key) continue;
-      // As `instanceFor` has it: while one batch runs the next one gathers.
-      if (batch > 1) add(id, Math.max(0, 2 * batch - users));
-      else add(id, Number(users === 0 && container !== undefined));
+    for (const { action = '', namespace = '', users, container, gang = [id] } of occupants) {
+      // An instance of several devices is there on each.
+      if (functionKey({ action, namespace }) !== key || gang[0] !== id) continue;
+      const idle = Number(users === 0 && container !== undefined);
+      // As `instanceFor` has it: while one batch runs the next one gathers, but on one device only.
+      if (gang.length === 1 && batch > 1) add(id, Math.max(0, 2 * batch - users));
+      else add(id, idle, gang);
     }
   }
   return taking;

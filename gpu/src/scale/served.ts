@@ -1,5 +1,27 @@
 // What an instance of a function serves, by profile or by the times of its runs.
-import type { FunctionState, InstanceState, ServedRates } from '../view/view.js';
+import { profiledOn } from '../view/shares.js';
+import type { FunctionState, GpuState, InstanceState, ServedRates, Task } from '../view/view.js';
+
+/**
+ * Requests per second that an instance with the shares of its function's profile serves with full batches; of several kinds of
+ * GPU those of the slowest one with a profile. At a limit that was not measured it serves as many as at the request. Undefined:
+ * there is no profile for these kinds, or the owner has fixed the share.
+ */
+export function profiledRates(
+  task: Pick<Task, 'profiledShares' | 'share'>,
+  kinds: readonly Pick<GpuState, 'type' | 'mode'>[],
+): ServedRates | undefined {
+  if (task.share !== undefined || task.profiledShares === undefined) return undefined;
+  let slowest: ServedRates | undefined;
+  for (const kind of kinds) {
+    const profile = profiledOn(task, kind);
+    if (profile === undefined || !(profile.ms > 0)) continue;
+    const { batch, ms, limitMs = ms } = profile;
+    const request = (batch * 1000) / ms;
+    if (request < (slowest?.request ?? Infinity)) slowest = { request, limit: (batch * 1000) / Math.min(ms, limitMs) };
+  }
+  return slowest;
+}
 
 /**
  * Requests per second that an instance serves with full batches: as profiled, else by its time alone, stretched where its

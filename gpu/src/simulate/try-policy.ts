@@ -1,6 +1,7 @@
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../policies/make-policy.js';
+import { trainingLast } from '../policies/training-last.js';
 import type { LateTaskHandling, PolicyChoice } from '../policies/make-policy.js';
 import { capacityModel } from '../predict/slowdown-predictor.js';
 import { predictorsOf } from '../predict/slowdown-model.js';
@@ -66,7 +67,7 @@ export function tryPolicies(trial: PolicyTrial): TrialResult[] {
   }));
   return policies.map((choice) => {
     const random = seededRandom(1);
-    const policy = makePolicy(choice, { predictorOf, random, admission });
+    const policy = trainingLast(makePolicy(choice, { predictorOf, random, admission }), predictorOf);
     try {
       return resultOf(policy.name, replay(jobs, { places, warmMs }, truth, policy, random), tasks);
     } catch (error) {

@@ -1,6 +1,6 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import { holdsToShares } from './shares.js';
-import type { Device, DeviceStatus, GpuNeed, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
+import type { Device, DeviceMode, DeviceStatus, GpuNeed, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 
 /** A device, or a slice of one: the unit that clients are placed on. */
 export interface Place {
@@ -20,6 +20,18 @@ export function placeId({ device, slice }: Pick<Place, 'device' | 'slice'>): str
 /** What models and tables call a GPU, or an instance of one: instances of one profile are GPUs of a type of their own. */
 export function gpuTypeOf(device: { type: string }, slice?: { profile: string }): string {
   return slice === undefined ? device.type : `${device.type}:${slice.profile}`;
+}
+
+/** The kinds of GPU that places are of, each once. */
+export function kindsOf(places: Iterable<{ place: Place }>): { type: string; mode: DeviceMode }[] {
+  const kinds = new Map<string, { type: string; mode: DeviceMode }>();
+  for (const { place } of places) {
+    const { mode } = place.device;
+    const type = gpuTypeOf(place.device, place.slice);
+    const key = `${type} ${mode}`;
+    if (!kinds.has(key)) kinds.set(key, { type, mode });
+  }
+  return [...kinds.values()];
 }
 
 const uncut = [undefined] as const;
@@ -52,7 +64,7 @@ export function gangKey({ node, device }: Pick<Place, 'node' | 'device'>): strin
 /** Why no device that is known can ever serve such a function, whatever runs there; undefined if one can. */
 export function capacityProblem(
   nodes: readonly NodeStatus[],
-  { memoryMiB, gpus, maxShareClass }: Pick<GpuNeed, 'memoryMiB' | 'gpus' | 'maxShareClass'>,
+  { memoryMiB, gpus, spans = 1, maxShareClass }: Pick<GpuNeed, 'memoryMiB' | 'gpus' | 'spans' | 'maxShareClass'>,
 ): string | undefined {
   const places = placesOf(nodes).filter(({ device }) => maxShareClass === undefined || holdsToShares(device.mode));
   const [largest] = [...places].sort((one, other) => other.capacityMiB - one.capacityMiB);
@@ -62,9 +74,12 @@ export function capacityProblem(
       : `the namespace may have ${maxShareClass} % of a device, and none holds functions to a share`;
   }
   if (largest.capacityMiB < memoryMiB) {
+    const togetherMiB = gpus === 1 && spans > 1 ? mostTogether(places, spans) : 0;
+    if (togetherMiB >= memoryMiB) return undefined;
     const name =
       largest.slice === undefined ? largest.device.name : `${largest.slice.profile} of ${largest.device.name}`;
-    return `'memoryMiB' is ${memoryMiB}, and the largest device, ${name}, can give ${largest.capacityMiB}`;
+    const together = togetherMiB === 0 ? '' : `; ${spans} alike on one node can give ${togetherMiB} together`;
+    return `'memoryMiB' is ${memoryMiB}, and the largest device, ${name}, can give ${largest.capacityMiB}${together}`;
   }
   if (gpus === 1) return undefined;
   const gangs = new Map<string, number>();
@@ -76,4 +91,19 @@ export function capacityProblem(
   return most >= gpus
     ? undefined
     : `'gpus' is ${gpus}, and no node has more than ${most} alike with so much memory that are not cut into slices`;
+}
+
+/** The most memory that at most `spans` devices of one node which are alike and not cut can give together, MiB. */
+function mostTogether(places: readonly Place[], spans: number): number {
+  const gangs = new Map<string, number[]>();
+  for (const place of places) {
+    if (place.device.mode === 'mig') continue;
+    gangs.set(gangKey(place), [...(gangs.get(gangKey(place)) ?? []), place.capacityMiB]);
+  }
+  const sumOf = (capacitiesMiB: readonly number[]): number =>
+    capacitiesMiB
+      .toSorted((one, other) => other - one)
+      .slice(0, spans)
+      .reduce((sum, capacityMiB) => sum + capacityMiB, 0);
+  return Math.max(0, ...Array.from(gangs.values(), sumOf));
 }

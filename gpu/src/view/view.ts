@@ -17,6 +17,9 @@ export interface ProfiledShares {
   request: number;
   limit: number;
   batch: number;
+  /** Time of a batch with the request, and with the limit, ms; the latter is absent if it was not measured. */
+  ms: number;
+  limitMs?: number;
 }
 
 /** A batch of requests of one function that waits or runs. Times in ms, on the clock of the view. */

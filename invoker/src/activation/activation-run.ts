@@ -2,6 +2,7 @@ import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
+import { isJsonObject } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import { problemOf } from '../containers/container-factory.js';
 import type {
@@ -13,7 +14,7 @@ import type {
   ProvisioningError,
   RunRequest,
 } from '../containers/container-factory.js';
-import { batchLimits, batchOf, outcomesOf } from '../containers/protocol/call-outcome.js';
+import { batchLimits, batchOf, outcomesOf, repeated } from '../containers/protocol/call-outcome.js';
 import { gpuUserOf } from '../gpu-agent/gpu-runs.js';
 import type { GpuUser } from '../gpu-agent/gpu-runs.js';
 import type { PoolJob } from '../pool/action-queue.js';
@@ -31,6 +32,8 @@ import type { InvokerContext } from './invoker-context.js';
 
 /** Attempts of an activation: containers that shut down may refuse its run before the activation fails. */
 const maxTries = 3;
+/** Why a sample is not run in a batch. */
+const noBatches = 'The runtime of the action takes no batches.';
 /** Interval of checks whether runs may begin again, while none may, ms. */
 const fenceLookMs = 100;
 
@@ -233,17 +236,32 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       runRequest(this.action, run.message, content, untilMs),
     ) as [RunRequest, ...RunRequest[]];
     const alone = further.length === 0;
+    const size = alone ? (this.message.sample?.batch ?? 1) : all.length;
+    if (alone && size > 1 && !container.canBatch) {
+      await this.finish({
+        ...{ start, load: load ?? found, timedOut: false, logs: Promise.resolve([]) },
+        response: developerError(noBatches),
+      });
+      return 'keep';
+    }
     const watched = this.watchTraining(container);
     const ownLimits = runLimits(limits, this.message);
-    const call = alone
-      ? container.run(request, watched === undefined ? ownLimits : { ...ownLimits, ...watched.limits })
-      : container.run(batchOf([request, ...further]), batchLimits(limits));
+    const call =
+      size === 1
+        ? container.run(request, watched === undefined ? ownLimits : { ...ownLimits, ...watched.limits })
+        : container.run(alone ? repeated(request, size) : batchOf([request, ...further]), batchLimits(ownLimits));
     watched?.began(call);
     const outcome = await call.outcome;
-    if (watched !== undefined) this.context.trainings?.ended(watched);
+    if (watched !== undefined) {
+      // A full disk is a reason that the job's code need not name.
+      if (isFailed(outcome)) await this.context.trainings?.lookAt(watched);
+      this.context.trainings?.ended(watched);
+    }
     if (outcome.type === 'unavailable') return retryElsewhere(all);
     if (this.cutShort(outcome) || this.runsAgain(container, outcome, all)) return 'discard';
-    const outcomes = alone ? [outcome] : outcomesOf(outcome, all.length, limits);
+    const each = size === 1 ? [outcome] : outcomesOf(outcome, size, limits);
+    // A sample's batch has one record, which tells of the first request that failed.
+    const outcomes = alone ? [each.find(({ type }) => type !== 'result') ?? each[0] ?? outcome] : each;
     let kept = outcome.type === 'result' || outcome.type === 'oversize';
     const ends = all.map(({ run }, at) => {
       // The first activation of a batch carries the load in its record.
@@ -257,7 +275,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       if (this.message.sample === undefined) {
         this.context.metrics.activationStarted(this.action.kind, 'start' in how ? how.start : how.found);
       }
-      const whole = alone ? how : { ...how, batch: all.length };
+      const whole = size === 1 ? how : { ...how, batch: size };
       const times = watched === undefined ? whole : { ...whole, training: watched.progress };
       return run.finish({ start, load: times, response, timedOut: own.type === 'timeout', logs: call.logs });
     });
@@ -402,6 +420,10 @@ function startParts(
     ...(codeMs !== undefined && { codeMs }),
     ...(entryMs !== undefined && { modelMs: entryMs }),
   };
+}
+
+function isFailed(outcome: CallOutcome): boolean {
+  return outcome.type !== 'result' || (isJsonObject(outcome.result) && 'error' in outcome.result);
 }
 
 function retryElsewhere(all: readonly Prepared[]): Disposition {

@@ -140,6 +140,19 @@ export class TrainingRuns {
     return watched;
   }
 
+  /** Looks at the checkpoints of a run now, and ends it if they exceed their bound or fill the disk. Never rejects. */
+  async lookAt(watched: WatchedTraining): Promise<void> {
+    try {
+      await watched.checkCheckpoints();
+    } catch (error) {
+      const { job } = watched.run;
+      this.parts.logger.error(
+        { job, error: String(error) },
+        'the checkpoints of a training job could not be looked at',
+      );
+    }
+  }
+
   /** Called when a run has ended. */
   ended(watched: WatchedTraining): void {
     this.runs.delete(watched);

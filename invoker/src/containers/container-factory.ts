@@ -6,6 +6,8 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 export interface GpuGrant {
   /** UUIDs in the order in which the container's processes see the devices. The share holds on each device in full. */
   devices: readonly string[];
+  /** Memory on each of the devices, MiB; absent: that of the share. */
+  partsMiB?: readonly number[];
   /** UUID of a MIG instance of the only device. */
   slice?: string;
   share: Share;
@@ -263,5 +265,6 @@ function isSameGrant(had: GpuGrant | undefined, wanted: GpuGrant | undefined): b
   if (had === undefined || wanted === undefined) return had === wanted;
   const { shareClass, memoryMiB } = wanted.share;
   const isSame = had.share.shareClass === shareClass && had.share.memoryMiB === memoryMiB;
-  return isSame && had.devices.join(' ') === wanted.devices.join(' ') && had.slice === wanted.slice;
+  const areSameParts = had.partsMiB?.join(' ') === wanted.partsMiB?.join(' ');
+  return isSame && areSameParts && had.devices.join(' ') === wanted.devices.join(' ') && had.slice === wanted.slice;
 }

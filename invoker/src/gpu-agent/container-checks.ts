@@ -2,6 +2,8 @@
 import type { DeviceStatus } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { GpuGrant } from '../containers/container-factory.js';
+import { grantedMiB } from '../pool/memory-budget.js';
 import type { ContainerClients } from './container-shares.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { GpuContainer, GpuContainers } from './gpu-containers.js';
@@ -95,19 +97,29 @@ export function checkMemory(
   if (one.lastUser === undefined) {
     for (const [place, heldMiB] of held) baselineMiB.set(place, Math.max(baselineMiB.get(place) ?? 0, heldMiB));
   }
-  const capMiB = grant.share.memoryMiB;
   const most = Math.max(0, ...held.values());
+  const { heldMiB, capMiB } = mostOver(grant, held);
   // MPS counts only allocations against a cap; the driver's figures include its own memory.
   const ownMiB = contextMiB === undefined ? unknownContextMiB : contextMiB + codeMiB;
-  one.overruns = most > capMiB + ownMiB ? one.overruns + 1 : 0;
-  if (one.overruns >= overrunLooks) return { finding: 'overrun', heldMiB: most, boundMiB: capMiB };
+  one.overruns = heldMiB > capMiB + ownMiB ? one.overruns + 1 : 0;
+  if (one.overruns >= overrunLooks) return { finding: 'overrun', heldMiB, boundMiB: capMiB };
   if (!isUnbound || one.lastUser === undefined || users.size > 0) return undefined;
   if (baselineMiB.size === 0) return withoutBaseline(one, held, most, contextMiB);
-  for (const [place, heldMiB] of held) {
+  for (const [place, placeMiB] of held) {
     const boundMiB = (baselineMiB.get(place) ?? 0) + leakMiB;
-    if (heldMiB > boundMiB) return { finding: 'leak', heldMiB, boundMiB };
+    if (placeMiB > boundMiB) return { finding: 'leak', heldMiB: placeMiB, boundMiB };
   }
   return undefined;
+}
+
+/** The memory held on the place where it exceeds its cap by most, and that cap, MiB. */
+function mostOver(grant: GpuGrant, held: Held): { heldMiB: number; capMiB: number } {
+  let worst = { heldMiB: 0, capMiB: grant.share.memoryMiB };
+  for (const [place, heldMiB] of held) {
+    const capMiB = grantedMiB(grant, place);
+    if (heldMiB - capMiB > worst.heldMiB - worst.capMiB) worst = { heldMiB, capMiB };
+  }
+  return worst;
 }
 
 /**

@@ -6,7 +6,7 @@ import { ProvisioningError } from '../containers/container-factory.js';
 import type { GpuGrant } from '../containers/container-factory.js';
 import { joinedAccess } from '../containers/runtime-launch.js';
 import type { GpuAccess } from '../containers/runtime-launch.js';
-import { placesOf } from '../pool/memory-budget.js';
+import { grantedMiB, placesOf } from '../pool/memory-budget.js';
 import type { ShareCeilings } from './container-shares.js';
 import type { ClientSettings, ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { GpuContainers } from './gpu-containers.js';
@@ -56,7 +56,7 @@ export class DeviceAccess {
       CUDA_VISIBLE_DEVICES: placesOf(grant).join(','),
       // Of each visible device, in their order.
       GPUWHISK_MEMORY_MIB: placesOf(grant)
-        .map(() => grant.share.memoryMiB)
+        .map((place) => grantedMiB(grant, place))
         .join(','),
       ...own.env,
     };
@@ -76,11 +76,11 @@ export class DeviceAccess {
    * The enforcer's settings for a grant. Restarts, once, an enforcer that does not answer or accepts no client: its failure
    * may not have been noticed yet.
    */
-  private async settingsFor(devices: readonly Device[], { slice, share }: GpuGrant): Promise<ClientSettings> {
+  private async settingsFor(devices: readonly Device[], { slice, share, partsMiB }: GpuGrant): Promise<ClientSettings> {
     const { enforcer } = this.parts;
     const [first, ...more] = devices as readonly [Device, ...Device[]];
     const ask = (): Promise<ClientSettings> =>
-      more.length === 0 ? enforcer.settings(first, share, slice) : enforcer.gangSettings(devices, share);
+      more.length === 0 ? enforcer.settings(first, share, slice) : enforcer.gangSettings(devices, share, partsMiB);
     const fail = (error: unknown): never => {
       const names = devices.map(({ uuid }) => uuid).join(', ');
       throw unusable(`GPU ${names} cannot be shared: ${(error as Error).message}`);

@@ -1,6 +1,6 @@
 import type { LaunchFigures, Placement, Resident, Share } from '@gpuwhisk/common/gpu';
 import type { Container, GpuGrant } from '../containers/container-factory.js';
-import { placesOf } from '../pool/memory-budget.js';
+import { grantedMiB, placesOf } from '../pool/memory-budget.js';
 import { grantKey, grantOf, haveOneCaller } from './gpu-runs.js';
 import type { GpuUser } from './gpu-runs.js';
 
@@ -154,7 +154,8 @@ export class GpuContainers {
     for (const one of this.containers.values()) {
       if (one.users.size > 0 && placesOf(one.grant).includes(place)) sum += chargeMiB(one, place);
     }
-    for (const { grant } of this.admitted.values()) if (placesOf(grant).includes(place)) sum += grant.share.memoryMiB;
+    for (const { grant } of this.admitted.values())
+      if (placesOf(grant).includes(place)) sum += grantedMiB(grant, place);
     return sum;
   }
 
@@ -191,5 +192,5 @@ function rowOf(one: GpuContainer, device: string): Resident {
 
 /** Memory charged to a container on a place, MiB: its cap, or the memory held at the last look if that is more. */
 function chargeMiB({ grant, heldMiB }: GpuContainer, place: string): number {
-  return Math.max(grant.share.memoryMiB, heldMiB?.get(place) ?? 0);
+  return Math.max(grantedMiB(grant, place), heldMiB?.get(place) ?? 0);
 }

@@ -42,13 +42,20 @@ export interface GpuRuns {
 }
 
 /** The grant of a placement. Devices are sorted, so that a warm process on the same devices in another order serves. */
-export function grantOf({ devices, slice, share }: Placement): GpuGrant {
-  return { devices: [...devices].sort(), ...(slice !== undefined && { slice }), share };
+export function grantOf({ devices, slice, share, partsMiB }: Placement): GpuGrant {
+  const sorted = [...devices].sort();
+  const parts = partsMiB && sorted.map((device) => partsMiB[devices.indexOf(device)] ?? share.memoryMiB);
+  return { devices: sorted, ...(slice !== undefined && { slice }), share, ...(parts && { partsMiB: parts }) };
 }
 
-/** Key of a grant; equal for grants whose containers are interchangeable. */
-export function grantKey({ devices, slice, share }: GpuGrant): string {
-  return `${slice ?? devices.join('+')} ${share.shareClass} ${share.memoryMiB}`;
+/**
+ * Key of a grant; equal for grants whose containers are interchangeable. The memory of a function that spans several devices
+ * counts as a whole: a warm process keeps the parts that it was started with.
+ */
+export function grantKey({ devices, slice, share, partsMiB }: GpuGrant): string {
+  const memory =
+    partsMiB === undefined ? `${share.memoryMiB}` : `${partsMiB.reduce((sum, part) => sum + part, 0)} in all`;
+  return `${slice ?? devices.join('+')} ${share.shareClass} ${memory}`;
 }
 
 /** The GPU identity of a message's activation. */

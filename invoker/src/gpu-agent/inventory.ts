@@ -2,7 +2,7 @@ import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceHealth } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { GpuGrant } from '../containers/container-factory.js';
-import { placesOf } from '../pool/memory-budget.js';
+import { grantedMiB, placesOf } from '../pool/memory-budget.js';
 import type { DeviceBudget } from '../pool/memory-budget.js';
 import { healthOf, healthyRecord } from './device-faults.js';
 import type { HealthRecord } from './device-faults.js';
@@ -132,16 +132,15 @@ export class DeviceLedger implements DeviceBudget {
   }
 
   claim(grant: GpuGrant): boolean {
-    const { memoryMiB } = grant.share;
     const places = placesOf(grant);
-    if (places.some((place) => this.missingMiB(place, memoryMiB) > 0)) return false;
-    for (const place of places) this.claims.set(place, (this.claims.get(place) ?? 0) + memoryMiB);
+    if (places.some((place) => this.missingMiB(place, grantedMiB(grant, place)) > 0)) return false;
+    for (const place of places) this.claims.set(place, (this.claims.get(place) ?? 0) + grantedMiB(grant, place));
     return true;
   }
 
   release(grant: GpuGrant): void {
     for (const place of placesOf(grant)) {
-      const left = (this.claims.get(place) ?? 0) - grant.share.memoryMiB;
+      const left = (this.claims.get(place) ?? 0) - grantedMiB(grant, place);
       if (left > 0) this.claims.set(place, left);
       else this.claims.delete(place);
     }

@@ -2,6 +2,7 @@
 import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
 import { refusing, mayShare } from '@gpuwhisk/gpu/place/fact-filters';
 import type { Account, Work, Tenant } from '@gpuwhisk/gpu/view/account';
+import { memoryOn } from '@gpuwhisk/gpu/view/occupancy';
 import type { GpuGrant } from '../containers/container-factory.js';
 import type { GpuContainers } from './gpu-containers.js';
 import { grantKey, grantOf, haveOneCaller } from './gpu-runs.js';
@@ -35,7 +36,7 @@ interface PlacementView {
  * changed so that it no longer fits.
  */
 export function placementProblem(placement: Placement, view: PlacementView): string | undefined {
-  const { devices, slice, epoch, reclaim = [] } = placement;
+  const { devices, slice, epoch, reclaim = [], partsMiB } = placement;
   if (epoch < view.epoch) return `it was decided in epoch ${epoch}, and ${view.epoch} has begun`;
   if (view.isCutOff)
     return 'its node does not reach the state of the cluster, and may not know the deciding controller';
@@ -44,6 +45,7 @@ export function placementProblem(placement: Placement, view: PlacementView): str
   if (devices.length === 0 || first === undefined) return `there is no device ${devices[0] ?? ''}`;
   if (new Set(devices).size < devices.length) return 'it names a device twice';
   if (more.length > 0 && slice !== undefined) return 'a slice is never one of several';
+  if (partsMiB !== undefined && !arePartsOf(partsMiB, devices)) return 'its memory is not split over its devices';
   if (more.some((one) => one?.type !== first.type || one.mode !== first.mode)) {
     return 'several devices have to be alike, and shared alike';
   }
@@ -56,7 +58,12 @@ export function placementProblem(placement: Placement, view: PlacementView): str
   return undefined;
 }
 
-function deviceProblem(device: Device, { slice, share, devices }: Placement, view: PlacementView): string | undefined {
+function arePartsOf(partsMiB: readonly number[], devices: readonly string[]): boolean {
+  return partsMiB.length === devices.length && partsMiB.every((part) => part > 0);
+}
+
+function deviceProblem(device: Device, placement: Placement, view: PlacementView): string | undefined {
+  const { slice, devices } = placement;
   const { uuid, mode, slices } = device;
   if (slice === undefined && mode === 'mig') return `device ${uuid} is cut into slices`;
   if (slice !== undefined && !slices.some((one) => one.uuid === slice)) return `there is no slice ${slice}`;
@@ -79,7 +86,7 @@ function deviceProblem(device: Device, { slice, share, devices }: Placement, vie
     namespace,
     isolation,
     gpus: devices.length,
-    memoryMiB: share.memoryMiB,
+    memoryMiB: memoryOn(placement, id),
     isBounded: false,
   };
   const filter = refusing(account, work);

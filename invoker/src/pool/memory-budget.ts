@@ -15,14 +15,19 @@ export interface DeviceBudget {
 /** The part of a container's memory that counts, MiB. */
 export type Measure = (spec: ContainerSpec) => number;
 
-/** The devices or the slice of a grant; each holds the grant's memory in full. */
+/** The devices or the slice of a grant. */
 export function placesOf({ devices, slice }: Pick<GpuGrant, 'devices' | 'slice'>): readonly string[] {
   return slice === undefined ? devices : [slice];
 }
 
+/** The memory of a grant on one of its places, MiB. */
+export function grantedMiB({ devices, share, partsMiB }: GpuGrant, place: string): number {
+  return partsMiB?.[devices.indexOf(place)] ?? share.memoryMiB;
+}
+
 /** The memory of a container on a device or slice, MiB. */
 export function deviceMemoryOn(place: string, { gpu }: ContainerSpec): number {
-  return gpu !== undefined && placesOf(gpu).includes(place) ? gpu.share.memoryMiB : 0;
+  return gpu !== undefined && placesOf(gpu).includes(place) ? grantedMiB(gpu, place) : 0;
 }
 
 /** The device memory of a container if it shares a place with `other`, MiB; else 0. */
@@ -86,7 +91,7 @@ export class MemoryBudget {
     if (gpu === undefined || devices === undefined) return [];
     return placesOf(gpu)
       .map((place) => {
-        const missingMiB = devices.missingMiB(place, gpu.share.memoryMiB) - (this.releasingOn.get(place) ?? 0);
+        const missingMiB = devices.missingMiB(place, grantedMiB(gpu, place)) - (this.releasingOn.get(place) ?? 0);
         return { place, missingMiB };
       })
       .filter(({ missingMiB }) => missingMiB > 0);
@@ -100,8 +105,8 @@ export class MemoryBudget {
 
   /** Whether free memory and that of containers being destroyed is enough for a container. */
   isComing({ memoryMiB, gpu }: ContainerSpec): boolean {
-    const places = gpu === undefined ? [] : placesOf(gpu);
-    const onDevices = places.every((place) => (this.releasingOn.get(place) ?? 0) >= (gpu?.share.memoryMiB ?? 0));
+    const onDevices =
+      gpu === undefined || placesOf(gpu).every((place) => (this.releasingOn.get(place) ?? 0) >= grantedMiB(gpu, place));
     return this.releasingMiB >= memoryMiB && onDevices;
   }
 
@@ -109,7 +114,7 @@ export class MemoryBudget {
     this.releasingMiB += sign * memoryMiB;
     if (gpu === undefined) return;
     for (const place of placesOf(gpu)) {
-      const releasing = (this.releasingOn.get(place) ?? 0) + sign * gpu.share.memoryMiB;
+      const releasing = (this.releasingOn.get(place) ?? 0) + sign * grantedMiB(gpu, place);
       if (releasing > 0) this.releasingOn.set(place, releasing);
       else this.releasingOn.delete(place);
     }

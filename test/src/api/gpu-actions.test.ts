@@ -35,6 +35,12 @@ describe('annotation gpu of an action', () => {
     ['no object', 'yes', "Annotation 'gpu' must be an object."],
     ['a field of the wrong type', { memoryMiB: 1, sloMs: '1' }, "Field 'sloMs' of annotation 'gpu' must be"],
     ['a field out of range', { memoryMiB: 1, mpsPercent: 101 }, "Field 'mpsPercent' of annotation 'gpu' must be"],
+    ['more devices than memory is split over', { memoryMiB: 1, spans: 5 }, "Field 'spans' of annotation 'gpu' must be"],
+    [
+      'whole devices that it spans',
+      { memoryMiB: 1, gpus: 2, spans: 2 },
+      "must be 1 where 'gpus' is more than 1, as it is 2",
+    ],
     ['an unknown field', { memoryMiB: 1, slo: 1 }, "Annotation 'gpu' has no field 'slo'"],
     ['a request over the limit', { memoryMiB: 1, smRequest: 0.5, smLimit: 0.2 }, "Field 'smRequest'"],
   ])('with %s is refused, and nothing is stored', async (_, gpu, message) => {

@@ -48,19 +48,23 @@ test('an action with a sample and an SLO is profiled from its creation on, each 
   });
   add(10, 90);
   add(20, 45);
+  expect((await profile()).json).toMatchObject({ state: 'waiting' });
+  // The limit is measured at the greatest class up to it.
+  add(30, 31);
   const kind = {
     gpuType,
     mode: 'mps',
-    mostTrials: 6,
-    profile: { request: 200, limit: 400, batch: 1, keepsGoal: true },
+    mostTrials: 7,
+    profile: { request: 200, limit: 400, batch: 1, ms: 45, limitMs: 31, keepsGoal: true },
   };
   expect((await profile()).json).toMatchObject({
     state: 'done',
-    kinds: [{ ...kind, trials: [{ ms: 90 }, { ms: 45 }] }],
+    kinds: [{ ...kind, trials: [{ ms: 90 }, { ms: 45 }, { ms: 31 }] }],
   });
   await put({ sample: {}, class: 'training' });
   expect((await profile()).json).toMatchObject({ version: '0.0.2', state: 'waiting', goal: {}, kinds: [] });
   expect(found).toEqual([
+    ['0.0.1', undefined],
     ['0.0.1', undefined],
     ['0.0.1', 200],
     ['0.0.1', undefined],

@@ -1,7 +1,6 @@
 // A platform on embedded engines, and an invoker's start marks, on a full disk.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { spawnSync } from 'node:child_process';
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LocalStartJournal } from '@gpuwhisk/common/bus/durable';
@@ -10,25 +9,10 @@ import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import { newDataDir, removeDataDir, startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
+import { canMount, mountSmall, unmountSmall } from '../support/small-disk.js';
 
 const waitMs = 60_000;
 const testMs = 120_000;
-const run = (command: string, ...args: string[]): boolean => spawnSync(command, args).status === 0;
-
-/** Mounts an in-memory file system of `sizeMiB` at `folder`. */
-function mountSmall(folder: string, sizeMiB: number): boolean {
-  mkdirSync(folder, { recursive: true });
-  return run('mount', '-t', 'tmpfs', '-o', `size=${sizeMiB}m`, 'tmpfs', folder);
-}
-
-const canMount = (() => {
-  const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-mount-'));
-  const mounted = mountSmall(folder, 1);
-  if (mounted) run('umount', folder);
-  rmSync(folder, { recursive: true, force: true });
-  return mounted;
-})();
-
 /** Takes all free space of the file system at `folder`; the function returned frees it. */
 function fill(folder: string): () => void {
   const file = join(folder, 'filler');
@@ -52,7 +36,7 @@ function fill(folder: string): () => void {
     return folder;
   };
   const unmountAll = (): void => {
-    for (const folder of mounted.splice(0)) run('umount', '-l', folder);
+    for (const folder of mounted.splice(0)) unmountSmall(folder);
   };
 
   describe('under a platform', () => {

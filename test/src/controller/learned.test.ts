@@ -8,6 +8,7 @@ import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artif
 import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
+import { nextStep } from '@gpuwhisk/controller/gpu/learning/function-trials';
 import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import type { PerformanceDataParts } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { trainModel } from '@gpuwhisk/gpu/predict/slowdown-model';
@@ -94,6 +95,31 @@ describe('what was learned', () => {
     expect(next.predictors.model(kind)).toMatchObject(model);
     expect(next.decisions.latest()).toEqual([decision('first', 1)]);
     expect(warnings).toEqual([]);
+  });
+
+  test('goes over from one controller to another: trials that have ended are not repeated, nor is a cancellation lost', async () => {
+    const state = embeddedState(clock);
+    const [first, second] = [await open(store, 0, { state }), await open(store, 1, { state })];
+    const wanted = { function: '/guest/a', version: '0.0.1', goal: { sloMs: 100 } };
+    first.trials.want(wanted, 1);
+    first.trials.add(wanted, kind, 550, { batch: 1, share: 10, ms: 90 });
+    await clock.runUntil(first.saved());
+    // The first one is gone without a word; the second one becomes the leader.
+    await clock.runUntil(second.takeOver());
+    expect(nextStep(second.trials.of('/guest/a')!, kind, 550)).toEqual({ next: { batch: 1, share: 20 } });
+    for (const [share, ms] of [
+      [20, 45],
+      [30, 31],
+    ] as const)
+      second.trials.add(wanted, kind, 550, { batch: 1, share, ms });
+    const shares = { request: 200, limit: 400, batch: 1, ms: 45, limitMs: 31 };
+    expect(second.profiles.of({ ...task, arrivedAt: 2 }).profiledShares).toMatchObject([shares]);
+    second.trials.cancel('/guest/a');
+    await clock.runUntil(second.saved());
+    // A process that starts later reads all of it from the store.
+    const third = await open(store, 2);
+    expect(third.trials.of('/guest/a')).toMatchObject({ isCancelled: true, kinds: [{ trials: [{}, {}, {}] }] });
+    expect(third.profiles.of({ ...task, arrivedAt: 2 }).profiledShares).toMatchObject([shares]);
   });
 
   test('is written in the background, what changes often as seldom as the settings say', async () => {

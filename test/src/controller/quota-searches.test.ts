@@ -7,21 +7,27 @@ import { SimulatedNode } from './simulated-node.js';
 
 const maxSampleMs = 5000;
 const search = { enabled: true, idleMs: 10_000, minAsked: 3, maxSampleMs, pairPart: 0.2, pairSecondsPerHour: 360 };
-const gpus: Record<string, { memoryMiB: number; features?: { smUtil: number } }> = {
+const gpus: Record<string, { memoryMiB: number; features?: { smUtil: number }; batch?: number; sloMs?: number }> = {
   // The profile of `wide` shows less activity than `wide` can use: runs with the whole GPU are faster than with its
   // fill.
   wide: { memoryMiB: 4000, features: { smUtil: 0.6 } },
   narrow: { memoryMiB: 4000, features: { smUtil: 0.2 } },
   /** A function whose fill is unknown. */
   unknown: { memoryMiB: 4000 },
+  /** A function whose requests run in batches. */
+  batched: { memoryMiB: 4000, batch: 5, sloMs: 500 },
 };
-const times: Record<string, (share: number, beside: number) => number> = {
+const times: Record<string, (share: number, beside: number, batch: number) => number> = {
   wide: (share, beside) => (400 * 100) / share + 10 * beside,
   /** Functions whose request and limit are searched for. */
   third: (share) => 200 * Math.max(1, 30 / share),
+  batched: (share, _, batch) => (80 + 10 * batch) * Math.max(1, (25 + 5 * batch) / share),
   endless: () => 60_000,
 };
-const tookMs = (name: string, share: number, beside: number): number => times[name]?.(share, beside) ?? 300;
+const tookMs = (name: string, share: number, beside: number, batch: number): number =>
+  times[name]?.(share, beside, batch) ?? 300;
+
+type KindView = ReturnType<GpuCluster['performanceData']['trialsOf']>['kinds'][number];
 
 let cluster: GpuCluster;
 let node: SimulatedNode;
@@ -34,8 +40,8 @@ const source: QuotaSearchesParts['source'] = {
   },
 };
 
-async function start(): Promise<void> {
-  cluster = await GpuCluster.start({ policy: 'faashare', search }, 1000, source);
+async function start(policy = 'faashare'): Promise<void> {
+  cluster = await GpuCluster.start({ policy, search }, 1000, source);
   node = new SimulatedNode(cluster, tookMs);
   await node.tell();
 }
@@ -183,11 +189,13 @@ describe('a function whose request and limit are wanted', () => {
   test('has trials at share classes while a GPU idles, and policies are told of the result', async () => {
     want();
     await profileUntil('done');
-    expect([...new Set(samples().map(({ shareClass }) => shareClass))]).toEqual([10, 20, 30]);
+    // The last one tells what the limit serves.
+    expect([...new Set(samples().map(({ shareClass }) => shareClass))]).toEqual([10, 20, 30, 50]);
     expect(view()).toMatchObject({
       kinds: [{ gpuType: 'a100-40', mode: 'mps', profile: { request: 300, limit: 600, batch: 1, keepsGoal: true } }],
     });
-    expect(told()).toEqual([{ gpuType: kind.type, mode: kind.mode, request: 300, limit: 600, batch: 1 }]);
+    const shares = { request: 300, limit: 600, batch: 1, ms: 200, limitMs: 200 };
+    expect(told()).toEqual([{ gpuType: kind.type, mode: kind.mode, ...shares }]);
     const count = samples().length;
     await pass(30_000);
     expect(samples()).toHaveLength(count);
@@ -206,7 +214,51 @@ describe('a function whose request and limit are wanted', () => {
         .slice(count)
         .some(({ shareClass }) => shareClass === 10),
     ).toBe(false);
-    expect(view().kinds[0]?.trials.map(({ share }) => share)).toEqual([10, 20, 30]);
+    expect(view().kinds[0]?.trials.map(({ share }) => share)).toEqual([10, 20, 30, 50]);
+  });
+
+  test('has trials of batches, and the scale stage is told what an instance serves with the profile', async () => {
+    await start('dilu');
+    want({ function: '/alice/batched', version: '0.0.1', goal: { sloMs: 500 }, batch: 5 });
+    await profileUntil('done', '/alice/batched');
+    const [{ trials, mostTrials, profile }] = view('/alice/batched').kinds as [KindView];
+    expect(trials.map(({ batch, share, ms }) => [batch, share, ms])).toEqual([
+      ...[
+        [1, 10, 270],
+        [1, 20, 135],
+        [2, 20, 175],
+        [4, 20, 270],
+        [4, 30, 180],
+      ],
+      [4, 50, 120],
+    ]);
+    expect(mostTrials).toBe(9);
+    expect(profile).toMatchObject({ request: 300, limit: 600, batch: 4, ms: 180, limitMs: 120 });
+    // Each trial is a run of so many requests as one.
+    expect([...new Set(samples().map(({ batch, shareClass }) => `${batch} ${shareClass}`))]).toHaveLength(6);
+    await cluster.accept('batched', gpus.batched);
+    await pass(1000);
+    expect(node.runs.at(-1)).toMatchObject({ name: 'batched', isSample: false, shareClass: 70 });
+    const [known] = cluster.scheduler.view().functions ?? [];
+    expect(known?.served?.request).toBeCloseTo(4000 / 180, 6);
+    expect(known?.served?.limit).toBeCloseTo(4000 / 120, 6);
+  });
+
+  test('ends when its controller loses the lease, and goes on under the next leader from the trials that have ended', async () => {
+    want();
+    await trialsUntil(1);
+    await sampledUntil(samples().length + 1);
+    cluster.lease.epoch = undefined;
+    await pass(2000);
+    const count = samples().length;
+    await pass(30_000);
+    expect([view().state, samples().length]).toEqual(['impossible', count]);
+    cluster.lease.epoch = 6;
+    await node.tell();
+    await profileUntil('done');
+    const later = samples().slice(count);
+    expect(later.some(({ shareClass }) => shareClass === 10)).toBe(false);
+    expect(view().kinds[0]?.trials.map(({ share }) => share)).toEqual([10, 20, 30, 50]);
   });
 
   test('gives way to requests, and its trials end when they are cancelled', async () => {

@@ -15,6 +15,8 @@ export interface SeenRun {
   name: string;
   isSample: boolean;
   shareClass: number;
+  /** Requests that run as one. */
+  batch: number;
   /** Monotonic ms; `endMs` is Infinity until the run ends. */
   startMs: number;
   endMs: number;
@@ -29,10 +31,10 @@ export class SimulatedNode {
   private instances: Instance[] = [];
   private made = 0;
 
-  /** `tookMs`: duration of a function's run by name, share in percent and number of functions beside it. */
+  /** `tookMs`: duration of a function's run by name, share in percent, number of functions beside it, and batch. */
   constructor(
     private readonly cluster: GpuCluster,
-    private readonly tookMs: (name: string, share: number, beside: number) => number,
+    private readonly tookMs: (name: string, share: number, beside: number, batch: number) => number,
   ) {
     cluster.onArrival = (message, delivery) => this.take(message, delivery);
   }
@@ -77,12 +79,14 @@ export class SimulatedNode {
     const { shareClass } = instance.resident.share;
     const beside = this.instances.filter((one) => one !== instance && one.message !== undefined).length;
     const { name } = message.action;
-    const wantedMs = this.tookMs(name, shareClass, beside);
+    const { batch = 1 } = message.sample ?? {};
+    const wantedMs = this.tookMs(name, shareClass, beside, batch);
     const ms = Math.min(wantedMs, message.sample?.maxMs ?? Infinity);
     const run = {
       name,
       isSample: message.sample !== undefined,
       shareClass,
+      batch,
       startMs: clock.monotonicMs(),
       endMs: Infinity,
     };

@@ -4,6 +4,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { annotation } from '../support/api-client.js';
+import { hasPython } from '../support/machine.js';
 import { compileGpuFunction, devicesOf } from './gpu-functions.js';
 import { startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
@@ -11,13 +12,15 @@ import type { RunningPlatform } from '../support/running-platform.js';
 const caseMs = 120_000;
 const isHere = hasStandIn() && hasNative();
 const kind = 'native:1';
+const rising = (one: number, other: number): number => one - other;
 
 (isHere ? describe : describe.skip)('a function of two simulated GPUs', () => {
   let platform: RunningPlatform;
   let code: Buffer;
   beforeAll(async () => {
     code = compileGpuFunction();
-    platform = await startPlatform({ flags: ['--gpus', 'sim:a100-40x2', '--stem-cells', 'false'] });
+    const flags = ['--gpus', 'sim:a100-40x2', '--stem-cells', 'false', '--set', 'gpu.policy=dilu'];
+    platform = await startPlatform({ flags });
     const both = { memoryMiB: 2000, mpsPercent: 50, gpus: 2 };
     await platform.api.putAction('both', code, { kind, annotations: { gpu: both } });
     await platform.api.putAction('one', code, { kind, annotations: { gpu: { memoryMiB: 2000, mpsPercent: 50 } } });
@@ -66,6 +69,33 @@ const kind = 'native:1';
       }
       const together = await Promise.all([run('one', { holdMs: 500 }), run('both', { others: 1, allocMiB: 1000 })]);
       expect(together).toMatchObject([alone, sees]);
+    },
+    caseMs,
+  );
+
+  test(
+    'a function too large for one device spans both, and knows its part of each',
+    async () => {
+      const { api } = platform;
+      const gpu = { memoryMiB: 60_000, spans: 2 };
+      await api.putAction('large', code, { kind, annotations: { gpu } });
+      // 95 % of a device may be given away: the rest is on the other one.
+      const [most, rest] = [38_912, 60_000 - 38_912];
+      const fits = await api.run('large', { others: 1, allocMiB: rest - 1000, holdMs: 2000 });
+      expect(fits.record.response.result).toMatchObject({ result: 0, alloc: 0, devices: 2, others: 1 });
+      const instances = (await devicesOf(platform)).flatMap(({ functions }) => functions);
+      const shown = instances.filter(({ action }) => action === '/guest/large').map(({ memoryMiB }) => memoryMiB);
+      expect(shown.sort(rising)).toEqual([rest, most]);
+      // The warm process serves the next request; on the device with the lesser part it can hold no more than that.
+      const again = await api.run('large', { others: 1, allocMiB: rest + 1000 });
+      expect(annotation(again.record, 'gpu')).toMatchObject({ start: 'warm' });
+      const { alloc, others } = again.record.response.result as { alloc: number; others: number };
+      expect([alloc === 0, others === 1]).toContain(false);
+      if (!hasPython) return;
+      const told = 'import os\ndef main(args):\n    return {"memory": os.environ["GPUWHISK_MEMORY_MIB"]}\n';
+      await api.putAction('told', told, { kind: 'python:default', annotations: { gpu } });
+      const { memory } = (await api.run('told', {})).record.response.result as { memory: string };
+      expect(memory.split(',').map(Number).sort(rising)).toEqual([rest, most]);
     },
     caseMs,
   );

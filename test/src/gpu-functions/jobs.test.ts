@@ -10,6 +10,7 @@ import { annotation } from '../support/api-client.js';
 import { hasPython } from '../support/machine.js';
 import { removeDataDir, newDataDir, startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
+import { canMount, mountSmall, unmountSmall } from '../support/small-disk.js';
 
 const caseMs = 120_000;
 const soonMs = 45_000;
@@ -166,6 +167,25 @@ interface ShownJob extends JsonObject {
       const job = await untilOver(await start({ steps: 100_000, fills: 3 }, '--checkpoint-size', '2'));
       expect(job).toMatchObject({ state: 'failed', restarts: 0 });
       expect(job.reason).toMatch(/its checkpoints take \d+ MiB, more than its bound of 2 MiB\.$/);
+    },
+    caseMs,
+  );
+
+  (canMount ? test : test.skip)(
+    'a full checkpoint disk ends the job, and its record says so',
+    async () => {
+      const folder = join(dataDir, 'checkpoints');
+      expect(mountSmall(folder, 32)).toBe(true);
+      try {
+        // The first step finds no room for its checkpoint.
+        const job = await untilOver(await start({ steps: 100_000, fills: 100 }, '--checkpoint'));
+        const reason = 'the disk of its checkpoints has less than 1024 MiB left';
+        expect(job).toMatchObject({ state: 'failed', restarts: 0, reason: expect.stringContaining(reason) });
+        const record = await recordOf(job);
+        expect(record.response).toMatchObject({ success: false, result: { error: expect.stringContaining(reason) } });
+      } finally {
+        unmountSmall(folder);
+      }
     },
     caseMs,
   );

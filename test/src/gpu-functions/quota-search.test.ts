@@ -6,7 +6,10 @@ import type { SetPerformance } from '@gpuwhisk/controller/gpu/learning/performan
 import type { TrialsView } from '@gpuwhisk/controller/gpu/learning/trials-view';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
+import { runWsk, withFolder } from '../cli/wsk-process.js';
+import type { WskResult } from '../cli/wsk-process.js';
 import { annotation } from '../support/api-client.js';
+import { hasPython } from '../support/machine.js';
 import type { ApiActivation } from '../support/api-client.js';
 import { compileGpuFunction } from './gpu-functions.js';
 import { removeDataDir, startPlatform, until } from '../support/running-platform.js';
@@ -58,6 +61,49 @@ async function samples({ api }: RunningPlatform): Promise<ApiActivation[]> {
   return body.filter((record) => annotation(record, 'sample') === true);
 }
 
+/** Requests together take little longer than one. */
+const batching = `import time
+def main(args):
+    return main_batch([args])[0]
+def main_batch(requests):
+    time.sleep(0.05 + 0.002 * len(requests))
+    return [{"together": len(requests)} for _ in requests]
+`;
+
+/** Its runtime takes no batches. */
+const single = 'const main = () => new Promise((done) => setTimeout(done, 50, {}));';
+
+/** Has functions profiled whose requests run in batches, by the command line. */
+async function profileBatches(on: RunningPlatform): Promise<void> {
+  const gpu = { memoryMiB: 1500, sample: {}, sloMs: 5000, batch: 4 };
+  const annotations = { gpu, idempotent: true };
+  await on.api.putAction('batching', batching, { kind: 'python:default', annotations });
+  await on.api.putAction('single', single, { annotations });
+  const wsk = (name: string): Promise<WskResult> =>
+    withFolder((directory) => runWsk(['--apihost', on.url, '--auth', on.auth, 'gpu', 'profile', name], { directory }));
+  const profileOf = async (name: string): Promise<string> => {
+    let text = '';
+    await until(`${name} has a profile`, async () => (text = (await wsk(name)).stdout).includes(' done'), 120_000);
+    return text;
+  };
+  const shown = await profileOf('batching');
+  const times = [1, 2, 4].map((batch) => Number(new RegExp(`^ +${batch} +([\\d.]+) ms`, 'm').exec(shown)?.[1]));
+  // Four requests one after the other would take four times as long.
+  expect(times[2]).toBeGreaterThan(50);
+  expect(times[2]).toBeLessThan(2 * times[0]!);
+  expect(shown).toContain('request 10 %, limit 20 %, batch 4');
+  const of = (await samples(on)).filter(({ name }) => name === 'batching');
+  const sizes = of.map((record) => [
+    (annotation(record, 'gpu') as unknown as GpuRecord).batch ?? 1,
+    (record.response.result as { together: number }).together,
+  ]);
+  for (const [batch, together] of sizes) expect(together).toBe(batch);
+  expect(new Set(sizes.map(([batch]) => batch))).toEqual(new Set([1, 2, 4]));
+  const alone = await profileOf('single');
+  expect(alone).toContain('request 10 %, limit 20 %, batch 1');
+  expect(alone).toMatch(/the trial with batch 2 at 10 % failed: .*: The runtime of the action takes no batches\./);
+}
+
 onGpus(
   'shares of a pair are measured while the GPU idles, and kept over a restart; a function with an SLO is profiled',
   async () => {
@@ -105,6 +151,7 @@ onGpus(
     expect(kind).toMatchObject({ gpuType: 'a100-40', mode: 'mps', profile: { batch: 1, keepsGoal: true } });
     expect(kind?.profile?.ms).toBeLessThanOrEqual(3000);
     expect(kind?.trials[0]).toMatchObject({ batch: 1, share: 10, ms: expect.any(Number) });
+    if (hasPython) await profileBatches(next);
   },
   caseMs,
 );

@@ -63,6 +63,23 @@ describe('an activation', () => {
     expect(annotation(await harness.run(), 'gpu')).toBeUndefined();
   });
 
+  test('a batch of a sample is one run of so many requests, with one record', async () => {
+    let asked: unknown;
+    harness.onRun = ({ value }) => {
+      asked = value;
+      return { afterMs: 70, then: { do: 'result', value: [{ n: 1 }, { n: 2 }, { n: 3 }] } };
+    };
+    const record = await harness.run({ activationId: 'b', sample: { maxMs: 100, batch: 3 } });
+    expect(asked).toEqual(Array.from({ length: 3 }, () => expect.objectContaining({ name: 'Ada' })));
+    expect([record.response, record.duration]).toMatchObject([{ statusCode: 0, result: { n: 1 } }, 70]);
+    harness.onRun = () => ({ then: { do: 'result', value: [{ n: 1 }, 'no memory', { n: 3 }] } });
+    const failed = await harness.run({ activationId: 'c', sample: { maxMs: 100, batch: 3 } });
+    expect(failed.response).toMatchObject({ statusCode: 2, result: { error: 'no memory' } });
+    harness.onRun = () => ({ afterMs: 500, then: { do: 'result', value: [{}, {}, {}] } });
+    const late = await harness.run({ activationId: 'd', sample: { maxMs: 100, batch: 3 } });
+    expect([late.duration, annotation(late, 'timeout')]).toEqual([100, true]);
+  });
+
   test('a sample ends when it takes longer than it may, its code’s loading aside, and is marked as one', async () => {
     harness.onInit = () => ({ afterMs: 200, then: { do: 'result', value: {} } });
     harness.onRun = () => ({ afterMs: 90, then: { do: 'result', value: {} } });

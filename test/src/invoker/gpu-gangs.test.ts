@@ -1,6 +1,7 @@
 // Placements on several devices, and which functions may share a device.
 import { expect, test } from '@jest/globals';
 import type { Placement } from '@gpuwhisk/common/gpu';
+import { grantOf } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { GpuHarness, device, placementOf, userOf } from './gpu-harness.js';
 
 const both = ['GPU-0', 'GPU-1'];
@@ -54,6 +55,33 @@ test('a container of several devices is shown on each, with what it holds there'
   harness.processes['GPU-1'] = [{ pid: 7, memoryMiB: 1800 }];
   await harness.look(2);
   expect(agent.endingOf(container.id)?.text).toContain('1800 MiB');
+});
+
+test('a container of several devices has its own part of the memory on each', async () => {
+  const harness = await GpuHarness.open();
+  const { agent } = harness;
+  const spread = (gib0: number, gib1: number, changes: Partial<Placement> = {}): Placement =>
+    pairOf(30_000, { devices: ['GPU-1', 'GPU-0'], partsMiB: [gib1, gib0], ...changes });
+  const { share } = placementOf(30_000);
+  const { env } = await agent.accessFor(grantOf(spread(8000, 30_000)));
+  expect([env.CUDA_VISIBLE_DEVICES, env.GPUWHISK_MEMORY_MIB]).toEqual(['GPU-0,GPU-1', '8000,30000']);
+  expect(agent.admit(on('GPU-0', 30_000), userOf('other'))).toBeUndefined();
+  agent.ended(userOf('other'));
+  expect(agent.admit(spread(8000, 39_000), userOf('a'))).toContain('GPU-1: too');
+  expect(agent.admit(spread(0, 30_000), userOf('a'))).toContain('not split');
+  expect(agent.admit(spread(8000, 30_000), userOf('a'))).toBeUndefined();
+  const container = await harness.container(spread(8000, 30_000), 7);
+  agent.began(userOf('a'), container.id);
+  expect((await harness.look()).residents).toMatchObject([
+    { device: 'GPU-0', memoryMiB: 8000 },
+    { device: 'GPU-1', memoryMiB: 30_000 },
+  ]);
+  // Each part is a cap of its own; a warm process serves the function however it would be split now.
+  expect(agent.admit({ ...spread(18_000, 20_000), joins: true }, userOf('b', 'a'))).toBeUndefined();
+  harness.processes = { 'GPU-0': [{ pid: 7, memoryMiB: 9500 }], 'GPU-1': [{ pid: 7, memoryMiB: 20_000 }] };
+  await harness.look(2);
+  expect(agent.endingOf(container.id)?.text).toContain('9500 MiB');
+  expect(share.memoryMiB).toBe(30_000);
 });
 
 test('what fails on one device ends a container of several', async () => {

@@ -22,7 +22,7 @@ export class Feedback {
     const { task, gpu, isWarm, hasUnknownNeighbours, hasMovedShares, shareClass, workloads } = run;
     if (hasMovedShares) return;
     // The neighbours of a run on several GPUs differ between these.
-    const isAside = workloads === undefined && task.gpus === 1;
+    const isAside = workloads === undefined && run.alsoOn.length === 0;
     const neighbours = hasUnknownNeighbours || !isAside ? undefined : steadyNeighbours(run);
     const predictor = this.performanceData.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
     const others = neighbours?.map(coLocated) ?? averageNeighbours(run, unseen);

@@ -1,13 +1,14 @@
-// Trials of functions alone at share classes, by which their request and limit are found (Dilu, section 3.2).
+// Trials of functions alone, by batch and share class, by which their request and limit are found (Dilu, section 3.2).
 import { isDeepStrictEqual } from 'node:util';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
+import { maxBatch, readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DeviceMode, GpuAnnotation } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { diluProfiler } from '@gpuwhisk/gpu/profile/dilu-profile';
+import { diluProfiler, mostDiluTrials } from '@gpuwhisk/gpu/profile/dilu-profile';
+import { timeOf, trialAt } from '@gpuwhisk/gpu/profile/trials';
 import type { ProfileGoal, ProfileStep, ShareProfile, Trial, TrialSpace } from '@gpuwhisk/gpu/profile/trials';
 
 /** A kind of GPU. */
@@ -28,6 +29,8 @@ export interface WantedFunction {
   function: string;
   version: string;
   goal: ProfileGoal;
+  /** Requests that may run as one, at most; absent: 1. */
+  batch?: number;
 }
 
 /** A wanted function with its trials. */
@@ -67,8 +70,21 @@ const maxFunctions = 1000;
 /** Most kinds of GPU of a function; beyond this bound the oldest is removed. */
 const maxKinds = 16;
 
-/** Batches and shares of trials: a sample is one request, and shares reach processes by classes. */
-export const trialSpace: TrialSpace = { batches: [1], shares: shareClasses };
+/**
+ * Batches and shares of a function's trials: batches double up to the largest one that its annotation allows, and shares
+ * reach processes by classes. A training is measured by its step, without batches.
+ */
+function spaceOf({ goal, batch = 1 }: Pick<WantedFunction, 'goal' | 'batch'>): TrialSpace {
+  const batches = [1];
+  for (let size = 2; goal.sloMs !== undefined && size <= batch; size *= 2) batches.push(size);
+  return { batches, shares: shareClasses };
+}
+
+/** The most trials that the search for a function's request and limit takes. */
+export function mostTrialsOf(wanted: Pick<WantedFunction, 'goal' | 'batch'>): number {
+  const most = mostDiluTrials(wanted.goal, spaceOf(wanted));
+  return wanted.goal.sloMs === undefined ? most : most + 1;
+}
 
 /** What to profile of an action, or why its request and limit are not searched for. */
 export function wantedOf({ namespace, name, version, annotations }: WhiskAction): WantedFunction | string {
@@ -86,7 +102,8 @@ export function wantedOf({ namespace, name, version, annotations }: WhiskAction)
   }
   if (parameterValue(annotations, 'idempotent') !== true) return "annotation 'idempotent' is not true";
   const goal = need.class === 'training' ? {} : { sloMs: need.sloMs };
-  return { function: `/${namespace}/${name}`, version, goal };
+  const wanted = { function: `/${namespace}/${name}`, version, goal };
+  return need.batch > 1 ? { ...wanted, batch: need.batch } : wanted;
 }
 
 /** Keeps trials by function, on every controller, and what they amount to. */
@@ -161,6 +178,7 @@ export class FunctionTrials {
       stored !== null &&
       [stored.function, stored.version].every((one) => typeof one === 'string') &&
       isGoal(stored.goal) &&
+      isBatch(stored.batch) &&
       Array.isArray(stored.kinds) &&
       stored.kinds.every(isKind);
     if (!isSound) throw new FunctionTrialsError('invalid trials of a function');
@@ -198,11 +216,11 @@ export class FunctionTrials {
   private applyWant(wanted: WantedFunction, at: number): void {
     this.parts.deployed(wanted, at);
     const known = this.functions.get(wanted.function);
-    const { function: name, version, goal } = wanted;
-    const isSame = known?.version === version && isDeepStrictEqual(known.goal, goal);
+    const { function: name, version, goal, batch } = wanted;
+    const isSame = known?.version === version && isDeepStrictEqual([known.goal, known.batch], [goal, batch]);
     if (known !== undefined && !isSame) this.remove(name);
     const kinds = isSame ? known.kinds.filter(({ trials }) => !('failed' in stepOf(wanted, trials))) : [];
-    const fresh = { function: name, version, goal, kinds };
+    const fresh = { function: name, version, goal, ...(batch !== undefined && { batch }), kinds };
     this.insert(fresh);
     this.keep(fresh);
   }
@@ -244,13 +262,28 @@ function trialsWith(known: KindTrials | undefined, driverMajor: number): Trial[]
 }
 
 /** The next trial of a function after these, or its result. */
-export function stepOf({ goal }: Pick<WantedFunction, 'goal'>, trials: readonly Trial[]): ProfileStep {
+export function stepOf(wanted: Pick<WantedFunction, 'goal' | 'batch'>, trials: readonly Trial[]): ProfileStep {
   const known = steps.get(trials);
   if (known !== undefined) return known;
-  const step = diluProfiler(goal, trialSpace, trials);
+  const step = withLimit(wanted.goal, diluProfiler(wanted.goal, spaceOf(wanted), trials), trials);
   // Without a trial the step depends on the goal alone.
   if (trials.length > 0) steps.set(trials, step);
   return step;
+}
+
+/**
+ * The search for request and limit of an SLO does not measure the limit, which is twice the request. One more trial, of the
+ * profile's batch at the greatest class up to the limit, tells what an instance serves there.
+ */
+function withLimit({ sloMs }: ProfileGoal, step: ProfileStep, trials: readonly Trial[]): ProfileStep {
+  if (!('profile' in step)) return step;
+  const { profile } = step;
+  const { request, limit, batch } = profile;
+  const share = shareClasses.findLast((one) => one * 10 <= limit) ?? 100;
+  const trial = trialAt(trials, { batch, share });
+  if (trial === undefined) return sloMs === undefined || share * 10 <= request ? step : { next: { batch, share } };
+  const limitMs = timeOf(trial);
+  return limitMs === undefined || limitMs === Infinity ? step : { profile: { ...profile, limitMs } };
 }
 
 /** Steps by the list of a function's trials, which is replaced by each trial. */
@@ -266,7 +299,8 @@ function isChange(change: JsonValue): change is JsonObject & TrialChange {
   const { what, wanted, version, kind, problem } = change;
   if (what === 'want') {
     if (!isJsonObject(wanted) || typeof change.at !== 'number') return false;
-    return typeof wanted.function === 'string' && typeof wanted.version === 'string' && isGoal(wanted.goal);
+    const { function: name, version: wantedVersion, goal, batch } = wanted;
+    return typeof name === 'string' && typeof wantedVersion === 'string' && isGoal(goal) && isBatch(batch);
   }
   if (typeof change.function !== 'string') return false;
   if (what === 'cancel' || what === 'drop') return true;
@@ -278,6 +312,12 @@ function isChange(change: JsonValue): change is JsonObject & TrialChange {
 function isGoal(goal: unknown): goal is ProfileGoal {
   const sloMs = (goal as ProfileGoal | null | undefined)?.sloMs;
   return typeof goal === 'object' && goal !== null && (sloMs === undefined || (Number.isFinite(sloMs) && sloMs > 0));
+}
+
+function isBatch(batch: unknown): boolean {
+  return (
+    batch === undefined || (Number.isSafeInteger(batch) && (batch as number) >= 1 && (batch as number) <= maxBatch)
+  );
 }
 
 function isKind(kind: unknown): kind is KindTrials {

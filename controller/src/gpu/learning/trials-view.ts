@@ -1,7 +1,6 @@
 // Trials of a function in the form of the API, with the states of their jobs.
-import { mostDiluTrials } from '@gpuwhisk/gpu/profile/dilu-profile';
 import type { ProfileGoal, ShareProfile, Trial } from '@gpuwhisk/gpu/profile/trials';
-import { stepOf, trialSpace } from './function-trials.js';
+import { mostTrialsOf, stepOf } from './function-trials.js';
 import type { GpuKind, KindTrials, ProfiledFunction, WantedFunction } from './function-trials.js';
 import type { SearchState } from './performance-view.js';
 
@@ -77,7 +76,7 @@ function kindView(
       if (ms === Infinity) return { ...trial, isOverlong: true as const };
       return { ...trial, ...(ms !== undefined && { ms }) };
     }),
-    mostTrials: mostDiluTrials(one.goal, trialSpace),
+    mostTrials: mostTrialsOf(one),
     ...(job && { job }),
     ...('profile' in step && { profile: step.profile }),
     ...('failed' in step && { failed: step.failed }),

@@ -3,6 +3,7 @@ import type { DecisionRecord, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/c
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { spanOf } from '@gpuwhisk/gpu/place/fragments';
 import { bindTo, placeLeastLoaded } from '@gpuwhisk/gpu/place/least-loaded';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
@@ -76,12 +77,17 @@ export class GpuPlacer {
     return { ledger: this.ledger, isOpen: this.isOpen(new Map()), epoch };
   }
 
-  /** A place for a new instance, even if an instance is idle: one of `ids`, or the place with the least allocated. */
+  /**
+   * A place for a new instance, even if an instance is idle: one of `ids`, or the place with the least allocated. More `ids`
+   * than the request needs are devices that it spans.
+   */
   placeNew(request: PlacementRequest, ids: readonly string[] | undefined): PlacementChoice {
     const { ledger, isOpen, epoch } = this.open();
     const allowed = ids && new Set(ids);
     const limits = { kept: new Set<string>(), isOpen, isNew: true, ...(allowed && { allowed }) };
-    return placeLeastLoaded(ledger, request, limits, { epoch, at: this.dependencies.clock.now() });
+    const stamp = { epoch, at: this.dependencies.clock.now() };
+    const isSpread = ids !== undefined && ids.length > request.gpus && (request.spans ?? 1) >= ids.length;
+    return isSpread ? spanOf(ledger, request, limits, stamp) : placeLeastLoaded(ledger, request, limits, stamp);
   }
 
   /** The places that a policy chose, if they can still take the request; `refusedAtMs` as in WaitingActivation. */

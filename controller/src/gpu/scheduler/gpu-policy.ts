@@ -13,14 +13,16 @@ import type { FunctionState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/v
 import type { Action, Decision, ObservedRun, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { asksForDegradations } from '@gpuwhisk/gpu/policies/stages';
+import { asksForDegradations, givesProfiledShares, spansDevices } from '@gpuwhisk/gpu/policies/stages';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
-import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
+import { profiledRates } from '@gpuwhisk/gpu/scale/served';
+import { gpuTypeOf, kindsOf } from '@gpuwhisk/gpu/view/places';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
 import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
 import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
+import { trainingLast } from '@gpuwhisk/gpu/policies/training-last';
 import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
 import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { RunLog, steadyNeighbours } from '@gpuwhisk/gpu/profile/run-log';
@@ -116,6 +118,10 @@ export class GpuPolicy {
   /** Whether an activation that arrives at an empty queue is decided at once. */
   readonly takesAsTheyCome: boolean;
   private readonly takesSamples: boolean;
+  /** Whether instances get the request and limit of their functions' profiles. */
+  private readonly givesProfiled: boolean;
+  /** Whether the policy puts parts of a function on several devices. */
+  readonly spansDevices: boolean;
   private viewLoggedMs = -Infinity;
 
   constructor(private readonly parts: GpuPolicyParts) {
@@ -125,6 +131,8 @@ export class GpuPolicy {
     this.predictsDegradation = asksForDegradations(stages);
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
+    this.givesProfiled = givesProfiledShares(stages);
+    this.spansDevices = spansDevices(stages);
     this.feedback = new Feedback(performanceData);
     performanceData.forecasts.showFunctions(() => Array.from(parts.functions.all(), calledFunction));
     if (this.predictsDegradation) performanceData.degradations.showFunctions(knownFunctions(parts.functions));
@@ -135,7 +143,7 @@ export class GpuPolicy {
       admission: options.admission,
       random: seededRandom(1),
     };
-    const policy = makePolicy(options.policy, needs);
+    const policy = trainingLast(makePolicy(options.policy, needs), needs.predictorOf);
     const spare = makePolicy('least-loaded', needs);
     this.policy = guarded(policy, spare, (fault, pass) => this.failed(policy.name, fault, pass));
   }
@@ -216,6 +224,7 @@ export class GpuPolicy {
     return {
       policy: options.policy,
       admission: options.admission,
+      trainingLast: true,
       event,
       state: undefined,
       models: performanceData.predictors.list(),
@@ -253,6 +262,7 @@ export class GpuPolicy {
   }
 
   private seenFunctions(at: number): FunctionState[] {
+    const kinds = this.givesProfiled ? kindsOf(this.parts.placer.accounts()) : [];
     return Array.from(this.parts.functions.all(), (logged) => {
       const { last, counts, runMs } = logged;
       const { message, need } = last;
@@ -261,7 +271,13 @@ export class GpuPolicy {
       const asked = { activationId, version: action.version ?? '', need, request, sloMs: need.sloMs };
       const task = { ...this.taskOf(asked, at), request };
       const forecast = this.parts.performanceData.forecasts.of(calledFunction(logged), at);
-      return { task, arrivals: counts, ...(runMs !== undefined && { runMs }), ...(forecast && { forecast }) };
+      const served = profiledRates(task, kinds);
+      return {
+        ...{ task, arrivals: counts },
+        ...(runMs !== undefined && { runMs }),
+        ...(served !== undefined && { served }),
+        ...(forecast && { forecast }),
+      };
     });
   }
 
@@ -357,14 +373,14 @@ export class GpuPolicy {
 
   /** Learns from a run beside workloads and functions that were there all the time. */
   private learnBeside(run: LoggedRun & ObservedRun): void {
-    const { task, gpu, isWarm, hasUnknownNeighbours, hasMovedShares, workloads = [] } = run;
+    const { task, gpu, alsoOn, isWarm, hasUnknownNeighbours, hasMovedShares, workloads = [] } = run;
     const { performanceData, clock } = this.parts;
     const ids = this.workloads.on(gpu.id, clock.now()).map(({ id }) => id);
     const isSteady = workloads.length === ids.length && workloads.every(({ id }) => ids.includes(id));
     const neighbours = steadyNeighbours(run);
     const soloMs = performanceData.profiles.aloneMs(task, gpu);
     if (!isWarm || hasUnknownNeighbours || hasMovedShares || !isSteady || neighbours === undefined) return;
-    if (soloMs === undefined || task.gpus > 1 || workloads.length + neighbours.length === 0) return;
+    if (soloMs === undefined || alsoOn.length > 0 || workloads.length + neighbours.length === 0) return;
     performanceData.degradations.ran(run, workloads, neighbours, soloMs);
   }
 
@@ -401,9 +417,10 @@ export class GpuPolicy {
 
   private taskOf({ activationId, version, need, request, sloMs }: Asked, arrivedAt: number): Task {
     const identity = { function: request.action, version, batch: need.batch, arrivedAt };
-    // Requests join a batch's instance only with exactly the same share.
-    const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || need.batch > 1;
     const { featureRecord: measured, ...times } = this.parts.performanceData.profiles.of(identity);
+    // Requests join a batch's instance only with exactly the same share, as that of a profile is.
+    const isAlike = need.batch === 1 || (this.givesProfiled && times.profiledShares !== undefined);
+    const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || !isAlike;
     const featureRecord = recordOf(measured, need.features);
     const features = workloadOf(featureRecord);
     return {

@@ -109,6 +109,7 @@ export function requestOf(
     share: shareOf(need),
     memoryMiB: need.memoryMiB,
     gpus: need.gpus,
+    ...(need.spans !== undefined && { spans: need.spans }),
     isolation: need.isolation,
     isBounded: need.maxShareClass !== undefined,
     batch: need.batch,

@@ -267,7 +267,7 @@ export class GpuScheduler {
   check(need: GpuNeed): void {
     const nodes = this.dependencies.table.nodes();
     if (!nodes.some(({ devices }) => devices.length > 0)) throw noGpu();
-    const problem = capacityProblem(nodes, need);
+    const problem = capacityProblem(nodes, this.policy.spansDevices ? need : { ...need, spans: 1 });
     if (problem !== undefined) throw noSuchGpu(problem);
     if (this.closed || (!this.placer.isLeader && this.dependencies.handover === undefined)) throw overloaded();
   }
@@ -302,8 +302,9 @@ export class GpuScheduler {
       throw sampleNotRun(reason);
     }
     try {
-      const { maxMs } = sample;
-      return placer.send({ ...message, sample: { maxMs } }, { need, request, choice, reason: 'a sample' });
+      const { maxMs, batch = 1 } = sample;
+      const run = { maxMs, ...(batch > 1 && { batch }) };
+      return placer.send({ ...message, sample: run }, { need, request, choice, reason: 'a sample' });
     } catch (error) {
       policy.returned(message.activationId);
       throw error;

@@ -134,7 +134,7 @@ export class Profilings {
   private async sampleOf(one: ProfiledFunction): Promise<Sample | undefined> {
     const { function: name, version } = one;
     const { source, performanceData } = this.parts;
-    const found = await source.of({ function: name, version, batch: 1 });
+    const found = await source.of({ function: name, version, batch: 1 }, true);
     const isAllowed = typeof found !== 'string';
     if (!isAllowed) this.problems.set(idOf(one), found);
     performanceData.trials.noteProblem(one, isAllowed ? undefined : found);
@@ -149,7 +149,7 @@ export class Profilings {
   ): Promise<Trial> {
     const { measures, maxSampleMs } = this.parts;
     try {
-      const ms = await measures.aloneMs(sample, share as ShareClass, on);
+      const ms = await measures.aloneMs({ ...sample, job: { ...sample.job, batch } }, share as ShareClass, on);
       const isMiss = goal.sloMs === undefined || executionMs(goal.sloMs) <= maxSampleMs;
       const memoryMiB = this.heldMiB(sample, on.gpu);
       if (ms < Infinity || isMiss) return { batch, share, ms, ...(memoryMiB !== undefined && { memoryMiB }) };

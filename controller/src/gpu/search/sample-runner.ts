@@ -5,6 +5,7 @@ import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isApiError } from '@gpuwhisk/common/errors';
 import type { GpuAnnotation, ShareClass, DeviceMode } from '@gpuwhisk/common/gpu';
+import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
@@ -40,10 +41,13 @@ export class SampleSource {
     private readonly resolver: Pick<ActionResolver, 'resolve'>,
   ) {}
 
-  /** The sample of a function, or the reason why it must not run. Rejects if the store fails. */
-  async of(job: QuotaJob): Promise<Sample | string> {
+  /**
+   * The sample of a function, or the reason why it must not run. `inBatches`: a function whose requests run in batches may
+   * be run, too. Rejects if the store fails.
+   */
+  async of(job: QuotaJob, inBatches = false): Promise<Sample | string> {
     try {
-      return await this.find(job);
+      return await this.find(job, inBatches);
     } catch (error) {
       // The action or its package is deleted; other errors are left to the next attempt.
       if (isApiError(error) && error.status < 500) return 'the action does not exist';
@@ -51,13 +55,13 @@ export class SampleSource {
     }
   }
 
-  private async find(job: QuotaJob): Promise<Sample | string> {
+  private async find(job: QuotaJob, inBatches: boolean): Promise<Sample | string> {
     const namespace = parseActionName(job.function)?.namespace ?? '';
     const identity = await this.identities.ofNamespace(namespace);
     const own = await this.resolve(identity, job.function);
     if (own.version !== job.version) return `the action now has version ${own.version}`;
     const need = needOf(own);
-    const problem = problemOf(own, need);
+    const problem = problemOf(own, need, inBatches);
     if (problem !== undefined || need === undefined) return problem ?? 'the action needs no GPU';
     const { sample } = need;
     if (sample === undefined) return 'the action has no sample';
@@ -66,7 +70,7 @@ export class SampleSource {
     }
     const action = await this.resolve(identity, sample.startsWith('/') ? sample : `/${namespace}/${sample}`);
     const needed = needOf(action);
-    const itsProblem = problemOf(action, needed);
+    const itsProblem = problemOf(action, needed, inBatches);
     if (itsProblem !== undefined || needed === undefined) return `of its sample ${sample}: ${itsProblem}`;
     return { job, identity, action, payload: {}, memoryMiB: needed.memoryMiB };
   }
@@ -84,11 +88,15 @@ function needOf({ annotations }: WhiskAction): GpuAnnotation | undefined {
 }
 
 /** The reason why an action must not be run to find its share; undefined if it may. */
-function problemOf({ annotations }: WhiskAction, need: GpuAnnotation | undefined): string | undefined {
+function problemOf(
+  { annotations }: WhiskAction,
+  need: GpuAnnotation | undefined,
+  inBatches: boolean,
+): string | undefined {
   if (need === undefined) return 'the action needs no GPU';
   if (parameterValue(annotations, 'idempotent') !== true) return 'the action is not idempotent';
   if (need.mpsPercent !== undefined || need.smLimit !== undefined) return 'the owner has fixed the share';
-  if (need.batch > 1) return 'requests of the action run in batches';
+  if (need.batch > 1 && !inBatches) return 'requests of the action run in batches';
   return need.gpus > 1 ? 'the action needs several GPUs' : undefined;
 }
 
@@ -128,14 +136,16 @@ const invokeMs = 120_000;
 /** Longest time of one measurement, ms, and its most runs. */
 const measureMs = 60_000;
 const maxRuns = 200;
+/** Most characters of a sample's own error in the reason of its failure. */
+const maxReason = 200;
 
 /** Runs samples on a GPU in the way of requests, and measures their times. */
 export class SampleRunner {
   constructor(private readonly parts: SampleRunnerParts) {}
 
   /**
-   * A sample's time on an idle GPU with a share, ms; Infinity if the sample is too long. Rejects if the sample fails, and
-   * when aborted.
+   * The time of a batch of a sample, of its job's size, on an idle GPU with a share, ms; Infinity if the batch is too long.
+   * Rejects if the sample fails, and when aborted.
    */
   async alone({ sample, shareClass }: SharedSample, gpu: string, signal: AbortSignal): Promise<number> {
     const runs: SampleEnd[] = [];
@@ -211,7 +221,7 @@ export class SampleRunner {
         blocking: true,
         waitMs: invokeMs,
         transactionId,
-        sample: { gpu, shareClass, maxMs },
+        sample: { gpu, shareClass, maxMs, ...(job.batch > 1 && { batch: job.batch }) },
       }),
     );
     if (outcome.type !== 'completed')
@@ -223,7 +233,10 @@ export class SampleRunner {
 function endOf({ annotations, response, start, end = start, ...activation }: WhiskActivation, name: string): SampleEnd {
   const isOverlong = parameterValue(annotations, 'timeout') === true;
   if (response.statusCode !== ActivationStatus.success && !isOverlong) {
-    throw new Error(`the sample of ${name} failed in activation ${activation.activationId}`);
+    const { result } = response;
+    const told =
+      isJsonObject(result) && typeof result.error === 'string' ? `: ${result.error.slice(0, maxReason)}` : '';
+    throw new Error(`the sample of ${name} failed in activation ${activation.activationId}${told}`);
   }
   const initMs = parameterValue(annotations, 'initTime');
   const loadMs = typeof initMs === 'number' ? initMs : 0;

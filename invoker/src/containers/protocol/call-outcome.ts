@@ -67,6 +67,12 @@ export function batchOf(requests: readonly [RunRequest, ...RunRequest[]]): RunRe
   return { ...requests[0], value: values, batch: String(values.length) };
 }
 
+/** A batch of `size` equal requests. */
+export function repeated(request: RunRequest, size: number): RunRequest {
+  const requests = Array.from({ length: size }, () => request);
+  return batchOf([request, ...requests.slice(1)]);
+}
+
 /**
  * The limits of a batch's run. All of a runtime's answer is read, because a result that is too large fails only its own
  * request.

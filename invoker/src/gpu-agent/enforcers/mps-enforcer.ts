@@ -37,7 +37,12 @@ export interface MpsEnforcerOptions {
 export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
   const daemons = new MpsDaemons({ ...options, folder: resolve(options.folder) });
 
-  const settingsOf = async (daemon: MpsDaemon, visible: readonly string[], share: Share): Promise<ClientSettings> => {
+  const settingsOf = async (
+    daemon: MpsDaemon,
+    visible: readonly string[],
+    share: Share,
+    partsMiB?: readonly number[],
+  ): Promise<ClientSettings> => {
     const count = (await clientsOf(daemon)).length;
     if (count >= daemon.clientLimit) {
       throw new ShareError(
@@ -50,7 +55,9 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
         CUDA_MPS_PIPE_DIRECTORY: daemon.pipe,
         CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(share.shareClass),
         // Device numbers as the process sees them: one unknown device in this list drops all limits.
-        CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: visible.map((_, at) => `${at}=${share.memoryMiB}M`).join(','),
+        CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: visible
+          .map((_, at) => `${at}=${partsMiB?.[at] ?? share.memoryMiB}M`)
+          .join(','),
       },
       binds: [{ path: daemon.pipe, write: true }],
       ...(process.getuid && { uid: process.getuid() }),
@@ -63,9 +70,9 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
     open: (device, slice) => daemons.open(device, slice),
     settings: async (device: Device, share, slice) =>
       settingsOf(await daemons.alone(device.uuid, slice), [slice ?? device.uuid], share),
-    async gangSettings(devices, share) {
+    async gangSettings(devices, share, partsMiB) {
       const uuids = devices.map(({ uuid }) => uuid);
-      return settingsOf(await daemons.together(uuids), uuids, share);
+      return settingsOf(await daemons.together(uuids), uuids, share, partsMiB);
     },
     async limitClients(device, slice, { percent, memoryMiB }) {
       const daemon = daemons.find(device, slice);

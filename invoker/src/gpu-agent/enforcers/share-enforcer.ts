@@ -44,9 +44,9 @@ export interface ShareEnforcer {
   settings(device: Device, share: Share, slice?: string): Promise<ClientSettings>;
   /**
    * Settings for a process that uses several whole devices, which are prepared for use together. With MPS no other process
-   * may be a client of any of them until the process has ended.
+   * may be a client of any of them until the process has ended. `partsMiB`: memory on each of them; absent: that of the share.
    */
-  gangSettings(devices: readonly Device[], share: Share): Promise<ClientSettings>;
+  gangSettings(devices: readonly Device[], share: Share, partsMiB?: readonly number[]): Promise<ClientSettings>;
   /**
    * Bounds every process that connects from now on by `ceiling`, in the enforcer's server: a client's environment can only
    * lower its share. Connected processes keep their share. Does nothing if the operator runs the daemon. Absent if no server

@@ -37,13 +37,15 @@ export function createSimulatedEnforcer({ clientLimit = 48 } = {}): SimulatedEnf
       };
       return { env, binds: [] };
     },
-    async gangSettings(devices, share) {
+    async gangSettings(devices, share, partsMiB) {
       const others = devices.filter(({ uuid }) => find(uuid).size > 0);
       if (others.length > 0) throw new ShareError(`${others.map(({ uuid }) => uuid).join(', ')} has clients.`);
       const env = {
         CUDA_VISIBLE_DEVICES: devices.map(({ uuid }) => uuid).join(','),
         CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(share.shareClass),
-        CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: devices.map((_, at) => `${at}=${share.memoryMiB}M`).join(','),
+        CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: devices
+          .map((_, at) => `${at}=${partsMiB?.[at] ?? share.memoryMiB}M`)
+          .join(','),
       };
       return { env, binds: [] };
     },

@@ -96,12 +96,12 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
         ],
       };
     },
-    async gangSettings(devices, share) {
+    async gangSettings(devices, share, partsMiB) {
       if (under === undefined) {
         throw new ShareError('Kernel tokens apply to one device: a process on several devices needs MPS.');
       }
       for (const { uuid } of devices) await serverFor(uuid);
-      const settings = await under.gangSettings(devices, share);
+      const settings = await under.gangSettings(devices, share, partsMiB);
       for (const { uuid } of devices) gangs.add(uuid);
       return settings;
     },
