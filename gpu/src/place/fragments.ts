@@ -1,10 +1,10 @@
 // Instances that span fragments of several devices (Dilu, section 3.3, principle 2: memory worst fit).
 import type { Placement } from '@gpuwhisk/common/gpu';
 import { isInUse } from '../view/account-index.js';
-import type { PlacementRequest } from '../view/account.js';
+import type { PlaceAccount, PlacementRequest } from '../view/account.js';
 import type { Ledger } from '../view/ledger.js';
 import { gangKey } from '../view/places.js';
-import { classAtOrAbove } from '../view/shares.js';
+import { classAtOrAbove, thousandths } from '../view/shares.js';
 import { accountsFor, candidateAt, placementOf } from './candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp } from './candidate.js';
 import { fitsShares } from './oversubscription.js';
@@ -32,22 +32,30 @@ export function spanFor(
   if (spans < 2 || request.gpus > 1 || !(memoryMiB > 0)) return undefined;
   // On each place it is one of several devices, of a memory that is not settled yet.
   const part: PlacementRequest = { ...partOf(request), gpus: 2, memoryMiB: 1 };
-  const byNode = new Map<string, Candidate[]>();
-  for (const account of accountsFor(ledger, limits)) {
-    if (!isInUse(account) || account.place.slice !== undefined) continue;
-    if (!fitsShares(account, request.share, bounds)) continue;
+  const fragmentAt = (account: PlaceAccount): Candidate | undefined => {
+    if (!isInUse(account) || account.place.slice !== undefined) return undefined;
+    if (!fitsShares(account, request.share, bounds)) return undefined;
     const candidate = candidateAt(account, part, limits, undefined);
-    if (candidate === undefined || candidate.reclaims) continue;
-    const key = gangKey(account.place);
-    const there = byNode.get(key);
-    if (there === undefined) byNode.set(key, [candidate]);
-    else there.push(candidate);
-  }
-  let best: { fragments: Candidate[]; leftMiB: number } | undefined;
-  for (const there of byNode.values()) {
-    const found = fewest(there, memoryMiB, spans);
-    if (found !== undefined && (best === undefined || isBetter(found, best))) best = found;
-  }
+    return candidate?.reclaims === false ? candidate : undefined;
+  };
+  let best: Fragments | undefined;
+  const look = (accounts: readonly PlaceAccount[]): void => {
+    const byKind = new Map<string, Candidate[]>();
+    for (const account of accounts) {
+      const candidate = fragmentAt(account);
+      if (candidate === undefined) continue;
+      const key = gangKey(account.place);
+      const there = byKind.get(key);
+      if (there === undefined) byKind.set(key, [candidate]);
+      else there.push(candidate);
+    }
+    for (const there of byKind.values()) {
+      const found = fewest(there, memoryMiB, spans);
+      if (found !== undefined && (best === undefined || isBetter(found, best))) best = found;
+    }
+  };
+  if (limits.allowed !== undefined) look(accountsFor(ledger, limits));
+  else lookAtNodes(ledger, request, bounds, look);
   if (best === undefined) return undefined;
   const partsMiB: number[] = [];
   let left = memoryMiB;
@@ -57,6 +65,29 @@ export function spanFor(
     left -= taken;
   }
   return { fragments: best.fragments, partsMiB };
+}
+
+/** Looks at the places of each node whose free memory may hold the request: numbers are read before objects. */
+function lookAtNodes(
+  ledger: Ledger,
+  { share, memoryMiB }: PlacementRequest,
+  bounds: Oversubscription,
+  look: (accounts: readonly PlaceAccount[]) => void,
+): void {
+  const accounts = ledger.accounts();
+  const { freeMiB, requestSum, limitSum } = ledger.sums();
+  const mostRequest = thousandths(bounds.omega) - thousandths(share.smRequest);
+  const mostLimit = thousandths(bounds.gamma) - thousandths(share.smLimit);
+  ledger.nodeIndex().inUse((from, to) => {
+    let sumMiB = 0;
+    for (let at = from; at < to; at += 1) {
+      const limited = limitSum[at] as number;
+      if (limited > 0 && limited <= mostLimit && (requestSum[at] as number) <= mostRequest) {
+        sumMiB += Math.max(0, freeMiB[at] as number);
+      }
+    }
+    if (sumMiB >= memoryMiB) look(accounts.slice(from, to));
+  });
 }
 
 /** The placement of a request on the fragments of a span. */
@@ -76,11 +107,13 @@ function partOf(request: PlacementRequest): PlacementRequest {
   return { ...request, share: { ...request.share, shareClass: classAtOrAbove(smRequest), smLimit: smRequest } };
 }
 
-function fewest(
-  there: Candidate[],
-  memoryMiB: number,
-  spans: number,
-): { fragments: Candidate[]; leftMiB: number } | undefined {
+/** Fragments with the memory that they keep free. */
+interface Fragments {
+  fragments: Candidate[];
+  leftMiB: number;
+}
+
+function fewest(there: Candidate[], memoryMiB: number, spans: number): Fragments | undefined {
   there.sort(({ account: one }, { account: other }) => other.freeMiB - one.freeMiB || one.order - other.order);
   let sumMiB = 0;
   for (const [at, { account }] of there.slice(0, spans).entries()) {
@@ -91,9 +124,6 @@ function fewest(
   return undefined;
 }
 
-function isBetter(
-  one: { fragments: Candidate[]; leftMiB: number },
-  other: { fragments: Candidate[]; leftMiB: number },
-): boolean {
+function isBetter(one: Fragments, other: Fragments): boolean {
   return (one.fragments.length - other.fragments.length || one.leftMiB - other.leftMiB) < 0;
 }
