@@ -20,12 +20,12 @@ const gammaArrivals = { perS: 6, lengthS: 600 };
 const asPlayed = { minuteS: 1, shortMinutes: 200 };
 
 /** A start until it serves, ms: loads of models of 7 to 8 thousand million parameters took 4.4 and 5.1 s (ServerlessLLM). */
-const coldMs = 5000;
+export const coldMs = 5000;
 /** Other times of a start, to see what depends on it. */
 const otherColdMs = [2000, 10_000];
 
 /** The ways of scaling that are compared, for a function as it was profiled. */
-const deployments: Readonly<Record<string, (model: ServedModel) => Deployment>> = {
+export const deployments: Readonly<Record<string, (model: ServedModel) => Deployment>> = {
   dilu: (model) => verticalDilu(model, {}),
   // The paper's rule alone.
   diluLiteral: (model) => verticalDilu(model, { surgeSamples: diluScaleDefaults.outSamples }),

@@ -37,6 +37,9 @@ const sensitivity = {
   gamma: [1, 1.25, 1.5, 1.75, 2, 3],
 } as const;
 
+/** Weights of the SMs in the score (α); memory has the rest. */
+const weights = [0.4, 0.5, 0.6, 0.7] as const;
+
 const figures = ['gpus', 'mostGpus', 'smFragments', 'memoryFragments'] as const;
 
 /** A set of instances, or several of a kind whose figures are averaged. */
@@ -60,7 +63,7 @@ export async function diluPacking({ say }: BenchContext): Promise<Measurement[]>
   }
   const pods = packable((await readAlibabaPods(folder)).map((one) => ({ ...one, kind: 'inference' as const })));
   measurements.push(...compared({ name: 'alibaba', shape: alibabaShape, sets: [pods] }, say));
-  measurements.push(...worst(measurements), ...ablations(say), ...sensitivities(say));
+  measurements.push(...worst(measurements), ...ablations(say), ...sensitivities(say), ...(await weighted(folder)));
   return measurements;
 }
 
@@ -172,6 +175,25 @@ function ablations(say: BenchContext['say']): Measurement[] {
       value: mean(packed, figure),
     }));
   });
+}
+
+/** Devices by α on the sets of Dilu's authors and on drawn ones of 800 instances, and those of their rule. */
+async function weighted(folder: string): Promise<Measurement[]> {
+  const published = await Promise.all(diluSetSizes.map((size) => readDiluInstances(size, folder)));
+  const sets = new Map(diluSetSizes.map((size, at) => [String(size), [packable(published[at] ?? [])]]));
+  sets.set(
+    'drawn800',
+    seeds.map((seed) => drawnInstances(800, seededRandom(seed), false)),
+  );
+  const within = boundsOf(bounds);
+  const rules = new Map(weights.map((alpha) => [String(alpha), ours(within, { ...whole, alpha })]));
+  rules.set('literal', diluLiteral(within));
+  return [...rules].flatMap(([rule, of]) =>
+    Array.from(sets, ([set, all]) => ({
+      name: `packing.alpha.${rule}.${set}.gpus`,
+      value: meanOf(all.map((events) => pack(events, packerOf(shape, of), shape, bounds).gpus)),
+    })),
+  );
 }
 
 /** Devices by Ω and by γ, on the first drawn set of the greatest size. */

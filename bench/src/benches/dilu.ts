@@ -1,21 +1,36 @@
-import type { Bench, Measurement } from '../bench.js';
+import type { Bench, BenchContext, Measurement } from '../bench.js';
+import { collocation } from './dilu-collocation.js';
 import { coScaling } from './dilu-coscaling.js';
+import { endToEnd } from './dilu-endtoend.js';
+import { diluOverhead } from './dilu-overhead.js';
 import { diluPacking } from './dilu-packing.js';
 import { diluProfiling } from './dilu-profiling.js';
+import { diluTrace } from './dilu-trace.js';
+
+const parts: Readonly<Record<string, (context: BenchContext) => Promise<Measurement[]> | Measurement[]>> = {
+  overhead: diluOverhead,
+  profiling: diluProfiling,
+  packing: diluPacking,
+  coscaling: coScaling,
+  trace: diluTrace,
+  collocation,
+  endtoend: endToEnd,
+};
 
 /** Dilu's experiments against its baselines. Reads measured data from BENCH_DATA. */
 export const dilu: Bench = {
   summary:
-    "Dilu's experiments: profiling on measured surfaces, packing of instances, co-scaling on traces in replay (needs BENCH_DATA)",
-  parts: ['profiling', 'packing', 'coscaling'],
+    "Dilu's experiments: profiling on measured surfaces, packing of instances, co-scaling on traces, shared GPUs in replay (needs BENCH_DATA)",
+  parts: Object.keys(parts),
   simulated: true,
   async run(context) {
-    const { parts } = context.options;
-    const wants = (part: string): boolean => parts.length === 0 || parts.includes(part);
+    const chosen = context.options.parts;
     const measurements: Measurement[] = [];
-    if (wants('profiling')) measurements.push(...(await diluProfiling(context)));
-    if (wants('packing')) measurements.push(...(await diluPacking(context)));
-    if (wants('coscaling')) measurements.push(...(await coScaling(context)));
+    for (const [name, measure] of Object.entries(parts)) {
+      if (chosen.length > 0 && !chosen.includes(name)) continue;
+      context.say(`dilu: ${name}`);
+      measurements.push(...(await measure(context)));
+    }
     return measurements;
   },
 };

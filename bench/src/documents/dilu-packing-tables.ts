@@ -109,6 +109,25 @@ function ablation(metrics: Metrics): string {
   );
 }
 
+const weights = [
+  ['0.4', '`dilu`, α = 0.4'],
+  ['0.5', "`dilu`, α = 0.5, the platform's"],
+  ['0.6', '`dilu`, α = 0.6'],
+  ['0.7', '`dilu`, α = 0.7'],
+  ['literal', '`dilu-literal`, α = 0.6'],
+] as const;
+
+function weightTable(metrics: Metrics): string {
+  const shown = ['100', '200', '400', '800', 'drawn800'];
+  return markdownTable(
+    ['rule', '100 instances', '200', '400', '800', '800, drawn'],
+    weights.map(([rule, title]) => [
+      title,
+      ...shown.map((set) => number(metrics, `packing.alpha.${rule}.${set}.gpus`, 1)),
+    ]),
+  );
+}
+
 const bounds = [
   ['omega', 'Ω', [0.8, 0.9, 1, 1.1, 1.25, 1.5]],
   ['gamma', 'γ', [1, 1.25, 1.5, 1.75, 2, 3]],
@@ -137,4 +156,5 @@ export const packingTables: Readonly<Record<string, (metrics: Metrics) => string
   'packing-paper': paper,
   ablation,
   sensitivity,
+  weights: weightTable,
 };

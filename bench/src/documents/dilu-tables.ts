@@ -2,12 +2,14 @@
 import { coScalingTables } from './dilu-coscaling-tables.js';
 import { packingTables } from './dilu-packing-tables.js';
 import { profilingTables } from './dilu-profiling-tables.js';
+import { sharingTables } from './dilu-sharing-tables.js';
 import type { Metrics } from './smore-tables.js';
 
 const tables: Readonly<Record<string, (metrics: Metrics) => string>> = {
   ...profilingTables,
   ...packingTables,
   ...coScalingTables,
+  ...sharingTables,
 };
 
 /** A table from the metrics of bench `dilu`. Throws Error for an unknown name. */

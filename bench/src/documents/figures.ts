@@ -5,6 +5,7 @@ import { bars, reaches } from '../bars.js';
 import { benchDir, repositoryDir } from '../machine.js';
 import type { Result } from '../report.js';
 import { markdownTable } from '../replay/experiments/tables.js';
+import { diluPlot, diluPlots } from './dilu-plots.js';
 import { diluTable } from './dilu-tables.js';
 import { smorePlot, smorePlots } from './smore-plots.js';
 import { smoreTable } from './smore-tables.js';
@@ -103,11 +104,11 @@ function smoreText(results: Results, [kind = '', name = '']: readonly string[]):
   return kind === 'plot' ? smorePlot(run?.metrics, name) : smoreTable(run?.metrics, kind);
 }
 
-/** A table of bench dilu, or the conditions of its run. Figures that were not measured say so. */
-function diluText(results: Results, [kind = '']: readonly string[]): string {
+/** A table or plot of bench dilu, or the conditions of its run. Figures that were not measured say so. */
+function diluText(results: Results, [kind = '', name = '']: readonly string[]): string {
   const run = results.runs.get('dilu');
   if (kind === 'run') return run === undefined ? 'Not measured yet.' : runsTable(results, ['dilu']);
-  return diluTable(run?.metrics, kind);
+  return kind === 'plot' ? diluPlot(run?.metrics, name) : diluTable(run?.metrics, kind);
 }
 
 function blockText(results: Results, name: string): string {
@@ -132,10 +133,11 @@ export function withFigures(document: string, results: Results): string {
     );
 }
 
-/** Writes the figures of bench/results into all documents, and draws the plots of bench smore beside the results. */
+/** Writes the figures of bench/results into all documents, and draws the plots of benches smore and dilu beside the results. */
 export async function writeFigures(): Promise<void> {
   const results = await readResults();
-  for (const [file, svg] of smorePlots(results.runs.get('smore')?.metrics)) {
+  const metricsOf = (bench: string): Result['metrics'] | undefined => results.runs.get(bench)?.metrics;
+  for (const [file, svg] of [...smorePlots(metricsOf('smore')), ...diluPlots(metricsOf('dilu'))]) {
     await writeFile(join(benchDir, 'results', file), svg);
   }
   for (const path of await documentPaths()) {

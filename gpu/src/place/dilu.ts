@@ -216,66 +216,86 @@ function reclaimedAt(account: PlaceAccount, search: Search): Fit | undefined {
 
 /** Places for work of several devices: of an instance that idles on all of its own, else the best that are alike. */
 function gangFor(search: Search): Fit[] | undefined {
+  const { ledger, request, limits } = search;
+  const warm = limits.isNew === true ? undefined : warmGang(search);
+  if (warm !== undefined) return warm;
+  if (limits.allowed === undefined) return gangAmongAll(search);
+  return bestGang(fitsAmong(search, accountsFor(ledger, limits)), request.gpus);
+}
+
+/** The places of an instance of the function that idles on all of them. */
+function warmGang(search: Search): Fit[] | undefined {
   const { ledger, request, limits, bounds } = search;
-  const accounts = accountsFor(ledger, limits);
-  if (limits.isNew !== true) {
-    const warm: Fit[] = [];
-    for (const account of accounts) {
-      const joined = instanceFor(account.occupants, request);
-      if (joined === undefined || !fitsShares(stayingSums(account.occupants), request.share, bounds)) continue;
-      const fit = fitOf(candidateAt(account, request, limits, joined), search);
-      if (fit !== undefined) warm.push(fit);
-    }
-    const gang = idleGang(warm, request.gpus);
-    if (gang !== undefined) return gang;
+  const warm: Fit[] = [];
+  for (const account of ledger.withInstances(request, request.batch === 1)) {
+    if (limits.allowed?.has(account.id) === false) continue;
+    const joined = instanceFor(account.occupants, request);
+    if (joined === undefined || !fitsShares(stayingSums(account.occupants), request.share, bounds)) continue;
+    const fit = fitOf(candidateAt(account, request, limits, joined), search);
+    if (fit !== undefined) warm.push(fit);
   }
-  const fits: Fit[] = [];
-  const emptyNodes: PlacesOfNode[] = [];
-  for (let from = 0; from < accounts.length; from = endOfNode(accounts, from)) {
-    const to = endOfNode(accounts, from);
-    const node = { accounts, from, to };
-    const isEmpty = limits.allowed === undefined && isEmptyNode(node);
-    // Another node that is empty and alike is listed later, and no better.
-    if (isEmpty && emptyNodes.some((one) => areAlike(one, node))) continue;
-    const before = fits.length;
+  warm.sort((one, other) => one.rank.order - other.rank.order);
+  return idleGang(warm, request.gpus);
+}
+
+/** The best gang of all nodes. Numbers are read before objects, since most nodes lack the places. */
+function gangAmongAll(search: Search): Fit[] | undefined {
+  const { ledger, request } = search;
+  const { gpus } = request;
+  const accounts = ledger.accounts();
+  const mayFit = quickLook(search, accounts);
+  const { limitSum } = ledger.sums();
+  let best: Fit[] | undefined;
+  /** Places in use of the best gang; −1 if idle instances have to go for it. */
+  let bestInUse = -1;
+  ledger.nodeIndex().each((from, to) => {
+    let [able, inUse] = [0, 0];
     for (let at = from; at < to; at += 1) {
-      const account = accounts[at] as PlaceAccount;
-      const fit = freshAt(account, search) ?? (limits.isNew === true ? undefined : reclaimedAt(account, search));
-      if (fit !== undefined) fits.push(fit);
+      if (!mayFit(at)) continue;
+      able += 1;
+      if ((limitSum[at] as number) > 0) inUse += 1;
     }
-    if (isEmpty && fits.length - before >= request.gpus) emptyNodes.push(node);
+    if (able < gpus) return false;
+    // The gang that opens least goes first, so that neither this node nor one like it is better.
+    if (Math.min(inUse, gpus) < bestInUse) return true;
+    const fits = fitsAmong(search, accounts.slice(from, to));
+    const gang = bestGang(fits, gpus);
+    if (gang !== undefined && (best === undefined || compareGangs(gang, best) < 0)) {
+      best = gang;
+      bestInUse = gang.some(({ reclaims }) => reclaims) ? -1 : gang.filter(({ rank }) => rank.isInUse).length;
+    }
+    return fits.length >= gpus;
+  });
+  return best;
+}
+
+/** Whether sums let a place, by its order, take the request; where idle instances may go, it need not be so. */
+function quickLook(
+  { ledger, request, limits, bounds }: Search,
+  accounts: readonly PlaceAccount[],
+): (at: number) => boolean {
+  const { freeMiB, availableMiB, requestSum, limitSum } = ledger.sums();
+  const mostRequest = thousandths(bounds.omega) - thousandths(request.share.smRequest);
+  const mostLimit = thousandths(bounds.gamma) - thousandths(request.share.smLimit);
+  return (at) => {
+    const account = accounts[at] as PlaceAccount;
+    const needMiB = request.memoryMiB > 0 ? request.memoryMiB : account.capacityMiB;
+    const [requests, limited] = [requestSum[at] as number, limitSum[at] as number];
+    const hasShares = limited === 0 || (requests <= mostRequest && limited <= mostLimit);
+    if (hasShares && (freeMiB[at] as number) >= needMiB) return true;
+    if (limits.isNew === true || (availableMiB[at] as number) < needMiB) return false;
+    return account.occupants.length !== account.staying.length;
+  };
+}
+
+/** Those of some places that will do for a part of a new instance. */
+function fitsAmong(search: Search, accounts: readonly PlaceAccount[]): Fit[] {
+  const fits: Fit[] = [];
+  for (const account of accounts) {
+    const fit = freshAt(account, search) ?? (search.limits.isNew === true ? undefined : reclaimedAt(account, search));
+    if (fit !== undefined) fits.push(fit);
   }
-  return bestGang(fits, request.gpus);
-}
-
-/** Places that follow each other and are of one node: no list of its own, since a gang looks at all nodes. */
-interface PlacesOfNode {
-  accounts: readonly PlaceAccount[];
-  from: number;
-  to: number;
-}
-
-function endOfNode(accounts: readonly PlaceAccount[], from: number): number {
-  const node = accounts[from]?.place.node;
-  let to = from + 1;
-  while (to < accounts.length && accounts[to]?.place.node === node) to += 1;
-  return to;
-}
-
-function isEmptyNode({ accounts, from, to }: PlacesOfNode): boolean {
-  for (let at = from; at < to; at += 1) if (accounts[at]?.clients !== 0) return false;
-  return true;
-}
-
-/** Whether the places of two nodes are of the same kinds, in order. */
-function areAlike(one: PlacesOfNode, other: PlacesOfNode): boolean {
-  if (one.to - one.from !== other.to - other.from) return false;
-  for (let at = 0; at < one.to - one.from; at += 1) {
-    const [some, its] = [one.accounts[one.from + at], other.accounts[other.from + at]];
-    if (some?.mode !== its?.mode || some?.capacityMiB !== its?.capacityMiB) return false;
-    if (some?.place.device.type !== its?.place.device.type) return false;
-  }
-  return true;
+  return fits;
 }
 
 /** The best candidates of each node and kind of device, and of these the gang that removes and opens least. */

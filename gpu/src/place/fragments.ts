@@ -5,7 +5,7 @@ import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/ac
 import type { Ledger } from '../view/ledger.js';
 import type { Occupant } from '../view/occupancy.js';
 import { gangKey } from '../view/places.js';
-import { classAtOrAbove } from '../view/shares.js';
+import { classAtOrAbove, thousandths } from '../view/shares.js';
 import { accountsFor, candidateAt, placementOf, reclaimedAt } from './candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp } from './candidate.js';
 import { fitsShares, stayingSums } from './oversubscription.js';
@@ -40,20 +40,24 @@ export function spanFor(
 ): Span | undefined {
   if (!maySpan(request)) return undefined;
   const { spans = 1, memoryMiB } = request;
-  const byNode = new Map<string, Fragment[]>();
-  for (const account of accountsFor(ledger, limits)) {
-    const fragment = fragmentAt(account, request, limits, bounds, room);
-    if (fragment === undefined) continue;
-    const key = gangKey(account.place);
-    const there = byNode.get(key);
-    if (there === undefined) byNode.set(key, [fragment]);
-    else there.push(fragment);
-  }
   let best: Fewest | undefined;
-  for (const there of byNode.values()) {
-    const found = fewest(there, memoryMiB, spans);
-    if (found !== undefined && (best === undefined || isBetter(found, best))) best = found;
-  }
+  const look = (accounts: readonly PlaceAccount[]): void => {
+    const byKind = new Map<string, Fragment[]>();
+    for (const account of accounts) {
+      const fragment = fragmentAt(account, request, limits, bounds, room);
+      if (fragment === undefined) continue;
+      const key = gangKey(account.place);
+      const there = byKind.get(key);
+      if (there === undefined) byKind.set(key, [fragment]);
+      else there.push(fragment);
+    }
+    for (const there of byKind.values()) {
+      const found = fewest(there, memoryMiB, spans);
+      if (found !== undefined && (best === undefined || isBetter(found, best))) best = found;
+    }
+  };
+  if (room === 'in-use' && limits.allowed === undefined) lookAtNodes(ledger, request, bounds, look);
+  else look(accountsFor(ledger, limits));
   if (best === undefined) return undefined;
   const sizes = best.fragments.map(({ roomMiB }) => roomMiB);
   return { fragments: best.fragments.map(({ candidate }) => candidate), partsMiB: partsOf(sizes, memoryMiB) };
@@ -85,6 +89,29 @@ export function spanOf(
   if (span !== undefined) return { placement: spanPlacement(span, request, stamp), rejected: [] };
   const what = [...(limits.allowed ?? [])].join(', ');
   return { rejected: [{ what, reason: 'their free memory does not hold it together', numbers: {} }] };
+}
+
+/** Looks at the places of each node whose free memory may hold the request: numbers are read before objects. */
+function lookAtNodes(
+  ledger: Ledger,
+  { share, memoryMiB }: PlacementRequest,
+  bounds: Oversubscription,
+  look: (accounts: readonly PlaceAccount[]) => void,
+): void {
+  const accounts = ledger.accounts();
+  const { freeMiB, requestSum, limitSum } = ledger.sums();
+  const mostRequest = thousandths(bounds.omega) - thousandths(share.smRequest);
+  const mostLimit = thousandths(bounds.gamma) - thousandths(share.smLimit);
+  ledger.nodeIndex().inUse((from, to) => {
+    let sumMiB = 0;
+    for (let at = from; at < to; at += 1) {
+      const limited = limitSum[at] as number;
+      if (limited > 0 && limited <= mostLimit && (requestSum[at] as number) <= mostRequest) {
+        sumMiB += Math.max(0, freeMiB[at] as number);
+      }
+    }
+    if (sumMiB >= memoryMiB) look(accounts.slice(from, to));
+  });
 }
 
 /** The placement of a request on the fragments of a span. */

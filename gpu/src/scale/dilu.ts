@@ -14,7 +14,7 @@ export const diluScaleDefaults = {
   /** With so many seconds of more requests than instances serve at their requests, instances are launched. */
   outSamples: 20,
   /** The same for what they serve at their limits, beyond which no share can move. Not in the paper; chosen by bench `dilu`. */
-  surgeSamples: 2,
+  surgeSamples: 1,
   /** With more than so many seconds of fewer requests than one instance fewer would serve, an instance goes. */
   inSamples: 30,
   /** How long the last instance may idle, s. */

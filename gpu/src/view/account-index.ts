@@ -7,6 +7,9 @@ export interface AccountColumns {
   load: Float64Array;
   freeMiB: Float64Array;
   availableMiB: Float64Array;
+  /** Thousandths of the SMs. */
+  requestSum: Float64Array;
+  limitSum: Float64Array;
   /** How often each place has been counted: what was computed of it holds while this stays. */
   counts: Uint32Array;
 }
@@ -15,16 +18,22 @@ export interface AccountColumns {
 export function columnsOf(accounts: readonly PlaceAccount[]): AccountColumns {
   const column = (): Float64Array => new Float64Array(accounts.length);
   const counts = new Uint32Array(accounts.length);
-  const columns = { load: column(), freeMiB: column(), availableMiB: column(), counts };
+  const columns = {
+    ...{ load: column(), freeMiB: column(), availableMiB: column() },
+    ...{ requestSum: column(), limitSum: column(), counts },
+  };
   for (const account of accounts) writeColumns(columns, account);
   return columns;
 }
 
 /** Sets the row of one account. */
-export function writeColumns(columns: AccountColumns, { order, load, freeMiB, availableMiB }: PlaceAccount): void {
-  columns.load[order] = load;
-  columns.freeMiB[order] = freeMiB;
-  columns.availableMiB[order] = availableMiB;
+export function writeColumns(columns: AccountColumns, account: PlaceAccount): void {
+  const { order } = account;
+  columns.load[order] = account.load;
+  columns.freeMiB[order] = account.freeMiB;
+  columns.availableMiB[order] = account.availableMiB;
+  columns.requestSum[order] = account.requestSum;
+  columns.limitSum[order] = account.limitSum;
   columns.counts[order]! += 1;
 }
 

@@ -4,6 +4,7 @@ import { columnsOf, reindex, writeColumns, FullestFirst } from './account-index.
 import type { AccountColumns, FunctionIndex } from './account-index.js';
 import { emptyAccount } from './account.js';
 import type { PlaceAccount } from './account.js';
+import { NodeIndex } from './node-index.js';
 import {
   areSame,
   functionKey,
@@ -17,43 +18,10 @@ import {
   standingOf,
 } from './occupancy.js';
 import type { Occupant, Reservation, ShownOccupant, Standing } from './occupancy.js';
+import { LedgerMisuseError, PassBudget } from './pass-budget.js';
+import type { PassTasks } from './pass-budget.js';
 import { placeId, placesOf } from './places.js';
 import type { Place } from './places.js';
-
-/** A policy has called the ledger more often in one pass, or changed more of it, than a pass may. */
-class LedgerMisuseError extends Error {
-  override name = 'LedgerMisuseError';
-}
-
-/** Tasks that a pass may place, by activation. */
-interface PassTasks {
-  has(activationId: string): boolean;
-}
-
-/** The bounds of one pass of a policy on the ledger: the number of calls, and the activations that it may place. */
-class PassBudget {
-  /** Activations that the pass has placed and not released. */
-  readonly held = new Set<string>();
-  private callsLeft: number;
-
-  constructor(
-    private readonly mostCalls: number,
-    private readonly tasks: PassTasks,
-  ) {
-    this.callsLeft = mostCalls;
-  }
-
-  /** Counts a call of the ledger. Throws LedgerMisuseError beyond `mostCalls`. */
-  count(): void {
-    this.callsLeft -= 1;
-    if (this.callsLeft < 0) throw new LedgerMisuseError(`a policy called the ledger more than ${this.mostCalls} times`);
-  }
-
-  /** Whether the pass may hold and release a placement of an activation whose reservation is older than the pass. */
-  mayChange(activationId: string): boolean {
-    return this.held.has(activationId) || this.tasks.has(activationId);
-  }
-}
 
 export type { PlaceAccount } from './account.js';
 
@@ -109,6 +77,7 @@ export class Ledger {
   private columns: AccountColumns = columnsOf([]);
   /** Absent: to be made, if a policy asks for it. */
   private fullest: FullestFirst | undefined;
+  private byNode: NodeIndex | undefined;
   private sweptMs = -Infinity;
   private pass: PassBudget | undefined;
   /** Accounts by load, the least first, in no particular order each. */
@@ -157,6 +126,7 @@ export class Ledger {
       for (const [order, account] of this.ordered.entries()) account.order = order;
       this.columns = columnsOf(this.ordered);
       this.fullest = undefined;
+      this.byNode = undefined;
     }
     return this.ordered;
   }
@@ -172,6 +142,12 @@ export class Ledger {
   fullestFirst(): FullestFirst {
     const accounts = this.accounts();
     return (this.fullest ??= new FullestFirst(accounts));
+  }
+
+  /** All nodes, by their names; kept up to date from the first call on, until nodes come or go. */
+  nodeIndex(): NodeIndex {
+    const accounts = this.accounts();
+    return (this.byNode ??= new NodeIndex(accounts));
   }
 
   /** The account of a place; undefined if it is not known. */
@@ -376,8 +352,9 @@ export class Ledger {
     account.health = status?.health;
     account.workloads = 0;
     for (const { container } of status?.processes ?? []) if (container === undefined) account.workloads += 1;
-    // The index ranks places of one capacity by themselves.
+    // The indexes tell places apart by these.
     if (account.capacityMiB !== capacityMiB) this.fullest = undefined;
+    if (account.capacityMiB !== capacityMiB || !isSameMode) this.byNode = undefined;
     account.capacityMiB = capacityMiB;
     entry.othersMiB = others;
     entry.usedMiB = usedMiB;
@@ -470,6 +447,7 @@ export class Ledger {
     if (this.ordered !== undefined) {
       writeColumns(this.columns, account);
       this.fullest?.changed(account);
+      this.byNode?.changed(account);
     }
     this.index(entry, functions, idle);
     this.sort(entry, Math.min(loadBuckets, Math.floor((running * loadBuckets) / 1000)));

@@ -1,9 +1,9 @@
 // A function under load on instances that a scale stage launches and retires, each alone on its device.
 import type { Scale } from '@gpuwhisk/gpu/scale/scale';
-import { ArrivalCounts, countedMinutes } from '@gpuwhisk/gpu/view/function-log';
-import type { InstanceState, ServedRates, Task } from '@gpuwhisk/gpu/view/view';
+import type { InstanceState, ServedRates } from '@gpuwhisk/gpu/view/view';
 import { latencyAt } from '../model/latency-surface.js';
 import type { Load } from './loads.js';
+import { Arrivals, taskOf, WaitingRequests } from './requests.js';
 import type { ServedModel } from './served-models.js';
 
 /** A way to deploy a function. Shares are fractions of the SMs. */
@@ -28,6 +28,8 @@ export interface Served {
   deviceS: number;
   reservedS: number;
   usedS: number;
+  /** Of each second: requests that came, those of them that were late, and instances at its end. */
+  bySecond: { requests: Uint32Array; late: Uint32Array; instances: Uint32Array };
 }
 
 interface Instance {
@@ -61,9 +63,22 @@ export function serve(model: ServedModel, { arrivals, lengthS }: Load, deployed:
     deviceS: 0,
     reservedS: 0,
     usedS: 0,
+    bySecond: {
+      ...{ requests: new Uint32Array(lengthS), late: new Uint32Array(lengthS), instances: new Uint32Array(lengthS) },
+    },
+  };
+  const { bySecond } = served;
+  const countOne = (column: Uint32Array, at: number): void => {
+    const second = Math.min(lengthS - 1, Math.floor(at / 1000));
+    column[second] = (column[second] ?? 0) + 1;
+  };
+  const isLate = (arrivedAt: number): void => {
+    served.violations += 1;
+    countOne(bySecond.late, arrivedAt);
   };
   const counts = new Arrivals(lengthS);
-  const [intime, late] = [new Queue(), new Queue()];
+  const waiting = new WaitingRequests();
+  let now = 0;
   let instances: Instance[] = [];
   let made = 0;
   const start = (at: number, readyAt: number): void => {
@@ -85,10 +100,9 @@ export function serve(model: ServedModel, { arrivals, lengthS }: Load, deployed:
   let nextTick = tickMs;
   for (;;) {
     let at = Math.min(arrivals[next] ?? Infinity, nextTick <= endMs ? nextTick : Infinity);
-    for (const { busyUntil, readyAt } of instances)
-      at = Math.min(at, busyUntil, readyAt > counts.now ? readyAt : Infinity);
+    for (const { busyUntil, readyAt } of instances) at = Math.min(at, busyUntil, readyAt > now ? readyAt : Infinity);
     if (at === Infinity) break;
-    counts.now = at;
+    now = at;
     for (const one of instances) {
       if (one.busyUntil > at) continue;
       one.busyUntil = Infinity;
@@ -97,11 +111,13 @@ export function serve(model: ServedModel, { arrivals, lengthS }: Load, deployed:
     }
     for (; next < arrivals.length && (arrivals[next] as number) <= at; next += 1) {
       counts.add(at);
-      intime.push(arrivals[next] as number);
+      countOne(bySecond.requests, at);
+      waiting.push(arrivals[next] as number);
       if (hasNone()) coldStart(at);
     }
     if (at === nextTick) {
       nextTick += tickMs;
+      bySecond.instances[at / 1000 - 1] = instances.length;
       const { launch, retire } = deployed.scale({
         ...{ at, gpus: [], waiting: [] },
         functions: [{ task: taskOf(model), arrivals: counts, served: deployed.served }],
@@ -115,84 +131,23 @@ export function serve(model: ServedModel, { arrivals, lengthS }: Load, deployed:
         else one.isLast = true;
       }
     }
-    // Those that cannot meet their SLO any more go after the others.
-    while (intime.size > 0 && intime.first() + sloMs < at + fullMs) late.push(intime.take());
+    waiting.demote(at, fullMs, sloMs);
     for (const one of instances) {
-      if (one.readyAt > at || one.busyUntil !== Infinity || intime.size + late.size === 0) continue;
-      const size = Math.min(batch, intime.size + late.size);
+      if (one.readyAt > at || one.busyUntil !== Infinity || waiting.size === 0) continue;
+      const size = Math.min(batch, waiting.size);
       const doneAt = at + (runMs[size] as number);
       for (let taken = 0; taken < size; taken += 1) {
-        const arrivedAt = intime.size > 0 ? intime.take() : late.take();
-        if (doneAt - arrivedAt > sloMs) served.violations += 1;
+        const arrivedAt = waiting.take();
+        if (doneAt - arrivedAt > sloMs) isLate(arrivedAt);
       }
       one.busyUntil = doneAt;
       served.usedS += ((doneAt - at) * deployed.share) / 1000;
     }
   }
-  served.violations += intime.size + late.size;
+  while (waiting.size > 0) isLate(waiting.take());
   for (const one of instances) end(one, endMs);
   served.reservedS = served.deviceS * deployed.reserved;
   return served;
-}
-
-/** Arrival times in order. */
-class Queue {
-  private times: number[] = [];
-  private head = 0;
-
-  get size(): number {
-    return this.times.length - this.head;
-  }
-
-  push(at: number): void {
-    this.times.push(at);
-  }
-
-  /** Infinity if there is none. */
-  first(): number {
-    return this.times[this.head] ?? Infinity;
-  }
-
-  take(): number {
-    const first = this.first();
-    this.head += 1;
-    if (this.head > 1024 && this.head * 2 > this.times.length) {
-      this.times = this.times.slice(this.head);
-      this.head = 0;
-    }
-    return first;
-  }
-}
-
-/** Counts by second as the platform keeps them; a minute of it is a second, as the traces play ten minutes in one. */
-class Arrivals {
-  now = 0;
-  private readonly counts = new ArrivalCounts();
-  private readonly seconds: Uint32Array;
-
-  constructor(lengthS: number) {
-    this.seconds = new Uint32Array(lengthS + 1);
-  }
-
-  add(at: number): void {
-    this.counts.add(at);
-    const second = Math.floor(at / 1000);
-    this.seconds[second] = (this.seconds[second] ?? 0) + 1;
-  }
-
-  bySecond(at: number): Uint32Array {
-    return this.counts.bySecond(at);
-  }
-
-  byMinute(at: number): Uint32Array {
-    const next = Math.floor(at / 1000) + 1;
-    return this.seconds.subarray(Math.max(0, next - countedMinutes), next);
-  }
-}
-
-function taskOf({ name, batch, sloMs }: ServedModel): Task {
-  const identity = { id: name, function: `/bench/${name}`, version: '1', namespace: 'bench' };
-  return { ...identity, batch, gpus: 1, memoryMiB: 0, arrivedAt: 0, sloMs, class: 'inference' };
 }
 
 function stateOf(one: Instance, { name }: ServedModel, { share, reserved }: Deployment, at: number): InstanceState {

@@ -66,13 +66,14 @@ export interface RuleParts {
   affinity: boolean;
   /** Devices that a language model may span, at most; 1: it spans none. */
   spans: number;
+  /** Weight of the SMs in the score, in tenths of one (α); the rest is that of memory. Absent: a half. */
+  alpha?: number;
 }
 
 /** The platform's rule (gpu/src/place/dilu.ts), by looking at all devices. */
-export function ours(bounds: Bounds, { complementarity, affinity, spans }: RuleParts): PackingRule {
+export function ours(bounds: Bounds, { complementarity, affinity, spans, alpha = 0.5 }: RuleParts): PackingRule {
   return (fleet, instance) => {
-    const memoryWeight = complementarity ? 1 : 0;
-    const score = scoreBy(fleet, instance, 1, memoryWeight);
+    const score = scoreBy(fleet, instance, alpha, complementarity ? 1 - alpha : 0);
     const affine = affinity ? affineTo(fleet, instance) : new Set<PackedDevice>();
     if (instance.gpus > 1) return bestNode(fleet, instance, bounds, score, affine);
     const near = bestOf(fleet, affine, instance, bounds, score);

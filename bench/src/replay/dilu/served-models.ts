@@ -20,14 +20,24 @@ const executionPart = 0.5;
 /** Limit over request of inference (Dilu, section 3.2). */
 const limitFactor = 2;
 
-/** Dilu's measured surfaces (A100, MPS) of the models of that name. Throws BenchDataError. */
+/** Output tokens of a request of a language model; its measured time is that of one token. */
+const outputTokens: Readonly<Record<string, number>> = { llama2_7b: 32 };
+
+/** Output tokens of a request; 1 for a model that makes none. */
+export const outputTokensOf = (name: string): number => outputTokens[name] ?? 1;
+
+/** Dilu's measured surfaces (A100, MPS) of whole requests of the models of that name. Throws BenchDataError. */
 export async function readServedModels(names: readonly string[], folder?: string): Promise<ServedModel[]> {
   const columns = { model: 'text', batch: 'number', sm_pct: 'number', latency_s: 'number' } as const;
   const rows = await readTable('surfaces/dilu_a100_inference.csv', columns, folder);
   return names.map((name) => {
     const points = rows
       .filter(({ model }) => model === name)
-      .map(({ batch, sm_pct, latency_s }) => ({ batch, share: sm_pct / 100, latencyMs: latency_s * 1000 }));
+      .map(({ batch, sm_pct, latency_s }) => ({
+        batch,
+        share: sm_pct / 100,
+        latencyMs: latency_s * 1000 * outputTokensOf(name),
+      }));
     return servedModel(name, latencySurface(points));
   });
 }

@@ -46,7 +46,7 @@ export function timesliceSlowdowns(clients: number): Float64Array {
 }
 
 /** Time at `share` over the time at the full share, linear between whole percentages. */
-export function stretchAt({ stretch }: ModelWorkload, share: number): number {
+export function stretchAt({ stretch }: Pick<ModelWorkload, 'stretch'>, share: number): number {
   const percent = Math.min(100, Math.max(1, share * 100));
   const below = Math.floor(percent);
   const at = stretch[below] as number;
