@@ -268,6 +268,19 @@ describe('procurement', () => {
     expect([cloud.calls.at(-1), retired, procurement.state().machines]).toEqual([`release vm-${id}`, ['invoker7'], []]);
   });
 
+  test("a machine that goes at once with an operator's notice is settled, though its agent told of none", async () => {
+    const procurement = await open();
+    await clock.runUntil(procurement.acquire('spot'));
+    const node = reporting(one(procurement).id, 'invoker7');
+    await clock.runFor(2500);
+    node.isThere = false;
+    await state.setRow(gpuNoticeTable, 'invoker7', { why: 'revoked', at: clock.now(), leavesAt: clock.now() });
+    await clock.runFor(1500);
+    expect(one(procurement).leavesAt).toBeLessThan(clock.now());
+    await clock.runFor(8000);
+    expect([cloud.rented.size, retired]).toEqual([0, ['invoker7']]);
+  });
+
   test('a notice of no time, before the machine has reported, ends it', async () => {
     const procurement = await open();
     await clock.runUntil(procurement.acquire('spot'));

@@ -23,7 +23,7 @@ export interface ProcurementParts {
   provider: Provider;
   options: Pick<ProcureOptions, 'nodes' | 'pollMs' | 'bootMs'>;
   store: ArtifactStore;
-  state: Pick<ClusterState, 'setRow' | 'deleteRow'>;
+  state: Pick<ClusterState, 'rows' | 'setRow' | 'deleteRow'>;
   table: Pick<GpuTable, 'nodes'>;
   lease: Pick<LeaseKeeper, 'epoch'>;
   workloads: { readonly shown: readonly Workload[] };
@@ -49,11 +49,11 @@ const goneMs = 10_000;
 /** Longest delay before an attempt that failed is repeated, ms. */
 const longestDelayMs = 300_000;
 
-/** In-memory facts about a machine; a new leader begins to count anew. */
+/** In-memory facts about a machine; a new leader begins to count again. */
 interface Watched {
   /** Monotonic ms since which its invoker has not reported; undefined: it reports. */
   silentSinceMs: number | undefined;
-  /** When the node is taken away by its last row, which may tell an operator's notice, epoch ms. */
+  /** When the node is taken away by its notice, which may be an operator's, epoch ms. */
   leavesAt: number | undefined;
   /** Failed attempts in a row, and when the next one is due, monotonic ms. */
   failures: number;
@@ -248,8 +248,11 @@ export class Procurement {
     this.wanted = wanted;
     await this.readPrices();
     await this.readNotices();
-    const rows = this.parts.table.nodes();
-    for (const id of [...this.machines.keys()]) await this.carryOn(id, rows);
+    if (this.machines.size > 0) {
+      this.watchNotices(await this.parts.state.rows(gpuNoticeTable));
+      const rows = this.parts.table.nodes();
+      for (const id of [...this.machines.keys()]) await this.carryOn(id, rows);
+    }
     const nowMs = clock.monotonicMs();
     if (nowMs - this.toldMs < minuteMs) return;
     this.toldMs = nowMs;
@@ -306,6 +309,17 @@ export class Procurement {
     }
   }
 
+  /** Notes the notices of nodes. A node may be gone before its agent reports one. */
+  private watchNotices(notices: ReadonlyMap<string, JsonValue>): void {
+    for (const { id, node = '' } of this.machines.values()) {
+      const { leavesAt } = (notices.get(node) ?? {}) as unknown as Partial<NodeNotice>;
+      const watched = this.watchedOf(id);
+      if (watched.leavesAt === leavesAt) continue;
+      watched.leavesAt = leavesAt;
+      this.toldMs = -Infinity;
+    }
+  }
+
   /** Carries one machine on by what is seen. A failure is logged, and repeated after a growing delay. */
   private async carryOn(id: string, rows: readonly NodeStatus[]): Promise<void> {
     const { clock, logger, options } = this.parts;
@@ -316,10 +330,6 @@ export class Procurement {
     const row = rows.find(({ labels }) => labels?.[machineLabel] === machine.id);
     const silentMs = watched.silentSinceMs === undefined ? 0 : nowMs - watched.silentSinceMs;
     watched.silentSinceMs = row === undefined ? (watched.silentSinceMs ?? nowMs) : undefined;
-    if (row !== undefined && watched.leavesAt !== row.leavesAt) {
-      watched.leavesAt = row.leavesAt;
-      this.toldMs = -Infinity;
-    }
     if (nowMs < watched.dueMs) return;
     try {
       await this.step(machine, row, silentMs);
