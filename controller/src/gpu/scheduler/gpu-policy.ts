@@ -37,6 +37,7 @@ import { Feedback } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
 import { mayMoveShares, movedPlaces, seenPlaces } from './cluster-view.js';
+import type { Procurer } from './live-actuator.js';
 import { viewOf } from './live-view.js';
 import { SeenWorkloads } from './seen-workloads.js';
 import type { KnownRun, SampledPlace, SeenPlace, KnownInstances } from './cluster-view.js';
@@ -90,6 +91,8 @@ export interface GpuPolicyParts {
   instances: Pick<KnownInstances, 'isLaunch' | 'isRetiring'>;
   /** Processes on GPUs that are not the platform's. */
   workloads(): readonly Workload[];
+  /** Rented machines; absent: there are none. */
+  procurer?: Pick<Procurer, 'state'>;
   /** Called with every decision and the saved view behind it; absent: views are not saved. */
   onDecided?(saved: JsonObject, decision: Decision): void;
 }
@@ -151,6 +154,11 @@ export class GpuPolicy {
   /** Whether the policy scales: it decides each second which instances functions should have. */
   get scales(): boolean {
     return this.policy.scales === true;
+  }
+
+  /** Whether the policy takes nodes and gives them back. */
+  get procures(): boolean {
+    return this.policy.procures === true;
   }
 
   /** Whether a row of a node calls for a pass though nothing waits, as shares of what runs there may have to be moved. */
@@ -242,8 +250,8 @@ export class GpuPolicy {
     logger.error({ policy, fault, ...(view && { view }) }, 'a policy failed: the least loaded place is taken instead');
   }
 
-  /** The policy's actions of a tick, or after a report of a suffering workload: instances, shares, geometries. */
-  actionsOn(kind: 'tick' | 'report'): readonly Action[] {
+  /** The policy's actions of a tick, after a report of a suffering workload, or about nodes. */
+  actionsOn(kind: 'tick' | 'report' | 'procure'): readonly Action[] {
     const view = this.viewOf([]);
     if (kind === 'tick' && this.predictsDegradation) this.parts.performanceData.degradations.look(view);
     return this.policy.decide(view, { kind }).actions ?? [];
@@ -258,6 +266,7 @@ export class GpuPolicy {
       gpus: () => this.seenPlaces(at).map(({ gpu }) => gpu),
       functions: () => this.seenFunctions(at),
       workloads: () => this.workloads.at(at),
+      procurement: () => this.parts.procurer?.state(),
     });
   }
 
