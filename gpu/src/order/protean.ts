@@ -6,18 +6,20 @@ import { deadlineAt } from '../view/view.js';
 import type { Task } from '../view/view.js';
 import type { Order, Turn } from './order.js';
 
-/** Settings of the stage; both are ours. */
+/** Settings of the stage; all are ours. */
 export const proteanOrderDefaults = {
   /** How long a best-effort request waits for a batch to fill, ms. */
   bestEffortWaitMs: 50,
   /** Part by which a run may take longer than predicted before a batch that waited for its last moment is late. */
   spare: 0.1,
+  /** It may take so much longer at least: messages to the invoker and back take their time, too, ms. */
+  leastSpareMs: 20,
 };
 
 /**
  * Orders batches: those with a strict request (it has an SLO) by their earliest deadline, then best effort by arrival. Requests of
  * one function and caller fill batches in that order, too, so that one strict request makes its batch strict. A batch waits until
- * it is full, or until its first deadline minus start and predicted time (`spare` included); best effort waits for
+ * it is full, or until its first deadline minus start and predicted time (the spare time included); best effort waits for
  * `bestEffortWaitMs`. A batch whose time is not known does not wait. Tasks that are whole batches are taken as they are.
  */
 export function proteanOrder(slowdowns: SliceSlowdowns, settings: typeof proteanOrderDefaults): Order {
@@ -94,7 +96,8 @@ function lastMoment(task: Task, { ledger, slowdowns, settings }: Moment): number
   if (task.sloMs === undefined) return task.arrivedAt + settings.bestEffortWaitMs;
   const expectedMs = slowdowns.expectedMs(task);
   if (expectedMs === undefined) return undefined;
-  return deadlineAt(task) - startMsOf(task, ledger) - expectedMs * (1 + settings.spare);
+  const spareMs = Math.max(settings.leastSpareMs, expectedMs * settings.spare);
+  return deadlineAt(task) - startMsOf(task, ledger) - expectedMs - spareMs;
 }
 
 function startMsOf({ startMs = 0, request }: Task, ledger: Ledger | undefined): number {

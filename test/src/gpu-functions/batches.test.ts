@@ -101,7 +101,7 @@ def main_batch(requests):
 `;
     const gpu = { memoryMiB: 2048, mpsPercent: 50, batch: 8 };
     const annotations = { gpu, idempotent: true };
-    await api.putAction(name, code, { kind: 'python:default', annotations, limits: { timeout: 2000, memory: 256 } });
+    await api.putAction(name, code, { kind: 'python:default', annotations, limits: { timeout: 3000, memory: 256 } });
     await api.invoke(name);
     const held = await api.submit(name, { holdS: 1 });
     const requests: JsonObject[] = [{ n: 1 }, { bad: 1 }, { n: 2 }];
