@@ -13,7 +13,12 @@ import type { FunctionState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/v
 import type { Action, Decision, ObservedRun, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { asksForDegradations, givesProfiledShares, spansDevices } from '@gpuwhisk/gpu/policies/stages';
+import {
+  asksForDegradations,
+  givesProfiledShares,
+  readsSliceSlowdowns,
+  spansDevices,
+} from '@gpuwhisk/gpu/policies/stages';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
 import { profiledRates } from '@gpuwhisk/gpu/scale/served';
 import { gpuTypeOf, kindsOf } from '@gpuwhisk/gpu/view/places';
@@ -33,7 +38,7 @@ import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
 import { Arrivals, calledFunction, knownFunctions, requestOf } from './gpu-queue.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import { alternativesByTask, ofTask, withPrediction } from './decided-starts.js';
-import { Feedback } from '../learning/feedback.js';
+import { Feedback, isUndisturbed } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
 import { mayMoveShares, movedPlaces, seenPlaces } from './cluster-view.js';
@@ -118,6 +123,8 @@ export class GpuPolicy {
   private readonly workloads: SeenWorkloads;
   /** Whether the policy asks for degradations beside workloads, so that they are learned. */
   private readonly predictsDegradation: boolean;
+  /** Whether the policy goes by slowdowns on slices, so that they are learned. */
+  private readonly readsSlices: boolean;
   /** Whether an activation that arrives at an empty queue is decided at once. */
   readonly takesAsTheyCome: boolean;
   private readonly takesSamples: boolean;
@@ -132,6 +139,7 @@ export class GpuPolicy {
     const { takesAsTheyCome, needsNoProfiles, stages } = compositionOf(options.policy);
     this.workloads = new SeenWorkloads(parts.workloads);
     this.predictsDegradation = asksForDegradations(stages);
+    this.readsSlices = readsSliceSlowdowns(stages);
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
     this.givesProfiled = givesProfiledShares(stages);
@@ -143,6 +151,7 @@ export class GpuPolicy {
       predictorOf: ({ type, mode }) => performanceData.predictors.predictor({ gpuType: type, mode }),
       degradationsOf: (gpu) => performanceData.degradations.modelOf(gpu),
       quotas: liveQuotas(performanceData),
+      sliceSlowdowns: performanceData.slices,
       admission: options.admission,
       random: seededRandom(1),
     };
@@ -250,9 +259,12 @@ export class GpuPolicy {
     logger.error({ policy, fault, ...(view && { view }) }, 'a policy failed: the least loaded place is taken instead');
   }
 
-  /** The policy's actions of a tick, after a report of a suffering workload, or about nodes. */
-  actionsOn(kind: 'tick' | 'report' | 'procure'): readonly Action[] {
-    const view = this.viewOf([]);
+  /**
+   * The policy's actions of a tick, after a report of a suffering workload, or about nodes. `waiting`: the queued
+   * activations.
+   */
+  actionsOn(kind: 'tick' | 'report' | 'procure', waiting: readonly WaitingActivation[]): readonly Action[] {
+    const view = this.viewOf(waiting);
     if (kind === 'tick' && this.predictsDegradation) this.parts.performanceData.degradations.look(view);
     return this.policy.decide(view, { kind }).actions ?? [];
   }
@@ -377,6 +389,7 @@ export class GpuPolicy {
     this.parts.functions.ran({ action: task.function, namespace: task.namespace }, ranMs);
     if (succeeded) this.feedback.ran(run);
     if (succeeded && this.predictsDegradation) this.learnBeside(run);
+    if (succeeded && this.readsSlices && isUndisturbed(run)) this.parts.performanceData.slices.ran(run);
     this.policy.observe?.(run);
   }
 
