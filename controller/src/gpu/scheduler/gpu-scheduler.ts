@@ -29,7 +29,7 @@ import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
 import { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
-import { capacityProblem } from '@gpuwhisk/gpu/view/places';
+import { capacityProblem } from '@gpuwhisk/gpu/geometry/capacity';
 import type { InstanceState, SchedulingEvent, View } from '@gpuwhisk/gpu/view/view';
 import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
