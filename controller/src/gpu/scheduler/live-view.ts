@@ -41,7 +41,7 @@ export function viewOf(placer: GpuPlacer, { at, waiting, instances, gpus, functi
       return seenNodes(placer.rows());
     },
     get devices() {
-      return seenDevices(accounts());
+      return seenDevices(placer.rows());
     },
     get workloads() {
       return workloads();
