@@ -49,6 +49,7 @@ export function guarded(policy: Policy, spare: Policy, onFault: OnFault): Policy
     },
     observe: (run) => told(() => policy.observe?.(run)),
     returned: (task) => told(() => policy.returned?.(task)),
+    geometry: () => policy.geometry?.(),
     saved: () => policy.saved?.(),
     restore: (saved) => policy.restore?.(saved),
   };

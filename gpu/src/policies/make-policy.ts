@@ -7,6 +7,7 @@ import { joinBatches, launches } from '../place/bind.js';
 import type { Launching } from '../place/bind.js';
 import { ledgerOf } from '../place/ledger-of.js';
 import { onInstances } from '../scale/lazy-starts.js';
+import type { Geometry } from '../geometry/geometry.js';
 import type { LedgerPlace, Place, Placing } from '../place/place.js';
 import type { Scaling } from '../scale/scale.js';
 import type { Action, Start, TaskRejection } from '../view/decision.js';
@@ -98,10 +99,10 @@ function currentName(stage: string, name: string): string {
 }
 
 function stagesOf(record: PolicyRecord): Composition['stages'] {
-  const { admit, preempt = 'none', scale = 'none' } = record;
-  if ('plan' in record) return { admit, plan: record.plan, preempt, scale };
+  const { admit, preempt = 'none', scale = 'none', geometry = 'none' } = record;
+  if ('plan' in record) return { admit, plan: record.plan, preempt, scale, geometry };
   const { order, share, place } = record;
-  return { admit, order, share, place, preempt, scale };
+  return { admit, order, share, place, preempt, scale, geometry };
 }
 
 function checkStage(stage: string, name: unknown): void {
@@ -205,15 +206,21 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   const launching: Launching = { placing, instancePlacesIn: planner.instancePlacesIn };
   const preempt = make(stages.preempt, 'preempt');
   const scale = make(stages.scale, 'scale');
+  const geometry = make<Geometry>(stages.geometry, 'geometry');
   const refuses = admission === 'refuse';
   return {
     name,
-    scales: chosen.scale !== 'none' || chosen.preempt !== 'none',
+    scales: [chosen.scale, chosen.preempt, chosen.geometry].some((stage) => stage !== 'none'),
     ...(planner.moves && { moves: true }),
     placesForInstance: (view, task) => placesForInstance(view, task, launching),
     decide(view, event) {
       if (event.kind === 'tick') {
-        return { ...allWait(view), actions: [...actionsOf(view, scale(view), launching), ...preempt(view, [], event)] };
+        const actions = [
+          ...actionsOf(view, scale(view), launching),
+          ...preempt(view, [], event),
+          ...geometry.cuts(view),
+        ];
+        return { ...allWait(view), actions };
       }
       if (event.kind === 'report') return { ...allWait(view), actions: preempt(view, [], event) };
       const joined = joinBatches(view);
@@ -237,7 +244,16 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
     },
     observe: (run) => planner.observe?.(run),
     returned: (task) => planner.returned?.(task),
-    saved: () => planner.saved?.(),
-    restore: (saved) => planner.restore?.(saved),
+    geometry: () => geometry.report?.(),
+    saved() {
+      const plan = planner.saved?.();
+      return geometry.saved === undefined ? plan : { plan, geometry: geometry.saved() };
+    },
+    restore(saved) {
+      if (geometry.restore === undefined) return planner.restore?.(saved);
+      const state = saved as { plan?: unknown; geometry: unknown };
+      if (state.plan !== undefined) planner.restore?.(state.plan);
+      geometry.restore(state.geometry);
+    },
   };
 }

@@ -20,6 +20,9 @@ import {
   deadlineUseDefaults,
   deadlineUsePlan,
 } from '../order/deadline-plan.js';
+import { noGeometry } from '../geometry/geometry.js';
+import type { Geometry } from '../geometry/geometry.js';
+import { proteanGeometry, proteanGeometryDefaults } from '../geometry/protean.js';
 import { dueFirst } from '../order/earliest-deadline.js';
 import { mostUseForInterference } from '../order/interference-priority.js';
 import { leastLoadedPlan } from '../order/least-loaded-plan.js';
@@ -154,6 +157,10 @@ export const stages = {
     dilu: settable(diluScaleDefaults, (_, settings) => diluScale(settings)),
     'dilu-smore': settable(diluForecastDefaults, (_, settings) => diluWithForecast(settings)),
   } satisfies Record<string, StageEntry<Scale>>,
+  geometry: {
+    none: made(() => noGeometry),
+    protean: settable(proteanGeometryDefaults, (_, settings) => proteanGeometry(settings)),
+  } satisfies Record<string, StageEntry<Geometry>>,
 };
 
 /** The stages that a policy names an implementation of. */

@@ -104,6 +104,8 @@ export class GpuScheduler {
   readonly actuator: Actuator;
   private readonly placer: GpuPlacer;
   private readonly policy: GpuPolicy;
+  /** State of the policy's stage geometry; undefined: it has none. */
+  readonly geometry = (): GpuPolicy['geometry'] => this.policy.geometry;
   private readonly topic: string;
   private wake: Timer | undefined;
   private readonly metrics: GpuMetrics;
@@ -127,6 +129,7 @@ export class GpuScheduler {
     this.metrics = gpuMetrics(dependencies.metrics.registry, {
       waiting: () => this.queue.size,
       epoch: () => dependencies.lease.epoch,
+      geometry: () => this.policy.geometryFigures,
     });
     const { desired, workloads, lease } = dependencies;
     this.metrics.leased(lease.epoch);
