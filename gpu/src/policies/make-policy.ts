@@ -9,6 +9,7 @@ import { joinBatches, launches } from '../place/bind.js';
 import type { Launching } from '../place/bind.js';
 import { ledgerOf } from '../place/ledger-of.js';
 import { onInstances } from '../scale/lazy-starts.js';
+import type { Geometry } from '../geometry/geometry.js';
 import type { LedgerPlace, Place, Placing } from '../place/place.js';
 import type { Scaling } from '../scale/scale.js';
 import type { Action, Start, TaskRejection } from '../view/decision.js';
@@ -102,10 +103,11 @@ function currentName(stage: string, name: string): string {
 }
 
 function stagesOf(record: PolicyRecord): Composition['stages'] {
-  const { admit, preempt = 'none', scale = 'none', procure = 'none' } = record;
-  if ('plan' in record) return { admit, plan: record.plan, preempt, scale, procure };
+  const { admit, preempt = 'none', scale = 'none', geometry = 'none', procure = 'none' } = record;
+  const further = { preempt, scale, geometry, procure };
+  if ('plan' in record) return { admit, plan: record.plan, ...further };
   const { order, share, place } = record;
-  return { admit, order, share, place, preempt, scale, procure };
+  return { admit, order, share, place, ...further };
 }
 
 function checkStage(stage: string, name: unknown): void {
@@ -182,10 +184,11 @@ function placesForInstance(
   return instancePlacesIn(view, open)(task, all) ?? [];
 }
 
-/** The state of a policy that goes by PROTEAN's slowdowns. */
-interface SavedWithSlices {
-  slices?: SliceSlowdownsState;
+/** The state of a policy whose stages keep more than the planner does. */
+interface SavedStages {
   planner?: unknown;
+  slices?: SliceSlowdownsState;
+  geometry?: unknown;
 }
 
 /** A policy. Throws RangeError as `compositionOf` does. */
@@ -219,17 +222,24 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   const launching: Launching = { placing, instancePlacesIn: planner.instancePlacesIn };
   const preempt = make(stages.preempt, 'preempt');
   const scale = make(stages.scale, 'scale');
+  const geometry = make<Geometry>(stages.geometry, 'geometry');
   const procure = make(stages.procure, 'procure');
+  const keepsMore = readsSlices || geometry.saved !== undefined;
   const refuses = admission === 'refuse';
   return {
     name,
-    scales: chosen.scale !== 'none' || chosen.preempt !== 'none',
+    scales: [chosen.scale, chosen.preempt, chosen.geometry].some((stage) => stage !== 'none'),
     procures: chosen.procure !== 'none',
     ...(planner.moves && { moves: true }),
     placesForInstance: (view, task) => placesForInstance(view, task, launching),
     decide(view, event) {
       if (event.kind === 'tick') {
-        return { ...allWait(view), actions: [...actionsOf(view, scale(view), launching), ...preempt(view, [], event)] };
+        const actions = [
+          ...actionsOf(view, scale(view), launching),
+          ...preempt(view, [], event),
+          ...geometry.cuts(view),
+        ];
+        return { ...allWait(view), actions };
       }
       if (event.kind === 'procure') return { ...allWait(view), actions: procure(view) };
       if (event.kind === 'report') return { ...allWait(view), actions: preempt(view, [], event) };
@@ -257,11 +267,21 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
       planner.observe?.(run);
     },
     returned: (task) => planner.returned?.(task),
-    saved: () => (readsSlices ? { slices: sliceSlowdowns.state(), planner: planner.saved?.() } : planner.saved?.()),
+    geometry: () => geometry.report?.(),
+    saved() {
+      const own = planner.saved?.();
+      if (!keepsMore) return own;
+      return {
+        planner: own,
+        ...(readsSlices && { slices: sliceSlowdowns.state() }),
+        ...(geometry.saved !== undefined && { geometry: geometry.saved() }),
+      };
+    },
     restore(saved) {
-      const { slices, planner: own } = readsSlices ? (saved as SavedWithSlices) : { planner: saved };
-      if (slices !== undefined) sliceSlowdowns.restore(slices);
+      const { planner: own, slices, geometry: cuts } = keepsMore ? (saved as SavedStages) : { planner: saved };
       if (own !== undefined) planner.restore?.(own);
+      if (slices !== undefined) sliceSlowdowns.restore(slices);
+      if (cuts !== undefined) geometry.restore?.(cuts);
     },
   };
 }

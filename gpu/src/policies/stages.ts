@@ -20,6 +20,9 @@ import {
   deadlineUseDefaults,
   deadlineUsePlan,
 } from '../order/deadline-plan.js';
+import { noGeometry } from '../geometry/geometry.js';
+import type { Geometry } from '../geometry/geometry.js';
+import { proteanGeometry, proteanGeometryDefaults } from '../geometry/protean.js';
 import { dueFirst } from '../order/earliest-deadline.js';
 import { mostUseForInterference } from '../order/interference-priority.js';
 import { leastLoadedPlan } from '../order/least-loaded-plan.js';
@@ -166,6 +169,10 @@ export const stages = {
     'dilu-smore': settable(diluForecastDefaults, (_, settings) => diluWithForecast(settings)),
     protean: settable(proteanScaleDefaults, (_, settings) => proteanScale(settings)),
   } satisfies Record<string, StageEntry<Scale>>,
+  geometry: {
+    none: made(() => noGeometry),
+    protean: settable(proteanGeometryDefaults, (_, settings) => proteanGeometry(settings)),
+  } satisfies Record<string, StageEntry<Geometry>>,
   procure: {
     none: made(() => noProcurement),
     protean: settable(proteanProcurementDefaults, (_, settings) => proteanProcurement(settings)),

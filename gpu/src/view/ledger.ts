@@ -20,7 +20,7 @@ import {
 import type { Occupant, Reservation, ShownOccupant, Standing } from './occupancy.js';
 import { LedgerMisuseError, PassBudget } from './pass-budget.js';
 import type { PassTasks } from './pass-budget.js';
-import { placeId, placesOf } from './places.js';
+import { clientLimitOf, placeId, placesOf } from './places.js';
 import type { Place } from './places.js';
 
 export type { PlaceAccount } from './account.js';
@@ -349,6 +349,7 @@ export class Ledger {
     const isSameMode = account.mode === place.device.mode;
     account.place = place;
     account.mode = place.device.mode;
+    account.clientLimit = clientLimitOf(place);
     account.health = status?.health;
     account.workloads = 0;
     for (const { container } of status?.processes ?? []) if (container === undefined) account.workloads += 1;

@@ -3,6 +3,7 @@ import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
 import { refusing, mayShare } from '@gpuwhisk/gpu/place/fact-filters';
 import type { Account, Work, Tenant } from '@gpuwhisk/gpu/view/account';
 import { memoryOn } from '@gpuwhisk/gpu/view/occupancy';
+import { clientLimitOf } from '@gpuwhisk/gpu/view/places';
 import type { GpuGrant } from '../containers/container-factory.js';
 import type { GpuContainers } from './gpu-containers.js';
 import { grantKey, grantOf, haveOneCaller } from './gpu-runs.js';
@@ -75,6 +76,7 @@ function deviceProblem(device: Device, placement: Placement, view: PlacementView
     capacityMiB: view.capacityMiB(id),
     availableMiB: view.freeMiB(id),
     clients,
+    clientLimit: clientLimitOf({ device, slice: slices.find((one) => one.uuid === slice) }),
     busy,
     workloads: view.workloadsOn(uuid),
     staying,
