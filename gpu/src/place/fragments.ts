@@ -22,7 +22,7 @@ export interface Span {
 export type SpanRoom = 'in-use' | 'free' | 'reclaimed';
 
 /** Whether the memory of a request may be split at all. */
-export function maySpan({ spans = 1, gpus, memoryMiB }: PlacementRequest): boolean {
+function maySpan({ spans = 1, gpus, memoryMiB }: PlacementRequest): boolean {
   return spans > 1 && gpus === 1 && memoryMiB > 0;
 }
 

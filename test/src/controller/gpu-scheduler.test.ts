@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { activationDocument } from '@gpuwhisk/common/entities/activation';
-import { a100 } from '../api/gpu-nodes.js';
+import { a100, nodeRow } from '../api/gpu-nodes.js';
 import { actionNamed, GpuCluster, identity } from './gpu-cluster.js';
 
 describe('the GPU scheduler', () => {
@@ -107,6 +107,11 @@ describe('the GPU scheduler', () => {
       message:
         "The action needs a GPU that is not there: 'memoryMiB' is 38001, and the largest device, NVIDIA A100-SXM4-40GB, can give 38000.",
     });
+    await cluster.tell({ devices: ['GPU-0', 'GPU-1'].map((uuid) => a100(uuid, { memoryMiB: 40_000 })) });
+    await expect(cluster.invoke('a', { memoryMiB: 60_000, spans: 2 })).rejects.toMatchObject({
+      status: 503,
+      message: expect.stringContaining('can give 38000; the policy in force splits no function.'),
+    });
     cluster.lease.epoch = undefined;
     await expect(cluster.invoke('a')).rejects.toMatchObject({ status: 503 });
     cluster.lease.epoch = 6;
@@ -176,6 +181,18 @@ describe('the GPU scheduler', () => {
     expect(text).toContain('gpuwhisk_gpu_decisions_total{outcome="returned"} 1');
     expect(text).toContain('gpuwhisk_gpu_waiting 1');
     expect(text).toContain('gpuwhisk_gpu_queue_seconds_count 2');
+  });
+
+  test('an instance that spans devices is launched on its parts of them', async () => {
+    const other = await GpuCluster.start({ policy: 'dilu' });
+    await other.tell(nodeRow(['GPU-0', 'GPU-1'].map((uuid) => a100(uuid, { memoryMiB: 40_000 }))));
+    const action = actionNamed('large', { memoryMiB: 60_000, spans: 2 });
+    const launch = { identity, action, payload: {}, blocking: false, waitMs: 0, transactionId: 'tid', launch: {} };
+    await other.clock.runUntil(other.dispatcher.invoke(launch));
+    const placed = { devices: ['GPU-0', 'GPU-1'], partsMiB: [38_000, 22_000], share: { memoryMiB: 38_000 } };
+    expect(other.arrivals.map(({ message }) => message.gpu)).toMatchObject([placed]);
+    // Nothing is left of the first device for another one.
+    await expect(other.clock.runUntil(other.dispatcher.invoke(launch))).rejects.toMatchObject({ status: 503 });
   });
 
   test('every decision is kept with what it rejected', async () => {

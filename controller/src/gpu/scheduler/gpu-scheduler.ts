@@ -268,7 +268,8 @@ export class GpuScheduler {
     const nodes = this.dependencies.table.nodes();
     if (!nodes.some(({ devices }) => devices.length > 0)) throw noGpu();
     const problem = capacityProblem(nodes, this.policy.spansDevices ? need : { ...need, spans: 1 });
-    if (problem !== undefined) throw noSuchGpu(problem);
+    const hint = this.policy.spansDevices || need.spans === undefined ? '' : '; the policy in force splits no function';
+    if (problem !== undefined) throw noSuchGpu(problem + hint);
     if (this.closed || (!this.placer.isLeader && this.dependencies.handover === undefined)) throw overloaded();
   }
 
