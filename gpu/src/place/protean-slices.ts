@@ -10,14 +10,14 @@ import { gpuTypeOf } from '../view/places.js';
 /** What is known of a task on each kind of place, by its index among `Slices.kinds`. */
 export interface TaskOnKinds {
   /** Times alone, ms or relative (`isTimed`). */
-  times: Float64Array;
+  times: readonly number[];
   isTimed: boolean;
   /** The least of `times`: slowdowns are relative to it. */
   leastTime: number;
   /** Its requirement of bandwidth; NaN where requirements are not used. */
-  bandwidths: Float64Array;
+  bandwidths: readonly number[];
   /** The slowdown beside others where they are not. */
-  constants: Float64Array;
+  constants: readonly number[];
 }
 
 /** The places of one ledger, whether whole GPUs or slices; kept up to date from pass to pass. */
@@ -71,15 +71,15 @@ export class Slices {
   onKinds(task: TaskFigures): TaskOnKinds {
     const { kinds, slowdowns } = this;
     const { times, isTimed } = slowdowns.aloneOn(task, kinds);
-    const bandwidths = new Float64Array(kinds.length);
-    const constants = new Float64Array(kinds.length);
-    let leastTime = Infinity;
-    for (const [at, kind] of kinds.entries()) {
+    const bandwidths: number[] = [];
+    const constants: number[] = [];
+    for (const kind of kinds) {
       const family = slowdowns.bandwidthsOn(kind);
-      bandwidths[at] = family?.isProven === true ? family.of(task.function) : NaN;
-      constants[at] = family?.constant ?? 1;
-      leastTime = Math.min(leastTime, times[at]!);
+      bandwidths.push(family?.isProven === true ? family.of(task.function) : NaN);
+      constants.push(family?.constant ?? 1);
     }
+    let leastTime = Infinity;
+    for (const time of times) leastTime = Math.min(leastTime, time);
     return { times, isTimed, leastTime, bandwidths, constants };
   }
 

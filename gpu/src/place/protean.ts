@@ -145,18 +145,20 @@ class Search {
     const chosen = found && [found.candidate];
     const alternatives = alternativesOf(ledger, request, limits, chosen);
     // As it is now: reasons are made when they are read, and places go on.
-    const standing = new Map(alternatives.map((one) => [one.id, this.standingOf(one.order)]));
+    const standings = alternatives.map(({ order }) => this.standingOf(order));
     const ofChosen = found && this.standingOf(found.order);
     return choiceOf(
       chosen && placementOf(chosen, request, stamp),
       found?.candidate.joined?.id,
       alternatives,
-      (passed) =>
-        rejectionsOf(passed, request, {
+      (passed) => {
+        const standing = new Map(passed.map(({ id }, at) => [id, standings[at]!]));
+        return rejectionsOf(passed, request, {
           refuses: ({ id }) => standing.get(id)?.refusal,
           why: ({ account: { id } }) => whyNot(standing.get(id)!, ofChosen),
           compare: ({ account: one }, { account: other }) => rankOf(one, standing) - rankOf(other, standing),
-        }),
+        });
+      },
     );
   }
 

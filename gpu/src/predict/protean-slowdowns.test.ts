@@ -59,7 +59,7 @@ test('times alone are those measured on a kind of place, else by its part of the
   const slowdowns = new SliceSlowdowns();
   const kinds = [large, small].map(knownKind);
   const fill = { features: { smUtil: 0.5 } };
-  const times = (figures: object): number[] => [...slowdowns.aloneOn({ function: '/a/f', ...figures }, kinds).times];
+  const times = (figures: object): number[] => slowdowns.aloneOn({ function: '/a/f', ...figures }, kinds).times;
   expect(kinds.map(({ part }) => part)).toEqual([4 / 7, 1 / 7]);
   expect(times({ soloMs: 100, ...fill })).toEqual([100, 350]);
   expect(times({})).toEqual([7 / 4, 7]);

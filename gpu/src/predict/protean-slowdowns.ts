@@ -53,7 +53,7 @@ interface Known {
 
 /** Times of a task alone on kinds of places. */
 export interface AloneTimes {
-  times: Float64Array;
+  times: number[];
   /** They are in ms; else relative to a whole GPU. */
   isTimed: boolean;
 }
@@ -171,10 +171,8 @@ export class SliceSlowdowns {
       reference = { part: 1, meanMs: soloMs };
     }
     const whole = reference === undefined ? 1 : reference.meanMs / deficiency(fill, reference.part);
-    const times = new Float64Array(kinds.length);
-    for (const [at, { key, part }] of kinds.entries()) {
-      times[at] = alone?.get(key)?.meanMs ?? whole * deficiency(fill, part);
-    }
+    const times: number[] = [];
+    for (const { key, part } of kinds) times.push(alone?.get(key)?.meanMs ?? whole * deficiency(fill, part));
     return { times, isTimed: reference !== undefined };
   }
 
