@@ -241,6 +241,35 @@ describe('workload affinity', () => {
 });
 
 describe('work of several devices', () => {
+  test('is what looking at every node finds, whatever comes, goes and changes', () => {
+    for (let seed = 1; seed <= 20; seed += 1) {
+      const random = seededRandom(seed);
+      const ledger = new Ledger();
+      const rows = Array.from({ length: 6 }, (_, node) => {
+        const size = random.uint32() % 2 === 0 ? 40_000 : 80_000;
+        return rowOf(`node${node}`, Array<number>(2 + (random.uint32() % 3)).fill(size), 'timeslice');
+      });
+      for (const row of rows) ledger.heard(row, 0);
+      const held: string[] = [];
+      for (let step = 0; step < 80; step += 1) {
+        const row = rows[random.uint32() % rows.length]!;
+        if (random.uint32() % 10 === 0) ledger.silent(row.invoker);
+        if (random.uint32() % 5 === 0) ledger.heard(row, 0);
+        if (held.length > 0 && random.uint32() % 3 === 0) ledger.release(held.shift()!);
+        const request = requestOf(upTo(random, 60) * 10, 600, upTo(random, 20) * 1000, {
+          ...{ gpus: upTo(random, 3), name: `f${step}` },
+        });
+        // Limits that name all places have each of them looked at.
+        const allowed = new Set(ledger.accounts().map(({ id }) => id));
+        const found = [limits, { ...limits, allowed }].map(
+          (one) => placeDilu(ledger, request, one, stamp).placement?.devices,
+        );
+        expect(found[0]).toEqual(found[1]);
+        if (hold(ledger, `i${step}`, request) !== undefined) held.push(`i${step}`);
+      }
+    }
+  });
+
   test('opens as few devices as it can', () => {
     const ledger = new Ledger();
     ledger.heard(rowOf('a', [40_000, 40_000], 'timeslice'), 0);

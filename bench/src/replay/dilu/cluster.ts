@@ -254,7 +254,10 @@ class Cluster {
     );
     if (seats === undefined) return false;
     one.made += 1;
-    const fullMs = latencyAt(surface, batch, (seats[0] as Seat).client.terms.limit);
+    const { terms } = (seats[0] as Seat).client;
+    // Tokens promise the request alone.
+    const sure = this.way.control === 'fixed' ? terms.limit : terms.request;
+    const fullMs = latencyAt(surface, batch, sure);
     one.instances.push(new ServingInstance(id, one.load, seats, readyAt, fullMs));
     return true;
   }
