@@ -329,8 +329,9 @@ const renting = {
   test(
     'rented nodes are revoked in a storm under load: what was accepted ends, and others take their place',
     async () => {
-      const gpu = { memoryMiB: 15_000 };
-      const slow = 'function main() { return new Promise((end) => setTimeout(() => end({ ran: true }), 200)); }';
+      // More runs at once than the other nodes' GPUs take.
+      const gpu = { memoryMiB: 2000, mpsPercent: 50 };
+      const slow = 'function main() { return new Promise((end) => setTimeout(() => end({ ran: true }), 1000)); }';
       for (const [name, idempotent] of [
         ['again', true],
         ['once', false],
@@ -344,11 +345,15 @@ const renting = {
       };
       /** Two further nodes that are ready. */
       const ready = (before: readonly RentedNode[]): Promise<RentedNode[]> =>
-        eventually('two more rented nodes are ready', async () => {
-          const old = new Set(before.map(({ machine }) => machine));
-          const nodes = (await rented()).filter(({ state, machine }) => state === 'ready' && !old.has(machine));
-          return nodes.length === 2 ? nodes : undefined;
-        });
+        eventually(
+          'two more rented nodes are ready',
+          async () => {
+            const old = new Set(before.map(({ machine }) => machine));
+            const nodes = (await rented()).filter(({ state, machine }) => state === 'ready' && !old.has(machine));
+            return nodes.length === 2 ? nodes : undefined;
+          },
+          startMs,
+        );
       await rent(2);
       const first = await ready([]);
       const storm = (async () => {
@@ -374,7 +379,7 @@ const renting = {
       await eventually('all machines are given back', async () => ((await rented()).length === 0 ? true : undefined));
       await untilUp(2);
     },
-    3 * testMs,
+    6 * testMs,
   );
 });
 

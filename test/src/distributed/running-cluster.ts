@@ -87,15 +87,19 @@ const waitMs = 60_000;
 const askAgainMs = 100;
 
 /**
- * Calls `ask` until it returns a value; errors count as no value. Throws after a minute, with `what` as the missing
+ * Calls `ask` until it returns a value; errors count as no value. Throws after `withinMs`, with `what` as the missing
  * event.
  */
-export async function eventually<Result>(what: string, ask: () => Promise<Result | undefined>): Promise<Result> {
+export async function eventually<Result>(
+  what: string,
+  ask: () => Promise<Result | undefined>,
+  withinMs = waitMs,
+): Promise<Result> {
   const beganMs = performance.now();
   for (;;) {
     const found = await ask().catch(() => undefined);
     if (found !== undefined) return found;
-    if (performance.now() - beganMs > waitMs) throw new Error(`It did not happen: ${what}`);
+    if (performance.now() - beganMs > withinMs) throw new Error(`It did not happen: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, askAgainMs));
   }
 }
