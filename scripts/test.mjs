@@ -12,6 +12,8 @@ import { installFromRegistries, installSystemPackages } from './test-system.mjs'
 
 /** If more files than this fail, the cause is not a busy machine. */
 const mostRepeated = 4;
+/** Suites at once in test:all, for two processors: those that start platforms wait half of their time. */
+const allWorkers = 3;
 /** The files that npm test passed last, and on which build. */
 const passedFile = join(root, 'build', 'passed-tests.json');
 /**
@@ -117,7 +119,8 @@ const count = (files, wanted) => files.flatMap(({ tests }) => tests).filter(({ s
 
 const asked = butPassed ? notPassedYet() : patterns;
 const but = all || patterns.length > 0 ? [] : leftToAll.flatMap((pattern) => ['--testPathIgnorePatterns', pattern]);
-const first = jest(butPassed ? ['--runTestsByPath', ...asked] : [...asked, ...but]);
+const workers = all ? [`--maxWorkers=${allWorkers}`] : [];
+const first = jest(butPassed ? [...workers, '--runTestsByPath', ...asked] : [...workers, ...asked, ...but]);
 let { files, passed } = first;
 linted = await linted;
 if (!linted) console.error('Lint has failed.');
