@@ -13,7 +13,8 @@ async function run(command, args, what) {
   try {
     await promisify(execFile)(command, args, { cwd: root, maxBuffer: mostOutputBytes });
   } catch (error) {
-    console.error(`${what} failed:\n${error.stdout ?? ''}${error.stderr || error.message}`);
+    const printed = `${error.stdout ?? ''}${error.stderr ?? ''}`;
+    console.error(`${what} failed:\n${printed === '' ? error.message : printed}`);
     process.exit(1);
   }
 }
