@@ -1,18 +1,22 @@
 // Installs and builds everything that is missing or out of date; quick if nothing is.
 import './node-version.cjs';
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { currentState, root, stampedState, writeStamp } from './fresh.mjs';
 
-function run(command, args, what) {
-  const result = spawnSync(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8' });
-  if (result.status === 0) return;
-  console.error(
-    `${what} failed:\n${result.stdout ?? ''}${result.stderr ?? ''}${result.error ? result.error.message : ''}`,
-  );
-  process.exit(1);
+const mostOutputBytes = 64 * 1024 * 1024;
+
+async function run(command, args, what) {
+  try {
+    await promisify(execFile)(command, args, { cwd: root, maxBuffer: mostOutputBytes });
+  } catch (error) {
+    const printed = `${error.stdout ?? ''}${error.stderr ?? ''}`;
+    console.error(`${what} failed:\n${printed === '' ? error.message : printed}`);
+    process.exit(1);
+  }
 }
 
 /** Brings the clone up to date; ends the process with a message if that fails. */
@@ -21,22 +25,28 @@ export async function ensureBuilt() {
   let state = currentState();
   if (state.install !== stamped.install || state.node !== stamped.node || !existsSync(join(root, 'node_modules'))) {
     console.log('Installing dependencies (once) ...');
-    run('npm', ['ci', '--no-audit', '--no-fund'], 'npm ci');
+    await run('npm', ['ci', '--no-audit', '--no-fund'], 'npm ci');
     state = currentState();
     stamped.build = undefined;
   }
   if (state.build === stamped.build) return;
   console.log('Building (once) ...');
-  run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b'], 'The TypeScript build');
-  writeFileSync(join(root, 'server', 'dist', 'build.json'), JSON.stringify({ date: sourceDate() }));
-  const nativeBuild = join(root, 'native', 'build.mjs');
-  if (existsSync(nativeBuild)) {
-    const { buildNative } = await import(pathToFileURL(nativeBuild).href);
-    const { note } = await buildNative();
-    if (note) console.log(note);
-  }
-  await installActionPackages();
+  // The TypeScript build takes one processor.
+  await Promise.all([buildTypeScript().then(installActionPackages), buildNativeParts()]);
   writeStamp(currentState());
+}
+
+async function buildTypeScript() {
+  await run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b'], 'The TypeScript build');
+  writeFileSync(join(root, 'server', 'dist', 'build.json'), JSON.stringify({ date: sourceDate() }));
+}
+
+async function buildNativeParts() {
+  const nativeBuild = join(root, 'native', 'build.mjs');
+  if (!existsSync(nativeBuild)) return;
+  const { buildNative } = await import(pathToFileURL(nativeBuild).href);
+  const { note } = await buildNative();
+  if (note) console.log(note);
 }
 
 /**

@@ -45,7 +45,7 @@ async function bringEngines() {
     process.exit(1);
   }
   console.log(`Installing ${missing.join(', ')} (once) ...`);
-  installForCluster();
+  await installForCluster();
   const left = missingForCluster();
   if (left.length === 0) return;
   console.error(`Still missing for a cluster: ${left.join(', ')}.`);

@@ -1,15 +1,26 @@
 // npm run release -- [OUT.tgz]: packs a built server and client for machines of this platform that have only Node.js.
 // The archive has one folder `gpuwhisk-<version>` with bin/, the packages and their dependencies.
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { ensureBuilt } from './build.mjs';
 import { root } from './fresh.mjs';
 
 const timeoutMs = 300_000;
 const packages = ['common', 'gpu', 'engines', 'controller', 'invoker', 'server', 'standalone', 'cli'];
-const whole = ['bin', 'docker', 'runtimes', 'LICENSE', 'README.md', 'package-lock.json', '.npmrc'];
+const whole = ['bin', 'docker', 'runtimes', 'LICENSE', 'README.md'];
 /**
  * Leaves out compiled tests, types and maps, which a release does not use, and secrets of this clone's cluster, which
  * must not leave it.
@@ -19,24 +30,47 @@ const isWanted = (path) =>
   !['objects', '__pycache__', '.env', 'secrets'].includes(basename(path));
 
 function run(command, args, cwd) {
-  const { status, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8', timeout: timeoutMs });
+  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8', timeout: timeoutMs });
   if (status !== 0) throw new Error(`${command} ${args[0]} failed: ${stderr || error?.message}`);
+  return stdout;
 }
 
 function copy(path, folder) {
   cpSync(join(root, path), join(folder, path), { recursive: true, filter: isWanted });
 }
 
+/**
+ * Copies the dependencies as this clone has them, links to the packages included. npm lists them: an installation takes
+ * the network and most of a minute.
+ */
+function copyDependencies(folder) {
+  const workspaces = packages.map((name) => `--workspace=${name}`);
+  const listed = run('npm', ['ls', '--omit=dev', '--all', '--parseable', ...workspaces], root);
+  const nested = `${sep}node_modules${sep}`;
+  for (const path of listed.split('\n').filter((line) => line.includes(nested))) {
+    const target = join(folder, relative(root, path));
+    mkdirSync(dirname(target), { recursive: true });
+    // npm lists the dependencies of a dependency by themselves.
+    const isOwn = (inside) =>
+      !inside.slice(path.length).includes(`${sep}node_modules`) && !/\.(d\.[cm]?ts|map)$/.test(inside);
+    if (lstatSync(path).isSymbolicLink()) symlinkSync(readlinkSync(path), target);
+    else cpSync(path, target, { recursive: true, filter: isOwn });
+  }
+}
+
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const name = `gpuwhisk-${manifest.version}`;
-const out = resolve(process.argv[2] ?? join('build', `${name}.tgz`));
-await ensureBuilt();
-const { nodePackages } = await import('../invoker/dist/runtimes/image-packages.js');
-const parent = mkdtempSync(join(tmpdir(), 'gpuwhisk-release-'));
-try {
-  const folder = join(parent, name);
+/** The name of a release's only folder. */
+export const name = `gpuwhisk-${manifest.version}`;
+
+/** Makes the folder of a release, building the clone before if that is missing or out of date. */
+export async function layOutRelease(folder) {
+  await ensureBuilt();
+  const { nodePackages } = await import('../invoker/dist/runtimes/image-packages.js');
+  // Python's packages depend on the machine: its invoker installs them when it starts.
+  const set = join('build', 'packages', (await nodePackages(join(root, 'runtimes'))).name);
+  if (!existsSync(join(root, set))) throw new Error(`The packages of Node.js actions (${set}) are not installed.`);
   mkdirSync(folder);
-  for (const path of whole) copy(path, folder);
+  for (const path of [...whole, set]) copy(path, folder);
   copy(join('scripts', 'node-version.cjs'), folder);
   copy(join('native', 'build'), folder);
   for (const path of packages) {
@@ -44,17 +78,20 @@ try {
     copy(join(path, 'package.json'), folder);
   }
   copy(join('cli', 'bin'), folder);
-  // Python's packages depend on the machine: its invoker installs them when it starts.
-  const set = join('build', 'packages', (await nodePackages(join(root, 'runtimes'))).name);
-  if (!existsSync(join(root, set))) throw new Error(`The packages of Node.js actions (${set}) are not installed.`);
-  copy(set, folder);
-  delete manifest.devDependencies;
-  delete manifest.scripts;
-  writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ ...manifest, workspaces: packages }, null, 2)}\n`);
-  run('npm', ['install', '--omit=dev', '--no-audit', '--no-fund', '--prefer-offline', '--ignore-scripts'], folder);
-  mkdirSync(dirname(out), { recursive: true });
-  run('tar', ['-czf', out, '-C', parent, name], parent);
-} finally {
-  rmSync(parent, { recursive: true, force: true });
+  copyDependencies(folder);
+  const released = { ...manifest, workspaces: packages, devDependencies: undefined, scripts: undefined };
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(released, null, 2)}\n`);
 }
-console.log(out);
+
+if (process.argv[1] === import.meta.filename) {
+  const out = resolve(process.argv[2] ?? join('build', `${name}.tgz`));
+  const parent = mkdtempSync(join(tmpdir(), 'gpuwhisk-release-'));
+  try {
+    await layOutRelease(join(parent, name));
+    mkdirSync(dirname(out), { recursive: true });
+    run('tar', ['-czf', out, '-C', parent, name], parent);
+  } finally {
+    rmSync(parent, { recursive: true, force: true });
+  }
+  console.log(out);
+}

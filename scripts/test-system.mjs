@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installAnsible } from './engines/ansible.mjs';
 import { hasKafka, installKafka } from './engines/kafka.mjs';
+import { succeeds } from './engines/quiet.mjs';
 import { installSchemathesis } from './engines/schemathesis.mjs';
 import { root } from './fresh.mjs';
 
@@ -58,44 +59,43 @@ const clusterPackages = [
 ];
 
 /** Installs missing packages of `npm run cluster`; prints which cannot be installed, and why. */
-export function installForCluster() {
+export async function installForCluster() {
   const names = installPackages(clusterPackages);
   if (names.length > 0) console.error(`Not installed: ${names.join(', ')}; that takes root, apt-get and the network.`);
-  const reason = installKafka();
+  const [reason, hasEngines] = await Promise.all([installKafka(), installEngines()]);
   if (reason !== undefined) console.error(`Not installed: Kafka (${reason}).`);
-  if (!installEngines())
-    console.error("Not installed: the server of CouchDB's protocol (npm ci failed in test/engines).");
+  if (!hasEngines) console.error("Not installed: the server of CouchDB's protocol (npm ci failed in test/engines).");
 }
 
-/** Installs missing packages where the machine allows it; prints which stay missing. */
-export function prepareSystem() {
+/** Installs missing Debian packages where the machine allows it; prints which stay missing. */
+export function installSystemPackages() {
   const deployment = process.env.TEST_DEPLOYMENT === '1' ? deploymentPackages : [];
   const names = installPackages([...packages, ...fuzzerPackages(), ...deployment]);
   if (names.length > 0) console.log(`Not installed: ${names.join(', ')}; tests that need them are skipped.`);
-  if (!installEngines()) console.log('Not installed: the servers of test/engines; tests that need them are skipped.');
-  for (const [name, install] of [
-    ['Kafka', installKafka],
-    ['Ansible', installAnsible],
-    ['Schemathesis', installSchemathesis],
-  ]) {
-    const reason = install();
+}
+
+/** Installs what npm, Maven and Python bring, all at once; prints what stays missing. */
+export async function installFromRegistries() {
+  const asked = {
+    'the servers of test/engines': installEngines().then((isDone) => (isDone ? undefined : 'npm ci failed')),
+    Kafka: installKafka(),
+    Ansible: installAnsible(),
+    Schemathesis: installSchemathesis(),
+  };
+  for (const [name, installation] of Object.entries(asked)) {
+    const reason = await installation;
     if (reason !== undefined) console.log(`Not installed: ${name} (${reason}); tests that need it are skipped.`);
   }
 }
 
 /**
- * Installs the servers that the lock file pins, which npm start does not install. Returns whether they are installed.
+ * Installs the servers that the lock file pins, which npm start does not install. Resolves with whether they are installed.
  */
-function installEngines() {
+async function installEngines() {
   const cwd = join(root, 'test', 'engines');
   const { dependencies } = JSON.parse(readFileSync(join(cwd, 'package.json'), 'utf8'));
   if (Object.keys(dependencies).every((name) => existsSync(join(cwd, 'node_modules', name)))) return true;
-  const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], {
-    cwd,
-    stdio: 'ignore',
-    timeout: 300_000,
-  });
-  return status === 0;
+  return succeeds('npm', ['ci', '--no-audit', '--no-fund'], { cwd, timeout: 300_000 });
 }
 
 /** Installs the missing ones of these packages; returns their names if the installation fails. */

@@ -2,17 +2,18 @@
 // that start platforms and clusters or need system packages. With --but-passed it leaves out the suites that npm test
 // has just passed as a whole on the same build.
 import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { ensureBuilt } from './build.mjs';
 import { currentState, root } from './fresh.mjs';
-import { reasonAgainstSanitizers, runSanitized } from './sanitized-tests.mjs';
-import { prepareSystem } from './test-system.mjs';
+import { reasonAgainstSanitizers } from './sanitized-tests.mjs';
+import { installFromRegistries, installSystemPackages } from './test-system.mjs';
 
 /** If more files than this fail, the cause is not a busy machine. */
 const mostRepeated = 4;
+/** Suites at once in test:all, for two processors: those that start platforms wait half of their time. */
+const allWorkers = 3;
 /** The files that npm test passed last, and on which build. */
 const passedFile = join(root, 'build', 'passed-tests.json');
 /**
@@ -37,18 +38,33 @@ function run(args, env = {}) {
 
 const beganMs = performance.now();
 await ensureBuilt();
+let linted = true;
+let sanitized = true;
 if (all) {
-  // Installing waits for the network most of the time.
-  const linted = patterns.length > 0 || startLint();
-  prepareSystem();
-  if (!(await linted)) process.exit(1);
+  const isWhole = patterns.length === 0;
+  // Lint runs beside installations, which wait for disk and network, and beside the first suites, which have priority.
+  if (isWhole) linted = endsWell('nice', process.execPath, join(root, 'scripts', 'lint.mjs'));
+  installSystemPackages();
+  const installed = installFromRegistries();
+  if (isWhole) sanitized = await holdsWithSanitizers();
+  await installed;
 }
 
-/** Resolves with whether lint has passed. */
-async function startLint() {
-  const child = spawn(process.execPath, [join(root, 'scripts', 'lint.mjs')], { cwd: root, stdio: 'inherit' });
-  const [status] = await once(child, 'exit');
-  return status === 0;
+/** Resolves with whether the command ends with 0. */
+function endsWell(program, ...args) {
+  const child = spawn(program, args, { cwd: root, stdio: 'inherit' });
+  return new Promise((resolve) => {
+    child.once('error', ({ message }) => resolve(console.error(message) ?? false));
+    child.once('exit', (status) => resolve(status === 0));
+  });
+}
+
+/** Whether native suites pass on a build with sanitizers, too. */
+async function holdsWithSanitizers() {
+  const reason = reasonAgainstSanitizers();
+  if (reason === undefined) return endsWell(process.execPath, join(root, 'scripts', 'sanitized-tests.mjs'));
+  console.log(`Not run with sanitizers: ${reason}.`);
+  return true;
 }
 
 /**
@@ -103,8 +119,12 @@ const count = (files, wanted) => files.flatMap(({ tests }) => tests).filter(({ s
 
 const asked = butPassed ? notPassedYet() : patterns;
 const but = all || patterns.length > 0 ? [] : leftToAll.flatMap((pattern) => ['--testPathIgnorePatterns', pattern]);
-const first = jest(butPassed ? ['--runTestsByPath', ...asked] : [...asked, ...but]);
+const workers = all ? [`--maxWorkers=${allWorkers}`] : [];
+const first = jest(butPassed ? [...workers, '--runTestsByPath', ...asked] : [...workers, ...asked, ...but]);
 let { files, passed } = first;
+linted = await linted;
+if (!linted) console.error('Lint has failed.');
+if (!sanitized) console.error('The native suites fail on the build with sanitizers.');
 // Other work on the machine can starve a test of real processes; run alone, the test must pass.
 const failed = files.filter((file) => file.failed).map(({ path }) => path);
 if (failed.length > 0 && failed.length <= mostRepeated && patterns.length === 0) {
@@ -114,16 +134,6 @@ if (failed.length > 0 && failed.length <= mostRepeated && patterns.length === 0)
   passed = second.passed;
   if (passed) console.log(`Passed the second time only: ${failed.join(', ')}`);
 }
-
-/** Whether native suites pass on a build with sanitizers, too. */
-function holdsWithSanitizers() {
-  const reason = reasonAgainstSanitizers();
-  if (reason === undefined) return runSanitized();
-  console.log(`Not run with sanitizers: ${reason}.`);
-  return true;
-}
-const sanitized = !all || patterns.length > 0 || holdsWithSanitizers();
-if (!sanitized) console.error('The native suites fail on the build with sanitizers.');
 
 const allowed = new Set(JSON.parse(readFileSync(join(root, 'test', 'allowed-skips.json'), 'utf8')));
 const skipped = files
@@ -138,6 +148,6 @@ console.log(`Longest: ${slowest.map(({ path, seconds }) => `${path} ${seconds} s
 const tookS = Math.round((performance.now() - beganMs) / 1000);
 console.log(`Took ${Math.floor(tookS / 60)} min ${tookS % 60} s, with the build.`);
 console.log(`${passes} passed, ${count(files, 'failed')} failed, ${skipped.length} skipped`);
-const good = passed && sanitized && passes > 0 && unexpected.length === 0;
+const good = passed && linted && sanitized && passes > 0 && unexpected.length === 0;
 if (good && patterns.length === 0 && !all) rememberPassed(files);
 process.exit(good ? 0 : 1);

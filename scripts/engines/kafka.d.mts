@@ -13,7 +13,7 @@ export interface RunningKafka {
 /** Where the broker's packages lie, once they are installed. */
 export const libraryFolder: string;
 export function hasKafka(): boolean;
-export function installKafka(): string | undefined;
+export function installKafka(): Promise<string | undefined>;
 export function startKafka(options: {
   dir: string;
   /** Where clients reach it, an address of this machine; default 127.0.0.1. */

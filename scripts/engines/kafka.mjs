@@ -6,6 +6,7 @@ import { createConnection, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { succeeds } from './quiet.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const pom = join(here, 'kafka-pom.xml');
@@ -22,16 +23,16 @@ const has = (command) => spawnSync('sh', ['-c', `command -v ${command}`]).status
 /** Whether startKafka can start a broker. */
 export const hasKafka = () => existsSync(libraryFolder) && has('java');
 
-/** Has Maven bring the broker's packages, once. Returns why it could not; undefined: they are there. */
-export function installKafka() {
+/** Has Maven bring the broker's packages, once. Resolves with why it could not; undefined: they are there. */
+export async function installKafka() {
   if (hasKafka()) return undefined;
   if (!has('java')) return 'there is no Java';
   if (!has('mvn')) return 'there is no Maven';
   const partial = `${libraryFolder}.${process.pid}`;
   const goal = ['-q', '-B', '-f', pom, 'dependency:copy-dependencies', `-DoutputDirectory=${partial}`];
-  const { status } = spawnSync('mvn', goal, { stdio: 'ignore', timeout: installTimeoutMs });
+  const isBrought = await succeeds('mvn', goal, { timeout: installTimeoutMs });
   try {
-    if (status !== 0) return 'Maven could not bring its packages';
+    if (!isBrought) return 'Maven could not bring its packages';
     if (!existsSync(libraryFolder)) renameSync(partial, libraryFolder);
     return undefined;
   } finally {

@@ -4,7 +4,6 @@ import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import { limits, runRequest } from '../contract/container-calls.js';
 import { textOf } from '../contract/containers/cases.js';
-import { missing } from '../distributed/running-cluster.js';
 import { compileJar } from '../native/compile-jar.js';
 import { findLanguage } from '../native/prewarmer-harness.js';
 import { buildImages, images } from './built-images.js';
@@ -12,7 +11,7 @@ import { composeCases } from './compose-cases.js';
 import { hasDocker, startDocker } from './docker-engine.js';
 import type { DockerEngine } from './docker-engine.js';
 import { openDockerFactory } from './docker-harness.js';
-import { serverCases } from './server-cases.js';
+import { canServe, serverCases } from './server-cases.js';
 
 /** Java, where the machine has a JDK. */
 const java = hasDocker ? await findLanguage('java') : undefined;
@@ -63,7 +62,7 @@ public class Hello {
     engine = await startDocker();
     const launch = await java?.launch();
     if (launch) codes.java = compileJar(launch, 'Hello', javaHello).toString('base64');
-    await buildImages(engine, missing.length > 0 ? families : [...families, 'server'], launch);
+    await buildImages(engine, canServe(java !== undefined) ? [...families, 'server'] : families, launch);
   }, startTimeoutMs);
   afterAll(async () => {
     await engine?.stop();
@@ -207,6 +206,6 @@ const char *gpuwhisk_main(const char *json) {
     testTimeoutMs,
   );
 
-  serverCases(() => engine);
+  serverCases(() => engine, java !== undefined);
   composeCases(() => engine, java?.launch);
 });

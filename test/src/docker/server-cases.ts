@@ -12,9 +12,12 @@ import type { DockerEngine } from './docker-engine.js';
 const testMs = 240_000;
 const readyMs = 90_000;
 
+/** Whether the server's image is made and run here: Docker's builder makes the image of Java before it. */
+export const canServe = (hasJava: boolean): boolean => missing.length === 0 && hasJava;
+
 /** A controller and an invoker in containers of the server's image; its functions are in containers of our images. */
-export function serverCases(engine: () => DockerEngine): void {
-  (missing.length === 0 ? describe : describe.skip)('the image of the server', () => {
+export function serverCases(engine: () => DockerEngine, hasJava: boolean): void {
+  (canServe(hasJava) ? describe : describe.skip)('the image of the server', () => {
     test(
       'is a controller and an invoker of a cluster, whose functions are containers beside them',
       async () => {
