@@ -101,6 +101,8 @@ export const bars: readonly Bar[] = [
   { bench: 'smore', metric: 'pairUs', bound: 'at most', value: 10, source: 'issue 23' },
   { bench: 'smore', metric: 'retrainingP99Ratio', bound: 'at most', value: 1.05, source: 'issue 23' },
   { bench: 'smore', metric: 'retrainingErrors', bound: 'at most', value: 0, source: 'issue 23' },
+  { bench: 'decide', metric: 'proteanPlaceUs', bound: 'at most', value: 10, source: 'issue 25' },
+  { bench: 'decide', metric: 'proteanOrderUs', bound: 'at most', value: 100, source: 'issue 25' },
   { bench: 'decide', metric: 'smoreDecisionUs.8', bound: 'at most', value: 10, source: 'issue 23' },
   { bench: 'decide', metric: 'smoreDecisionUs.1024', bound: 'at most', value: 200, source: 'issue 23' },
   { bench: 'decide', metric: 'smoreDecisionUs.1024fast', bound: 'at most', value: 20, source: 'issue 23' },

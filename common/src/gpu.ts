@@ -306,6 +306,8 @@ export interface Placement {
   reclaim?: string[];
   /** It runs with or after others in an instance that its function has there or gets: it needs no memory of its own. */
   joins?: boolean;
+  /** The batch that it was sent in: the activation that stands first in it, and its requests; absent: none. */
+  together?: { of: string; requests: number };
   /** Its devices are a stand-in's. */
   simulated?: boolean;
   /** What its run was predicted to take alone at 100 %, and as it is placed, loading excluded, ms; absent: it was never measured. */

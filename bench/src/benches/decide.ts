@@ -12,6 +12,7 @@ import { medianOf } from '../bench.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
 import { percentile } from '../statistics.js';
 import { diluPlacements } from './decide-dilu.js';
+import { proteanDecisions } from './decide-protean.js';
 import { bySmore } from './decide-smore.js';
 
 const perNode = 8;
@@ -263,8 +264,8 @@ export function smoreDecisions(devices: number, fit: 'best' | 'first', timed: nu
 }
 
 function measure({ say }: BenchContext): Measurement[] {
-  // Runs first, since the clusters of the other part would add garbage collection to its times.
-  const measured = diluPlacements(say);
+  // Run first, since the clusters of the other part would add garbage collection to its times.
+  const measured = [...diluPlacements(say), ...proteanDecisions(say)];
   for (const { devices, fit, name } of sizes) {
     const all = fullness.map((full) => run(fill(devices, full, seededRandom(7)), fit, seededRandom(8)));
     const eventUs = all.flatMap((one) => one.eventUs);
@@ -296,7 +297,10 @@ function measure({ say }: BenchContext): Measurement[] {
   return [...measured, { name: 'decisionRatio.10000fast', value }];
 }
 
-/** Time of decisions of the least-loaded policy on clusters of 8 to 10,000 devices, and of best fit on Dilu's mix. */
+/**
+ * Time of decisions of the least-loaded policy on clusters of 8 to 10,000 devices, of best fit on Dilu's mix, and of PROTEAN's
+ * stages.
+ */
 export const decide: Bench = {
   summary: 'time of decisions on generated clusters',
   parts: [],

@@ -8,7 +8,7 @@ import type { ShareOut } from '../share/share.js';
 import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { Start, TaskRejection } from '../view/decision.js';
 import type { Task, View } from '../view/view.js';
-import type { Order } from './order.js';
+import type { Order, Turn } from './order.js';
 import type { Planner } from './plan.js';
 
 /** Stages that decide one after the other. */
@@ -35,7 +35,13 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
       const starts: Start[] = [];
       const rejected: TaskRejection[] = [];
       const order: string[] = [];
-      for (const { task, isOverdue } of orderOf(tasks, at, view.workloads)) {
+      let wakeAt = Infinity;
+      for (const { task, isOverdue, waitsUntil } of singles(orderOf(tasks, at, view.workloads, view.ledger?.ledger))) {
+        if (waitsUntil !== undefined) {
+          order.push(task.id);
+          wakeAt = Math.min(wakeAt, waitsUntil);
+          continue;
+        }
         const { offers: scored, refused } = offersTo(task, candidates, { share, scoreOf, kept, at });
         scored.sort((one, other) => Number(other.isWarm) - Number(one.isWarm) || one.score - other.score);
         const chosen = gangFor(
@@ -55,8 +61,9 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
         order.push(task.id);
         if (isOverdue) for (const candidate of gpusToKeep(candidates, task)) kept.add(candidate);
       }
-      return { starts, order, rejected };
+      return { starts, order, rejected, ...(wakeAt < Infinity && { wakeAt }) };
     },
+    ...(orderOf.gathers && { gathers: true }),
     instancePlacesIn(view) {
       const candidates = candidatesOf(view);
       const scoreOf = place(view);
@@ -78,6 +85,12 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
     saved: () => orderOf.saved?.(),
     restore: (saved) => orderOf.restore?.(saved),
   };
+}
+
+/** The turns with each request of a batch by itself. */
+function singles(turns: readonly Turn[]): readonly Turn[] {
+  if (!turns.some(({ batch }) => batch !== undefined && batch.others.length > 0)) return turns;
+  return turns.flatMap((turn) => [turn, ...(turn.batch?.others ?? []).map((task) => ({ ...turn, task }))]);
 }
 
 function candidatesOf(view: View): CandidateGpu[] {

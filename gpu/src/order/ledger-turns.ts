@@ -4,26 +4,27 @@ import type { PlacementLimits } from '../place/candidate.js';
 import type { Refusal } from '../place/fact-filters.js';
 import { emptyGpuAccountOf } from '../place/gpu-account.js';
 import { ledgerOf, requestOfTask } from '../place/ledger-of.js';
-import { placesToKeep } from '../place/least-loaded.js';
+import { joinBatch, placesToKeep } from '../place/least-loaded.js';
 import type { LedgerPlace, Placing } from '../place/place.js';
 import { isRefusal } from '../share/share.js';
 import type { ShareOut } from '../share/share.js';
 import { isPlaced } from '../view/account.js';
-import type { PlacementChoice, PlacementRequest } from '../view/account.js';
+import type { PlacedChoice, PlacementChoice, PlacementRequest } from '../view/account.js';
 import type { Start, TaskRejection } from '../view/decision.js';
 import type { Ledger } from '../view/ledger.js';
 import { gpuTypeOf } from '../view/places.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { Task, View } from '../view/view.js';
-import type { Order } from './order.js';
+import type { Order, Turn } from './order.js';
 import type { Planned, Planner } from './plan.js';
 
 /**
  * Places the tasks of `turns` one after the other and holds what it finds in the ledger of the view. A task that fits nowhere
- * waits, and may be overtaken until it is overdue. `reason` is that of the starts.
+ * waits, and may be overtaken until it is overdue. The requests of a batch run in one instance. `reason` is that of the starts.
  */
-export function placedInTurns(view: View, turns: ReturnType<Order>, placing: Placing, reason: string): Planned {
+export function placedInTurns(view: View, turns: readonly Turn[], placing: Placing, reason: string): Planned {
   const { ledger, isOpen, epoch } = view.ledger ?? ledgerOf(view.gpus);
+  const placer: LedgerPlace = placing.prepare?.(ledger, turns) ?? placing;
   const stamp = { epoch, at: view.at };
   const kept = new Set<string>();
   /** Requests that no place could serve: placing others makes no room for them. */
@@ -31,31 +32,83 @@ export function placedInTurns(view: View, turns: ReturnType<Order>, placing: Pla
   const starts: Start[] = [];
   const order: string[] = [];
   const rejected: TaskRejection[] = [];
-  for (const { task, isOverdue } of turns) {
+  let wakeAt = Infinity;
+  const start = (task: Task, request: PlacementRequest, choice: PlacedChoice, because: string): void => {
+    ledger.hold(reservationOf(task.id, request, choice), Infinity);
+    starts.push(startOf(task.id, choice, because));
+  };
+  for (const { task, isOverdue, batch, waitsUntil } of turns) {
+    const { others } = batch ?? alone;
+    const wait = (reasons: readonly Refused[]): void => {
+      order.push(task.id);
+      for (const { id } of others) order.push(id);
+      for (const one of reasons) rejected.push({ ...one, task: task.id });
+    };
+    if (waitsUntil !== undefined) {
+      wakeAt = Math.min(wakeAt, waitsUntil);
+      wait([{ what: firstOf(ledger), ...beingFilled(others.length + 1, waitsUntil - view.at) }]);
+      continue;
+    }
     const request = placing.requestOf(task, ledger, view.at);
     if ('reason' in request) {
-      order.push(task.id);
-      rejected.push({ task: task.id, what: firstOf(ledger), ...request });
+      wait([{ what: firstOf(ledger), ...request }]);
       continue;
     }
     const { allowed } = task;
     const asked = keyOf(request, allowed);
     const limits: PlacementLimits = { kept, isOpen, ...(allowed && { allowed }) };
     const known = unplaceable.get(asked);
+    const place = (): PlacementChoice => placer.placeIn(ledger, request, limits, stamp, task);
+    const join = (): PlacementChoice => joinBatch(ledger, request, limits, stamp);
     const choice: PlacementChoice =
-      known === undefined ? placing.placeIn(ledger, request, limits, stamp) : { rejected: [...known] };
+      known !== undefined
+        ? { rejected: [...known] }
+        : batch === undefined
+          ? place()
+          : forBatch(place, join, batch.isFull || ledger.withInstances(request, true).size > 0);
     if (isPlaced(choice)) {
-      ledger.hold(reservationOf(task.id, request, choice), Infinity);
-      starts.push(startOf(task.id, choice, reason));
+      const joins = choice.placement.joins === true;
+      if (others.length > 0 && !joins) choice.placement.together = { of: task.id, requests: others.length + 1 };
+      start(task, request, choice, joins ? 'joins a batch' : reason);
+      for (const other of others) {
+        const own = joins ? join() : inBatchOf(task.id, choice);
+        if (isPlaced(own)) start(other, request, own, joins ? 'joins a batch' : 'in the batch of the one before');
+        else order.push(other.id);
+      }
       continue;
     }
-    order.push(task.id);
     const reasons = choice.rejected.map((one) => ({ ...one, task: task.id }));
     unplaceable.set(asked, reasons);
-    rejected.push(...reasons);
-    if (isOverdue) for (const place of placesToKeep(ledger, request, limits)) kept.add(place);
+    wait(reasons);
+    if (isOverdue) for (const one of placesToKeep(ledger, request, limits)) kept.add(one);
   }
-  return { starts, order, rejected };
+  return { starts, order, rejected, ...(wakeAt < Infinity && { wakeAt }) };
+}
+
+type Refused = Omit<TaskRejection, 'task'>;
+
+const alone = { others: [] as readonly Task[] };
+
+/**
+ * The choice for a batch. `placesFirst`: an instance that idles, or a new one, comes before one that runs a batch and gathers its
+ * next one.
+ */
+function forBatch(place: () => PlacementChoice, join: () => PlacementChoice, placesFirst: boolean): PlacementChoice {
+  const first = placesFirst ? place() : join();
+  if (isPlaced(first)) return first;
+  const second = placesFirst ? join() : place();
+  return isPlaced(second) || !placesFirst ? second : first;
+}
+
+/** The choice of a request that runs with `first`, which was placed by `choice`. */
+function inBatchOf(first: string, { placement, reuses }: PlacedChoice): PlacedChoice {
+  const own = { ...placement, joins: true };
+  delete own.reclaim;
+  return { placement: own, reuses: reuses ?? first, rejected: [] };
+}
+
+function beingFilled(requests: number, leftMs: number): Refusal {
+  return { reason: 'its batch is being filled', numbers: { requests, leftMs: Math.ceil(leftMs) } };
 }
 
 /** The same for requests that are served by the same places. */
@@ -80,8 +133,11 @@ interface LedgerStages {
 export function turnsInLedger({ order, share, place, placeName }: LedgerStages): Planner {
   const placing = placingOf(share, place);
   return {
-    plan: ({ view, tasks }) =>
-      placedInTurns(view, order(tasks, view.at, view.workloads), placing, `the first by '${placeName}'`),
+    plan({ view, tasks }) {
+      const turns = order(tasks, view.at, view.workloads, view.ledger?.ledger);
+      return placedInTurns(view, turns, placing, `the first by '${placeName}'`);
+    },
+    ...(order.gathers && { gathers: true }),
     observe: (run) => order.observe?.(run),
     saved: () => order.saved?.(),
     restore: (saved) => order.restore?.(saved),
@@ -92,9 +148,9 @@ export function turnsInLedger({ order, share, place, placeName }: LedgerStages):
  * Places by `place` at the shares of `share`. Since places are chosen by what a task asks for, the share is what the task gets
  * of an empty place, one like the first of the ledger; `place` bounds the sums. A share that the owner has fixed stays.
  */
-export function placingOf(share: ShareOut, { placeIn }: LedgerPlace): Placing {
+export function placingOf(share: ShareOut, place: LedgerPlace): Placing {
   return {
-    placeIn,
+    ...place,
     requestOf(task, ledger, at) {
       const request = requestOfTask(task);
       if (task.share !== undefined) return request;

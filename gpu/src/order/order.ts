@@ -1,19 +1,26 @@
 // The stage `order`: its interface, and the orders that are one comparison.
 import type { ObservedRun } from '../view/decision.js';
+import type { Ledger } from '../view/ledger.js';
 import type { Task, WorkloadState } from '../view/view.js';
 import { deadlineAt } from '../view/view.js';
 
 /** A task in its turn. */
-interface Turn {
+export interface Turn {
   task: Task;
   /** No other task may overtake it: the GPUs that could serve it are kept for it. */
   isOverdue: boolean;
+  /** It is one request of a batch, with the others in their order; absent: it is placed by itself. */
+  batch?: { others: readonly Task[]; isFull: boolean };
+  /** Its batch is being filled, and starts then at the latest, on the clock of the view, ms; absent: it starts now. */
+  waitsUntil?: number;
 }
 
 /** The stage that gives the queue order. */
 export interface Order {
-  /** `at`: now, ms. */
-  (tasks: readonly Task[], at: number, workloads?: readonly WorkloadState[]): Turn[];
+  /** `at`: now, ms. `ledger`: the places, where the view has them. */
+  (tasks: readonly Task[], at: number, workloads?: readonly WorkloadState[], ledger?: Ledger): Turn[];
+  /** It gathers requests into batches, so that none joins an instance before; absent: it does not. */
+  readonly gathers?: true;
   /** Learns from a run; absent: it learns nothing. */
   observe?(run: ObservedRun): void;
   /** As in Policy. */

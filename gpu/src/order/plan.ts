@@ -28,6 +28,8 @@ export interface Planner {
   plan(pass: Pass): Planned;
   /** As in Policy. */
   readonly moves?: boolean;
+  /** As in Order. */
+  readonly gathers?: true;
   /** Where instances go that are launched ahead of requests; absent: where the least is given away. */
   readonly instancePlacesIn?: InstancePlacesIn;
   /** Learns from a run. */

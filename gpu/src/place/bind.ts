@@ -116,7 +116,7 @@ export function launches(
         const chosen = choose?.(of.task, new Set(roomyFor(request, ledger)));
         if (choose !== undefined && chosen === undefined) break;
         const narrowed = chosen === undefined ? limits : { ...limits, allowed: new Set(chosen) };
-        const choice = placing.placeIn(ledger, request, narrowed, { epoch, at: view.at });
+        const choice = placing.placeIn(ledger, request, narrowed, { epoch, at: view.at }, of.task);
         if (!isPlaced(choice) || choice.placement.reclaim !== undefined) break;
         const { placement } = choice;
         const activationId = `launch ${functionKey(request)} ${more}`;

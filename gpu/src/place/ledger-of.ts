@@ -1,11 +1,15 @@
 // A ledger for a view that has none, and the requests of tasks that have none.
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceStatus, NodeStatus, Resident, Share } from '@gpuwhisk/common/gpu';
+import { computePart } from '../predict/protean-slowdowns.js';
 import { Ledger } from '../view/ledger.js';
 import type { GpuState, OpenLedger, RunningTask, Task } from '../view/view.js';
 import { needMiB } from './gpu-account.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { PlacementRequest } from '../view/account.js';
+
+/** The SMs of a GPU are not in a view; its compute slices stand for them. */
+const computeSlices = 7;
 
 /** A ledger made of the GPUs of a view that has none, as their agents would report them. */
 export function ledgerOf(gpus: readonly GpuState[]): OpenLedger {
@@ -49,17 +53,19 @@ function gangsOf(gpus: readonly GpuState[]): Map<string, string[]> {
   return gangs;
 }
 
-function deviceOf({ id, type, mode, memoryMiB: givenAwayMiB }: GpuState): Device {
+function deviceOf({ id, type: kind, mode, memoryMiB: givenAwayMiB }: GpuState): Device {
   // A ledger gives this part of it away, rounded down.
   const memoryMiB = (givenAwayMiB + 0.5) / gpuMemoryBound;
-  const slice = { uuid: id, profile: '', startSlot: -1, slots: 1, memoryMiB, smCount: 1 };
+  const [type = kind, profile = ''] = mode === 'mig' ? kind.split(':') : [kind];
+  const smCount = Math.round(computeSlices * computePart({ type: kind }));
+  const slice = { uuid: id, profile, startSlot: -1, slots: 1, memoryMiB, smCount };
   return {
     uuid: mode === 'mig' ? `device of ${id}` : id,
     index: 0,
     name: type,
     type,
     memoryMiB,
-    smCount: 1,
+    smCount: computeSlices,
     mode,
     slices: mode === 'mig' ? [slice] : [],
     simulated: false,

@@ -28,9 +28,25 @@ export type Score = (task: Task, candidate: CandidateGpu, grant: Grant) => numbe
 /** The stage that chooses the GPU: the scores of one decision. */
 export type Place = (view: View) => Score;
 
+/** A task that a pass is to place, in its turn. */
+export interface Waiting {
+  task: Task;
+  /** It asks for no place before this time, ms; absent: now. */
+  waitsUntil?: number;
+}
+
 /** A stage that chooses the places in the ledger, whose indexes it needs: it holds nothing. */
 export interface LedgerPlace {
-  placeIn(ledger: Ledger, request: PlacementRequest, limits: PlacementLimits, stamp: PlacementStamp): PlacementChoice;
+  /** `task`: the one that asks. */
+  placeIn(
+    ledger: Ledger,
+    request: PlacementRequest,
+    limits: PlacementLimits,
+    stamp: PlacementStamp,
+    task: Task,
+  ): PlacementChoice;
+  /** The stage in the state of one pass over `turns`; absent: it has none. */
+  prepare?(ledger: Ledger, turns: readonly Waiting[]): LedgerPlace;
 }
 
 /** How instances are placed in a ledger: what a task asks of a place, and the choice of the place. */

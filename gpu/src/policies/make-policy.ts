@@ -3,6 +3,8 @@ import { placingOf, turnsInLedger } from '../order/ledger-turns.js';
 import type { Planner } from '../order/plan.js';
 import { PredictionCache } from '../order/set-predictions.js';
 import { bySlowdowns } from '../predict/degradation.js';
+import { SliceSlowdowns } from '../predict/protean-slowdowns.js';
+import type { SliceSlowdownsState } from '../predict/protean-slowdowns.js';
 import { joinBatches, launches } from '../place/bind.js';
 import type { Launching } from '../place/bind.js';
 import { ledgerOf } from '../place/ledger-of.js';
@@ -15,16 +17,18 @@ import { placeIdsOf } from '../view/occupancy.js';
 import type { Task, View } from '../view/view.js';
 import type { Policy, PolicyRecord } from './policy.js';
 import { policies } from './registry.js';
-import { stages } from './stages.js';
+import { readsSliceSlowdowns, stages } from './stages.js';
 import type { Settings, StageEntry, StageName, StageNeeds } from './stages.js';
 
 /** Whether a task that cannot meet its SLO any more runs as best effort or is refused. */
 export type LateTaskHandling = 'best-effort' | 'refuse';
 
 /** Dependencies of policies. */
-export interface PolicyNeeds extends Omit<StageNeeds, 'predictions' | 'degradationsOf'> {
+export interface PolicyNeeds extends Omit<StageNeeds, 'predictions' | 'degradationsOf' | 'sliceSlowdowns'> {
   /** Absent: degradations are what the predictors of slowdowns say. */
   degradationsOf?: StageNeeds['degradationsOf'];
+  /** Learned elsewhere; absent: the policy learns them from the runs that it observes. */
+  sliceSlowdowns?: StageNeeds['sliceSlowdowns'];
   admission: LateTaskHandling;
 }
 
@@ -170,7 +174,7 @@ function placesForInstance(
     const request = placing.requestOf(task, open.ledger, view.at);
     if ('reason' in request) return [];
     const limits = { kept: new Set<string>(), isOpen: open.isOpen, isNew: true };
-    const { placement } = placing.placeIn(open.ledger, request, limits, { epoch: open.epoch, at: view.at });
+    const { placement } = placing.placeIn(open.ledger, request, limits, { epoch: open.epoch, at: view.at }, task);
     return placement === undefined ? [] : placeIdsOf(placement);
   }
   if (instancePlacesIn === undefined) return undefined;
@@ -178,13 +182,23 @@ function placesForInstance(
   return instancePlacesIn(view, open)(task, all) ?? [];
 }
 
+/** The state of a policy that goes by PROTEAN's slowdowns. */
+interface SavedWithSlices {
+  slices?: SliceSlowdownsState;
+  planner?: unknown;
+}
+
 /** A policy. Throws RangeError as `compositionOf` does. */
 export function makePolicy(choice: PolicyChoice, { admission, ...given }: PolicyNeeds): Policy {
   const { name, stages: chosen, settings } = compositionOf(choice);
+  const sliceSlowdowns = given.sliceSlowdowns ?? new SliceSlowdowns();
+  const readsSlices = readsSliceSlowdowns(chosen);
+  const learnsSlices = readsSlices && given.sliceSlowdowns === undefined;
   const needs: StageNeeds = {
     degradationsOf: (gpu) => bySlowdowns(given.predictorOf(gpu)),
     ...given,
     predictions: new PredictionCache((gpu) => given.predictorOf(gpu)),
+    sliceSlowdowns,
   };
   const make = <Stage>(entries: Entries<Stage>, of: StageName): Stage => {
     const entry = entries[chosen[of] ?? ''];
@@ -216,7 +230,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
         return { ...allWait(view), actions: [...actionsOf(view, scale(view), launching), ...preempt(view, [], event)] };
       }
       if (event.kind === 'report') return { ...allWait(view), actions: preempt(view, [], event) };
-      const joined = joinBatches(view);
+      const joined = planner.gathers === true ? [] : joinBatches(view);
       const left = joined.length === 0 ? view : without(view, joined);
       const { tasks, hopeless } = admit(left);
       const goOn = refuses && hopeless.size > 0 ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;
@@ -235,9 +249,16 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
         bestEffort: refuses ? [] : [...hopeless.keys()],
       };
     },
-    observe: (run) => planner.observe?.(run),
+    observe(run) {
+      if (learnsSlices) sliceSlowdowns.ran(run);
+      planner.observe?.(run);
+    },
     returned: (task) => planner.returned?.(task),
-    saved: () => planner.saved?.(),
-    restore: (saved) => planner.restore?.(saved),
+    saved: () => (readsSlices ? { slices: sliceSlowdowns.state(), planner: planner.saved?.() } : planner.saved?.()),
+    restore(saved) {
+      const { slices, planner: own } = readsSlices ? (saved as SavedWithSlices) : { planner: saved };
+      if (slices !== undefined) sliceSlowdowns.restore(slices);
+      if (own !== undefined) planner.restore?.(own);
+    },
   };
 }

@@ -13,6 +13,7 @@ import { longestFirst } from './longest-first.js';
 import { memoryPriority } from './memory-priority.js';
 import { mpsEqual } from './mps-equal.js';
 import type { PolicyRecord } from './policy.js';
+import { protean } from './protean.js';
 import { random } from './random.js';
 import { shortestRemaining } from './shortest-remaining.js';
 import { smore } from './smore.js';
@@ -52,6 +53,7 @@ export const policies: Readonly<Record<string, PolicyRecord>> = {
   smore,
   'smore-literal': smoreLiteral,
   dilu,
+  protean,
   ...baselines,
   ...coLocationBaselines,
 };

@@ -25,6 +25,7 @@ import { mostUseForInterference } from '../order/interference-priority.js';
 import { leastLoadedPlan } from '../order/least-loaded-plan.js';
 import { literalPlan } from '../order/literal-plan.js';
 import type { Order } from '../order/order.js';
+import { proteanOrder, proteanOrderDefaults } from '../order/protean.js';
 import type { Planner } from '../order/plan.js';
 import type { PredictionCache } from '../order/set-predictions.js';
 import { subQueueDefaults, subQueuePlan } from '../order/sub-queue-plan.js';
@@ -32,9 +33,11 @@ import { degradationScoreDefaults } from '../place/by-degradation.js';
 import { byFragments } from '../place/dilu.js';
 import { leastDegradation } from '../place/least-degradation.js';
 import { oversubscriptionDefaults } from '../place/oversubscription.js';
+import { byTags } from '../place/protean.js';
 import { atRandom, bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
 import type { LedgerPlace, Place } from '../place/place.js';
 import type { ModelOf } from '../place/set-effects.js';
+import type { SliceSlowdowns } from '../predict/protean-slowdowns.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import { byStop, byStopDefaults } from '../preempt/by-stop.js';
 import { noPreemption as noPreempt } from '../preempt/preempt.js';
@@ -44,6 +47,7 @@ import { diluForecastDefaults, diluScale, diluScaleDefaults, diluWithForecast } 
 import { hhpScale, histogramScaleDefaults, lsthScale, smoreScale, smoreScaleDefaults } from '../scale/forecast.js';
 import { inflessDefaults, inflessScale } from '../scale/infless.js';
 import { keepAlive, keepAliveDefaults, noScaling as noScale } from '../scale/scale.js';
+import { proteanScale, proteanScaleDefaults } from '../scale/protean.js';
 import { reactive, reactiveDefaults } from '../scale/reactive.js';
 import type { Scale } from '../scale/scale.js';
 import { byProfile } from '../share/dilu.js';
@@ -61,6 +65,8 @@ export interface StageNeeds {
   degradationsOf: ModelOf;
   /** Predictions of those models for sets. */
   predictions: PredictionCache;
+  /** What PROTEAN's stages go by. */
+  sliceSlowdowns: SliceSlowdowns;
   /** Shares of those that run together; absent: what each fills. */
   quotas?: Quotas;
   random: Random;
@@ -106,6 +112,7 @@ export const stages = {
     'least-remaining-first': made(() => leastRemainingFirst),
     'least-memory-first': made(() => leastMemoryFirst),
     smore: made(() => mostUseForInterference()),
+    protean: settable(proteanOrderDefaults, ({ sliceSlowdowns }, set) => proteanOrder(sliceSlowdowns, set)),
   } satisfies Record<string, StageEntry<Order>>,
   share: {
     whole: made(() => whole),
@@ -126,6 +133,7 @@ export const stages = {
     smore: settable(degradationScoreDefaults, ({ degradationsOf }, set) => leastDegradation(degradationsOf, set)),
     random: made(() => atRandom),
     dilu: settable(oversubscriptionDefaults, (_, bounds) => byFragments(bounds)),
+    protean: made(({ sliceSlowdowns }) => byTags(sliceSlowdowns)),
   } satisfies Record<string, StageEntry<Place | LedgerPlace>>,
   plan: {
     'least-loaded': made(() => leastLoadedPlan),
@@ -153,11 +161,17 @@ export const stages = {
     infless: settable(inflessDefaults, (_, settings) => inflessScale(settings)),
     dilu: settable(diluScaleDefaults, (_, settings) => diluScale(settings)),
     'dilu-smore': settable(diluForecastDefaults, (_, settings) => diluWithForecast(settings)),
+    protean: settable(proteanScaleDefaults, (_, settings) => proteanScale(settings)),
   } satisfies Record<string, StageEntry<Scale>>,
 };
 
 /** The stages that a policy names an implementation of. */
 export type StageName = keyof typeof stages;
+
+/** Whether stages, by their names, go by PROTEAN's slowdowns: these are learned while they are in force. */
+export function readsSliceSlowdowns({ order, place }: Partial<Record<StageName, string>>): boolean {
+  return order === 'protean' || place === 'protean';
+}
 
 /** Whether stages, by their names, ask for degradations: the platform learns them while they are in force. */
 export function asksForDegradations({ plan, place }: Partial<Record<StageName, string>>): boolean {

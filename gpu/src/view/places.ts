@@ -19,7 +19,7 @@ export function placeId({ device, slice }: Pick<Place, 'device' | 'slice'>): str
 
 /** What models and tables call a GPU, or an instance of one: instances of one profile are GPUs of a type of their own. */
 export function gpuTypeOf(device: { type: string }, slice?: { profile: string }): string {
-  return slice === undefined ? device.type : `${device.type}:${slice.profile}`;
+  return slice === undefined || slice.profile === '' ? device.type : `${device.type}:${slice.profile}`;
 }
 
 const uncut = [undefined] as const;

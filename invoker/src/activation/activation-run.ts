@@ -1,6 +1,8 @@
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import type { Placement } from '@gpuwhisk/common/gpu';
+import { isJsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import { problemOf } from '../containers/container-factory.js';
@@ -61,6 +63,8 @@ export class ActivationRun implements PoolJob<ActivationRun> {
   /** The activation's GPU identity, or undefined for CPU actions. */
   private readonly gpuUser: GpuUser | undefined;
   private tries = 0;
+  /** A batch with it has failed as a whole. */
+  runsAlone = false;
 
   constructor(
     private readonly context: InvokerContext,
@@ -76,6 +80,10 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       batch: this.batch,
     } = containerWanted(message, action));
     this.gpuUser = message.gpu && gpuUserOf(message);
+  }
+
+  get together(): Placement['together'] {
+    return this.message.gpu?.together;
   }
 
   get readiesAhead(): boolean {
@@ -244,6 +252,10 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     if (outcome.type === 'unavailable') return retryElsewhere(all);
     if (this.cutShort(outcome) || this.runsAgain(container, outcome, all)) return 'discard';
     const outcomes = alone ? [outcome] : outcomesOf(outcome, all.length, limits);
+    if (this.splits(outcomes)) {
+      for (const { run } of all) run.runAlone();
+      return outcome.type === 'result' ? 'keep' : this.afterFailure(container, outcome);
+    }
     let kept = outcome.type === 'result' || outcome.type === 'oversize';
     const ends = all.map(({ run }, at) => {
       // The first activation of a batch carries the load in its record.
@@ -338,6 +350,26 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     return true;
   }
 
+  /**
+   * Whether the requests of a batch run again one by one: if all have failed, so that one of them may have failed the others, and
+   * the action may be repeated.
+   */
+  private splits(outcomes: readonly CallOutcome[]): boolean {
+    const isIdempotent = parameterValue(this.action.annotations, 'idempotent') === true;
+    return outcomes.length > 1 && isIdempotent && outcomes.every(isFailure);
+  }
+
+  private runAlone(): void {
+    this.runsAlone = true;
+    const { activationId } = this.message;
+    this.context.logger.info(
+      { activationId, action: fullyQualifiedName(this.action) },
+      'its batch failed: it runs alone',
+    );
+    // Its first run is over for the GPU agent by then.
+    this.context.clock.defer(() => this.end.retry(this));
+  }
+
   /** Keeps a container that can be unloaded. A run that the runtime has yet to end must not hold a GPU that others get. */
   private afterFailure(container: Container, outcome: CallOutcome): Disposition {
     const isEnded = outcome.type === 'timeout' && container.endsLate && this.gpuUser === undefined;
@@ -402,6 +434,12 @@ function startParts(
     ...(codeMs !== undefined && { codeMs }),
     ...(entryMs !== undefined && { modelMs: entryMs }),
   };
+}
+
+/** Whether a request has no result, or an error for one. */
+function isFailure(outcome: CallOutcome): boolean {
+  if (outcome.type === 'result') return isJsonObject(outcome.result) && outcome.result.error !== undefined;
+  return outcome.type !== 'oversize';
 }
 
 function retryElsewhere(all: readonly Prepared[]): Disposition {

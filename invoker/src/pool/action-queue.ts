@@ -1,5 +1,5 @@
 // The queue of an action: its jobs and containers, and whether it needs another container.
-import { batchWaitMs } from '@gpuwhisk/gpu/order/batch-wait';
+import { batchWaitMs, longestBatchWaitMs } from '@gpuwhisk/gpu/order/batch-wait';
 import type { ContainerSpec, ProvisioningError } from '../containers/container-factory.js';
 import type { Disposition, PoolMember } from './pool-member.js';
 
@@ -17,6 +17,10 @@ export interface PoolJob<Self> {
   readonly spec: ContainerSpec;
   /** Largest number of jobs with its key that run as one; 1 for no batching. */
   readonly batch: number;
+  /** The batch that a controller sent the job in: its name and its jobs; absent: none. */
+  readonly together?: { of: string; requests: number } | undefined;
+  /** It runs in no batch; absent: it does. */
+  readonly runsAlone?: boolean;
   /** Idle containers with a GPU that the namespace may keep on this invoker; absent: any number. */
   readonly keepsWarm?: number | undefined;
   /** Time until the job has to start to meet its deadline, if a run takes `runMs`; Infinity without a deadline; ms. */
@@ -110,7 +114,13 @@ export class ActionQueue<Job extends PoolJob<Job>> {
   /** Time that a free slot is still kept for further jobs of the batch, ms. */
   batchWaitMs(nowMs: number): number {
     const head = this.waiting.peek();
-    if (this.batch === 1 || head === undefined) return 0;
+    if (this.batch === 1 || head === undefined || head.job.runsAlone === true) return 0;
+    const { together } = head.job;
+    if (together !== undefined) {
+      // The jobs of a batch were sent one after the other; one of them may have been given back.
+      const isThere = this.waiting.at(together.requests - 1)?.job.together?.of === together.of;
+      return isThere ? 0 : Math.max(0, longestBatchWaitMs - (nowMs - head.sinceMs));
+    }
     return batchWaitMs({
       waiting: this.waiting.length,
       batch: this.batch,
@@ -120,12 +130,13 @@ export class ActionQueue<Job extends PoolJob<Job>> {
     });
   }
 
-  /** Takes the jobs from the head of the queue that can run as one. */
-  takeBatch(): Job[] {
+  /** Takes the jobs from the head of the queue that can run as one with `first`. */
+  takeBatch(first: Job): Job[] {
     const jobs: Job[] = [];
+    if (first.runsAlone === true) return jobs;
     for (
       let next = this.waiting.peek();
-      next !== undefined && jobs.length < this.batch - 1;
+      next !== undefined && next.job.runsAlone !== true && jobs.length < this.batch - 1;
       next = this.waiting.peek()
     ) {
       this.waiting.shift();
@@ -208,6 +219,11 @@ class Fifo<T> {
 
   peek(): T | undefined {
     return this.items[this.head];
+  }
+
+  /** The item with so many before it. */
+  at(index: number): T | undefined {
+    return this.items[this.head + index];
   }
 
   shift(): T | undefined {

@@ -131,7 +131,7 @@ export class ContainerPool<Job extends PoolJob<Job>> {
     const takesReadied = member.initialized && !member.used;
     if (takesReadied && job.readiesAhead && (queue.runMs ?? 0) > longRunMs) this.allocator.readyAnother(queue, job);
     const run = (): void => {
-      const others = member.container.canBatch ? queue.takeBatch() : [];
+      const others = member.container.canBatch ? queue.takeBatch(job) : [];
       const onInitialized = (): void => {
         if (member.origin === 'cold') queue.recordStart(member.createMs + this.clock.monotonicMs() - startedMs);
         if (job.readiesAhead) this.allocator.readyAnother(queue, job);

@@ -197,3 +197,41 @@ describe('the GPU scheduler under policy faashare', () => {
     expect(cluster.running).toContain('waiting');
   });
 });
+
+test('under policy protean requests wait until their batch is full or has to start, and times are kept', async () => {
+  const cluster = await GpuCluster.start({ policy: 'protean' });
+  const gpu = { memoryMiB: 1000, batch: 3, sloMs: 2000 };
+  const share = { shareClass: 100, smRequest: 1, smLimit: 1, memoryMiB: 1000 } as const;
+  const known = { action: '/alice/a', namespace: 'alice', subject: 'alice', isolation: 'namespace' } as const;
+  const idle = { container: 'warm', device: 'GPU-0', memoryMiB: 1000, share, ...known, activations: [] };
+  const rest = (): Promise<void> => cluster.tell({ residents: [idle] });
+  const accept = async (requests: number): Promise<number> => {
+    for (let request = 0; request < requests; request += 1) await cluster.accept('a', gpu);
+    return cluster.running.length;
+  };
+  const finish = async (): Promise<void> => {
+    while (cluster.running.length > 0) await cluster.finish('a');
+    await rest();
+  };
+  await rest();
+  // Its time is not known.
+  expect(await accept(1)).toBe(1);
+  await cluster.clock.runFor(100);
+  await finish();
+  expect([await accept(2), cluster.scheduler.waiting]).toEqual([0, 2]);
+  expect(cluster.scheduler.queued()[0]?.rejected[0]?.reason).toBe('its batch is being filled');
+  await cluster.clock.runFor(1700);
+  expect(cluster.running).toEqual([]);
+  await cluster.clock.runFor(200);
+  expect(cluster.arrivals.map(({ message }) => message.gpu?.together?.requests)).toEqual([2, 2]);
+  await finish();
+  expect(await accept(3)).toBe(3);
+  await finish();
+  const learned = (): number | undefined => cluster.performanceData.slices.expectedMs({ function: '/alice/a' });
+  const before = learned();
+  expect(before).toBeGreaterThan(50);
+  await cluster.clock.runUntil(cluster.performanceData.saved());
+  await cluster.crash();
+  expect(learned()).toBe(before);
+  expect(await cluster.faults()).toBe(0);
+});

@@ -75,7 +75,7 @@ test('the table of policies is the registry', () => {
     expect([name, preempt, scale]).toEqual([
       name,
       name === 'smore' ? 'workload-guard' : 'none',
-      name === 'dilu' ? 'dilu' : 'none',
+      name === 'dilu' || name === 'protean' ? name : 'none',
     ]);
     return [name, stages];
   });

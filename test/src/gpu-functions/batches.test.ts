@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { JsonObject } from '@gpuwhisk/common/json';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { runWsk } from '../cli/wsk-process.js';
 import { annotation } from '../support/api-client.js';
@@ -76,5 +77,36 @@ def main_batch(requests):
     expect(JSON.stringify(records[1]?.response.result)).toContain('exceeded the allowed length');
     const sizes = records.map((record) => (annotation(record, 'gpu') as { batch?: number }).batch ?? 1);
     expect(sizes[1]).toBeGreaterThan(1);
+  });
+
+  test.each([
+    ['raises', 'raise ValueError("no")', { error: 'no' }],
+    ['takes longer than it may', 'time.sleep(30)', { error: expect.stringContaining('time limit') }],
+    [
+      'exceeds its memory',
+      'args["all"] = bytearray(1 << 30)',
+      { error: expect.stringContaining('exhausted its memory') },
+    ],
+  ])('one that %s fails itself only, if they may be repeated', async (what, fails, error) => {
+    const { api } = platform;
+    const name = what.replaceAll(' ', '-');
+    const code = `import time
+def main(args):
+    time.sleep(args.get("holdS", 0))
+    if args.get("bad"):
+        ${fails}
+    return {"n": args.get("n", 0)}
+def main_batch(requests):
+    return [main(request) for request in requests]
+`;
+    const gpu = { memoryMiB: 2048, mpsPercent: 50, batch: 8 };
+    const annotations = { gpu, idempotent: true };
+    await api.putAction(name, code, { kind: 'python:default', annotations, limits: { timeout: 3000, memory: 256 } });
+    await api.invoke(name);
+    const held = await api.submit(name, { holdS: 1 });
+    const requests: JsonObject[] = [{ n: 1 }, { bad: 1 }, { n: 2 }];
+    const ids = await Promise.all(requests.map((request) => api.submit(name, request)));
+    const records = await Promise.all([held, ...ids].map((id) => api.record(id)));
+    expect(records.map(({ response }) => response.result)).toEqual([{ n: 0 }, { n: 1 }, error, { n: 2 }]);
   });
 });

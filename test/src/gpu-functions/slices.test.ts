@@ -69,7 +69,8 @@ const [threeSlices, twoSlices] = [9, 14];
 (hasStandIn() && hasNative() ? describe : describe.skip)('a device that is cut into slices', () => {
   let platform: RunningPlatform;
   beforeAll(async () => {
-    platform = await startPlatform({ flags: ['--gpus', 'sim:a100-40', '--stem-cells', 'false'] });
+    const flags = ['--gpus', 'sim:a100-40', '--stem-cells', 'false', '--set', 'gpu.policy=protean'];
+    platform = await startPlatform({ flags });
   }, caseMs);
   afterAll(() => platform.stop(), caseMs);
 
@@ -91,6 +92,29 @@ const [threeSlices, twoSlices] = [9, 14];
       expect(result).toMatchObject({ result: 0, alloc: 0, devices: 1, sms: 21 });
       const over = await run('large', large, { allocMiB: 12_001 });
       expect(over[1]).toMatchObject({ alloc: 2 });
+    },
+    caseMs,
+  );
+
+  test(
+    'serves a mix under policy protean: strict requests on the slice that slows them down least, best effort on the smallest',
+    async () => {
+      const { api } = platform;
+      const small = (await devicesOf(platform))[0]?.slices.find(({ profile }) => profile === '2g.10gb')?.uuid;
+      const code = compileGpuFunction();
+      const kinds = { strict: { memoryMiB: 3000, sloMs: 30_000 }, 'best-effort': { memoryMiB: 3000 } };
+      for (const [name, gpu] of Object.entries(kinds)) {
+        await api.putAction(name, code, { kind: 'native:1', annotations: { gpu } });
+      }
+      // As much best effort as the small slice holds.
+      const names = Array.from({ length: 8 }, (_, at) => (at % 3 === 1 ? 'best-effort' : 'strict'));
+      const ids = await Promise.all(names.map((name) => api.submit(name, { deviceMs: 20 })));
+      const records = await Promise.all(ids.map((id) => api.record(id)));
+      expect(records.map(({ response }) => response.result)).toEqual(
+        names.map(() => expect.objectContaining({ result: 0 })),
+      );
+      const isOnSmall = records.map((record) => (annotation(record, 'gpu') as JsonObject).slice === small);
+      expect(isOnSmall).toEqual(names.map((name) => name === 'best-effort'));
     },
     caseMs,
   );

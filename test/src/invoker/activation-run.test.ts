@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { readActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
-import type { JsonValue } from '@gpuwhisk/common/json';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { RunnableAction } from '@gpuwhisk/invoker/activation/action-loader';
+import type { GuestAnswer } from '@gpuwhisk/invoker/containers/simulated-factory';
 import { ActivationHarness, action, annotation } from './activation-harness.js';
 
 let harness: ActivationHarness;
@@ -117,6 +118,42 @@ describe('an activation', () => {
       false,
     ]);
   });
+
+  test.each([
+    ['errors', { do: 'result', value: [{ error: 'no' }, { error: 'no' }, { error: 'no' }] }],
+    ['no answer in time', { do: 'hang' }],
+    ['exhausted memory', { do: 'exhaust' }],
+  ] as [string, GuestAnswer['then']][])(
+    'of a batch with %s for all runs alone if it may be repeated',
+    async (_, fails) => {
+      const share = { shareClass: 30, smRequest: 0.2, smLimit: 0.25, memoryMiB: 512 } as const;
+      const gpu = { invoker: 'invoker0', devices: ['GPU-0'], share, at: harness.clock.now(), epoch: 1, version: 1 };
+      const known = { memoryMiB: 512, class: 'inference', batch: 4, gpus: 1, isolation: 'namespace' } as const;
+      harness.onRun = ({ value }) => {
+        const isBad = Array.isArray(value) || (value as JsonObject).n === 1;
+        const one: GuestAnswer['then'] = fails.do === 'result' ? { do: 'result', value: { error: 'no' } } : fails;
+        if (!isBad) return { afterMs: 20, then: { do: 'result', value } };
+        return { afterMs: 20, then: Array.isArray(value) ? fails : one };
+      };
+      const run = async (of: RunnableAction): Promise<number[]> => {
+        harness.runs.length = 0;
+        const ids = [0, 1, 2].map((n) => `${String(of === action)}${n}`);
+        const gpuNeed = { ...known, timeoutMs: 1000 };
+        const placed = { ...gpu, together: { of: ids[0] ?? '', requests: 3 } };
+        const stored = ids.map((activationId, n) =>
+          harness.submit({ activationId, gpu: placed, gpuNeed, content: { n } }, of),
+        );
+        await harness.base.runUntil(Promise.all(stored));
+        const records = ids.map((id) => harness.base.runUntil(harness.store.get('activations', `caller/${id}`)));
+        return (await Promise.all(records)).map((one) => Number(readActivation(one).response.statusCode > 0));
+      };
+      const idempotent = { ...action, annotations: [{ key: 'idempotent', value: true }] };
+      expect(await run(idempotent)).toEqual([0, 1, 0]);
+      expect(harness.runs.map(({ batch = '1' }) => batch)).toEqual(['3', '1', '1', '1']);
+      expect(await run(action)).toEqual([1, 1, 1]);
+      expect(harness.runs.map(({ batch }) => batch)).toEqual(['3']);
+    },
+  );
 
   test('of a batch gets no longer text than a result may be, whatever the runtime answers', async () => {
     const share = { shareClass: 30, smRequest: 0.2, smLimit: 0.25, memoryMiB: 512 } as const;

@@ -70,6 +70,11 @@ export class Feedback {
   }
 }
 
+/** Whether a run was warm, and beside known functions only, so that its time tells what these cost it. */
+export function isUndisturbed({ isWarm, hasUnknownNeighbours, hasMovedShares, workloads, task }: LoggedRun): boolean {
+  return isWarm && !hasUnknownNeighbours && hasMovedShares !== true && workloads === undefined && task.gpus === 1;
+}
+
 function coLocated({ task, share }: { task: Task; share: number }): CoLocated {
   return { features: task.features ?? unseen, share };
 }

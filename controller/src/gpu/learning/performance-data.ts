@@ -14,6 +14,8 @@ import { decodeModel, encodeModel, PredictorTable, modelName } from '@gpuwhisk/g
 import type { ModelKey, SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import { readQuotaRow, rowKey } from '@gpuwhisk/gpu/share/quota-row';
+import { SliceSlowdowns } from '@gpuwhisk/gpu/predict/protean-slowdowns';
+import type { SliceSlowdownsState } from '@gpuwhisk/gpu/predict/protean-slowdowns';
 import { pairModelName } from '@gpuwhisk/gpu/predict/pair-degradation';
 import type { PairModelKey } from '@gpuwhisk/gpu/predict/pair-degradation';
 import type { MeasuredPair } from '@gpuwhisk/gpu/predict/pair-samples';
@@ -86,6 +88,8 @@ export class PerformanceData {
   readonly degradations: Degradations;
   /** Measured pairs and the models of their degradations. */
   readonly pairs: PairModels;
+  /** Slowdowns on GPUs and their slices, as PROTEAN predicts them. */
+  readonly slices: SliceSlowdowns;
   readonly forecasts: RequestForecasts;
   /** Sets that were formed and whose shares were not searched for. */
   readonly demands: SetDemands;
@@ -163,6 +167,9 @@ export class PerformanceData {
       aloneMs: (task, gpu) => this.profiles.aloneMs(task, gpu),
       measured: (key, pair) => this.pairMeasured(key, pair),
     });
+    this.slices = new SliceSlowdowns(() =>
+      documents.save({ kind: 'slices', name: 'protean' }, () => ({ text: JSON.stringify(this.slices.state()) })),
+    );
     this.forecasts = new RequestForecasts(() =>
       documents.save({ kind: 'forecast', name: 'ls-lstm' }, () => ({ text: this.forecasts.text() })),
     );
@@ -349,9 +356,16 @@ export class PerformanceData {
       this.curves.sawVersion(name, undefined);
       this.trials.deleted(name);
       this.pairs.forgetFunction(name);
+      this.slices.forget(name);
       return this.profiles.forget(name);
     }
-    const forgotten = [this.predictors.deleteNamed(name), this.runs.forget(name), this.pairs.forgetPlace(name)];
+    const [type = '', mode = ''] = name.split('/');
+    const forgotten = [
+      this.predictors.deleteNamed(name),
+      this.runs.forget(name),
+      this.pairs.forgetPlace(name),
+      this.slices.forgetFamily({ type, mode }),
+    ];
     this.documents.remove({ kind: 'model', name });
     this.documents.remove({ kind: 'samples', name });
     return forgotten.includes(true);
@@ -384,6 +398,9 @@ export class PerformanceData {
       'pair-samples': (text, _, isChanged) => this.pairs.restoreSamples(text, isChanged),
       'pair-model': (text, _, isChanged) => {
         if (!isChanged) this.pairs.restoreModel(text);
+      },
+      slices: (text, _, isChanged) => {
+        if (!isChanged) this.slices.restore(JSON.parse(text) as SliceSlowdownsState);
       },
       forecast: (text, _, isChanged) => {
         if (!isChanged) this.forecasts.restore(text);

@@ -7,8 +7,8 @@ import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
 /**
  * Kinds of documents: profiles of functions, curves of samples alone, trials of functions, slowdown samples, predictors, degradations beside
- * workloads, measured pairs and the models of their degradations, the model of requests, shares of sets, sets to be searched
- * for, and decisions.
+ * workloads, measured pairs and the models of their degradations, slowdowns on slices, the model of requests, shares of sets,
+ * sets to be searched for, and decisions.
  */
 export type DocumentKind =
   | 'profile'
@@ -19,6 +19,7 @@ export type DocumentKind =
   | 'degradations'
   | 'pair-samples'
   | 'pair-model'
+  | 'slices'
   | 'forecast'
   | 'quota'
   | 'demand'

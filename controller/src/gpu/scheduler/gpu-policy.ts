@@ -13,7 +13,7 @@ import type { FunctionState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/v
 import type { Action, Decision, ObservedRun, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { asksForDegradations } from '@gpuwhisk/gpu/policies/stages';
+import { asksForDegradations, readsSliceSlowdowns } from '@gpuwhisk/gpu/policies/stages';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
 import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
@@ -31,7 +31,7 @@ import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
 import { Arrivals, calledFunction, knownFunctions, requestOf } from './gpu-queue.js';
 import type { GpuPlacer } from './gpu-placer.js';
 import { alternativesByTask, ofTask, withPrediction } from './decided-starts.js';
-import { Feedback } from '../learning/feedback.js';
+import { Feedback, isUndisturbed } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
 import { mayMoveShares, movedPlaces, seenPlaces } from './cluster-view.js';
@@ -113,6 +113,8 @@ export class GpuPolicy {
   private readonly workloads: SeenWorkloads;
   /** Whether the policy asks for degradations beside workloads, so that they are learned. */
   private readonly predictsDegradation: boolean;
+  /** Whether the policy goes by slowdowns on slices, so that they are learned. */
+  private readonly readsSlices: boolean;
   /** Whether an activation that arrives at an empty queue is decided at once. */
   readonly takesAsTheyCome: boolean;
   private readonly takesSamples: boolean;
@@ -123,6 +125,7 @@ export class GpuPolicy {
     const { takesAsTheyCome, needsNoProfiles, stages } = compositionOf(options.policy);
     this.workloads = new SeenWorkloads(parts.workloads);
     this.predictsDegradation = asksForDegradations(stages);
+    this.readsSlices = readsSliceSlowdowns(stages);
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
     this.feedback = new Feedback(performanceData);
@@ -132,6 +135,7 @@ export class GpuPolicy {
       predictorOf: ({ type, mode }) => performanceData.predictors.predictor({ gpuType: type, mode }),
       degradationsOf: (gpu) => performanceData.degradations.modelOf(gpu),
       quotas: liveQuotas(performanceData),
+      sliceSlowdowns: performanceData.slices,
       admission: options.admission,
       random: seededRandom(1),
     };
@@ -233,9 +237,12 @@ export class GpuPolicy {
     logger.error({ policy, fault, ...(view && { view }) }, 'a policy failed: the least loaded place is taken instead');
   }
 
-  /** The policy's actions of a tick, or after a report of a suffering workload: instances, shares, geometries. */
-  actionsOn(kind: 'tick' | 'report'): readonly Action[] {
-    const view = this.viewOf([]);
+  /**
+   * The policy's actions of a tick, or after a report of a suffering workload: instances, shares, geometries. `waiting`: the queued
+   * activations.
+   */
+  actionsOn(kind: 'tick' | 'report', waiting: readonly WaitingActivation[]): readonly Action[] {
+    const view = this.viewOf(waiting);
     if (kind === 'tick' && this.predictsDegradation) this.parts.performanceData.degradations.look(view);
     return this.policy.decide(view, { kind }).actions ?? [];
   }
@@ -352,6 +359,7 @@ export class GpuPolicy {
     this.parts.functions.ran({ action: task.function, namespace: task.namespace }, ranMs);
     if (succeeded) this.feedback.ran(run);
     if (succeeded && this.predictsDegradation) this.learnBeside(run);
+    if (succeeded && this.readsSlices && isUndisturbed(run)) this.parts.performanceData.slices.ran(run);
     this.policy.observe?.(run);
   }
 

@@ -447,7 +447,7 @@ export class GpuScheduler {
   private tickSoon(): void {
     this.dependencies.clock.setBackgroundTimer(tickMs, () => {
       if (this.closed) return;
-      if (this.placer.isLeader) this.passes.carryOut(this.policy.actionsOn('tick'));
+      if (this.placer.isLeader) this.passes.carryOut(this.policy.actionsOn('tick', [...this.queue]));
       this.tickSoon();
     });
   }
@@ -457,7 +457,7 @@ export class GpuScheduler {
     this.answerSet = true;
     this.dependencies.clock.setBackgroundTimer(answerReportMs, () => {
       this.answerSet = false;
-      if (!this.closed && this.placer.isLeader) this.passes.carryOut(this.policy.actionsOn('report'));
+      if (!this.closed && this.placer.isLeader) this.passes.carryOut(this.policy.actionsOn('report', []));
     });
   }
 

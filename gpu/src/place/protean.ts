@@ -1,0 +1,317 @@
+// The stage `place` of PROTEAN (paper, section 4.3, algorithm 1).
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are those of the ledger's accounts, and kinds those of its places */
+import { familyOf } from '../predict/protean-slowdowns.js';
+import type { SliceSlowdowns } from '../predict/protean-slowdowns.js';
+import { neededMiB } from '../view/account.js';
+import type { PlacementChoice, PlacementRequest } from '../view/account.js';
+import type { Ledger } from '../view/ledger.js';
+import type { Occupant } from '../view/occupancy.js';
+import type { Task } from '../view/view.js';
+import { alternativesOf, candidateAt, choiceOf, instanceFor, placementOf, rejectionsOf } from './candidate.js';
+import type { Alternative, Candidate, PlacementLimits, PlacementStamp } from './candidate.js';
+import type { Refusal } from './fact-filters.js';
+import { placeLeastLoaded } from './least-loaded.js';
+import type { LedgerPlace, Waiting } from './place.js';
+import { Slices } from './protean-slices.js';
+import type { TaskOnKinds } from './protean-slices.js';
+
+/**
+ * Strict work (with an SLO) goes where its predicted slowdown is least, best effort to the first of the smallest places (paper,
+ * algorithm 1). Work of several GPUs goes where the least is given away.
+ */
+export function byTags(slowdowns: SliceSlowdowns): LedgerPlace {
+  const known = new WeakMap<Ledger, Slices>();
+  const slicesOf = (ledger: Ledger): Slices => {
+    const found = known.get(ledger) ?? new Slices(ledger, slowdowns);
+    known.set(ledger, found);
+    return found;
+  };
+  const untagged: Tags = { tags: undefined, expected: undefined, reserved: -1, hasFull: false, strictLeft: 0 };
+  const stage = (tags: Tags): LedgerPlace['placeIn'] => {
+    return (ledger, request, limits, stamp, task) => {
+      if (request.gpus > 1) return placeLeastLoaded(ledger, request, limits, stamp);
+      const slices = slicesOf(ledger);
+      slices.refresh();
+      return new Search(ledger, slices, { task, request, limits }, tags).choose(stamp);
+    };
+  };
+  return {
+    placeIn: stage(untagged),
+    prepare(ledger, turns) {
+      const slices = slicesOf(ledger);
+      slices.refresh();
+      return { placeIn: stage(tagsOf(slices, slowdowns, turns)) };
+    },
+  };
+}
+
+/** The state of a pass. */
+interface Tags {
+  /** Part of the memory of each place, by its order, that waiting best effort will take, 0–1; undefined: none waits. */
+  tags: Float64Array | undefined;
+  /** What the best effort that is expected on each place requires of its bandwidth. */
+  expected: Float64Array | undefined;
+  /** Order of the last place with a tag below 1, which best effort leaves to strict work that waits; -1: there is none. */
+  reserved: number;
+  /** Whether a place has tag 1. */
+  hasFull: boolean;
+  /** Strict batches that have no place yet. */
+  strictLeft: number;
+}
+
+/**
+ * Tag values (paper, algorithm 1, lines 1 to 8): the memory of waiting best effort fills the places in ascending order. η of a
+ * place counts tag · ⌊memory / memory of a best-effort batch⌋ such batches, each with their mean requirement.
+ */
+function tagsOf(slices: Slices, slowdowns: SliceSlowdowns, turns: readonly Waiting[]): Tags {
+  const { ascending, accounts, sums, kinds, kindAt } = slices;
+  const bestEffort = turns.filter(({ task }) => task.sloMs === undefined);
+  // Strict batches that are being filled do not ask for a place yet.
+  const strictLeft = turns.filter(
+    ({ task, waitsUntil }) => task.sloMs !== undefined && waitsUntil === undefined,
+  ).length;
+  const last = ascending.at(-1) ?? -1;
+  if (bestEffort.length === 0 || strictLeft === 0) {
+    return { tags: undefined, expected: undefined, reserved: -1, hasFull: false, strictLeft };
+  }
+  // Work of unknown need takes a whole place.
+  const smallest = accounts[ascending[0] ?? -1] ?? { capacityMiB: 0 };
+  let leftMiB = bestEffort.reduce((sum, { task }) => sum + neededMiB(task, smallest), 0);
+  const eachMiB = leftMiB / bestEffort.length;
+  const meanBandwidths = new Map<string, number>();
+  for (const kind of kinds) {
+    const name = familyOf(kind);
+    const family = meanBandwidths.has(name) ? undefined : slowdowns.bandwidthsOn(kind);
+    if (family === undefined) continue;
+    const sum = bestEffort.reduce((all, { task }) => all + family.of(task.function), 0);
+    meanBandwidths.set(name, sum / bestEffort.length);
+  }
+  const ofKind = kinds.map((kind) => meanBandwidths.get(familyOf(kind)) ?? 0);
+  const tags = new Float64Array(accounts.length);
+  const expected = new Float64Array(accounts.length);
+  let hasFull = false;
+  for (const order of ascending) {
+    if (!(leftMiB > 0)) break;
+    const availableMiB = sums.availableMiB[order]!;
+    if (!(availableMiB > 0)) continue;
+    const tag = Math.min(1, leftMiB / availableMiB);
+    leftMiB -= availableMiB;
+    tags[order] = tag;
+    expected[order] = tag * Math.floor(availableMiB / eachMiB) * ofKind[kindAt[order]!]!;
+    if (tag === 1) hasFull = true;
+  }
+  const reserved = last >= 0 && tags[last]! < 1 ? last : -1;
+  return { tags, expected, reserved, hasFull, strictLeft };
+}
+
+interface Found {
+  candidate: Candidate;
+  order: number;
+}
+
+/** The search for a place for one task of one GPU. */
+class Search {
+  private readonly isStrict: boolean;
+  private readonly kinds: TaskOnKinds;
+  /** The instances of the task's function that idle, by the order of their place. */
+  private readonly warm: Map<number, Occupant>;
+  /** What a new instance costs beyond one that idles: ms, or times the time on a whole GPU. */
+  private readonly startCost: number;
+
+  constructor(
+    private readonly ledger: Ledger,
+    private readonly slices: Slices,
+    private readonly asked: { task: Task; request: PlacementRequest; limits: PlacementLimits },
+    private readonly pass: Tags,
+  ) {
+    const { task, request, limits } = asked;
+    this.isStrict = task.sloMs !== undefined;
+    this.kinds = slices.onKinds(task);
+    // Where no time is known, an instance that idles is always the sooner one.
+    this.startCost = this.kinds.isTimed ? (task.startMs ?? 0) : 1e6;
+    this.warm = new Map();
+    if (limits.isNew === true) return;
+    for (const { order, occupants } of ledger.withInstances(request, true)) {
+      const joined = instanceFor(occupants, request);
+      if (joined?.users === 0) this.warm.set(order, joined);
+    }
+  }
+
+  choose(stamp: PlacementStamp): PlacementChoice {
+    const { ledger, pass } = this;
+    const { request, limits } = this.asked;
+    const found = this.isStrict ? this.strictPlace() : this.bestEffortPlace();
+    if (found !== undefined && this.isStrict && pass.strictLeft > 0) pass.strictLeft -= 1;
+    const chosen = found && [found.candidate];
+    const alternatives = alternativesOf(ledger, request, limits, chosen);
+    // As it is now: reasons are made when they are read, and places go on.
+    const standing = new Map(alternatives.map((one) => [one.id, this.standingOf(one.order)]));
+    const ofChosen = found && this.standingOf(found.order);
+    return choiceOf(
+      chosen && placementOf(chosen, request, stamp),
+      found?.candidate.joined?.id,
+      alternatives,
+      (passed) =>
+        rejectionsOf(passed, request, {
+          refuses: ({ id }) => standing.get(id)?.refusal,
+          why: ({ account: { id } }) => whyNot(standing.get(id)!, ofChosen),
+          compare: ({ account: one }, { account: other }) => rankOf(one, standing) - rankOf(other, standing),
+        }),
+    );
+  }
+
+  /** Of the places that best effort will not fill, the one of least η; of all places if none of these will do. */
+  private strictPlace(): Found | undefined {
+    const { ascending } = this.slices;
+    const tags = this.pass.hasFull ? this.pass.tags : undefined;
+    let [best, least, busy] = [-1, Infinity, Infinity];
+    let [bestOfAll, leastOfAll] = [-1, Infinity];
+    // Of equal ones the largest.
+    for (let at = ascending.length - 1; at >= 0; at -= 1) {
+      const order = ascending[at]!;
+      if (!this.mayTake(order)) continue;
+      const cost = this.costAt(order);
+      if (tags?.[order] === 1) {
+        if (cost < leastOfAll) [bestOfAll, leastOfAll] = [order, cost];
+      } else if (cost < least || (cost === least && this.busyAt(order) < busy)) {
+        [best, least, busy] = [order, cost, this.busyAt(order)];
+      }
+    }
+    if (best < 0) best = bestOfAll;
+    return best < 0 ? undefined : (this.candidate(best) ?? this.nextBest());
+  }
+
+  /** The best place that facts allow, where they forbid the one that is best by its numbers. */
+  private nextBest(): Found | undefined {
+    const { tags } = this.pass;
+    const able = Array.from(this.slices.ascending, (order) => ({
+      order,
+      isFull: tags?.[order] === 1,
+      cost: this.mayTake(order) ? this.costAt(order) : Infinity,
+    })).filter(({ cost }) => cost < Infinity);
+    able.sort((one, other) => {
+      const byCost = Number(one.isFull) - Number(other.isFull) || one.cost - other.cost;
+      return byCost || this.busyAt(one.order) - this.busyAt(other.order);
+    });
+    for (const { order } of able) {
+      const found = this.candidate(order);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  /** First fit on the smallest places: where nothing has to go for the task, else where idle instances do. */
+  private bestEffortPlace(): Found | undefined {
+    const { freeMiB, availableMiB } = this.slices.sums;
+    return this.firstFit(freeMiB, false) ?? this.firstFit(availableMiB, true);
+  }
+
+  private firstFit(memory: Float64Array, mayReclaim: boolean): Found | undefined {
+    const { ascending } = this.slices;
+    const reserved = this.pass.strictLeft > 0 ? this.pass.reserved : -1;
+    for (const order of ascending) {
+      if (order === reserved) continue;
+      if (!this.warm.has(order) && !hasMemory(memory[order]!, this.needAt(order))) continue;
+      const found = this.candidate(order);
+      if (found !== undefined && (mayReclaim || !found.candidate.reclaims)) return found;
+    }
+    return undefined;
+  }
+
+  private candidate(order: number): Found | undefined {
+    const { request, limits } = this.asked;
+    const account = this.slices.accounts[order]!;
+    if (limits.allowed?.has(account.id) === false) return undefined;
+    const candidate = candidateAt(account, request, limits, this.warm.get(order));
+    return candidate && { candidate, order };
+  }
+
+  /** Whether a place would do by its memory. */
+  private mayTake(order: number): boolean {
+    return hasMemory(this.slices.sums.availableMiB[order]!, this.needAt(order)) || this.warm.has(order);
+  }
+
+  private needAt(order: number): number {
+    const { memoryMiB } = this.asked.request;
+    return memoryMiB > 0 ? memoryMiB : this.slices.accounts[order]!.capacityMiB;
+  }
+
+  /** Time of the task on a place, a new instance's start included: ms, or relative. */
+  private costAt(order: number): number {
+    const time = this.kinds.times[this.slices.kindAt[order]!]! * this.interferenceAt(order);
+    return this.warm.has(order) ? time : time + this.startCost;
+  }
+
+  /** max(FBR_k + Σ FBR_i, 1) with the expected best effort among i (equation 2), or a constant beside others. */
+  private interferenceAt(order: number): number {
+    const { bandwidth, kindAt } = this.slices;
+    const { tags, expected } = this.pass;
+    const kind = kindAt[order]!;
+    const own = this.kinds.bandwidths[kind]!;
+    if (own >= 0) return Math.max(1, own + bandwidth[order]! + (expected?.[order] ?? 0));
+    return this.busyAt(order) > 0 || (tags?.[order] ?? 0) > 0 ? this.kinds.constants[kind]! : 1;
+  }
+
+  private busyAt(order: number): number {
+    return this.slices.accounts[order]?.busy ?? Infinity;
+  }
+
+  private standingOf(order: number): Standing {
+    const { isStrict, pass, slices, kinds } = this;
+    const { capacityMiB } = slices.accounts[order]!;
+    if (!isStrict) {
+      const isKept = order === pass.reserved && pass.strictLeft > 0;
+      const refusal = isKept
+        ? { reason: 'kept for strict work that waits', numbers: { strict: pass.strictLeft } }
+        : undefined;
+      return { isStrict, rank: capacityMiB, capacityMiB, refusal, tag: 0, slowdown: 0, isWarm: false };
+    }
+    const tag = pass.tags?.[order] ?? 0;
+    const slowdown = (kinds.times[slices.kindAt[order]!]! * this.interferenceAt(order)) / kinds.leastTime;
+    const rank = this.costAt(order) + (tag === 1 ? 1e12 : 0);
+    return { isStrict, rank, capacityMiB, refusal: undefined, tag, slowdown, isWarm: this.warm.has(order) };
+  }
+}
+
+/** What decided about a place, as it was then. */
+interface Standing {
+  isStrict: boolean;
+  /** The lowest one is the best. */
+  rank: number;
+  capacityMiB: number;
+  refusal: Refusal | undefined;
+  tag: number;
+  slowdown: number;
+  isWarm: boolean;
+}
+
+function rankOf({ id }: Pick<Alternative, 'id'>, standing: ReadonlyMap<string, Standing>): number {
+  return standing.get(id)?.rank ?? Infinity;
+}
+
+function hasMemory(thereMiB: number, needMiB: number): boolean {
+  return thereMiB > 0 && thereMiB >= needMiB;
+}
+
+/** The reason against a place that would do. */
+function whyNot(one: Standing, chosen: Standing | undefined): Refusal {
+  const { isStrict, capacityMiB, slowdown, tag, isWarm } = one;
+  // A place that would do is there only if one was chosen.
+  if (chosen === undefined) return { reason: 'none was chosen', numbers: { capacityMiB } };
+  if (!isStrict) {
+    const numbers = { capacityMiB, chosenCapacityMiB: chosen.capacityMiB };
+    return { reason: 'the chosen one is the first that will do, the smallest first', numbers };
+  }
+  if (tag === 1 && chosen.tag < 1) {
+    return {
+      reason: 'waiting best effort will fill it, and not the chosen one',
+      numbers: { tag, chosenTag: chosen.tag },
+    };
+  }
+  const numbers = { slowdown, chosenSlowdown: chosen.slowdown };
+  if (chosen.isWarm && !isWarm && slowdown <= chosen.slowdown) {
+    return { reason: 'no instance of the function idles there, as on the chosen one', numbers };
+  }
+  if (slowdown > chosen.slowdown) return { reason: 'it would be slower there than on the chosen one', numbers };
+  return { reason: 'no sooner there than on the chosen one', numbers };
+}
