@@ -3,6 +3,7 @@ import { shareClasses } from './gpu.js';
 import { keyBytesOf } from './entities/parameter-encryption.js';
 import type { ParameterCipher } from './entities/parameter-encryption.js';
 import { hasPublishedSecret } from './entities/identity.js';
+import { procureSchema } from './procure-schema.js';
 import { tokenIssuerSchema } from './token-issuer.js';
 
 const MiB = 1024 * 1024;
@@ -284,6 +285,8 @@ export const configSchema = z.strictObject({
           pricePerHour: z.number().min(0).optional(),
         })
         .prefault({}),
+      /** Machines that the platform rents and gives back: docs/protean.md. */
+      procure: procureSchema.prefault({}),
       /** Kernel tokens below MPS, or alone where there is no MPS: shares can be moved while functions run. */
       tokens: z.boolean().default(false),
       /** Containers that are kept ready on each device for functions that had to wait for one; 0: none. */

@@ -7,7 +7,8 @@ export type Config = z.infer<typeof configSchema>;
 
 /** The configuration as it may be shown: without its secrets. */
 export function withoutSecrets(config: Config): Config {
-  const { parameterStorage, couchdb, kafka, redis, invokerAuth, operatorKey } = config;
+  const { parameterStorage, couchdb, kafka, redis, invokerAuth, operatorKey, gpu } = config;
+  const { webhook } = gpu.procure;
   const keys = Object.fromEntries(
     Object.entries(parameterStorage.keys).map(([cipher, all]) => [cipher, all?.map(() => '(hidden)')]),
   );
@@ -20,6 +21,9 @@ export function withoutSecrets(config: Config): Config {
     ...(redis && { redis: { ...redis, url: hidden(redis.url) } }),
     ...(invokerAuth !== undefined && { invokerAuth: '(hidden)' }),
     ...(operatorKey !== undefined && { operatorKey: '(hidden)' }),
+    ...(webhook?.token !== undefined && {
+      gpu: { ...gpu, procure: { ...gpu.procure, webhook: { ...webhook, token: '(hidden)' } } },
+    }),
   };
 }
 

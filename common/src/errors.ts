@@ -162,6 +162,9 @@ export const noSuchNamespace = (namespace: string, subject: string): ApiError =>
   new ApiError(404, `Namespace "${namespace}" does not exist for "${subject}"`);
 /** 404: a GPU by its UUID. */
 export const noSuchDevice = (device: string): ApiError => new ApiError(404, `There is no GPU ${device}.`);
+export const noSuchNode = (invoker: string): ApiError => new ApiError(404, `There is no node '${invoker}' with a GPU.`);
+/** 409: no provider is configured. */
+export const nothingRented = (): ApiError => new ApiError(409, 'No machines are rented: gpu.procure.provider is none.');
 /** 404: no such route. */
 export const noSuchRoute = (): ApiError => rejected(404, 'The requested resource could not be found.');
 

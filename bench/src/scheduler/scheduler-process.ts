@@ -13,7 +13,7 @@ import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
-import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
+import { DesiredState } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 
@@ -198,7 +198,6 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
     random,
     workloads: { shown: [] },
     desired: new DesiredState({ state, lease, logger }),
-    cordons: new DeviceCordons(store, state, clock),
   });
   await scheduler.open(() => false);
   for (let at = 0; at < load.nodes; at += 1) {

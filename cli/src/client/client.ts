@@ -93,6 +93,8 @@ export interface Client {
   delete(namespace: string, route: string): Promise<void>;
   /** Calls a route below `/api/v1` outside namespaces, such as `web/whisk.system/...`; an empty answer is null. */
   callRoute(method: HttpRequest['method'], route: string, body?: Json): Promise<Json>;
+  /** GET a route of a key's own API whose answer is no JSON. */
+  readRoute(route: string): Promise<string>;
   /** GET a file that the server offers outside its API, such as `blackbox.tar.gz`. */
   download(file: string): Promise<Buffer>;
   /** `GET /`, which needs no key: name and runtimes of the platform. */
@@ -161,6 +163,10 @@ export function createClient(settings: Settings, level: TraceLevel): Client {
       requireKey(method, route);
       const response = await exchange(method, `/${route}`, true, body);
       return response.body === '' ? null : readJson(response);
+    },
+    async readRoute(route) {
+      requireKey('GET', route);
+      return (await exchange('GET', `/${route}`, true)).body;
     },
     download: async (file) => (await fetch('GET', `${new URL(base).origin}/${file}`, false)).bytes,
     platform: async () => readJson(await fetch('GET', `${new URL(base).origin}/`, false)),

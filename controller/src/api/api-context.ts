@@ -21,7 +21,9 @@ import type { PackageCache, PackageWriter } from '../packages/package-store.js';
 import type { RuleWriter } from '../triggers/rule-writer.js';
 import type { TriggerWriter } from '../triggers/trigger-writer.js';
 import type { GpuScheduler } from '../gpu/scheduler/gpu-scheduler.js';
+import type { CostLedger } from '../gpu/cost/cost-ledger.js';
 import type { PerformanceData } from '../gpu/learning/performance-data.js';
+import type { Procurement } from '../gpu/procure/procurement.js';
 import type { GpuTable } from '../gpu/state/gpu-table.js';
 import type { DesiredState, DeviceCordons } from '../gpu/state/desired-state.js';
 import type { GpuWorkloads } from '../gpu/state/gpu-workloads.js';
@@ -94,6 +96,10 @@ export interface ControllerDependencies {
     forecasts: Pick<PerformanceData['forecasts'], 'views'>;
     trials: Pick<PerformanceData['trials'], 'written' | 'deleted' | 'want' | 'cancel'>;
   };
+  /** Costs of nodes by function. */
+  costLedger: Pick<CostLedger, 'between'>;
+  /** Rented machines; absent without a provider. */
+  procurement?: Pick<Procurement, 'list' | 'wantedNodes' | 'setWanted'>;
   /** This controller's number. */
   instance: number;
   /** Absent: no events of activations and limits are sent. */

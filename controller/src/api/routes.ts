@@ -11,6 +11,8 @@ import { docsRoutes, sdkRoutes } from './docs.js';
 import { gpuDecisionRoutes, gpuPolicyRoutes } from './gpu-policy.js';
 import { gpuPerformanceRoutes } from './gpu-performance.js';
 import { gpuRoutes } from './gpu.js';
+import { gpuCostRoutes } from './gpu-cost.js';
+import { gpuNodeRoutes } from './gpu-nodes.js';
 import { gpuInstanceRoutes } from './gpu-instances.js';
 import { gpuJobRoutes } from './gpu-jobs.js';
 import { gpuModelRoutes } from './gpu-model.js';
@@ -42,6 +44,8 @@ export function createRoutes(context: ApiContext): Route[] {
     ...gpuModelRoutes(context),
     ...gpuJobRoutes(context),
     ...gpuProfileRoutes(context),
+    ...gpuNodeRoutes(context),
+    ...gpuCostRoutes(context),
     ...gpuPolicyRoutes(context),
     ...gpuDecisionRoutes(context),
     ...gpuPerformanceRoutes(context),

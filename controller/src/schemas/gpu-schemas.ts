@@ -1,6 +1,7 @@
 import { tokenStates } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { jobSchemas } from './job-schemas.js';
+import { nodeSchemas } from './node-schemas.js';
 import { list, object, ref, text, whole, yesNo } from './json-schema.js';
 
 const workloadRate = {
@@ -37,6 +38,7 @@ const shareCount = object({
 /** GPUs: devices, tenants, decisions and learned data. */
 export const gpuSchemas = {
   ...jobSchemas,
+  ...nodeSchemas,
   Prewarmer: object({
     invoker: text('Invoker of the container'),
     container: text('Name of the container'),

@@ -41,6 +41,7 @@ export function guarded(policy: Policy, spare: Policy, onFault: OnFault): Policy
   return {
     name: policy.name,
     scales: policy.scales ?? false,
+    procures: policy.procures ?? false,
     moves: policy.moves ?? false,
     decide: (view, event) => decideBy(policy, view, event) ?? decideBy(spare, view, event) ?? allWait(view),
     placesForInstance(view, task) {

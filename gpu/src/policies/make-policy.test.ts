@@ -30,10 +30,16 @@ describe('a policy that starts from another', () => {
     expect(changed.name).toBe('mps-equal order=due-first slots=3');
     expect(changed.stages).toEqual({
       ...{ admit: 'before-slo', order: 'due-first', share: 'unlimited', place: 'fewest-tasks' },
-      ...{ preempt: 'none', scale: 'none' },
+      ...{ preempt: 'none', scale: 'none', procure: 'none' },
     });
     const planned = compositionOf({ base: 'fcfs', plan: 'sub-queues' });
-    expect(planned.stages).toEqual({ admit: 'before-slo', plan: 'sub-queues', preempt: 'none', scale: 'none' });
+    expect(planned.stages).toEqual({
+      admit: 'before-slo',
+      plan: 'sub-queues',
+      preempt: 'none',
+      scale: 'none',
+      procure: 'none',
+    });
     // The former name of a stage.
     expect(compositionOf({ base: 'faashare', admit: 'everybody' }).stages.admit).toBe('always');
   });

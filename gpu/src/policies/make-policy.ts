@@ -102,10 +102,10 @@ function currentName(stage: string, name: string): string {
 }
 
 function stagesOf(record: PolicyRecord): Composition['stages'] {
-  const { admit, preempt = 'none', scale = 'none' } = record;
-  if ('plan' in record) return { admit, plan: record.plan, preempt, scale };
+  const { admit, preempt = 'none', scale = 'none', procure = 'none' } = record;
+  if ('plan' in record) return { admit, plan: record.plan, preempt, scale, procure };
   const { order, share, place } = record;
-  return { admit, order, share, place, preempt, scale };
+  return { admit, order, share, place, preempt, scale, procure };
 }
 
 function checkStage(stage: string, name: unknown): void {
@@ -219,16 +219,19 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   const launching: Launching = { placing, instancePlacesIn: planner.instancePlacesIn };
   const preempt = make(stages.preempt, 'preempt');
   const scale = make(stages.scale, 'scale');
+  const procure = make(stages.procure, 'procure');
   const refuses = admission === 'refuse';
   return {
     name,
     scales: chosen.scale !== 'none' || chosen.preempt !== 'none',
+    procures: chosen.procure !== 'none',
     ...(planner.moves && { moves: true }),
     placesForInstance: (view, task) => placesForInstance(view, task, launching),
     decide(view, event) {
       if (event.kind === 'tick') {
         return { ...allWait(view), actions: [...actionsOf(view, scale(view), launching), ...preempt(view, [], event)] };
       }
+      if (event.kind === 'procure') return { ...allWait(view), actions: procure(view) };
       if (event.kind === 'report') return { ...allWait(view), actions: preempt(view, [], event) };
       const joined = planner.gathers === true ? [] : joinBatches(view);
       const left = joined.length === 0 ? view : without(view, joined);

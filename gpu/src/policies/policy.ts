@@ -8,6 +8,8 @@ export interface Policy {
   readonly name: string;
   /** It is asked each second (`tick`) which instances functions should have; absent: it is not. */
   readonly scales?: boolean;
+  /** It is asked which nodes to take and to give back (`procure`); absent: it is not. */
+  readonly procures?: boolean;
   /** Where shares can be moved, it is asked about starts and ends even while nothing waits; absent: it is not. */
   readonly moves?: boolean;
   /** What is decided counts at once: the next view has the starts among what runs. */
@@ -37,9 +39,10 @@ export type PolicyRecord = Deciding & {
   /** One line. */
   summary: string;
   admit: Name<'admit'>;
-  /** Absent, as `scale`: none. */
+  /** Absent, as `scale` and `procure`: none. */
   preempt?: Name<'preempt'>;
   scale?: Name<'scale'>;
+  procure?: Name<'procure'>;
   /** Settings of its stages; absent: the defaults of the stages. */
   settings?: Settings;
   /** It uses no measurements of functions, so that no samples are run for it. */

@@ -43,6 +43,9 @@ import { byStop, byStopDefaults } from '../preempt/by-stop.js';
 import { noPreemption as noPreempt } from '../preempt/preempt.js';
 import type { Preempt } from '../preempt/preempt.js';
 import { workloadGuard, workloadGuardDefaults } from '../preempt/workload-guard.js';
+import { noProcurement } from '../procure/procure.js';
+import type { Procure } from '../procure/procure.js';
+import { proteanProcurement, proteanProcurementDefaults } from '../procure/protean.js';
 import { diluForecastDefaults, diluScale, diluScaleDefaults, diluWithForecast } from '../scale/dilu.js';
 import { hhpScale, histogramScaleDefaults, lsthScale, smoreScale, smoreScaleDefaults } from '../scale/forecast.js';
 import { inflessDefaults, inflessScale } from '../scale/infless.js';
@@ -163,6 +166,10 @@ export const stages = {
     'dilu-smore': settable(diluForecastDefaults, (_, settings) => diluWithForecast(settings)),
     protean: settable(proteanScaleDefaults, (_, settings) => proteanScale(settings)),
   } satisfies Record<string, StageEntry<Scale>>,
+  procure: {
+    none: made(() => noProcurement),
+    protean: settable(proteanProcurementDefaults, (_, settings) => proteanProcurement(settings)),
+  } satisfies Record<string, StageEntry<Procure>>,
 };
 
 /** The stages that a policy names an implementation of. */

@@ -59,7 +59,7 @@ export function encodeView(view: View, { mostEach }: ViewBounds = { mostEach: In
     leftOut[kind] = all.length - mostEach;
     return all.slice(0, mostEach);
   };
-  const { at, waiting, gpus, ledger, instances, functions, nodes, devices, workloads } = view;
+  const { at, waiting, gpus, ledger, instances, functions, nodes, devices, workloads, procurement } = view;
   const body: SavedBody = {
     at,
     waiting: bounded('waiting', waiting),
@@ -70,6 +70,7 @@ export function encodeView(view: View, { mostEach }: ViewBounds = { mostEach: In
     ...(nodes && { nodes: bounded('nodes', nodes) }),
     ...(devices && { devices: bounded('devices', devices) }),
     ...(workloads && { workloads: bounded('workloads', workloads) }),
+    ...(procurement && { procurement: { ...procurement, machines: bounded('machines', procurement.machines) } }),
   };
   return { format, version: formatVersion, leftOut, ...(toPlain(body) as JsonObject) };
 }
@@ -81,7 +82,8 @@ export function decodeView(saved: JsonValue): View {
   if (version !== formatVersion) {
     throw new SavedViewError(`its format has version ${JSON.stringify(version)} instead of ${formatVersion}`);
   }
-  const { at, waiting, gpus, ledger, functions, instances, nodes, devices, workloads } = fromPlain(saved) as SavedBody;
+  const body = fromPlain(saved) as SavedBody;
+  const { at, waiting, gpus, ledger, functions, instances, nodes, devices, workloads, procurement } = body;
   if (!Number.isFinite(at) || !Array.isArray(waiting) || !Array.isArray(gpus)) {
     throw new SavedViewError("it lacks 'at', 'waiting' or 'gpus'");
   }
@@ -95,6 +97,7 @@ export function decodeView(saved: JsonValue): View {
     ...(nodes && { nodes }),
     ...(devices && { devices }),
     ...(workloads && { workloads }),
+    ...(procurement && { procurement }),
   };
 }
 

@@ -165,6 +165,34 @@ export interface NodeState {
   leavesAt?: number;
 }
 
+/** A machine that the platform has asked a provider for. */
+export interface MachineState {
+  id: string;
+  market: Market;
+  /**
+   * `asked`: the provider has not answered. `booting`: its agent has never reported. `up`: it is a node. `lost`: its agent
+   * reports no more. `leaving`: it is given back.
+   */
+  state: 'asked' | 'booting' | 'up' | 'lost' | 'leaving';
+  /** Its node; absent before the first report. */
+  node?: string;
+  /** When its provider takes it away, on the clock of the view, ms; absent: nothing was announced. */
+  leavesAt?: number;
+  /** In the operator's currency; absent: not known. */
+  pricePerHour?: number;
+}
+
+/** The machines of a provider, and what is known of its markets. */
+export interface ProcurementState {
+  /** Number of nodes with a market that there are to be. */
+  wanted: number;
+  machines: readonly MachineState[];
+  /** Prices per hour, in the operator's currency; absent: not known. */
+  prices: Readonly<Partial<Record<Market, number>>>;
+  /** When a market last had no machine, on the clock of the view, ms; absent: it had one, or was not asked. */
+  refusedAt: Readonly<Partial<Record<Market, number>>>;
+}
+
 /** A physical GPU. */
 export interface DeviceState {
   id: string;
@@ -228,6 +256,8 @@ export interface View {
   readonly nodes?: readonly NodeState[];
   readonly devices?: readonly DeviceState[];
   readonly workloads?: readonly WorkloadState[];
+  /** Absent: no machines are rented. */
+  readonly procurement?: ProcurementState;
 }
 
 /** Why a decision is asked for. */
@@ -240,6 +270,8 @@ export type SchedulingEvent =
   | { kind: 'tick' }
   /** A workload has reported that it is slower than it tolerates: functions beside it may have to give way. */
   | { kind: 'report' }
+  /** A minute has passed, a node got a notice, or a provider has answered: the policy decides about nodes. */
+  | { kind: 'procure' }
   /** Any other change: time has passed, a GPU came or went. */
   | { kind: 'timer' };
 

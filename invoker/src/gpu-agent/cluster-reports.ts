@@ -6,6 +6,7 @@ import type { ClusterState, WindowCounters } from '@gpuwhisk/common/state/cluste
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { GpuContainer } from './gpu-containers.js';
 import type { HostProcesses } from './host/host-processes.js';
+import type { UseCounts } from './node-use.js';
 
 interface NodeRowParts {
   /** The topic of the invoker: the row's key. */
@@ -80,6 +81,7 @@ export class Spending {
   constructor(
     state: ClusterState,
     private readonly clock: Pick<Clock, 'monotonicMs'>,
+    private readonly counts: Pick<UseCounts, 'add'>,
   ) {
     this.counters = gpuSpendingCounters(state);
   }
@@ -100,6 +102,7 @@ export class Spending {
     if (lastUser === undefined || lastUser.isSample === true) return;
     const spentMs = (nowMs - sinceMs) * share.smLimit * grant.devices.length;
     this.due.set(lastUser.namespace, (this.due.get(lastUser.namespace) ?? 0) + spentMs);
+    this.counts.add(lastUser.namespace, lastUser.action, spentMs);
   }
 
   /** Counts the rest of an ended container's use, also if the container ended during a run. */

@@ -1,3 +1,5 @@
+import { gpuNoticeTable } from '@gpuwhisk/common/gpu-nodes';
+import type { NodeNotice } from '@gpuwhisk/common/gpu-nodes';
 import { gpuDeciderTable, gpuDesiredTable, cordonTable, workloadTable } from '@gpuwhisk/common/gpu';
 import type { DeviceStatus, CordonRequest, InHand, NodeStatus, Placement, Slice } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
@@ -8,6 +10,7 @@ import type { Container, GpuGrant } from '../containers/container-factory.js';
 import type { GpuAccess } from '../containers/runtime-launch.js';
 import { LaunchChecks } from './container-checks.js';
 import { ContainerClients, ShareUpdates, ShareCeilings } from './container-shares.js';
+import { Departure } from './departure.js';
 import { DesiredState } from './desired-state.js';
 import { clientEnvs, DeviceAccess } from './device-access.js';
 import { FaultHistory, uncordoned } from './device-faults.js';
@@ -21,6 +24,7 @@ import { Healer } from './healer.js';
 import type { Ending } from './healer.js';
 import type { HostProcesses } from './host/host-processes.js';
 import { DeviceLedger, Inventory } from './inventory.js';
+import { UseCounts } from './node-use.js';
 import { placementProblem, occupancyOf } from './placement-check.js';
 import { ContextSizes, Sampler } from './sampler.js';
 
@@ -73,6 +77,8 @@ export class GpuAgent implements GpuRuns {
   private readonly ceilings: ShareCeilings;
   private readonly launches: LaunchChecks;
   private readonly spending: Spending;
+  private readonly useCounts: UseCounts;
+  private readonly departure: Departure;
   private readonly accesses: DeviceAccess;
   private statuses: DeviceStatus[] = [];
   private clientEnv: Record<string, Record<string, string>> = {};
@@ -104,7 +110,9 @@ export class GpuAgent implements GpuRuns {
     this.desired = new DesiredState({ gpuContainers, enforcer, geometry, healer, clock, end });
     const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, gpuContainers }));
     this.row = new NodeRow(options, () => this.rowNow());
-    this.spending = new Spending(options.state, clock);
+    this.useCounts = new UseCounts({ ...options, node: options.node ?? {} });
+    this.spending = new Spending(options.state, clock, this.useCounts);
+    this.departure = new Departure({ inventory, gpuContainers, healer, clock, logger });
     this.accesses = new DeviceAccess({ inventory, gpuContainers, enforcer, healer, ceilings, clock, access });
     const unbound = (): ReadonlySet<string> => this.owner.unbound();
     this.sampler = new Sampler({
@@ -139,9 +147,13 @@ export class GpuAgent implements GpuRuns {
     const desired = await state.watch(gpuDesiredTable, (key, row) => {
       if (key === invoker) this.setDesired(row);
     });
-    this.subscriptions.push(events, requests, decider, workloads, desired);
+    const notices = await state.watch(gpuNoticeTable, (key, row) => {
+      if (key === invoker) this.setNotice(row);
+    });
+    this.subscriptions.push(events, requests, decider, workloads, desired, notices);
     for (const epoch of (await state.rows(gpuDeciderTable)).values()) this.noteEpoch(epoch);
     this.setDesired((await state.rows(gpuDesiredTable)).get(invoker));
+    await this.takeUpNotice();
     // Stored cordons and drains still apply. Stored uncordons do not: an earlier process has applied them.
     for (const [device, wish] of await state.rows(cordonTable)) {
       if ((wish as unknown as CordonRequest).wish !== 'uncordon') this.applyOperatorRequest(device, wish);
@@ -206,6 +218,7 @@ export class GpuAgent implements GpuRuns {
     const one = this.gpuContainers.ended(user, this.options.clock.now());
     if (one?.users.size === 0) this.spending.count(one);
     this.desired.reconcile();
+    this.departure.reconcile();
     this.geometry.reconcile();
     this.row.writeSoon();
   }
@@ -246,9 +259,11 @@ export class GpuAgent implements GpuRuns {
   async close(): Promise<void> {
     this.closed = true;
     this.timer?.cancel();
+    this.departure.close();
     for (const subscription of this.subscriptions) await subscription.close();
     await this.looking;
     await this.spending.tell(this.gpuContainers.all());
+    await this.useCounts.tell(this.inventory.devices.length);
     await this.row.close();
   }
 
@@ -264,6 +279,20 @@ export class GpuAgent implements GpuRuns {
     this.desired.set(row, this.epoch);
     void this.shareUpdates.look();
     this.row.writeSoon();
+  }
+
+  private setNotice(row: JsonValue | undefined): void {
+    this.departure.set(row as unknown as NodeNotice | undefined);
+    this.row.writeSoon();
+  }
+
+  /** Follows a notice of before the start, unless its time has passed: the node was not taken away. */
+  private async takeUpNotice(): Promise<void> {
+    const { state, invoker, clock } = this.options;
+    const row = (await state.rows(gpuNoticeTable)).get(invoker);
+    const { leavesAt = Infinity } = (row ?? {}) as Partial<NodeNotice>;
+    if (leavesAt <= clock.now()) await state.deleteRow(gpuNoticeTable, invoker);
+    else if (row !== undefined) this.setNotice(row);
   }
 
   /** Applies an operator's cordon, drain or uncordon of a device. Devices of other nodes are ignored. */
@@ -306,11 +335,13 @@ export class GpuAgent implements GpuRuns {
     await this.workloads.look();
     await this.ceilings.look();
     this.desired.reconcile();
+    this.departure.reconcile();
     this.geometry.reconcile();
     await this.shareUpdates.look();
     await this.launches.look(this.statuses);
     await this.spending.tell(this.gpuContainers.all());
     await this.row.write();
+    await this.useCounts.look(this.inventory.devices.length);
   }
 
   private rowNow(): Omit<NodeStatus, 'invoker' | 'version' | 'at'> {
@@ -323,6 +354,7 @@ export class GpuAgent implements GpuRuns {
       epoch: this.epoch,
       inHand: this.owner.inHand(),
       ...this.options.node,
+      ...(this.departure.leavesAt !== undefined && { leavesAt: this.departure.leavesAt }),
       ...(this.options.enforcer.adjusts && { movesShares: true }),
       ...(Object.keys(clientEnv).length > 0 && { clientEnv }),
     };

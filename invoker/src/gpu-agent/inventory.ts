@@ -19,6 +19,8 @@ export interface Place {
 export class Inventory {
   devices: readonly Device[] = [];
   private readonly records = new Map<string, HealthRecord>();
+  /** Why the node leaves; undefined: it stays. */
+  private leaving: string | undefined;
 
   constructor(
     private readonly driver: GpuDriver,
@@ -61,7 +63,15 @@ export class Inventory {
   }
 
   healthOf(uuid: string): DeviceHealth {
-    return healthOf(this.record(uuid));
+    const health = healthOf(this.record(uuid));
+    if (this.leaving === undefined) return health;
+    const { state, reasons } = health;
+    return { state: state === 'offline' ? state : 'draining', reasons: [...reasons, this.leaving] };
+  }
+
+  /** Drains all devices, also those found later, while the node leaves for a reason. */
+  setLeaving(why: string | undefined): void {
+    this.leaving = why;
   }
 
   isLost(uuid: string): boolean {

@@ -10,6 +10,7 @@ import { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
 import { openControllerNode } from '../node/controller-node.js';
 import { Opened } from '../process/opened.js';
 import type { ClusterConfig } from './flags.js';
+import { localMachines } from './local-machines.js';
 import { openCluster } from './open-cluster.js';
 import type { ClusterProcess } from './open-cluster.js';
 
@@ -66,6 +67,7 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
       usableInvokers: () => supervision.invokers().flatMap(({ instance: at, isUsable }) => (isUsable ? [at] : [])),
     },
     prewarmers: () => [],
+    machines: localMachines(config, clock, logger),
   });
   opened.onClose(() => node.close());
   await changes.open();

@@ -3,7 +3,9 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { pipeline } from 'node:stream';
 import { ConfigError } from '@gpuwhisk/common/config';
+import { gpuNoticeTable } from '@gpuwhisk/common/gpu-nodes';
 import type { Metrics } from '@gpuwhisk/common/metrics';
+import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { HealthPings } from '@gpuwhisk/invoker/health-pings';
@@ -54,6 +56,8 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   await node.start(apiHost);
   await pings.open();
   opened.onClose(() => pings.close());
+  const notices = await followNotices(engines.state, `invoker${instance}`, pings);
+  opened.onClose(() => notices.close());
   const notes = [...(node.gpus === undefined ? [] : [node.gpus]), ...node.notes.map((note) => `  note: ${note}`)];
   return {
     line: [`invoker${instance} is ready at http://${host}:${server.port}`, ...notes].join('\n'),
@@ -63,6 +67,27 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
       await opened.close();
     },
   };
+}
+
+/** Has an invoker take no activations of any kind while its node has a notice. */
+async function followNotices(
+  state: ClusterState,
+  invoker: string,
+  pings: Pick<HealthPings, 'enable' | 'enabled'>,
+): Promise<StateSubscription> {
+  // Before the notice; an operator may have disabled the invoker.
+  let wasEnabled: boolean | undefined;
+  const follow = (hasNotice: boolean): void => {
+    if (hasNotice === (wasEnabled !== undefined)) return;
+    const before = wasEnabled ?? true;
+    wasEnabled = hasNotice ? pings.enabled : undefined;
+    pings.enable(hasNotice ? false : before);
+  };
+  const subscription = await state.watch(gpuNoticeTable, (key, row) => {
+    if (key === invoker) follow(row !== undefined);
+  });
+  follow((await state.rows(gpuNoticeTable)).has(invoker));
+  return subscription;
 }
 
 /** Dependencies of invokerHandler. */

@@ -30,6 +30,9 @@ import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { PairMeasurements } from '@gpuwhisk/controller/gpu/search/pair-measurements';
 import { Profilings } from '@gpuwhisk/controller/gpu/search/profilings';
 import { SampleMeasurements, SampleRunner, SampleSource } from '@gpuwhisk/controller/gpu/search/sample-runner';
+import { CostLedger } from '@gpuwhisk/controller/gpu/cost/cost-ledger';
+import type { Machines } from '@gpuwhisk/controller/gpu/procure/emulated-provider';
+import type { Procurement } from '@gpuwhisk/controller/gpu/procure/procurement';
 import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
@@ -39,6 +42,7 @@ import { queueLimits } from '../engines/engines.js';
 import type { Engines } from '../engines/engines.js';
 import { readBuildInfo } from '../process/build-info.js';
 import { Opened } from '../process/opened.js';
+import { openProcurement, retireInvoker } from './open-procurement.js';
 
 /** Dependencies of a controller's node. */
 interface ControllerNodeOptions extends Engines {
@@ -52,6 +56,8 @@ interface ControllerNodeOptions extends Engines {
   changes?: EntityChanges;
   /** The other members of the cluster; absent in standalone. */
   cluster?: Pick<RetirementDependencies, 'silenceMs' | 'controllers' | 'usableInvokers'>;
+  /** Starts machines of an emulated cloud; absent in standalone. */
+  machines?: Machines;
   /** Names of invokers and their states. */
   invokersHealth: () => Record<string, string>;
   /** Containers that are ready for a future action, as far as this controller knows. */
@@ -135,6 +141,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   const gateway: { url?: string | undefined } = {};
   const retirements = options.cluster && openRetirements(options, options.cluster, { records, inFlight });
   opened.onClose(() => retirements?.close());
+  if (retirements !== undefined) gpu.retire.by = retireInvoker(store, retirements);
   const controller = createController({
     ...options,
     ...told,
@@ -161,6 +168,8 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
       }
       await controller.composing.open();
       controller.trainingJobs.open();
+      gpu.costLedger.open((invoker) => gpu.procurement?.priceOf(invoker));
+      gpu.procurement?.open(() => gpu.gpuScheduler.procure());
     },
     async drain(drainMs) {
       await controller.trainingJobs.close();
@@ -182,6 +191,11 @@ interface GpuScheduling {
   gpuDesired: DesiredState;
   gpuScheduler: GpuScheduler;
   performanceData: PerformanceData;
+  costLedger: CostLedger;
+  /** Absent without a provider. */
+  procurement?: Procurement;
+  /** Settles what invokers of rented machines have left; set once retirements are open. */
+  retire: { by: (invoker: string) => Promise<boolean> };
 }
 
 async function openGpuScheduling(
@@ -254,6 +268,18 @@ async function openGpuScheduling(
       fence: new GpuFence({ state, table: gpuTable, clock, logger, lease: gpuLease }),
       topicOptions: gpuTopicOptions(config),
     });
+  const costLedger = new CostLedger({ store, state, lease: gpuLease, clock, logger, metrics });
+  opened.onClose(() => costLedger.close());
+  const retire: GpuScheduling['retire'] = { by: () => Promise.resolve(false) };
+  const procurement = openProcurement({
+    ...options,
+    table: gpuTable,
+    lease: gpuLease,
+    workloads: gpuWorkloads,
+    retire: (invoker) => retire.by(invoker),
+    booted: (...booted) => costLedger.booted(...booted),
+  });
+  opened.onClose(() => procurement?.close());
   const gpuScheduler = new GpuScheduler({
     bus,
     clock,
@@ -265,15 +291,16 @@ async function openGpuScheduling(
     performanceData,
     instance,
     desired: gpuDesired,
-    cordons: gpuCordons,
     workloads: gpuWorkloads,
     table: gpuTable,
     lease: gpuLease,
     recordLevels: config,
     options: config.gpu,
     ...(handover && { handover }),
+    ...(procurement && { procurer: procurement }),
   });
-  return { gpuTable, gpuWorkloads, gpuCordons, gpuDesired, gpuScheduler, performanceData };
+  const scheduling = { gpuTable, gpuWorkloads, gpuCordons, gpuDesired, gpuScheduler, performanceData };
+  return { ...scheduling, costLedger, retire, ...(procurement && { procurement }) };
 }
 
 /** Measures sets of functions in the background to find shares for them, and pairs for the models of degradation. */

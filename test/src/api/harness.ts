@@ -22,6 +22,7 @@ import { createController } from '@gpuwhisk/controller/create-controller';
 import type { ControllerDependencies, Controller } from '@gpuwhisk/controller/create-controller';
 import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
+import { newCostBook } from '@gpuwhisk/gpu/procure/costs';
 import { newShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { SimulatedDisk } from '../simulation/simulated-disk.js';
 
@@ -121,6 +122,10 @@ export interface ApiSettings {
   gpuScheduler?: ControllerDependencies['gpuScheduler'];
   /** The learned data of functions on GPUs; absent: none. */
   performanceData?: Partial<ControllerDependencies['performanceData']>;
+  /** The costs that the API shows; absent: none. */
+  costLedger?: ControllerDependencies['costLedger'];
+  /** Rented machines; absent: there is no provider. */
+  procurement?: NonNullable<ControllerDependencies['procurement']>;
   prewarmers?: readonly Prewarmer[];
   clock?: Clock;
   /** URL of the API gateway; absent: there is no gateway. */
@@ -203,6 +208,8 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     gpuTable,
     gpuWorkloads,
     gpuCordons,
+    costLedger: settings.costLedger ?? { between: () => Promise.resolve(newCostBook()) },
+    ...(settings.procurement && { procurement: settings.procurement }),
     gpuDesired: new DesiredState({ state, lease: { epoch: 1 }, logger }),
     gpuScheduler: settings.gpuScheduler ?? idleGpuScheduler,
     performanceData: { ...nothingLearned, ...settings.performanceData },

@@ -16,10 +16,12 @@ import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { InFlight } from '@gpuwhisk/controller/entitlement/in-flight';
 import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
-import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
+import { DesiredState } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
-import type { Procurer } from '@gpuwhisk/controller/gpu/scheduler/live-actuator';
+import { Procurement } from '@gpuwhisk/controller/gpu/procure/procurement';
+import type { Provider } from '@gpuwhisk/controller/gpu/procure/provider';
+import type { Market } from '@gpuwhisk/gpu/view/decision';
 import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
@@ -88,6 +90,15 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
   table.onRow((node) => desired.observe(node));
   const records = new RecordWriter(store, clock, logger);
   const recordLevels = loadConfig();
+  const procurement = new Procurement({
+    provider: machines(clock, (name, row) =>
+      row === undefined ? state.deleteRow(gpuTable, name) : state.setRow(gpuTable, name, row as unknown as JsonValue),
+    ),
+    ...{ store, state, table, lease, clock, random, logger, workloads: { shown: [] } },
+    options: { nodes: 0, pollMs: 1000, bootMs: 60_000 },
+    retire: () => Promise.resolve(true),
+  });
+  procurement.open(() => undefined);
   const scheduler = new GpuScheduler({
     ...{
       bus,
@@ -104,11 +115,9 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
       options,
       instance: 0,
     },
-    ...{ cordons: new DeviceCordons(store, state, clock), workloads: { shown: [] } },
+    workloads: { shown: [] },
     performanceData: await PerformanceData.open({ store, clock, random, logger, metrics, instance: 0, options }),
-    procurer: machines(clock, (name, row) =>
-      row === undefined ? state.deleteRow(gpuTable, name) : state.setRow(gpuTable, name, row as unknown as JsonValue),
-    ),
+    procurer: procurement,
   });
   const limits = { ...configSchema.parse({}).limits, concurrentInvocations: 1000 };
   const inFlight = new InFlight({ state, limits, clock, metrics, logger });
@@ -202,27 +211,28 @@ function endable(container: Container, ends: Map<string, () => void>): Container
   }) as Container;
 }
 
-/** A cloud whose machines arrive after 5 s and have one GPU each. */
-function machines(clock: SimulatedClock, tell: (name: string, row: NodeStatus | undefined) => Promise<void>): Procurer {
-  const there = new Set<string>();
-  let taken = 0;
-  const live = (name: string, market: 'spot' | 'on-demand'): void => {
-    if (!there.has(name)) return;
-    const row = nodeRow([a100(`GPU-of-${name}`)], [], { invoker: name, at: clock.now(), market });
-    void tell(name, row);
-    clock.setBackgroundTimer(1000, () => live(name, market));
+/** A cloud whose machines report after 5 s and have one GPU each. */
+function machines(clock: SimulatedClock, tell: (name: string, row: NodeStatus | undefined) => Promise<void>): Provider {
+  const there = new Map<string, string>();
+  const live = (request: string, market: Market): void => {
+    const invoker = there.get(request);
+    if (invoker === undefined) return;
+    const labels = { machine: request };
+    void tell(invoker, nodeRow([a100(`GPU-of-${invoker}`)], [], { invoker, at: clock.now(), market, labels }));
+    clock.setBackgroundTimer(1000, () => live(request, market));
   };
   return {
-    acquire(market) {
-      const name = `invoker${(taken += 1)}`;
-      there.add(name);
-      clock.setBackgroundTimer(5000, () => live(name, market));
-      return Promise.resolve(undefined);
+    acquire(request, market) {
+      there.set(request, `invoker${there.size + 1}`);
+      clock.setBackgroundTimer(5000, () => live(request, market));
+      return Promise.resolve({ machine: request });
     },
-    async giveBack(name) {
-      there.delete(name);
-      await tell(name, undefined);
-      return undefined;
+    async release(request) {
+      const invoker = there.get(request);
+      there.delete(request);
+      if (invoker !== undefined) await tell(invoker, undefined);
     },
+    prices: () => Promise.resolve({}),
+    notices: () => Promise.resolve([]),
   };
 }

@@ -18,7 +18,7 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
+import { DesiredState } from '@gpuwhisk/controller/gpu/state/desired-state';
 import type { GpuPolicyParts } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
@@ -156,7 +156,6 @@ export class GpuCluster {
       random,
       ...{
         desired: new DesiredState({ state, lease, logger }),
-        cordons: new DeviceCordons(store, state, clock),
         workloads: { shown: [] },
       },
       table,

@@ -16,7 +16,7 @@ import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { GpuFence, GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
-import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
+import { DesiredState } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
@@ -73,7 +73,6 @@ class TestController {
       random,
       ...{
         desired: new DesiredState({ state, lease, logger }),
-        cordons: new DeviceCordons(store, state, clock),
         workloads: { shown: [] },
       },
       records: new RecordWriter(store, clock, logger),

@@ -1,3 +1,4 @@
+import { readdir, readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { systemClock } from '@gpuwhisk/common/system/clock';
@@ -5,7 +6,8 @@ import { systemRandom } from '@gpuwhisk/common/system/random';
 import { eventsTopic } from '@gpuwhisk/common/user-events';
 import { openRedisState } from '@gpuwhisk/engines/redis/redis-state';
 import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
-import { ApiClient } from '../support/api-client.js';
+import { annotation, ApiClient } from '../support/api-client.js';
+import type { ApiActivation } from '../support/api-client.js';
 import { networkLack } from '../support/machine.js';
 import { learnedModel, putSamples } from './learned-documents.js';
 import { eventually, missing, startCluster } from './running-cluster.js';
@@ -15,6 +17,21 @@ const startMs = 180_000;
 const testMs = 90_000;
 const waitMs = 60_000;
 
+/** Machines of an emulated cloud: none until a test rents some, and revoked by the test alone. */
+const renting = {
+  policy: { base: 'faashare', procure: 'protean' },
+  procure: {
+    ...{ provider: 'emulated', pollMs: 300 },
+    emulated: {
+      revocation: 0,
+      set: {
+        ...{ containers: 'process', stemCells: false, poolMemoryMiB: 1024, gpus: 'sim:a100-40' },
+        ...{ prepareRuntimes: false, fetchRuntimes: false, allowWeakIsolation: true },
+      },
+    },
+  },
+};
+
 (missing.length === 0 ? describe : describe.skip)('a cluster', () => {
   let cluster: Awaited<ReturnType<typeof startCluster>>;
   /** Clients of each controller; `anyone` calls all controllers in rotation. */
@@ -22,7 +39,7 @@ const waitMs = 60_000;
   let anyone: ApiClient;
 
   beforeAll(async () => {
-    cluster = await startCluster(2, 2);
+    cluster = await startCluster(2, 2, { set: [`gpu=${JSON.stringify(renting)}`, 'operators=["guest"]'] });
     callers = cluster.controllers.map(({ url }) => new ApiClient(url, cluster.auth));
     anyone = new ApiClient(cluster.url, cluster.auth);
   }, startMs);
@@ -30,6 +47,17 @@ const waitMs = 60_000;
 
   const caller = (at: number): ApiClient => callers[at] as ApiClient;
   const code = (text: string): string => `function main({ n }) { return { n, says: '${text}' }; }`;
+
+  async function operator(method: string, path: string, body?: JsonObject): Promise<unknown> {
+    const headers = {
+      authorization: `Basic ${Buffer.from(cluster.auth).toString('base64')}`,
+      'content-type': 'application/json',
+    };
+    const text = body && JSON.stringify(body);
+    const answer = await fetch(`${cluster.url}/api/v1/${path}`, { method, headers, ...(text && { body: text }) });
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  }
 
   async function untilUp(count: number): Promise<void> {
     for (const { url } of cluster.controllers) {
@@ -49,15 +77,16 @@ const waitMs = 60_000;
   }
 
   /** Submits activations one after the other until `until` settles; returns the ids of those that were accepted. */
-  async function submitUntil(until: Promise<unknown>): Promise<string[]> {
+  async function submitUntil(until: Promise<unknown>, action = 'load', pauseMs = 0): Promise<string[]> {
     const accepted: string[] = [];
     let isOver = false;
     void until.finally(() => (isOver = true)).catch(() => undefined);
     while (!isOver) {
       const answer = await anyone
-        .request<{ activationId: string }>('POST', '_/actions/load', { n: 1 })
+        .request<{ activationId: string }>('POST', `_/actions/${action}`, { n: 1 })
         .catch(() => undefined);
       if (answer?.status === 202) accepted.push(answer.body.activationId);
+      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
     await until;
     return accepted;
@@ -296,4 +325,74 @@ const waitMs = 60_000;
     },
     2 * testMs,
   );
+
+  test(
+    'rented nodes are revoked in a storm under load: what was accepted ends, and others take their place',
+    async () => {
+      const gpu = { memoryMiB: 15_000 };
+      const slow = 'function main() { return new Promise((end) => setTimeout(() => end({ ran: true }), 200)); }';
+      for (const [name, idempotent] of [
+        ['again', true],
+        ['once', false],
+      ] as const) {
+        await caller(0).putAction(name, slow, { annotations: { gpu, idempotent } });
+      }
+      const rent = (wanted: number): Promise<unknown> => operator('PUT', 'gpu/nodes', { wanted });
+      const rented = async (): Promise<RentedNode[]> => {
+        const { nodes } = (await operator('GET', 'gpu/nodes')) as { nodes: RentedNode[] };
+        return nodes.filter(({ machine }) => machine !== undefined);
+      };
+      /** Two further nodes that are ready. */
+      const ready = (before: readonly RentedNode[]): Promise<RentedNode[]> =>
+        eventually('two more rented nodes are ready', async () => {
+          const old = new Set(before.map(({ machine }) => machine));
+          const nodes = (await rented()).filter(({ state, machine }) => state === 'ready' && !old.has(machine));
+          return nodes.length === 2 ? nodes : undefined;
+        });
+      await rent(2);
+      const first = await ready([]);
+      const storm = (async () => {
+        let nodes = first;
+        for (const inS of [1, 0]) {
+          await new Promise((resolve) => setTimeout(resolve, 1000));
+          for (const { invoker } of nodes) {
+            await eventually('a notice is taken', () => operator('PUT', `gpu/nodes/${invoker}/notice`, { inS }));
+          }
+          await new Promise((resolve) => setTimeout(resolve, inS * 1000));
+          for (const { machine } of nodes) process.kill(await pidOf(machine), 'SIGKILL');
+          if (inS > 0) nodes = await ready(first);
+        }
+      })();
+      const [again, once] = await Promise.all([submitUntil(storm, 'again', 300), submitUntil(storm, 'once', 300)]);
+      await rent(0);
+      const records: ApiActivation[] = [];
+      for (const id of again) records.push(await anyone.record(id, waitMs));
+      expect(records.filter(({ response }) => !response.success)).toEqual([]);
+      const used = new Set(records.map((record) => (annotation(record, 'gpu') as { device?: string }).device));
+      expect(first.some(({ devices }) => devices.some((device) => used.has(device)))).toBe(true);
+      for (const id of once) await anyone.record(id, waitMs);
+      await eventually('all machines are given back', async () => ((await rented()).length === 0 ? true : undefined));
+      await untilUp(2);
+    },
+    3 * testMs,
+  );
 });
+
+/** A rented node as the API shows it. */
+interface RentedNode {
+  invoker: string;
+  state: string;
+  machine: string;
+  devices: string[];
+}
+
+/** The process of an emulated machine. */
+async function pidOf(machine: string): Promise<number> {
+  for (const pid of await readdir('/proc')) {
+    if (!/^\d+$/.test(pid)) continue;
+    const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    const words = line.split('\0');
+    if (words.includes('invoker') && words[words.indexOf('--name') + 1] === machine) return Number(pid);
+  }
+  throw new Error(`machine ${machine} has no process`);
+}

@@ -8,7 +8,7 @@ import { createMetrics } from '@gpuwhisk/common/metrics';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
+import { DesiredState } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
@@ -90,7 +90,7 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
   const desired = new DesiredState({ state, lease, logger });
   table.onRow((node) => desired.observe(node));
   const scheduler = new GpuScheduler({
-    ...{ random, desired, cordons: new DeviceCordons(store, state, clock), workloads: { shown: [] } },
+    ...{ random, desired, workloads: { shown: [] } },
     ...{ bus, clock, store, records, logger, metrics, performanceData, instance: 0 },
     table: bug.table?.(table) ?? table,
     lease,

@@ -16,6 +16,7 @@ import { showForecast } from './forecast.js';
 import { listFunctions, listQuotas } from './functions.js';
 import { jobCommand } from './jobs.js';
 import { model } from './model.js';
+import { listNodes, noticeNode, rentNodes, showCost } from './nodes.js';
 import { profile } from './profile.js';
 import { listWorkloads, workload } from './workloads.js';
 
@@ -207,4 +208,31 @@ export const gpuCommands: Command[] = [
     run: workload,
   },
   { name: 'workloads', summary: 'list processes on GPUs that are no functions', flags: [], run: listWorkloads },
+  { name: 'nodes', summary: 'list nodes with GPUs, and rented machines (operators)', flags: [], run: listNodes },
+  {
+    name: 'rent',
+    argsUsage: 'COUNT',
+    summary: 'set how many rented nodes there are to be (operators)',
+    flags: [],
+    run: rentNodes,
+  },
+  {
+    name: 'notice',
+    argsUsage: 'INVOKER',
+    summary: 'announce that a node will be taken away: it takes no new work, and its runs end in time (operators)',
+    flags: [
+      { name: 'in', type: 'int', help: 'it is taken away in `SECONDS`' },
+      { name: 'withdraw', type: 'bool', help: 'it stays, and takes work again' },
+    ],
+    run: noticeNode,
+  },
+  {
+    name: 'cost',
+    summary: 'show what functions cost: price of the node times share of its GPU-seconds',
+    flags: [
+      { name: 'days', type: 'int', help: 'of the last `DAYS` (default: 30)' },
+      { name: 'csv', type: 'bool', help: 'print CSV' },
+    ],
+    run: showCost,
+  },
 ];

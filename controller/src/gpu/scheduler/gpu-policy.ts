@@ -35,6 +35,7 @@ import { Feedback, isUndisturbed } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
 import { mayMoveShares, movedPlaces, seenPlaces } from './cluster-view.js';
+import type { Procurer } from './live-actuator.js';
 import { viewOf } from './live-view.js';
 import { SeenWorkloads } from './seen-workloads.js';
 import type { KnownRun, SampledPlace, SeenPlace, KnownInstances } from './cluster-view.js';
@@ -88,6 +89,8 @@ export interface GpuPolicyParts {
   instances: Pick<KnownInstances, 'isLaunch' | 'isRetiring'>;
   /** Processes on GPUs that are not the platform's. */
   workloads(): readonly Workload[];
+  /** Rented machines; absent: there are none. */
+  procurer?: Pick<Procurer, 'state'>;
   /** Called with every decision and the saved view behind it; absent: views are not saved. */
   onDecided?(saved: JsonObject, decision: Decision): void;
 }
@@ -147,6 +150,11 @@ export class GpuPolicy {
   /** Whether the policy scales: it decides each second which instances functions should have. */
   get scales(): boolean {
     return this.policy.scales === true;
+  }
+
+  /** Whether the policy takes nodes and gives them back. */
+  get procures(): boolean {
+    return this.policy.procures === true;
   }
 
   /** Whether a row of a node calls for a pass though nothing waits, as shares of what runs there may have to be moved. */
@@ -238,10 +246,10 @@ export class GpuPolicy {
   }
 
   /**
-   * The policy's actions of a tick, or after a report of a suffering workload: instances, shares, geometries. `waiting`: the queued
-   * activations.
+   * The policy's actions of a tick, after a report of a suffering workload, or about nodes: instances, shares, geometries, nodes.
+   * `waiting`: the queued activations.
    */
-  actionsOn(kind: 'tick' | 'report', waiting: readonly WaitingActivation[]): readonly Action[] {
+  actionsOn(kind: 'tick' | 'report' | 'procure', waiting: readonly WaitingActivation[]): readonly Action[] {
     const view = this.viewOf(waiting);
     if (kind === 'tick' && this.predictsDegradation) this.parts.performanceData.degradations.look(view);
     return this.policy.decide(view, { kind }).actions ?? [];
@@ -256,6 +264,7 @@ export class GpuPolicy {
       gpus: () => this.seenPlaces(at).map(({ gpu }) => gpu),
       functions: () => this.seenFunctions(at),
       workloads: () => this.workloads.at(at),
+      procurement: () => this.parts.procurer?.state(),
     });
   }
 

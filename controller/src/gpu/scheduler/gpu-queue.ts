@@ -1,7 +1,9 @@
+import { newActivationId } from '@gpuwhisk/common/ids';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { GpuNeed, GpuQueued, Rejection } from '@gpuwhisk/common/gpu';
 import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Random } from '@gpuwhisk/common/system/random';
 import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
 import type { FunctionLog, LoggedFunction } from '@gpuwhisk/gpu/view/function-log';
@@ -78,6 +80,17 @@ export function lastRequestOf(message: ActivationMessage, need: GpuNeed): LastRe
   const { content, initArgs } = message;
   const loading = Object.entries(content ?? {}).filter(([name]) => initArgs.includes(name));
   return { message: { ...message, content: Object.fromEntries(loading) }, need };
+}
+
+/** The launch of an instance of a function at `at` (epoch ms): an activation that loads it. */
+export function launchOf({ message, need }: LastRequest, at: number, random: Random): ActivationMessage {
+  return {
+    ...message,
+    activationId: newActivationId(at, random),
+    transid: ['sid_gpuScale', at],
+    blocking: false,
+    gpuNeed: need,
+  };
 }
 
 /** An activation that waits for a GPU. */

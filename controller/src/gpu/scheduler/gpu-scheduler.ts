@@ -17,7 +17,6 @@ import type { DecisionRecord, GpuNeed, GpuQueued, Placement, Share, Workload } f
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
-import { newActivationId } from '@gpuwhisk/common/ids';
 import { unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { Timer } from '@gpuwhisk/common/system/clock';
@@ -36,7 +35,7 @@ import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from '../handover/gpu-handover.js';
 import type { Launch, SampleRun } from '../../invoke/invoke-service.js';
 import type { DesiredState } from '../state/desired-state.js';
-import { lastRequestOf, ArrivalLog, GpuEvents, GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
+import { lastRequestOf, launchOf, ArrivalLog, GpuEvents, GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
 import type { LastRequest, WaitingActivation } from './gpu-queue.js';
 import { LiveActuator } from './live-actuator.js';
 import type { LiveActuatorParts, Procurer } from './live-actuator.js';
@@ -67,10 +66,8 @@ export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<Gp
   options: Config['gpu'];
   random: Random;
   desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut' | 'isRetiring'>;
-  cordons: LiveActuatorParts['cordons'];
   /** `whenSuffering`: absent if they do not report. */
   workloads: { readonly shown: readonly Workload[]; whenSuffering?(listener: () => void): void };
-  /** Absent: machines are added and removed by hand. */
   procurer?: Procurer;
   /** Connection to the leader; absent if this controller is always the leader. */
   handover?: GpuHandover;
@@ -350,22 +347,19 @@ export class GpuScheduler {
     const { clock, random } = this.dependencies;
     const last = this.functions.of({ action, namespace })?.last;
     if (last === undefined) return `no request of '${action}' has come`;
-    const now = clock.now();
-    const { message, need } = last;
-    const launched: ActivationMessage = {
-      ...message,
-      activationId: newActivationId(now, random),
-      transid: ['sid_gpuScale', now],
-      blocking: false,
-      gpuNeed: need,
-    };
+    const launched = launchOf(last, clock.now(), random);
     try {
       const within = { smRequest, smLimit };
-      this.submitLaunch(launched, need, { gpus: [...gpus], shareClass: classAtOrAbove(share), within });
+      this.submitLaunch(launched, last.need, { gpus: [...gpus], shareClass: classAtOrAbove(share), within });
       return undefined;
     } catch (error) {
       return (error as Error).message;
     }
+  }
+
+  /** Has the policy decide about nodes, if this controller is the leader. */
+  procure(): void {
+    if (this.policy.procures) this.act('procure');
   }
 
   /** The GPUs on which samples could be measured; empty if no policy decides or another controller is the leader. */
@@ -447,9 +441,15 @@ export class GpuScheduler {
   private tickSoon(): void {
     this.dependencies.clock.setBackgroundTimer(tickMs, () => {
       if (this.closed) return;
-      if (this.placer.isLeader) this.passes.carryOut(this.policy.actionsOn('tick', [...this.queue]));
+      this.act('tick');
       this.tickSoon();
     });
+  }
+
+  private act(kind: Parameters<GpuPolicy['actionsOn']>[0]): void {
+    if (!this.closed && this.placer.isLeader) {
+      this.passes.carryOut(this.policy.actionsOn(kind, kind === 'tick' ? [...this.queue] : []));
+    }
   }
 
   private answerSoon(): void {
@@ -457,7 +457,7 @@ export class GpuScheduler {
     this.answerSet = true;
     this.dependencies.clock.setBackgroundTimer(answerReportMs, () => {
       this.answerSet = false;
-      if (!this.closed && this.placer.isLeader) this.passes.carryOut(this.policy.actionsOn('report', []));
+      this.act('report');
     });
   }
 

@@ -1,25 +1,27 @@
-import type { CordonRequest, NodeStatus } from '@gpuwhisk/common/gpu';
+import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/decision';
+import type { ProcurementState } from '@gpuwhisk/gpu/view/view';
 import type { DesiredState } from '../state/desired-state.js';
 import type { GpuTable } from '../state/gpu-table.js';
 
 /**
- * Acquires machines from a cloud and gives them back. Both methods return the reason if that is refused, else undefined. A
+ * Acquires machines from a cloud and gives them back. Both actions return the reason if that is refused, else undefined. A
  * new node is known by its row.
  */
 export interface Procurer {
   acquire(market: Market): Promise<string | undefined>;
-  /** Gives back a node on which nothing runs. */
+  /** Drains a node, and gives it back once nothing runs there. */
   giveBack(node: string): Promise<string | undefined>;
+  /** What policies see of it. */
+  state(): ProcurementState;
 }
 
 /** Dependencies of LiveActuator. */
 export interface LiveActuatorParts {
-  table: Pick<GpuTable, 'nodes' | 'onRow'>;
+  table: Pick<GpuTable, 'nodes'>;
   desired: Pick<DesiredState, 'retire' | 'reshare' | 'cut'>;
-  cordons: { set(device: string, wanted: CordonRequest['wish']): Promise<unknown> };
   /** Absent: machines are added and removed by hand. */
   procurer?: Procurer;
   /** Sends a launch. Returns the reason if it is refused, else undefined. */
@@ -32,12 +34,7 @@ const noProcurer = 'no procurement is configured: nodes are added and removed by
 
 /** Carries out actions: launches as messages, the others through the desired state of nodes. */
 export class LiveActuator implements Actuator {
-  /** Nodes that are given back when nothing runs there. */
-  private readonly leaving = new Set<string>();
-
-  constructor(private readonly parts: LiveActuatorParts) {
-    parts.table.onRow((node) => this.giveBackIfEmpty(node));
-  }
+  constructor(private readonly parts: LiveActuatorParts) {}
 
   async carryOut(action: Action): Promise<string | undefined> {
     const { logger, metrics } = this.parts;
@@ -82,34 +79,11 @@ export class LiveActuator implements Actuator {
       case 'acquire':
         return procurer === undefined ? noProcurer : procurer.acquire(action.market);
       case 'give-back':
-        return this.giveBack(action.node);
+        return procurer === undefined ? noProcurer : procurer.giveBack(action.node);
     }
   }
 
   private nodeOf(has: (node: NodeStatus) => boolean): string | undefined {
     return this.parts.table.nodes().find(has)?.invoker;
-  }
-
-  private async giveBack(name: string): Promise<string | undefined> {
-    const { table, cordons, procurer } = this.parts;
-    if (procurer === undefined) return noProcurer;
-    const node = table.nodes().find(({ invoker }) => invoker === name);
-    if (node === undefined) return `there is no node '${name}'`;
-    for (const { uuid } of node.devices) await cordons.set(uuid, 'drain');
-    this.leaving.add(name);
-    this.giveBackIfEmpty(node);
-    return undefined;
-  }
-
-  private giveBackIfEmpty({ invoker, residents, inHand = [] }: NodeStatus): void {
-    const { procurer, logger } = this.parts;
-    const isEmpty = inHand.length === 0 && residents.every(({ activations }) => activations.length === 0);
-    if (procurer === undefined || !isEmpty || !this.leaving.delete(invoker)) return;
-    procurer.giveBack(invoker).then(
-      (refused) => {
-        if (refused !== undefined) logger.warn({ node: invoker, refused }, 'the procurer refused to take back a node');
-      },
-      (error: unknown) => logger.error({ node: invoker, error: String(error) }, 'a node could not be given back'),
-    );
   }
 }

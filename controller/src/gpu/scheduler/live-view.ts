@@ -1,7 +1,7 @@
 // The view of the live cluster; its parts are made when a policy first reads them.
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
-import type { FunctionState, GpuState, Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
+import type { FunctionState, GpuState, ProcurementState, Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { seenDevices, seenInstances, seenNodes } from './cluster-view.js';
 import type { KnownInstances } from './cluster-view.js';
 import type { GpuPlacer } from './gpu-placer.js';
@@ -15,10 +15,14 @@ export interface ViewParts {
   gpus(): readonly GpuState[];
   functions(): readonly FunctionState[];
   workloads(): readonly WorkloadState[];
+  procurement(): ProcurementState | undefined;
 }
 
 /** The view of the cluster. Throws an Error if another controller is the leader. */
-export function viewOf(placer: GpuPlacer, { at, waiting, instances, gpus, functions, workloads }: ViewParts): View {
+export function viewOf(
+  placer: GpuPlacer,
+  { at, waiting, instances, gpus, functions, workloads, procurement }: ViewParts,
+): View {
   const heldOn = (id: string): Iterable<Reservation> => placer.heldOn(id);
   const accounts = (): readonly PlaceAccount[] => placer.accounts();
   const madeGpus = once(gpus);
@@ -45,6 +49,9 @@ export function viewOf(placer: GpuPlacer, { at, waiting, instances, gpus, functi
     },
     get workloads() {
       return workloads();
+    },
+    get procurement() {
+      return procurement();
     },
   };
 }

@@ -1,0 +1,33 @@
+// Nodes that come and go: announced ends, and the use of their GPUs.
+
+/** The ClusterState table of announced ends of nodes: NodeNotice rows by the invoker's topic. */
+export const gpuNoticeTable = 'gpuNotices';
+
+/** The announced end of a node: it gets no new work, and what runs there ends in time. */
+export interface NodeNotice {
+  /** `revoked`: its owner takes it away. `given-back`: the platform gives it back once nothing runs there. */
+  why: 'revoked' | 'given-back';
+  /** When the notice was made, epoch ms. */
+  at: number;
+  /** When the node will be taken away, epoch ms; absent: once nothing runs there. */
+  leavesAt?: number;
+}
+
+/** The ClusterState table of the use of nodes: NodeUse rows by the invoker's topic. */
+export const gpuUseTable = 'gpuUse';
+
+/** The use of a node's GPUs since its agent was started. All counts only grow. */
+export interface NodeUse {
+  /** Differs with each start of the agent. */
+  start: string;
+  /** Epoch ms. */
+  at: number;
+  /** How long the agent has run, ms of a clock that is never set. */
+  upMs: number;
+  devices: number;
+  market?: 'spot' | 'on-demand';
+  /** Price of the node, in the operator's currency. */
+  pricePerHour?: number;
+  /** Invocation namespace, action, and its use in ms of a whole GPU. */
+  used: readonly (readonly [namespace: string, action: string, gpuMs: number])[];
+}
