@@ -161,6 +161,8 @@ export const ruleTriggerGone = (): ApiError => new ApiError(404, 'Only rules wit
 export const noSuchNamespace = (namespace: string, subject: string): ApiError =>
   new ApiError(404, `Namespace "${namespace}" does not exist for "${subject}"`);
 /** 404: a GPU by its UUID. */
+/** `problem`: a clause. */
+export const gpuNotCut = (problem: string): ApiError => new ApiError(403, `The GPU is not cut: ${problem}.`);
 export const noSuchDevice = (device: string): ApiError => new ApiError(404, `There is no GPU ${device}.`);
 export const noSuchNode = (invoker: string): ApiError => new ApiError(404, `There is no node '${invoker}' with a GPU.`);
 /** 409: no provider is configured. */

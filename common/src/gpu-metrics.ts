@@ -26,10 +26,12 @@ export interface GpuGauges {
   waiting(): number;
   /** Of the right to decide; undefined: another controller has it. */
   epoch(): number | undefined;
+  /** Figures of stage geometry at its last evaluation, by name; absent: none. */
+  geometry?(): Readonly<Record<string, number>>;
 }
 
 /** The metrics of a scheduler in `registry`. */
-export function gpuMetrics(registry: Registry, { waiting, epoch }: GpuGauges): GpuMetrics {
+export function gpuMetrics(registry: Registry, { waiting, epoch, geometry }: GpuGauges): GpuMetrics {
   const registers = [registry];
   const decisions = new Counter({
     name: 'gpuwhisk_gpu_decisions_total',
@@ -57,6 +59,16 @@ export function gpuMetrics(registry: Registry, { waiting, epoch }: GpuGauges): G
     registers,
     collect() {
       this.set(epoch() ?? 0);
+    },
+  });
+  new Gauge({
+    name: 'gpuwhisk_gpu_geometry',
+    help: 'Stage geometry at its last evaluation, by figure',
+    labelNames: ['figure'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [figure, value] of Object.entries(geometry?.() ?? {})) this.set({ figure }, value);
     },
   });
   const passes = new Histogram({

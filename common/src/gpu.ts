@@ -86,6 +86,20 @@ export interface DeviceStatus {
   contextMiB?: number;
   health: DeviceHealth;
   processes: GpuProcess[];
+  /** The last cut that was wanted of it; absent: none was. */
+  cut?: CutStatus;
+}
+
+/** A wanted cut of a device, as its agent carries it out. */
+export interface CutStatus {
+  /** Wanted profiles; none: the whole device. */
+  profiles: string[];
+  /** `waiting` for what `reason` says; `draining`: runs end; `refused`: it was given up. */
+  state: 'waiting' | 'draining' | 'cutting' | 'done' | 'refused';
+  reason?: string;
+  /** From the first refusal of new work until nothing ran on what goes, and from then to the new slices, ms. */
+  drainMs?: number;
+  cutMs?: number;
 }
 
 /** States of a device under kernel tokens, as Dilu's algorithm 2 names them. */
@@ -170,6 +184,8 @@ export interface NodeStatus {
   leavesAt?: number;
   /** Whether shares of running processes can be moved below their class (kernel tokens); absent: they cannot. */
   movesShares?: boolean;
+  /** Whether its devices may be cut into slices: they are simulated, or `gpu.manage.mig` is on; absent: it is not told. */
+  cuts?: boolean;
   /** By device: environment that makes a process of the node's own an MPS client with the whole device; absent: none can be. */
   clientEnv?: Record<string, Record<string, string>>;
 }
@@ -226,6 +242,11 @@ export const gpuMemoryBound = 0.95;
 
 /** MPS clients of one device at once, up to CUDA 13.0; later drivers take 60, of fewer connections each. */
 export const mpsClientLimit = 48;
+
+/** MPS clients of a slice at once: in proportion to its SMs, and one at least. */
+export function sliceClientLimit(slice: Pick<Slice, 'smCount'>, device: Pick<Device, 'smCount'>): number {
+  return Math.max(1, Math.floor((mpsClientLimit * slice.smCount) / device.smCount));
+}
 
 /** What a client gets of a device. */
 export interface Share {

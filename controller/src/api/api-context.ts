@@ -78,7 +78,7 @@ export interface ControllerDependencies {
   /** The GPU queue of this controller, and its decisions. */
   gpuScheduler: Pick<
     GpuScheduler,
-    'queued' | 'decisions' | 'instances' | 'isLeader' | 'trialSince' | 'savedView' | 'isQueued' | 'cancel'
+    'queued' | 'decisions' | 'instances' | 'isLeader' | 'trialSince' | 'savedView' | 'isQueued' | 'cancel' | 'geometry'
   >;
   /** Performance data of functions on GPUs. */
   performanceData: Pick<

@@ -1,6 +1,7 @@
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import {
+  gpuNotCut,
   instanceNotChanged,
   instanceNotLaunched,
   malformedContent,
@@ -9,9 +10,11 @@ import {
   noSuchInstance,
 } from '@gpuwhisk/common/errors';
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import type { DesiredShare, Resident } from '@gpuwhisk/common/gpu';
+import type { DesiredShare, NodeStatus, Resident } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
+import { cutProblem } from '@gpuwhisk/gpu/geometry/cut-problem';
+import { geometryFault } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import type { ResolvedAction } from '../actions/action-resolver.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
@@ -172,10 +175,10 @@ function readGeometry(body: unknown): string[] {
 }
 
 /** The node of a device. Throws ApiError (404). */
-function nodeOf({ gpuTable }: Context, uuid: string): string {
+function nodeOf({ gpuTable }: Context, uuid: string): NodeStatus {
   const node = gpuTable.nodes().find(({ devices }) => devices.some((device) => device.uuid === uuid));
   if (node === undefined) throw noSuchDevice(uuid);
-  return node.invoker;
+  return node;
 }
 
 /** Waits for work that only the leader may do. Throws ApiError (503) if another controller is the leader. */
@@ -264,7 +267,13 @@ export function gpuInstanceRoutes(context: Context): Route[] {
       handle: async (call: IdentifiedCall) => {
         const profiles = readGeometry(await readPutBody(call.request, maxBodyBytes));
         const uuid = pathParameter(call, 'uuid');
-        await asLeader(context.gpuDesired.cut(nodeOf(context, uuid), uuid, profiles));
+        const { invoker, cuts = true, devices } = nodeOf(context, uuid);
+        const { type = '' } = devices.find((device) => device.uuid === uuid) ?? {};
+        const fault = geometryFault(type, profiles);
+        if (fault !== undefined) throw malformedContent(fault);
+        const problem = cutProblem({ isManaged: cuts, foreign: 0 });
+        if (problem !== undefined) throw gpuNotCut(problem);
+        await asLeader(context.gpuDesired.cut(invoker, uuid, profiles));
         return jsonAnswer({ profiles });
       },
     },

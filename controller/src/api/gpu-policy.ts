@@ -1,5 +1,6 @@
 // The GPU policy: the policy in force, trials of other policies, and recorded decisions.
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import type { GeometryReport } from '@gpuwhisk/gpu/geometry/geometry';
 import { compositionOf, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
 import { median } from '@gpuwhisk/gpu/profile/fill';
 import { malformedContent, trialFailed, trialUnderWay, viewNotSaved } from '@gpuwhisk/common/errors';
@@ -54,6 +55,11 @@ function modelsView(functions: readonly FunctionPerformance[], models: readonly 
   });
 }
 
+/** The state of stage geometry, if it has one. */
+function geometryView(report: GeometryReport | undefined): JsonObject {
+  return report === undefined ? {} : { geometry: report as unknown as JsonObject };
+}
+
 /** Routes to the policy in force with its stages, settings and learned state. */
 export function gpuPolicyRoutes(
   context: Pick<ApiContext, 'clock' | 'config' | 'gpuScheduler' | 'logger' | 'performanceData'>,
@@ -85,6 +91,7 @@ export function gpuPolicyRoutes(
             sharedSets: performanceData.quotas(readable).filter(({ points }) => points.length > 0).length,
             shareChoices: shareChoicesOf(performanceData.shareCounts),
             models: modelsView(functions, performanceData.models()),
+            ...geometryView(gpuScheduler.geometry()),
           }),
         );
       },

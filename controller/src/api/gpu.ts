@@ -414,6 +414,7 @@ function deviceView(node: NodeStatus, device: Device, { workloads, trainings }: 
     // The reasons may name functions and processes of other namespaces.
     health: viewer.isOperator ? { state, reasons } : { state },
     ...(launches !== undefined && { tokenState: launches.state }),
+    ...(viewer.isOperator && status?.cut !== undefined && { cut: { ...status.cut } }),
     functions: residents.map((one) => functionView(one, trainings, viewer)),
     workloads: workloads.filter((one) => one.device === device.uuid),
   };

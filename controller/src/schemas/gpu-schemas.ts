@@ -68,6 +68,16 @@ export const gpuSchemas = {
       simulated: yesNo('Whether the device is simulated'),
       slices: list({ type: 'object' }, 'MIG instances'),
       health: object({ state: text('healthy, cordoned, draining or offline') }),
+      cut: object(
+        {
+          profiles: list(text('Profile'), 'Wanted MIG profiles; none: the whole device'),
+          state: text('waiting, draining, cutting, done or refused'),
+          reason: text('Why it waits or was refused'),
+          drainMs: whole('Time until nothing ran on the slices that go, ms'),
+          cutMs: whole('Time from then to the new slices, ms'),
+        },
+        ['profiles', 'state'],
+      ),
       tokenState,
       functions: list(ref('GpuFunction'), 'Instances of functions; without names if of other namespaces'),
       workloads: list(ref('GpuWorkload'), 'Processes other than functions that the caller may see'),
@@ -384,6 +394,10 @@ export const gpuSchemas = {
       }),
       'Learned predictors, and the capacity model where there is none',
     ),
+    geometry: {
+      type: 'object',
+      description: 'State of stage geometry: targets by type of device, devices, last cuts; absent: the stage has none',
+    },
   }),
   GpuPolicyTrial: object(
     {

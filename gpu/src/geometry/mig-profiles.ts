@@ -71,6 +71,16 @@ export const migProfiles = {
     profile('4g.71gb', 4, 64, 71_168),
     profile('7g.141gb', 8, 132, 142_336),
   ],
+  // The guide gives fractions only. SMs and memory of 1g and 2g: what nvidia-smi prints (NVIDIA/mig-parted, pull request
+  // 187); the larger ones are multiples of these, and so lower bounds.
+  b200: [
+    profile('1g.23gb', 1, 18, 20_992),
+    profile('1g.45gb', 2, 30, 45_312),
+    profile('2g.45gb', 2, 36, 45_312),
+    profile('3g.90gb', 4, 54, 90_624),
+    profile('4g.90gb', 4, 72, 90_624),
+    profile('7g.180gb', 8, 126, 181_248),
+  ],
 } as const satisfies Readonly<Record<string, readonly MigProfile[]>>;
 
 /** The profiles of a type of device; none: it cannot be cut, or is not known. */
@@ -78,26 +88,58 @@ export function profilesOf(type: string): readonly MigProfile[] {
   return (migProfiles as Readonly<Record<string, readonly MigProfile[]>>)[type] ?? [];
 }
 
-/** The first memory slot of each of `profiles` on an empty device of a type, in their order; undefined: they do not fit. */
-export function placedSlots(type: string, profiles: readonly string[]): number[] | undefined {
+/** Slots and compute slices of a device that are taken already. */
+interface Taken {
+  /** A bit for each memory slot. */
+  slots: number;
+  compute: number;
+}
+
+const nothing: Taken = { slots: 0, compute: 0 };
+
+const maskOf = (start: number, slots: number): number => ((1 << slots) - 1) << start;
+
+/**
+ * The first memory slot of each of `profiles` on a device of a type, in their order, beside what is taken; undefined: they do
+ * not fit. A profile with media extensions (`1g.5gb+me`) is placed like the one without, and a device has one at most.
+ */
+export function placedSlots(type: string, profiles: readonly string[], taken = nothing): number[] | undefined {
   const known = profilesOf(type);
-  const wanted = profiles.map((name) => known.find((one) => one.name === name));
-  const compute = profiles.reduce((sum, name) => sum + computeSlicesOf(name), 0);
-  if (compute > computeSlices || !wanted.every((one) => one !== undefined)) return undefined;
+  const wanted = profiles.map((name) => known.find((one) => one.name === baseOf(name)));
+  const compute = profiles.reduce((sum, name) => sum + computeSlicesOf(name), taken.compute);
+  const extended = profiles.filter((name) => name !== baseOf(name)).length;
+  if (compute > computeSlices || extended > 1 || !wanted.every((one) => one !== undefined)) return undefined;
   // The largest first: the small ones fit into what they leave.
   const order = [...wanted.entries()].sort(([, one], [, other]) => other.slots - one.slots);
   const slots = new Array<number>(wanted.length);
-  const place = (turn: number, taken: number): boolean => {
+  const place = (turn: number, full: number): boolean => {
     const next = order[turn];
     if (next === undefined) return true;
     const [at, { starts, slots: size }] = next;
     return starts.some((start) => {
-      const mask = ((1 << size) - 1) << start;
+      const mask = maskOf(start, size);
       slots[at] = start;
-      return start + size <= memorySlots && (taken & mask) === 0 && place(turn + 1, taken | mask);
+      return start + size <= memorySlots && (full & mask) === 0 && place(turn + 1, full | mask);
     });
   };
-  return place(0, 0) ? slots : undefined;
+  return place(0, taken.slots) ? slots : undefined;
+}
+
+function baseOf(profile: string): string {
+  return profile.replace(/\+me$/, '');
+}
+
+/**
+ * Why a device of `type` cannot be cut into `profiles`; undefined if it can, or if its type is not in the table, so that only
+ * its driver can tell.
+ */
+export function geometryFault(type: string, profiles: readonly string[]): string | undefined {
+  const known = profilesOf(type).map(({ name }) => name);
+  if (known.length === 0 || profiles.length === 0) return undefined;
+  const strange = profiles.find((name) => !known.includes(baseOf(name)));
+  if (strange !== undefined) return `'${strange}' is no profile of type ${type}; there are ${known.join(', ')}`;
+  if (placedSlots(type, profiles) !== undefined) return undefined;
+  return `${profiles.join(', ')} do not fit together on type ${type}: it has ${computeSlices} compute slices and ${memorySlots} memory slots`;
 }
 
 const geometries = new Map<string, readonly (readonly string[])[]>();
@@ -125,19 +167,33 @@ export function geometriesOf(type: string): readonly (readonly string[])[] {
   return known;
 }
 
-/** What of a device's slices is to go and to come; slices of profiles that are wanted stay. */
+/** The slices of a device to remove and to add; slices of profiles that are wanted stay. */
 export interface SliceChanges {
   /** Ids of slices. */
   remove: readonly string[];
   /** Profiles. */
   add: readonly string[];
+  /** First memory slot of each of `add`; absent: the driver chooses. */
+  starts?: readonly number[];
 }
 
-/** The changes from `slices` to `profiles`. */
-export function sliceChanges(
-  slices: readonly { uuid: string; profile: string }[],
-  profiles: readonly string[],
-): SliceChanges {
+/** A slice that a device has; `startSlot`: −1 or absent where it is not known. */
+export interface PresentSlice {
+  uuid: string;
+  profile: string;
+  startSlot?: number;
+}
+
+/**
+ * The changes from `slices` to `profiles`. As many slices of wanted profiles stay as leave the others a place; where `type` or
+ * the position of a slice is not known, all do.
+ */
+export function sliceChanges(slices: readonly PresentSlice[], profiles: readonly string[], type = ''): SliceChanges {
+  const isPlaced = profilesOf(type).length > 0 && slices.every(({ startSlot = -1 }) => startSlot >= 0);
+  return (isPlaced ? placedChanges(slices, profiles, type) : undefined) ?? changesWith(slices, profiles);
+}
+
+function changesWith(slices: readonly PresentSlice[], profiles: readonly string[]): SliceChanges {
   const add = [...profiles];
   const remove: string[] = [];
   for (const { uuid, profile: name } of slices) {
@@ -146,4 +202,30 @@ export function sliceChanges(
     else add.splice(at, 1);
   }
   return { remove, add };
+}
+
+/** The changes that keep most slices and have a place for all others; undefined if there are none. */
+function placedChanges(
+  slices: readonly PresentSlice[],
+  profiles: readonly string[],
+  type: string,
+): SliceChanges | undefined {
+  let best: { changes: SliceChanges; kept: number } | undefined;
+  for (let subset = 0; subset < 1 << slices.length; subset += 1) {
+    const kept = slices.filter((_, at) => (subset & (1 << at)) !== 0);
+    if (best !== undefined && kept.length <= best.kept) continue;
+    const { remove, add } = changesWith(kept, profiles);
+    const starts = remove.length > 0 ? undefined : placedSlots(type, add, takenBy(kept, type));
+    if (starts === undefined) continue;
+    const gone = slices.filter((one) => !kept.includes(one)).map(({ uuid }) => uuid);
+    best = { changes: { remove: gone, add, starts }, kept: kept.length };
+  }
+  return best?.changes;
+}
+
+function takenBy(slices: readonly PresentSlice[], type: string): Taken {
+  return slices.reduce<Taken>((taken, { profile: name, startSlot = 0 }) => {
+    const { slots = 0 } = profilesOf(type).find((one) => one.name === baseOf(name)) ?? {};
+    return { slots: taken.slots | maskOf(startSlot, slots), compute: taken.compute + computeSlicesOf(name) };
+  }, nothing);
 }

@@ -88,9 +88,14 @@ const oneProcess: FactFilter = {
 /** An MPS server has a limit of clients, idle instances included. */
 const mpsClients: FactFilter = {
   code: 'clients',
-  refuses: ({ mode, clients }, _, joined) => mode === 'mps' && joined === undefined && clients >= mpsClientLimit,
+  refuses: (account, _, joined) => joined === undefined && account.clients >= mostClients(account),
   explain: ({ clients }) => ({ reason: 'it has as many clients as MPS serves', numbers: { clients } }),
 };
+
+/** Most clients that a place serves; Infinity if it has no MPS server. */
+export function mostClients({ mode, clientLimit }: Pick<Account, 'mode' | 'clientLimit'>): number {
+  return clientLimit ?? (mode === 'mps' ? mpsClientLimit : Infinity);
+}
 
 /** Work that gets a process of its own needs memory for it, of which idle instances give theirs. */
 const memory: FactFilter = {

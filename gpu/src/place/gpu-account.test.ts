@@ -27,6 +27,10 @@ test('facts that were counted go before what a snapshot shows', () => {
   const facts = { availableMiB: 500, clients: 48, busy: 0, workloads: 0, staying: [] };
   const [room] = gpuAccountsOf({ gpus: [gpuOf('G0', { facts })] });
   expect(obstacle(room!, guests)?.reason).toBe('it has as many clients as MPS serves');
+  // The MPS server of a 1g slice of an A100 takes six clients.
+  const onSlice = { ...facts, clients: 6, clientLimit: 6 };
+  const [slice] = gpuAccountsOf({ gpus: [gpuOf('G0', { mode: 'mig', facts: onSlice })] });
+  expect(obstacle(slice!, guests)?.reason).toBe('it has as many clients as MPS serves');
   const [small] = gpuAccountsOf({ gpus: [gpuOf('G0', { facts: { ...facts, clients: 0 } })] });
   expect(obstacle(small!, guests)).toEqual({
     ...{ reason: 'too little free memory', numbers: { availableMiB: 500, needMiB: 1000 } },

@@ -4,7 +4,7 @@ import { Ledger } from '../view/ledger.js';
 import * as leastLoaded from './least-loaded.js';
 import type { PlacementChoice, PlacementRequest } from '../view/account.js';
 import type { Reservation } from '../view/occupancy.js';
-import { capacityProblem } from '../view/places.js';
+import { capacityProblem } from '../geometry/capacity.js';
 
 const shareOf = (percent: 10 | 20 | 50 | 100, memoryMiB: number): Share => ({
   shareClass: percent,

@@ -1,10 +1,9 @@
 // The guard around a policy: checks of its decisions, and a spare policy for faults.
-import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import { allWait } from '../view/decision.js';
 import type { Decision, Start, Action } from '../view/decision.js';
 import type { SchedulingEvent, View, Task } from '../view/view.js';
 import type { Policy } from './policy.js';
-import { refusalOf } from '../place/fact-filters.js';
+import { mostClients, refusalOf } from '../place/fact-filters.js';
 import { requestOfTask } from '../place/ledger-of.js';
 import { neededMiB } from '../view/account.js';
 import type { Account, PlaceAccount } from '../view/account.js';
@@ -51,6 +50,7 @@ export function guarded(policy: Policy, spare: Policy, onFault: OnFault): Policy
     },
     observe: (run) => told(() => policy.observe?.(run)),
     returned: (task) => told(() => policy.returned?.(task)),
+    geometry: () => policy.geometry?.(),
     saved: () => policy.saved?.(),
     restore: (saved) => policy.restore?.(saved),
   };
@@ -295,12 +295,14 @@ function forkedFault(task: Task, places: readonly PlaceAccount[], forks: Map<str
 
 /** As policies see a place: memory of others is none of its capacity. */
 function forkOf(account: Omit<PlaceAccount, 'id'>): Account {
-  const { mode, health, availableMiB, clients, busy, workloads, staying, capacityMiB, foreignMiB } = account;
+  const { mode, health, availableMiB, clients, clientLimit, busy, workloads, staying } = account;
+  const { capacityMiB, foreignMiB } = account;
   return {
     mode,
     health,
     availableMiB,
     clients,
+    clientLimit,
     busy,
     workloads,
     staying,
@@ -316,10 +318,10 @@ function heldFault({ task, choice }: Start, places: readonly PlaceAccount[], led
   if (!isThere || ledger.placementOf(task) !== placement) return 'by a placement that it does not hold there';
   // What an instance that is there holds was given to it before.
   if (choice?.reuses !== undefined) return undefined;
-  for (const { id, mode, availableMiB, clients, busy } of places) {
+  for (const { id, mode, availableMiB, clients, clientLimit, busy } of places) {
     if (availableMiB < 0) return `on '${id}', which lacks ${-availableMiB} MiB for it`;
     if (mode === 'exclusive' && busy > 1) return `on '${id}', which serves one process at a time`;
-    if (mode === 'mps' && clients > mpsClientLimit) return `on '${id}', which has as many clients as MPS serves`;
+    if (clients > mostClients({ mode, clientLimit })) return `on '${id}', which has as many clients as MPS serves`;
   }
   return undefined;
 }

@@ -30,15 +30,12 @@ describe('a policy that starts from another', () => {
     expect(changed.name).toBe('mps-equal order=due-first slots=3');
     expect(changed.stages).toEqual({
       ...{ admit: 'before-slo', order: 'due-first', share: 'unlimited', place: 'fewest-tasks' },
-      ...{ preempt: 'none', scale: 'none', procure: 'none' },
+      ...{ preempt: 'none', scale: 'none', procure: 'none', geometry: 'none' },
     });
     const planned = compositionOf({ base: 'fcfs', plan: 'sub-queues' });
     expect(planned.stages).toEqual({
-      admit: 'before-slo',
-      plan: 'sub-queues',
-      preempt: 'none',
-      scale: 'none',
-      procure: 'none',
+      ...{ admit: 'before-slo', plan: 'sub-queues' },
+      ...{ preempt: 'none', scale: 'none', procure: 'none', geometry: 'none' },
     });
     // The former name of a stage.
     expect(compositionOf({ base: 'faashare', admit: 'everybody' }).stages.admit).toBe('always');
@@ -48,6 +45,27 @@ describe('a policy that starts from another', () => {
     const four = [1, 2, 3, 4].map((at): [string, number, number] => [`t${at}`, at, 100]);
     expect(startsOf('mps-equal', four)).toHaveLength(2);
     expect(startsOf({ base: 'mps-equal', settings: { slots: 3 } }, four)).toHaveLength(3);
+  });
+
+  test('has stage geometry beside any others: it is asked on ticks, shown, saved and taken up again', () => {
+    const choice = { base: 'least-loaded', geometry: 'protean', settings: { recutWindowS: 10 } };
+    expect(compositionOf(choice).name).toBe('least-loaded geometry=protean recutWindowS=10');
+    const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
+    const policy = makePolicy(choice, needs);
+    expect([policy.scales, makePolicy('least-loaded', needs).scales]).toEqual([true, false]);
+    const task = profiledTask('t', 1000, 0.1);
+    const arrivals = { bySecond: () => new Uint32Array(60).fill(1), byMinute: () => new Uint32Array(1440) };
+    const device = { id: 'g', node: 'n', type: 'h100', mode: 'mps' as const, geometries: [], places: [{ id: 'g' }] };
+    const tick = (one: typeof policy, at: number) =>
+      one.decide({ at, gpus: [], waiting: [], functions: [{ task, arrivals }], devices: [device] }, { kind: 'tick' })
+        .actions;
+    for (const at of [0, 10_000, 20_000]) expect(tick(policy, at)).toEqual([]);
+    expect(policy.geometry?.()?.devices).toEqual([{ device: 'g', profiles: [], mismatches: 2 }]);
+    const other = makePolicy(choice, needs);
+    other.restore?.(policy.saved?.());
+    expect(tick(other, 30_000)).toEqual([
+      expect.objectContaining({ kind: 'cut', device: 'g', profiles: ['4g.40gb', '2g.20gb', '1g.10gb'] }),
+    ]);
   });
 
   const refused: [PolicyChoice, string][] = [
@@ -62,6 +80,7 @@ describe('a policy that starts from another', () => {
     [{ base: 'fcfs', plan: 'sub-queues', order: 'fifo' }, 'order cannot be set beside it'],
     [{ base: 'fcfs', settings: { slots: 3 } }, "have no setting 'slots'; they have none"],
     [{ base: 'faashare', settings: { slots: 3 } }, "have no setting 'slots'; there are minGain, "],
+    [{ base: 'fcfs', geometry: 'square' }, "there is no geometry stage 'square'; there are none, protean"],
     [{ base: 'mps-equal', settings: null } as never, "'settings' must be an object"],
     [{ base: 'mps-equal', settings: { slots: NaN } }, "setting 'slots' is no number from 0"],
   ];

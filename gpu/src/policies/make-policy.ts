@@ -9,6 +9,7 @@ import { joinBatches, launches } from '../place/bind.js';
 import type { Launching } from '../place/bind.js';
 import { ledgerOf } from '../place/ledger-of.js';
 import { onInstances } from '../scale/lazy-starts.js';
+import type { Geometry } from '../geometry/geometry.js';
 import type { LedgerPlace, Place, Placing } from '../place/place.js';
 import type { Scaling } from '../scale/scale.js';
 import type { Action, Start, TaskRejection } from '../view/decision.js';
@@ -102,10 +103,10 @@ function currentName(stage: string, name: string): string {
 }
 
 function stagesOf(record: PolicyRecord): Composition['stages'] {
-  const { admit, preempt = 'none', scale = 'none', procure = 'none' } = record;
-  if ('plan' in record) return { admit, plan: record.plan, preempt, scale, procure };
+  const { admit, preempt = 'none', scale = 'none', procure = 'none', geometry = 'none' } = record;
+  if ('plan' in record) return { admit, plan: record.plan, preempt, scale, procure, geometry };
   const { order, share, place } = record;
-  return { admit, order, share, place, preempt, scale, procure };
+  return { admit, order, share, place, preempt, scale, procure, geometry };
 }
 
 function checkStage(stage: string, name: unknown): void {
@@ -182,10 +183,11 @@ function placesForInstance(
   return instancePlacesIn(view, open)(task, all) ?? [];
 }
 
-/** The state of a policy that goes by PROTEAN's slowdowns. */
-interface SavedWithSlices {
+/** The state of a policy that goes by PROTEAN's slowdowns, or cuts devices. */
+interface SavedStages {
   slices?: SliceSlowdownsState;
   planner?: unknown;
+  geometry?: unknown;
 }
 
 /** A policy. Throws RangeError as `compositionOf` does. */
@@ -220,16 +222,22 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   const preempt = make(stages.preempt, 'preempt');
   const scale = make(stages.scale, 'scale');
   const procure = make(stages.procure, 'procure');
+  const geometry = make<Geometry>(stages.geometry, 'geometry');
   const refuses = admission === 'refuse';
   return {
     name,
-    scales: chosen.scale !== 'none' || chosen.preempt !== 'none',
+    scales: [chosen.scale, chosen.preempt, chosen.geometry].some((stage) => stage !== 'none'),
     procures: chosen.procure !== 'none',
     ...(planner.moves && { moves: true }),
     placesForInstance: (view, task) => placesForInstance(view, task, launching),
     decide(view, event) {
       if (event.kind === 'tick') {
-        return { ...allWait(view), actions: [...actionsOf(view, scale(view), launching), ...preempt(view, [], event)] };
+        const actions = [
+          ...actionsOf(view, scale(view), launching),
+          ...preempt(view, [], event),
+          ...geometry.cuts(view),
+        ];
+        return { ...allWait(view), actions };
       }
       if (event.kind === 'procure') return { ...allWait(view), actions: procure(view) };
       if (event.kind === 'report') return { ...allWait(view), actions: preempt(view, [], event) };
@@ -257,11 +265,19 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
       planner.observe?.(run);
     },
     returned: (task) => planner.returned?.(task),
-    saved: () => (readsSlices ? { slices: sliceSlowdowns.state(), planner: planner.saved?.() } : planner.saved?.()),
+    geometry: () => geometry.report?.(),
+    saved() {
+      const slices = readsSlices ? sliceSlowdowns.state() : undefined;
+      const cuts = geometry.saved?.();
+      const plan = planner.saved?.();
+      return slices === undefined && cuts === undefined ? plan : { slices, planner: plan, geometry: cuts };
+    },
     restore(saved) {
-      const { slices, planner: own } = readsSlices ? (saved as SavedWithSlices) : { planner: saved };
+      const isApart = readsSlices || geometry.restore !== undefined;
+      const { slices, planner: plan, geometry: cuts } = isApart ? (saved as SavedStages) : { planner: saved };
       if (slices !== undefined) sliceSlowdowns.restore(slices);
-      if (own !== undefined) planner.restore?.(own);
+      if (plan !== undefined) planner.restore?.(plan);
+      if (cuts !== undefined) geometry.restore?.(cuts);
     },
   };
 }

@@ -1,12 +1,13 @@
 // A policy as the scheduler asks it, and the record of stages that it is defined by.
 import type { Decision, ObservedRun } from '../view/decision.js';
 import type { SchedulingEvent, Task, View } from '../view/view.js';
+import type { GeometryReport } from '../geometry/geometry.js';
 import type { Settings, stages } from './stages.js';
 
 /** Decides which tasks run where and with what share. It reads no clock and draws no randomness of its own. */
 export interface Policy {
   readonly name: string;
-  /** It is asked each second (`tick`) which instances functions should have; absent: it is not. */
+  /** It is asked each second (`tick`) which instances functions and which slices devices should have; absent: it is not. */
   readonly scales?: boolean;
   /** It is asked which nodes to take and to give back (`procure`); absent: it is not. */
   readonly procures?: boolean;
@@ -23,6 +24,8 @@ export interface Policy {
   observe?(run: ObservedRun): void;
   /** A start that it has decided did not come to be. */
   returned?(task: string): void;
+  /** State of its stage geometry; undefined: that has none. */
+  geometry?(): GeometryReport | undefined;
   /** Plain data that its decisions depend on besides the view; undefined: there is none. */
   saved?(): unknown;
   /** Takes what `saved` of a policy of the same stages gave. */
@@ -39,10 +42,11 @@ export type PolicyRecord = Deciding & {
   /** One line. */
   summary: string;
   admit: Name<'admit'>;
-  /** Absent, as `scale` and `procure`: none. */
+  /** Absent, as the next three: none. */
   preempt?: Name<'preempt'>;
   scale?: Name<'scale'>;
   procure?: Name<'procure'>;
+  geometry?: Name<'geometry'>;
   /** Settings of its stages; absent: the defaults of the stages. */
   settings?: Settings;
   /** It uses no measurements of functions, so that no samples are run for it. */

@@ -20,6 +20,9 @@ import {
   deadlineUseDefaults,
   deadlineUsePlan,
 } from '../order/deadline-plan.js';
+import { noGeometry } from '../geometry/geometry.js';
+import type { Geometry } from '../geometry/geometry.js';
+import { proteanGeometry, proteanGeometryDefaults } from '../geometry/protean.js';
 import { dueFirst } from '../order/earliest-deadline.js';
 import { mostUseForInterference } from '../order/interference-priority.js';
 import { leastLoadedPlan } from '../order/least-loaded-plan.js';
@@ -170,6 +173,10 @@ export const stages = {
     none: made(() => noProcurement),
     protean: settable(proteanProcurementDefaults, (_, settings) => proteanProcurement(settings)),
   } satisfies Record<string, StageEntry<Procure>>,
+  geometry: {
+    none: made(() => noGeometry),
+    protean: settable(proteanGeometryDefaults, (_, settings) => proteanGeometry(settings)),
+  } satisfies Record<string, StageEntry<Geometry>>,
 };
 
 /** The stages that a policy names an implementation of. */

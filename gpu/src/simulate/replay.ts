@@ -38,6 +38,8 @@ interface SimulatedCluster {
   times?: ActionTimes;
   /** Forecasts that policies see, one made a minute for each function; absent: none. */
   forecasts?: FunctionForecasts;
+  /** As of the actuator: refusals of the driver; absent: none. */
+  cutFails?(device: string, profiles: readonly string[]): string | undefined;
   /** Training jobs on the GPUs, which report their rates each second; absent: none. */
   workloads?: readonly SimulatedWorkload[];
 }
@@ -129,6 +131,7 @@ export function replay(
     times: cluster.times ?? actionTimes,
     known: (work) => functions.of(work)?.last,
     ...(cluster.more && { more: cluster.more }),
+    ...(cluster.cutFails && { cutFails: cluster.cutFails }),
     ...(trained.length > 0 && { workloads: trained }),
   });
   const coming = [...jobs].sort((a, b) => a.task.arrivedAt - b.task.arrivedAt);

@@ -1,5 +1,6 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
-import { geometriesOf, placedSlots, profilesOf, sliceChanges } from '../geometry/mig-profiles.js';
+import { geometriesOf, geometryFault, profilesOf, sliceChanges } from '../geometry/mig-profiles.js';
+import { cutProblem } from '../geometry/cut-problem.js';
 import type { Action, Actuator, Start } from '../view/decision.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { DeviceState, InstanceState, NodeState, Task } from '../view/view.js';
@@ -17,6 +18,8 @@ interface SimulatedParts {
   more?: readonly Omit<SimulatedPlace, 'id' | 'node' | 'idle'>[];
   /** Training jobs on them; absent: none. */
   workloads?: readonly SimulatedWorkload[];
+  /** Why the driver refuses to cut an empty device so; undefined, and absent: it does not. */
+  cutFails?(device: string, profiles: readonly string[]): string | undefined;
   truth: GpuTruth;
   times: ActionTimes;
   /** The last request of a function; undefined: none has come. */
@@ -36,6 +39,10 @@ interface Whole {
   place: SimulatedPlace;
   /** Profiles that it is to be cut into, once nothing is on the slices that go; absent: it stays as it is. */
   wanted?: readonly string[];
+  /** Profiles that it is being cut into. */
+  cutting?: readonly string[];
+  /** The last cut that failed, after which it has its former slices. */
+  refused?: { profiles: readonly string[]; refused: string };
 }
 
 /** Carries actions out on simulated GPUs, in virtual time. */
@@ -80,10 +87,12 @@ export class SimulatedActuator implements Actuator {
   }
 
   get deviceStates(): DeviceState[] {
-    return Array.from(this.devices, ([id, { place }]) => {
+    return Array.from(this.devices, ([id, { place, wanted, cutting, refused }]) => {
       const there = this.open.filter(({ device }) => device === id);
       const mode = there[0]?.mode ?? place.mode;
       const { node, type } = place;
+      const mayNotCut = this.problemOf(id, place);
+      const profiles = wanted ?? cutting;
       return {
         id,
         node,
@@ -91,6 +100,8 @@ export class SimulatedActuator implements Actuator {
         mode,
         geometries: geometriesOf(type),
         places: there.map(({ id: one, profile }) => ({ id: one, ...(profile && { profile }) })),
+        ...(mayNotCut !== undefined && { mayNotCut }),
+        ...(profiles === undefined ? refused && { cut: refused } : { cut: { profiles } }),
       };
     });
   }
@@ -291,13 +302,21 @@ export class SimulatedActuator implements Actuator {
     const known = this.devices.get(device);
     if (known === undefined) return `there is no device '${device}'`;
     const { type } = known.place;
-    if (this.gpus.some((gpu) => gpu.device === device && gpu.trainings.length > 0)) return 'a workload runs on it';
-    if (placedSlots(type, profiles) === undefined) return `a ${type} cannot be cut into ${profiles.join(', ')}`;
+    const problem = this.problemOf(device, known.place) ?? geometryFault(type, profiles);
+    if (problem !== undefined) return problem;
+    if (profilesOf(type).length === 0 && profiles.length > 0) return `a ${type} cannot be cut`;
     known.wanted = [...profiles];
+    delete known.refused;
     this.later(0, () => undefined);
     for (const gpu of this.gpus) if (gpu.device === device) gpu.isClosed = true;
     this.reopen();
     return undefined;
+  }
+
+  /** Why a device may not be cut. */
+  private problemOf(device: string, { mayNotCut }: SimulatedPlace): string | undefined {
+    const foreign = this.gpus.filter((gpu) => gpu.device === device).flatMap(({ trainings }) => trainings).length;
+    return mayNotCut ?? cutProblem({ isManaged: true, foreign });
   }
 
   private acquire(market: NodeState['market']): string | undefined {
@@ -333,6 +352,7 @@ export class SimulatedActuator implements Actuator {
       const { remove } = sliceChanges(slicesOf(there), wanted);
       if (!isEmpty(there.filter(({ id, profile }) => profile === undefined || remove.includes(id)))) continue;
       delete known.wanted;
+      known.cutting = wanted;
       this.later(this.parts.times.cutMs, () => this.replace(device, wanted));
     }
     for (const node of this.leaving) {
@@ -351,6 +371,14 @@ export class SimulatedActuator implements Actuator {
     if (known === undefined) return;
     const { place } = known;
     const there = this.gpus.filter((gpu) => gpu.device === device);
+    delete known.cutting;
+    const failure = this.parts.cutFails?.(device, wanted);
+    if (failure !== undefined) {
+      known.refused = { profiles: wanted, refused: failure };
+      for (const gpu of there) gpu.isClosed = known.wanted !== undefined || this.leaving.has(gpu.node);
+      this.reopen();
+      return;
+    }
     const { remove, add } = sliceChanges(slicesOf(there), wanted);
     const stay = there.filter(({ id, profile }) => profile !== undefined && !remove.includes(id));
     const come = add.map((profile) => {

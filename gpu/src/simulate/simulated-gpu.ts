@@ -63,7 +63,10 @@ export interface SimulatedGpu extends GpuState {
 
 /** A GPU, or a slice (`profile`) of a device, at the beginning. */
 export type SimulatedPlace = Pick<GpuState, 'id' | 'node' | 'type' | 'mode' | 'memoryMiB' | 'movesShares' | 'idle'> &
-  Partial<Pick<SimulatedGpu, 'device' | 'profile'>>;
+  Partial<Pick<SimulatedGpu, 'device' | 'profile'>> & {
+    /** Why its device may not be cut; absent: it may. */
+    mayNotCut?: string;
+  };
 
 /** It with nothing on it but `idle` (absent: no instances are kept) and `workloads`. */
 export function simulatedGpu(

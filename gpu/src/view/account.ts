@@ -1,7 +1,7 @@
 // The account of a place and the request of a function: what placement compares.
 import type { DeviceHealth, DeviceMode, GpuIsolation, Placement, Rejection, Share } from '@gpuwhisk/common/gpu';
 import type { Occupant } from './occupancy.js';
-import { placeId } from './places.js';
+import { clientLimitOf, placeId } from './places.js';
 import type { Place } from './places.js';
 
 /** The function of a process that is on a device, or will be. */
@@ -26,6 +26,8 @@ export interface Account {
   availableMiB: number;
   /** Processes of the platform, idle ones included. */
   clients: number;
+  /** Most of them that an MPS server takes there; absent: as many as on a whole device, where its mode is `mps`. */
+  clientLimit?: number;
   /** Clients with a running activation, or with one on its way. */
   busy: number;
   /** Processes that are not the platform's. */
@@ -36,6 +38,7 @@ export interface Account {
 
 /** The account of a place of a node: its sums, and who is there. */
 export interface PlaceAccount extends Account {
+  clientLimit: number;
   readonly id: string;
   place: Place;
   /** Position among all accounts, by the names of nodes and the order of their devices. */
@@ -66,6 +69,7 @@ export function emptyAccount(place: Place): PlaceAccount {
     availableMiB: 0,
     capacityMiB: 0,
     clients: 0,
+    clientLimit: clientLimitOf(place),
     busy: 0,
     workloads: 0,
     requestSum: 0,

@@ -17,7 +17,7 @@ import {
   standingOf,
 } from './occupancy.js';
 import type { Occupant, Reservation, ShownOccupant, Standing } from './occupancy.js';
-import { placeId, placesOf } from './places.js';
+import { clientLimitOf, placeId, placesOf } from './places.js';
 import type { Place } from './places.js';
 
 /** A policy has called the ledger more often in one pass, or changed more of it, than a pass may. */
@@ -373,6 +373,7 @@ export class Ledger {
     const isSameMode = account.mode === place.device.mode;
     account.place = place;
     account.mode = place.device.mode;
+    account.clientLimit = clientLimitOf(place);
     account.health = status?.health;
     account.workloads = 0;
     for (const { container } of status?.processes ?? []) if (container === undefined) account.workloads += 1;

@@ -110,7 +110,7 @@ export interface GpuState {
   /** Absent: none. */
   idle?: readonly IdleInstance[];
   /** Sums that count more than `running` and `idle`; absent: not known. */
-  facts?: Pick<Account, 'availableMiB' | 'clients' | 'busy' | 'workloads' | 'staying'>;
+  facts?: Pick<Account, 'availableMiB' | 'clients' | 'clientLimit' | 'busy' | 'workloads' | 'staying'>;
 }
 
 /** A process, or a gang of processes, that serves one function. */
@@ -204,6 +204,10 @@ export interface DeviceState {
   geometries: readonly (readonly string[])[];
   /** The places on it: itself, or its slices. */
   places: readonly { id: string; profile?: string; startSlot?: number; slots?: number }[];
+  /** Why it may not be cut now; absent: it may. */
+  mayNotCut?: string;
+  /** A cut that is wanted of it and has not come about; `refused`: why its node has given that up. */
+  cut?: { profiles: readonly string[]; refused?: string };
 }
 
 /** A process on a device that is not the platform's, a training job. */

@@ -101,7 +101,9 @@ export class GpuAgent implements GpuRuns {
     this.healer = new Healer({ inventory, gpuContainers, enforcer, faultHistory, clock, logger, end });
     const { healer } = this;
     const refresh = (): Promise<void> => this.refresh();
-    this.geometry = new Geometry({ ...options, inventory, gpuContainers, healer, refresh });
+    const statuses = (): readonly DeviceStatus[] => this.statuses;
+    const changed = (): void => this.row.writeSoon();
+    this.geometry = new Geometry({ ...options, inventory, gpuContainers, healer, statuses, refresh, changed });
     this.workloads = new EndedWorkloads(options);
     const clients = new ContainerClients(enforcer, processes);
     this.launches = new LaunchChecks({ enforcer, gpuContainers, clients, healer, clock, logger });
@@ -238,6 +240,7 @@ export class GpuAgent implements GpuRuns {
     this.ceilings.isOver(grant);
     this.gpuContainers.add(container, grant, startMs, (one) => {
       this.spending.left(one);
+      this.geometry.reconcile();
       this.row.writeSoon();
     });
     this.row.writeSoon();
@@ -349,7 +352,11 @@ export class GpuAgent implements GpuRuns {
     return {
       driver: this.options.driver.version.driver,
       devices: [...inventory.devices],
-      status: statuses.map((status) => ({ ...status, health: inventory.healthOf(status.uuid) })),
+      cuts: this.options.driver.cuts,
+      status: statuses.map((status) => {
+        const cut = this.geometry.statusOf(status.uuid);
+        return { ...status, health: inventory.healthOf(status.uuid), ...(cut && { cut }) };
+      }),
       residents: gpuContainers.rows(),
       epoch: this.epoch,
       inHand: this.owner.inHand(),

@@ -2,6 +2,7 @@
 import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
 import { refusing, mayShare } from '@gpuwhisk/gpu/place/fact-filters';
 import type { Account, Work, Tenant } from '@gpuwhisk/gpu/view/account';
+import { clientLimitOf } from '@gpuwhisk/gpu/view/places';
 import type { GpuGrant } from '../containers/container-factory.js';
 import type { GpuContainers } from './gpu-containers.js';
 import { grantKey, grantOf, haveOneCaller } from './gpu-runs.js';
@@ -68,6 +69,7 @@ function deviceProblem(device: Device, { slice, share, devices }: Placement, vie
     capacityMiB: view.capacityMiB(id),
     availableMiB: view.freeMiB(id),
     clients,
+    clientLimit: clientLimitOf({ device, slice: slices.find((one) => one.uuid === slice) }),
     busy,
     workloads: view.workloadsOn(uuid),
     staying,

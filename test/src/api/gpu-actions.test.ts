@@ -63,6 +63,15 @@ describe('annotation gpu of an action', () => {
     expect(errorOf(await put('pair', { memoryMiB: 1024, gpus: 3 }))).toContain("'gpus' is 3");
   });
 
+  test('counts on the slices that a device will have which is being cut', async () => {
+    const row = nodeRow([a100('GPU-0', { mode: 'mig' })]);
+    const [status] = row.status;
+    status!.cut = { profiles: ['4g.20gb', '3g.20gb'], state: 'cutting' };
+    await setNode(api.state, row);
+    expect((await put('sliced', { memoryMiB: 18_969 })).status).toBe(200);
+    expect(errorOf(await put('whole', { memoryMiB: 18_970 }))).toContain('can give 18969');
+  });
+
   test('lets an action have more memory and time than others, up to maxima of their own', async () => {
     const large = { limits: { memory: 32_768, timeout: 24 * hour } };
     expect((await put('long', { memoryMiB: 1 }, large, '')).status).toBe(200);

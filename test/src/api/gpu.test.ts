@@ -90,6 +90,23 @@ describe('what operators want of a device', () => {
   });
 });
 
+test('slices that NVIDIA lets no device have, or on a node whose devices are not cut, are refused with the reason', async () => {
+  const cut = async (...profiles: string[]): Promise<[number, string | undefined]> => {
+    const reply = await api.request('PUT', `${devicesPath}/GPU-0/slices`, { as: operator, body: { profiles } });
+    return [reply.status, (reply.json as { error?: string }).error];
+  };
+  await setNode(api.state, nodeRow([a100('GPU-0')]));
+  const [status, error] = await cut('4g.20gb', '4g.20gb');
+  expect([status, error]).toEqual([
+    400,
+    expect.stringContaining('4g.20gb, 4g.20gb do not fit together on type a100-40'),
+  ]);
+  expect((await cut('3g.40gb'))[1]).toContain("'3g.40gb' is no profile of type a100-40; there are 1g.5gb, 1g.10gb");
+  expect((await cut('4g.20gb', '3g.20gb'))[0]).toBe(200);
+  await setNode(api.state, nodeRow([a100('GPU-0')], [], { cuts: false }));
+  expect(await cut('3g.20gb')).toEqual([403, 'The GPU is not cut: gpu.manage.mig is off on its node.']);
+});
+
 describe('workloads', () => {
   test('are registered, listed to their namespace and to operators, and forgotten', async () => {
     await setNode(api.state, nodeRow([a100('GPU-0')]));

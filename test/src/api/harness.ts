@@ -156,6 +156,7 @@ export const idleGpuScheduler: ControllerDependencies['gpuScheduler'] = {
   savedView: () => ({ format: 'gpuwhisk view', version: 1 }),
   isQueued: () => false,
   cancel: () => undefined,
+  geometry: () => undefined,
 };
 
 /** Starts the real controller on a real port, with a store in memory and an invoker with canned answers. */

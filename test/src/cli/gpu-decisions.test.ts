@@ -30,6 +30,22 @@ describeCases('wsk gpu: decisions of the scheduler', [
             { gpuType: 'a100-40', mode: 'mps', version: 2, sampleCount: 40, learnedAt: 0, error: 0.1234, runs: 9 },
             { gpuType: 'h100', mode: 'mig', version: 0, sampleCount: 0 },
           ],
+          geometry: {
+            at: 0,
+            targets: [
+              {
+                ...{ type: 'a100-40', devices: 2, bestEffort: 3, memoryMiB: 3000, low: 2, high: 5 },
+                ...{ profiles: ['4g.20gb', '2g.10gb', '1g.5gb'], reason: '3 batches expected' },
+              },
+              { type: 'h100', devices: 1, bestEffort: 0, memoryMiB: 0, reason: 'no requests are expected' },
+            ],
+            devices: [
+              { device: 'GPU-0', profiles: [], mismatches: 3, cutInto: ['4g.20gb', '3g.20gb'] },
+              { device: 'GPU-1', profiles: ['4g.20gb', '3g.20gb'], mismatches: 2 },
+              { device: 'GPU-2', profiles: [], mismatches: 0, left: 'gpu.manage.mig is off on its node' },
+            ],
+            cuts: [{ at: 0, device: 'GPU-0', profiles: ['4g.20gb', '3g.20gb'], reason: 'one too many' }],
+          },
         },
       ],
     ],
@@ -42,6 +58,12 @@ learned    2 functions, shares of 1 sets
 shares     5 by measurements of the set (1200 ms saved), 1 by a similar set, 3 by prediction (-40 ms saved)
 predictor  a100-40/mps: version 2, learned from 40 runs at 1970-01-01T00:00:00.000Z, off by 12.3 % in 9 runs beside others
 predictor  h100/mig: capacity model
+slices     a100-40: 4g.20gb, 2g.10gb, 1g.5gb wanted: 3 batches expected
+slices     h100: no change wanted: no requests are expected
+device     GPU-0: whole, is being cut into 4g.20gb, 3g.20gb
+device     GPU-1: 4g.20gb, 3g.20gb, differs for 2 windows
+device     GPU-2: whole, is left: gpu.manage.mig is off on its node
+cut        1970-01-01T00:00:00.000Z GPU-0 into 4g.20gb, 3g.20gb: one too many
 `,
   },
   {

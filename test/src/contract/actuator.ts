@@ -29,6 +29,8 @@ export interface ActuatorHarness {
   pass(ms: number): Promise<void>;
   /** Id of the whole GPU with this index. */
   device(index: number): string;
+  /** Has the driver refuse to make slices from now on, or not. */
+  refuseSlices(refuses: boolean): void;
   close(): Promise<void>;
 }
 
@@ -212,6 +214,32 @@ export function actuatorContract(open: () => Promise<ActuatorHarness>): void {
       expect(view().gpus.filter(({ mode }) => mode === 'mig')).toHaveLength(2);
       expect(await does({ ...cut, device: there, profiles: [] })).toBeUndefined();
       await until('it is whole', () => places().join() === 'whole');
+    },
+    caseMs,
+  );
+
+  test(
+    'cut: what no device can be cut into is refused; a device that the driver does not cut works on, and says why',
+    async () => {
+      const { run, device, view } = await opened();
+      const cut = { kind: 'cut', device: device(0), profiles: ['4g.20gb', '3g.20gb'], reason } as const;
+      const seen = () => (view().devices ?? []).find(({ id }) => id === device(0));
+      expect(await does({ ...cut, profiles: ['4g.20gb', '4g.20gb'] })).toContain('do not fit together');
+      expect(await does({ ...cut, profiles: ['nine'] })).toContain('no profile');
+      expect(seen()?.cut).toBeUndefined();
+      harness!.refuseSlices(true);
+      expect(await does(cut)).toBeUndefined();
+      await until('it is under way', () => seen()?.cut !== undefined);
+      await until('it is tried again', () => seen()?.cut?.refused !== undefined).catch(() => undefined);
+      await until('it is given up', () => seen()?.cut?.refused !== undefined);
+      expect(seen()).toMatchObject({ mode: expect.not.stringMatching('mig'), places: [{ id: device(0) }] });
+      await until('it is used again', () => view().gpus.some(({ id }) => id === device(0)));
+      const served = await run(one);
+      await until('a run begins', () => states(one).includes('running'));
+      served.end();
+      harness!.refuseSlices(false);
+      expect(await does({ ...cut, profiles: ['3g.20gb', '3g.20gb'] })).toBeUndefined();
+      await until('it is cut', () => seen()?.places.length === 2 && seen()?.cut === undefined);
     },
     caseMs,
   );

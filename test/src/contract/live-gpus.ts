@@ -25,6 +25,8 @@ import type { Market } from '@gpuwhisk/gpu/view/decision';
 import { Dispatcher } from '@gpuwhisk/controller/dispatch/dispatcher';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
+import { GpuDriverError } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
+import type { GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { createSimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
 import { createSimulatedEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/simulated-enforcer';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
@@ -70,7 +72,13 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
   const { bus, marks } = await openDurable({ disk, folder: '/log', clock, random });
   const bounds = { durable: true, maxPendingMessages: 1000, maxPendingBytes: Infinity };
   for (const topic of ['invoker0', 'gpu0', 'completed0']) await bus.ensureTopic(topic, bounds);
-  const driver = createSimulatedDriver(['a100-40', 'a100-40']);
+  const memory = createSimulatedDriver(['a100-40', 'a100-40']);
+  let refuses = false;
+  const driver: GpuDriver = {
+    ...memory,
+    createSlice: (...where) =>
+      refuses ? Promise.reject(new GpuDriverError('No room.', 23)) : memory.createSlice(...where),
+  };
   // Shares of running processes can change, as with kernel tokens.
   const enforcer = { ...createSimulatedEnforcer(), adjusts: true, adjust: () => Promise.resolve() };
   const agent = new GpuAgent({
@@ -191,6 +199,7 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
     run,
     pass: (ms) => clock.runFor(ms),
     device: (index) => devices[index]!,
+    refuseSlices: (now) => void (refuses = now),
     async close() {
       clock.dropAll();
       await Promise.resolve();

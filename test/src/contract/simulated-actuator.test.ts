@@ -16,9 +16,11 @@ describe('the simulated actuator', () => {
       ...{ keepsInstances: true, more: [place], times: { ...actionTimes, acquireMs: 5000 } },
       truth: { noise: 0, slowdowns: (clients) => new Float64Array(clients.length).fill(1), used: () => 1 },
       known: ({ action }) => functions.get(action),
+      cutFails: () => (refuses ? 'No room.' : undefined),
     });
     const totals = newTotals();
     let runs = 0;
+    let refuses = false;
     const put = (job: ReplayJob): void => {
       const { id: gpu, mode } = actuator.open[0]!;
       const share = mode === 'mig' ? 1 : job.task.share!;
@@ -66,6 +68,7 @@ describe('the simulated actuator', () => {
         return Promise.resolve();
       },
       device: (index) => `gpu${index}`,
+      refuseSlices: (now) => void (refuses = now),
       close: () => Promise.resolve(),
     };
     return Promise.resolve(harness);

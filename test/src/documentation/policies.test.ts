@@ -71,11 +71,12 @@ test('the table of policies is the registry', () => {
   ]);
   // The stages that are columns of the table; the text describes the others where a policy sets one.
   const known = Object.keys(policies).map((name) => {
-    const { preempt, scale, procure, ...stages } = compositionOf(name).stages;
-    expect([name, preempt, scale, procure]).toEqual([
+    const { preempt, scale, procure, geometry, ...stages } = compositionOf(name).stages;
+    expect([name, preempt, scale, procure, geometry]).toEqual([
       name,
       name === 'smore' ? 'workload-guard' : 'none',
       name === 'dilu' || name === 'protean' ? name : 'none',
+      'none',
       'none',
     ]);
     return [name, stages];

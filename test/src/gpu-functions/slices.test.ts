@@ -1,6 +1,7 @@
 // A device that another program cuts by MIG while the platform runs.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
+import type { GeometryReport } from '@gpuwhisk/gpu/geometry/geometry';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { annotation, ApiClient } from '../support/api-client.js';
@@ -65,6 +66,62 @@ const [threeSlices, twoSlices] = [9, 14];
     caseMs,
   );
 });
+
+(hasStandIn() && hasNative() ? test : test.skip)(
+  'stage geometry: protean cuts devices under load: each drains, is cut and takes work again, and no request is lost',
+  async () => {
+    const settings = { recutWindowS: 1, recutWeight: 1 };
+    const policy = JSON.stringify({ base: 'least-loaded', geometry: 'protean', settings });
+    const flags = ['--gpus', 'sim:a100-40x2', '--stem-cells', 'false', '--set', `gpu.policy=${policy}`];
+    const platform = await startPlatform({ flags });
+    try {
+      const { api } = platform;
+      const sleeper =
+        'async function main({ ms }) { await new Promise((done) => setTimeout(done, ms)); return { ms }; }';
+      await api.putAction('strict', sleeper, { annotations: { gpu: { memoryMiB: 2000, sloMs: 60_000 } } });
+      await api.putAction('rest', sleeper, { annotations: { gpu: { memoryMiB: 2000 } } });
+      const sent: string[] = [];
+      const cuts: NonNullable<ShownDevice['cut']>[] = [];
+      const devicesNow = async (): Promise<string[]> => {
+        const devices = await devicesOf(platform);
+        for (const { cut: done } of devices) {
+          if (done?.cutMs === undefined || cuts.some((one) => JSON.stringify(one) === JSON.stringify(done))) continue;
+          cuts.push(done);
+        }
+        return devices.map(({ slices }) =>
+          slices
+            .map(({ profile }) => profile)
+            .sort()
+            .join(),
+        );
+      };
+      /** Sends requests of functions until both devices have these profiles. */
+      const untilCut = async (profiles: string, ...names: string[]): Promise<void> => {
+        await until(
+          `both are ${profiles}`,
+          async () => {
+            for (const name of names) sent.push(await api.submit(name, { ms: 200 }));
+            return (await devicesNow()).every((one) => one === profiles);
+          },
+          soonMs,
+        );
+      };
+      await untilCut('3g.20gb,4g.20gb', 'strict', 'rest');
+      // Without strict work small slices hold the rest.
+      await untilCut('1g.5gb,2g.10gb,4g.20gb', 'rest');
+      const records = await Promise.all(sent.map((id) => api.record(id)));
+      expect(records.map(({ response }) => response.result)).toEqual(sent.map(() => ({ ms: 200 })));
+      const { body } = await api.request<{ geometry: GeometryReport }>('GET', '../gpu/policy');
+      expect(body.geometry.cuts).toHaveLength(4);
+      expect(cuts).toHaveLength(4);
+      const took = cuts.map(({ drainMs = 0, cutMs = 0 }) => `${drainMs} + ${cutMs}`).join(', ');
+      console.info(`Drain and cut of a device took ${took} ms, beside ${sent.length} requests of 200 ms.`);
+    } finally {
+      await platform.stop();
+    }
+  },
+  caseMs,
+);
 
 (hasStandIn() && hasNative() ? describe : describe.skip)('a device that is cut into slices', () => {
   let platform: RunningPlatform;

@@ -149,6 +149,7 @@ export class GpuHarness {
     const refuse = (): Promise<never> => Promise.reject(new GpuDriverError('not here'));
     return {
       simulated: true,
+      cuts: true,
       version: { driver: '580 (simulated)', cuda: '13.0' },
       devices: () => Promise.resolve(this.devices),
       sample: () => (this.driverFails ? refuse() : Promise.resolve(this.devices.map(({ uuid }) => this.sample(uuid)))),

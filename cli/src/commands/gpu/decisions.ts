@@ -90,6 +90,33 @@ async function showPolicy({ args, client }: CommandContext): Promise<void> {
   line('learned', `${asNumber(inForce.get('functions'))} functions, shares of ${sets} sets`);
   if (inForce.has('shareChoices')) line('shares', choicesText(asMap(inForce.get('shareChoices'))));
   for (const model of asList(inForce.get('models')).map(asMap)) line('predictor', modelText(model));
+  if (inForce.has('geometry')) showGeometry(asMap(inForce.get('geometry')));
+}
+
+const cutsShown = 3;
+
+/** Targets by type of device, what devices lack of them, and the last cuts. */
+function showGeometry(geometry: JsonMap): void {
+  const slices = (profiles: Json | undefined): string =>
+    asList(profiles ?? [])
+      .map(asText)
+      .join(', ') || 'whole';
+  for (const target of asList(geometry.get('targets')).map(asMap)) {
+    const wanted = target.has('profiles') ? slices(target.get('profiles')) : 'no change';
+    const left = target.has('leftWhole') ? `; whole devices stay: ${asText(target.get('leftWhole'))}` : '';
+    line('slices', `${asText(target.get('type'))}: ${wanted} wanted: ${asText(target.get('reason'))}${left}`);
+  }
+  for (const device of asList(geometry.get('devices')).map(asMap)) {
+    const windows = asNumber(device.get('mismatches'));
+    const into = device.has('cutInto') ? `, is being cut into ${slices(device.get('cutInto'))}` : '';
+    const differs = windows === 0 ? '' : `, differs for ${windows} window${windows === 1 ? '' : 's'}`;
+    const left = device.has('left') ? `, is left: ${asText(device.get('left'))}` : '';
+    line('device', `${asText(device.get('device'))}: ${slices(device.get('profiles'))}${into || differs}${left}`);
+  }
+  for (const cut of asList(geometry.get('cuts')).map(asMap).slice(0, cutsShown)) {
+    const at = new Date(asNumber(cut.get('at'))).toISOString();
+    line('cut', `${at} ${asText(cut.get('device'))} into ${slices(cut.get('profiles'))}: ${asText(cut.get('reason'))}`);
+  }
 }
 
 /** Choices of shares by the answer of the table of measured sets, and the time that the answers saved. */

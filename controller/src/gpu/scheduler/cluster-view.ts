@@ -5,9 +5,9 @@ import type { Decision } from '@gpuwhisk/gpu/view/decision';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Place } from '@gpuwhisk/gpu/view/places';
-import type { NodeStatus, Resident, Share, Slice } from '@gpuwhisk/common/gpu';
+import type { Device, NodeStatus, Resident, Share, Slice } from '@gpuwhisk/common/gpu';
 import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
-import { placeId } from '@gpuwhisk/gpu/view/places';
+import { cutProblem } from '@gpuwhisk/gpu/geometry/cut-problem';
 
 /** A place in the form that a policy sees. */
 export interface SeenPlace {
@@ -35,7 +35,7 @@ export function seenPlaces(
     .filter(({ health }) => health?.state === 'healthy')
     .map((account) => {
       const { id, place, occupants, foreignMiB } = account;
-      const { availableMiB, clients, busy, workloads, staying } = account;
+      const { availableMiB, clients, clientLimit, busy, workloads, staying } = account;
       const { node, device, slice } = place;
       const here = [...heldOn(id)];
       const gpu: GpuState = {
@@ -54,7 +54,7 @@ export function seenPlaces(
             share: shareClass / 100,
             memoryMiB,
           })),
-        facts: { availableMiB, clients, busy, workloads, staying },
+        facts: { availableMiB, clients, clientLimit, busy, workloads, staying },
       };
       return { place, gpu };
     });
@@ -189,24 +189,39 @@ export function seenNodes(rows: readonly NodeStatus[]): NodeState[] {
   }));
 }
 
-/** The devices of places, for policies. */
-export function seenDevices(accounts: readonly PlaceAccount[]): DeviceState[] {
-  const seen = new Map<string, DeviceState & { places: DeviceState['places'][number][] }>();
-  for (const { place } of accounts) {
-    const { device, slice, node } = place;
-    const { uuid, type, mode } = device;
-    const known = seen.get(uuid) ?? {
-      id: uuid,
-      node: node.invoker,
-      type,
-      mode,
-      geometries: geometriesOf(type),
-      places: [],
-    };
-    seen.set(uuid, known);
-    known.places.push({ id: placeId(place), ...(slice !== undefined && slotsOf(slice)) });
-  }
-  return [...seen.values()];
+/** The devices of nodes, for policies. */
+export function seenDevices(rows: readonly NodeStatus[]): DeviceState[] {
+  return rows.flatMap((node) => node.devices.map((device) => seenDevice(node, device)));
+}
+
+function seenDevice(node: NodeStatus, device: Device): DeviceState {
+  const { uuid, type, mode, slices } = device;
+  const status = node.status.find((one) => one.uuid === uuid);
+  const cut = status?.cut?.state === 'done' ? undefined : status?.cut;
+  const mayNotCut = whyNotCut(node, device);
+  return {
+    id: uuid,
+    node: node.invoker,
+    type,
+    mode,
+    geometries: geometriesOf(type),
+    places: mode === 'mig' ? slices.map((slice) => ({ id: slice.uuid, ...slotsOf(slice) })) : [{ id: uuid }],
+    ...(mayNotCut !== undefined && { mayNotCut }),
+    ...(cut !== undefined && {
+      cut: { profiles: cut.profiles, ...(cut.state === 'refused' && { refused: cut.reason ?? 'its node refused' }) },
+    }),
+  };
+}
+
+/** Why a policy may not have a device of a node cut; undefined if it may. */
+export function whyNotCut({ cuts = true, status }: NodeStatus, { uuid }: Device): string | undefined {
+  const seen = status.find((one) => one.uuid === uuid);
+  const foreign = seen?.processes.filter(({ container }) => container === undefined).length ?? 0;
+  const problem = cutProblem({ isManaged: cuts, foreign });
+  if (problem !== undefined) return problem;
+  const isUnderWay = seen?.cut !== undefined && seen.cut.state !== 'done' && seen.cut.state !== 'refused';
+  if (isUnderWay || seen?.health.state === 'healthy') return undefined;
+  return `it is ${[seen?.health.state ?? 'not heard of', ...(seen?.health.reasons ?? [])].join(': ')}`;
 }
 
 function slotsOf({ profile, startSlot, slots }: Slice): Omit<DeviceState['places'][number], 'id'> {

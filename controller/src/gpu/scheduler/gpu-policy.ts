@@ -12,6 +12,8 @@ import { shareOf } from '@gpuwhisk/gpu/view/shares';
 import type { FunctionState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
 import type { Action, Decision, ObservedRun, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
+import { geometryFigures } from '@gpuwhisk/gpu/geometry/geometry';
+import type { GeometryReport } from '@gpuwhisk/gpu/geometry/geometry';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { asksForDegradations, readsSliceSlowdowns } from '@gpuwhisk/gpu/policies/stages';
 import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
@@ -155,6 +157,15 @@ export class GpuPolicy {
   /** Whether the policy takes nodes and gives them back. */
   get procures(): boolean {
     return this.policy.procures === true;
+  }
+
+  /** State of the policy's stage geometry; undefined: it has none. */
+  get geometry(): GeometryReport | undefined {
+    return this.policy.geometry?.();
+  }
+
+  get geometryFigures(): Record<string, number> {
+    return geometryFigures(this.geometry);
   }
 
   /** Whether a row of a node calls for a pass though nothing waits, as shares of what runs there may have to be moved. */

@@ -28,7 +28,7 @@ import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
 import { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
-import { capacityProblem } from '@gpuwhisk/gpu/view/places';
+import { capacityProblem } from '@gpuwhisk/gpu/geometry/capacity';
 import type { InstanceState, SchedulingEvent, View } from '@gpuwhisk/gpu/view/view';
 import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
@@ -101,6 +101,8 @@ export class GpuScheduler {
   readonly actuator: Actuator;
   private readonly placer: GpuPlacer;
   private readonly policy: GpuPolicy;
+  /** State of the policy's stage geometry; undefined: it has none. */
+  readonly geometry = (): GpuPolicy['geometry'] => this.policy.geometry;
   private readonly topic: string;
   private wake: Timer | undefined;
   private readonly metrics: GpuMetrics;
@@ -124,6 +126,7 @@ export class GpuScheduler {
     this.metrics = gpuMetrics(dependencies.metrics.registry, {
       waiting: () => this.queue.size,
       epoch: () => dependencies.lease.epoch,
+      geometry: () => this.policy.geometryFigures,
     });
     const { desired, workloads, lease } = dependencies;
     this.metrics.leased(lease.epoch);

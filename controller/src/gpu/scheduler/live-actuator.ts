@@ -1,10 +1,12 @@
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
+import { geometryFault } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/decision';
 import type { ProcurementState } from '@gpuwhisk/gpu/view/view';
 import type { DesiredState } from '../state/desired-state.js';
 import type { GpuTable } from '../state/gpu-table.js';
+import { whyNotCut } from './cluster-view.js';
 
 /**
  * Acquires machines from a cloud and gives them back. Both actions return the reason if that is refused, else undefined. A
@@ -71,10 +73,13 @@ export class LiveActuator implements Actuator {
         return undefined;
       }
       case 'cut': {
-        const node = this.nodeOf(({ devices }) => devices.some(({ uuid }) => uuid === action.device));
-        if (node === undefined) return `there is no device '${action.device}'`;
-        await desired.cut(node, action.device, action.profiles);
-        return undefined;
+        const { device: uuid, profiles } = action;
+        const node = this.parts.table.nodes().find(({ devices }) => devices.some((one) => one.uuid === uuid));
+        const device = node?.devices.find((one) => one.uuid === uuid);
+        if (node === undefined || device === undefined) return `there is no device '${uuid}'`;
+        const problem = whyNotCut(node, device) ?? geometryFault(device.type, profiles);
+        if (problem === undefined) await desired.cut(node.invoker, uuid, profiles);
+        return problem;
       }
       case 'acquire':
         return procurer === undefined ? noProcurer : procurer.acquire(action.market);

@@ -45,7 +45,7 @@ export function viewOf(
       return seenNodes(placer.rows());
     },
     get devices() {
-      return seenDevices(accounts());
+      return seenDevices(placer.rows());
     },
     get workloads() {
       return workloads();

@@ -48,6 +48,8 @@ export class GpuDriverError extends Error {
 /** The GPUs of one machine. All methods reject with GpuDriverError; none blocks the event loop. */
 export interface GpuDriver {
   readonly simulated: boolean;
+  /** Whether devices may be cut: they are simulated, or `gpu.manage.mig` is on. */
+  readonly cuts: boolean;
   /** The driver's version, and the CUDA version that the driver supports, such as `13.0`. */
   readonly version: { driver: string; cuda: string };
   /** `mode` is never `mps`: the driver does not know who enforces shares. A lost device is not listed. */

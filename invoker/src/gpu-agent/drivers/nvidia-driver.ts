@@ -50,6 +50,7 @@ export async function openNvidiaDriver(options: NvidiaDriverOptions): Promise<Gp
 
   return {
     simulated,
+    cuts: simulated || options.manage?.mig === true,
     version: { driver, cuda },
     devices: async () => (await call(() => nvml.devices(session))).map((device) => toDevice(device, simulated)),
     sample: () => call(() => nvml.sample(session)),
@@ -118,6 +119,7 @@ const models: [RegExp, string][] = [
   [/\bA100\b.*\b80 ?GB/i, 'a100-80'],
   [/\bH100\b/i, 'h100'],
   [/\bH200\b/i, 'h200'],
+  [/\bB200\b/i, 'b200'],
   [/\bRTX 3090\b/i, 'rtx3090'],
 ];
 

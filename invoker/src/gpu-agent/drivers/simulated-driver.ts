@@ -40,6 +40,7 @@ export function createSimulatedDriver(types: readonly SimulatedType[]): Simulate
 
   return {
     simulated: true,
+    cuts: true,
     version: { driver: 'simulated', cuda: '13.0' },
     devices: async () => present().map((device) => device.describe()),
     sample: async () => present().map((device) => device.sample()),

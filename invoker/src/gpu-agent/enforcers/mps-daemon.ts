@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, rm, open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { mpsClientLimit } from '@gpuwhisk/common/gpu';
+import { mpsClientLimit, sliceClientLimit } from '@gpuwhisk/common/gpu';
 import type { Device } from '@gpuwhisk/common/gpu';
 import { runProgram } from '../../host/programs.js';
 import { ShareError } from './share-enforcer.js';
@@ -33,7 +33,7 @@ const pollMs = 50;
 /** Largest number of clients of a device, or of a slice, which takes clients in proportion to its SMs. */
 function clientLimitOf(device: Device | undefined, slice: string | undefined): number {
   const part = device?.slices.find(({ uuid }) => uuid === slice);
-  return part && device ? Math.max(1, Math.floor((mpsClientLimit * part.smCount) / device.smCount)) : mpsClientLimit;
+  return part && device ? sliceClientLimit(part, device) : mpsClientLimit;
 }
 
 function directoriesOf(folder: string, visible: string): MpsDirectories {

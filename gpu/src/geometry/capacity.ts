@@ -1,0 +1,56 @@
+// Functions that no device of the cluster can serve.
+import type { GpuNeed, NodeStatus } from '@gpuwhisk/common/gpu';
+import { gangKey, placesOf, usableMiB } from '../view/places.js';
+import type { Place } from '../view/places.js';
+import { holdsToShares } from '../view/shares.js';
+import { profilesOf } from './mig-profiles.js';
+
+/**
+ * Why no device that is known can ever serve such a function, whatever runs there; undefined if one can. A device that is being
+ * cut counts with what it has and with what it will have.
+ */
+export function capacityProblem(
+  nodes: readonly NodeStatus[],
+  { memoryMiB, gpus, maxShareClass }: Pick<GpuNeed, 'memoryMiB' | 'gpus' | 'maxShareClass'>,
+): string | undefined {
+  const places = [...placesOf(nodes), ...comingPlaces(nodes)].filter(
+    ({ device }) => maxShareClass === undefined || holdsToShares(device.mode),
+  );
+  const [largest] = [...places].sort((one, other) => other.capacityMiB - one.capacityMiB);
+  if (largest === undefined) {
+    return maxShareClass === undefined
+      ? 'no device can be used'
+      : `the namespace may have ${maxShareClass} % of a device, and none holds functions to a share`;
+  }
+  if (largest.capacityMiB < memoryMiB) {
+    const name =
+      largest.slice === undefined ? largest.device.name : `${largest.slice.profile} of ${largest.device.name}`;
+    return `'memoryMiB' is ${memoryMiB}, and the largest device, ${name}, can give ${largest.capacityMiB}`;
+  }
+  if (gpus === 1) return undefined;
+  const gangs = new Map<string, number>();
+  for (const place of places) {
+    if (place.device.mode === 'mig' || place.capacityMiB < memoryMiB) continue;
+    gangs.set(gangKey(place), (gangs.get(gangKey(place)) ?? 0) + 1);
+  }
+  const most = Math.max(0, ...gangs.values());
+  return most >= gpus
+    ? undefined
+    : `'gpus' is ${gpus}, and no node has more than ${most} alike with so much memory that are not cut into slices`;
+}
+
+/** The places that devices will have which are being cut now, by the table of profiles; a whole device for one that is not in it. */
+function comingPlaces(nodes: readonly NodeStatus[]): Place[] {
+  return nodes.flatMap((node) =>
+    node.devices.flatMap((device): Place[] => {
+      const status = node.status.find(({ uuid }) => uuid === device.uuid);
+      const { state, profiles = [] } = status?.cut ?? {};
+      if (state !== 'draining' && state !== 'cutting') return [];
+      const known = profilesOf(device.type).filter(({ name }) => profiles.includes(name));
+      const slices = known.map(({ name: profile, ...sizes }) => ({ ...sizes, profile, uuid: '', startSlot: -1 }));
+      const place = { node, device, status };
+      if (slices.length === 0) return [{ ...place, slice: undefined, capacityMiB: usableMiB(device) }];
+      return slices.map((slice) => ({ ...place, slice, capacityMiB: usableMiB(slice) }));
+    }),
+  );
+}
