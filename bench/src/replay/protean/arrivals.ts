@@ -5,8 +5,10 @@ import { readTable } from '../../data/csv.js';
 import { gamma } from '../dilu/loads.js';
 import type { ServedModel } from './world.js';
 
-/** How long a replay lasts, s. */
-export const lengthS = 120;
+/** How long requests come in a replay, s. */
+export const lengthS = 240;
+/** Only batches that can start from here on count, ms: before, a scheme may learn and cut GPUs. */
+export const countedFromMs = 120_000;
 
 /** A piece of a trace, as rates of each second with a mean of 1. */
 export type Window = Float64Array;

@@ -102,8 +102,8 @@ test('bursts and spread arrivals carry the rate, and no batch is more than full'
   for (const pattern of ['bursts', 'spread'] as const) {
     const batches = batchesOf([{ isStrict: true, rates, modelAt: () => model }], pattern, 0.03, seededRandom(1));
     const requests = batches.reduce((sum, { count }) => sum + count, 0);
-    expect(requests / 120).toBeGreaterThan(2450);
-    expect(requests / 120).toBeLessThan(2550);
+    expect(requests / 240).toBeGreaterThan(2450);
+    expect(requests / 240).toBeLessThan(2550);
     expect(Math.max(...batches.map(({ count }) => count))).toBe(128);
     expect(batches.every(({ firstMs, lastMs, readyMs }) => firstMs <= lastMs && lastMs <= readyMs)).toBe(true);
   }

@@ -50,7 +50,7 @@ export interface Slice {
 
 export interface Device {
   id: string;
-  slices: Slice[];
+  slices: readonly Slice[];
   /** Profiles that it is to be cut into; absent: it stays as it is. */
   wanted: readonly string[] | undefined;
   /** Its machine is there. */
@@ -356,7 +356,7 @@ export function serve(
   }
   cluster.close();
   const { served, totals, now } = cluster;
-  const whole = count * now;
+  const whole = count * (now - (batches[0]?.readyMs ?? 0));
   totals.deviceMs = whole;
   totals.deviceMiBMs = whole * memoryOf('7g.40gb');
   return { served, totals, lengthMs: now };

@@ -51,7 +51,8 @@ export interface ServedModel {
   isHigh: boolean;
 }
 
-type ModelKind = 'vision' | 'language' | 'generative';
+const kinds = ['vision', 'language', 'generative'] as const;
+type ModelKind = (typeof kinds)[number];
 
 /** One draw of everything that the paper does not print. */
 export interface World {
@@ -95,12 +96,13 @@ const batches: Readonly<Record<ModelKind, number>> = { vision: 128, language: 4,
 const soloMs = [50, 200] as const;
 const memoryMiB = [2 * 1024, 14 * 1024] as const;
 /**
- * Fractional bandwidth requirements on 7g. Figure 3 is normalised, so that the scale is open: the upper end is the whole bandwidth,
- * and with the mean of vision models at 0.6 language models are 59 % higher, as section 6.2 has it.
+ * Fractional bandwidth requirements on 7g. Figure 3 is normalised, so that the scale is open. Table 4 fixes it: five batches of ResNet 50
+ * beside each other miss three times their time alone, and on slices most do not, so that it requires somewhat more than 0.6. It is about
+ * the eighth of the twelve vision models. Language models require 59 % more on average, and GPT as much as there is (section 6.2: 42 % more).
  */
 const bandwidths: Readonly<Record<ModelKind, readonly [number, number]>> = {
-  vision: [0.2, 1],
-  language: [0.9, 1],
+  vision: [0.1, 0.95],
+  language: [0.75, 0.92],
   generative: [1, 1],
 };
 /** Further slowdown beside others. */
@@ -160,11 +162,11 @@ export function completed(row: ReadonlyMap<string, number>): number[] {
   return found;
 }
 
-/** Draws a world. */
+/** Draws a world. Within a kind, memory is ranked by the elements of activations. */
 export function drawWorld(data: WorldData, random: Random): World {
   const within = ([least, most]: readonly [number, number]): number => least + (most - least) * randomFraction(random);
   const byBandwidth = new Map<string, number>();
-  for (const kind of ['vision', 'language', 'generative'] as const) {
+  for (const kind of kinds) {
     const names = rankedByUse(kind, data, random);
     const values = sorted(names.map(() => within(bandwidths[kind])));
     for (const [at, name] of names.entries()) byBandwidth.set(name, values[at] as number);
@@ -174,15 +176,19 @@ export function drawWorld(data: WorldData, random: Random): World {
     order.map(() => randomItem(data.deficiencies, random)),
     (row) => row[2] ?? 0,
   );
-  const sizes = sorted(order.map(() => within(memoryMiB)));
-  const activationOf = new Map(
-    catalogue.map(([name, kind, features]) => {
-      const known = features === undefined ? undefined : data.activations.get(features);
-      const other = randomItem([...data.activations.values()], random);
-      return [name, (known ?? other) * batches[kind]];
-    }),
-  );
-  const byMemory = sortedBy([...activationOf.keys()], (name) => activationOf.get(name) ?? 0);
+  const byMemory = new Map<string, number>();
+  for (const kind of kinds) {
+    const activations = new Map(
+      catalogue.flatMap(([name, of, features]) => {
+        const known = features === undefined ? undefined : data.activations.get(features);
+        const other = randomItem([...data.activations.values()], random);
+        return of === kind ? [[name, known ?? other] as const] : [];
+      }),
+    );
+    const names = sortedBy([...activations.keys()], (name) => activations.get(name) ?? 0);
+    const sizes = sorted(names.map(() => within(memoryMiB)));
+    for (const [at, name] of names.entries()) byMemory.set(name, sizes[at] as number);
+  }
   // The part of the way from the paper's bandwidth, which is the same on all slices, to one that follows from the bytes of a batch.
   const bytes = randomFraction(random);
   const vision = catalogue.filter(([, kind]) => kind === 'vision').map(([name]) => bandwidthOf(name));
@@ -192,7 +198,7 @@ export function drawWorld(data: WorldData, random: Random): World {
     const bandwidth = bandwidthOf(name);
     return {
       ...{ name, kind, batch: batches[kind], soloMs: within(soloMs) },
-      memoryMiB: sizes[byMemory.indexOf(name)] as number,
+      memoryMiB: byMemory.get(name) ?? 0,
       deficiency,
       bandwidth: profiles.map((profile, at) => {
         const factor = 1 / ((deficiency[at] as number) * bandwidthPart(profile));
