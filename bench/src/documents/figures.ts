@@ -6,6 +6,8 @@ import { benchDir, repositoryDir } from '../machine.js';
 import type { Result } from '../report.js';
 import { markdownTable } from '../replay/experiments/tables.js';
 import { diluTable } from './dilu-tables.js';
+import { proteanPlot, proteanPlots } from './protean-plots.js';
+import { proteanTable } from './protean-tables.js';
 import { smorePlot, smorePlots } from './smore-plots.js';
 import { smoreTable } from './smore-tables.js';
 
@@ -110,10 +112,18 @@ function diluText(results: Results, [kind = '']: readonly string[]): string {
   return diluTable(run?.metrics, kind);
 }
 
+/** A table or plot of bench protean, or the conditions of its run. Figures that were not measured say so. */
+function proteanText(results: Results, [kind = '', name = '']: readonly string[]): string {
+  const run = results.runs.get('protean');
+  if (kind === 'run') return run === undefined ? 'Not measured yet.' : runsTable(results, ['protean']);
+  return kind === 'plot' ? proteanPlot(run?.metrics, name) : proteanTable(run?.metrics, kind);
+}
+
 function blockText(results: Results, name: string): string {
   const [kind, ...names] = name.split(' ');
   if (kind === 'smore') return smoreText(results, names);
   if (kind === 'dilu') return diluText(results, names);
+  if (kind === 'protean') return proteanText(results, names);
   if (kind === 'runs') return runsTable(results, names);
   if (kind === 'bars') return barsTable(results);
   if (kind === 'replay') return results.replay;
@@ -132,10 +142,14 @@ export function withFigures(document: string, results: Results): string {
     );
 }
 
-/** Writes the figures of bench/results into all documents, and draws the plots of bench smore beside the results. */
+/** Writes the figures of bench/results into all documents, and draws the plots of benches smore and protean beside the results. */
 export async function writeFigures(): Promise<void> {
   const results = await readResults();
-  for (const [file, svg] of smorePlots(results.runs.get('smore')?.metrics)) {
+  const plots = [
+    ...smorePlots(results.runs.get('smore')?.metrics),
+    ...proteanPlots(results.runs.get('protean')?.metrics),
+  ];
+  for (const [file, svg] of plots) {
     await writeFile(join(benchDir, 'results', file), svg);
   }
   for (const path of await documentPaths()) {
