@@ -172,6 +172,8 @@ export const bars: readonly Bar[] = [
   { bench: 'dilu', metric: 'coscalingLeast.sgtS.fastGshare', bound: 'at least', value: 0, source: 'issue 24' },
   { bench: 'dilu', metric: 'coscalingSaved.coldStarts.fastGshareLow', bound: 'at least', value: 0, source: 'issue 24' },
   { bench: 'dilu', metric: 'coscalingSaved.svr.fastGshareLow', bound: 'at least', value: 0, source: 'issue 24' },
+  { bench: 'protean', metric: 'cost.most', bound: 'at most', value: 1, source: 'issue 25' },
+  { bench: 'protean', metric: 'complianceLost.most', bound: 'at most', value: 0.005, source: 'issue 25' },
 ];
 
 /** Whether `value` reaches the bar. */

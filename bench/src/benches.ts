@@ -15,6 +15,7 @@ import { live } from './benches/live.js';
 import { order } from './benches/order.js';
 import { predictor } from './benches/predictor.js';
 import { profile } from './benches/profile.js';
+import { protean } from './benches/protean.js';
 import { quota } from './benches/quota.js';
 import { smore } from './benches/smore.js';
 import { surface } from './benches/surface.js';
@@ -39,6 +40,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   order,
   predictor,
   profile,
+  protean,
   quota,
   smore,
   surface,

@@ -7,6 +7,8 @@ import type { Result } from '../report.js';
 import { markdownTable } from '../replay/experiments/tables.js';
 import { diluPlot, diluPlots } from './dilu-plots.js';
 import { diluTable } from './dilu-tables.js';
+import { proteanPlot, proteanPlots } from './protean-plots.js';
+import { proteanTable } from './protean-tables.js';
 import { smorePlot, smorePlots } from './smore-plots.js';
 import { smoreTable } from './smore-tables.js';
 
@@ -111,10 +113,18 @@ function diluText(results: Results, [kind = '', name = '']: readonly string[]): 
   return kind === 'plot' ? diluPlot(run?.metrics, name) : diluTable(run?.metrics, kind);
 }
 
+/** A table or plot of bench protean, or the conditions of its run. Figures that were not measured say so. */
+function proteanText(results: Results, [kind = '', name = '']: readonly string[]): string {
+  const run = results.runs.get('protean');
+  if (kind === 'run') return run === undefined ? 'Not measured yet.' : runsTable(results, ['protean']);
+  return kind === 'plot' ? proteanPlot(run?.metrics, name) : proteanTable(run?.metrics, kind);
+}
+
 function blockText(results: Results, name: string): string {
   const [kind, ...names] = name.split(' ');
   if (kind === 'smore') return smoreText(results, names);
   if (kind === 'dilu') return diluText(results, names);
+  if (kind === 'protean') return proteanText(results, names);
   if (kind === 'runs') return runsTable(results, names);
   if (kind === 'bars') return barsTable(results);
   if (kind === 'replay') return results.replay;
@@ -133,11 +143,16 @@ export function withFigures(document: string, results: Results): string {
     );
 }
 
-/** Writes the figures of bench/results into all documents, and draws the plots of benches smore and dilu beside the results. */
+/** Writes the figures of bench/results into all documents, and draws the plots of benches beside the results. */
 export async function writeFigures(): Promise<void> {
   const results = await readResults();
   const metricsOf = (bench: string): Result['metrics'] | undefined => results.runs.get(bench)?.metrics;
-  for (const [file, svg] of [...smorePlots(metricsOf('smore')), ...diluPlots(metricsOf('dilu'))]) {
+  const plots = [
+    ...smorePlots(metricsOf('smore')),
+    ...diluPlots(metricsOf('dilu')),
+    ...proteanPlots(metricsOf('protean')),
+  ];
+  for (const [file, svg] of plots) {
     await writeFile(join(benchDir, 'results', file), svg);
   }
   for (const path of await documentPaths()) {

@@ -1,0 +1,121 @@
+// Cost of rented machines, and the compliance that revocations cost (PROTEAN, section 6.1.3).
+import { proteanProcurement, proteanProcurementDefaults } from '@gpuwhisk/gpu/procure/protean';
+import { providerPrices, revocationProbabilities } from '@gpuwhisk/gpu/procure/spot-market';
+import type { BenchContext, Measurement } from '../bench.js';
+import { clairvoyantCost, costOf, missingPart, rent, type Cloud } from '../replay/protean/cost.js';
+import { compliance, sloFactor } from '../replay/protean/metrics.js';
+import { protean } from '../replay/protean/protean-scheme.js';
+import { comings, deviceSlots } from '../replay/protean/rented-devices.js';
+import { serve } from '../replay/protean/serving.js';
+import { draw, primary, type Inputs, type Setting } from '../replay/protean/setting.js';
+import { meanOf } from '../statistics.js';
+import { seedsOf } from './protean-compliance.js';
+
+const intervalsS = [60, 300, 3600] as const;
+/** Notices of providers (paper, section 2.3), s. */
+const noticesS = [30, 120] as const;
+const bootS = 120;
+/** A machine of the paper's cluster has one of the eight GPUs that prices are for. */
+const machines = 8;
+/** Machines are rented for half a day. */
+const rentedS = 43_200;
+
+const modes = {
+  protean: proteanProcurementDefaults,
+  onDemandOnly: { ...proteanProcurementDefaults, useSpot: 0 },
+  spotOnly: { ...proteanProcurementDefaults, useOnDemand: 0 },
+} as const;
+
+/** Draws of the market. */
+const part = 0.1;
+
+/**
+ * `cost.PROVIDER.AVAILABILITY.INTERVAL.MODE`: cost over that of machines on demand only, with a notice of 120 s; `overBound`: cost over that of
+ * a planner that knows the future; `cost.most`: the greatest of PROTEAN's. `costMissing.AVAILABILITY.INTERVAL.NOTICE`: part of the wanted machines that is missing.
+ * `complianceLost.AVAILABILITY.INTERVAL.NOTICE`: fraction of strict requests within their SLO without revocations less that with them;
+ * `complianceLost.most`: the greatest with a notice of at least the boot.
+ */
+export function proteanCost(context: BenchContext, inputs: Inputs): Measurement[] {
+  return [...costs(context), ...lost(context, inputs)];
+}
+
+function costs(context: BenchContext): Measurement[] {
+  const seeds = seedsOf(context, part);
+  const found = new Map<string, number[]>();
+  const add = (name: string, value: number): void => void found.set(name, [...(found.get(name) ?? []), value]);
+  for (const [availability, revocation] of Object.entries(revocationProbabilities)) {
+    for (const everyS of intervalsS) {
+      for (const seed of seeds) {
+        const cloudAt = (prices: Cloud['prices']): Cloud => ({
+          ...{ seed, revocation, everyS, noticeS: 120, bootS, prices, machines, lengthS: rentedS },
+        });
+        // The stage looks only at which market is cheaper, which is the same for all providers.
+        const rented = Object.entries(modes).map(
+          ([mode, settings]) => [mode, rent(proteanProcurement(settings), cloudAt(pricesOf('aws')))] as const,
+        );
+        for (const provider of providers) {
+          const cloud = cloudAt(pricesOf(provider));
+          const name = `cost.${provider}.${availability}.${everyS}`;
+          const paid = new Map(rented.map(([mode, some]) => [mode, costOf(some, cloud)]));
+          for (const [mode, cost] of paid) add(`${name}.${mode}`, cost / (paid.get('onDemandOnly') ?? NaN));
+          add(`${name}.overBound`, (paid.get('protean') ?? NaN) / (machines * clairvoyantCost(cloud, 0)));
+        }
+      }
+    }
+  }
+  const measured = Array.from(found, ([name, values]) => ({ name, value: meanOf(values) }));
+  for (const { name, value } of measured) context.say(`  ${name}: ${value.toFixed(3)}`);
+  const ours = measured.filter(({ name }) => name.endsWith('.protean'));
+  return [...measured, { name: 'cost.most', value: Math.max(...ours.map(({ value }) => value)) }];
+}
+
+const providers = Object.keys(providerPrices) as (keyof typeof providerPrices)[];
+
+/** Per hour of one machine. */
+function pricesOf(provider: keyof typeof providerPrices): Cloud['prices'] {
+  const { onDemand, spot } = providerPrices[provider];
+  return { 'on-demand': onDemand / machines, spot: spot / machines };
+}
+
+/** Machines are watched after they have been rented for so long, so that revocations of every age occur, s. */
+const settledS = 7200;
+
+function lost(context: BenchContext, inputs: Inputs): Measurement[] {
+  const seeds = seedsOf(context, part);
+  const setting: Setting = { ...primary, load: 'worldcup98', pattern: 'bursts' };
+  const prices = pricesOf('aws');
+  const draws = seeds.map((seed) => {
+    const drawn = draw(inputs, setting, seed);
+    const { served } = serve(drawn.world, drawn.batches, protean(drawn), machines);
+    return { seed, drawn, met: compliance(served, sloFactor) };
+  });
+  const measured = Object.entries(revocationProbabilities).flatMap(([availability, revocation]) =>
+    intervalsS.flatMap((everyS) =>
+      noticesS.flatMap((noticeS) => {
+        const found = draws.map(({ seed, drawn, met }) => {
+          const { world, batches } = drawn;
+          const lengthS = settledS + Math.ceil((batches.at(-1)?.readyMs ?? 0) / 1000);
+          const cloud: Cloud = { ...{ seed, revocation, everyS, noticeS, bootS, prices, machines, lengthS } };
+          const rented = rent(proteanProcurement(modes.protean), cloud);
+          const incidents = comings(rented, machines, settledS);
+          const withThem = serve(world, batches, protean(drawn), deviceSlots(rented, machines), incidents);
+          return {
+            missing: missingPart(rented, cloud),
+            lost: met - compliance(withThem.served, sloFactor),
+            stopped: withThem.totals.stopped,
+          };
+        });
+        const end = `${availability}.${everyS}.${noticeS}`;
+        const ofEnd = [
+          { name: `costMissing.${end}`, value: meanOf(found.map(({ missing }) => missing)) },
+          { name: `complianceLost.${end}`, value: meanOf(found.map((one) => one.lost)) },
+          { name: `stopped.${end}`, value: meanOf(found.map(({ stopped }) => stopped)) },
+        ];
+        context.say(`  ${ofEnd.map(({ name, value }) => `${name} ${value.toFixed(4)}`).join(', ')}`);
+        return ofEnd;
+      }),
+    ),
+  );
+  const noticed = measured.filter(({ name }) => name.startsWith('complianceLost') && name.endsWith(`.${bootS}`));
+  return [...measured, { name: 'complianceLost.most', value: Math.max(...noticed.map(({ value }) => value)) }];
+}
