@@ -94,17 +94,15 @@ function givenBack(
     (one, other) =>
       rank(one) - rank(other) || (other.pricePerHour ?? 0) - (one.pricePerHour ?? 0) || (one.id < other.id ? 1 : -1),
   );
-  return byRank
-    .slice(0, count)
-    .flatMap(({ node, market }) =>
-      node === undefined
-        ? []
-        : [
-            {
-              kind: 'give-back' as const,
-              node,
-              reason: `${wanted} rented nodes are wanted, and a ${market} one is to spare`,
-            },
-          ],
-    );
+  return byRank.slice(0, count).flatMap(({ node, market }) =>
+    node === undefined
+      ? []
+      : [
+          {
+            kind: 'give-back' as const,
+            node,
+            reason: `${wanted} rented nodes are wanted, and a ${market} one is to spare`,
+          },
+        ],
+  );
 }

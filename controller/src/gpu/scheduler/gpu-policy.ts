@@ -8,7 +8,6 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
-import { shareOf } from '@gpuwhisk/gpu/view/shares';
 import type { FunctionState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
 import type { Action, Decision, ObservedRun, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
@@ -31,7 +30,6 @@ import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import { trainingLast } from '@gpuwhisk/gpu/policies/training-last';
 import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
-import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { RunLog, steadyNeighbours } from '@gpuwhisk/gpu/profile/run-log';
 import type { LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
@@ -48,6 +46,8 @@ import type { Procurer } from './live-actuator.js';
 import { viewOf } from './live-view.js';
 import { SeenWorkloads } from './seen-workloads.js';
 import type { KnownRun, SampledPlace, SeenPlace, KnownInstances } from './cluster-view.js';
+import { idOf, taskOf } from './waiting-task.js';
+import type { Asked } from './waiting-task.js';
 import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
 
@@ -67,16 +67,6 @@ export interface PolicyDecision {
   actions: readonly Action[];
   /** When the policy shall decide again without an event, epoch ms; absent: at no particular time. */
   wakeAt?: number;
-}
-
-/** An activation from which a task is made. */
-interface Asked extends Pick<WaitingActivation, 'need' | 'request' | 'sloMs'> {
-  activationId: string;
-  version: string;
-}
-
-function idOf({ message: { activationId, action } }: WaitingActivation): Pick<Asked, 'activationId' | 'version'> {
-  return { activationId, version: action.version ?? '' };
 }
 
 /** The namespace of samples, so that they take no other namespace's turn or share of the GPUs. */
@@ -271,11 +261,10 @@ export class GpuPolicy {
   }
 
   /**
-   * The policy's actions of a tick, after a report of a suffering workload, or about nodes. `waiting`: the queued
-   * activations.
+   * The policy's actions of a tick, for which `queue` counts, after a report of a suffering workload, or about nodes.
    */
-  actionsOn(kind: 'tick' | 'report' | 'procure', waiting: readonly WaitingActivation[]): readonly Action[] {
-    const view = this.viewOf(waiting);
+  actionsOn(kind: 'tick' | 'report' | 'procure', queue: Iterable<WaitingActivation>): readonly Action[] {
+    const view = this.viewOf(kind === 'tick' ? [...queue] : []);
     if (kind === 'tick' && this.predictsDegradation) this.parts.performanceData.degradations.look(view);
     return this.policy.decide(view, { kind }).actions ?? [];
   }
@@ -448,30 +437,8 @@ export class GpuPolicy {
     );
   }
 
-  private taskOf({ activationId, version, need, request, sloMs }: Asked, arrivedAt: number): Task {
-    const identity = { function: request.action, version, batch: need.batch, arrivedAt };
-    const { featureRecord: measured, ...times } = this.parts.performanceData.profiles.of(identity);
-    // Requests join a batch's instance only with exactly the same share, as that of a profile is.
-    const isAlike = need.batch === 1 || (this.givesProfiled && times.profiledShares !== undefined);
-    const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || !isAlike;
-    const featureRecord = recordOf(measured, need.features);
-    const features = workloadOf(featureRecord);
-    return {
-      id: activationId,
-      ...identity,
-      namespace: request.namespace,
-      gpus: need.gpus,
-      memoryMiB: need.memoryMiB,
-      class: need.class,
-      ...(need.mustNotStop && { mustNotStop: true as const }),
-      isolation: request.isolation,
-      ...(sloMs !== undefined && { sloMs }),
-      ...(isFixed && { share: shareOf(need).smLimit }),
-      ...(need.maxShareClass !== undefined && { maxShare: need.maxShareClass / 100 }),
-      ...times,
-      ...(features !== undefined && { features }),
-      ...(featureRecord !== undefined && { featureRecord }),
-    };
+  private taskOf(asked: Asked, arrivedAt: number): Task {
+    return taskOf(asked, arrivedAt, this.parts.performanceData.profiles, this.givesProfiled);
   }
 
   /** The request and the choice of a start. Nothing is chosen if the places can no longer take it. */

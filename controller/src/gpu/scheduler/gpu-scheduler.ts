@@ -452,8 +452,7 @@ export class GpuScheduler {
   }
 
   private act(kind: Parameters<GpuPolicy['actionsOn']>[0]): void {
-    if (this.closed || !this.placer.isLeader) return;
-    this.passes.carryOut(this.policy.actionsOn(kind, kind === 'tick' ? [...this.queue] : []));
+    if (!this.closed && this.placer.isLeader) this.passes.carryOut(this.policy.actionsOn(kind, this.queue));
   }
 
   private answerSoon(): void {

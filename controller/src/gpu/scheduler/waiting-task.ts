@@ -1,0 +1,54 @@
+// The task that a policy sees of an activation.
+import { shareOf } from '@gpuwhisk/gpu/view/shares';
+import type { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
+import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import type { Task } from '@gpuwhisk/gpu/view/view';
+import type { WaitingActivation } from './gpu-queue.js';
+
+/** An activation from which a task is made. */
+export interface Asked extends Pick<WaitingActivation, 'need' | 'request' | 'sloMs'> {
+  activationId: string;
+  version: string;
+}
+
+/** The id of an activation, and the version of its action. */
+export function idOf({
+  message: { activationId, action },
+}: WaitingActivation): Pick<Asked, 'activationId' | 'version'> {
+  return { activationId, version: action.version ?? '' };
+}
+
+/**
+ * The task of an activation that arrived at `arrivedAt` (epoch ms), with what `profiles` know of its function.
+ * `givesProfiled`: instances get the request and limit of their functions' profiles.
+ */
+export function taskOf(
+  { activationId, version, need, request, sloMs }: Asked,
+  arrivedAt: number,
+  profiles: Pick<FunctionProfiles, 'of'>,
+  givesProfiled: boolean,
+): Task {
+  const identity = { function: request.action, version, batch: need.batch, arrivedAt };
+  const { featureRecord: measured, ...times } = profiles.of(identity);
+  // Requests join a batch's instance only with exactly the same share, as that of a profile is.
+  const isAlike = need.batch === 1 || (givesProfiled && times.profiledShares !== undefined);
+  const isFixed = need.mpsPercent !== undefined || need.smLimit !== undefined || !isAlike;
+  const featureRecord = recordOf(measured, need.features);
+  const features = workloadOf(featureRecord);
+  return {
+    id: activationId,
+    ...identity,
+    namespace: request.namespace,
+    gpus: need.gpus,
+    memoryMiB: need.memoryMiB,
+    class: need.class,
+    ...(need.mustNotStop && { mustNotStop: true as const }),
+    isolation: request.isolation,
+    ...(sloMs !== undefined && { sloMs }),
+    ...(isFixed && { share: shareOf(need).smLimit }),
+    ...(need.maxShareClass !== undefined && { maxShare: need.maxShareClass / 100 }),
+    ...times,
+    ...(features !== undefined && { features }),
+    ...(featureRecord !== undefined && { featureRecord }),
+  };
+}
