@@ -125,7 +125,7 @@ describe.each(Object.keys(policies))('the policy %s', (name) => {
     // A task that misses its SLO all the same holds nothing back, and neither does load that never ends.
     expect(started({ at: 5000, gpus: [gpu, other], waiting: [training, strict] }).flat()).toContain('training');
     const endless = taskOf('endless', { ...wide, memoryMiB: 1e6, arrivedAt: 700_000, sloMs: 60_000 });
-    expect(started({ at: 700_001, gpus: [gpu], waiting: [training, endless] })).toEqual([['training', 'g0']]);
+    expect(started({ at: 700_001, gpus: [gpu, other], waiting: [training, endless] }).flat()).toContain('training');
   });
 
   test('has everybody wait while there is no GPU', () => {
