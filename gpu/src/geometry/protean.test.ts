@@ -7,7 +7,8 @@ import { candidateSetsOf } from './candidate-sets.js';
 import type { Geometry } from './geometry.js';
 import { geometryFault, migProfiles } from './mig-profiles.js';
 import { proteanGeometry, proteanGeometryDefaults } from './protean.js';
-import { byFigures, thresholds } from './slice-model.js';
+import { SliceSlowdowns } from '../predict/protean-slowdowns.js';
+import { byFigures, learnedSlices, thresholds } from './slice-model.js';
 
 const type = 'a100-40';
 const sets = candidateSetsOf(type)!;
@@ -52,6 +53,21 @@ function opened(settings: Partial<typeof proteanGeometryDefaults> = {}): {
         .map(({ device: id, profiles }) => `${id} ${profiles.join('+')}`),
   };
 }
+
+test('deficiency is that of times alone, and of figures where no time is known', () => {
+  const slowdowns = new SliceSlowdowns();
+  const model = learnedSlices(slowdowns);
+  const { task } = strict;
+  const kind = { type, slice: sets.small[0]![0]!, whole: sets.whole };
+  const unseen = { ...task, soloMs: undefined } as unknown as Task;
+  expect(model.deficiency(unseen, kind)).toBe(byFigures.deficiency(unseen, kind));
+  const ran = (gpuType: string, mode: string, ranMs: number): void =>
+    slowdowns.ran({ task, gpu: { type: gpuType, mode }, ranMs, beside: [] });
+  ran(type, 'mps', 10);
+  ran(`${type}:${kind.slice.name}`, 'mig', 45);
+  expect(model.deficiency(task, kind)).toBeCloseTo(4.5);
+  expect(model.bandwidth(task, kind)).toBe(byFigures.bandwidth(task, kind));
+});
 
 describe('candidate sets', () => {
   test.each(Object.keys(migProfiles))('%s: every geometry of the stage is legal', (one) => {

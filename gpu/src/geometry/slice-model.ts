@@ -1,5 +1,7 @@
 // PROTEAN's slowdown model on the slices of a device, and the number of best-effort batches for which small slices suit.
-import { usableMiB } from '../view/places.js';
+import { knownKind } from '../predict/protean-slowdowns.js';
+import type { KnownKind, SliceSlowdowns } from '../predict/protean-slowdowns.js';
+import { gpuTypeOf, usableMiB } from '../view/places.js';
 import type { Task } from '../view/view.js';
 import { memorySlots } from './mig-profiles.js';
 import type { CandidateSets } from './candidate-sets.js';
@@ -38,6 +40,29 @@ export const byFigures: SliceModel = {
     return (dramUtil * memorySlots) / kind.slice.slots / byFigures.deficiency(task, kind);
   },
 };
+
+/**
+ * The terms as they were learned from runs; from a task's figures where its time is not known, and bandwidth also where the
+ * learned one does not beat a constant.
+ */
+export function learnedSlices(slowdowns: SliceSlowdowns): SliceModel {
+  return {
+    deficiency(task, kind) {
+      const kinds = [knownOn(kind.type, kind.slice), knownOn(kind.type, kind.whole)];
+      const { times, isTimed } = slowdowns.aloneOn(task, kinds);
+      const [there = 1, alone = 1] = times;
+      return isTimed ? Math.max(1, there / alone) : byFigures.deficiency(task, kind);
+    },
+    bandwidth(task, kind) {
+      const learned = slowdowns.bandwidthsOn(knownOn(kind.type, kind.slice));
+      return learned?.isProven === true ? learned.of(task.function) : byFigures.bandwidth(task, kind);
+    },
+  };
+}
+
+function knownOn(type: string, { name }: MigProfile): KnownKind {
+  return knownKind({ type: gpuTypeOf({ type }, { profile: name }), mode: 'mig' });
+}
 
 /** Functions with their weights: batches at once for best effort, requests in a window for strict ones. */
 export type Weighted = readonly { task: Task; weight: number }[];

@@ -23,6 +23,7 @@ import {
 import { noGeometry } from '../geometry/geometry.js';
 import type { Geometry } from '../geometry/geometry.js';
 import { proteanGeometry, proteanGeometryDefaults } from '../geometry/protean.js';
+import { learnedSlices } from '../geometry/slice-model.js';
 import { dueFirst } from '../order/earliest-deadline.js';
 import { mostUseForInterference } from '../order/interference-priority.js';
 import { leastLoadedPlan } from '../order/least-loaded-plan.js';
@@ -171,7 +172,9 @@ export const stages = {
   } satisfies Record<string, StageEntry<Scale>>,
   geometry: {
     none: made(() => noGeometry),
-    protean: settable(proteanGeometryDefaults, (_, settings) => proteanGeometry(settings)),
+    protean: settable(proteanGeometryDefaults, ({ sliceSlowdowns }, set) =>
+      proteanGeometry(set, learnedSlices(sliceSlowdowns)),
+    ),
   } satisfies Record<string, StageEntry<Geometry>>,
   procure: {
     none: made(() => noProcurement),
@@ -193,8 +196,8 @@ export function spansDevices({ place }: Partial<Record<StageName, string>>): boo
 }
 
 /** Whether stages, by their names, go by PROTEAN's slowdowns: these are learned while they are in force. */
-export function readsSliceSlowdowns({ order, place }: Partial<Record<StageName, string>>): boolean {
-  return order === 'protean' || place === 'protean';
+export function readsSliceSlowdowns({ order, place, geometry }: Partial<Record<StageName, string>>): boolean {
+  return [order, place, geometry].includes('protean');
 }
 
 /** Whether stages, by their names, ask for degradations: the platform learns them while they are in force. */
