@@ -71,6 +71,27 @@ test('one market alone is used where the other one is excluded', () => {
   expect(() => decide(viewOf({}), { useSpot: 0, useOnDemand: 0 })).toThrow(RangeError);
 });
 
+test('spot machines that are taken away before they have served long are not rented for a while', () => {
+  const decideAt = proteanProcurement(proteanProcurementDefaults);
+  const prices = { spot: 10, 'on-demand': 30 };
+  const askedAt = (now: number, machines: MachineState[]): string[] =>
+    decideAt({ ...viewOf({ wanted: 1, machines, prices }), at: now }).map((action) =>
+      action.kind === 'acquire' ? action.market : 'back',
+    );
+  // Each boots for two minutes and is gone.
+  let now = at;
+  let wanted = askedAt(now, []);
+  for (let life = 0; life < 20 && wanted[0] === 'spot'; life += 1) {
+    askedAt(now, [up(`s${life}`, 'spot', { state: 'booting' })]);
+    now += 120_000;
+    wanted = askedAt(now, []);
+  }
+  expect(wanted).toEqual(['on-demand']);
+  // Four half-lives later they are trusted again.
+  for (const end = now + 24 * 3_600_000; now < end; now += 60_000) wanted = askedAt(now, [up('d', 'on-demand')]);
+  expect(wanted).toEqual(['spot']);
+});
+
 test('a clock that was set back does not keep a market from being asked, and without a provider nothing is rented', () => {
   expect(decide(viewOf({ refusedAt: { spot: at + 3_600_000 } }))).toEqual(['acquire spot', 'acquire spot']);
   expect(decide({ at, gpus: [], waiting: [] })).toEqual([]);

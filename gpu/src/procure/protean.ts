@@ -13,11 +13,16 @@ export const proteanProcurementDefaults = {
   retryS: 30,
   /** Most machines that are asked for at once. */
   mostAtOnce: 8,
+  /** Time of service with which spot machines are trusted before any has served, s. */
+  trustS: 600,
+  /** Time after which what spot machines have shown counts half, s. */
+  forgetS: 21_600,
 };
 
 /**
  * Keeps the wanted number of rented nodes. A node with a notice counts as gone, so that its replacement is asked for at once:
- * a spot machine, and one on demand if there is none or it costs no less. While machines on demand are rented, spot machines
+ * a spot machine, and one on demand if there is none or it costs no less. Ours beyond the paper: the price of a spot machine
+ * is that of its time of service, as boots and notices are paid, too, and short lives make them dear. While machines on demand are rented, spot machines
  * are tried for one after the other; a machine on demand is given back once a spot machine has taken its place. Throws
  * RangeError if both markets are excluded.
  */
@@ -26,15 +31,19 @@ export function proteanProcurement({
   useOnDemand,
   retryS,
   mostAtOnce,
+  trustS,
+  forgetS,
 }: typeof proteanProcurementDefaults): Procure {
   if (useSpot === 0 && useOnDemand === 0) throw new RangeError("one of 'useSpot' and 'useOnDemand' must be 1");
+  const service = new SpotService(trustS * 1000, forgetS * 1000);
   return ({ at, nodes = [], procurement }) => {
     if (procurement === undefined) return [];
     const { wanted, machines } = procurement;
+    service.observe(machines, at);
     const own = ownNodes(nodes, machines);
     const staying = machines.filter((machine) => stays(machine, nodes));
     const up = staying.filter(({ state }) => state === 'up');
-    const isSpotCheaper = costsLess(procurement);
+    const isSpotCheaper = costsLess(procurement, service.paidPerServed);
     const mayAsk = (market: Market): boolean => !refusedLately(procurement, market, at, retryS * 1000);
     const prefersSpot = useSpot > 0 && (isSpotCheaper || useOnDemand === 0);
     const missing = wanted - own - staying.length;
@@ -70,10 +79,43 @@ function stays({ state, node, leavesAt }: MachineState, nodes: readonly NodeStat
   return nodes.find(({ id }) => id === node)?.leavesAt === undefined;
 }
 
-/** Whether spot machines cost less than others by the last prices; without both prices they do. */
-function costsLess({ prices }: ProcurementState): boolean {
+/** Whether spot machines cost less for their service than others by the last prices; without both prices they do. */
+function costsLess({ prices }: ProcurementState, paidPerServed: number): boolean {
   const { spot, 'on-demand': onDemand } = prices;
-  return spot === undefined || onDemand === undefined || spot < onDemand;
+  return spot === undefined || onDemand === undefined || spot * paidPerServed < onDemand;
+}
+
+/** Longest time between two looks that counts, ms: clocks jump, and a controller may not have decided for a while. */
+const longestLookMs = 300_000;
+
+/** How long spot machines were paid for, and how long they served meanwhile; older time counts less. */
+class SpotService {
+  private paidMs = 0;
+  private servedMs = 0;
+  private seenAt: number | undefined;
+  private seen: readonly MachineState[] = [];
+
+  constructor(
+    private readonly trustMs: number,
+    private readonly halfLifeMs: number,
+  ) {}
+
+  /** Time that is paid for each unit of service, at least 1. */
+  get paidPerServed(): number {
+    return (this.paidMs + this.trustMs) / (this.servedMs + this.trustMs);
+  }
+
+  /** Adds the time since the last look, in which the machines were as they were then. */
+  observe(machines: readonly MachineState[], at: number): void {
+    const passedMs = Math.min(longestLookMs, Math.max(0, at - (this.seenAt ?? at)));
+    const kept = 0.5 ** (passedMs / this.halfLifeMs);
+    const paid = this.seen.filter(({ market, state }) => market === 'spot' && state !== 'asked' && state !== 'lost');
+    const served = paid.filter(({ state, leavesAt }) => state === 'up' && leavesAt === undefined);
+    this.paidMs = this.paidMs * kept + paid.length * passedMs;
+    this.servedMs = this.servedMs * kept + served.length * passedMs;
+    this.seen = machines;
+    this.seenAt = at;
+  }
 }
 
 /** Whether a market had no machine within `forMs`. A refusal in the future does not count: the clock was set back. */
