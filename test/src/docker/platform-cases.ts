@@ -69,7 +69,7 @@ export function platformCases(engine: () => DockerEngine): void {
     test(
       'runs a foreign image, with its result, logs, errors and time-outs',
       async () => {
-        await createForeign('foreign', 'http', '--timeout', '2000');
+        await createForeign('foreign', 'http', '--timeout', '8000');
         const invoked = await wsk('action', 'invoke', 'foreign', '-r', '-p', 'name', 'x');
         expect(invoked.code).toBe(0);
         expect(JSON.parse(invoked.stdout)).toEqual({ name: 'x' });
@@ -81,7 +81,7 @@ export function platformCases(engine: () => DockerEngine): void {
           result: { error: 'bad' },
         });
         const late = await invoke('foreign', { do: 'hang' });
-        expect(late.response.result.error).toMatch(/exceeded its time limits of 2000 milliseconds/);
+        expect(late.response.result.error).toMatch(/exceeded its time limits of 8000 milliseconds/);
         expect(annotation(late, 'timeout')).toBe(true);
         const lost = await invoke('foreign', { do: 'exit' });
         expect(lost.response.result.error).toMatch(/did not produce a valid response and exited unexpectedly/);
