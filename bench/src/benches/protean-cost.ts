@@ -49,14 +49,15 @@ function costs(context: BenchContext): Measurement[] {
         const cloudAt = (prices: Cloud['prices']): Cloud => ({
           ...{ seed, revocation, everyS, noticeS: 120, bootS, prices, machines, lengthS: rentedS },
         });
-        // The stage looks only at which market is cheaper, which is the same for all providers.
-        const rented = Object.entries(modes).map(
-          ([mode, settings]) => [mode, rent(proteanProcurement(settings), cloudAt(pricesOf('aws')))] as const,
-        );
         for (const provider of providers) {
           const cloud = cloudAt(pricesOf(provider));
           const name = `cost.${provider}.${availability}.${everyS}`;
-          const paid = new Map(rented.map(([mode, some]) => [mode, costOf(some, cloud)]));
+          const paid = new Map(
+            Object.entries(modes).map(([mode, settings]) => [
+              mode,
+              costOf(rent(proteanProcurement(settings), cloud), cloud),
+            ]),
+          );
           for (const [mode, cost] of paid) add(`${name}.${mode}`, cost / (paid.get('onDemandOnly') ?? NaN));
           add(`${name}.overBound`, (paid.get('protean') ?? NaN) / (machines * clairvoyantCost(cloud, 0)));
         }

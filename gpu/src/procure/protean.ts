@@ -14,7 +14,7 @@ export const proteanProcurementDefaults = {
   /** Most machines that are asked for at once. */
   mostAtOnce: 8,
   /** Time of service with which spot machines are trusted before any has served, s. */
-  trustS: 600,
+  trustS: 120,
   /** Time after which what spot machines have shown counts half, s. */
   forgetS: 21_600,
 };
