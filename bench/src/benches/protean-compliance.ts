@@ -15,10 +15,11 @@ export function seedsOf({ options }: Pick<BenchContext, 'options'>, part = 1): n
   return Array.from({ length: count }, (_, at) => options.seed * 1000 + at);
 }
 
-/** Prints compliance of each scheme. */
+/** Prints compliance of each scheme, where requests were strict. */
 export function sayMet(say: BenchContext['say'], title: string, results: Results): void {
   const text = [...results].map(([scheme, draws]) => {
-    const met = draws.map((figures) => figures['met'] ?? NaN).filter(Number.isFinite);
+    const met = draws.flatMap((figures) => figures['met'] ?? []);
+    if (met.length === 0) return `${scheme} without strict requests`;
     const mean = met.reduce((sum, value) => sum + value, 0) / met.length;
     return `${scheme} ${(100 * mean).toFixed(2)} %`;
   });

@@ -23,11 +23,8 @@ export const proteanOrderDefaults = {
  * `bestEffortWaitMs`. A batch whose time is not known does not wait. Tasks that are whole batches are taken as they are.
  */
 export function proteanOrder(slowdowns: SliceSlowdowns, settings: typeof proteanOrderDefaults): Order {
-  const order: Order = (tasks, at, _, ledger) => {
-    const batches = gathered(tasks);
-    const turns = batches.map((batch): Turn => turnOf(batch, { at, ledger, slowdowns, settings }));
-    return turns;
-  };
+  const order: Order = (tasks, at, _, ledger) =>
+    gathered(tasks).map((batch) => turnOf(batch, { at, ledger, slowdowns, settings }));
   return Object.assign(order, { gathers: true as const });
 }
 

@@ -69,7 +69,7 @@ test('times alone are those measured on a kind of place, else by its part of the
   expect(times({ soloMs: 7 })).toEqual([120, 200]);
 });
 
-test('a new version starts anew, and runs of an earlier one that end later teach nothing', () => {
+test('a new version discards what was learned, and later ends of earlier versions add nothing', () => {
   const slowdowns = new SliceSlowdowns();
   slowdowns.ran({ task: task('/a/f', '1', 5), gpu: large, ranMs: 100, beside: [] });
   slowdowns.ran({ task: task('/a/f', '2', 9), gpu: large, ranMs: 30, beside: [] });

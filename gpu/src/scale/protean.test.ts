@@ -65,7 +65,7 @@ test('retires what was too much for ten minutes, the longest idle first, and no 
   expect(look(601, 0)).toEqual([]);
 });
 
-test('watches anew after missed ticks, and where the clock was set back', () => {
+test('the time of a surplus begins again after missed ticks, and where the clock was set back', () => {
   const scale = proteanScale({ surplusS: 20 });
   const look = (second: number): string[] => changes(scale, start + second * 1000, 0, [instance('i1')])[1];
   for (let second = 0; second < 20; second += 1) expect(look(second)).toEqual([]);

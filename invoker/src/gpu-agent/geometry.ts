@@ -264,6 +264,7 @@ export async function cutDevice(
   }
   return made;
 }
+
 /** Removes a slice, after its daemon of shares, which uses the slice and ends only without clients. */
 async function removeSlice(parts: CutParts, device: string, slice: string, until: number): Promise<void> {
   const { driver, enforcer, clock } = parts;

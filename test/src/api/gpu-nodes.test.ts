@@ -155,7 +155,7 @@ describe('costs', () => {
     }
   });
 
-  test('are charged once, whoever leads', async () => {
+  test('are charged once, whichever controller leads', async () => {
     lease.epoch = undefined;
     await clock.runFor(6000);
     const other = ledgerOf();
