@@ -57,7 +57,16 @@ async function buildTarget(name) {
     target,
     sources: all,
     headers: headersOf(all),
-    flags: ['-g', '-O1', '-Wall', '-Wextra', '-Werror', sanitizers, '-fno-sanitize-recover=all', ...flags],
+    flags: [
+      '-gline-tables-only',
+      '-O1',
+      '-Wall',
+      '-Wextra',
+      '-Werror',
+      sanitizers,
+      '-fno-sanitize-recover=all',
+      ...flags,
+    ],
     linkFlags: [sanitizers, '-pthread'],
     compilers: { c: 'clang', cpp: 'clang++' },
   });

@@ -16,6 +16,8 @@ import type { Member } from './running-cluster.js';
 const startMs = 180_000;
 const testMs = 90_000;
 const waitMs = 60_000;
+/** Callers of each action in the storm. */
+const callersEach = 4;
 
 /** Machines of an emulated cloud: none until a test rents some, and revoked by the test alone. */
 const renting = {
@@ -76,8 +78,15 @@ const renting = {
     );
   }
 
-  /** Submits activations one after the other until `until` settles; returns the ids of those that were accepted. */
-  async function submitUntil(until: Promise<unknown>, action = 'load', pauseMs = 0): Promise<string[]> {
+  /**
+   * Submits activations one after the other until `until` settles, `onAccepted` after each that is accepted; returns
+   * their ids.
+   */
+  async function submitUntil(
+    until: Promise<unknown>,
+    action = 'load',
+    onAccepted?: (id: string) => Promise<unknown>,
+  ): Promise<string[]> {
     const accepted: string[] = [];
     let isOver = false;
     void until.finally(() => (isOver = true)).catch(() => undefined);
@@ -85,8 +94,9 @@ const renting = {
       const answer = await anyone
         .request<{ activationId: string }>('POST', `_/actions/${action}`, { n: 1 })
         .catch(() => undefined);
-      if (answer?.status === 202) accepted.push(answer.body.activationId);
-      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      if (answer?.status !== 202) continue;
+      accepted.push(answer.body.activationId);
+      await onAccepted?.(answer.body.activationId);
     }
     await until;
     return accepted;
@@ -368,14 +378,18 @@ const renting = {
           if (inS > 0) nodes = await ready(first);
         }
       })();
-      const [again, once] = await Promise.all([submitUntil(storm, 'again', 300), submitUntil(storm, 'once', 300)]);
+      // Callers wait for each record: however long the storm takes, few activations are queued.
+      const records = new Map<string, ApiActivation>();
+      const recorded = async (id: string): Promise<unknown> => records.set(id, await anyone.record(id, waitMs));
+      const call = async (action: string): Promise<string[]> =>
+        (await Promise.all(Array.from({ length: callersEach }, () => submitUntil(storm, action, recorded)))).flat();
+      const [again] = await Promise.all([call('again'), call('once')]);
       await rent(0);
-      const records: ApiActivation[] = [];
-      for (const id of again) records.push(await anyone.record(id, waitMs));
-      expect(records.filter(({ response }) => !response.success)).toEqual([]);
-      const used = new Set(records.map((record) => (annotation(record, 'gpu') as { device?: string }).device));
+      expect(again.filter((id) => records.get(id)?.response.success !== true)).toEqual([]);
+      const used = new Set(
+        [...records.values()].map((each) => (annotation(each, 'gpu') as { device?: string } | undefined)?.device),
+      );
       expect(first.some(({ devices }) => devices.some((device) => used.has(device)))).toBe(true);
-      for (const id of once) await anyone.record(id, waitMs);
       await eventually('all machines are given back', async () => ((await rented()).length === 0 ? true : undefined));
       await untilUp(2);
     },

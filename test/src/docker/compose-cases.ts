@@ -88,10 +88,12 @@ async function crash({ inspect }: ComposeCluster, service: string, whileDown: ()
   await until(`${service} is ready again`, isBack, readyMs);
 }
 
+/** Whether docker/compose.yaml is started here: the image of Java is made before the server's. */
+export const canCompose = (hasJava: boolean): boolean => hasCompose && missing.length === 0 && hasJava;
+
 /** `java` gives the launch of this machine's Java, for the image of Kafka; undefined if the machine has none. */
 export function composeCases(engine: () => DockerEngine, java: (() => Promise<RuntimeLaunch>) | undefined): void {
-  const isPossible = hasCompose && missing.length === 0 && java !== undefined;
-  (isPossible ? describe : describe.skip)('docker/compose.yaml', () => {
+  (canCompose(java !== undefined) ? describe : describe.skip)('docker/compose.yaml', () => {
     test(
       'is a cluster that makes accounts, runs functions, outlives crashes, and goes without a trace',
       async () => {

@@ -7,11 +7,10 @@ import { textOf } from '../contract/containers/cases.js';
 import { compileJar } from '../native/compile-jar.js';
 import { findLanguage } from '../native/prewarmer-harness.js';
 import { buildImages, images } from './built-images.js';
-import { composeCases } from './compose-cases.js';
+import { canCompose, composeCases } from './compose-cases.js';
 import { hasDocker, startDocker } from './docker-engine.js';
 import type { DockerEngine } from './docker-engine.js';
 import { openDockerFactory } from './docker-harness.js';
-import { canServe, serverCases } from './server-cases.js';
 
 /** Java, where the machine has a JDK. */
 const java = hasDocker ? await findLanguage('java') : undefined;
@@ -62,7 +61,7 @@ public class Hello {
     engine = await startDocker();
     const launch = await java?.launch();
     if (launch) codes.java = compileJar(launch, 'Hello', javaHello).toString('base64');
-    await buildImages(engine, canServe(java !== undefined) ? [...families, 'server'] : families, launch);
+    await buildImages(engine, canCompose(java !== undefined) ? [...families, 'server'] : families, launch);
   }, startTimeoutMs);
   afterAll(async () => {
     await engine?.stop();
@@ -206,6 +205,5 @@ const char *gpuwhisk_main(const char *json) {
     testTimeoutMs,
   );
 
-  serverCases(() => engine, java !== undefined);
   composeCases(() => engine, java?.launch);
 });

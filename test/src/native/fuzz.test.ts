@@ -11,7 +11,7 @@ function hasFuzzer(): boolean {
   return stdout !== null && existsSync(stdout.trim());
 }
 const withFuzzer = process.env.TEST_ALL === '1' && hasFuzzer() ? describe : describe.skip;
-const secondsEach = 8;
+const secondsEach = 4;
 const limitMs = 900_000; // Compilers need most of this time on a busy machine.
 
 withFuzzer('fuzzing what reads bytes of tenants', () => {

@@ -12,7 +12,7 @@ import type { RunningPlatform } from '../support/running-platform.js';
 const program = fileURLToPath(new URL('../../../node_modules/.cache/schemathesis/bin/schemathesis', import.meta.url));
 const lack = existsSync(program) ? undefined : 'Schemathesis is not there; npm run test:all brings it';
 const suite = lack === undefined ? describe : describe.skip;
-const { OPENAPI_EXAMPLES = '5', OPENAPI_SEED = '1' } = process.env;
+const { OPENAPI_EXAMPLES = '3', OPENAPI_SEED = '1' } = process.env;
 const examples = Number(OPENAPI_EXAMPLES);
 const testMs = 60_000 + examples * 12_000;
 

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { HistoryCounts } from './history-counts.js';
 import { runSeeds } from './run-seeds.js';
 
-const seeds = 200;
+const seeds = 120;
 
 test(`${seeds} histories of calls and faults keep every promise`, async () => {
   const { exitCode, output } = await runSeeds('--seeds', String(seeds));
