@@ -57,16 +57,7 @@ async function buildTarget(name) {
     target,
     sources: all,
     headers: headersOf(all),
-    flags: [
-      '-gline-tables-only',
-      '-O1',
-      '-Wall',
-      '-Wextra',
-      '-Werror',
-      sanitizers,
-      '-fno-sanitize-recover=all',
-      ...flags,
-    ],
+    flags: ['-g', '-O1', '-Wall', '-Wextra', '-Werror', sanitizers, '-fno-sanitize-recover=all', ...flags],
     linkFlags: [sanitizers, '-pthread'],
     compilers: { c: 'clang', cpp: 'clang++' },
   });
