@@ -240,7 +240,7 @@ class Search {
     const reserved = this.pass.strictLeft > 0 ? this.pass.reserved : -1;
     for (const order of ascending) {
       if (order === reserved || this.delaysStrict(order)) continue;
-      if (!this.warm.has(order) && !hasMemory(memory[order]!, this.needAt(order))) continue;
+      if (!this.isWarmAt(order) && !hasMemory(memory[order]!, this.needAt(order))) continue;
       const found = this.candidate(order);
       if (found !== undefined && (mayReclaim || !found.candidate.reclaims)) return found;
     }
@@ -264,7 +264,7 @@ class Search {
 
   /** Whether a place would do by its memory. */
   private mayTake(order: number): boolean {
-    return hasMemory(this.slices.sums.availableMiB[order]!, this.needAt(order)) || this.warm.has(order);
+    return hasMemory(this.slices.sums.availableMiB[order]!, this.needAt(order)) || this.isWarmAt(order);
   }
 
   private needAt(order: number): number {
@@ -274,8 +274,17 @@ class Search {
 
   /** Time of the task on a place, a new instance's start included: ms, or relative. */
   private costAt(order: number): number {
-    const time = this.kinds.times[this.slices.kindAt[order]!]! * this.interferenceAt(order);
-    return this.warm.has(order) ? time : time + this.startCost;
+    const time = this.timeAt(order);
+    return this.isWarmAt(order) ? time : time + this.startCost;
+  }
+
+  private timeAt(order: number): number {
+    return this.kinds.times[this.slices.kindAt[order]!]! * this.interferenceAt(order);
+  }
+
+  /** Whether an instance of the task's function idles on a place. */
+  private isWarmAt(order: number): boolean {
+    return this.warm.size > 0 && this.warm.has(order);
   }
 
   /** max(FBR_k + Σ FBR_i, 1) with the expected best effort among i (equation 2), or a constant beside others. */
@@ -307,9 +316,10 @@ class Search {
       return { isStrict, rank: capacityMiB, capacityMiB, refusal, tag: 0, slowdown: 0, isWarm: false };
     }
     const tag = pass.tags?.[order] ?? 0;
-    const slowdown = (kinds.times[slices.kindAt[order]!]! * this.interferenceAt(order)) / kinds.leastTime;
-    const rank = this.costAt(order) + (tag === 1 ? 1e12 : 0);
-    return { isStrict, rank, capacityMiB, refusal: undefined, tag, slowdown, isWarm: this.warm.has(order) };
+    const time = this.timeAt(order);
+    const isWarm = this.isWarmAt(order);
+    const rank = (isWarm ? time : time + this.startCost) + (tag === 1 ? 1e12 : 0);
+    return { isStrict, rank, capacityMiB, refusal: undefined, tag, slowdown: time / kinds.leastTime, isWarm };
   }
 }
 
