@@ -4,7 +4,7 @@ import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { proteanOrder, proteanOrderDefaults } from '@gpuwhisk/gpu/order/protean';
 import { requestOfTask } from '@gpuwhisk/gpu/place/ledger-of';
-import { byTags } from '@gpuwhisk/gpu/place/protean';
+import { byTags, proteanPlaceDefaults } from '@gpuwhisk/gpu/place/protean';
 import { SliceSlowdowns } from '@gpuwhisk/gpu/predict/protean-slowdowns';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import type { Task } from '@gpuwhisk/gpu/view/view';
@@ -76,7 +76,7 @@ function taskOf(random: Random, id: string, at: number): Task {
 function placements(slowdowns: SliceSlowdowns, random: Random): number[] {
   const ledger = new Ledger();
   ledger.heard(rowOf(), 0);
-  const stage = byTags(slowdowns);
+  const stage = byTags(slowdowns, proteanPlaceDefaults);
   const limits = { kept: new Set<string>(), isOpen: () => true };
   const running: string[] = [];
   const us: number[] = [];

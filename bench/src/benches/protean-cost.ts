@@ -27,16 +27,17 @@ const modes = {
 } as const;
 
 /** Draws of the market. */
-const part = 0.1;
+const part = 0.06;
 
 /**
  * `cost.PROVIDER.AVAILABILITY.INTERVAL.MODE`: cost over that of machines on demand only, with a notice of 120 s; `overBound`: cost over that of
- * a planner that knows the future; `cost.most`: the greatest of PROTEAN's. `costMissing.AVAILABILITY.INTERVAL.NOTICE`: part of the wanted machines that is missing.
+ * a planner that knows the future; `cost.most`: the greatest of PROTEAN's; `cost.draws`: draws of each figure, compliance included. `costMissing.AVAILABILITY.INTERVAL.NOTICE`: part of the wanted machines that is missing.
  * `complianceLost.AVAILABILITY.INTERVAL.NOTICE`: fraction of strict requests within their SLO without revocations less that with them;
  * `complianceLost.most`: the greatest with a notice of at least the boot.
  */
 export function proteanCost(context: BenchContext, inputs: Inputs): Measurement[] {
-  return [...costs(context), ...lost(context, inputs)];
+  const draws = { name: 'cost.draws', value: seedsOf(context, part).length };
+  return [...costs(context), ...lost(context, inputs), draws];
 }
 
 function costs(context: BenchContext): Measurement[] {
@@ -80,6 +81,8 @@ function pricesOf(provider: keyof typeof providerPrices): Cloud['prices'] {
 
 /** Machines are watched after they have been rented for so long, so that revocations of every age occur, s. */
 const settledS = 7200;
+/** Machines stay for so long after the last request, so that best effort that still waits is served, s. */
+const drainS = 600;
 
 function lost(context: BenchContext, inputs: Inputs): Measurement[] {
   const seeds = seedsOf(context, part);
@@ -95,7 +98,7 @@ function lost(context: BenchContext, inputs: Inputs): Measurement[] {
       noticesS.flatMap((noticeS) => {
         const found = draws.map(({ seed, drawn, met }) => {
           const { world, batches } = drawn;
-          const lengthS = settledS + Math.ceil((batches.at(-1)?.readyMs ?? 0) / 1000);
+          const lengthS = settledS + Math.ceil((batches.at(-1)?.readyMs ?? 0) / 1000) + drainS;
           const cloud: Cloud = { ...{ seed, revocation, everyS, noticeS, bootS, prices, machines, lengthS } };
           const rented = rent(proteanProcurement(modes.protean), cloud);
           const incidents = comings(rented, machines, settledS);

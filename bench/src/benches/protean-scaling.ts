@@ -11,7 +11,7 @@ const variants = { delayed: proteanScaleDefaults.surplusS, atOnce: 0 } as const;
 const part = 0.2;
 
 /**
- * `coldStarts.LOAD.PATTERN.VARIANT`: instances that were started for batches or by the stage in the first 120 s of a load;
+ * `coldStarts.LOAD.PATTERN.VARIANT`: instances that were started for batches or by the stage in 240 s of a load;
  * `coldStartsSaved.LOAD.PATTERN`: by how much delayed termination has fewer, fraction.
  */
 export function proteanScaling(context: BenchContext, inputs: Inputs): Measurement[] {

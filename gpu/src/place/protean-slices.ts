@@ -20,6 +20,9 @@ export interface TaskOnKinds {
   constants: readonly number[];
 }
 
+/** Functions with an SLO that are noted. */
+const mostStrict = 1000;
+
 /** The places of one ledger, whether whole GPUs or slices; kept up to date from pass to pass. */
 export class Slices {
   accounts: readonly PlaceAccount[] = [];
@@ -31,6 +34,10 @@ export class Slices {
   kindAt = new Int32Array(0);
   /** Sum of the requirements of what runs on each place. */
   bandwidth = new Float64Array(0);
+  /** The sum up to which strict runs on each place take at most the wanted part of their SLO; Infinity: there are none. */
+  mostBandwidth = new Float64Array(0);
+  /** Figures of functions with an SLO, by name. */
+  private readonly strict = new Map<string, TaskFigures & { sloMs: number }>();
   /** As they were when places were put in ascending order, MiB. */
   private capacities = new Float64Array(0);
   private counts = new Uint32Array(0);
@@ -39,6 +46,8 @@ export class Slices {
   constructor(
     private readonly ledger: Ledger,
     private readonly slowdowns: SliceSlowdowns,
+    /** Part of their SLO that strict runs may take with best effort beside them; 0: any. */
+    private readonly strictPart: number,
   ) {
     this.sums = ledger.sums();
   }
@@ -55,6 +64,7 @@ export class Slices {
       this.accounts = accounts;
       this.kindAt = new Int32Array(accounts.length);
       this.bandwidth = new Float64Array(accounts.length);
+      this.mostBandwidth = new Float64Array(accounts.length);
       this.counts = new Uint32Array(accounts.length);
     }
     let isOther = false;
@@ -83,6 +93,29 @@ export class Slices {
     return { times, isTimed, leastTime, bandwidths, constants };
   }
 
+  /** Notes the SLO of a task's function, or that it has none. */
+  noteSlo(task: TaskFigures & { sloMs?: number }): void {
+    const { strict } = this;
+    const { function: name, sloMs, soloMs, features } = task;
+    const known = strict.get(name);
+    if (known?.sloMs === sloMs && known?.soloMs === soloMs) return;
+    if (sloMs === undefined) {
+      strict.delete(name);
+      return;
+    }
+    strict.set(name, { function: name, sloMs, ...(soloMs !== undefined && { soloMs }), ...(features && { features }) });
+    const [oldest] = strict.keys();
+    if (strict.size > mostStrict && oldest !== undefined) strict.delete(oldest);
+  }
+
+  /** The sum of requirements at which a function takes the wanted part of its SLO on a kind of place (equation 2). */
+  private bandwidthFor(name: string, kind: KnownKind): number {
+    const figures = this.strict.get(name);
+    if (figures === undefined) return Infinity;
+    const { times, isTimed } = this.slowdowns.aloneOn(figures, [kind]);
+    return isTimed ? (this.strictPart * figures.sloMs) / times[0]! : Infinity;
+  }
+
   /** Counts the requirements on a place; true if its rank among the places may be another. */
   private recount(account: PlaceAccount): boolean {
     const { order, mode, place, occupants } = account;
@@ -92,10 +125,20 @@ export class Slices {
     if (!isSame) this.kindAt[order] = this.kindIndex({ type, mode });
     const family = this.slowdowns.bandwidthsOn({ type, mode });
     let sum = 0;
+    let most = Infinity;
     if (family !== undefined) {
-      for (const { users, action } of occupants) if (users > 0 && action !== undefined) sum += family.of(action);
+      const kind = this.kinds[this.kindAt[order]!]!;
+      const asksSlos = this.strictPart > 0 && this.strict.size > 0;
+      let last: string | undefined;
+      for (const { users, action } of occupants) {
+        if (users === 0 || action === undefined) continue;
+        sum += family.of(action);
+        if (asksSlos && action !== last) most = Math.min(most, this.bandwidthFor(action, kind));
+        last = action;
+      }
     }
     this.bandwidth[order] = sum;
+    this.mostBandwidth[order] = most;
     return !isSame || this.capacities[order] !== account.capacityMiB;
   }
 

@@ -15,14 +15,25 @@ import type { LedgerPlace, Waiting } from './place.js';
 import { Slices } from './protean-slices.js';
 import type { TaskOnKinds } from './protean-slices.js';
 
+/** Settings of the stage. Both defaults are ours. */
+export const proteanPlaceDefaults = {
+  /** 1: strict work counts the best effort that waits, and avoids the places that it will fill, as in the paper; 0: it does not. */
+  countWaiting: 0,
+  /**
+   * Best effort starts beside strict runs only while each of these is predicted to take at most this part of its SLO; 0: wherever it fits,
+   * as in the paper.
+   */
+  strictPart: 0.8,
+};
+
 /**
  * Strict work (with an SLO) goes where its predicted slowdown is least, best effort to the first of the smallest places (paper,
  * algorithm 1). Work of several GPUs goes where the least is given away.
  */
-export function byTags(slowdowns: SliceSlowdowns): LedgerPlace {
+export function byTags(slowdowns: SliceSlowdowns, settings: typeof proteanPlaceDefaults): LedgerPlace {
   const known = new WeakMap<Ledger, Slices>();
   const slicesOf = (ledger: Ledger): Slices => {
-    const found = known.get(ledger) ?? new Slices(ledger, slowdowns);
+    const found = known.get(ledger) ?? new Slices(ledger, slowdowns, settings.strictPart);
     known.set(ledger, found);
     return found;
   };
@@ -40,14 +51,14 @@ export function byTags(slowdowns: SliceSlowdowns): LedgerPlace {
     prepare(ledger, turns) {
       const slices = slicesOf(ledger);
       slices.refresh();
-      return { placeIn: stage(tagsOf(slices, slowdowns, turns)) };
+      return { placeIn: stage(tagsOf(slices, slowdowns, turns, settings.countWaiting > 0)) };
     },
   };
 }
 
 /** The state of a pass. */
 interface Tags {
-  /** Part of the memory of each place, by its order, that waiting best effort will take, 0–1; undefined: none waits. */
+  /** Part of the memory of each place, by its order, that waiting best effort will take, 0–1; undefined: none waits, or it is not counted. */
   tags: Float64Array | undefined;
   /** What the best effort that is expected on each place requires of its bandwidth. */
   expected: Float64Array | undefined;
@@ -63,28 +74,42 @@ interface Tags {
  * Tag values (paper, algorithm 1, lines 1 to 8): the memory of waiting best effort fills the places in ascending order. η of a
  * place counts tag · ⌊memory / memory of a best-effort batch⌋ such batches, each with their mean requirement.
  */
-function tagsOf(slices: Slices, slowdowns: SliceSlowdowns, turns: readonly Waiting[]): Tags {
+function tagsOf(slices: Slices, slowdowns: SliceSlowdowns, turns: readonly Waiting[], areCounted: boolean): Tags {
   const { ascending, accounts, sums, kinds, kindAt } = slices;
-  const bestEffort = turns.filter(({ task }) => task.sloMs === undefined);
-  // Strict batches that are being filled do not ask for a place yet.
-  const strictLeft = turns.filter(
-    ({ task, waitsUntil }) => task.sloMs !== undefined && waitsUntil === undefined,
-  ).length;
-  const last = ascending.at(-1) ?? -1;
-  if (bestEffort.length === 0 || strictLeft === 0) {
-    return { tags: undefined, expected: undefined, reserved: -1, hasFull: false, strictLeft };
-  }
   // Work of unknown need takes a whole place.
   const smallest = accounts[ascending[0] ?? -1] ?? { capacityMiB: 0 };
-  let leftMiB = bestEffort.reduce((sum, { task }) => sum + neededMiB(task, smallest), 0);
-  const eachMiB = leftMiB / bestEffort.length;
+  let [strictLeft, leftMiB, batches] = [0, 0, 0];
+  /** Best-effort batches by function. Batches of one function often follow each other, which spares look-ups of long queues. */
+  const counts = new Map<string, number>();
+  let [name, count] = ['', 0];
+  for (const { task, waitsUntil } of turns) {
+    if (task.sloMs !== undefined) {
+      // Strict batches that are being filled do not ask for a place yet.
+      if (waitsUntil === undefined) strictLeft += 1;
+      continue;
+    }
+    batches += 1;
+    leftMiB += neededMiB(task, smallest);
+    if (task.function !== name) {
+      if (count > 0) counts.set(name, (counts.get(name) ?? 0) + count);
+      [name, count] = [task.function, 0];
+    }
+    count += 1;
+  }
+  if (count > 0) counts.set(name, (counts.get(name) ?? 0) + count);
+  const last = ascending.at(-1) ?? -1;
+  if (batches === 0 || strictLeft === 0) {
+    return { tags: undefined, expected: undefined, reserved: -1, hasFull: false, strictLeft };
+  }
+  const eachMiB = leftMiB / batches;
   const meanBandwidths = new Map<string, number>();
   for (const kind of kinds) {
-    const name = familyOf(kind);
-    const family = meanBandwidths.has(name) ? undefined : slowdowns.bandwidthsOn(kind);
+    const familyName = familyOf(kind);
+    const family = meanBandwidths.has(familyName) ? undefined : slowdowns.bandwidthsOn(kind);
     if (family === undefined) continue;
-    const sum = bestEffort.reduce((all, { task }) => all + family.of(task.function), 0);
-    meanBandwidths.set(name, sum / bestEffort.length);
+    let sum = 0;
+    for (const [of, some] of counts) sum += some * family.of(of);
+    meanBandwidths.set(familyName, sum / batches);
   }
   const ofKind = kinds.map((kind) => meanBandwidths.get(familyOf(kind)) ?? 0);
   const tags = new Float64Array(accounts.length);
@@ -101,6 +126,7 @@ function tagsOf(slices: Slices, slowdowns: SliceSlowdowns, turns: readonly Waiti
     if (tag === 1) hasFull = true;
   }
   const reserved = last >= 0 && tags[last]! < 1 ? last : -1;
+  if (!areCounted) return { tags: undefined, expected: undefined, reserved, hasFull: false, strictLeft };
   return { tags, expected, reserved, hasFull, strictLeft };
 }
 
@@ -126,6 +152,7 @@ class Search {
   ) {
     const { task, request, limits } = asked;
     this.isStrict = task.sloMs !== undefined;
+    slices.noteSlo(task);
     this.kinds = slices.onKinds(task);
     // Where no time is known, an instance that idles is always the sooner one.
     this.startCost = this.kinds.isTimed ? (task.startMs ?? 0) : 1e6;
@@ -212,12 +239,19 @@ class Search {
     const { ascending } = this.slices;
     const reserved = this.pass.strictLeft > 0 ? this.pass.reserved : -1;
     for (const order of ascending) {
-      if (order === reserved) continue;
-      if (!this.warm.has(order) && !hasMemory(memory[order]!, this.needAt(order))) continue;
+      if (order === reserved || this.delaysStrict(order)) continue;
+      if (!this.isWarmAt(order) && !hasMemory(memory[order]!, this.needAt(order))) continue;
       const found = this.candidate(order);
       if (found !== undefined && (mayReclaim || !found.candidate.reclaims)) return found;
     }
     return undefined;
+  }
+
+  /** Whether strict runs would take too much of their SLO beside the task (equation 2). */
+  private delaysStrict(order: number): boolean {
+    const { bandwidth, mostBandwidth, kindAt } = this.slices;
+    const own = this.kinds.bandwidths[kindAt[order]!]!;
+    return own >= 0 && bandwidth[order]! + own > mostBandwidth[order]!;
   }
 
   private candidate(order: number): Found | undefined {
@@ -230,7 +264,7 @@ class Search {
 
   /** Whether a place would do by its memory. */
   private mayTake(order: number): boolean {
-    return hasMemory(this.slices.sums.availableMiB[order]!, this.needAt(order)) || this.warm.has(order);
+    return hasMemory(this.slices.sums.availableMiB[order]!, this.needAt(order)) || this.isWarmAt(order);
   }
 
   private needAt(order: number): number {
@@ -240,8 +274,17 @@ class Search {
 
   /** Time of the task on a place, a new instance's start included: ms, or relative. */
   private costAt(order: number): number {
-    const time = this.kinds.times[this.slices.kindAt[order]!]! * this.interferenceAt(order);
-    return this.warm.has(order) ? time : time + this.startCost;
+    const time = this.timeAt(order);
+    return this.isWarmAt(order) ? time : time + this.startCost;
+  }
+
+  private timeAt(order: number): number {
+    return this.kinds.times[this.slices.kindAt[order]!]! * this.interferenceAt(order);
+  }
+
+  /** Whether an instance of the task's function idles on a place. */
+  private isWarmAt(order: number): boolean {
+    return this.warm.size > 0 && this.warm.has(order);
   }
 
   /** max(FBR_k + Σ FBR_i, 1) with the expected best effort among i (equation 2), or a constant beside others. */
@@ -262,16 +305,21 @@ class Search {
     const { isStrict, pass, slices, kinds } = this;
     const { capacityMiB } = slices.accounts[order]!;
     if (!isStrict) {
-      const isKept = order === pass.reserved && pass.strictLeft > 0;
-      const refusal = isKept
-        ? { reason: 'kept for strict work that waits', numbers: { strict: pass.strictLeft } }
-        : undefined;
+      let refusal: Refusal | undefined;
+      if (order === pass.reserved && pass.strictLeft > 0) {
+        refusal = { reason: 'kept for strict work that waits', numbers: { strict: pass.strictLeft } };
+      } else if (this.delaysStrict(order)) {
+        const bandwidth = slices.bandwidth[order]! + kinds.bandwidths[slices.kindAt[order]!]!;
+        const numbers = { bandwidth, mostBandwidth: slices.mostBandwidth[order]! };
+        refusal = { reason: 'strict runs there would take too much of their SLO', numbers };
+      }
       return { isStrict, rank: capacityMiB, capacityMiB, refusal, tag: 0, slowdown: 0, isWarm: false };
     }
     const tag = pass.tags?.[order] ?? 0;
-    const slowdown = (kinds.times[slices.kindAt[order]!]! * this.interferenceAt(order)) / kinds.leastTime;
-    const rank = this.costAt(order) + (tag === 1 ? 1e12 : 0);
-    return { isStrict, rank, capacityMiB, refusal: undefined, tag, slowdown, isWarm: this.warm.has(order) };
+    const time = this.timeAt(order);
+    const isWarm = this.isWarmAt(order);
+    const rank = (isWarm ? time : time + this.startCost) + (tag === 1 ? 1e12 : 0);
+    return { isStrict, rank, capacityMiB, refusal: undefined, tag, slowdown: time / kinds.leastTime, isWarm };
   }
 }
 

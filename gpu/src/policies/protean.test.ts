@@ -80,13 +80,28 @@ describe('placement', () => {
   test('counts the best effort that waits: strict work avoids the slices that it will fill', () => {
     const slowdowns = learned({ s: 0.6, b: 0.9 });
     const gpus = [slice('one', '3g.20gb'), slice('other', '3g.20gb')];
+    const counting: PolicyChoice = { base: 'protean', settings: { countWaiting: 1 } };
     const many = Array.from({ length: 9 }, (_, at) => task(`b${at}`, { function: '/a/b' }));
     // 18,000 of 18,900 MiB of the first: its tag is below 1, and its slowdown is that beside eight.
-    expect(placed(decide({ gpus, waiting: [...many, strict('s')] }, slowdowns))[0]).toBe('s other');
+    expect(placed(decide({ gpus, waiting: [...many, strict('s')] }, slowdowns, counting))[0]).toBe('s other');
     const more = Array.from({ length: 30 }, (_, at) => task(`b${at}`, { function: '/a/b' }));
     // All tags are 1.
-    const [first] = decide({ gpus, waiting: [...more, strict('s')] }, slowdowns).starts;
+    const [first] = decide({ gpus, waiting: [...more, strict('s')] }, slowdowns, counting).starts;
     expect(first?.task).toBe('s');
+  });
+
+  test('holds best effort back where strict runs would take too much of their SLO', () => {
+    const slowdowns = learned({ s: 0.6, b: 0.9 });
+    const gpus = [slice('big', '4g.20gb')];
+    const waiting = (sloMs: number): Task[] => [strict('s', { sloMs }), task('b')];
+    // 0.6 + 0.9 of the bandwidth: the strict run takes 150 ms.
+    expect(placed(decide({ gpus, waiting: waiting(200) }, slowdowns))).toEqual(['s big', 'b big']);
+    const late = decide({ gpus, waiting: waiting(180) }, slowdowns);
+    expect(placed(late)).toEqual(['s big']);
+    const [refused] = late.rejected.filter(({ task: id }) => id === 'b');
+    expect(refused?.reason).toBe('strict runs there would take too much of their SLO');
+    const anywhere: PolicyChoice = { base: 'protean', settings: { strictPart: 0 } };
+    expect(placed(decide({ gpus, waiting: waiting(180) }, slowdowns, anywhere))).toEqual(['s big', 'b big']);
   });
 
   test('keeps best effort off the last slice below tag 1 while strict work waits', () => {

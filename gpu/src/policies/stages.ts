@@ -37,7 +37,7 @@ import { degradationScoreDefaults } from '../place/by-degradation.js';
 import { byFragments } from '../place/dilu.js';
 import { leastDegradation } from '../place/least-degradation.js';
 import { oversubscriptionDefaults } from '../place/oversubscription.js';
-import { byTags } from '../place/protean.js';
+import { byTags, proteanPlaceDefaults } from '../place/protean.js';
 import { atRandom, bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
 import type { LedgerPlace, Place } from '../place/place.js';
 import type { ModelOf } from '../place/set-effects.js';
@@ -140,7 +140,7 @@ export const stages = {
     smore: settable(degradationScoreDefaults, ({ degradationsOf }, set) => leastDegradation(degradationsOf, set)),
     random: made(() => atRandom),
     dilu: settable(oversubscriptionDefaults, (_, bounds) => byFragments(bounds)),
-    protean: made(({ sliceSlowdowns }) => byTags(sliceSlowdowns)),
+    protean: settable(proteanPlaceDefaults, ({ sliceSlowdowns }, set) => byTags(sliceSlowdowns, set)),
   } satisfies Record<string, StageEntry<Place | LedgerPlace>>,
   plan: {
     'least-loaded': made(() => leastLoadedPlan),

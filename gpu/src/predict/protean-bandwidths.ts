@@ -57,10 +57,12 @@ const mostBeside = 64;
 export class Bandwidths {
   private readonly solved = new Map<string, Solved>();
   private readonly slowdowns: number[];
+  /** Logarithms of `slowdowns`. */
+  private readonly logs: number[];
   private readonly heldOut: CoLocated[];
   private seen: number;
-  /** Of the requirements in use. */
-  private mean = 0;
+  /** Mean of the requirements in use; undefined: to be counted. */
+  private mean: number | undefined;
   private isBetter = false;
   private constantNow = 1;
   /** Counts changes of what `of` answers. */
@@ -73,6 +75,8 @@ export class Bandwidths {
     this.slowdowns = [...(state?.slowdowns ?? [])];
     this.heldOut = [...(state?.heldOut ?? [])];
     this.seen = state?.seen ?? 0;
+    this.logs = this.slowdowns.map(Math.log);
+    this.countConstant();
     this.judge();
   }
 
@@ -88,7 +92,7 @@ export class Bandwidths {
 
   /** Requirement of a function, a fraction of the bandwidth ≥ 0; the mean of all where it was not measured. */
   of(name: string): number {
-    return this.solved.get(name)?.value ?? this.mean;
+    return this.solved.get(name)?.value ?? (this.mean ??= this.meanValue());
   }
 
   /** Learns from a run that took `slowdown` times its time alone on the same place. Wrong slowdowns are ignored. */
@@ -97,15 +101,19 @@ export class Bandwidths {
     this.seen += 1;
     if (this.seen % heldOutEvery === 0) {
       keepLast(this.heldOut, { name, beside: [...beside], slowdown }, mostHeldOut);
+      // The runs in between change requirements little, and a comparison counts all held-out runs.
+      this.judge();
     } else {
       keepLast(this.slowdowns, slowdown, mostLearned);
+      keepLast(this.logs, Math.log(slowdown), mostLearned);
+      this.countConstant();
       this.solve(name, beside, slowdown);
     }
-    this.judge();
   }
 
   forget(name: string): void {
     if (!this.solved.delete(name)) return;
+    this.mean = undefined;
     this.judge();
     this.revision += 1;
   }
@@ -143,17 +151,23 @@ export class Bandwidths {
     if (isWorthwhile) this.revision += 1;
     this.solved.delete(name);
     this.solved.set(name, { solutions, value: isWorthwhile ? mean : own.value });
+    if (isWorthwhile) this.mean = undefined;
     const [oldest] = this.solved.keys();
     if (this.solved.size > mostFunctions && oldest !== undefined) this.solved.delete(oldest);
   }
 
-  /** Compares the errors of equation 1 and of the constant on held-out runs: mean |log(predicted / measured)|. */
-  private judge(): void {
+  private meanValue(): number {
     let sum = 0;
     for (const { value } of this.solved.values()) sum += value;
-    this.mean = this.solved.size === 0 ? 0 : sum / this.solved.size;
-    const logs = this.slowdowns.map(Math.log);
-    this.constantNow = logs.length === 0 ? 1 : Math.max(1, Math.exp(meanOf(logs)));
+    return this.solved.size === 0 ? 0 : sum / this.solved.size;
+  }
+
+  private countConstant(): void {
+    this.constantNow = this.logs.length === 0 ? 1 : Math.max(1, Math.exp(meanOf(this.logs)));
+  }
+
+  /** Compares the errors of equation 1 and of the constant on held-out runs: mean |log(predicted / measured)|. */
+  private judge(): void {
     let [ofEquation, ofConstant] = [0, 0];
     for (const { name, beside, slowdown } of this.heldOut) {
       ofEquation += Math.abs(Math.log(this.slowdownOf(name, beside) / slowdown));

@@ -89,15 +89,17 @@ export function playAll(
   return found;
 }
 
-/** Means of every figure over draws, as `PREFIX.SCHEME.FIGURE`. */
+/** Means of every figure over draws, as `PREFIX.SCHEME.FIGURE`, and the number of draws, `PREFIX.draws`. */
 export function means(prefix: string, results: Results): Measurement[] {
-  return [...results].flatMap(([scheme, draws]) => {
+  const [first = []] = results.values();
+  const found = [...results].flatMap(([scheme, draws]) => {
     const names = new Set(draws.flatMap((figures) => Object.keys(figures)));
     return [...names].map((name) => {
       const values = draws.flatMap((figures) => figures[name] ?? []);
       return { name: `${prefix}.${scheme}.${name}`, value: meanOf(values) };
     });
   });
+  return [...found, { name: `${prefix}.draws`, value: first.length }];
 }
 
 /** A draw is lost to a scheme that has more requests within their SLO by more than this fraction. */

@@ -6,9 +6,17 @@ import type { Batch } from './arrivals.js';
 import { sloFactor } from './metrics.js';
 import type { ServedModel } from './world.js';
 
-/** Strict and best-effort requests of a model are functions of their own. */
-export const nameOf = ({ name }: Pick<ServedModel, 'name'>, isStrict: boolean): string =>
-  `/n/${name}${isStrict ? ' strict' : ''}`;
+const names = new WeakMap<ServedModel, { strict: string; rest: string }>();
+
+/** Strict and best-effort requests of a model are functions of their own. Always the same string: comparisons of it are quick then. */
+export function nameOf(model: ServedModel, isStrict: boolean): string {
+  let found = names.get(model);
+  if (found === undefined) {
+    found = { strict: `/n/${model.name} strict`, rest: `/n/${model.name}` };
+    names.set(model, found);
+  }
+  return isStrict ? found.strict : found.rest;
+}
 
 export const functionOf = ({ model, isStrict }: Pick<Batch, 'model' | 'isStrict'>): string => nameOf(model, isStrict);
 
@@ -30,7 +38,7 @@ function newTask(batch: Batch): Task {
   return {
     ...{ id: idOf(batch), function: functionOf(batch), version: '1', namespace: 'n', gpus: 1, class: 'inference' },
     ...{ batch: model.batch, memoryMiB: model.memoryMiB, soloMs: model.soloMs, arrivedAt: firstMs },
-    ...(isStrict && { sloMs: sloFactor * model.soloMs }),
+    ...(isStrict && { sloMs: (batch.sloFactor ?? sloFactor) * model.soloMs }),
   };
 }
 

@@ -4,13 +4,14 @@ import { seededRandom, type Random } from '@gpuwhisk/common/system/random';
 import { proteanGeometry, proteanGeometryDefaults } from '@gpuwhisk/gpu/geometry/protean';
 import { geometriesOf, migProfiles, placedSlots } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import type { SliceModel } from '@gpuwhisk/gpu/geometry/slice-model';
-import { byTags } from '@gpuwhisk/gpu/place/protean';
+import { byTags, proteanPlaceDefaults } from '@gpuwhisk/gpu/place/protean';
 import { knownKind, SliceSlowdowns } from '@gpuwhisk/gpu/predict/protean-slowdowns';
 import { normal } from '@gpuwhisk/gpu/simulate/replay';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
-import type { GpuState } from '@gpuwhisk/gpu/view/view';
+import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
+import type { GpuState, Task } from '@gpuwhisk/gpu/view/view';
 import type { Batch } from './arrivals.js';
-import { functionOf, idOf, nameOf, newFunction, requestOf, taskOf, type KnownFunction } from './protean-functions.js';
+import { idOf, nameOf, newFunction, requestOf, taskOf, type KnownFunction } from './protean-functions.js';
 import type { Cluster, Device, Scheme, Served, Slice } from './serving.js';
 import type { Drawn } from './setting.js';
 import { deviceType, memoryOf, profiles, type ServedModel, type World } from './world.js';
@@ -31,15 +32,15 @@ export const protean = (drawn: Drawn): Scheme => proteanWith({ geometry: startGe
 /** A variant of it. */
 export function proteanWith({ geometry, isCut }: ProteanParts, { world }: Drawn): Scheme {
   const slowdowns = profiled(world, seededRandom(1));
-  const place = byTags(slowdowns);
+  const place = byTags(slowdowns, proteanPlaceDefaults);
   const stage = proteanGeometry(proteanGeometryDefaults, modelOf(slowdowns));
   const ledger = new Ledger();
   const functions = new Map<string, KnownFunction>();
   const cutInto = new Map<Device, readonly string[]>();
   let shownSlices = new Map<Device, readonly Slice[]>();
   let bySlice = new Map<string, Slice>();
-  let strict: Batch[] = [];
-  let rest: Batch[] = [];
+  const strict = new BatchQueue();
+  const rest = new BatchQueue();
   const limits = { kept: new Set<string>(), isOpen: isOpenNode, isNew: true };
   let openNodes = new Set<string>();
 
@@ -68,44 +69,36 @@ export function proteanWith({ geometry, isCut }: ProteanParts, { world }: Drawn)
     tickMs: 1000,
     arrived(batch) {
       (batch.isStrict ? strict : rest).push(batch);
-      const name = functionOf(batch);
+      const name = taskOf(batch).function;
       const known = functions.get(name) ?? newFunction(batch);
       functions.set(name, known);
       known.count(batch);
     },
     dispatch(cluster) {
       show(cluster);
-      if (strict.length + rest.length === 0) return;
-      const turns = [...strict, ...rest].map((batch) => ({ task: taskOf(batch) }));
-      const pass = place.prepare?.(ledger, turns) ?? place;
-      // What has no place for one batch of a function has none for the next.
-      const failed = new Set<string>();
-      const start = (batch: Batch): boolean => {
-        if (failed.has(functionOf(batch))) return false;
-        const task = taskOf(batch);
-        const request = requestOf(task);
+      if (strict.waiting.length + rest.waiting.length === 0) return;
+      const pass = place.prepare?.(ledger, [...strict.first(), ...rest.first()]) ?? place;
+      const start = ({ batch, task, request }: WaitingBatch): boolean => {
         const { placement } = pass.placeIn(ledger, request, limits, { epoch: 1, at: cluster.now }, task);
         const slice = bySlice.get(placement?.slice ?? '');
-        if (placement === undefined || slice === undefined) {
-          failed.add(task.function);
-          return false;
-        }
+        if (placement === undefined || slice === undefined) return false;
         const { action, namespace, isolation } = request;
         ledger.hold({ activationId: task.id, action, namespace, isolation, placement, ended: false }, Infinity);
         cluster.start(batch, slice);
         return true;
       };
-      strict = strict.filter((batch) => !start(batch));
-      rest = rest.filter((batch) => !start(batch));
+      strict.start(start);
+      rest.start(start);
     },
     watchesNeighbours: true,
     stopped: (batch) => ledger.release(idOf(batch)),
     ended(run) {
       ledger.release(idOf(run.batch));
       const ranMs = run.endedMs - run.startedMs;
-      functions.get(functionOf(run.batch))?.ran(ranMs);
+      const task = taskOf(run.batch);
+      functions.get(task.function)?.ran(ranMs);
       slowdowns.ran({
-        task: { function: functionOf(run.batch), version: '1', arrivedAt: run.batch.firstMs },
+        task,
         gpu: { type: kindOf(run.profile), mode: 'mig' },
         ranMs,
         beside: besideOf(run),
@@ -142,6 +135,56 @@ export function proteanWith({ geometry, isCut }: ProteanParts, { world }: Drawn)
       }
     },
   };
+}
+
+interface WaitingBatch {
+  batch: Batch;
+  task: Task;
+  request: PlacementRequest;
+}
+
+/** A batch needs 2 GiB or more of the 320 GiB of eight GPUs. */
+const mostWeighed = 256;
+
+/** Batches that wait, in the order in which they came. */
+class BatchQueue {
+  readonly waiting: WaitingBatch[] = [];
+  /** Waiting batches of each function. */
+  private readonly counts = new Map<string, number>();
+
+  push(batch: Batch): void {
+    const task = taskOf(batch);
+    this.waiting.push({ batch, task, request: requestOf(task) });
+    this.counts.set(task.function, (this.counts.get(task.function) ?? 0) + 1);
+  }
+
+  /** The first ones: as many as fill all GPUs, so that the tags of a pass are those of the whole queue. */
+  first(): readonly WaitingBatch[] {
+    return this.waiting.length <= mostWeighed ? this.waiting : this.waiting.slice(0, mostWeighed);
+  }
+
+  /** Starts those that `start` finds a place for. If it finds none for one batch of a function, it finds none for the next. */
+  start(start: (one: WaitingBatch) => boolean): void {
+    const { waiting, counts } = this;
+    const failed = new Set<string>();
+    let lastFailed = '';
+    let [at, kept] = [0, 0];
+    for (; at < waiting.length && failed.size < counts.size; at += 1) {
+      const one = waiting[at] as WaitingBatch;
+      const { function: name } = one.task;
+      if (name === lastFailed || failed.has(name) || !start(one)) {
+        if (name !== lastFailed) failed.add(name);
+        lastFailed = name;
+        if (kept < at) waiting[kept] = one;
+        kept += 1;
+        continue;
+      }
+      const left = (counts.get(name) ?? 0) - 1;
+      if (left > 0) counts.set(name, left);
+      else counts.delete(name);
+    }
+    waiting.splice(kept, at - kept);
+  }
 }
 
 /** Runs alone on each slice, and beside others on the whole GPU, that each function is profiled by before it is served. */
@@ -188,7 +231,7 @@ const kindOf = (profile: string): string => `${deviceType}:${profile}`;
 function besideOf({ besideMs, startedMs, endedMs }: Served): { task: { function: string }; part: number }[] {
   const parts = new Map<string, number>();
   for (const [batch, ms] of besideMs) {
-    const name = functionOf(batch);
+    const name = taskOf(batch).function;
     parts.set(name, (parts.get(name) ?? 0) + ms / (endedMs - startedMs));
   }
   return Array.from(parts, ([name, part]) => ({ task: { function: name }, part }));

@@ -22,6 +22,8 @@ export interface Run {
   besideMs: Map<Batch, number>;
 }
 
+const noneBeside = new Map<Batch, number>();
+
 /** A batch that has run. Times in ms of the replay. */
 export interface Served extends Pick<
   Run,
@@ -139,8 +141,14 @@ export class Cluster {
     device.running += 1;
     slice.freeMiB -= model.memoryMiB;
     slice.runs.push({
-      ...{ batch, startedMs: this.now, leftMs: soloMs, slowdown: 1, aloneMs: 0, deficiencyMs: 0, interferenceMs: 0 },
-      besideMs: new Map(),
+      batch,
+      startedMs: this.now,
+      leftMs: soloMs,
+      slowdown: 1,
+      aloneMs: 0,
+      deficiencyMs: 0,
+      interferenceMs: 0,
+      besideMs: this.scheme.watchesNeighbours === true ? new Map<Batch, number>() : noneBeside,
       deficiency: (model.deficiency[at] as number) * cap,
       bandwidth: (model.bandwidth[at] as number) / cap,
     });
@@ -225,8 +233,8 @@ export class Cluster {
     slice.runs = left;
     for (const { batch, startedMs, aloneMs, deficiencyMs, interferenceMs, besideMs } of done) {
       slice.freeMiB += batch.model.memoryMiB;
-      const served = { batch, startedMs, aloneMs, deficiencyMs, interferenceMs, besideMs };
-      const ended = { ...served, endedMs: this.now, profile: slice.profile };
+      const [endedMs, { profile }] = [this.now, slice];
+      const ended = { batch, startedMs, aloneMs, deficiencyMs, interferenceMs, besideMs, endedMs, profile };
       this.served.push(ended);
       device.running -= 1;
       if (device.running === 0) this.totals.busyMs += this.now - device.busySinceMs;
@@ -248,8 +256,9 @@ export class Cluster {
       run.deficiencyMs += done * (run.deficiency - 1);
       run.interferenceMs += dt - done * run.deficiency;
       if (this.scheme.watchesNeighbours !== true) continue;
+      const { besideMs } = run;
       for (const other of slice.runs) {
-        if (other !== run) run.besideMs.set(other.batch, (run.besideMs.get(other.batch) ?? 0) + dt);
+        if (other !== run) besideMs.set(other.batch, (besideMs.get(other.batch) ?? 0) + dt);
       }
     }
   }

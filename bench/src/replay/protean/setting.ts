@@ -50,6 +50,8 @@ export interface Setting {
   perS: number;
   /** Fraction of requests that are strict. */
   strictShare: number;
+  /** Their SLO, in multiples of the time alone; absent: the usual one. */
+  sloFactor?: number;
   /** The strict model; absent: one of `strictKind`. */
   strict?: string;
   strictKind: ServedModel['kind'];
@@ -96,7 +98,9 @@ export function draw({ data, hours, twitter }: Inputs, setting: Setting, seed: n
     { isStrict: true, rates: rates(strictShare), modelAt: () => strict },
     { isStrict: false, rates: rates(1 - strictShare), modelAt: rest },
   ];
-  return { world, strict, batches: batchesOf(streams, pattern, world.noise, random) };
+  const batches = batchesOf(streams, pattern, world.noise, random);
+  const { sloFactor } = setting;
+  return { world, strict, batches: sloFactor === undefined ? batches : batches.map((one) => ({ ...one, sloFactor })) };
 }
 
 /** The best-effort model at a time: another one every 20 s (section 5). */
