@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { bindsFor } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
-import { proxyPath, residentLibrary } from '../host/programs.js';
+import { proxyPath, pythonChannel, residentLibrary } from '../host/programs.js';
 import { pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
 
@@ -42,11 +42,18 @@ export function pythonLaunch(runtimesDir: string, dataDir: string, python: Pytho
   const guest = join(runtimesDir, 'python');
   const modules = [join(runtimesDir, 'cuda'), join(runtimesDir, 'training')];
   const folders = [...(packages === undefined ? [] : [packages]), ...python.packageFolders, ...modules];
+  // Without a compiler on this machine, frames go by Python code.
+  const channel = existsSync(pythonChannel) ? [pythonChannel] : [];
   return {
-    command: [python.executable, '-I', '-S', '-B', '-X', 'utf8', join(guest, 'runtime.py'), ...folders],
+    command: [
+      python.executable,
+      ...['-I', '-S', '-B', '-X', 'utf8', join(guest, 'runtime.py')],
+      ...channel.flatMap((path) => ['--channel', path]),
+      ...folders,
+    ],
     binds: [
       ...pythonBinds(python, dataDir),
-      ...bindsFor([guest, ...modules, ...(packages === undefined ? [] : [packages])]),
+      ...bindsFor([guest, ...modules, ...channel, ...(packages === undefined ? [] : [packages])]),
     ],
     // For interpreters that an action starts; the runtime's own starts isolated.
     env: packages === undefined ? {} : { PYTHONPATH: packages },
