@@ -1,9 +1,10 @@
-// gw_park, gw_enter and gw_script (park.h, mailbox.h).
+// gw_read, gw_park, gw_enter and gw_script (park.h, mailbox.h).
 #include <sys/syscall.h>
 
     .text
-    .globl gw_park, gw_park_return, gw_enter, gw_enter_end, gw_script, gw_script_end
+    .globl gw_read, gw_read_return, gw_park, gw_park_return, gw_enter, gw_enter_end, gw_script, gw_script_end
     .type gw_park, @function
+    .type gw_read, @function
 
 gw_park: // rdi: the state page
     lea 4(%rdi), %rbx
@@ -16,6 +17,12 @@ wait:
     syscall
 gw_park_return:
     jmp wait
+
+gw_read: // rdi: a descriptor, rsi: where to, rdx: how much
+    xor %eax, %eax // SYS_read
+    syscall
+gw_read_return:
+    ret
 
 gw_enter: // rbx: a function
     call *%rbx

@@ -20,7 +20,7 @@ typedef ssize_t (*reader)(int fd, void *to, size_t length);
 static struct {
   int fd;
   reader read;
-  uint32_t *running; // Where the id of the run under way is noted; NULL: nowhere.
+  uint32_t *running; // Where the id of the run under way is noted, and after it whether an interruption ends it all; or NULL.
   PyObject *handle, *call, *finish;             // Of the runtime.
   PyObject *action;                             // To be called directly; NULL: runs are the runtime's.
   PyObject *body;                               // What the last run's body says besides its value; NULL once asked for.
@@ -135,7 +135,7 @@ static bool encode(PyObject *result, uint32_t id, int64_t started_ns) {
   return true;
 }
 
-/** Notes what a run's body says besides its value, for whoever asks for the environment. */
+/** Notes what a run's body says besides its value, which is read when the environment is asked for. */
 static bool note_body(const struct frame *frame) {
   PyObject *body = PyBytes_FromStringAndSize(frame->rest, (ssize_t)frame->rest_bytes);
   if (body == NULL) return false;
@@ -218,6 +218,7 @@ static PyObject *serve_all(void) {
     case PEER_GONE:
       return none();
     case NOTHING_YET: // A signal came.
+      if (channel.running != NULL && __atomic_load_n(channel.running + 1, __ATOMIC_ACQUIRE)) return none();
       if (PyErr_CheckSignals() < 0) return NULL;
     }
   }
@@ -227,7 +228,8 @@ static PyObject *attribute(PyObject *object, const char *name) { return PyObject
 
 // serve(fd, runtime, read, running): hands the frames that come to `runtime` until the peer is gone. Returns None then, the
 // length of a frame that is too long, or the result of a run that could not be sent. `read`: the address of a function to
-// read by (0: the usual), `running`: that of the id of the run under way (0: none). Raises what `runtime.handle` raises.
+// read by (0: the usual), `running`: that of two numbers of 32 bits (0: none), the id of the run under way, and whether an
+// interrupted read ends it all, for which None is returned, too. Raises what `runtime.handle` raises.
 static PyObject *serve(PyObject *module, PyObject *arguments) {
   (void)module;
   PyObject *runtime;

@@ -23,6 +23,8 @@ export function pythonPairLaunch(
   const how = pythonPrewarmer(runtimesDir, python, { folder: '.', packages: own, write: writable });
   const plain = pythonLaunch(runtimesDir, dataDir, python, packages);
   const { libraryFolders } = pythonInjection(python, own);
+  // Functions answer by themselves where the library for that was built.
+  const servesRuns = existsSync(pythonChannel);
   return {
     command: [proxyPath, `python:${python.version.replace(/\.\d+$/, '')}`, how.program, ...how.arguments],
     binds: [...plain.binds, ...bindsFor([proxyPath, residentLibrary])],
@@ -31,9 +33,11 @@ export function pythonPairLaunch(
       ...pythonPrewarmerVariables,
       GPUWHISK_PREWARM: 'true',
       GPUWHISK_LIBRARIES: libraryFolders.join(':'),
+      ...(servesRuns ? { GPUWHISK_RUNS_FD: '4' } : {}),
     },
     protocol: 'framed',
     traces: true,
+    servesRuns,
   };
 }
 
@@ -102,7 +106,8 @@ export function pythonPrewarmer(
 ): PrewarmerCommand {
   const guest = join(runtimesDir, 'python');
   const packages = [...(options.packages ?? []), ...python.packageFolders, join(runtimesDir, 'cuda')];
-  const readable = [guest, residentLibrary, python.basePrefix, ...packages];
+  const channel = existsSync(pythonChannel) ? [pythonChannel] : [];
+  const readable = [guest, residentLibrary, ...channel, python.basePrefix, ...packages];
   const each = (name: string, values: readonly string[]) => values.flatMap((value) => [name, value]);
   return {
     program: python.executable,
@@ -118,6 +123,7 @@ export function pythonPrewarmer(
       ...each('--package', packages),
       ...each('--read', readable),
       ...each('--write', options.write ?? []),
+      ...each('--channel', channel),
     ],
     environment: [
       'PATH=/usr/local/bin:/usr/bin:/bin',
