@@ -196,13 +196,13 @@ void Prewarmer::serve_on() { run_->go_on(); }
 uint32_t Prewarmer::running() const { return __atomic_load_n(&resident_.shared->running, __ATOMIC_ACQUIRE); }
 
 Ending Prewarmer::take_back(const Ending &asked, int64_t deadline_us) {
-  constexpr int64_t restarts = -512; // ERESTARTSYS: the read would begin again.
+  constexpr int64_t restarts = -514; // ERESTARTNOHAND: the wait would begin again.
   OneProcessor one;
   __atomic_store_n(&resident_.shared->yields, 1, __ATOMIC_RELEASE);
   for (Ending ending = asked;;) {
     user_regs_struct &registers = ending.registers;
     auto result = static_cast<int64_t>(registers.rax);
-    if (registers.rip == launched_.hello.read_return && registers.orig_rax == SYS_read &&
+    if (registers.rip == launched_.hello.read_return && registers.orig_rax == SYS_ppoll &&
         (result == restarts || result == -EINTR)) {
       registers.rax = static_cast<uint64_t>(-EINTR);
       registers.orig_rax = ~0ULL;

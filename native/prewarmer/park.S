@@ -18,10 +18,30 @@ wait:
 gw_park_return:
     jmp wait
 
-gw_read: // rdi: a descriptor, rsi: where to, rdx: how much
-    xor %eax, %eax // SYS_read
+gw_read: // edi: a descriptor, rsi: where to, rdx: how much
+    push %rdx
+    push %rsi
+    mov %edi, %edi
+    mov $0x100000000, %rax // struct pollfd: POLLIN after the descriptor
+    or %rdi, %rax
+    push %rax
+    mov %rsp, %rdi
+    mov $1, %esi
+    xor %edx, %edx   // without a time limit
+    xor %r10d, %r10d // and with the signals as they are
+    mov $8, %r8d
+    mov $SYS_ppoll, %eax
     syscall
 gw_read_return:
+    pop %rdi
+    pop %rsi
+    pop %rdx
+    test %rax, %rax
+    js failed
+    mov %edi, %edi
+    xor %eax, %eax // SYS_read
+    syscall
+failed:
     ret
 
 gw_enter: // rbx: a function

@@ -5,6 +5,7 @@
 #include "json.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,10 +37,14 @@ static int64_t now_ns(void) {
   return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-/** Other threads of the action go on meanwhile. */
+/**
+ * Other threads of the action go on meanwhile. A blocked read would wake up when the peer takes what was written, too, which
+ * is one wake-up more a run.
+ */
 static ssize_t read_unlocked(int fd, void *to, size_t length) {
   void *thread = PyEval_SaveThread();
-  ssize_t got = read(fd, to, length);
+  struct pollfd readable = {.fd = fd, .events = POLLIN};
+  ssize_t got = poll(&readable, 1, -1) < 0 ? -1 : read(fd, to, length);
   if (got < 0) got = -errno;
   PyEval_RestoreThread(thread);
   return got;
