@@ -59,6 +59,19 @@ function buildSmallAddon(name) {
   });
 }
 
+/** The Python runtime's end of its socket: one library for all interpreters, whose symbols are the program's that loads it. */
+function buildPythonChannel() {
+  const folder = join(here, 'python');
+  const frames = join(here, 'channel');
+  return build({
+    target: join(out, 'python-channel.so'),
+    sources: [...sourcesIn(folder, '.c'), join(frames, 'inbox.c')],
+    headers: [...sourcesIn(folder, '.h'), ...sourcesIn(frames, '.h')],
+    flags: libraryFlags,
+    linkFlags: ['-shared'],
+  });
+}
+
 function buildPrewarmer() {
   const folder = join(here, 'prewarmer');
   const guest = join(here, '..', 'runtimes', 'native');
@@ -248,6 +261,7 @@ export async function buildNative() {
   await buildSandbox();
   await buildSmallAddon('channel');
   await buildSmallAddon('pipe');
+  await buildPythonChannel();
   await buildTokens();
   await buildGpuBench();
   if (!(await findCompiler('cpp'))) {

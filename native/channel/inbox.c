@@ -35,14 +35,21 @@ static void make_room(struct inbox *inbox) {
   if (wanted > inbox->size || (left == 0 && inbox->size > USUAL_SIZE)) resize(inbox, wanted);
 }
 
-enum arrival inbox_read(struct inbox *inbox, int fd) {
+enum arrival inbox_fill(struct inbox *inbox, int fd, ssize_t (*reads)(int fd, void *to, size_t length)) {
   make_room(inbox);
-  ssize_t got = read(fd, inbox->bytes + inbox->filled, inbox->size - inbox->filled);
-  if (got < 0) return errno == EAGAIN || errno == EINTR ? NOTHING_YET : PEER_GONE;
+  ssize_t got = reads(fd, inbox->bytes + inbox->filled, inbox->size - inbox->filled);
+  if (got < 0) return got == -EAGAIN || got == -EINTR ? NOTHING_YET : PEER_GONE;
   if (got == 0) return PEER_GONE;
   inbox->filled += (size_t)got;
   return ARRIVED;
 }
+
+static ssize_t read_once(int fd, void *to, size_t length) {
+  ssize_t got = read(fd, to, length);
+  return got < 0 ? -errno : got;
+}
+
+enum arrival inbox_read(struct inbox *inbox, int fd) { return inbox_fill(inbox, fd, read_once); }
 
 /** The end of the JSON object or array that begins at `at`; NULL if it does not end before `end`. */
 static char *end_of_value(char *at, const char *end) {

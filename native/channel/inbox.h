@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { FRAME_HEADER = 9, MAX_PAYLOAD = 64 * 1024 * 1024 };
 
@@ -27,6 +28,8 @@ enum arrival { ARRIVED, NOTHING_YET, PEER_GONE };
 
 /** Reads once from `fd`, which does not wait. Ends the process where there is no memory. */
 enum arrival inbox_read(struct inbox *inbox, int fd);
+/** As inbox_read, by a function that reads as read(2) does, and returns -errno where it fails. */
+enum arrival inbox_fill(struct inbox *inbox, int fd, ssize_t (*reads)(int fd, void *to, size_t length));
 
 /** Takes the next whole frame. False: there is none, and `too_long` says the length of one that no protocol allows, else 0. */
 bool inbox_next(struct inbox *inbox, struct frame *frame, size_t *too_long);

@@ -54,9 +54,12 @@ std::vector<char *> pointers(std::vector<std::string> &texts) {
   constexpr int count = sizeof given / sizeof *given;
   int copies[count];
   for (int i = 0; i < count; i++) copies[i] = fcntl(given[i], F_DUPFD, first_kept);
+  if (options.runs >= 0 && dup2(options.runs, GW_RUNS_FD) < 0) _exit(GW_EXIT_SETUP); // Its number may be one of those.
   for (int i = 0; i < count; i++)
     if (dup2(copies[i], i) < 0) _exit(GW_EXIT_SETUP);
-  if (syscall(SYS_close_range, count, ~0U, 0) < 0) _exit(GW_EXIT_SETUP);
+  unsigned last = options.runs < 0 ? ~0U : GW_RUNS_FD - 1;
+  if (syscall(SYS_close_range, count, last, 0) < 0) _exit(GW_EXIT_SETUP);
+  if (options.runs >= 0 && syscall(SYS_close_range, GW_RUNS_FD + 1, ~0U, 0) < 0) _exit(GW_EXIT_SETUP);
   setsid();
   sigset_t none;
   sigemptyset(&none);

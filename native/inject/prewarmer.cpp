@@ -18,6 +18,7 @@ namespace gpuwhisk::inject {
 namespace {
 
 constexpr int64_t attach_limit_us = 1'000'000;
+constexpr unsigned take_back_again_us = 200;
 constexpr size_t max_result_bytes = 64 << 20; // As of a frame of the runtime protocol.
 
 Resident resident_of(const Launched &launched) {
@@ -174,6 +175,50 @@ Outcome Prewarmer::execute(uint32_t request, int64_t timeout_us, std::vector<Sta
   return conclude(ending, std::move(stages));
 }
 
+void Prewarmer::serve() {
+  OneProcessor one;
+  gw_mailbox &mailbox = *resident_.shared;
+  mailbox.running = mailbox.yields = 0;
+  mailbox.result_length = 0;
+  mailbox.request = GW_SERVE;
+  requested_ = GW_CALL; // What it returns with is the result of a run.
+  run_->start(launched_.hello.enter, launched_.hello.guest);
+}
+
+Ending Prewarmer::watch(const Vigil &vigil) {
+  Ending ending = run_->wait(launched_.hello.enter_end, vigil);
+  stops_.rest();
+  return ending;
+}
+
+void Prewarmer::serve_on() { run_->go_on(); }
+
+uint32_t Prewarmer::running() const { return __atomic_load_n(&resident_.shared->running, __ATOMIC_ACQUIRE); }
+
+Ending Prewarmer::take_back(const Ending &asked, int64_t deadline_us) {
+  constexpr int64_t restarts = -514; // ERESTARTNOHAND: the wait would begin again.
+  OneProcessor one;
+  __atomic_store_n(&resident_.shared->yields, 1, __ATOMIC_RELEASE);
+  for (Ending ending = asked;;) {
+    user_regs_struct &registers = ending.registers;
+    auto result = static_cast<int64_t>(registers.rax);
+    if (registers.rip == launched_.hello.read_return && registers.orig_rax == SYS_ppoll &&
+        (result == restarts || result == -EINTR)) {
+      registers.rax = static_cast<uint64_t>(-EINTR);
+      registers.orig_rax = ~0ULL;
+      set_registers(resident_.worker, registers);
+      run_->go_on();
+      return watch({.deadline_us = now_us() + attach_limit_us});
+    }
+    run_->go_on(); // It runs, or is on its way to the next read.
+    usleep(take_back_again_us);
+    if (now_us() < deadline_us && syscall(SYS_tgkill, pid(), resident_.worker, SIGSTOP) < 0 && errno != ESRCH)
+      throw_errno("tgkill");
+    ending = watch({.deadline_us = deadline_us, .asked = [] { return true; }});
+    if (ending.kind != Ending::asked) return ending;
+  }
+}
+
 Outcome Prewarmer::conclude(const Ending &ending, std::vector<Stage> stages) {
   Outcome outcome;
   outcome.stages = std::move(stages);
@@ -194,6 +239,7 @@ Outcome Prewarmer::conclude(const Ending &ending, std::vector<Stage> stages) {
     outcome.kind = "timeout";
     outcome.message = "The function exceeded its time limit.";
     break;
+  case Ending::asked: // Never concluded.
   case Ending::gone:
     outcome.kind = "gone";
     outcome.message = "The process ended while the function ran.";

@@ -64,6 +64,7 @@ public:
 
   pid_t pid() const { return launched_.pid; }
   bool alive() const;
+  pid_t worker() const { return resident_.worker; }
   bool loaded() const { return payload_ != nullptr; }
   bool tracks_writes() const { return snapshot_ && snapshot_->tracks_writes(); }
   int landlock() const { return launched_.hello.landlock; }
@@ -76,6 +77,23 @@ public:
   Outcome call(const CallOptions &options);
   /** `thorough`: all mappings, code and constants are compared, also if no call changed any; some ms. */
   Outcome unload(bool thorough = false);
+  /** Whether the loaded function can be given runs by the socket GW_RUNS_FD, without the proxy. */
+  bool serves() const { return loaded() && launched_.hello.read_return != 0; }
+  /** Has the function serve runs by itself: it goes on until something is asked of it, or until it fails. */
+  void serve();
+  /** Waits for that. `asked` says whether there is a request; the thread that makes one sends the worker SIGSTOP. */
+  Ending watch(const Vigil &vigil);
+  /** Lets it serve on after an Ending::asked. */
+  void serve_on();
+  /** The id of the run under way, as the function says; 0: none. */
+  uint32_t running() const;
+  /**
+   * Takes the function back after an Ending::asked: returned is where a call would have left it, anything else a failure.
+   * Waits until `deadline_us` for a run to end.
+   */
+  Ending take_back(const Ending &asked, int64_t deadline_us);
+  /** What such an ending comes to, as of a call. */
+  Outcome conclude(const Ending &ending) { return conclude(ending, {}); }
   /**
    * Whether the process is alive and at its safe point, or where its proxy holds it. Throws "gone", "not-ready" or
    * "unrestorable" if not.

@@ -29,6 +29,11 @@ Run::Run(Stops &stops, const Target &target, Resident resident, const Payload &p
 }
 
 Ending Run::go(uint64_t enter, uint64_t end, uint64_t function, int64_t deadline_us) {
+  start(enter, function);
+  return wait(end, {.deadline_us = deadline_us});
+}
+
+void Run::start(uint64_t enter, uint64_t function) {
   user_regs_struct registers = get_registers(resident_.worker);
   registers.rip = enter;
   registers.rbx = function;
@@ -37,11 +42,22 @@ Ending Run::go(uint64_t enter, uint64_t end, uint64_t function, int64_t deadline
   registers.orig_rax = no_call;
   registers.eflags &= ~0x500ULL;
   set_registers(resident_.worker, registers);
+  go_on();
+}
+
+void Run::go_on() {
   stopped_[resident_.worker] = false;
   resume(resident_.worker);
+}
+
+Ending Run::wait(uint64_t end, const Vigil &vigil) {
   Ending ending{};
-  for (;;) {
+  for (int64_t deadline_us = vigil.deadline_us;;) {
     std::optional<Stop> stop = stops_.next(deadline_us);
+    if (!stop && vigil.is_late && !vigil.is_late()) {
+      deadline_us = no_deadline_us;
+      continue;
+    }
     if (!stop) {
       end_children();
       halt(resident_.worker);
@@ -49,7 +65,7 @@ Ending Run::go(uint64_t enter, uint64_t end, uint64_t function, int64_t deadline
       if (ending.kind == Ending::late) ending.registers = get_registers(resident_.worker);
       return ending;
     }
-    if (!handle(*stop, end, ending)) continue;
+    if (!handle(*stop, end, vigil, ending)) continue;
     if (ending.kind == Ending::fault || ending.kind == Ending::exited) {
       end_children(); // A worker in vfork does not stop before.
       halt(resident_.worker);
@@ -59,7 +75,7 @@ Ending Run::go(uint64_t enter, uint64_t end, uint64_t function, int64_t deadline
 }
 
 // Whether the run is over; otherwise the thread goes on.
-bool Run::handle(const Stop &stop, uint64_t end, Ending &ending) {
+bool Run::handle(const Stop &stop, uint64_t end, const Vigil &vigil, Ending &ending) {
   bool known = stopped_.contains(stop.thread);
   if (!known && !kept_.contains(stop.thread) && children_.own(stop.thread)) {
     children_.handle(stop);
@@ -77,7 +93,7 @@ bool Run::handle(const Stop &stop, uint64_t end, Ending &ending) {
   }
   stopped_[stop.thread] = true;
   if (stop.event() == PTRACE_EVENT_SECCOMP) return handle_call(stop.thread, ending);
-  if (stop.signal() != 0) return handle_signal(stop, end, ending);
+  if (stop.signal() != 0) return handle_signal(stop, end, vigil, ending);
   stopped_[stop.thread] = false; // A new thread's first stop, the report of one, or a stop that came to nothing.
   resume(stop.thread);
   return false;
@@ -106,11 +122,16 @@ bool Run::handle_call(pid_t thread, Ending &ending) {
   return false;
 }
 
-bool Run::handle_signal(const Stop &stop, uint64_t end, Ending &ending) {
+bool Run::handle_signal(const Stop &stop, uint64_t end, const Vigil &vigil, Ending &ending) {
   int signal = stop.signal();
   user_regs_struct registers = get_registers(stop.thread);
   if (signal == SIGTRAP && stop.thread == resident_.worker && registers.rip == end) {
     ending.kind = Ending::returned;
+    ending.registers = registers;
+    return true;
+  }
+  if (signal == SIGSTOP && stop.thread == resident_.worker && vigil.asked && vigil.asked()) {
+    ending.kind = Ending::asked;
     ending.registers = registers;
     return true;
   }

@@ -7,6 +7,7 @@
 #include "remote.h"
 #include "tracee.h"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,12 +21,22 @@ struct Ending {
     fault,    // A signal that ends a process: `signal`, `address` for memory faults.
     exited,   // It called exit: `status`.
     late,     // The deadline passed.
-    gone      // The process itself has ended.
+    gone,     // The process itself has ended.
+    asked     // Something else is asked of the worker, which is stopped (Vigil).
   } kind;
   int signal = 0, status = 0;
   uint64_t address = 0;
   user_regs_struct registers{}; // Of the thread that ended it.
 };
+
+/** What to look out for while injected code runs. */
+struct Vigil {
+  int64_t deadline_us;
+  std::function<bool()> asked = {};   // Whether there is a request: looked at when the worker gets SIGSTOP.
+  std::function<bool()> is_late = {}; // Whether the deadline, which has passed, still counts; absent: it does.
+};
+
+constexpr int64_t no_deadline_us = INT64_MAX / 1'000'000;
 
 class Run {
 public:
@@ -35,6 +46,11 @@ public:
 
   /** Lets all go on, the worker from `address` on, until it stops at `end`; the worker is stopped then. */
   Ending go(uint64_t enter, uint64_t end, uint64_t function, int64_t deadline_us);
+  /** The two halves of it: lets all go on, and waits. The worker is stopped at every ending. */
+  void start(uint64_t enter, uint64_t function);
+  Ending wait(uint64_t end, const Vigil &vigil);
+  /** Lets the worker go on from where it is. */
+  void go_on();
   /** Ends every thread and process that the function started. Throws "unrestorable" if one cannot be ended. */
   void end_threads();
   /** The processes that the function started. */
@@ -47,9 +63,9 @@ public:
   const std::string &refused() const { return refused_; }
 
 private:
-  bool handle(const Stop &stop, uint64_t end, Ending &ending);
+  bool handle(const Stop &stop, uint64_t end, const Vigil &vigil, Ending &ending);
   bool handle_call(pid_t thread, Ending &ending);
-  bool handle_signal(const Stop &stop, uint64_t end, Ending &ending);
+  bool handle_signal(const Stop &stop, uint64_t end, const Vigil &vigil, Ending &ending);
   bool catches(int signal) const;
   void halt(pid_t thread);
   void end_children();

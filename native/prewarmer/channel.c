@@ -44,6 +44,7 @@ void gw_open_channel(struct gw_channel *channel) {
   // Not for processes that the warm-up or a function starts.
   if (fcntl(GW_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0 || fcntl(GW_SNAPSHOT_FD, F_SETFD, FD_CLOEXEC) < 0)
     gw_fail("FD_CLOEXEC", errno);
+  if (fcntl(GW_RUNS_FD, F_GETFD) >= 0 && fcntl(GW_RUNS_FD, F_SETFD, FD_CLOEXEC) < 0) gw_fail("FD_CLOEXEC", errno);
   close(GW_STATE_FD);
   close(GW_MAILBOX_FD);
   // A huge page would be written back whole for one byte.

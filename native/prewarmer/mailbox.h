@@ -10,8 +10,11 @@
 
 // What a pre-warmer is started with. The last is for the proxy, which maps it there, for reading only, and closes it.
 enum { GW_CONTROL_FD = 3, GW_STATE_FD = 4, GW_MAILBOX_FD = 5, GW_SNAPSHOT_FD = 6 };
+// The socket by which a loaded function is given runs without the proxy, where there is one. Above the numbers that files get
+// and that a program closes in a loop for good measure.
+enum { GW_RUNS_FD = 500 };
 enum { GW_EXIT_SETUP = 125 }; // The exit status of a pre-warmer that cannot start.
-enum { GW_VERSION = 3, GW_READY = 1, GW_BUSY = 2 };
+enum { GW_VERSION = 4, GW_READY = 1, GW_BUSY = 2 };
 enum { GW_MAX_CALLS = 1000, GW_ARGUMENTS_BYTES = 8 << 20, GW_ENTRY_BYTES = 256, GW_MESSAGE_BYTES = 2048 };
 
 // The state page.
@@ -28,7 +31,7 @@ struct gw_call {
   int64_t result; // Negative: -errno.
 };
 
-enum { GW_LOAD = 1, GW_CALL = 2, GW_RESET_DEVICE = 4 }; // gw_mailbox.request; the last one alone
+enum { GW_LOAD = 1, GW_CALL = 2, GW_RESET_DEVICE = 4, GW_SERVE = 8 }; // gw_mailbox.request; the last two alone
 enum { // gw_mailbox.status
   GW_DONE = 0,
   GW_NOT_LOADED = 1,
@@ -49,6 +52,8 @@ enum {
 struct gw_mailbox {
   struct gw_call calls[GW_MAX_CALLS];
   uint32_t request, status;
+  uint32_t running; // During GW_SERVE: the id of the run under way, or 0.
+  uint32_t yields;  // During GW_SERVE: an interrupted read of GW_RUNS_FD ends it.
   uint64_t result, result_length; // Where the function's answer lies.
   uint64_t environment_length;    // NAME=value texts, each NUL-ended, before the argument.
   int64_t code;                   // For GW_LOAD: the descriptor of the function's code, a sealed memory file.
@@ -72,6 +77,7 @@ struct gw_hello {
   uint64_t enter_end, script_end; // The instruction pointers at those stops.
   uint64_t guest;             // void gw_guest(void): does what the mailbox asks for.
   uint64_t mailbox;           // Where it is mapped in the pre-warmer.
+  uint64_t read_return;       // Where the instruction pointer is that waits for runs (gw_read); 0: it does not serve by itself.
   uint64_t writable_state;    // Where the state page still is writable: the proxy takes that mapping away.
 };
 

@@ -1,9 +1,10 @@
-// gw_park, gw_enter and gw_script (park.h, mailbox.h).
+// gw_read, gw_park, gw_enter and gw_script (park.h, mailbox.h).
 #include <sys/syscall.h>
 
     .text
-    .globl gw_park, gw_park_return, gw_enter, gw_enter_end, gw_script, gw_script_end
+    .globl gw_read, gw_read_return, gw_park, gw_park_return, gw_enter, gw_enter_end, gw_script, gw_script_end
     .type gw_park, @function
+    .type gw_read, @function
 
 gw_park: // rdi: the state page
     lea 4(%rdi), %rbx
@@ -16,6 +17,32 @@ wait:
     syscall
 gw_park_return:
     jmp wait
+
+gw_read: // edi: a descriptor, rsi: where to, rdx: how much
+    push %rdx
+    push %rsi
+    mov %edi, %edi
+    mov $0x100000000, %rax // struct pollfd: POLLIN after the descriptor
+    or %rdi, %rax
+    push %rax
+    mov %rsp, %rdi
+    mov $1, %esi
+    xor %edx, %edx   // without a time limit
+    xor %r10d, %r10d // and with the signals as they are
+    mov $8, %r8d
+    mov $SYS_ppoll, %eax
+    syscall
+gw_read_return:
+    pop %rdi
+    pop %rsi
+    pop %rdx
+    test %rax, %rax
+    js failed
+    mov %edi, %edi
+    xor %eax, %eax // SYS_read
+    syscall
+failed:
+    ret
 
 gw_enter: // rbx: a function
     call *%rbx

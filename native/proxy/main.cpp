@@ -4,18 +4,19 @@
 //
 // In the environment, folders with a colon between: GPUWHISK_LIBRARIES, whose files functions may map as code, and
 // GPUWHISK_SCRATCH, which are emptied after a function, as the working folder is. The rest is the pre-warmer's, except
-// GPUWHISK_PREWARM, which says what goes without saying here.
+// GPUWHISK_PREWARM, which says what goes without saying here, and GPUWHISK_RUNS_FD, a socket by which a function that is
+// loaded gets runs without the proxy.
 //
 // A thread reads frames, so that the end of the invoker is seen also in the middle of a run; the main thread is the
-// tracer: it starts the pre-warmer, and everything that touches it happens there, in order.
+// tracer: it starts the pre-warmer, and everything that touches it happens there, in order. While a function serves runs by
+// itself, the tracer waits for its stops, and a frame stops it.
 #include "../inject/failure.h"
 #include "frames.h"
+#include "inbox.h"
 #include "service.h"
 
-#include <condition_variable>
+#include <charconv>
 #include <cstdio>
-#include <deque>
-#include <mutex>
 #include <thread>
 #include <unistd.h>
 
@@ -23,32 +24,10 @@ namespace {
 
 using namespace gpuwhisk;
 using proxy::Frame;
+using proxy::Inbox;
 using proxy::Type;
 
 constexpr int exit_lost = 1;
-constexpr size_t max_waiting = 64; // Frames: the invoker has one run at a time under way.
-
-class Inbox {
-public:
-  void add(Frame frame) {
-    std::lock_guard guard(lock_);
-    if (frames_.size() == max_waiting) proxy::end_for_violation("too many requests at once");
-    frames_.push_back(std::move(frame));
-    changed_.notify_one();
-  }
-  Frame take() {
-    std::unique_lock guard(lock_);
-    changed_.wait(guard, [this] { return !frames_.empty(); });
-    Frame frame = std::move(frames_.front());
-    frames_.pop_front();
-    return frame;
-  }
-
-private:
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::deque<Frame> frames_;
-};
 
 [[noreturn]] void read_frames(Inbox &inbox) {
   for (;;) {
@@ -58,9 +37,8 @@ private:
     case Type::run:
     case Type::unload:
     case Type::check:
+    case Type::cancel: // The run goes on for a while; the invoker drops the answer.
       inbox.add(std::move(frame));
-      break;
-    case Type::cancel: // The run goes on to its end or its deadline; the invoker drops the answer.
       break;
     case Type::bye:
       _exit(0);
@@ -70,10 +48,12 @@ private:
   }
 }
 
-void answer(const Frame &request, const proxy::Answer &answer, int64_t us) {
+/** `direct`: runs may come by the socket for runs from now on. */
+void answer(const Frame &request, const proxy::Answer &answer, int64_t us, bool direct) {
   Type type = !answer.ok ? Type::error : answer.of_several ? Type::results : Type::result;
-  std::string log = request.type == Type::run ? "{\"us\":" + std::to_string(us) + "}" : "{}";
-  proxy::write_frames({{type, request.id, answer.text}, {Type::log, request.id, log}});
+  std::string log = request.type == Type::run ? "{\"us\":" + std::to_string(us) : "{";
+  if (direct) log += request.type == Type::run ? ",\"direct\":true" : "\"direct\":true";
+  proxy::write_frames({{type, request.id, answer.text}, {Type::log, request.id, log + "}"}});
 }
 
 /** Whether it can stand in JSON as it is. */
@@ -82,7 +62,7 @@ bool is_plain(std::string_view kind) {
 }
 
 constexpr std::string_view libraries_variable = "GPUWHISK_LIBRARIES=", scratch_variable = "GPUWHISK_SCRATCH=",
-                           prewarm_variable = "GPUWHISK_PREWARM=";
+                           prewarm_variable = "GPUWHISK_PREWARM=", runs_variable = "GPUWHISK_RUNS_FD=";
 
 std::vector<std::string> folders_in(std::string_view list) {
   std::vector<std::string> folders;
@@ -115,6 +95,11 @@ Given given_by(char **words) {
     } else if (pair.starts_with(scratch_variable)) {
       std::vector<std::string> named = folders_in(pair.substr(scratch_variable.size()));
       given.scratch.insert(given.scratch.end(), named.begin(), named.end());
+    } else if (pair.starts_with(runs_variable)) {
+      std::string_view number = pair.substr(runs_variable.size());
+      int runs = -1;
+      std::from_chars(number.data(), number.data() + number.size(), runs);
+      if (proxy::RunsSocket::is_socket(runs)) given.launch.runs = runs;
     } else if (!pair.starts_with(prewarm_variable)) {
       given.launch.environment.emplace_back(pair);
     }
@@ -135,6 +120,21 @@ proxy::Answer serve_one(proxy::Service &service, const Frame &request) {
   }
 }
 
+/** Lets the function serve runs by itself until a request comes, which is left in the inbox, or until it fails. */
+void attend(proxy::Service &service, Inbox &inbox) {
+  try {
+    std::optional<proxy::Failed> failed = service.attend(inbox);
+    inbox.watch_no_more();
+    if (!failed) return;
+    // Without a run, no request tells that the function is gone: another process serves the next one.
+    if (failed->run == 0) _exit(exit_lost);
+    proxy::write_frames({{failed->answer.ok ? Type::result : Type::error, failed->run, failed->answer.text},
+                         {Type::log, failed->run, "{}"}});
+  } catch (const inject::Failure &failure) {
+    proxy::end_for_violation(failure.what());
+  }
+}
+
 [[noreturn]] void serve(std::string_view kind, const Given &given) {
   proxy::Service service(given.launch, kind.starts_with("native:"), given.policy, given.scratch);
   Inbox inbox;
@@ -143,14 +143,20 @@ proxy::Answer serve_one(proxy::Service &service, const Frame &request) {
                                             std::to_string(service.pid()) +
                                             ",\"parts\":true,\"batch\":true,\"unload\":true,\"endsLate\":true}"}});
   while (!service.lost()) {
+    if (service.serves() && inbox.watch(service.pid(), service.worker())) {
+      attend(service, inbox);
+      continue;
+    }
     Frame request = inbox.take();
+    if (request.type == Type::cancel) continue; // Of a run that has ended.
     if (request.type == Type::init && !service.alive()) {
       proxy::write_frames({{Type::bye, 0, "{}"}}); // No code has run here: another process can load it.
       break;
     }
     int64_t started_us = inject::now_us();
     try {
-      answer(request, serve_one(service, request), inject::now_us() - started_us);
+      proxy::Answer given_answer = serve_one(service, request);
+      answer(request, given_answer, inject::now_us() - started_us, service.serves());
     } catch (const inject::Failure &failure) {
       proxy::end_for_violation(failure.what());
     }

@@ -28,7 +28,7 @@ void say(const std::string &line) { dprintf(STDERR_FILENO, "%s\n", line.c_str())
 
 Service::Service(const inject::LaunchOptions &launch, bool shared_objects, inject::Policy policy,
                  const std::vector<std::string> &scratch)
-    : prewarmer_(launch), scratch_(scratch), policy_(std::move(policy)), shared_objects_(shared_objects) {}
+    : prewarmer_(launch), scratch_(scratch), policy_(std::move(policy)), runs_(launch.runs), shared_objects_(shared_objects) {}
 
 Answer Service::init(std::string_view payload) {
   if (action_) return {false, twice};
@@ -91,7 +91,42 @@ Answer Service::unload(std::string_view payload) {
     if (!unloaded.ok) return unloaded;
   }
   action_.reset();
+  serves_ = true;
+  if (!runs_.is_clean()) {
+    lost_ = true;
+    return {false, "The action changed the socket for runs, or left something in it."};
+  }
   return {true, "{\"ok\":true,\"verifyUs\":" + std::to_string(verify_us) + "}"};
+}
+
+std::optional<Failed> Service::attend(Inbox &inbox) {
+  constexpr int64_t grace_us = 1'000'000, end_limit_us = 2'000'000;
+  uint32_t cancelled = 0;
+  inject::Vigil vigil{.deadline_us = inject::no_deadline_us, .asked = [&] { return !inbox.empty(); }};
+  vigil.is_late = [&] { return cancelled != 0 && prewarmer_.running() == cancelled; };
+  prewarmer_.serve();
+  for (;;) {
+    inject::Ending ending = prewarmer_.watch(vigil);
+    if (ending.kind != inject::Ending::asked) return fail(ending);
+    std::optional<uint32_t> cancel = inbox.take_cancel();
+    if (cancel) {
+      cancelled = *cancel;
+      vigil.deadline_us = inject::now_us() + grace_us;
+    }
+    if (!inbox.empty()) {
+      int64_t limit = vigil.is_late() ? vigil.deadline_us : inject::now_us() + end_limit_us;
+      ending = prewarmer_.take_back(ending, limit);
+      if (ending.kind == inject::Ending::returned && prewarmer_.running() == 0) return std::nullopt;
+      return fail(ending);
+    }
+    prewarmer_.serve_on();
+  }
+}
+
+Failed Service::fail(const inject::Ending &ending) {
+  uint32_t run = prewarmer_.running(); // Before the mailbox is emptied.
+  serves_ = ending.kind != inject::Ending::returned;
+  return {run, attempt([&] { return prewarmer_.conclude(ending); })};
 }
 
 Answer Service::check() {

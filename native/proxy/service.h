@@ -2,7 +2,9 @@
 #pragma once
 
 #include "answer.h"
+#include "inbox.h"
 #include "request.h"
+#include "runs_socket.h"
 #include "scratch.h"
 
 #include <functional>
@@ -11,6 +13,12 @@
 #include <string_view>
 
 namespace gpuwhisk::proxy {
+
+/** The end of a function that served runs by itself. */
+struct Failed {
+  uint32_t run; // The one that was under way; 0: none.
+  Answer answer;
+};
 
 class Service {
 public:
@@ -29,7 +37,16 @@ public:
   /** Whether the pre-warmer is alive, and where it should be. */
   Answer check();
 
+  /** Whether runs may come by the socket for runs: a function is loaded that serves them by itself. */
+  bool serves() const { return serves_ && !lost_ && prewarmer_.serves(); }
+  /**
+   * Lets it do so until a frame for the proxy comes to `inbox`, which watches the worker; the function has stopped then,
+   * and nothing is returned. Otherwise tells how it ended. A run that is cancelled has a second to end.
+   */
+  std::optional<Failed> attend(Inbox &inbox);
+
   pid_t pid() const { return prewarmer_.pid(); }
+  pid_t worker() const { return prewarmer_.worker(); }
   /** Whether the pre-warmer's process lives; it can also end while it waits. */
   bool alive() const { return prewarmer_.alive(); }
   /** Whether the pre-warmer is lost: nothing can be asked for any more. */
@@ -39,13 +56,16 @@ private:
   Answer run_one(const Parts &given);
   Answer run_batch(const Parts &given);
   Answer inject(const inject::CallOptions *first);
+  Failed fail(const inject::Ending &ending);
   Answer attempt(const std::function<inject::Outcome()> &work);
   Answer explain(const inject::Outcome &outcome) const;
 
   inject::Prewarmer prewarmer_;
   Scratch scratch_;
   inject::Policy policy_;
+  RunsSocket runs_;
   bool shared_objects_, lost_ = false;
+  bool serves_ = true; // Until a function could not send its answer.
   std::optional<std::string> owner_; // The namespace whose code it has run.
   std::optional<Init> action_;
 };

@@ -28,7 +28,7 @@ _Noreturn static void run_command(const struct spec *spec) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   setsid();
-  close_from(SOCKET_FD + 1);
+  close_from(1 + (find_step(spec, OP_KEEP_RUNS) != NULL ? RUNS_FD : SOCKET_FD));
   execve(spec->command[0], spec->command, spec->environment);
   fail("exec", errno, spec->command[0]);
 }

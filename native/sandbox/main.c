@@ -264,6 +264,7 @@ int main(int count, char **words) {
     report_ready();
   }
   close(SOCKET_FD);
+  if (find_step(&spec, OP_KEEP_RUNS) != NULL) close(RUNS_FD);
   // The channel stays open: its end tells init that the launcher is gone.
   return supervise(&spec, child, &watched);
 }

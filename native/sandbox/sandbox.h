@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { CONTROL_FD = 0, SOCKET_FD = 3, MAX_STEPS = 512, MAX_ARGS = 256, EXIT_SETUP_FAILED = 125 };
+enum { CONTROL_FD = 0, SOCKET_FD = 3, RUNS_FD = 4, MAX_STEPS = 512, MAX_ARGS = 256, EXIT_SETUP_FAILED = 125 };
 
 // What the platform may write to descriptor 0 later. Its end means that the platform is gone.
 enum { COMMAND_PAUSE = 'p', COMMAND_RESUME = 'r' };
@@ -45,6 +45,7 @@ enum operation {
   OP_CWD,        // path
   OP_HOSTNAME,   // name
   OP_KEEP_SOCKET, // the runtime keeps descriptor 3
+  OP_KEEP_RUNS,  // and descriptor 4, a socket for runs
   OP_ENV         // NAME=value
 };
 

@@ -24,7 +24,8 @@ static const struct {
     {"mask", OP_MASK, 1},               {"veth", OP_VETH, 4},           {"rlimit", OP_RLIMIT, 2},
     {"join-pid", OP_JOIN_PID, 1},       {"domain", OP_DOMAIN, 0},
     {"filter", OP_FILTER, 0},           {"traces", OP_TRACES, 0},       {"cwd", OP_CWD, 1},
-    {"hostname", OP_HOSTNAME, 1},       {"keep-socket", OP_KEEP_SOCKET, 0}, {"env", OP_ENV, 1},
+    {"hostname", OP_HOSTNAME, 1},       {"keep-socket", OP_KEEP_SOCKET, 0}, {"keep-runs", OP_KEEP_RUNS, 0},
+    {"env", OP_ENV, 1},
 };
 
 static const struct {

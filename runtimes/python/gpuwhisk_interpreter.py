@@ -1,5 +1,6 @@
 """How the interpreter of a Python action is readied, and the environment that its runs see."""
 
+import json
 import os
 import sys
 from time import monotonic_ns
@@ -17,6 +18,8 @@ class RunEnvironment:
     def __init__(self):
         self.names = {}
         self.pending = {}
+        self.take_body = lambda: None
+        self.environ = os.environ
 
     def watch_starts(self):
         """To be called before anything else can have got hold of these functions."""
@@ -31,6 +34,30 @@ class RunEnvironment:
             (os, "posix_spawnp"),
         ):
             setattr(module, name, self.writes_first(getattr(module, name)))
+
+    def read_lazily(self, take_body):
+        """Runs are noted by the channel from now on; `take_body` gives what the last one said besides its value, as JSON."""
+
+        class LazyEnvironment(type(os.environ)):
+            @property
+            def _data(self):
+                run_environment.apply()
+                return self.__dict__["_data"]
+
+            @_data.setter
+            def _data(self, data):
+                self.__dict__["_data"] = data
+
+        LazyEnvironment.__name__ = LazyEnvironment.__qualname__ = "_Environ"
+        LazyEnvironment.__module__ = "os"
+        self.take_body = take_body
+        os.environ.__class__ = os.environb.__class__ = LazyEnvironment
+
+    def apply(self):
+        """Sets what the last run's body said, unless that was done."""
+        body = self.take_body()
+        if body is not None:
+            self.set(json.loads(body))
 
     def set(self, message):
         """Sets `__OW_<KEY>` for every string of a run's body."""
@@ -50,6 +77,7 @@ class RunEnvironment:
 
     def write(self):
         action_source.write()
+        self.apply()
         pending, self.pending = self.pending, {}
         environment = getattr(os.environ, "_data", {})
         for name, value in pending.items():

@@ -3,7 +3,8 @@
 import ctypes
 import os
 
-LOAD, CALL, RESET_DEVICE = 1, 2, 4
+LOAD, CALL, RESET_DEVICE, SERVE = 1, 2, 4, 8
+RUNS_FD = 500
 DONE, NOT_LOADED, REFUSED, NOT_RESET = 0, 1, 4, 5
 MAX_CALLS, ARGUMENTS_BYTES, ENTRY_BYTES, MESSAGE_BYTES = 1000, 8 << 20, 256, 2048
 
@@ -13,6 +14,8 @@ class Mailbox(ctypes.Structure):
         ("calls", ctypes.c_uint64 * 8 * MAX_CALLS),
         ("request", ctypes.c_uint32),
         ("status", ctypes.c_uint32),
+        ("running", ctypes.c_uint32),
+        ("yields", ctypes.c_uint32),
         ("result", ctypes.c_char_p),
         ("result_length", ctypes.c_uint64),
         ("environment_length", ctypes.c_uint64),
@@ -46,6 +49,7 @@ class Hello(ctypes.Structure):
         ("script_end", ctypes.c_uint64),
         ("guest", ctypes.c_uint64),
         ("mailbox", ctypes.c_uint64),
+        ("read_return", ctypes.c_uint64),
         ("writable_state", ctypes.c_uint64),
     ]
 
@@ -61,6 +65,10 @@ def open_library(path):
         getattr(library, name).restype = None
     library.gw_park.argtypes = [ctypes.c_void_p]
     return library
+
+
+def address_of(library, name):
+    return ctypes.addressof(ctypes.c_char.in_dll(library, name))
 
 
 def paths(values):

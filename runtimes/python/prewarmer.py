@@ -2,8 +2,8 @@
 
 Start: python -I -S -B -X utf8 prewarmer.py LIBRARY FOLDER [OPTION PATH]...; LIBRARY holds the resident code
 (native/prewarmer), functions work in FOLDER, and the options are --package (a folder that comes last on sys.path), --read
-and --write (what the process may see besides the system's folders). The modules to import come in the environment, as
-for runtime.py.
+and --write (what the process may see besides the system's folders), and --channel (native/python, by which functions serve
+runs without the proxy). The modules to import come in the environment, as for runtime.py.
 
 A proxy traces the process and has the parked thread call `serve_request`. Functions are loaded and called by
 runtime.py, so that they are answered as there.
@@ -25,7 +25,7 @@ import gpuwhisk_archive  # noqa: F401 (so that an archive need not look for it)
 import gpuwhisk_code
 import gpuwhisk_mailbox
 import runtime
-from gpuwhisk_interpreter import prepare_interpreter
+from gpuwhisk_interpreter import prepare_interpreter, run_environment
 from gpuwhisk_process import flush_output
 
 sys.path.remove(HERE)
@@ -68,11 +68,15 @@ class Guest:
         self.mailbox = mailbox
         self.receive_code = receive_code
         self.reset_device = reset_device
-        self.runtime = runtime.Runtime(None)
+        self.runtime = runtime.Runtime(lambda data: runtime.write_all(gpuwhisk_mailbox.RUNS_FD, data))
+        self.read = None  # The address of the function that waits for runs.
         self.runtime.concurrent = False  # The proxy has one request under way.
 
     def serve_request(self):
         mailbox = self.mailbox
+        if mailbox.request == gpuwhisk_mailbox.SERVE:
+            self.serve_runs()
+            return
         if mailbox.request == gpuwhisk_mailbox.RESET_DEVICE:
             mailbox.status = gpuwhisk_mailbox.NOT_RESET if self.reset_device() else gpuwhisk_mailbox.DONE
             return
@@ -102,8 +106,26 @@ class Guest:
             mailbox.message = str(refusal).encode()[: gpuwhisk_mailbox.MESSAGE_BYTES - 1]
         flush_output()
 
+    def serve_runs(self):
+        """Answers runs that come by the socket, until the proxy asks for something. A result that cannot be sent is its."""
+        mailbox = self.mailbox
+        mailbox.status = gpuwhisk_mailbox.DONE
+        try:
+            self.runtime.call_directly()
+            running = ctypes.addressof(mailbox) + gpuwhisk_mailbox.Mailbox.running.offset
+            left = self.runtime.channel.serve(gpuwhisk_mailbox.RUNS_FD, self.runtime, self.read, running)
+        except OSError as error:
+            mailbox.status = gpuwhisk_mailbox.REFUSED
+            mailbox.message = ("The result could not be sent: %s" % error).encode()[: gpuwhisk_mailbox.MESSAGE_BYTES - 1]
+        else:
+            if isinstance(left, bytes):
+                self.give(left)
+
     def call(self, argument, batch):
         result = self.runtime.serve(parse(argument.decode("utf-8", "surrogatepass")), bool(batch))
+        self.give(result)
+
+    def give(self, result):
         self.mailbox.result = result  # Which keeps it until the proxy has read it.
         self.mailbox.result_length = len(result)
 
@@ -149,10 +171,18 @@ def rehearse():
     os.remove("main__.py")  # A rehearsed error had it written.
 
 
+def has_descriptor(number):
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
 def main():
     library = gpuwhisk_mailbox.open_library(sys.argv[1])
     os.chdir(sys.argv[2])
-    options = {"--package": [], "--read": [], "--write": []}
+    options = {"--package": [], "--read": [], "--write": [], "--channel": []}
     for name, path in zip(sys.argv[3::2], sys.argv[4::2]):
         options[name].append(path)
     channel = gpuwhisk_mailbox.Channel()
@@ -162,6 +192,7 @@ def main():
     landlock = library.gw_enter_landlock(readable, writable)  # Before an import can start a thread.
 
     cuda = library.gw_make_cuda_context()  # Before the imports, which may look for it.
+    channel_library = runtime.open_channel(options["--channel"][0]) if options["--channel"] else None
     prepare_interpreter(options["--package"])
     for name in ALLOCATOR_VARIABLES:
         os.environ.pop(name, None)  # Processes that a function starts have their own needs.
@@ -173,10 +204,21 @@ def main():
         library.gw_reset_device,
     )
     guest.runtime.marks = runtime.launch_marks()
+    read_return = 0
+    if channel_library and has_descriptor(gpuwhisk_mailbox.RUNS_FD):
+        run_environment.read_lazily(channel_library.take_body)
+        guest.runtime.channel = channel_library
+        guest.read = gpuwhisk_mailbox.address_of(library, "gw_read")
+        read_return = gpuwhisk_mailbox.address_of(library, "gw_read_return")
     entry = gpuwhisk_mailbox.Guest(guest.serve_request)
     address = ctypes.cast(entry, ctypes.c_void_p).value
     hello = gpuwhisk_mailbox.Hello(
-        worker=threading.get_native_id(), landlock=landlock, traces_mappings=1, cuda=cuda, guest=address
+        worker=threading.get_native_id(),
+        landlock=landlock,
+        traces_mappings=1,
+        cuda=cuda,
+        guest=address,
+        read_return=read_return,
     )
     library.gw_say_hello(ctypes.byref(hello), ctypes.byref(channel))
     faulthandler.enable()  # A crash leaves its traceback on stderr before the proxy takes over.

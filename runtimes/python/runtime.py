@@ -1,7 +1,8 @@
 """The Python runtime: speaks the framed protocol on file descriptor 3 and runs one action.
 
-Start: python -I -S -B -X utf8 runtime.py [folder...]; the folders come last on sys.path. It starts without
-`site`, whose .pth files cost more than the interpreter itself, so the folders are the ones that `site` found.
+Start: python -I -S -B -X utf8 runtime.py [--channel LIBRARY] [folder...]; LIBRARY is native/python, by which frames are
+read and written, and the folders come last on sys.path. It starts without `site`, whose .pth files cost more than the
+interpreter itself, so the folders are the ones that `site` found.
 """
 
 import json
@@ -69,6 +70,7 @@ class Runtime:
         self.lock = None
         self.marks = None  # What tells kernel tokens where a launch cycle begins and ends.
         self.members = None  # Those of a training job, which load and run the action in processes of their own.
+        self.channel = None  # The library of the channel, which calls the action by itself where it can.
 
     def handle(self, kind, request, payload):
         if kind == RUN:
@@ -129,10 +131,26 @@ class Runtime:
                 self.call_entry(message["entry"])
                 times_us["entryUs"] = (monotonic_ns() - loaded_ns) // 1000
             self.initialized = True
+            self.call_directly()
         except Refusal as refusal:
             self.answer(ERROR, request, error_payload(str(refusal)))
         else:
             self.answer(RESULT, request, json.dumps({"ok": True, **times_us}).encode())
+
+    def call_directly(self):
+        """Lets the channel call the action, where nothing else is to be done for a run."""
+        if self.channel is None or self.concurrent or self.members or self.marks:
+            return
+        self.channel.call_directly(self.action, run_environment.environ, run_environment.apply)
+
+    def finish(self, request, result, started_ns):
+        """Answers a run whose action the channel has called, and whose result it leaves to this code."""
+        try:
+            payload = to_json(self.call(result, lambda result: result))
+        except Refusal as refusal:
+            self.answer(ERROR, request, error_payload(str(refusal)))
+        else:
+            self.answer(RESULT, request, payload, b'{"us":%d}' % ((monotonic_ns() - started_ns) // 1000))
 
     def call_entry(self, name):
         """Calls the function that readies the action (annotation `warm`). Raises Refusal; why is printed on stderr."""
@@ -197,8 +215,11 @@ class Runtime:
             raise Refusal("The action was given %d requests and returned no list of as many results." % len(values))
         return b"[%s]" % b",".join(map(to_entry, results))
 
-    def call(self, value, action=None):
+    def call(self, value, action=None, raised=None):
+        """The result of `action` (default: the action's function); `raised`: what it raised, where it was called already."""
         try:
+            if raised is not None:
+                raise raised
             result = (action or self.action)(value)
             if hasattr(result, "__await__"):
                 result = self.wait_for(result)
@@ -260,6 +281,10 @@ def members_of_job():
 
 def serve(fd):
     write_all(fd, hello())
+    channel = None
+    if sys.argv[1:2] == ["--channel"]:
+        channel = open_channel(sys.argv[2])
+        del sys.argv[1:3]
     members = members_of_job()
     import_us = prepare_interpreter(sys.argv[1:])
     watch_peer(fd)
@@ -268,9 +293,38 @@ def serve(fd):
     runtime.members = members
     if not runtime.concurrent:  # Cycles that overlap would say nothing.
         runtime.marks = launch_marks()
-    for kind, request, payload in read_frames(fd):
-        runtime.handle(kind, request, payload)
+    runtime.channel = channel
+    if channel:
+        run_environment.read_lazily(channel.take_body)
+        serve_by(channel, runtime, fd)
+    else:
+        for kind, request, payload in read_frames(fd):
+            runtime.handle(kind, request, payload)
     end(0)
+
+
+def serve_by(channel, runtime, fd):
+    left = channel.serve(fd, runtime, 0, 0)
+    if isinstance(left, int):
+        violate("a frame of %d bytes is longer than %d" % (left, MAX_PAYLOAD_BYTES))
+    if left is not None:
+        end(1)  # The answer could not be sent: the action has closed the socket.
+
+
+def open_channel(path):
+    """The library native/python, loaded without the machinery of imports; None where this interpreter cannot have it."""
+    if sys.implementation.name != "cpython" or sys.abiflags:  # Objects of other builds are made otherwise.
+        return None
+    import _imp
+
+    class Spec:
+        name, origin = "gpuwhisk_channel", path
+
+    try:
+        return _imp.create_dynamic(Spec)
+    except ImportError as error:
+        sys.stderr.write("Frames go by Python code: %s\n" % error)
+        return None
 
 
 def write_all(fd, data):

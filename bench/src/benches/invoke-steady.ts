@@ -1,4 +1,4 @@
-import { guestHeaders, invokePath, smallBody } from '../api.js';
+import { guestHeaders, invokePath, noopCode, smallBody } from '../api.js';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { errorsOf, type LoadRequest, type LoadResult } from '../load/load.js';
 import type { Peer } from '../options.js';
@@ -23,6 +23,12 @@ interface Sample {
 const warmUpS = 3;
 const plain = invokePath('noop', true);
 const concurrent = invokePath('noopConcurrent', true);
+const python = invokePath('noopPython', true);
+
+const pythonTargets: readonly Target[] = [1, 64].flatMap((connections): Target[] => [
+  { key: `reference.c${connections}`, on: 'reference', path: '/', connections },
+  { key: `c${connections}Python`, on: 'platform', path: python, connections },
+]);
 
 function targetsBeside(peers: readonly Peer[]): readonly Target[] {
   return [
@@ -42,12 +48,58 @@ function pathOf({ url }: Peer): string {
 
 /** Blocking no-op invocations over 1, 4 and 64 connections, alternating with the bare server and the peers. */
 export async function measureSteady(context: BenchContext, pair: Pair): Promise<Measurement[]> {
-  const { options, say } = context;
-  const { platform, reference, api } = pair;
+  const { options } = context;
+  const { platform, api } = pair;
   await api.putAction('noop');
   await api.putAction('noopConcurrent', { concurrency: 64 });
   const targets = targetsBeside(options.beside);
+  const { samples, errors64 } = await measureRounds(context, pair, targets);
+  const tree = readTree(platform.pid);
+  return [
+    ...ratios(samples, options.beside),
+    functionTime('nodejs', samples.get('c64')),
+    { name: 'errors64', value: errors64 },
+    ...targets.flatMap((target) => figuresOf(target, samples.get(target.key) ?? [])),
+    { name: 'loadedRssMiB', value: memoryOf(platform.pid).rssMiB },
+    { name: 'loadedTreePssMiB', value: treeMemory(tree).pssMiB },
+  ];
+}
 
+/** The same of a Python action over 1 and 64 connections, on a platform of its own. */
+export async function measurePython(context: BenchContext, pair: Pair): Promise<Measurement[]> {
+  await pair.api.putAction('noopPython', { kind: 'python:default', code: noopCode.python });
+  const { samples, errors64 } = await measureRounds(context, pair, pythonTargets);
+  return [
+    medianOf(
+      'addedP50PythonMs',
+      eachRound(samples, 'c1Python', (ours, bare) => ours.p50Ms - bare.p50Ms, 'reference.c1'),
+    ),
+    medianOf('ratio64Python', eachRound(samples, 'c64Python', throughput, 'reference.c64')),
+    functionTime('python', samples.get('c64Python')),
+    { name: 'errors64Python', value: errors64 },
+    ...pythonTargets
+      .filter(({ on }) => on === 'platform')
+      .flatMap((target) => figuresOf(target, samples.get(target.key) ?? [])),
+  ];
+}
+
+/** Processor time of all processes of functions, per 1,000 invocations over 64 connections, s. */
+function functionTime(kind: string, samples: readonly Sample[] = []): Measurement {
+  return medianOf(
+    `functionCpuSPer1000.${kind}`,
+    samples.map(({ sandboxCpuSPer1000 }) => sandboxCpuSPer1000),
+  );
+}
+
+type Samples = ReadonlyMap<string, readonly Sample[]>;
+
+/** Warms all targets up, then loads each once a round; `errors64` counts the errors of 64 connections. */
+async function measureRounds(
+  context: BenchContext,
+  { platform, reference }: Pair,
+  targets: readonly Target[],
+): Promise<{ samples: Samples; errors64: number }> {
+  const { options, say } = context;
   const requestFor = ({ on, path, connections }: Target, seconds: number): LoadRequest => {
     const common = { paths: [path], connections, seconds, seed: options.seed };
     if (typeof on === 'string') {
@@ -84,14 +136,7 @@ export async function measureSteady(context: BenchContext, pair: Pair): Promise<
     }
   }
 
-  const tree = readTree(platform.pid);
-  return [
-    ...ratios(samples, options.beside),
-    { name: 'errors64', value: errors64 },
-    ...targets.flatMap((target) => figuresOf(target, samples.get(target.key) ?? [])),
-    { name: 'loadedRssMiB', value: memoryOf(platform.pid).rssMiB },
-    { name: 'loadedTreePssMiB', value: treeMemory(tree).pssMiB },
-  ];
+  return { samples, errors64 };
 }
 
 /** Throws an Error if a peer answered with errors: their times say nothing. */
@@ -101,23 +146,32 @@ function checkPeer({ name }: Peer, load: LoadResult): void {
     throw new Error(`${name} answered ${errors} of ${load.requests} requests with an error or not at all`);
 }
 
-function ratios(samples: ReadonlyMap<string, readonly Sample[]>, peers: readonly Peer[]): Measurement[] {
-  const eachRound = (key: string, of: (ours: LoadResult, bare: LoadResult) => number, bareKey: string): number[] =>
-    (samples.get(key) ?? []).map(({ load }, round) => of(load, (samples.get(bareKey)?.[round] as Sample).load));
-  const throughput = (ours: LoadResult, bare: LoadResult): number => ours.requestsPerS / bare.requestsPerS;
+const throughput = (ours: LoadResult, bare: LoadResult): number => ours.requestsPerS / bare.requestsPerS;
+
+/** A figure of each round from the loads of a target and of the bare server. */
+function eachRound(
+  samples: Samples,
+  key: string,
+  of: (ours: LoadResult, bare: LoadResult) => number,
+  bareKey: string,
+): number[] {
+  return (samples.get(key) ?? []).map(({ load }, round) => of(load, (samples.get(bareKey)?.[round] as Sample).load));
+}
+
+function ratios(samples: Samples, peers: readonly Peer[]): Measurement[] {
   return [
     medianOf(
       'addedP50Ms',
-      eachRound('c1', (ours, bare) => ours.p50Ms - bare.p50Ms, 'reference.c1'),
+      eachRound(samples, 'c1', (ours, bare) => ours.p50Ms - bare.p50Ms, 'reference.c1'),
     ),
-    medianOf('ratio64', eachRound('c64', throughput, 'reference.c64')),
-    medianOf('ratio64Concurrent', eachRound('c64Concurrent', throughput, 'reference.c64')),
+    medianOf('ratio64', eachRound(samples, 'c64', throughput, 'reference.c64')),
+    medianOf('ratio64Concurrent', eachRound(samples, 'c64Concurrent', throughput, 'reference.c64')),
     ...peers.flatMap(({ name }) => [
       medianOf(
         `addedP50Ms.${name}`,
-        eachRound(`${name}.c1`, (theirs, bare) => theirs.p50Ms - bare.p50Ms, 'reference.c1'),
+        eachRound(samples, `${name}.c1`, (theirs, bare) => theirs.p50Ms - bare.p50Ms, 'reference.c1'),
       ),
-      medianOf(`ratio64.${name}`, eachRound(`${name}.c64`, throughput, 'reference.c64')),
+      medianOf(`ratio64.${name}`, eachRound(samples, `${name}.c64`, throughput, 'reference.c64')),
     ]),
   ];
 }

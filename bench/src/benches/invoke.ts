@@ -5,7 +5,7 @@ import { guestHeaders, invokePath, smallBody, type Api } from '../api.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
 import { startReference, type Server, runParts, type PartPlatform } from '../servers.js';
 import { measureMix } from './invoke-mix.js';
-import { measureSteady } from './invoke-steady.js';
+import { measurePython, measureSteady } from './invoke-steady.js';
 
 /** The two servers of a run: the platform and the bare server. */
 export interface Pair extends PartPlatform {
@@ -13,7 +13,12 @@ export interface Pair extends PartPlatform {
 }
 
 type Part = (context: BenchContext, pair: Pair) => Promise<Measurement[]>;
-const parts: Readonly<Record<string, Part>> = { steady: measureSteady, mix: measureMix, async: measureAsync };
+const parts: Readonly<Record<string, Part>> = {
+  steady: measureSteady,
+  python: measurePython,
+  mix: measureMix,
+  async: measureAsync,
+};
 
 /** No-op invocations, compared with a bare server: latency, throughput, processor time, memory. */
 export const invoke: Bench = {

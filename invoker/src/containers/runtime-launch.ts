@@ -57,6 +57,8 @@ export interface RuntimeLaunch {
    * Default false.
    */
   traces?: boolean;
+  /** Whether the runtime takes descriptor 4, a socket for runs of the loaded function. Default false. */
+  servesRuns?: boolean;
   /** Whether the runtime runs as the host user that all such launches share, instead of its own. */
   sharesUser?: boolean;
   /**

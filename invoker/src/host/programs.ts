@@ -219,6 +219,9 @@ export const nativePrewarmerPath = builtPath('prewarmer');
 /** The resident code that a Python pre-warmer's interpreter loads. */
 export const residentLibrary = builtPath('resident.so');
 
+/** The Python runtime's end of its socket. */
+export const pythonChannel = builtPath('python-channel.so');
+
 /** The proxy that serves one pre-warmer as a runtime of the framed protocol: `proxy KIND PREWARMER [ARGUMENT]...`. */
 export const proxyPath = builtPath('proxy');
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { bindsFor } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
-import { proxyPath, residentLibrary } from '../host/programs.js';
+import { proxyPath, pythonChannel, residentLibrary } from '../host/programs.js';
 import { pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
 
@@ -23,6 +23,8 @@ export function pythonPairLaunch(
   const how = pythonPrewarmer(runtimesDir, python, { folder: '.', packages: own, write: writable });
   const plain = pythonLaunch(runtimesDir, dataDir, python, packages);
   const { libraryFolders } = pythonInjection(python, own);
+  // Functions answer by themselves where the library for that was built.
+  const servesRuns = existsSync(pythonChannel);
   return {
     command: [proxyPath, `python:${python.version.replace(/\.\d+$/, '')}`, how.program, ...how.arguments],
     binds: [...plain.binds, ...bindsFor([proxyPath, residentLibrary])],
@@ -31,9 +33,11 @@ export function pythonPairLaunch(
       ...pythonPrewarmerVariables,
       GPUWHISK_PREWARM: 'true',
       GPUWHISK_LIBRARIES: libraryFolders.join(':'),
+      ...(servesRuns ? { GPUWHISK_RUNS_FD: '4' } : {}),
     },
     protocol: 'framed',
     traces: true,
+    servesRuns,
   };
 }
 
@@ -42,11 +46,18 @@ export function pythonLaunch(runtimesDir: string, dataDir: string, python: Pytho
   const guest = join(runtimesDir, 'python');
   const modules = [join(runtimesDir, 'cuda'), join(runtimesDir, 'training')];
   const folders = [...(packages === undefined ? [] : [packages]), ...python.packageFolders, ...modules];
+  // Without a compiler on this machine, frames go by Python code.
+  const channel = existsSync(pythonChannel) ? [pythonChannel] : [];
   return {
-    command: [python.executable, '-I', '-S', '-B', '-X', 'utf8', join(guest, 'runtime.py'), ...folders],
+    command: [
+      python.executable,
+      ...['-I', '-S', '-B', '-X', 'utf8', join(guest, 'runtime.py')],
+      ...channel.flatMap((path) => ['--channel', path]),
+      ...folders,
+    ],
     binds: [
       ...pythonBinds(python, dataDir),
-      ...bindsFor([guest, ...modules, ...(packages === undefined ? [] : [packages])]),
+      ...bindsFor([guest, ...modules, ...channel, ...(packages === undefined ? [] : [packages])]),
     ],
     // For interpreters that an action starts; the runtime's own starts isolated.
     env: packages === undefined ? {} : { PYTHONPATH: packages },
@@ -95,7 +106,8 @@ export function pythonPrewarmer(
 ): PrewarmerCommand {
   const guest = join(runtimesDir, 'python');
   const packages = [...(options.packages ?? []), ...python.packageFolders, join(runtimesDir, 'cuda')];
-  const readable = [guest, residentLibrary, python.basePrefix, ...packages];
+  const channel = existsSync(pythonChannel) ? [pythonChannel] : [];
+  const readable = [guest, residentLibrary, ...channel, python.basePrefix, ...packages];
   const each = (name: string, values: readonly string[]) => values.flatMap((value) => [name, value]);
   return {
     program: python.executable,
@@ -111,6 +123,7 @@ export function pythonPrewarmer(
       ...each('--package', packages),
       ...each('--read', readable),
       ...each('--write', options.write ?? []),
+      ...each('--channel', channel),
     ],
     environment: [
       'PATH=/usr/local/bin:/usr/bin:/bin',

@@ -200,6 +200,83 @@ const exitedRunning = 'The action did not produce a valid response and exited un
       expect((await runtime.run({}, soon())).body).toEqual({ turns: true, child: true });
     });
 
+    test('a repeat call goes by the socket for runs, and all else by the other', async () => {
+      const code = 'import os\ndef main(args):\n  return {"id": os.environ["__OW_ACTIVATION_ID"], "value": args}';
+      await init(code);
+      for (const id of ['one', 'two']) {
+        const { body } = await runtime.run({ a: 1 }, { ...soon(), activation_id: id });
+        expect(body).toEqual({ id, value: { a: 1 } });
+      }
+      expect((await runtime.check()).body).toEqual({ ok: true });
+      await runtime.run({}, soon());
+      expect(runtime.frames.filter(({ type, isDirect }) => isDirect && type === 4)).toHaveLength(3);
+      expect((await runtime.unload()).isError).toBe(false);
+    });
+
+    test('a crash of a direct run is answered by the proxy, and the next run loads the code again', async () => {
+      await init(
+        'import ctypes\nn = 0\ndef main(args):\n  global n; n += 1\n  ctypes.string_at(0) if "die" in args else 0\n  return {"n": n}',
+      );
+      expect((await runtime.run({}, soon())).body).toEqual({ n: 1 });
+      expect(await runtime.run({ die: 1 }, soon())).toMatchObject({ isError: true });
+      for (const n of [1, 2]) expect((await runtime.run({}, soon())).body).toEqual({ n });
+      expect((await runtime.unload()).isError).toBe(false);
+    });
+
+    test('a cancelled run has a second to end, and is rolled back then', async () => {
+      await init('import time\ndef main(args):\n  time.sleep(args["s"])\n  return args');
+      const patient = runtime.run({ s: 0.5 }, soon());
+      await new Promise((done) => setTimeout(done, 100));
+      runtime.send(7, 2, '{}');
+      expect((await patient).body).toEqual({ s: 0.5 });
+      const late = runtime.run({ s: 30 }, soon());
+      await new Promise((done) => setTimeout(done, 100));
+      runtime.send(7, 3, '{}');
+      expect((await late).body).toEqual({ error: 'The function exceeded its time limit.' });
+      expect((await runtime.unload()).isError).toBe(false);
+      await init('main = dict');
+      expect((await runtime.run({}, soon())).body).toEqual({});
+    });
+
+    test('a function that closes the socket for runs is answered for by the proxy', async () => {
+      await init('import os\ndef main(args):\n  os.closerange(3, 1024)\n  return args');
+      for (const a of [1, 2]) expect((await runtime.run({ a }, soon())).body).toEqual({ a });
+      expect((await runtime.unload()).isError).toBe(true);
+    });
+
+    test.each([
+      ['an option', 'socket.socket(fileno=os.dup(500)).setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 5000)'],
+      [
+        'a time limit',
+        'socket.socket(fileno=os.dup(500)).settimeout(1); s = socket.socket(fileno=os.dup(500)); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bytes([9] + [0] * 15))',
+      ],
+    ])('%s that a function leaves in the socket for runs ends the pair', async (_, statement) => {
+      await init(`import os, socket\ndef main(args):\n  ${statement}\n  return {}`);
+      await runtime.run({}, soon());
+      expect(await runtime.unload()).toMatchObject({
+        isError: true,
+        body: { error: expect.stringContaining('socket for runs') },
+      });
+      expect(await runtime.exited).toBe(1);
+    });
+
+    test('a thread that ends the process does so in a run, whose answer is an error', async () => {
+      const code = [
+        'import os, threading, time',
+        'def later():',
+        '  time.sleep(0.02); os._exit(1)',
+        'def main(args):',
+        '  if "arm" in args: threading.Thread(target=later).start()',
+        '  else: time.sleep(args["s"])',
+        '  return args',
+      ].join('\n');
+      await init(code);
+      await runtime.run({ arm: 1 }, soon());
+      await new Promise((done) => setTimeout(done, 50));
+      expect((await runtime.run({ s: 5 }, soon())).body).toEqual({ error: exitedRunning });
+      expect((await runtime.run({ s: 0 }, soon())).body).toEqual({ s: 0 });
+    });
+
     test('a check finds a pre-warmer that is gone', async () => {
       const { text } = await runtime.frame(({ type }) => type === 1);
       process.kill((JSON.parse(text) as { pid: number }).pid, 'SIGKILL');

@@ -25,6 +25,51 @@ afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
     checkCase(launch, { ...given, code: zipOf(files), binary: true }),
   );
 
+  test.each(pythonSources.slice(0, 12))('source, with frames by Python code: $name', (given) => {
+    const at = launch.command.indexOf('--channel');
+    return checkCase({ ...launch, command: launch.command.toSpliced(at, at < 0 ? 0 : 2) }, given);
+  });
+
+  test("a run's environment is there for whoever asks, also in a copy and in a process", async () => {
+    const runtime = new RuntimeProcess(launch);
+    try {
+      await runtime.init({
+        code: [
+          'import os, subprocess, sys',
+          'def main(args):',
+          '  if args.get("skip"): return {}',
+          '  child = subprocess.run(["/bin/sh", "-c", "printf %s $__OW_ACTIVATION_ID"], capture_output=True, text=True)',
+          '  name = "__OW_ACTIVATION_ID"',
+          '  return {"seen": [os.environ[name], os.environb[name.encode()].decode(), dict(os.environ)[name], os.getenv(name), child.stdout]}',
+        ].join('\n'),
+      });
+      await runtime.run({ skip: 1 }, { activation_id: 'first' });
+      const { body } = await runtime.run({}, { activation_id: 'second' });
+      expect(body).toEqual({ seen: Array(5).fill('second') });
+    } finally {
+      await runtime.close();
+    }
+  });
+
+  test.each([
+    ['unusual JSON', '{"n":12345678901234567890123,"s":"\\ud83d\\ude00"}', { n: 1.2345678901234568e22, s: '😀' }],
+    [
+      'a nested value',
+      JSON.stringify({ a: [{ b: [1.5, null, true, 'x\n"'] }] }),
+      { a: [{ b: [1.5, null, true, 'x\n"'] }] },
+    ],
+  ])('%s comes back as it went', async (_, value, expected) => {
+    const runtime = new RuntimeProcess(launch);
+    try {
+      await runtime.init({ code: 'main = dict' });
+      runtime.send(3, 77, `{"value":${value},"activation_id":"x"}`);
+      const { text } = await runtime.frame(({ id, type }) => id === 77 && type !== 6);
+      expect(JSON.parse(text)).toEqual(expected);
+    } finally {
+      await runtime.close();
+    }
+  });
+
   test.each([
     ['no archive', 'Q2VjaSBuJ2VzdCBwYXMgdW4gemlwLgo=', /SyntaxError/],
     ['a torn zip', Buffer.from('PK\x03\x04torn').toString('base64'), /Zip file cannot be read/],

@@ -4,7 +4,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { outcomesOf, resultsOutcome, unreadOutcome } from '@gpuwhisk/invoker/containers/protocol/call-outcome';
+import {
+  outcomesOf,
+  resultOutcome,
+  resultsOutcome,
+  unreadOutcome,
+} from '@gpuwhisk/invoker/containers/protocol/call-outcome';
 import type { InitRequest, CallOutcome, RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { encodeParts, initParts, runParts } from '@gpuwhisk/invoker/containers/protocol/frames';
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
@@ -16,6 +21,8 @@ export interface Frame {
   payload: Buffer;
   /** The payload as text. */
   text: string;
+  /** Whether it came by the socket for runs. */
+  isDirect: boolean;
 }
 
 const types = { hello: 1, init: 2, run: 3, result: 4, error: 5, log: 6, unload: 9, check: 10, results: 11 };
@@ -49,7 +56,9 @@ export class RuntimeProcess {
   stdout = '';
   stderr = '';
   private readonly child: ChildProcess;
-  private received = Buffer.alloc(0);
+  /** The socket for runs, where the launch has one, and whether the next run may go there. */
+  readonly runs: Socket | undefined;
+  private direct = false;
   private waiting: (() => void)[] = [];
   private gone = false;
   private nextId = 1;
@@ -64,11 +73,14 @@ export class RuntimeProcess {
     this.child = spawn(program ?? '', args, {
       cwd: this.folder,
       env: { PATH: process.env.PATH, ...launch.env, ...env },
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', launch.servesRuns ? 'pipe' : 'ignore'],
     });
     this.socket = this.child.stdio[3] as Socket;
-    this.socket.on('data', (bytes: Buffer) => this.receive(bytes));
-    this.socket.on('error', () => this.wake()); // The runtime disconnected: pending waits see `gone`.
+    this.runs = (this.child.stdio[4] ?? undefined) as Socket | undefined;
+    for (const socket of [this.socket, this.runs]) {
+      socket?.on('data', this.receiver(socket === this.socket));
+      socket?.on('error', () => this.wake()); // The runtime disconnected: pending waits see `gone`.
+    }
     this.child.stdout?.on('data', (bytes: Buffer) => (this.stdout += bytes.toString()));
     this.child.stderr?.on('data', (bytes: Buffer) => (this.stderr += bytes.toString()));
     this.exited = new Promise((resolve) => {
@@ -100,7 +112,8 @@ export class RuntimeProcess {
 
   async run(value: unknown, more: Partial<RunRequest> = {}): Promise<Answer> {
     const request = { value, activation_id: 'f'.repeat(32), deadline: '1000', ...more } as RunRequest;
-    const payload = (await this.takesParts()) ? encodeParts(runParts(request)) : JSON.stringify(request);
+    const inParts = (await this.takesParts()) && !this.direct;
+    const payload = inParts ? encodeParts(runParts(request)) : JSON.stringify(request);
     return this.ask(types.run, payload, request.batch);
   }
 
@@ -136,29 +149,38 @@ export class RuntimeProcess {
 
   private async ask(type: number, content: string | Buffer, batch?: string): Promise<Answer> {
     const id = this.nextId++;
-    const isUnread = await this.takesParts();
-    this.socket.write(encodeFrame(type, id, content));
+    const takesParts = await this.takesParts();
+    const socket = this.direct && type === types.run && this.runs ? this.runs : this.socket;
+    socket.write(encodeFrame(type, id, content));
     const answers = [types.result, types.error, types.results];
     const answer = await this.frame((frame) => frame.id === id && answers.includes(frame.type));
     await this.frame((frame) => frame.id === id && frame.type === types.log);
     await new Promise((resolve) => setImmediate(resolve)); // Input that is readable at this moment is handled first.
+    const isUnread = takesParts && !answer.isDirect;
     const printed = { stdout: this.stdout, stderr: this.stderr };
     const isError = answer.type === types.error;
+    // As the platform keeps it: halves of surrogate pairs are replaced.
+    if (answer.isDirect && !isError && batch === undefined) return { ...bodyOf(answer, batch), ...printed };
     if (!isUnread || (type !== types.run && !isError)) return { body: JSON.parse(answer.text), isError, ...printed };
     return { ...bodyOf(answer, batch), ...printed };
   }
 
-  private receive(bytes: Buffer): void {
-    this.received = Buffer.concat([this.received, bytes]);
-    while (this.received.length >= 9) {
-      const end = 9 + this.received.readUInt32LE(0);
-      if (this.received.length < end) break;
-      const payload = Buffer.from(this.received.subarray(9, end));
-      const [type, id] = [this.received.readUInt8(4), this.received.readUInt32LE(5)];
-      this.frames.push({ type, id, payload, text: payload.toString() });
-      this.received = this.received.subarray(end);
-    }
-    this.wake();
+  private receiver(isMain: boolean): (bytes: Buffer) => void {
+    let received = Buffer.alloc(0);
+    return (bytes) => {
+      received = Buffer.concat([received, bytes]);
+      while (received.length >= 9) {
+        const end = 9 + received.readUInt32LE(0);
+        if (received.length < end) break;
+        const payload = Buffer.from(received.subarray(9, end));
+        const [type, id] = [received.readUInt8(4), received.readUInt32LE(5)];
+        const text = payload.toString();
+        if (isMain && type === types.log) this.direct = this.runs !== undefined && text.includes('"direct":true');
+        this.frames.push({ type, id, payload, text, isDirect: !isMain });
+        received = received.subarray(end);
+      }
+      this.wake();
+    };
   }
 
   private wake(): void {
@@ -169,9 +191,10 @@ export class RuntimeProcess {
 }
 
 /** The platform's body of an answer that the runtime has not parsed itself. */
-function bodyOf({ type, payload, text }: Frame, batch: string | undefined): Pick<Answer, 'body' | 'isError'> {
+function bodyOf({ type, payload, text, isDirect }: Frame, batch: string | undefined): Pick<Answer, 'body' | 'isError'> {
   if (type === types.error) return { body: { error: text }, isError: true };
-  const outcome = type === types.results ? resultsOutcome(payload) : unreadOutcome(text, payload.length);
+  const read = isDirect ? resultOutcome : unreadOutcome;
+  const outcome = type === types.results ? resultsOutcome(payload) : read(text, payload.length);
   const bodies = (batch === undefined ? [outcome] : outcomesOf(outcome, Number(batch), noLimits)).map(
     (one: CallOutcome): unknown => (one.type === 'result' ? one.result : one.type === 'error' ? one.error : one),
   );

@@ -23,11 +23,12 @@ interface ContainerParts extends Omit<ContainerIdentity, 'sinceMs'>, Pick<Contai
 
 /** A container whose processes are children of the invoker's process. */
 export function createProcessContainer(parts: ContainerParts): ConnectedContainer {
-  const { child, socket } = parts.process;
+  const { child, socket, runs } = parts.process;
   const container = new ConnectedContainer({ ...parts, sinceMs: parts.clock.now() }, new ProcessBody(parts));
   const end = (signal: NodeJS.Signals | null): void => {
     container.ended(signal === outOfMemorySignal && parts.hasLauncher);
     socket.destroy();
+    runs?.destroy();
   };
   child.on('exit', (_, signal) => end(signal));
   // A process that could not be started has no exit event.
@@ -145,6 +146,7 @@ export function connectRuntime(starting: StartingRuntime): Promise<string | unde
       void container.destroy();
     },
   });
+  if (started.runs?.destroyed === false) framed.openRuns(started.runs);
   const broken = (): void => void container.destroy();
   container.connect(protocol === 'framed' ? framed : new HttpConnection(host, logs, clock, broken));
   void container.exited.then(() => outcome.resolve('it ended at once'));

@@ -387,6 +387,7 @@ class ProcessFactory implements ProcessContainerFactory {
     const folder = this.sandboxFolder(id);
     const started = parked.process ?? (await this.startBare(folder, spec, launch));
     started.child.ref();
+    if (!launch.servesRuns) started.runs?.destroy();
     const logs = new LogCollector(clock, { sentinels: launch.protocol === 'http' });
     logs.attach(started.stdout, 'stdout');
     logs.attach(started.stderr, 'stderr');
@@ -451,6 +452,11 @@ class ProcessFactory implements ProcessContainerFactory {
   private async startBare(folder: string, spec: ContainerSpec, launch: RuntimeLaunch): Promise<SandboxProcess> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const seen = unsandboxed(launch);
-    return startBare(seen.command, folder, runtimeEnv(spec, seen, folder, this.options.runtimeEnv ?? {}));
+    return startBare(
+      seen.command,
+      folder,
+      runtimeEnv(spec, seen, folder, this.options.runtimeEnv ?? {}),
+      seen.servesRuns,
+    );
   }
 }

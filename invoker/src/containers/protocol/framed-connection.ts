@@ -40,11 +40,17 @@ const maxOtherBytes = 1024 * 1024;
 /** Runs past their time limit whose answers are still awaited, at most. */
 const maxForgotten = 1024;
 const maxId = 0xffff_ffff;
+const emptyJson = '{}';
+
+/** A log frame's payload, parsed. */
+type LogPayload = { us?: unknown; direct?: unknown } | null | undefined;
 
 interface Pending {
   type: number;
   /** Whether printed lines are left to the next call, as after a successful init or a check. */
   leavesLogs: boolean;
+  /** Whether the run went by the socket for runs. */
+  direct: boolean;
   limits: CallLimits;
   sentMs: number;
   outcome: Deferred<CallOutcome>;
@@ -76,6 +82,12 @@ export class FramedConnection implements Connection, FrameHandler {
   endsLate = false;
   /** Payloads are lists of parts, and errors plain text: the runtime reads no JSON. */
   private takesParts = false;
+  /** The socket for runs, which a function that was injected answers by itself, with what has been read of it. */
+  private runs: { socket: Duplex; reader: FrameReader } | undefined;
+  /** Whether the runtime takes runs by that socket at present. */
+  private takesRuns = false;
+  /** Whether bytes of that socket are being read: anything may have been written there by the function. */
+  private readsRuns = false;
   private readonly pending = new ShortLivedMap<number, Pending>();
   private readonly forgotten = new Map<number, 'awaited' | 'answered'>();
   /** Calls that the bytes being read have answered. */
@@ -106,6 +118,24 @@ export class FramedConnection implements Connection, FrameHandler {
     socket.on('end', () => this.break('it closed its socket'));
   }
 
+  /** Uses a second socket for runs while the runtime says so. */
+  openRuns(socket: Duplex): void {
+    const reader = new FrameReader({
+      wanted: (type, id) => this.wanted(type, id),
+      frame: (type, id, payload, lengthBytes) => this.runsFrame(type, id, payload, lengthBytes),
+      tooLong: (lengthBytes) => this.tooLong(lengthBytes),
+    });
+    this.runs = { socket, reader };
+    socket.on('data', (chunk: Buffer) => {
+      this.readsRuns = true;
+      reader.push(chunk);
+      this.readsRuns = false;
+      if (this.unlogged.length > 0) this.awaitLogFrames();
+    });
+    socket.on('error', (error: Error) => this.break(`its socket for runs failed: ${error.message}`));
+    socket.on('end', () => this.break('it closed its socket for runs'));
+  }
+
   init(request: InitRequest, limits: CallLimits): Call {
     this.logs.limit(limits.logLimitBytes);
     if (!this.takesParts) return this.call(types.init, JSON.stringify(request), limits);
@@ -115,8 +145,8 @@ export class FramedConnection implements Connection, FrameHandler {
 
   run(request: RunRequest, limits: CallLimits): Call {
     this.logs.limit(limits.logLimitBytes);
-    const payload = this.takesParts ? encodeParts(runParts(request)) : JSON.stringify(request);
-    return this.call(types.run, payload, limits);
+    const payload = this.takesParts && !this.takesRuns ? encodeParts(runParts(request)) : JSON.stringify(request);
+    return this.call(types.run, payload, limits, this.takesRuns);
   }
 
   unload(thorough: boolean, limits: CallLimits): Call {
@@ -192,10 +222,11 @@ export class FramedConnection implements Connection, FrameHandler {
     this.break(`it sent a frame of ${lengthBytes} bytes`);
   }
 
-  private call(type: number, body: string | Buffer, limits: CallLimits): Call {
+  private call(type: number, body: string | Buffer, limits: CallLimits, direct = false): Call {
     const entry: Pending = {
       type,
       leavesLogs: type === types.check,
+      direct,
       limits,
       sentMs: this.clock.monotonicMs(),
       outcome: deferred(),
@@ -226,8 +257,17 @@ export class FramedConnection implements Connection, FrameHandler {
     }
     if (this.state === 'closed') return call; // `ended` follows.
     entry.timer = this.clock.setTimer(limits.timeoutMs, () => this.expire(id, entry));
-    this.send(frame);
+    if (direct) this.runs?.socket.write(frame);
+    else this.send(frame);
     return call;
+  }
+
+  /** A frame of the socket for runs: only answers to runs that went there. */
+  private runsFrame(type: number, id: number, payload: Buffer, lengthBytes: number): void {
+    const isAnswer = type === types.result || type === types.error || type === types.log;
+    const isAsked = this.pending.get(id)?.direct ?? this.forgotten.has(id);
+    if (isAnswer && isAsked) this.frame(type, id, payload, lengthBytes);
+    else this.break(`it sent a frame of type ${type} by the socket for runs`);
   }
 
   /** Writes a frame. While other runs are under way, frames of one turn of the event loop are written together. */
@@ -250,6 +290,10 @@ export class FramedConnection implements Connection, FrameHandler {
       else this.break(`it answered ${id}, which was not asked`);
       return;
     }
+    if (entry.type === types.unload && this.runs?.reader.isWithinFrame) {
+      this.break('the action left part of a frame in the socket for runs');
+      return;
+    }
     entry.answered = true;
     entry.timer?.cancel();
     entry.timer = undefined;
@@ -260,6 +304,8 @@ export class FramedConnection implements Connection, FrameHandler {
 
   private logFrame(id: number, payload: Buffer): void {
     const entry = this.pending.get(id);
+    const told = payload.length > emptyJson.length ? (parseJson(payload.toString()) as LogPayload) : undefined;
+    if (!this.readsRuns) this.takesRuns = this.runs !== undefined && told?.direct === true;
     if (!entry?.answered) {
       if (this.forgotten.get(id) !== 'answered') this.break(`it ended the logs of ${id}, which was not answered`);
       this.forgotten.delete(id);
@@ -267,7 +313,7 @@ export class FramedConnection implements Connection, FrameHandler {
     }
     this.pending.delete(id);
     entry.ended = true;
-    if (entry.type === types.run) this.busyMs += runTimeMs(payload, this.clock.monotonicMs() - entry.sentMs);
+    if (entry.type === types.run) this.busyMs += runTimeMs(told, this.clock.monotonicMs() - entry.sentMs);
     // Output that was flushed before the frame is readable now and is read before deferred work.
     if (entry.leavesLogs) this.finishLogs(entry);
     else if (this.printed.push(entry) === 1) {
@@ -301,7 +347,7 @@ export class FramedConnection implements Connection, FrameHandler {
   }
 
   private outcomeOf(entry: Pending, type: number, payload: Buffer, lengthBytes: number): CallOutcome {
-    const { takesParts } = this;
+    const takesParts = this.takesParts && !this.readsRuns;
     if (type === types.error) {
       const text = payload.toString();
       return takesParts ? { type: 'error', error: text, body: '' } : errorOutcome(text);
@@ -360,8 +406,7 @@ export class FramedConnection implements Connection, FrameHandler {
 }
 
 /** A run's time by the runtime's own figure, at most `seenMs`; without a figure `seenMs`, the time seen from outside; ms. */
-function runTimeMs(logPayload: Buffer, seenMs: number): number {
-  const told = parseJson(logPayload.toString()) as { us?: unknown } | null | undefined;
+function runTimeMs(told: LogPayload, seenMs: number): number {
   return typeof told?.us === 'number' && told.us >= 0 ? Math.min(told.us / 1000, seenMs) : seenMs;
 }
 

@@ -31,6 +31,11 @@ export class FrameReader {
 
   constructor(private readonly handler: FrameHandler) {}
 
+  /** Whether part of a frame has come. */
+  get isWithinFrame(): boolean {
+    return this.headerFilled > 0 || this.payload !== undefined;
+  }
+
   push(chunk: Buffer): void {
     let at = 0;
     while (at < chunk.length && !this.broken) at = this.payload ? this.continueFrame(chunk, at) : this.start(chunk, at);

@@ -342,6 +342,7 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
   }
   if (launch.traces) words.push('traces');
   if (launch.protocol === 'framed') words.push('keep-socket');
+  if (launch.servesRuns) words.push('keep-runs');
   const env = runtimeEnv(spec, seen, mounts ? '/action' : frame.actionFolder, plan.env);
   // Folders that an unload empties; they must belong to this sandbox alone.
   if (mounts && launch.env.GPUWHISK_PREWARM === 'true') env.GPUWHISK_SCRATCH = '/tmp:/dev/shm';

@@ -20,6 +20,8 @@ import { deferred } from '../protocol/connection.js';
 export interface SandboxProcess {
   child: ChildProcess;
   socket: Duplex;
+  /** The socket for runs (descriptor 4), if the process was given one. */
+  runs: Duplex | undefined;
   /** Stream for commands to a launcher; null for a runtime without one. */
   control: Writable | null;
   stdout: Readable;
@@ -39,12 +41,14 @@ function start(
   args: readonly string[],
   stdin: 'pipe' | 'ignore',
   options: SpawnOptions,
+  withRuns: boolean,
 ): SandboxProcess {
   const outputs: OutputPipe[] = [];
   let child: ChildProcess;
   try {
     for (let stream = 1; stream <= 2; stream += 1) outputs.push(openOutputPipe());
-    child = spawn(program, args, { ...options, stdio: [stdin, ...outputs.map(({ stdio }) => stdio), 'pipe'] });
+    const sockets = withRuns ? (['pipe', 'pipe'] as const) : (['pipe'] as const);
+    child = spawn(program, args, { ...options, stdio: [stdin, ...outputs.map(({ stdio }) => stdio), ...sockets] });
   } catch (error) {
     for (const { readable } of outputs) readable?.destroy();
     throw error;
@@ -55,6 +59,7 @@ function start(
   // The check below reports a failed start; a container adds its own listener.
   child.on('error', () => undefined);
   const socket = child.stdio[3] as Duplex | null | undefined;
+  const runs = (child.stdio[4] ?? undefined) as Duplex | undefined;
   if (child.pid === undefined || !stdout || !stderr || !socket) {
     stdout?.destroy();
     stderr?.destroy();
@@ -62,11 +67,12 @@ function start(
   }
   // Writes to an ended process must not end the platform; the container observes the end by itself.
   socket.on('error', () => undefined);
+  runs?.on('error', () => undefined);
   child.stdin?.on('error', () => undefined);
   // Streams that are not read would never close.
   child.on('exit', () => [stdout, stderr].forEach((stream) => stream.resume()));
   const closed = Promise.all([child, stdout, stderr].map((each) => once(each, 'close')));
-  return { child, socket, control: child.stdin, stdout, stderr, closed: closed.then(() => undefined) };
+  return { child, socket, runs, control: child.stdin, stdout, stderr, closed: closed.then(() => undefined) };
 }
 
 /** Resolves at the event; unlike node:events' once it never rejects. */
@@ -76,7 +82,8 @@ function once(emitter: EventEmitter, event: string): Promise<void> {
 
 /** Starts a launcher, which waits for its spec. `tag` appears in the process list and identifies leftovers. */
 export function startLauncher(path: string, tag: string, firstWords: Words): SandboxProcess {
-  const process = start(path, [tag], 'pipe', { env: {} });
+  // Whether its sandbox keeps the socket for runs is told later, in the spec.
+  const process = start(path, [tag], 'pipe', { env: {} }, true);
   if (firstWords.length > 0) sendSpec(process, [...firstWords, 'wait']);
   return process;
 }
@@ -87,9 +94,14 @@ export function sendSpec(process: SandboxProcess, words: Words): void {
 }
 
 /** Starts a runtime without a sandbox, in its own process group. */
-export function startBare(command: readonly string[], cwd: string, env: Record<string, string>): SandboxProcess {
+export function startBare(
+  command: readonly string[],
+  cwd: string,
+  env: Record<string, string>,
+  withRuns = false,
+): SandboxProcess {
   const [program = '', ...args] = command;
-  return start(program, args, 'ignore', { env, cwd, detached: true });
+  return start(program, args, 'ignore', { env, cwd, detached: true }, withRuns);
 }
 
 /** Waits for a launcher that ends by itself; resolves with its reports and its exit status. */
