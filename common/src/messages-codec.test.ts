@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import type { JsonObject, JsonValue } from './json.js';
 import { MalformedError } from './entities/malformed.js';
-import { readAcknowledgement, readActivationMessage } from './messages.js';
+import { activationMessageText, readAcknowledgement, readActivationMessage } from './messages.js';
 
 const fixtures = new URL('../../test/fixtures/openwhisk-messages/', import.meta.url);
 const fixture = (name: string): JsonObject =>
@@ -34,6 +34,15 @@ describe('activation messages', () => {
     expect(readActivationMessage(given)).toEqual({ ...given, revision: '', initArgs: [], lockedArgs: {} });
     expect(given).toEqual(before);
   });
+
+  test.each(['activation', 'activation-all-fields'])(
+    'the text of %s is the same message, also for a known caller',
+    (name) => {
+      const given = readActivationMessage(fixture(name));
+      const next = { ...given, activationId: '0'.repeat(32) };
+      expect([given, next].map((each) => JSON.parse(activationMessageText(each)) as unknown)).toEqual([given, next]);
+    },
+  );
 
   test('null is nothing', () => {
     const read = readActivationMessage({ ...message, cause: null, content: null, traceContext: null });

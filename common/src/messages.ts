@@ -187,6 +187,17 @@ export function readActivationMessage(message: JsonObject): ActivationMessage {
   return withDefaults(message, { initArgs, lockedArgs, revision: '' }) as unknown as ActivationMessage;
 }
 
+/** Texts of callers in messages: a caller is encoded once for many activations. */
+const callers = new WeakMap<Identity, string>();
+
+/** An activation's message as JSON. Its caller must not be changed after the first message. */
+export function activationMessageText(message: ActivationMessage): string {
+  const { user } = message;
+  let caller = callers.get(user);
+  if (caller === undefined) callers.set(user, (caller = JSON.stringify(user)));
+  return `{"user":${caller},${JSON.stringify({ ...message, user: undefined }).slice(1)}`;
+}
+
 /** A message of what waits for a GPU, with the activation as readActivationMessage gives it. Throws MalformedError. */
 export function readUnplacedMessage(message: JsonObject): UnplacedMessage {
   const activation = readActivationMessage(asObject(message.activation, 'activation malformed'));

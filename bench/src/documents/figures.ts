@@ -7,6 +7,7 @@ import type { Result } from '../report.js';
 import { markdownTable } from '../replay/experiments/tables.js';
 import { diluPlot, diluPlots } from './dilu-plots.js';
 import { diluTable } from './dilu-tables.js';
+import { profileTable } from './profile-tables.js';
 import { proteanPlot, proteanPlots } from './protean-plots.js';
 import { proteanTable } from './protean-tables.js';
 import { smorePlot, smorePlots } from './smore-plots.js';
@@ -125,6 +126,7 @@ function blockText(results: Results, name: string): string {
   if (kind === 'smore') return smoreText(results, names);
   if (kind === 'dilu') return diluText(results, names);
   if (kind === 'protean') return proteanText(results, names);
+  if (kind === 'profile') return profileTable(results.runs.get('profile')?.metrics, names.join(' '));
   if (kind === 'runs') return runsTable(results, names);
   if (kind === 'bars') return barsTable(results);
   if (kind === 'replay') return results.replay;

@@ -116,9 +116,20 @@ export class RecordWriter {
     this.queue.push({ document, bytes, stored, addedMs: this.clock.monotonicMs() });
     this.unstored++;
     this.unstoredBytes += bytes;
-    if (this.timerSet || this.writing !== undefined) return;
+    if (this.writing === undefined && !this.timerSet) this.gather();
+  }
+
+  /**
+   * Begins a write once the oldest record has waited for `gatherMs`, or at once if a batch is full. A write per few records
+   * would cost the thread that stores them several times the processor time of a record.
+   */
+  private gather(): void {
+    const [oldest] = this.queue;
+    if (oldest === undefined) return;
+    const leftMs = oldest.addedMs + this.options.gatherMs - this.clock.monotonicMs();
+    if (this.closed || leftMs <= 0 || this.queue.length >= this.batchSize) return this.write();
     this.timerSet = true;
-    this.clock.setTimer(this.options.gatherMs, () => {
+    this.clock.setTimer(Math.ceil(leftMs), () => {
       this.timerSet = false;
       this.write();
     });
@@ -150,10 +161,11 @@ export class RecordWriter {
     if (this.writing !== undefined || this.queue.length === 0) return;
     this.writing = this.writeAll().finally(() => {
       this.writing = undefined;
-      this.write();
+      this.gather();
     });
   }
 
+  /** Writes batches until one succeeds. */
   private async writeAll(): Promise<void> {
     let retryMs = firstRetryMs;
     while (this.queue.length > 0) {
@@ -161,9 +173,8 @@ export class RecordWriter {
       const problem = await this.tryWrite(batch);
       this.inHand = [];
       if (problem === undefined) {
-        retryMs = firstRetryMs;
         this.batchSize = Math.min(this.options.maxBatch, this.batchSize * 2);
-        continue;
+        return;
       }
       this.batchSize = Math.max(1, Math.floor(batch.length / 2));
       const refused = problem instanceof StoreRefusedError;

@@ -94,7 +94,7 @@ export class EmbeddedBus implements MessageBus {
     return Promise.resolve();
   }
 
-  send(name: string, message: JsonObject): Receipt {
+  send(name: string, message: JsonObject, text?: string): Receipt {
     const topic = this.openTopic(name);
     const { durable, maxPendingMessages, maxPendingBytes } = topic.options as TopicOptions;
     if (topic.pendingMessages >= maxPendingMessages) throw this.full(topic, maxPendingMessages);
@@ -104,7 +104,7 @@ export class EmbeddedBus implements MessageBus {
       topic.push(topic.lastOffset + 1, message, bytes);
       return memoryReceipt;
     }
-    const payload = JSON.stringify(message);
+    const payload = text ?? JSON.stringify(message);
     const bytes = Buffer.byteLength(payload);
     if (topic.pendingBytes + bytes > maxPendingBytes) throw this.full(topic, maxPendingMessages);
     const log = this.log as AppendLog;

@@ -2,6 +2,7 @@ import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { withoutHalfPairs } from '../json.js';
+import { nameThread } from '../system/thread-name.js';
 import type { StoredDocument } from './artifact-store.js';
 import type { ExpiredRecords, ThreadAnswer, ThreadRequest } from './creation-thread.js';
 import { encodeNewDocument, withoutShared } from './document-codec.js';
@@ -12,6 +13,8 @@ import { openRoot, LmdbWrites } from './lmdb-table.js';
 // There it is the thread's own. Where the server goes before others, half as much: it is not to be pushed off its processor.
 const priority = process.platform === 'linux' ? getPriority() : 0;
 if (priority < 0) setPriority((priority / 2) | 0);
+// The bench `profile` finds the thread by this name.
+nameThread('records');
 const port = parentPort as MessagePort;
 const root = openRoot(workerData as string);
 const writes = new LmdbWrites();

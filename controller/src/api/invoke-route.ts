@@ -70,7 +70,8 @@ export function createInvokeRoute(
     'actionResolver' | 'clock' | 'config' | 'identities' | 'invoker' | 'logger' | 'manifest' | 'random' | 'throttles'
   >,
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
-  // Answers of requests that arrived together are written together, so that a sleeping client wakes up once.
+  // While other requests are under way, answers are written together, so that a sleeping client wakes up once.
+  let underWay = 0;
   const answers: { response: ServerResponse; transactionId: string; answer: Answer }[] = [];
   const writeAnswers = (): void => {
     for (const { response, transactionId, answer } of answers.splice(0)) {
@@ -96,6 +97,7 @@ export function createInvokeRoute(
     { identity, resolved, query }: WarmInvocation,
   ): Promise<void> => {
     const transactionId = transactionIdOf(request, context.random);
+    underWay++;
     try {
       const admitted = context.throttles.admit(identity);
       if (admitted !== undefined) await admitted;
@@ -110,9 +112,12 @@ export function createInvokeRoute(
       const invocation = { action, binding, identity, payload, blocking, waitMs, transactionId };
       const outcome = await context.invoker.invoke(invocation);
       const text = invocationAnswer(outcome, result);
-      if (answers.push({ response, transactionId, answer: text }) === 1) context.clock.defer(writeAnswers);
+      if (underWay === 1) writeAnswer(response, transactionId, text);
+      else if (answers.push({ response, transactionId, answer: text }) === 1) context.clock.defer(writeAnswers);
     } catch (error) {
       if (!(error instanceof ClientGoneError)) writeError(response, error, transactionId, context.logger);
+    } finally {
+      underWay--;
     }
   };
   return (request, response) => {

@@ -57,13 +57,9 @@ export class ShardingBalancer {
     const nowMs = clock.monotonicMs();
     if (nowMs >= this.sweepAtMs) this.sweep(nowMs);
     const invokers = shareOf(this.dependencies.invokers(), action.exec.kind === 'blackbox');
-    const usable = invokers.filter(({ isUsable }) => isUsable);
-    if (usable.length === 0) return undefined;
-    const { memory: memoryMiB, concurrency, timeout } = action.limits;
-    const name = actionId(action);
-    const need = { action: name, memoryMiB, concurrency: Math.max(1, concurrency) };
-    const given = { need, lostMs: nowMs + completionWaitMs(timeout) };
-    for (const at of probes(shardHash(namespace, name), invokers.length)) {
+    const need = needOf(action);
+    const given = { need, lostMs: nowMs + completionWaitMs(action.limits.timeout) };
+    for (const at of probes(shardHash(namespace, need.actionHash), invokers.length)) {
       const invoker = invokers[at];
       if (invoker === undefined || !invoker.isUsable) continue;
       const limitMiB = Math.max(minSlotsMiB, Math.floor(invoker.memoryMiB / Math.max(1, controllers())));
@@ -71,7 +67,8 @@ export class ShardingBalancer {
       this.given.set(activationId, { ...given, instance: invoker.instance });
       return invoker.instance;
     }
-    // All invokers are full: the activation waits at a random one.
+    // All usable invokers are full: the activation waits at a random one.
+    const usable = invokers.filter(({ isUsable }) => isUsable);
     const chosen = usable[Math.floor(randomFraction(random) * usable.length)];
     if (chosen === undefined) return undefined;
     this.slotsOf(chosen.instance).take(need);
@@ -113,9 +110,9 @@ export function javaHash(text: string): number {
   return hash;
 }
 
-/** The hash of an action for an invoking namespace; `action` is `ns/pkg/name` without a leading slash. */
-function shardHash(namespace: string, action: string): number {
-  return Math.abs(javaHash(namespace) ^ javaHash(action));
+/** The hash of an action for an invoking namespace; `actionHash` is that of `ns/pkg/name` without a leading slash. */
+function shardHash(namespace: string, actionHash: number): number {
+  return Math.abs(javaHash(namespace) ^ actionHash);
 }
 
 /** The step sizes of recent counts; the count changes only when invokers join. */
@@ -164,11 +161,28 @@ export function shareOf<Invoker>(invokers: readonly Invoker[], isBlackbox: boole
 
 /** The memory that an activation takes from an invoker. */
 interface SlotNeed {
-  /** `ns/pkg/name`. */
-  action: string;
+  /** Name and limits of the action: activations with the same key may share a container. */
+  key: string;
+  /** javaHash of `ns/pkg/name`. */
+  actionHash: number;
   memoryMiB: number;
   /** Concurrent activations of the action in one container. */
   concurrency: number;
+}
+
+/** Needs of cached actions, so that names are joined and hashed once for many activations. */
+const needs = new WeakMap<WhiskAction, SlotNeed>();
+
+function needOf(action: WhiskAction): SlotNeed {
+  const known = needs.get(action);
+  if (known !== undefined) return known;
+  const name = actionId(action);
+  const { memory: memoryMiB } = action.limits;
+  const concurrency = Math.max(1, action.limits.concurrency);
+  const key = `${memoryMiB} ${concurrency} ${name}`;
+  const need = { key, actionHash: javaHash(name), memoryMiB, concurrency };
+  needs.set(action, need);
+  return need;
 }
 
 /** The memory of one invoker that this controller may allocate. */
@@ -186,13 +200,13 @@ class MemorySlots {
   /** Takes the memory even if the limit is exceeded. */
   take(need: SlotNeed): void {
     this.takenMiB += this.newMiB(need);
-    this.running.set(keyOf(need), this.count(need) + 1);
+    this.running.set(need.key, this.count(need) + 1);
   }
 
   giveBack(need: SlotNeed): void {
     const left = this.count(need) - 1;
-    if (left > 0) this.running.set(keyOf(need), left);
-    else this.running.delete(keyOf(need));
+    if (left > 0) this.running.set(need.key, left);
+    else this.running.delete(need.key);
     if (left % need.concurrency === 0) this.takenMiB -= need.memoryMiB;
   }
 
@@ -202,10 +216,6 @@ class MemorySlots {
   }
 
   private count(need: SlotNeed): number {
-    return this.running.get(keyOf(need)) ?? 0;
+    return this.running.get(need.key) ?? 0;
   }
-}
-
-function keyOf({ action, memoryMiB, concurrency }: SlotNeed): string {
-  return `${memoryMiB} ${concurrency} ${action}`;
 }

@@ -14,7 +14,7 @@ import type {
   CombinedMessage,
   CompletionMessage,
 } from '@gpuwhisk/common/messages';
-import { completedTopic, ownerOf, readAcknowledgement } from '@gpuwhisk/common/messages';
+import { activationMessageText, completedTopic, ownerOf, readAcknowledgement } from '@gpuwhisk/common/messages';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { isApiError, noGpu, notAllowed, overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
@@ -188,7 +188,7 @@ export class Dispatcher implements InvokeService {
     if (need !== undefined && gpu !== undefined) return (message) => gpu.submit({ ...message, gpuNeed: need }, need);
     const topic = chooseInvoker(action, identity.namespace.name, activationId);
     if (topic === undefined) throw overloaded();
-    return (message) => bus.send(topic, message as unknown as JsonObject);
+    return (message) => bus.send(topic, message as unknown as JsonObject, activationMessageText(message));
   }
 
   /** Sends the message. Undefined if the topic is full and the caller may wait. */

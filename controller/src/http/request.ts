@@ -49,32 +49,48 @@ export function checkDeclaredLength(request: IncomingMessage, maxBytes: number):
 /** Reads the whole body. Throws ApiError (413) as soon as the body exceeds the bound, and ClientGoneError. */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    const onData = (chunk: Buffer): void => {
-      bytes += chunk.length;
-      if (bytes <= maxBytes) {
-        chunks.push(chunk);
-        return;
-      }
-      request.off('data', onData);
-      discard(request);
-      reject(tooLarge('Request', bytes, maxBytes));
-    };
-    let complete = false;
-    const onGone = (): void => {
-      if (!complete) reject(new ClientGoneError('the client left before its request was complete'));
-    };
-    // The client left before the listeners were added, so that no event will follow.
-    if (request.destroyed) onGone();
-    request.on('data', onData);
-    request.on('end', () => {
-      complete = true;
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+    // A body that came with its headers is there once Node's parser returns; read at once, it needs no listeners.
+    process.nextTick(() => {
+      if (request.destroyed || !request.complete || request.readableLength > maxBytes) {
+        listenForBody(request, maxBytes, resolve, reject);
+      } else resolve((request.read() as Buffer | null) ?? noBytes);
     });
-    request.on('error', onGone);
-    request.on('close', onGone);
   });
+}
+
+const noBytes = Buffer.alloc(0);
+
+function listenForBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  resolve: (body: Buffer) => void,
+  reject: (error: Error) => void,
+): void {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const onData = (chunk: Buffer): void => {
+    bytes += chunk.length;
+    if (bytes <= maxBytes) {
+      chunks.push(chunk);
+      return;
+    }
+    request.off('data', onData);
+    discard(request);
+    reject(tooLarge('Request', bytes, maxBytes));
+  };
+  let complete = false;
+  const onGone = (): void => {
+    if (!complete) reject(new ClientGoneError('the client left before its request was complete'));
+  };
+  // The client left before the listeners were added, so that no event will follow.
+  if (request.destroyed) onGone();
+  request.on('data', onData);
+  request.on('end', () => {
+    complete = true;
+    resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+  });
+  request.on('error', onGone);
+  request.on('close', onGone);
 }
 
 /** Refuses a body that is not declared as JSON, unless the body is empty. Throws ApiError (415). */

@@ -129,8 +129,8 @@ export class KafkaBus implements MessageBus {
     this.setRefreshTimer(name, topic);
   }
 
-  send(topic: string, message: JsonObject): Receipt {
-    return this.topic(topic).send(message);
+  send(topic: string, message: JsonObject, text?: string): Receipt {
+    return this.topic(topic).send(message, text);
   }
 
   /** Rejects with KafkaUnavailableError. */

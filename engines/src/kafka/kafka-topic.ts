@@ -94,10 +94,10 @@ export class KafkaTopic {
   }
 
   /** Throws TopicFullError, MessageTooLargeError, SendBufferFullError. */
-  send(message: JsonObject): Receipt {
+  send(message: JsonObject, text?: string): Receipt {
     const { durable, maxPendingMessages, maxPendingBytes } = this.options;
     const { buffer, clock, maxMessageBytes, sendTimeoutMs } = this.context;
-    const value = JSON.stringify(message);
+    const value = text ?? JSON.stringify(message);
     const bytes = Buffer.byteLength(value);
     const pending = this.pendingMessages;
     if (pending >= maxPendingMessages || this.unconfirmedBytes + this.stored.total + bytes > maxPendingBytes) {

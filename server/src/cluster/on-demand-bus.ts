@@ -59,7 +59,7 @@ export function onDemandBus(inner: MessageBus, topicOptions: (topic: string) => 
 
   return {
     ensureTopic,
-    send: (topic, message) => (open.has(topic) ? inner.send(topic, message) : sendLater(topic, message)),
+    send: (topic, message, text) => (open.has(topic) ? inner.send(topic, message, text) : sendLater(topic, message)),
     subscribe: (topic, group, options, handler) => inner.subscribe(topic, group, options, handler),
     lag: (topic, group) => inner.lag(topic, group),
     close: () => inner.close(),
