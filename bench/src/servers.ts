@@ -56,7 +56,7 @@ export function startPlatform(cleanup: Cleanup, settings: PlatformSettings): Pro
     ...(settings.nodeFlags ?? []),
     // The value of package.json's start script.
     '--max-semi-space-size=64',
-    join(repositoryDir, 'standalone', 'dist', 'main.js'),
+    join(repositoryDir, 'scripts', 'serve.cjs'),
     '--port',
     String(settings.port ?? 0),
     '--data',
