@@ -84,12 +84,14 @@ export async function measureSteady(context: BenchContext, pair: Pair): Promise<
     }
   }
 
+  const loaded = memoryOf(platform.pid);
   const tree = readTree(platform.pid);
   return [
     ...ratios(samples, options.beside),
     { name: 'errors64', value: errors64 },
     ...targets.flatMap((target) => figuresOf(target, samples.get(target.key) ?? [])),
-    { name: 'loadedRssMiB', value: memoryOf(platform.pid).rssMiB },
+    { name: 'loadedRssMiB', value: loaded.rssMiB },
+    { name: 'loadedAnonMiB', value: loaded.anonMiB },
     { name: 'loadedTreePssMiB', value: treeMemory(tree).pssMiB },
   ];
 }

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { guestHeaders, invokePath, smallBody, type Api } from '../api.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
 import { startReference, type Server, runParts, type PartPlatform } from '../servers.js';
+import { measureFresh } from './invoke-fresh.js';
 import { measureMix } from './invoke-mix.js';
 import { measureSteady } from './invoke-steady.js';
 
@@ -13,7 +14,12 @@ export interface Pair extends PartPlatform {
 }
 
 type Part = (context: BenchContext, pair: Pair) => Promise<Measurement[]>;
-const parts: Readonly<Record<string, Part>> = { steady: measureSteady, mix: measureMix, async: measureAsync };
+const parts: Readonly<Record<string, Part>> = {
+  steady: measureSteady,
+  fresh: measureFresh,
+  mix: measureMix,
+  async: measureAsync,
+};
 
 /** No-op invocations, compared with a bare server: latency, throughput, processor time, memory. */
 export const invoke: Bench = {
