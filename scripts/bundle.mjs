@@ -37,10 +37,12 @@ export async function bundlePrograms() {
       external,
       plugins: [addresses],
       legalComments: 'none',
+      // Without comments; lines that stack traces can name.
+      minifyWhitespace: true,
+      lineLimit: 120,
       logLevel: 'error',
     });
-    // Letters beyond ASCII are left in comments only.
-    const text = outputFiles[0].text.replaceAll(/[^\0-\x7f]/g, '?');
+    const [{ text }] = outputFiles;
     const hash = createHash('sha256').update(text).digest('hex').slice(0, programs.hashLetters);
     writeFileSync(
       join(programs.folder, `${name}.cjs`),
