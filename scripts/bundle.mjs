@@ -34,6 +34,8 @@ export async function bundlePrograms() {
       platform: 'node',
       target: 'node20',
       format: 'cjs',
+      // A script that vm compiles cannot import; it requires instead, as late.
+      supported: { 'dynamic-import': false },
       external,
       plugins: [addresses],
       legalComments: 'none',

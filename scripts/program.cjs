@@ -6,7 +6,7 @@ const { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSy
 const { createRequire } = require('node:module');
 const { dirname, join } = require('node:path');
 const { pathToFileURL } = require('node:url');
-const { Script, constants } = require('node:vm');
+const { Script } = require('node:vm');
 
 const root = dirname(__dirname);
 /** Bundles (`NAME.cjs`) and their compiled code. */
@@ -37,8 +37,7 @@ function runProgram(name) {
   const hash = source.slice('/*'.length, '/*'.length + hashLetters);
   const codeFile = join(folder, `${name}-${hash}.code`);
   const cachedData = read(codeFile);
-  const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
-  const script = new Script(source, { filename: pathToFileURL(file).href, cachedData, importModuleDynamically });
+  const script = new Script(source, { filename: pathToFileURL(file).href, cachedData });
   // V8 rejects code of another version, or of a process with other flags.
   if (cachedData === undefined || script.cachedDataRejected) {
     // At the end, since V8 compiles most functions when they are first called.
