@@ -39,6 +39,9 @@ export async function ensureBuilt() {
 async function buildTypeScript() {
   await run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b'], 'The TypeScript build');
   writeFileSync(join(root, 'server', 'dist', 'build.json'), JSON.stringify({ date: sourceDate() }));
+  // esbuild is there only after the dependencies have been installed.
+  const { bundlePrograms } = await import('./bundle.mjs');
+  await bundlePrograms();
 }
 
 async function buildNativeParts() {

@@ -11,7 +11,7 @@ import { root } from './fresh.mjs';
 
 const localhost = '127.0.0.1';
 const prefix = 'whisk_local_';
-const main = join(root, 'server', 'dist', 'cluster', 'main.js');
+const main = join(root, 'bin', 'gpuwhisk');
 const couchdb = join(root, 'test', 'engines', 'couchdb-server.cjs');
 const readyMs = 90_000;
 const restartMs = 500;

@@ -22,11 +22,11 @@ const timeoutMs = 300_000;
 const packages = ['common', 'gpu', 'engines', 'controller', 'invoker', 'server', 'standalone', 'cli'];
 const whole = ['bin', 'docker', 'runtimes', 'LICENSE', 'README.md'];
 /**
- * Leaves out compiled tests, types and maps, which a release does not use, and secrets of this clone's cluster, which
+ * Leaves out compiled tests, types and maps, which a release does not use, code that V8 compiled for this machine, and secrets of this clone's cluster, which
  * must not leave it.
  */
 const isWanted = (path) =>
-  !/(\.d\.ts|\.map|\.tsbuildinfo|\.test\.js)$/.test(path) &&
+  !/(\.d\.ts|\.map|\.tsbuildinfo|\.test\.js|\.code)$/.test(path) &&
   !['objects', '__pycache__', '.env', 'secrets'].includes(basename(path));
 
 function run(command, args, cwd) {
@@ -71,7 +71,8 @@ export async function layOutRelease(folder) {
   if (!existsSync(join(root, set))) throw new Error(`The packages of Node.js actions (${set}) are not installed.`);
   mkdirSync(folder);
   for (const path of [...whole, set]) copy(path, folder);
-  copy(join('scripts', 'node-version.cjs'), folder);
+  for (const script of ['node-version.cjs', 'program.cjs', 'serve.cjs']) copy(join('scripts', script), folder);
+  copy(join('build', 'programs'), folder);
   copy(join('native', 'build'), folder);
   for (const path of packages) {
     copy(join(path, 'dist'), folder);

@@ -1,5 +1,8 @@
 // npm start: brings the clone up to date, then becomes the server.
 import { ensureBuilt } from './build.mjs';
+import programs from './program.cjs';
+
+const { runProgram } = programs;
 
 await ensureBuilt();
-await import('../standalone/dist/main.js');
+runProgram('standalone');

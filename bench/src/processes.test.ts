@@ -33,8 +33,8 @@ test('processor time of ended children counts as the sandboxes’', () => {
 
 test('parseRollup reads kB as MiB', () => {
   const text =
-    '00400000-7fff [rollup]\nRss:              2048 kB\nPss:              1024 kB\nPss_Dirty:         512 kB\n';
-  expect(parseRollup(text)).toEqual({ rssMiB: 2, pssMiB: 1 });
+    '00400000-7fff [rollup]\nRss:              2048 kB\nPss:              1024 kB\nPss_Dirty:         512 kB\nAnonymous:         512 kB\n';
+  expect(parseRollup(text)).toEqual({ rssMiB: 2, pssMiB: 1, anonMiB: 0.5 });
 });
 
 test('a real process and its child are seen, and memory of one that is gone is 0', async () => {
@@ -45,6 +45,6 @@ test('a real process and its child are seen, and memory of one that is gone is 0
   expect(memoryOf(pid).rssMiB).toBeGreaterThan(0);
   child.kill('SIGKILL');
   await once(child, 'exit');
-  expect(memoryOf(pid)).toEqual({ rssMiB: 0, pssMiB: 0 });
+  expect(memoryOf(pid)).toEqual({ rssMiB: 0, pssMiB: 0, anonMiB: 0 });
   expect(() => readTree(pid)).toThrow('is gone');
 });

@@ -82,21 +82,31 @@ export function cpuTime(tree: ProcessTree): CpuTime {
   };
 }
 
-/** Resident memory and proportional set size, MiB; 0 for a process that does not exist. */
-export function memoryOf(pid: number): { rssMiB: number; pssMiB: number } {
+/** Memory of a process, MiB. */
+export interface Memory {
+  /** Resident memory. */
+  rssMiB: number;
+  /** Proportional set size: pages that n processes share count 1/n. */
+  pssMiB: number;
+  /** The part of the resident memory that is no file's: heaps, buffers and stacks. */
+  anonMiB: number;
+}
+
+/** Memory of a process; 0 for a process that does not exist. */
+export function memoryOf(pid: number): Memory {
   try {
     return parseRollup(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ESRCH') return { rssMiB: 0, pssMiB: 0 };
+    if (code === 'ENOENT' || code === 'ESRCH') return { rssMiB: 0, pssMiB: 0, anonMiB: 0 };
     throw error;
   }
 }
 
 /** Reads /proc/PID/smaps_rollup. */
-export function parseRollup(text: string): { rssMiB: number; pssMiB: number } {
+export function parseRollup(text: string): Memory {
   const kiB = (name: string): number => Number(text.match(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm'))?.[1] ?? 0);
-  return { rssMiB: kiB('Rss') / 1024, pssMiB: kiB('Pss') / 1024 };
+  return { rssMiB: kiB('Rss') / 1024, pssMiB: kiB('Pss') / 1024, anonMiB: kiB('Anonymous') / 1024 };
 }
 
 /** Memory of a whole tree, MiB. `rssMiB` counts shared pages once for each process, `pssMiB` once in all. */

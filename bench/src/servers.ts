@@ -55,8 +55,8 @@ export function startPlatform(cleanup: Cleanup, settings: PlatformSettings): Pro
   const args = [
     ...(settings.nodeFlags ?? []),
     // The value of package.json's start script.
-    '--max-semi-space-size=64',
-    join(repositoryDir, 'standalone', 'dist', 'main.js'),
+    '--max-semi-space-size=16',
+    join(repositoryDir, 'scripts', 'serve.cjs'),
     '--port',
     String(settings.port ?? 0),
     '--data',

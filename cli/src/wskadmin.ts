@@ -6,4 +6,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit();
 });
 
-process.exitCode = await runAdmin(process.argv.slice(2), process.env);
+void runAdmin(process.argv.slice(2), process.env).then((code) => {
+  process.exitCode = code;
+});

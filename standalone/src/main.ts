@@ -89,12 +89,16 @@ function explain(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-try {
-  const command = parseCommand(process.argv.slice(2), process.env);
-  if (command.type === 'help') console.log(usage);
-  else if (command.type === 'print-config') console.log(JSON.stringify(withoutSecrets(command.config), null, 2));
-  else await serve(command.config, command.accountLimits);
-} catch (error) {
-  console.error(explain(error));
-  process.exit(1);
+async function main(): Promise<void> {
+  try {
+    const command = parseCommand(process.argv.slice(2), process.env);
+    if (command.type === 'help') console.log(usage);
+    else if (command.type === 'print-config') console.log(JSON.stringify(withoutSecrets(command.config), null, 2));
+    else await serve(command.config, command.accountLimits);
+  } catch (error) {
+    console.error(explain(error));
+    process.exit(1);
+  }
 }
+
+void main();

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { connectApi, guestHeaders, invokePath, smallBody, type Api, type StartCounts } from '../api.js';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
-import { errorsOf, type LoadRequest } from '../load/load.js';
+import { errorsOf, type LoadRequest, type LoadResult } from '../load/load.js';
+import { cpuTime, readTree } from '../processes.js';
 import { startPlatform } from '../servers.js';
 import type { Pair } from './invoke.js';
 
@@ -59,30 +60,66 @@ export async function measureMix(context: BenchContext, { platform, api }: Pair)
   await warmUp('one action', aloneApi, aloneFor);
   await warmUp('the mix', api, mixFor);
 
-  const ratios: number[] = [];
-  const singles: number[] = [];
-  const mixes: number[] = [];
-  let errors = 0;
-  let coldStarts = 0;
+  const mixes: Sample[] = [];
+  const singles: Sample[] = [];
+  const before = await api.startCounts();
   for (let round = 0; round < options.rounds; round += 1) {
-    const before = await api.startCounts();
-    const mix = await load.run(mixFor(options.seconds, options.seed * 1000 + round));
-    coldStarts += startsBetween(before, await api.startCounts());
-    const single = await load.run(aloneFor(options.seconds, options.seed));
-    errors += errorsOf(mix, 200) + errorsOf(single, 200);
-    mixes.push(mix.requestsPerS);
-    singles.push(single.requestsPerS);
-    ratios.push(mix.requestsPerS / single.requestsPerS);
-    say(`  round ${round + 1}: mix ${mix.requestsPerS.toFixed(0)}/s, one action ${single.requestsPerS.toFixed(0)}/s`);
+    const runMix = async (): Promise<unknown> =>
+      mixes.push(await sample(platform.pid, () => load.run(mixFor(options.seconds, options.seed * 1000 + round))));
+    const runSingle = async (): Promise<unknown> =>
+      singles.push(await sample(alone.pid, () => load.run(aloneFor(options.seconds, options.seed))));
+    // Every other round runs backwards, so that a drift of the machine affects both alike.
+    for (const run of round % 2 === 0 ? [runMix, runSingle] : [runSingle, runMix]) await run();
+    say(`  round ${round + 1}: mix ${told(mixes[round])}, one action ${told(singles[round])}`);
   }
+  const coldStarts = startsBetween(before, await api.startCounts());
+  const errors = [...mixes, ...singles].reduce((sum, one) => sum + errorsOf(one.load, 200), 0);
   aloneApi.close();
   await alone.stop();
   return [
-    medianOf('mixRatio', ratios),
+    medianOf(
+      'mixRatio',
+      mixes.map((mix, round) => mix.load.requestsPerS / (singles[round] as Sample).load.requestsPerS),
+    ),
     { name: 'mixColdStarts', value: coldStarts },
     { name: 'mixErrors', value: errors },
-    medianOf('mixRequestsPerS', mixes),
-    medianOf('mixSingleRequestsPerS', singles),
+    ...figuresOf('mix', mixes),
+    ...figuresOf('mixSingle', singles),
+  ];
+}
+
+/** One stretch of load, and the processor time that it took of the platform's process and of its containers. */
+interface Sample {
+  load: LoadResult;
+  serverCpuSPer1000: number;
+  sandboxCpuSPer1000: number;
+}
+
+async function sample(pid: number, run: () => Promise<LoadResult>): Promise<Sample> {
+  const before = cpuTime(readTree(pid));
+  const load = await run();
+  const after = cpuTime(readTree(pid));
+  return {
+    load,
+    serverCpuSPer1000: ((after.serverS - before.serverS) * 1000) / load.requests,
+    sandboxCpuSPer1000: ((after.sandboxesS - before.sandboxesS) * 1000) / load.requests,
+  };
+}
+
+function told(one: Sample | undefined): string {
+  if (one === undefined) return 'nothing';
+  const { load, serverCpuSPer1000, sandboxCpuSPer1000 } = one;
+  const cpu = [serverCpuSPer1000, sandboxCpuSPer1000].map((seconds) => seconds.toFixed(3)).join(' + ');
+  return `${load.requestsPerS.toFixed(0)}/s (${cpu} s of processors per 1,000)`;
+}
+
+function figuresOf(prefix: string, samples: readonly Sample[]): Measurement[] {
+  const figure = (name: string, of: (one: Sample) => number): Measurement =>
+    medianOf(`${prefix}${name}`, samples.map(of));
+  return [
+    figure('RequestsPerS', ({ load }) => load.requestsPerS),
+    figure('ServerCpuSPer1000', ({ serverCpuSPer1000 }) => serverCpuSPer1000),
+    figure('SandboxCpuSPer1000', ({ sandboxCpuSPer1000 }) => sandboxCpuSPer1000),
   ];
 }
 

@@ -54,13 +54,15 @@ export async function measureSteady(context: BenchContext, pair: Pair): Promise<
   await api.putAction('noopConcurrent', { concurrency: 64 });
   const targets = targetsBeside(options.beside);
   const { samples, errors64 } = await measureRounds(context, pair, targets);
+  const loaded = memoryOf(platform.pid);
   const tree = readTree(platform.pid);
   return [
     ...ratios(samples, options.beside),
     functionTime('nodejs', samples.get('c64')),
     { name: 'errors64', value: errors64 },
     ...targets.flatMap((target) => figuresOf(target, samples.get(target.key) ?? [])),
-    { name: 'loadedRssMiB', value: memoryOf(platform.pid).rssMiB },
+    { name: 'loadedRssMiB', value: loaded.rssMiB },
+    { name: 'loadedAnonMiB', value: loaded.anonMiB },
     { name: 'loadedTreePssMiB', value: treeMemory(tree).pssMiB },
   ];
 }

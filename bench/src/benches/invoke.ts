@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { guestHeaders, invokePath, smallBody, type Api } from '../api.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
 import { startReference, type Server, runParts, type PartPlatform } from '../servers.js';
+import { measureFresh } from './invoke-fresh.js';
 import { measureMix } from './invoke-mix.js';
 import { measurePython, measureSteady } from './invoke-steady.js';
 
@@ -16,6 +17,7 @@ type Part = (context: BenchContext, pair: Pair) => Promise<Measurement[]>;
 const parts: Readonly<Record<string, Part>> = {
   steady: measureSteady,
   python: measurePython,
+  fresh: measureFresh,
   mix: measureMix,
   async: measureAsync,
 };

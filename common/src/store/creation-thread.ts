@@ -21,8 +21,8 @@ export type ThreadAnswer =
   | { number: number; expired: ExpiredRecords }
   | { number: number; problem: string };
 
-/** Its young generation: a batch of documents dies at once. */
-const maxYoungMiB = 48;
+/** Its young generation. A batch of documents dies at once, and takes a few MiB at most. */
+const maxYoungMiB = 12;
 
 interface Asked {
   resolve: (answer: Exclude<ThreadAnswer, { problem: string }>) => void;

@@ -11,7 +11,7 @@ import { machineLabel } from '@gpuwhisk/controller/gpu/procure/procurement';
 import { assign } from '../process/settings-flags.js';
 import type { ClusterConfig } from './flags.js';
 
-const main = fileURLToPath(new URL('main.js', import.meta.url));
+const main = fileURLToPath(new URL('../../../bin/gpuwhisk', import.meta.url));
 /** Time beyond the drain after which a process is killed, ms. */
 const killAfterMs = 5000;
 

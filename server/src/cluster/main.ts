@@ -72,22 +72,26 @@ function explain(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-try {
-  const command = parseClusterCommand(process.argv.slice(2), process.env);
-  if (command.type === 'help') console.log(usage);
-  else if (command.type === 'print-config') console.log(JSON.stringify(withoutSecrets(command.config), null, 2));
-  else if (command.type === 'databases') console.log(await makeDatabases(command.config));
-  else {
-    if (command.role === 'invoker') raiseProcessorPriority();
-    const serving = await (command.role === 'controller' ? startController : startInvoker)(command.config);
-    stopOnSignals(serving, command.config.drainMs);
-    console.log(serving.line);
-    // The process serves all the same: a unit that waits for the notice ends the start by itself.
-    await notifyReady(process.env).catch((error: unknown) =>
-      console.error(`systemd was not told that it serves: ${String(error)}`),
-    );
+async function main(): Promise<void> {
+  try {
+    const command = parseClusterCommand(process.argv.slice(2), process.env);
+    if (command.type === 'help') console.log(usage);
+    else if (command.type === 'print-config') console.log(JSON.stringify(withoutSecrets(command.config), null, 2));
+    else if (command.type === 'databases') console.log(await makeDatabases(command.config));
+    else {
+      if (command.role === 'invoker') raiseProcessorPriority();
+      const serving = await (command.role === 'controller' ? startController : startInvoker)(command.config);
+      stopOnSignals(serving, command.config.drainMs);
+      console.log(serving.line);
+      // The process serves all the same: a unit that waits for the notice ends the start by itself.
+      await notifyReady(process.env).catch((error: unknown) =>
+        console.error(`systemd was not told that it serves: ${String(error)}`),
+      );
+    }
+  } catch (error) {
+    console.error(explain(error));
+    process.exit(1);
   }
-} catch (error) {
-  console.error(explain(error));
-  process.exit(1);
 }
+
+void main();

@@ -9,7 +9,7 @@ import AdmZip from 'adm-zip';
 import { hasLauncher } from '../support/machine.js';
 import { runWsk, type WskResult } from './wsk-process.js';
 
-const main = fileURLToPath(new URL('../../../standalone/dist/main.js', import.meta.url));
+const main = fileURLToPath(new URL('../../../scripts/serve.cjs', import.meta.url));
 const source = `function main(args) {
   console.log('to', args.name);
   if (args.name === 'nobody') throw new Error('no such person');

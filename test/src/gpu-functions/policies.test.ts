@@ -15,7 +15,7 @@ import { startPlatform } from '../support/running-platform.js';
 import { triedPolicies } from '../support/tried-policies.js';
 
 const caseMs = 120_000;
-const main = fileURLToPath(new URL('../../../standalone/dist/main.js', import.meta.url));
+const main = fileURLToPath(new URL('../../../scripts/serve.cjs', import.meta.url));
 const sleeper = 'async function main({ ms }) { await new Promise((done) => setTimeout(done, ms)); return { ms }; }';
 interface Tried {
   arrivals: number;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ApiClient } from './api-client.js';
 
-const main = fileURLToPath(new URL('../../../standalone/dist/main.js', import.meta.url));
+const main = fileURLToPath(new URL('../../../scripts/serve.cjs', import.meta.url));
 const startMs = 60_000;
 const stopMs = 20_000;
 

@@ -1,0 +1,54 @@
+// Bundles each program into one file: Node.js takes a second to load its hundreds of modules.
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { build } from 'esbuild';
+import { root } from './fresh.mjs';
+import programs from './program.cjs';
+
+/** Libraries with addons, and clients of engines, which few processes use; they are loaded from node_modules. */
+const external = ['lmdb', 'msgpackr', 'kafkajs', 'ioredis', 'bull', 'bullmq'];
+
+/** Gives each of our modules the address that it has outside the bundle, by which it finds files and threads. */
+const addresses = {
+  name: 'addresses',
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]dist[\\/].*\.js$/ }, ({ path }) => {
+      const place = relative(root, path);
+      if (place.startsWith('node_modules')) return undefined;
+      const address = `require('node:url').pathToFileURL(require('node:path').join(__dirname, '../..', ${JSON.stringify(place)})).href`;
+      return { contents: readFileSync(path, 'utf8').replaceAll('import.meta.url', address) };
+    });
+  },
+};
+
+/** Writes the bundles of compiled programs for program.cjs, and removes the compiled code of earlier ones. */
+export async function bundlePrograms() {
+  rmSync(programs.folder, { recursive: true, force: true });
+  mkdirSync(programs.folder, { recursive: true });
+  for (const [name, main] of Object.entries(programs.mains)) {
+    const { outputFiles } = await build({
+      entryPoints: [join(root, main)],
+      bundle: true,
+      write: false,
+      platform: 'node',
+      target: 'node20',
+      format: 'cjs',
+      // A script that vm compiles cannot import; it requires instead, as late.
+      supported: { 'dynamic-import': false },
+      external,
+      plugins: [addresses],
+      legalComments: 'none',
+      // Without comments; lines that stack traces can name.
+      minifyWhitespace: true,
+      lineLimit: 120,
+      logLevel: 'error',
+    });
+    const [{ text }] = outputFiles;
+    const hash = createHash('sha256').update(text).digest('hex').slice(0, programs.hashLetters);
+    writeFileSync(
+      join(programs.folder, `${name}.cjs`),
+      `/*${hash}*/(function (require, module, __dirname) {${text}\n})`,
+    );
+  }
+}

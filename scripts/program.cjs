@@ -1,0 +1,85 @@
+// Starts a program of a clone or a release: from its bundle, with the code that V8 compiled in an earlier run; or from its
+// modules where there is no bundle, or modules were compiled after it.
+'use strict';
+
+const { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } = require('node:fs');
+const { createRequire } = require('node:module');
+const { dirname, join } = require('node:path');
+const { pathToFileURL } = require('node:url');
+const { Script } = require('node:vm');
+
+const root = dirname(__dirname);
+/** Bundles (`NAME.cjs`) and their compiled code. */
+const folder = join(root, 'build', 'programs');
+/** The first module of each program. */
+const mains = {
+  standalone: 'standalone/dist/main.js',
+  cluster: 'server/dist/cluster/main.js',
+  wsk: 'cli/dist/wsk.js',
+  wskadmin: 'cli/dist/wskadmin.js',
+  gpuwhisk: 'cli/dist/gpuwhisk.js',
+};
+const packages = ['common', 'gpu', 'engines', 'controller', 'invoker', 'server', 'standalone', 'cli'];
+/** A bundle begins with a comment that holds this many hexadecimal digits of its SHA-256. */
+const hashLetters = 16;
+
+/** Whether the program has been compiled. */
+const isBuilt = (name) => timeOf(join(root, mains[name])) !== undefined;
+
+/** Runs a program in this process, with this process's arguments. */
+function runProgram(name) {
+  const main = join(root, mains[name]);
+  const file = join(folder, `${name}.cjs`);
+  if (!isFresh(file)) return void import(pathToFileURL(main).href);
+  // Bundles are ASCII: V8 keeps a letter in one byte.
+  const source = readFileSync(file, 'latin1');
+  // The hash is in the name of the code's file, since V8 compares no more of the source than its length.
+  const hash = source.slice('/*'.length, '/*'.length + hashLetters);
+  const codeFile = join(folder, `${name}-${hash}.code`);
+  const cachedData = read(codeFile);
+  const script = new Script(source, { filename: pathToFileURL(file).href, cachedData });
+  // V8 rejects code of another version, or of a process with other flags.
+  if (cachedData === undefined || script.cachedDataRejected) {
+    // At the end, since V8 compiles most functions when they are first called.
+    process.once('exit', () => write(codeFile, script.createCachedData()));
+  }
+  script.runInThisContext()(createRequire(main), { exports: {} }, folder);
+}
+
+function isFresh(file) {
+  const bundledMs = timeOf(file);
+  const compiledMs = packages.map((name) => timeOf(join(root, name, 'tsconfig.tsbuildinfo')) ?? 0);
+  return bundledMs !== undefined && bundledMs >= Math.max(...compiledMs);
+}
+
+function timeOf(file) {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs;
+}
+
+function read(file) {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    if (error.code === 'ENOENT' || error.code === 'EACCES') return undefined;
+    throw error;
+  }
+}
+
+/** Writes a file whole or, where this user may not write, not at all: the next start is then as slow as this one. */
+function write(file, data) {
+  const unfinished = `${file}.${process.pid}`;
+  try {
+    const descriptor = openSync(unfinished, 'wx');
+    try {
+      writeSync(descriptor, data);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    renameSync(unfinished, file);
+  } catch {
+    rmSync(unfinished, { force: true });
+  }
+}
+
+module.exports = { folder, hashLetters, isBuilt, mains, runProgram };
