@@ -9,15 +9,15 @@ import programs from './program.cjs';
 /** Libraries with addons, and clients of engines, which few processes use; they are loaded from node_modules. */
 const external = ['lmdb', 'msgpackr', 'kafkajs', 'ioredis', 'bull', 'bullmq'];
 
-/** Gives each of our modules the address that it has outside the bundle, by which it finds files and threads. */
+/** Gives each module the address that it has outside the bundle, by which it finds files and threads. */
 const addresses = {
   name: 'addresses',
   setup({ onLoad }) {
-    onLoad({ filter: /[\\/]dist[\\/].*\.js$/ }, ({ path }) => {
-      const place = relative(root, path);
-      if (place.startsWith('node_modules')) return undefined;
-      const address = `require('node:url').pathToFileURL(require('node:path').join(__dirname, '../..', ${JSON.stringify(place)})).href`;
-      return { contents: readFileSync(path, 'utf8').replaceAll('import.meta.url', address) };
+    onLoad({ filter: /\.js$/ }, ({ path }) => {
+      const source = readFileSync(path, 'utf8');
+      if (!source.includes('import.meta.url')) return undefined;
+      const file = `require('node:path').join(__dirname, '../..', ${JSON.stringify(relative(root, path))})`;
+      return { contents: source.replaceAll('import.meta.url', `require('node:url').pathToFileURL(${file}).href`) };
     });
   },
 };
