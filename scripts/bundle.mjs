@@ -1,4 +1,4 @@
-// Bundles each program into one file: Node.js takes a second to load its hundreds of modules.
+// Bundles programs into one file each: Node.js takes a second to load its hundreds of modules.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -9,24 +9,28 @@ import programs from './program.cjs';
 /** Libraries with addons, and clients of engines, which few processes use; they are loaded from node_modules. */
 const external = ['lmdb', 'msgpackr', 'kafkajs', 'ioredis', 'bull', 'bullmq'];
 
-/** Gives each of our modules the address that it has outside the bundle, by which it finds files and threads. */
+/** Gives each module the address that it has outside the bundle, by which it finds files and threads. */
 const addresses = {
   name: 'addresses',
   setup({ onLoad }) {
-    onLoad({ filter: /[\\/]dist[\\/].*\.js$/ }, ({ path }) => {
-      const place = relative(root, path);
-      if (place.startsWith('node_modules')) return undefined;
-      const address = `require('node:url').pathToFileURL(require('node:path').join(__dirname, '../..', ${JSON.stringify(place)})).href`;
-      return { contents: readFileSync(path, 'utf8').replaceAll('import.meta.url', address) };
+    onLoad({ filter: /\.js$/ }, ({ path }) => {
+      const source = readFileSync(path, 'utf8');
+      if (!source.includes('import.meta.url')) return undefined;
+      const file = `require('node:path').join(__dirname, '../..', ${JSON.stringify(relative(root, path))})`;
+      return { contents: source.replaceAll('import.meta.url', `require('node:url').pathToFileURL(${file}).href`) };
     });
   },
 };
+
+/** Processes of a cluster start seldom, and load clients of engines that depend on their folders: they run from their modules. */
+const unbundled = ['cluster'];
 
 /** Writes the bundles of compiled programs for program.cjs, and removes the compiled code of earlier ones. */
 export async function bundlePrograms() {
   rmSync(programs.folder, { recursive: true, force: true });
   mkdirSync(programs.folder, { recursive: true });
   for (const [name, main] of Object.entries(programs.mains)) {
+    if (unbundled.includes(name)) continue;
     const { outputFiles } = await build({
       entryPoints: [join(root, main)],
       bundle: true,
