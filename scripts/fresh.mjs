@@ -21,8 +21,14 @@ const sourceFolders = [
   'runtimes/native',
   'runtimes/cuda',
 ];
-/** Lists of packages that the build installs for actions. */
-const packageLists = ['runtimes/nodejs/packages/package-lock.json', 'runtimes/python/packages.txt'];
+/** What the build goes by besides: its settings, how programs are bundled, and lists of packages that it installs for actions. */
+const settings = [
+  'tsconfig.base.json',
+  'scripts/bundle.mjs',
+  'scripts/program.cjs',
+  'runtimes/nodejs/packages/package-lock.json',
+  'runtimes/python/packages.txt',
+];
 const skipped = new Set(['node_modules', 'dist', 'build']);
 
 function listFiles(folder, files) {
@@ -55,7 +61,7 @@ export function currentState() {
   return {
     node: process.versions.modules,
     install: lock,
-    build: fingerprint([...sources, ...['tsconfig.base.json', ...packageLists].map((name) => join(root, name))]),
+    build: fingerprint([...sources, ...settings.map((name) => join(root, name))]),
   };
 }
 
