@@ -16,8 +16,8 @@ const addresses = {
     onLoad({ filter: /\.js$/ }, ({ path }) => {
       const source = readFileSync(path, 'utf8');
       if (!source.includes('import.meta.url')) return undefined;
-      const file = `require('node:path').join(__dirname, '../..', ${JSON.stringify(relative(root, path))})`;
-      return { contents: source.replaceAll('import.meta.url', `require('node:url').pathToFileURL(${file}).href`) };
+      const address = `addressOf(${JSON.stringify(relative(root, path))})`;
+      return { contents: source.replaceAll('import.meta.url', address) };
     });
   },
 };
@@ -52,7 +52,7 @@ export async function bundlePrograms() {
     const hash = createHash('sha256').update(text).digest('hex').slice(0, programs.hashLetters);
     writeFileSync(
       join(programs.folder, `${name}.cjs`),
-      `/*${hash}*/(function (require, module, __dirname) {${text}\n})`,
+      `/*${hash}*/(function (require, module, addressOf) {${text}\n})`,
     );
   }
 }

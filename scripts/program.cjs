@@ -43,7 +43,8 @@ function runProgram(name) {
     // At the end, since V8 compiles most functions when they are first called.
     process.once('exit', () => write(codeFile, script.createCachedData()));
   }
-  script.runInThisContext()(createRequire(main), { exports: {} }, folder);
+  const addressOf = (path) => pathToFileURL(join(root, path)).href;
+  script.runInThisContext()(createRequire(main), { exports: {} }, addressOf);
 }
 
 function isFresh(file) {
