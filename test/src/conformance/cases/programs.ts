@@ -22,7 +22,7 @@ async function main({ name }) {
 
 const untilDeadline = `function main({ forceHang }) {
   const leftMs = Number(process.env.__OW_DEADLINE) - Date.now();
-  return new Promise((done) => setTimeout(() => forceHang || done({ timedout: true }), leftMs - 2500));
+  return new Promise((done) => setTimeout(() => forceHang || done({ timedout: true }), leftMs - 3500));
 }`;
 
 const rows: Row[] = [
