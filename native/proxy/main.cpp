@@ -127,7 +127,7 @@ void attend(proxy::Service &service, Inbox &inbox) {
     inbox.watch_no_more();
     if (!failed) return;
     // Without a run, no request tells that the function is gone: another process serves the next one.
-    if (failed->run == 0) _exit(exit_lost);
+    if (failed->run == 0 || service.killed()) _exit(exit_lost);
     proxy::write_frames({{failed->answer.ok ? Type::result : Type::error, failed->run, failed->answer.text},
                          {Type::log, failed->run, "{}"}});
   } catch (const inject::Failure &failure) {
@@ -156,6 +156,7 @@ void attend(proxy::Service &service, Inbox &inbox) {
     int64_t started_us = inject::now_us();
     try {
       proxy::Answer given_answer = serve_one(service, request);
+      if (service.killed()) _exit(exit_lost); // The invoker finds out why: the kernel may be about to end this process, too.
       answer(request, given_answer, inject::now_us() - started_us, service.serves());
     } catch (const inject::Failure &failure) {
       proxy::end_for_violation(failure.what());

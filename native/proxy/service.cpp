@@ -150,6 +150,7 @@ Answer Service::attempt(const std::function<inject::Outcome()> &work) {
   try {
     inject::Outcome outcome = work();
     lost_ = !outcome.ready;
+    killed_ = outcome.kind == "gone";
     if (outcome.kind == "no-batch") action_->batches = false;
     if (!lost_ && !prewarmer_.loaded()) scratch_.empty();
     return explain(outcome);

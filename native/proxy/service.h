@@ -51,6 +51,8 @@ public:
   bool alive() const { return prewarmer_.alive(); }
   /** Whether the pre-warmer is lost: nothing can be asked for any more. */
   bool lost() const { return lost_; }
+  /** Whether the pre-warmer's process was ended while a function ran, by what is outside, as for its memory. */
+  bool killed() const { return killed_; }
 
 private:
   Answer run_one(const Parts &given);
@@ -64,7 +66,7 @@ private:
   Scratch scratch_;
   inject::Policy policy_;
   RunsSocket runs_;
-  bool shared_objects_, lost_ = false;
+  bool shared_objects_, lost_ = false, killed_ = false;
   bool serves_ = true; // Until a function could not send its answer.
   std::optional<std::string> owner_; // The namespace whose code it has run.
   std::optional<Init> action_;
