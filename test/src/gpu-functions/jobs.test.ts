@@ -27,12 +27,22 @@ def meet(rank, size):
     address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     if rank == 0:
         server = socket.create_server(address)
-        return [server.accept() for _ in range(size - 1)]
+        return [server.accept()[0] for _ in range(size - 1)]
     while True:
         try:
-            return socket.create_connection(address)
+            return [socket.create_connection(address)]
         except ConnectionRefusedError:
             time.sleep(0.02)
+
+def wait_for_others(rank, kept):
+    for member in kept:
+        if rank > 0:
+            member.sendall(b".")
+        elif member.recv(1) == b"":  # It is gone: a collective operation would not end, either.
+            for _ in range(1000):
+                if gpuwhisk_training.stopping():
+                    return
+                time.sleep(0.01)
 
 def main(args):
     rank, size = int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"])
@@ -50,6 +60,7 @@ def main(args):
     for step in range(first + 1, args["steps"] + 1):
         model.train_step(1)
         time.sleep(args.get("pause", 0.05))
+        wait_for_others(rank, kept)
         if rank == 0:
             with open(path + ".new", "w") as file:
                 file.write(str(step))

@@ -95,20 +95,20 @@ const [threeSlices, twoSlices] = [9, 14];
             .join(),
         );
       };
-      /** Sends requests of functions until both devices have these profiles. */
-      const untilCut = async (profiles: string, ...names: string[]): Promise<void> => {
+      /** Sends requests of functions until both devices have these profiles, and `ended` cuts have ended. */
+      const untilCut = async (ended: number, profiles: string, ...names: string[]): Promise<void> => {
         await until(
           `both are ${profiles}`,
           async () => {
             for (const name of names) sent.push(await api.submit(name, { ms: 200 }));
-            return (await devicesNow()).every((one) => one === profiles);
+            return (await devicesNow()).every((one) => one === profiles) && cuts.length === ended;
           },
           soonMs,
         );
       };
-      await untilCut('3g.20gb,4g.20gb', 'strict', 'rest');
+      await untilCut(2, '3g.20gb,4g.20gb', 'strict', 'rest');
       // Without strict work small slices hold the rest.
-      await untilCut('1g.5gb,2g.10gb,4g.20gb', 'rest');
+      await untilCut(4, '1g.5gb,2g.10gb,4g.20gb', 'rest');
       const records = await Promise.all(sent.map((id) => api.record(id)));
       expect(records.map(({ response }) => response.result)).toEqual(sent.map(() => ({ ms: 200 })));
       const { body } = await api.request<{ geometry: GeometryReport }>('GET', '../gpu/policy');
