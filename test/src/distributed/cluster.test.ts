@@ -250,7 +250,8 @@ const renting = {
         'second',
         'function main() { return new Promise((end) => setTimeout(end, 1000, {})); }',
       );
-      for (let n = 0; n < 3; n++) await caller(0).submit('second');
+      const before: string[] = [];
+      for (let n = 0; n < 3; n++) before.push(await caller(0).submit('second'));
       const accepted = await submitUntil(new Promise((resolve) => setTimeout(resolve, 500)).then(() => kill(victim)));
       expect((await caller(1).invoke('load')).status).toBe(200);
       for (const id of accepted) await caller(1).record(id, waitMs);
@@ -260,7 +261,7 @@ const renting = {
       const state = await openRedisState({ url, prefix: 'gpuwhisk:', timeoutMs: 2000 });
       try {
         // A call that was under way when the controller was killed may count until its completion is given up.
-        const ids = new Set(accepted);
+        const ids = new Set([...before, ...accepted]);
         await eventually('nothing that was accepted counts as in flight', async () => {
           const held = await state.holds('inFlight').all();
           return held.some(({ token }) => ids.has(token.split(' ')[0] ?? '')) ? undefined : true;
