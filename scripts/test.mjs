@@ -11,7 +11,7 @@ import { reasonAgainstSanitizers } from './sanitized-tests.mjs';
 import { installFromRegistries, installSystemPackages } from './test-system.mjs';
 
 /** If more files than this fail, the cause is not a busy machine. */
-const mostRepeated = 4;
+const mostRepeated = 6;
 /** Suites at once in test:all, for two processors: those that start platforms wait half of their time. */
 const allWorkers = 3;
 /** The files that npm test passed last, and on which build. */
