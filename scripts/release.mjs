@@ -22,8 +22,8 @@ const timeoutMs = 300_000;
 const packages = ['common', 'gpu', 'engines', 'controller', 'invoker', 'server', 'standalone', 'cli'];
 const whole = ['bin', 'docker', 'runtimes', 'LICENSE', 'README.md'];
 /**
- * Leaves out compiled tests, types and maps, which a release does not use, code that V8 compiled for this machine, and secrets of this clone's cluster, which
- * must not leave it.
+ * Leaves out compiled tests, types and maps, which a release does not use, code that V8 compiled for this machine, and
+ * secrets of this clone's cluster, which must not leave it.
  */
 const isWanted = (path) =>
   !/(\.d\.ts|\.map|\.tsbuildinfo|\.test\.js|\.code)$/.test(path) &&

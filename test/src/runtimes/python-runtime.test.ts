@@ -30,7 +30,7 @@ afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
     return checkCase({ ...launch, command: launch.command.toSpliced(at, at < 0 ? 0 : 2) }, given);
   });
 
-  test("a run's environment is there for whoever asks, also in a copy and in a process", async () => {
+  test("a run's variables are in os.environ, in a copy of it and in a process that the function starts", async () => {
     const runtime = new RuntimeProcess(launch);
     try {
       await runtime.init({
