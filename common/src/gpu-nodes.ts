@@ -3,7 +3,10 @@
 /** The ClusterState table of announced ends of nodes: NodeNotice rows by the invoker's topic. */
 export const gpuNoticeTable = 'gpuNotices';
 
-/** The announced end of a node: it gets no new work, and what runs there ends in time. */
+/** Time before the end of a node at which work stops there, ms: for records, and for the return of idempotent runs. */
+export const departureMarginMs = 5000;
+
+/** The announced end of a node: it gets only work that ends in time. */
 export interface NodeNotice {
   /** `revoked`: its owner takes it away. `given-back`: the platform gives it back once nothing runs there. */
   why: 'revoked' | 'given-back';

@@ -46,9 +46,12 @@ export interface Device {
 
 /** Whether work may be placed on a device, and why not. */
 export interface DeviceHealth {
-  state: 'healthy' | 'cordoned' | 'draining' | 'offline';
+  /** `leaving`: its node will be taken away; until then instances that are there take runs that end in time. */
+  state: 'healthy' | 'leaving' | 'cordoned' | 'draining' | 'offline';
   /** In words, for an operator; empty where healthy. */
   reasons: string[];
+  /** Longest time limit of a run that still ends in time, ms; only where it is leaving. */
+  longestRunMs?: number;
 }
 
 /** A process that uses a device. */

@@ -67,7 +67,7 @@ export const gpuSchemas = {
       contextMiB: whole('Measured memory of a CUDA context, MiB'),
       simulated: yesNo('Whether the device is simulated'),
       slices: list({ type: 'object' }, 'MIG instances'),
-      health: object({ state: text('healthy, cordoned, draining or offline') }),
+      health: object({ state: text('healthy, leaving, cordoned, draining or offline') }),
       cut: object(
         {
           profiles: list(text('Profile'), 'Wanted MIG profiles; none: the whole device'),

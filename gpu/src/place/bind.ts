@@ -135,7 +135,9 @@ export function launches(
   return actions;
 }
 
-/** Ids of the places with free memory for a request. */
+/** Ids of the healthy places with free memory for a request. */
 function roomyFor(request: PlacementRequest, ledger: Ledger): string[] {
-  return ledger.accounts().flatMap((one) => (one.freeMiB >= neededMiB(request, one) ? one.id : []));
+  return ledger
+    .accounts()
+    .flatMap((one) => (one.health?.state === 'healthy' && one.freeMiB >= neededMiB(request, one) ? one.id : []));
 }

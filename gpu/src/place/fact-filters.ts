@@ -1,5 +1,5 @@
 // The fact filters: facts that forbid work a place, whatever a policy would like.
-import type { Rejection, DeviceMode } from '@gpuwhisk/common/gpu';
+import type { DeviceHealth, DeviceMode, Rejection } from '@gpuwhisk/common/gpu';
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
 import type { Account, Work, Tenant } from '../view/account.js';
 import { holdsToShares } from '../view/shares.js';
@@ -17,18 +17,33 @@ interface FactFilter {
   explain(account: Account, work: Work): Refusal;
 }
 
-/** Work is put on healthy devices only: none that is cordoned, drained, offline or unheard of. */
+/**
+ * Work is put on healthy devices only, none that is cordoned, drained, offline or unheard of; and into an instance that is
+ * there on a device that leaves, if it ends in time.
+ */
 const healthy: FactFilter = {
   code: 'health',
-  refuses: ({ health }) => health?.state !== 'healthy',
-  explain: ({ health }) => ({
+  refuses: ({ health }, work, joined) =>
+    health?.state !== 'healthy' && (joined === undefined || !endsInTime(health, work)),
+  explain: ({ health }, { timeLimitMs }) => ({
     reason:
       health === undefined
         ? 'nothing is known of it'
         : [health.state, health.reasons.join('; ')].filter(Boolean).join(': '),
-    numbers: {},
+    numbers: {
+      ...(health?.longestRunMs !== undefined && { longestRunMs: health.longestRunMs }),
+      ...(health?.longestRunMs !== undefined && timeLimitMs !== undefined && { timeLimitMs }),
+    },
   }),
 };
+
+/** Whether a run of work ends on a device that leaves before it is gone. */
+export function endsInTime(
+  health: DeviceHealth | undefined,
+  { timeLimitMs = Infinity }: Pick<Work, 'timeLimitMs'>,
+): boolean {
+  return health?.state === 'leaving' && timeLimitMs <= (health.longestRunMs ?? 0);
+}
 
 /** A namespace with a bound on its share runs only where processes are held to their shares. */
 const heldToShares: FactFilter = {

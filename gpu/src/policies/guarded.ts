@@ -1,9 +1,10 @@
 // The guard around a policy: checks of its decisions, and a spare policy for faults.
+import type { DeviceHealth } from '@gpuwhisk/common/gpu';
 import { allWait } from '../view/decision.js';
 import type { Decision, Start, Action } from '../view/decision.js';
 import type { SchedulingEvent, View, Task } from '../view/view.js';
 import type { Policy } from './policy.js';
-import { mostClients, refusalOf } from '../place/fact-filters.js';
+import { endsInTime, mostClients, refusalOf } from '../place/fact-filters.js';
 import { requestOfTask } from '../place/ledger-of.js';
 import { neededMiB } from '../view/account.js';
 import type { Account, PlaceAccount } from '../view/account.js';
@@ -275,6 +276,8 @@ function unlikeFault([first, ...others]: readonly PlaceAccount[]): string | unde
   return isAlike ? undefined : 'on GPUs that are not alike on one node';
 }
 
+const healthy: DeviceHealth = { state: 'healthy', reasons: [] };
+
 /** Adds a task to the forks of its places, if their facts allow it. */
 function forkedFault(task: Task, places: readonly PlaceAccount[], forks: Map<string, Account>): string | undefined {
   const work = requestOfTask(task);
@@ -282,7 +285,9 @@ function forkedFault(task: Task, places: readonly PlaceAccount[], forks: Map<str
     if (task.allowed?.has(id) === false) return `on '${id}', where it may not run`;
     const fork = forks.get(id) ?? forkOf(account);
     forks.set(id, fork);
-    const refusal = refusalOf(fork, work);
+    // A place that leaves is allowed only where an instance is there for the task.
+    const isJoined = task.allowed?.has(id) === true && endsInTime(fork.health, work);
+    const refusal = refusalOf(isJoined ? { ...fork, health: healthy } : fork, work);
     if (refusal !== undefined)
       return `on '${id}', which cannot take it: ${refusal.reason}${numbersOf(refusal.numbers)}`;
     fork.availableMiB -= neededMiB(work, fork);

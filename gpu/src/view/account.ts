@@ -97,6 +97,8 @@ export interface Work {
   memoryMiB: number;
   /** Its share is bounded, so that it runs only where processes are held to their shares. */
   isBounded: boolean;
+  /** Time limit of a run, ms; absent: it has none, so that it is put on no device that leaves. */
+  timeLimitMs?: number;
 }
 
 /** Memory that work takes of a place, MiB; the whole capacity if its need is not known. */

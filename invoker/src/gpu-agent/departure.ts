@@ -1,3 +1,4 @@
+import { departureMarginMs } from '@gpuwhisk/common/gpu-nodes';
 import type { NodeNotice } from '@gpuwhisk/common/gpu-nodes';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
@@ -14,9 +15,6 @@ export interface DepartureParts {
   logger: Logger;
 }
 
-/** Time before the end of the node at which runs are stopped, ms: for records, and for the return of idempotent runs. */
-const marginMs = 5000;
-
 const drained: Ending = { text: 'The node is being drained.', byAction: false };
 const cutOff: Ending = {
   text: 'The node on which the action ran was taken away.',
@@ -25,14 +23,16 @@ const cutOff: Ending = {
 };
 
 /**
- * The announced end of this node. From the notice on its devices get no new work and idle instances end. Runs are asked to
- * end; those that go on are stopped 5 s before the node goes, or after half of a shorter notice. The time that is left is
- * counted from the notice by a clock that is never set.
+ * The announced end of this node. From the notice on its devices take no new instances, and instances that are there take
+ * runs whose time limit ends before work stops: 5 s before the node goes, or after half of a shorter notice. What still runs
+ * or idles then ends. Without a time, idle instances end at once and runs when they are over. Training jobs are asked to
+ * end at the notice. The time that is left is counted from the notice by a clock that is never set.
  */
 export class Departure {
   private notice: NodeNotice | undefined;
   private timer: Timer | undefined;
-  private isDue = false;
+  /** When work stops, monotonic ms; Infinity: no time was announced. */
+  private stopMs = Infinity;
 
   constructor(private readonly parts: DepartureParts) {}
 
@@ -45,28 +45,34 @@ export class Departure {
   set(notice: NodeNotice | undefined): void {
     const { inventory, clock, logger } = this.parts;
     this.timer?.cancel();
-    this.isDue = false;
     this.notice = notice;
-    inventory.setLeaving(notice && `the node is ${notice.why === 'revoked' ? 'taken away' : 'given back'}`);
-    logger.warn({ ...notice }, notice ? 'this node takes no more work: it leaves' : 'this node stays');
+    this.stopMs = Infinity;
+    logger.warn({ ...notice }, notice ? 'this node leaves' : 'this node stays');
     if (notice?.leavesAt !== undefined) {
       const leftMs = Math.max(0, notice.leavesAt - clock.now());
-      this.timer = clock.setBackgroundTimer(leftMs - Math.min(marginMs, leftMs / 2), () => {
-        this.isDue = true;
-        this.reconcile();
-      });
+      const untilStopMs = leftMs - Math.min(departureMarginMs, leftMs / 2);
+      this.stopMs = clock.monotonicMs() + untilStopMs;
+      this.timer = clock.setBackgroundTimer(untilStopMs, () => this.reconcile());
     }
+    inventory.setLeaving(
+      notice && {
+        why: `the node is ${notice.why === 'revoked' ? 'taken away' : 'given back'}`,
+        longestRunMs: () => (notice.leavesAt === undefined ? 0 : Math.max(0, this.stopMs - clock.monotonicMs())),
+      },
+    );
     this.reconcile();
   }
 
-  /** Ends what is idle, and asks runs to end; called after each run and at each look. */
+  /** Ends what has to end, and asks training jobs to; called after each run and at each look. */
   reconcile(): void {
     if (this.notice === undefined) return;
-    const { gpuContainers, healer } = this.parts;
+    const { gpuContainers, healer, clock } = this.parts;
+    const isDue = clock.monotonicMs() >= this.stopMs;
+    const mayIdle = this.notice.leavesAt !== undefined && !isDue;
     for (const one of gpuContainers.all()) {
-      if (one.ending) continue;
+      if (one.ending || (mayIdle && one.users.size === 0)) continue;
       if (one.users.size === 0) healer.end(one, drained);
-      else if (this.isDue) healer.end(one, cutOff);
+      else if (isDue) healer.end(one, cutOff);
       else if (this.notice.leavesAt !== undefined) {
         one.onRetire?.();
         one.onRetire = undefined;

@@ -18,6 +18,8 @@ export interface GpuUser {
   /** Subject of the caller, set for requests that may run as a batch: a container serves batches of one subject only. */
   subject?: string;
   isolation: GpuIsolation;
+  /** Time limit of its run, ms; absent: not known. */
+  timeLimitMs?: number;
   /** Set for a sample, whose run measures its function and is charged to no namespace. */
   isSample?: true;
 }
@@ -67,6 +69,7 @@ export function gpuUserOf({ activationId, action, user, gpuNeed, sample }: Activ
     namespace: user.namespace.name,
     ...(gpuNeed !== undefined && gpuNeed.batch > 1 && { subject: user.subject }),
     isolation: gpuNeed?.isolation ?? 'namespace',
+    ...(gpuNeed !== undefined && { timeLimitMs: gpuNeed.timeoutMs }),
     ...(sample !== undefined && { isSample: true }),
   };
 }

@@ -15,12 +15,20 @@ export interface Place {
   slice?: string;
 }
 
+/** The announced end of a node. */
+interface Leaving {
+  /** In words, for an operator. */
+  why: string;
+  /** Longest time limit of a run that still ends in time, ms; 0: none does. */
+  longestRunMs(): number;
+}
+
 /** The devices of the node, their sharing and their health. */
 export class Inventory {
   devices: readonly Device[] = [];
   private readonly records = new Map<string, HealthRecord>();
   /** Why the node leaves; undefined: it stays. */
-  private leaving: string | undefined;
+  private leaving: Leaving | undefined;
 
   constructor(
     private readonly driver: GpuDriver,
@@ -65,13 +73,16 @@ export class Inventory {
   healthOf(uuid: string): DeviceHealth {
     const health = healthOf(this.record(uuid));
     if (this.leaving === undefined) return health;
-    const { state, reasons } = health;
-    return { state: state === 'offline' ? state : 'draining', reasons: [...reasons, this.leaving] };
+    const { state } = health;
+    const reasons = [...health.reasons, this.leaving.why];
+    const longestRunMs = this.leaving.longestRunMs();
+    if (state === 'healthy' && longestRunMs > 0) return { state: 'leaving', reasons, longestRunMs };
+    return { state: state === 'offline' ? state : 'draining', reasons };
   }
 
-  /** Drains all devices, also those found later, while the node leaves for a reason. */
-  setLeaving(why: string | undefined): void {
-    this.leaving = why;
+  /** Has the node leave, or stay: devices take runs that end in time, and drain once there is no such time. */
+  setLeaving(leaving: Leaving | undefined): void {
+    this.leaving = leaving;
   }
 
   isLost(uuid: string): boolean {

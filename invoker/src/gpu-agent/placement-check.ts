@@ -1,6 +1,6 @@
 // The agent's check of a placement against the present state of the device.
 import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
-import { refusing, mayShare } from '@gpuwhisk/gpu/place/fact-filters';
+import { endsInTime, refusing, mayShare } from '@gpuwhisk/gpu/place/fact-filters';
 import type { Account, Work, Tenant } from '@gpuwhisk/gpu/view/account';
 import { memoryOn } from '@gpuwhisk/gpu/view/occupancy';
 import { clientLimitOf } from '@gpuwhisk/gpu/view/places';
@@ -69,10 +69,12 @@ function deviceProblem(device: Device, placement: Placement, view: PlacementView
   if (slice === undefined && mode === 'mig') return `device ${uuid} is cut into slices`;
   if (slice !== undefined && !slices.some((one) => one.uuid === slice)) return `there is no slice ${slice}`;
   const id = slice ?? uuid;
-  const { staying, busy, clients } = view.occupancyOn(device);
+  const { staying, busy, clients, servesItself } = view.occupancyOn(device);
+  const health = view.healthOf(uuid);
   const account: Account = {
     mode,
-    health: view.healthOf(uuid),
+    // A device that leaves is as good as another one for a run that ends in time, in an instance that is there.
+    health: servesItself && endsInTime(health, view.user) ? { state: 'healthy', reasons: [] } : health,
     capacityMiB: view.capacityMiB(id),
     availableMiB: view.freeMiB(id),
     clients,
@@ -81,7 +83,7 @@ function deviceProblem(device: Device, placement: Placement, view: PlacementView
     workloads: view.workloadsOn(uuid),
     staying,
   };
-  const { action, namespace, isolation } = view.user;
+  const { action, namespace, isolation, timeLimitMs } = view.user;
   // Namespaces' bounds are checked by the scheduler.
   const work: Work = {
     action,
@@ -90,6 +92,7 @@ function deviceProblem(device: Device, placement: Placement, view: PlacementView
     gpus: devices.length,
     memoryMiB: memoryOn(placement, id),
     isBounded: false,
+    ...(timeLimitMs !== undefined && { timeLimitMs }),
   };
   const filter = refusing(account, work);
   if (filter === undefined) return undefined;
@@ -117,6 +120,8 @@ interface PlaceOccupancy {
   busy: number;
   /** Number of containers, with idle and reserved ones, but without an idle one that serves the activation. */
   clients: number;
+  /** An instance is there that serves the activation. */
+  servesItself: boolean;
 }
 
 /**
@@ -132,12 +137,11 @@ export function occupancyOf(
   const grant = grantOf(placement);
   const isOwn = (other: GpuUser | undefined, its: GpuGrant): boolean =>
     haveOneCaller(other, user) && grantKey(its) === grantKey(grant);
-  const occupancy: PlaceOccupancy = { staying: [], busy: 0, clients: 0 };
-  let servesItself = false;
+  const occupancy: PlaceOccupancy = { staying: [], busy: 0, clients: 0, servesItself: false };
   for (const { container, ending, lastUser, grant: its, users } of gpuContainers.at(place)) {
     if (ending || placement.reclaim?.includes(container.id) === true) continue;
     occupancy.clients += 1;
-    if (isOwn(lastUser, its) && (users.size === 0 || placement.joins === true)) servesItself = true;
+    if (isOwn(lastUser, its) && (users.size === 0 || placement.joins === true)) occupancy.servesItself = true;
     else {
       occupancy.staying.push({ ...tenant(lastUser, its), name: `container ${container.id}` });
       occupancy.busy += Number(users.size > 0);
@@ -148,7 +152,7 @@ export function occupancyOf(
     if (isOwn(other.user, other.grant) && (grant.devices.length === 1 || placement.joins === true)) continue;
     occupancy.staying.push({ ...tenant(other.user, other.grant), name: `activation ${other.user.activationId}` });
   }
-  if (servesItself) occupancy.clients -= 1;
+  if (occupancy.servesItself) occupancy.clients -= 1;
   return occupancy;
 }
 

@@ -13,24 +13,39 @@ async function announce({ state, clock }: GpuHarness, inMs: number | undefined):
   await clock.runFor(50);
 }
 
-test('a notice keeps new work off, ends what is idle, asks runs to end, and stops them before the node goes', async () => {
+test('from a notice on instances that are there take runs that end in time; all end before the node goes', async () => {
   const harness = await GpuHarness.open();
   const { agent, clock } = harness;
   const [busy, idle] = [await harness.container(placementOf(1000), 7), await harness.container(placementOf(1000), 8)];
   agent.began(userOf('a'), busy.id);
+  agent.began(userOf('b'), idle.id);
+  agent.ended(userOf('b'));
   let asked = 0;
   agent.onRetire(busy.id, () => (asked += 1));
   await announce(harness, 30_000);
   const { leavesAt, status } = await harness.row();
   expect(leavesAt).toBe(clock.now() - 50 + 30_000);
-  expect(status.map(({ health }) => health.state)).toEqual(['draining', 'draining']);
-  expect(agent.admit(placementOf(1000), userOf('b'))).toContain('draining');
-  expect([harness.ended, asked]).toEqual([[idle.id], 1]);
-  await clock.runFor(24_000);
-  expect(harness.ended).toEqual([idle.id]);
+  const left = { state: 'leaving', reasons: ['the node is taken away'], longestRunMs: expect.closeTo(25_000, -3) };
+  expect(status.map(({ health }) => health)).toEqual([left, left]);
+  expect(asked).toBe(1);
+  const refusal = (timeLimitMs: number | undefined, action?: string): string | undefined => {
+    const user = { ...userOf('c'), ...(timeLimitMs && { timeLimitMs }), ...(action && { action }) };
+    const problem = agent.admit(placementOf(1000), user);
+    if (problem === undefined) agent.ended(user);
+    return problem;
+  };
+  expect(refusal(20_000)).toBeUndefined();
+  expect(refusal(26_000)).toContain('leaving');
+  expect(refusal(undefined)).toContain('leaving');
+  expect(refusal(1000, '/guest/another')).toContain('leaving');
+  await clock.runFor(10_000);
+  expect(refusal(20_000)).toContain('leaving');
+  await clock.runFor(14_000);
+  expect(harness.ended).toEqual([]);
   await clock.runFor(1000);
-  expect(harness.ended).toEqual([idle.id, busy.id]);
+  expect(harness.ended).toEqual([busy.id, idle.id]);
   expect(agent.endingOf(busy.id)).toMatchObject({ byAction: false, again: true });
+  expect(refusal(0)).toContain('draining');
 });
 
 test('a notice of no time stops runs at once, also one that is past', async () => {
@@ -60,7 +75,7 @@ test('a node that is given back lets runs end, and a withdrawn notice has it wor
 
 test('after a restart a notice holds until its time, and not beyond', async () => {
   for (const [inMs, answer] of [
-    [60_000, expect.stringContaining('draining')],
+    [60_000, expect.stringContaining('leaving')],
     [-1, undefined],
   ] as const) {
     const harness = new GpuHarness();

@@ -24,7 +24,7 @@ export interface SampledPlace {
 /** Returns the task and the start of a running activation, if known. */
 export type KnownRun = (activationId: string) => Pick<RunningTask, 'task' | 'startedAt'> | undefined;
 
-/** The healthy places of `accounts` for policies, at `at` (epoch ms); `heldOn` returns the reservations on a place. */
+/** The places of `accounts` that take work, for policies, at `at` (epoch ms); `heldOn` returns the reservations on a place. */
 export function seenPlaces(
   accounts: readonly PlaceAccount[],
   heldOn: (id: string) => Iterable<Reservation>,
@@ -32,7 +32,7 @@ export function seenPlaces(
   at: number,
 ): SeenPlace[] {
   return accounts
-    .filter(({ health }) => health?.state === 'healthy')
+    .filter(({ health }) => health?.state === 'healthy' || health?.state === 'leaving')
     .map((account) => {
       const { id, place, occupants, foreignMiB } = account;
       const { availableMiB, clients, clientLimit, busy, workloads, staying } = account;
@@ -129,7 +129,7 @@ export function seenInstances(
   { heldOn, isLaunch, isRetiring }: KnownInstances,
 ): InstanceState[] {
   const seen = new Map<string, InstanceState>();
-  for (const { id, place, occupants } of accounts) {
+  for (const { id, place, health, occupants } of accounts) {
     const here = [...heldOn(id)];
     for (const one of occupants) {
       const { action, namespace, users } = one;
@@ -138,7 +138,8 @@ export function seenInstances(
       const tasks = activations.filter((activation) => !isLaunch(activation));
       const resident = residentOf(place, one);
       const { smRequest: request, smLimit: limit } = shareNow(place, one);
-      const state = stateOf(one, tasks, isRetiring(place.node.invoker, one.id));
+      const isEnding = health?.state === 'leaving' || isRetiring(place.node.invoker, one.id);
+      const state = stateOf(one, tasks, isEnding);
       const { idleSince } = resident ?? {};
       seen.set(one.id, {
         id: one.id,
@@ -158,14 +159,10 @@ export function seenInstances(
 }
 
 /** The state of an instance; one that its agent does not report yet is loading. */
-function stateOf(
-  { users, container }: Occupant,
-  tasks: readonly string[],
-  isRetiring: boolean,
-): InstanceState['state'] {
+function stateOf({ users, container }: Occupant, tasks: readonly string[], isEnding: boolean): InstanceState['state'] {
   if (users === 0) return 'idle';
   if (container === undefined || tasks.length === 0) return 'loading';
-  return isRetiring ? 'draining' : 'running';
+  return isEnding ? 'draining' : 'running';
 }
 
 function residentOf({ node }: Place, { container }: Occupant): Resident | undefined {

@@ -3,12 +3,13 @@ import type { DecisionRecord, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/c
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { endsInTime } from '@gpuwhisk/gpu/place/fact-filters';
 import { spanOf } from '@gpuwhisk/gpu/place/fragments';
 import { bindTo, placeLeastLoaded } from '@gpuwhisk/gpu/place/least-loaded';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
-import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { OpenLedger } from '@gpuwhisk/gpu/view/view';
 import type { PerformanceData } from '../learning/performance-data.js';
 import type { GpuTable } from '../state/gpu-table.js';
@@ -36,18 +37,26 @@ export interface Sent {
   reason: string;
 }
 
+/** What of a waiting activation decides where it may be put. */
+type Waiting = Pick<WaitingActivation, 'message' | 'request' | 'refusedAtMs'>;
+
 /** Keeps the ledger of all places, and sends activations to the places that a policy chooses. */
 export class GpuPlacer {
   private readonly ledger = new Ledger();
+  /** Invokers of the nodes that will be taken away. */
+  private readonly leaving = new Set<string>();
 
   /** `policy` is the policy's name for decision records. */
   constructor(
     private readonly dependencies: GpuPlacerDependencies,
     private readonly policy: string,
   ) {
-    const { table, clock } = dependencies;
-    for (const node of table.nodes()) this.ledger.heard(node, clock.monotonicMs());
-    table.onGone((invoker) => this.ledger.silent(invoker));
+    const { table } = dependencies;
+    for (const node of table.nodes()) this.settle(node);
+    table.onGone((invoker) => {
+      this.leaving.delete(invoker);
+      this.ledger.silent(invoker);
+    });
   }
 
   /** Whether this controller is the leader. */
@@ -157,6 +166,8 @@ export class GpuPlacer {
 
   /** Compares reservations with a node's row. Returns the activations that should have ended and have not. */
   settle(node: NodeStatus): string[] {
+    if (node.leavesAt === undefined) this.leaving.delete(node.invoker);
+    else this.leaving.add(node.invoker);
     return this.ledger.heard(node, this.dependencies.clock.monotonicMs());
   }
 
@@ -167,15 +178,19 @@ export class GpuPlacer {
   }
 
   /**
-   * Ids of the places that a waiting activation may be put on: those of agents that have not refused it, and for a training
-   * job of the node with its checkpoints. Undefined if that is no restriction.
+   * Ids of the places that a waiting activation may be put on: those of agents that have not refused it, for a training job
+   * of the node with its checkpoints, and on a node that leaves those with an instance in which it ends in time. Undefined if
+   * that is no restriction.
    */
-  allowedFor({ message, refusedAtMs }: Pick<WaitingActivation, 'message' | 'refusedAtMs'>): Set<string> | undefined {
+  allowedFor({ message, request, refusedAtMs }: Waiting): Set<string> | undefined {
     const invoker = message.training?.invoker;
-    if (refusedAtMs.size === 0 && invoker === undefined) return undefined;
-    const accounts = this.accounts(refusedAtMs);
-    const own = invoker === undefined ? accounts : accounts.filter(({ place }) => place.node.invoker === invoker);
-    return new Set(own.map(({ id }) => id));
+    if (refusedAtMs.size === 0 && invoker === undefined && this.leaving.size === 0) return undefined;
+    const accounts = this.accounts(refusedAtMs).filter(
+      ({ place, health, occupants }) =>
+        (invoker === undefined || place.node.invoker === invoker) &&
+        (health?.state !== 'leaving' || (endsInTime(health, request) && hasInstance(occupants, request))),
+    );
+    return new Set(accounts.map(({ id }) => id));
   }
 
   /** The rows of live nodes. */
@@ -221,4 +236,11 @@ export class GpuPlacer {
     };
     this.ledger.hold(reservation, this.dependencies.clock.monotonicMs() + completionWaitMs(timeoutMs));
   }
+}
+
+/** Whether an instance of a request's function is there that takes a run, or gathers its next batch. */
+function hasInstance(occupants: readonly Occupant[], { action, namespace, batch }: PlacementRequest): boolean {
+  return occupants.some(
+    (one) => one.action === action && one.namespace === namespace && (one.users === 0 || batch > 1),
+  );
 }

@@ -36,7 +36,7 @@ import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import { encodeModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
 import { Arrivals, calledFunction, knownFunctions, requestOf } from './gpu-queue.js';
-import type { GpuPlacer } from './gpu-placer.js';
+import type { GpuPlacer, Sent } from './gpu-placer.js';
 import { alternativesByTask, ofTask, withPrediction } from './decided-starts.js';
 import { Feedback, isUndisturbed } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
@@ -318,7 +318,7 @@ export class GpuPolicy {
     message: ActivationMessage,
     need: GpuNeed,
     { gpu: id, shareClass }: SampleRun,
-  ): { request: PlacementRequest; choice: PlacementChoice } {
+  ): Pick<Sent, 'request' | 'choice'> {
     const { placer, clock } = this.parts;
     const asked = requestOf(message, need);
     const share = shareClass / 100;
@@ -442,13 +442,9 @@ export class GpuPolicy {
   }
 
   /** The request and the choice of a start. Nothing is chosen if the places can no longer take it. */
-  private choose(
-    { message, request, refusedAtMs }: WaitingActivation,
-    task: Task,
-    start: Start,
-  ): { request: PlacementRequest; choice: PlacementChoice } {
+  private choose(waiting: WaitingActivation, task: Task, start: Start): Pick<Sent, 'request' | 'choice'> {
     const { placer, clock } = this.parts;
-    const { activationId } = message;
+    const { message, request, refusedAtMs } = waiting;
     const [account] = placer.accountsOf([start.gpu]);
     if (account === undefined) return { request, choice: { rejected: [] } };
     const share =
@@ -462,11 +458,15 @@ export class GpuPolicy {
       isWarm ? { ...task, startMs: 0 } : task,
       start,
     );
-    if (choice.placement === undefined) this.policy.returned?.(activationId);
-    else if (choice.placement.joins !== true) {
+    if (choice.placement === undefined) {
+      this.policy.returned?.(message.activationId);
+      // Not again with the same row: policies may take a leaving place for one that takes new instances.
+      const { node } = account.place;
+      if (account.health?.state === 'leaving') waiting.refusedAtMs = new Map([[node.invoker, clock.monotonicMs()]]);
+    } else if (choice.placement.joins !== true) {
       const { id, place, mode } = account;
       const workloads = this.workloads.on(id, clock.now());
-      this.runs.began(activationId, {
+      this.runs.began(message.activationId, {
         task: choice.reuses === undefined ? task : { ...task, startMs: 0 },
         gpu: { id, type: gpuTypeOf(place.device, place.slice), mode },
         alsoOn,

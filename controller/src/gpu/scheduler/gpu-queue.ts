@@ -125,6 +125,7 @@ export function requestOf(
     ...(need.spans !== undefined && { spans: need.spans }),
     isolation: need.isolation,
     isBounded: need.maxShareClass !== undefined,
+    timeLimitMs: need.timeoutMs,
     batch: need.batch,
   };
 }
