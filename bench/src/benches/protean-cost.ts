@@ -27,7 +27,7 @@ const modes = {
 } as const;
 
 /** Draws of the market. */
-const part = 0.06;
+const part = 0.24;
 
 /**
  * `cost.PROVIDER.AVAILABILITY.INTERVAL.MODE`: cost over that of machines on demand only, with a notice of 120 s; `overBound`: cost over that of

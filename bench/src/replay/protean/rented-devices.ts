@@ -1,6 +1,10 @@
 // Machines that come and go as devices of a replay.
+import { departureMarginMs } from '@gpuwhisk/common/gpu-nodes';
 import type { Rented } from './cost.js';
 import type { Incident } from './serving.js';
+
+/** Time limit of the functions, s. */
+const timeLimitS = 10;
 
 /** Devices that a replay needs so that every machine has one from its start to its end. */
 export function deviceSlots(rented: readonly Rented[], least: number): number {
@@ -22,8 +26,8 @@ function assigned(rented: readonly Rented[]): Map<Rented, number> {
 }
 
 /**
- * What happens to the devices from `fromS` on, which is the 0 of the replay: a device comes once its machine is up, gets no more work from the
- * notice on, as the platform has it, and is lost at the machine's end.
+ * What happens to the devices from `fromS` on, which is the 0 of the replay: a device comes once its machine is up, from the notice on
+ * takes only batches whose time limit ends in time, as the platform has it, and is lost at the machine's end.
  */
 export function comings(rented: readonly Rented[], least: number, fromS: number): Incident[] {
   const device = assigned(rented);
@@ -37,7 +41,8 @@ export function comings(rented: readonly Rented[], least: number, fromS: number)
       later.push({ atMs: Math.max(0, atS - fromS) * 1000, act: (cluster) => act(cluster, at) });
     };
     if (upS > fromS) on(upS, (cluster, one) => cluster.come(deviceOf(cluster, one)));
-    if (noticedS < untilS) on(noticedS, (cluster, one) => cluster.cordon(deviceOf(cluster, one)));
+    const lastS = Math.max(noticedS, untilS - departureMarginMs / 1000 - timeLimitS);
+    if (lastS < untilS) on(lastS, (cluster, one) => cluster.cordon(deviceOf(cluster, one)));
     if (Number.isFinite(untilS)) on(untilS, (cluster, one) => cluster.lose(deviceOf(cluster, one)));
   }
   const absent: Incident = {

@@ -166,7 +166,7 @@ export class Cluster {
     this.cutIfEmpty(device);
   }
 
-  /** No more batches go to a device whose machine is about to leave. */
+  /** No more batches go to a device: it is to be cut, or its machine leaves. */
   cordon(device: Device): void {
     for (const slice of device.slices) slice.isClosed = true;
   }
