@@ -31,8 +31,10 @@ export async function bundlePrograms() {
   mkdirSync(programs.folder, { recursive: true });
   for (const [name, main] of Object.entries(programs.mains)) {
     if (unbundled.includes(name)) continue;
+    const file = join(programs.folder, `${name}.cjs`);
     const { outputFiles } = await build({
       entryPoints: [join(root, main)],
+      outfile: file,
       bundle: true,
       write: false,
       platform: 'node',
@@ -43,16 +45,18 @@ export async function bundlePrograms() {
       external,
       plugins: [addresses],
       legalComments: 'none',
+      // For profiles.
+      sourcemap: 'external',
+      sourcesContent: false,
       // Without comments; lines that stack traces can name.
       minifyWhitespace: true,
       lineLimit: 120,
       logLevel: 'error',
     });
-    const [{ text }] = outputFiles;
+    const [{ text: map }, { text }] = outputFiles;
     const hash = createHash('sha256').update(text).digest('hex').slice(0, programs.hashLetters);
-    writeFileSync(
-      join(programs.folder, `${name}.cjs`),
-      `/*${hash}*/(function (require, module, addressOf) {${text}\n})`,
-    );
+    writeFileSync(file, `/*${hash}*/(function (require, module, addressOf) {\n${text}\n})`);
+    // The code begins on the second line.
+    writeFileSync(`${file}.map`, map.replace('"mappings": "', '"mappings": ";'));
   }
 }

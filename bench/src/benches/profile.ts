@@ -1,12 +1,12 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { connectApi, guestHeaders, invokePath, noopCode, smallBody, type Family } from '../api.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
 import { benchDir, repositoryDir } from '../machine.js';
 import { selfTimes, stackTree, type CpuProfile, type StackNode, type TimeWindow } from '../profile/cpu-profile.js';
 import { flameGraph } from '../profile/flame-graph.js';
 import { serverParts, timeByPart } from '../profile/parts.js';
+import { sourcePlaces } from '../profile/source-places.js';
 import { readThreads, threadParts, usedBetween, type ThreadPart, type Usage } from '../profile/usage.js';
 import { startPlatform } from '../servers.js';
 
@@ -77,8 +77,8 @@ async function profileFamily(context: BenchContext, family: Family): Promise<Mea
   const [file] = await readdir(profileDir);
   if (file === undefined) throw new Error('the platform left no profile');
   const profiled = JSON.parse(await readFile(join(profileDir, file), 'utf8')) as CpuProfile;
-  const root = pathToFileURL(`${repositoryDir}/`).href;
-  const trees = all.map((loaded) => ({ loaded, tree: stackTree(profiled, loaded.window, root) }));
+  const placeOf = sourcePlaces(repositoryDir);
+  const trees = all.map((loaded) => ({ loaded, tree: stackTree(profiled, loaded.window, placeOf) }));
   for (const { loaded, tree } of trees) {
     if (loaded.load.key === shownLoad) await show(context, family, tree);
   }

@@ -1,8 +1,10 @@
+import type { PlaceOf, SourcePlace } from './source-places.js';
+
 /** The fields of a profile of node --cpu-prof that are read here. Times are µs. */
 export interface CpuProfile {
   nodes: {
     id: number;
-    callFrame: { functionName: string; url: string; lineNumber: number };
+    callFrame: { functionName: string; url: string; lineNumber: number; columnNumber: number };
     children?: number[];
   }[];
   samples: number[];
@@ -17,13 +19,9 @@ export interface TimeWindow {
   toUs: number;
 }
 
-/** A function on the stack of samples. */
-export interface StackFrame {
+/** A function on the stack of samples; code of V8 has no file, and line 0. */
+export interface StackFrame extends SourcePlace {
   name: string;
-  /** Path of the file from the repository's root, or the name of Node's module; empty for code of V8. */
-  file: string;
-  /** Line of the function, from 1; 0 without a file. */
-  line: number;
 }
 
 /** A function with the samples below it: one node of the tree of stacks. */
@@ -34,13 +32,13 @@ export interface StackNode {
   children: StackNode[];
 }
 
-/** The tree of stacks of the samples in `window`; `root` is the repository's URL. Throws Error for an empty profile. */
-export function stackTree(profile: CpuProfile, window: TimeWindow, root: string): StackNode {
+/** The tree of stacks of the samples in `window`. Throws Error for an empty profile. */
+export function stackTree(profile: CpuProfile, window: TimeWindow, placeOf: PlaceOf): StackNode {
   const weights = weightsIn(profile, window);
   const nodes = new Map(
     profile.nodes.map(({ id, callFrame }): [number, StackNode] => [
       id,
-      { frame: frameOf(callFrame, root), selfUs: weights.get(id) ?? 0, children: [] },
+      { frame: frameOf(callFrame, placeOf), selfUs: weights.get(id) ?? 0, children: [] },
     ]),
   );
   for (const { id, children = [] } of profile.nodes) {
@@ -66,11 +64,10 @@ function weightsIn({ samples, timeDeltas, startTime }: CpuProfile, { fromUs, toU
 }
 
 function frameOf(
-  { functionName, url, lineNumber }: CpuProfile['nodes'][number]['callFrame'],
-  root: string,
+  { functionName, url, lineNumber, columnNumber }: CpuProfile['nodes'][number]['callFrame'],
+  placeOf: PlaceOf,
 ): StackFrame {
-  const name = functionName || '(anonymous)';
-  return { name, file: url.startsWith(root) ? url.slice(root.length) : url, line: url === '' ? 0 : lineNumber + 1 };
+  return { name: functionName || '(anonymous)', ...placeOf(url, lineNumber, columnNumber) };
 }
 
 /** Time of a node and of all below it, µs. */
