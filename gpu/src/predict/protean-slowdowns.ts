@@ -82,7 +82,7 @@ const leastBeside = 0.05;
 const mostMs = 7 * 24 * 3_600_000;
 
 /** Functions share bandwidth on all slices of one type of GPU: the type without the profile, and the mode. */
-export function familyOf({ type, mode }: PlaceKind): string {
+function familyOf({ type, mode }: PlaceKind): string {
   const at = type.indexOf(':');
   return `${at < 0 ? type : type.slice(0, at)} ${mode}`;
 }
