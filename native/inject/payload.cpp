@@ -40,10 +40,19 @@ Payload::Payload(Bytes code, const Target &target, Remote &remote)
   if (fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
     throw_errno("seal the function's memory file");
   if (fstat(file, &identity_) < 0) throw_errno("fstat");
-  mapped_ = mmap(nullptr, length_, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
-  if (mapped_ == MAP_FAILED) throw_errno("map the function's memory file");
 }
 
-Payload::~Payload() { munmap(mapped_, length_); }
+Payload::~Payload() {
+  if (mapped_ != nullptr) munmap(mapped_, length_);
+}
+
+Bytes Payload::bytes() const {
+  if (mapped_ == nullptr) {
+    void *mapped = mmap(nullptr, length_, PROT_READ, MAP_SHARED, file_.get(), 0);
+    if (mapped == MAP_FAILED) throw_errno("map the function's memory file");
+    mapped_ = mapped;
+  }
+  return {static_cast<const std::byte *>(mapped_), length_};
+}
 
 } // namespace gpuwhisk::inject

@@ -21,13 +21,14 @@ public:
   Payload(const Payload &) = delete;
   Payload &operator=(const Payload &) = delete;
 
-  Bytes bytes() const { return {static_cast<const std::byte *>(mapped_), length_}; }
+  /** The code. Throws "system" if it cannot be mapped. */
+  Bytes bytes() const;
   const struct stat &identity() const { return identity_; }
 
 private:
   Descriptor file_;
   size_t length_;
-  void *mapped_ = nullptr;
+  mutable void *mapped_ = nullptr; // From the first need of it on, which most functions do not have.
   struct stat identity_ {};
 };
 

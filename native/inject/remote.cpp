@@ -45,7 +45,7 @@ void Remote::run_part(std::span<gw_call> calls) {
   registers.orig_rax = ~0ULL; // Not in a system call: nothing is to be restarted.
   registers.eflags &= ~0x500ULL; // Neither single steps nor backward string operations.
   set_registers(resident_.worker, registers);
-  resume(resident_.worker);
+  resume_script(resident_.worker);
   int64_t deadline = now_us() + limit_us;
   for (;;) {
     std::optional<Stop> stop = stops_.next(deadline, resident_.worker);
@@ -54,13 +54,13 @@ void Remote::run_part(std::span<gw_call> calls) {
     if (stop->event() == PTRACE_EVENT_SECCOMP) {
       if (!is_listed(get_registers(resident_.worker), calls))
         throw Failure("unrestorable", "The pre-warmer made another system call than it was told to.");
-      resume(resident_.worker);
+      resume_script(resident_.worker);
       continue;
     }
     // A stop that was asked for earlier; what thawed the process: that has had its effect; or a signal that came while the
     // function stood still, as a timer's does: it goes with the function.
     if (stop->event() != 0 || (stop->signal() != 0 && !is_raised_by_code(stop->signal()))) {
-      resume(resident_.worker);
+      resume_script(resident_.worker);
       continue;
     }
     if (!stop->at_signal(SIGTRAP) || get_registers(resident_.worker).rip != resident_.script_end)

@@ -50,7 +50,7 @@ Stops::Stops() {
 Stops::~Stops() { timer_delete(timer_); }
 
 void Stops::set_timer(int64_t deadline_us) {
-  if (deadline_us == armed_us_) return;
+  if (armed_us_ != 0 && armed_us_ <= deadline_us) return; // Too early, it is set again then.
   itimerspec when{};
   when.it_value = {deadline_us / 1'000'000, deadline_us % 1'000'000 * 1000};
   when.it_interval.tv_nsec = wake_again_ns;
@@ -78,6 +78,11 @@ std::optional<Stop> Stops::next(int64_t deadline_us, pid_t thread) {
     if (errno == EINTR && now_us() >= deadline_us) {
       rest();
       return std::nullopt;
+    }
+    if (errno == EINTR && now_us() >= armed_us_) {
+      armed_us_ = 0;
+      set_timer(deadline_us);
+      continue;
     }
     if (errno == ECHILD) throw Failure("gone", "The process has ended.");
     if (errno != EINTR) throw_errno("waitpid");

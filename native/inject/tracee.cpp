@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <utility>
 
 namespace gpuwhisk::inject {
 namespace {
@@ -29,14 +30,44 @@ bool move(pid_t thread, int processor) {
   return sched_setaffinity(thread, sizeof here, &here) == 0;
 }
 
-/** As request, for one that wakes a thread: it wakes here (see OneProcessor), and has its own affinity back before it runs. */
-void wake(int operation, pid_t thread, const void *data, const char *what) {
+bool is_there(int result) { return result == 0 || errno == ESRCH; }
+
+/** A traced thread that is kept here, with its own affinity; no thread: 0. */
+struct Kept {
+  pid_t thread = 0;
   cpu_set_t own;
-  int processor = sched_getcpu();
-  bool moved = processor >= 0 && sched_getaffinity(thread, sizeof own, &own) == 0 && CPU_ISSET(processor, &own) &&
-               move(thread, processor); // Otherwise it is only slower.
+
+  /** Otherwise it is only slower. */
+  void keep(pid_t other) {
+    if (thread == other) return;
+    release();
+    int processor = sched_getcpu();
+    bool moved = processor >= 0 && sched_getaffinity(other, sizeof own, &own) == 0 && CPU_ISSET(processor, &own) &&
+                 move(other, processor);
+    if (moved) thread = other;
+  }
+
+  bool give_back() {
+    pid_t kept = std::exchange(thread, 0);
+    return kept == 0 || is_there(sched_setaffinity(kept, sizeof own, &own));
+  }
+
+  void release() {
+    if (!give_back()) throw_errno("sched_setaffinity");
+  }
+};
+
+thread_local Kept kept;
+thread_local bool keeps = false; // A OneProcessor is there.
+
+/**
+ * As request, for one that wakes a thread: it wakes here (see OneProcessor). It has its own affinity back before it runs,
+ * unless it is `ours`: then it stops again before it runs anything but the proxy's code.
+ */
+void wake(int operation, pid_t thread, const void *data, bool ours, const char *what) {
+  kept.keep(thread);
   request(operation, thread, nullptr, data, what);
-  if (moved && sched_setaffinity(thread, sizeof own, &own) < 0 && errno != ESRCH) throw_errno("sched_setaffinity");
+  if (!ours || !keeps) kept.release();
 }
 
 } // namespace
@@ -45,18 +76,22 @@ OneProcessor::OneProcessor() {
   int processor = sched_getcpu();
   if (processor < 0 || sched_getaffinity(0, sizeof own_, &own_) < 0) return;
   moved_ = move(0, processor);
+  keeps = true;
 }
 
 OneProcessor::~OneProcessor() {
+  keeps = false;
+  kept.give_back(); // Of a thread that was let go on it has been.
   if (moved_) sched_setaffinity(0, sizeof own_, &own_);
 }
 
 void seize(pid_t thread) { request(PTRACE_SEIZE, thread, nullptr, number(options), "ptrace SEIZE"); }
-void interrupt(pid_t thread) { wake(PTRACE_INTERRUPT, thread, nullptr, "ptrace INTERRUPT"); }
-void resume(pid_t thread, int signal) { wake(PTRACE_CONT, thread, number(signal), "ptrace CONT"); }
+void interrupt(pid_t thread) { wake(PTRACE_INTERRUPT, thread, nullptr, true, "ptrace INTERRUPT"); }
+void resume(pid_t thread, int signal) { wake(PTRACE_CONT, thread, number(signal), false, "ptrace CONT"); }
+void resume_script(pid_t thread) { wake(PTRACE_CONT, thread, nullptr, true, "ptrace CONT"); }
 void resume_to_call(pid_t thread) { request(PTRACE_SYSCALL, thread, nullptr, nullptr, "ptrace SYSCALL"); }
 void stay_stopped(pid_t thread) { request(PTRACE_LISTEN, thread, nullptr, nullptr, "ptrace LISTEN"); }
-void detach(pid_t thread) { wake(PTRACE_DETACH, thread, nullptr, "ptrace DETACH"); }
+void detach(pid_t thread) { wake(PTRACE_DETACH, thread, nullptr, false, "ptrace DETACH"); }
 
 user_regs_struct get_registers(pid_t thread) {
   user_regs_struct registers;

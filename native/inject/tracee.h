@@ -41,6 +41,8 @@ void seize(pid_t thread);
 void interrupt(pid_t thread);
 /** Lets a stopped thread go on, with `signal` delivered if it is not 0. */
 void resume(pid_t thread, int signal = 0);
+/** Lets it go on in the script of remote.h, which stops at its end. */
+void resume_script(pid_t thread);
 /** Lets it go on until its next system call begins or ends. */
 void resume_to_call(pid_t thread);
 void detach(pid_t thread);

@@ -38,7 +38,12 @@ export function placeLeastLoaded(
   const alternatives = alternativesOf(ledger, request, limits, chosen);
   const last = chosen?.at(-1);
   // As it is now: reasons are made when they are read, and its account goes on.
-  const seen = last && { ...last, account: new Alternative(last.account, last.joined, undefined) };
+  const seen = last && {
+    account: new Alternative(last.account, last.joined, undefined),
+    joined: last.joined,
+    isFull: last.isFull,
+    reclaims: last.reclaims,
+  };
   return choiceOf(chosen && placementOf(chosen, request, stamp), chosen?.[0]?.joined?.id, alternatives, (passed) =>
     rejectionsOf(passed, request, { why: (one) => whyNot(one, seen, request) }),
   );

@@ -6,6 +6,7 @@ import type { AccountColumns } from '../view/account-index.js';
 import type { PlaceAccount } from '../view/account.js';
 import type { Ledger } from '../view/ledger.js';
 import { gpuTypeOf } from '../view/places.js';
+import type { Place } from '../view/places.js';
 
 /** What is known of a task on each kind of place, by its index among `Slices.kinds`. */
 export interface TaskOnKinds {
@@ -20,8 +21,8 @@ export interface TaskOnKinds {
   constants: readonly number[];
 }
 
-/** Functions with an SLO that are noted. */
-const mostStrict = 1000;
+/** Functions with an SLO that are noted, and functions of which times on kinds of places are kept. */
+const [mostStrict, mostKept] = [1000, 1000];
 
 /** The places of one ledger, whether whole GPUs or slices; kept up to date from pass to pass. */
 export class Slices {
@@ -42,6 +43,14 @@ export class Slices {
   private capacities = new Float64Array(0);
   private counts = new Uint32Array(0);
   private revision = -1;
+  /** The places that `kindAt` was told of. */
+  private placeAt: (Place | undefined)[] = [];
+  /** Answers of `onKinds` by function, with the figures that they were made of; they hold for what was learned up to then. */
+  private readonly kept = new Map<
+    string,
+    { soloMs: number | undefined; fill: number | undefined; onKinds: TaskOnKinds }
+  >();
+  private keptAt = { learned: -1, kinds: 0 };
 
   constructor(
     private readonly ledger: Ledger,
@@ -66,6 +75,7 @@ export class Slices {
       this.bandwidth = new Float64Array(accounts.length);
       this.mostBandwidth = new Float64Array(accounts.length);
       this.counts = new Uint32Array(accounts.length);
+      this.placeAt = [];
     }
     let isOther = false;
     for (let order = 0; order < accounts.length; order += 1) {
@@ -79,12 +89,26 @@ export class Slices {
 
   /** What is known of a task on each kind of place. */
   onKinds(task: TaskFigures): TaskOnKinds {
+    const { kinds, slowdowns, kept, keptAt } = this;
+    if (keptAt.learned !== slowdowns.learned || keptAt.kinds !== kinds.length || kept.size >= mostKept) {
+      kept.clear();
+      this.keptAt = { learned: slowdowns.learned, kinds: kinds.length };
+    }
+    const { function: name, soloMs, features } = task;
+    const known = kept.get(name);
+    if (known !== undefined && known.soloMs === soloMs && known.fill === features?.smUtil) return known.onKinds;
+    const onKinds = this.countOnKinds(task);
+    kept.set(name, { soloMs, fill: features?.smUtil, onKinds });
+    return onKinds;
+  }
+
+  private countOnKinds(task: TaskFigures): TaskOnKinds {
     const { kinds, slowdowns } = this;
     const { times, isTimed } = slowdowns.aloneOn(task, kinds);
     const bandwidths: number[] = [];
     const constants: number[] = [];
     for (const kind of kinds) {
-      const family = slowdowns.bandwidthsOn(kind);
+      const family = slowdowns.bandwidthsOf(kind);
       bandwidths.push(family?.isProven === true ? family.of(task.function) : NaN);
       constants.push(family?.constant ?? 1);
     }
@@ -109,25 +133,22 @@ export class Slices {
   }
 
   /** The sum of requirements at which a function takes the wanted part of its SLO on a kind of place (equation 2). */
-  private bandwidthFor(name: string, kind: KnownKind): number {
+  private bandwidthFor(name: string, kind: number): number {
     const figures = this.strict.get(name);
     if (figures === undefined) return Infinity;
-    const { times, isTimed } = this.slowdowns.aloneOn(figures, [kind]);
-    return isTimed ? (this.strictPart * figures.sloMs) / times[0]! : Infinity;
+    const { times, isTimed } = this.onKinds(figures);
+    return isTimed ? (this.strictPart * figures.sloMs) / times[kind]! : Infinity;
   }
 
   /** Counts the requirements on a place; true if its rank among the places may be another. */
   private recount(account: PlaceAccount): boolean {
-    const { order, mode, place, occupants } = account;
-    const type = gpuTypeOf(place.device, place.slice);
-    const known = this.kinds[this.kindAt[order]!];
-    const isSame = known?.type === type && known.mode === mode;
-    if (!isSame) this.kindAt[order] = this.kindIndex({ type, mode });
-    const family = this.slowdowns.bandwidthsOn({ type, mode });
+    const { order, occupants } = account;
+    const isSame = this.placeAt[order] === account.place || this.isOfSameKind(account);
+    const kind = this.kindAt[order]!;
+    const family = this.slowdowns.bandwidthsOf(this.kinds[kind]!);
     let sum = 0;
     let most = Infinity;
     if (family !== undefined) {
-      const kind = this.kinds[this.kindAt[order]!]!;
       const asksSlos = this.strictPart > 0 && this.strict.size > 0;
       let last: string | undefined;
       for (const { users, action } of occupants) {
@@ -140,6 +161,16 @@ export class Slices {
     this.bandwidth[order] = sum;
     this.mostBandwidth[order] = most;
     return !isSame || this.capacities[order] !== account.capacityMiB;
+  }
+
+  /** Whether a place is still of the kind that it was of; notes its present kind. */
+  private isOfSameKind({ order, mode, place }: PlaceAccount): boolean {
+    this.placeAt[order] = place;
+    const type = gpuTypeOf(place.device, place.slice);
+    const known = this.kinds[this.kindAt[order]!];
+    if (known?.type === type && known.mode === mode) return true;
+    this.kindAt[order] = this.kindIndex({ type, mode });
+    return false;
   }
 
   private sort(): void {

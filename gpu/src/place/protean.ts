@@ -1,6 +1,5 @@
 // The stage `place` of PROTEAN (paper, section 4.3, algorithm 1).
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are those of the ledger's accounts, and kinds those of its places */
-import { familyOf } from '../predict/protean-slowdowns.js';
 import type { SliceSlowdowns } from '../predict/protean-slowdowns.js';
 import { neededMiB } from '../view/account.js';
 import type { PlacementChoice, PlacementRequest } from '../view/account.js';
@@ -33,9 +32,11 @@ export const proteanPlaceDefaults = {
 export function byTags(slowdowns: SliceSlowdowns, settings: typeof proteanPlaceDefaults): LedgerPlace {
   const known = new WeakMap<Ledger, Slices>();
   const slicesOf = (ledger: Ledger): Slices => {
-    const found = known.get(ledger) ?? new Slices(ledger, slowdowns, settings.strictPart);
-    known.set(ledger, found);
-    return found;
+    const found = known.get(ledger);
+    if (found !== undefined) return found;
+    const made = new Slices(ledger, slowdowns, settings.strictPart);
+    known.set(ledger, made);
+    return made;
   };
   const untagged: Tags = { tags: undefined, expected: undefined, reserved: -1, hasFull: false, strictLeft: 0 };
   const stage = (tags: Tags): LedgerPlace['placeIn'] => {
@@ -75,7 +76,7 @@ interface Tags {
  * place counts tag · ⌊memory / memory of a best-effort batch⌋ such batches, each with their mean requirement.
  */
 function tagsOf(slices: Slices, slowdowns: SliceSlowdowns, turns: readonly Waiting[], areCounted: boolean): Tags {
-  const { ascending, accounts, sums, kinds, kindAt } = slices;
+  const { ascending, accounts, sums, kinds } = slices;
   // Work of unknown need takes a whole place.
   const smallest = accounts[ascending[0] ?? -1] ?? { capacityMiB: 0 };
   let [strictLeft, leftMiB, batches] = [0, 0, 0];
@@ -90,6 +91,7 @@ function tagsOf(slices: Slices, slowdowns: SliceSlowdowns, turns: readonly Waiti
     }
     batches += 1;
     leftMiB += neededMiB(task, smallest);
+    if (!areCounted) continue;
     if (task.function !== name) {
       if (count > 0) counts.set(name, (counts.get(name) ?? 0) + count);
       [name, count] = [task.function, 0];
@@ -101,17 +103,20 @@ function tagsOf(slices: Slices, slowdowns: SliceSlowdowns, turns: readonly Waiti
   if (batches === 0 || strictLeft === 0) {
     return { tags: undefined, expected: undefined, reserved: -1, hasFull: false, strictLeft };
   }
+  if (!areCounted) {
+    const reserved = last >= 0 && partFilled(slices, last, leftMiB) < 1 ? last : -1;
+    return { tags: undefined, expected: undefined, reserved, hasFull: false, strictLeft };
+  }
   const eachMiB = leftMiB / batches;
   const meanBandwidths = new Map<string, number>();
   for (const kind of kinds) {
-    const familyName = familyOf(kind);
-    const family = meanBandwidths.has(familyName) ? undefined : slowdowns.bandwidthsOn(kind);
+    const family = meanBandwidths.has(kind.family) ? undefined : slowdowns.bandwidthsOf(kind);
     if (family === undefined) continue;
     let sum = 0;
     for (const [of, some] of counts) sum += some * family.of(of);
-    meanBandwidths.set(familyName, sum / batches);
+    meanBandwidths.set(kind.family, sum / batches);
   }
-  const ofKind = kinds.map((kind) => meanBandwidths.get(familyOf(kind)) ?? 0);
+  const ofKind = kinds.map(({ family }) => meanBandwidths.get(family) ?? 0);
   const tags = new Float64Array(accounts.length);
   const expected = new Float64Array(accounts.length);
   let hasFull = false;
@@ -122,12 +127,22 @@ function tagsOf(slices: Slices, slowdowns: SliceSlowdowns, turns: readonly Waiti
     const tag = Math.min(1, leftMiB / availableMiB);
     leftMiB -= availableMiB;
     tags[order] = tag;
-    expected[order] = tag * Math.floor(availableMiB / eachMiB) * ofKind[kindAt[order]!]!;
+    expected[order] = tag * Math.floor(availableMiB / eachMiB) * ofKind[slices.kindAt[order]!]!;
     if (tag === 1) hasFull = true;
   }
   const reserved = last >= 0 && tags[last]! < 1 ? last : -1;
-  if (!areCounted) return { tags: undefined, expected: undefined, reserved, hasFull: false, strictLeft };
   return { tags, expected, reserved, hasFull, strictLeft };
+}
+
+/** The tag of the place `order`, where waiting best effort needs `neededMiB` in all. */
+function partFilled({ ascending, sums }: Slices, order: number, neededMiB: number): number {
+  let leftMiB = neededMiB;
+  for (const one of ascending) {
+    const availableMiB = sums.availableMiB[one]!;
+    if (one === order) return leftMiB > 0 && availableMiB > 0 ? Math.min(1, leftMiB / availableMiB) : 0;
+    if (availableMiB > 0) leftMiB -= availableMiB;
+  }
+  return 0;
 }
 
 interface Found {
@@ -140,7 +155,7 @@ class Search {
   private readonly isStrict: boolean;
   private readonly kinds: TaskOnKinds;
   /** The instances of the task's function that idle, by the order of their place. */
-  private readonly warm: Map<number, Occupant>;
+  private readonly warm: ReadonlyMap<number, Occupant>;
   /** What a new instance costs beyond one that idles: ms, or times the time on a whole GPU. */
   private readonly startCost: number;
 
@@ -156,12 +171,7 @@ class Search {
     this.kinds = slices.onKinds(task);
     // Where no time is known, an instance that idles is always the sooner one.
     this.startCost = this.kinds.isTimed ? (task.startMs ?? 0) : 1e6;
-    this.warm = new Map();
-    if (limits.isNew === true) return;
-    for (const { order, occupants } of ledger.withInstances(request, true)) {
-      const joined = instanceFor(occupants, request);
-      if (joined?.users === 0) this.warm.set(order, joined);
-    }
+    this.warm = limits.isNew === true ? nowhere : idleFor(ledger, request);
   }
 
   choose(stamp: PlacementStamp): PlacementChoice {
@@ -171,15 +181,20 @@ class Search {
     if (found !== undefined && this.isStrict && pass.strictLeft > 0) pass.strictLeft -= 1;
     const chosen = found && [found.candidate];
     const alternatives = alternativesOf(ledger, request, limits, chosen);
-    // As it is now: reasons are made when they are read, and places go on.
-    const standings = alternatives.map(({ order }) => this.standingOf(order));
-    const ofChosen = found && this.standingOf(found.order);
+    // As it is now: reasons are made when they are read, and places go on. Objects of all places would cost a microsecond.
+    const numbers: number[] = [];
+    for (const { order } of alternatives) this.pushNumbers(order, numbers);
+    if (found !== undefined) this.pushNumbers(found.order, numbers);
+    const capacityMiB = found?.candidate.account.capacityMiB ?? 0;
+    const { strictLeft } = pass;
     return choiceOf(
       chosen && placementOf(chosen, request, stamp),
       found?.candidate.joined?.id,
       alternatives,
       (passed) => {
-        const standing = new Map(passed.map(({ id }, at) => [id, standings[at]!]));
+        const standing = new Map(passed.map((one, at) => [one.id, this.standingOf(one, numbers, at, strictLeft)]));
+        const ofChosen =
+          found && this.standingOf({ order: found.order, capacityMiB }, numbers, passed.length, strictLeft);
         return rejectionsOf(passed, request, {
           refuses: ({ id }) => standing.get(id)?.refusal,
           why: ({ account: { id } }) => whyNot(standing.get(id)!, ofChosen),
@@ -301,26 +316,54 @@ class Search {
     return this.slices.accounts[order]?.busy ?? Infinity;
   }
 
-  private standingOf(order: number): Standing {
-    const { isStrict, pass, slices, kinds } = this;
-    const { capacityMiB } = slices.accounts[order]!;
+  /**
+   * Adds the two numbers that decide about a place: of strict work its time and the place's tag, of best effort the bandwidth
+   * that would be required there, and the most of it beside which strict runs are in time.
+   */
+  private pushNumbers(order: number, numbers: number[]): void {
+    if (this.isStrict) {
+      numbers.push(this.timeAt(order), this.pass.tags?.[order] ?? 0);
+      return;
+    }
+    const { bandwidth, mostBandwidth, kindAt } = this.slices;
+    numbers.push(bandwidth[order]! + this.kinds.bandwidths[kindAt[order]!]!, mostBandwidth[order]!);
+  }
+
+  /** The standing of the place whose two numbers are the `at`th, with `strictLeft` as it was then. */
+  private standingOf(
+    { order, capacityMiB }: { order: number; capacityMiB: number },
+    numbers: readonly number[],
+    at: number,
+    strictLeft: number,
+  ): Standing {
+    const { isStrict, pass, kinds } = this;
+    const [one, other] = [numbers[2 * at]!, numbers[2 * at + 1]!];
     if (!isStrict) {
       let refusal: Refusal | undefined;
-      if (order === pass.reserved && pass.strictLeft > 0) {
-        refusal = { reason: 'kept for strict work that waits', numbers: { strict: pass.strictLeft } };
-      } else if (this.delaysStrict(order)) {
-        const bandwidth = slices.bandwidth[order]! + kinds.bandwidths[slices.kindAt[order]!]!;
-        const numbers = { bandwidth, mostBandwidth: slices.mostBandwidth[order]! };
-        refusal = { reason: 'strict runs there would take too much of their SLO', numbers };
+      if (order === pass.reserved && strictLeft > 0) {
+        refusal = { reason: 'kept for strict work that waits', numbers: { strict: strictLeft } };
+      } else if (one > other) {
+        const taken = { bandwidth: one, mostBandwidth: other };
+        refusal = { reason: 'strict runs there would take too much of their SLO', numbers: taken };
       }
       return { isStrict, rank: capacityMiB, capacityMiB, refusal, tag: 0, slowdown: 0, isWarm: false };
     }
-    const tag = pass.tags?.[order] ?? 0;
-    const time = this.timeAt(order);
     const isWarm = this.isWarmAt(order);
-    const rank = (isWarm ? time : time + this.startCost) + (tag === 1 ? 1e12 : 0);
-    return { isStrict, rank, capacityMiB, refusal: undefined, tag, slowdown: time / kinds.leastTime, isWarm };
+    const rank = (isWarm ? one : one + this.startCost) + (other === 1 ? 1e12 : 0);
+    return { isStrict, rank, capacityMiB, refusal: undefined, tag: other, slowdown: one / kinds.leastTime, isWarm };
   }
+}
+
+const nowhere: ReadonlyMap<number, Occupant> = new Map();
+
+/** The instances that idle and that a request may use, by the order of their place. */
+function idleFor(ledger: Ledger, request: PlacementRequest): ReadonlyMap<number, Occupant> {
+  let idle: Map<number, Occupant> | undefined;
+  for (const { order, occupants } of ledger.withInstances(request, true)) {
+    const joined = instanceFor(occupants, request);
+    if (joined?.users === 0) (idle ??= new Map<number, Occupant>()).set(order, joined);
+  }
+  return idle ?? nowhere;
 }
 
 /** What decided about a place, as it was then. */

@@ -82,7 +82,7 @@ const leastBeside = 0.05;
 const mostMs = 7 * 24 * 3_600_000;
 
 /** Functions share bandwidth on all slices of one type of GPU: the type without the profile, and the mode. */
-export function familyOf({ type, mode }: PlaceKind): string {
+function familyOf({ type, mode }: PlaceKind): string {
   const at = type.indexOf(':');
   return `${at < 0 ? type : type.slice(0, at)} ${mode}`;
 }
@@ -92,13 +92,15 @@ const kindOf = ({ type, mode }: PlaceKind): string => `${type} ${mode}`;
 /** A kind of place with what is worked out of it once. */
 export interface KnownKind extends PlaceKind {
   key: string;
+  /** As `familyOf`. */
+  family: string;
   /** As `computePart`. */
   part: number;
 }
 
 /** A kind of place, for `aloneOn`. */
 export function knownKind({ type, mode }: PlaceKind): KnownKind {
-  return { type, mode, key: kindOf({ type, mode }), part: computePart({ type }) };
+  return { type, mode, key: kindOf({ type, mode }), family: familyOf({ type, mode }), part: computePart({ type }) };
 }
 
 /** The part of a GPU's compute that a kind of place has: n/7 of a slice whose profile begins with `ng`, else 1. */
@@ -116,9 +118,15 @@ export class SliceSlowdowns {
   private functions = new Map<string, Known>();
   private families = new Map<string, Bandwidths>();
   private changes = 0;
+  private learnedNow = 0;
 
   /** `onChange` is called after each run that was learned from. */
   constructor(private readonly onChange: () => void = () => undefined) {}
+
+  /** Counts all that was learned and forgotten: each answer holds while it stays. */
+  get learned(): number {
+    return this.learnedNow;
+  }
 
   /** Counts changes of the requirements that `bandwidthsOn` gives: sums of them hold while it stays. */
   get revision(): number {
@@ -130,6 +138,7 @@ export class SliceSlowdowns {
   /** Learns from a warm run of one GPU. Times that are no times are ignored. */
   ran({ task, gpu, ranMs, beside }: TimedRun): void {
     if (!(ranMs > 0 && ranMs <= mostMs)) return;
+    this.learnedNow += 1;
     const known = this.noted(task);
     if (known === undefined) return;
     known.servedMs = known.servedMs > 0 ? known.servedMs + newest * (ranMs - known.servedMs) : ranMs;
@@ -153,6 +162,11 @@ export class SliceSlowdowns {
   /** The bandwidths on GPUs of this type and mode, whatever they are cut into; undefined: none was learned. */
   bandwidthsOn(kind: PlaceKind): Bandwidths | undefined {
     return this.families.get(familyOf(kind));
+  }
+
+  /** The same, of a kind that is known. */
+  bandwidthsOf({ family }: KnownKind): Bandwidths | undefined {
+    return this.families.get(family);
   }
 
   /**
@@ -185,6 +199,7 @@ export class SliceSlowdowns {
 
   /** Forgets a function, `/namespace/action`. Returns whether anything was known of it. */
   forget(name: string): boolean {
+    this.learnedNow += 1;
     const isKnown = this.functions.delete(name);
     for (const one of this.families.values()) one.forget(name);
     if (isKnown) this.changed();
@@ -193,6 +208,7 @@ export class SliceSlowdowns {
 
   /** Forgets all bandwidths on GPUs of a type in a mode. Returns whether there were any. */
   forgetFamily(kind: PlaceKind): boolean {
+    this.learnedNow += 1;
     const isKnown = this.families.delete(familyOf(kind));
     if (isKnown) this.changed();
     return isKnown;
@@ -221,6 +237,7 @@ export class SliceSlowdowns {
     this.functions = new Map(entries);
     this.families = new Map(families.map(([name, state]) => [name, new Bandwidths(state)]));
     this.changes += 1;
+    this.learnedNow += 1;
   }
 
   private changed(): void {

@@ -54,6 +54,7 @@ export function reindex(
     if (places?.size === 0) index.delete(key);
   }
   for (const key of keys) {
+    if (known.includes(key)) continue;
     const places = index.get(key);
     if (places === undefined) index.set(key, new Set([account]));
     else places.add(account);

@@ -221,7 +221,7 @@ export class Ledger {
       known.lostMs = lostMs;
       return;
     }
-    this.remove(reservation.activationId);
+    if (known !== undefined) this.remove(reservation.activationId);
     this.held.set(reservation.activationId, { reservation, lostMs });
     for (const id of placeIdsOf(reservation.placement)) {
       const entry = this.entries.get(id);
