@@ -22,15 +22,11 @@ const addresses = {
   },
 };
 
-/** Processes of a cluster start seldom, and load clients of engines that depend on their folders: they run from their modules. */
-const unbundled = ['cluster'];
-
 /** Writes the bundles of compiled programs for program.cjs, and removes the compiled code of earlier ones. */
 export async function bundlePrograms() {
   rmSync(programs.folder, { recursive: true, force: true });
   mkdirSync(programs.folder, { recursive: true });
   for (const [name, main] of Object.entries(programs.mains)) {
-    if (unbundled.includes(name)) continue;
     const file = join(programs.folder, `${name}.cjs`);
     const { outputFiles } = await build({
       entryPoints: [join(root, main)],

@@ -26,8 +26,16 @@ const hashLetters = 16;
 /** Whether the program has been compiled. */
 const isBuilt = (name) => timeOf(join(root, mains[name])) !== undefined;
 
-/** Runs a program in this process, with this process's arguments. */
-function runProgram(name) {
+/** Programs that serve until they are stopped. */
+const servers = ['standalone', 'controller', 'invoker'];
+/** A server that ran for less than this, s, printed its help or could not start: most of its code was not compiled. */
+const servedS = 3;
+
+/**
+ * Runs a program in this process, with this process's arguments. `role` is what the program does: each role has
+ * compiled code of its own, because V8 keeps only functions that were called.
+ */
+function runProgram(name, role = name) {
   const main = join(root, mains[name]);
   const file = join(folder, `${name}.cjs`);
   if (!isFresh(file)) return void import(pathToFileURL(main).href);
@@ -35,13 +43,15 @@ function runProgram(name) {
   const source = readFileSync(file, 'latin1');
   // The hash is in the name of the code's file, since V8 compares no more of the source than its length.
   const hash = source.slice('/*'.length, '/*'.length + hashLetters);
-  const codeFile = join(folder, `${name}-${hash}.code`);
+  const codeFile = join(folder, `${role}-${hash}.code`);
   const cachedData = read(codeFile);
   const script = new Script(source, { filename: pathToFileURL(file).href, cachedData });
   // V8 rejects code of another version, or of a process with other flags.
   if (cachedData === undefined || script.cachedDataRejected) {
     // At the end, since V8 compiles most functions when they are first called.
-    process.once('exit', () => write(codeFile, script.createCachedData()));
+    process.once('exit', () => {
+      if (!servers.includes(role) || process.uptime() >= servedS) write(codeFile, script.createCachedData());
+    });
   }
   const addressOf = (path) => pathToFileURL(join(root, path)).href;
   script.runInThisContext()(createRequire(main), { exports: {} }, addressOf);

@@ -156,6 +156,7 @@ export const bars: readonly Bar[] = [
   { bench: 'live', metric: 'liveJctRatio', bound: 'at least', value: 0.9, source: 'issue 6' },
   { bench: 'cluster', metric: 'clusterAddedP50Ms', bound: 'at most', value: 6, source: 'issue 7' },
   { bench: 'cluster', metric: 'clusterRatio64', bound: 'at least', value: 0.25, source: 'issue 7' },
+  { bench: 'cluster', metric: 'clusterFirstTenSecondsRatio', bound: 'at least', value: 0.7, source: 'issue 26' },
   { bench: 'cluster', metric: 'clusterErrors', bound: 'at most', value: 0, source: 'issue 7' },
   { bench: 'cluster', metric: 'lost', bound: 'at most', value: 0, source: 'issue 7' },
   { bench: 'cluster', metric: 'storeLagS', bound: 'at most', value: 2, source: 'issue 7' },

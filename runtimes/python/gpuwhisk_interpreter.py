@@ -1,6 +1,5 @@
 """How the interpreter of a Python action is readied, and the environment that its runs see."""
 
-import json
 import os
 import sys
 from time import monotonic_ns
@@ -57,6 +56,8 @@ class RunEnvironment:
         """Sets what the last run's body said, unless that was done."""
         body = self.take_body()
         if body is not None:
+            import json
+
             self.set(json.loads(body))
 
     def set(self, message):

@@ -1,11 +1,10 @@
 """The Python runtime: speaks the framed protocol on file descriptor 3 and runs one action.
 
-Start: python -I -S -B -X utf8 runtime.py [--channel LIBRARY] [folder...]; LIBRARY is native/python, by which frames are
+Start: python -I -S -B -X utf8 start.py [--channel LIBRARY] [folder...]; LIBRARY is native/python, by which frames are
 read and written, and the folders come last on sys.path. It starts without `site`, whose .pth files cost more than the
 interpreter itself, so the folders are the ones that `site` found.
 """
 
-import json
 import os
 import sys
 from time import monotonic_ns
@@ -24,7 +23,20 @@ MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 HELLO, INIT, RUN, RESULT, ERROR, LOG, CANCEL, BYE = range(1, 9)
 STOP, PROGRESS = 12, 13
 
-encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+# The library of the channel, which reads and writes usual JSON. The module json, which loads `re`, takes as long as the start
+# of the interpreter: it is loaded when something else is to be read or written.
+channel = None
+encoder = None
+
+
+def encode(value):
+    """The value as JSON text. Raises what json.JSONEncoder does."""
+    global encoder
+    if encoder is None:
+        import json
+
+        encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return encoder.encode(value)
 
 
 def read_frames(fd):
@@ -122,6 +134,8 @@ class Runtime:
                 self.action, self.initialized = self.members.run, True
                 self.answer(RESULT, request, b'{"ok":true}')
                 return
+            if message.get("binary"):
+                import json  # Before an archive can bring a module of that name.
             times_us = {} if self.import_us is None else {"importUs": self.import_us}
             started_ns = monotonic_ns()
             self.action = load_action(message, self.name)
@@ -135,7 +149,8 @@ class Runtime:
         except Refusal as refusal:
             self.answer(ERROR, request, error_payload(str(refusal)))
         else:
-            self.answer(RESULT, request, json.dumps({"ok": True, **times_us}).encode())
+            times = "".join(',"%s":%d' % time_us for time_us in times_us.items())
+            self.answer(RESULT, request, b'{"ok":true%s}' % times.encode())
 
     def call_directly(self):
         """Lets the channel call the action, where nothing else is to be done for a run."""
@@ -280,8 +295,8 @@ def members_of_job():
 
 
 def serve(fd):
+    global channel
     write_all(fd, hello())
-    channel = None
     if sys.argv[1:2] == ["--channel"]:
         channel = open_channel(sys.argv[2])
         del sys.argv[1:3]
@@ -335,16 +350,22 @@ def write_all(fd, data):
 
 
 def parse(payload):
-    try:
-        message = json.loads(payload)
-    except ValueError as error:
-        violate(str(error))
+    message = channel.read(payload) if channel else None
+    if message is None:
+        import json
+
+        try:
+            message = json.loads(payload)
+        except ValueError as error:
+            violate(str(error))
     if not isinstance(message, dict):
         violate("a payload that is no JSON object")
     return message
 
 
 def error_payload(message):
+    import json
+
     return json.dumps({"error": message}).encode()
 
 
@@ -361,6 +382,8 @@ def to_json(result):
     try:
         return text.encode()
     except UnicodeEncodeError:  # Half a surrogate pair, which only an escape can carry.
+        import json
+
         return json.dumps(result).encode()
 
 
@@ -368,10 +391,12 @@ def to_entry(result):
     try:
         return to_json(result)
     except Refusal as refusal:
+        import json
+
         return json.dumps(str(refusal)).encode()
 
 
-if __name__ == "__main__":
+def main():
     os.set_blocking(FD, True)
     os.set_inheritable(FD, False)
     serve(FD)

@@ -5,6 +5,7 @@ import type { Bench } from '../bench.js';
 import { clusterCpu, startCluster } from '../cluster/running-cluster.js';
 import { errorsOf, type LoadResult } from '../load/load.js';
 import { startPlatform } from '../servers.js';
+import { median } from '../statistics.js';
 import { measureHandover } from './cluster-handover.js';
 import { measureLoad } from './cluster-load.js';
 import { measureRecover } from './cluster-recover.js';
@@ -32,6 +33,8 @@ export const cluster: Bench = {
   },
 };
 
+/** The first load on the cluster's new processes, s. */
+const firstS = 10;
 const warmUpS = 3;
 const path = invokePath('noop', true);
 const connectionCounts = [1, 64] as const;
@@ -67,6 +70,8 @@ async function measurePath(context: BenchContext): Promise<Measurement[]> {
       countStatuses,
     });
   let errors = 0;
+  const first = await run('cluster', 64, firstS, true);
+  errors += errorsOf(first, 200);
   const names = ['standalone', 'cluster'] as const;
   for (const name of names) {
     for (const connections of connectionCounts) {
@@ -90,7 +95,12 @@ async function measurePath(context: BenchContext): Promise<Measurement[]> {
   }
   await platform.stop();
   await cluster.stop();
-  return [...figures(rounds), { name: 'clusterErrors', value: errors }];
+  const steadyPerS = median((rounds.get('cluster.c64') ?? []).map((round) => round.load.requestsPerS));
+  return [
+    ...figures(rounds),
+    { name: 'clusterFirstTenSecondsRatio', value: first.requestsPerS / steadyPerS },
+    { name: 'clusterErrors', value: errors },
+  ];
 }
 
 function figures(rounds: ReadonlyMap<string, readonly Round[]>): Measurement[] {

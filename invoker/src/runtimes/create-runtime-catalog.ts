@@ -28,7 +28,7 @@ import {
   interpreterFamilies,
   interpreterLaunch,
 } from './proxy-runtime.js';
-import { hasPythonPairs, pythonLaunch, pythonPairLaunch } from './python-runtime.js';
+import { compilePythonRuntime, hasPythonPairs, pythonLaunch, pythonPairLaunch } from './python-runtime.js';
 import { RequirementsCache } from './requirements-cache.js';
 import type { Interpreter } from './proxy-runtime.js';
 
@@ -211,6 +211,10 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   /** The interpreter with the packages of OpenWhisk's image after its own. */
   const withImagePackages = (interpreter: Python): Promise<Python> =>
     pythons.do(interpreter.executable, async () => {
+      await compilePythonRuntime(runtimesDir, interpreter, stop.signal).catch((error: unknown) => {
+        if (!(error instanceof ProgramError)) throw error;
+        info(`Python functions start more slowly, since their runtime cannot be compiled: ${error.lastLine}`);
+      });
       const folder = await imagePackages(await pythonPackages(runtimesDir, interpreter));
       const folders = folder === undefined ? [] : [folder];
       return { ...interpreter, packageFolders: [...interpreter.packageFolders, ...folders] };
@@ -283,7 +287,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     prepare,
     async close() {
       stop.abort();
-      await Promise.all([goPackages?.close(), nodeReleases.settled(), packageFolders.settled()]);
+      await Promise.all([goPackages?.close(), nodeReleases.settled(), packageFolders.settled(), pythons.settled()]);
     },
     useSandboxes(run) {
       runJob = run;

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bindsFor } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
-import { proxyPath, pythonChannel, residentLibrary } from '../host/programs.js';
-import { pythonBinds } from './find-toolchains.js';
+import { proxyPath, pythonChannel, residentLibrary, runProgram } from '../host/programs.js';
+import { minorOf, pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
 
 /** Folders of the sandbox that functions may write in besides the working folder. */
@@ -51,7 +52,7 @@ export function pythonLaunch(runtimesDir: string, dataDir: string, python: Pytho
   return {
     command: [
       python.executable,
-      ...['-I', '-S', '-B', '-X', 'utf8', join(guest, 'runtime.py')],
+      ...['-I', '-S', '-B', '-X', 'utf8', join(guest, 'start.py')],
       ...channel.flatMap((path) => ['--channel', path]),
       ...folders,
     ],
@@ -63,6 +64,32 @@ export function pythonLaunch(runtimesDir: string, dataDir: string, python: Pytho
     env: packages === undefined ? {} : { PYTHONPATH: packages },
     protocol: 'framed',
   };
+}
+
+const compileTimeoutMs = 60_000;
+
+/**
+ * Compiles the modules of the Python runtime beside their sources, unless that is done. Without compiled modules, the
+ * runtime takes about twice as long to start. Rejects with ProgramError, also if the folder cannot be written.
+ */
+export async function compilePythonRuntime(runtimesDir: string, python: Python, stop: AbortSignal): Promise<void> {
+  const guest = join(runtimesDir, 'python');
+  const sources = (await readdir(guest)).filter((name) => name.endsWith('.py'));
+  const compiled = await Promise.all(sources.map((name) => isCompiled(guest, name, minorOf(python))));
+  if (compiled.every(Boolean)) return;
+  const program = ['-I', '-S', '-m', 'compileall', '-q', '-l', guest];
+  await runProgram(python.executable, program, { timeoutMs: compileTimeoutMs, stop });
+}
+
+/** Whether the compiled code of a module is that of its source: its header has the source's time and size. */
+async function isCompiled(folder: string, source: string, minor: number): Promise<boolean> {
+  const file = join(folder, '__pycache__', source.replace(/\.py$/, `.cpython-3${minor}.pyc`));
+  try {
+    const [{ mtimeMs, size }, header] = await Promise.all([stat(join(folder, source)), readFile(file)]);
+    return header.readUInt32LE(8) === Math.floor(mtimeMs / 1000) && header.readUInt32LE(12) === size;
+  } catch {
+    return false; // Absent or cut off: it is compiled.
+  }
 }
 
 /** Options of a Python pre-warmer: its imports, folders and environment. */

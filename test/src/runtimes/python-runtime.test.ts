@@ -1,10 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import { ProgramError } from '@gpuwhisk/invoker/host/programs';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+import { findPython } from '@gpuwhisk/invoker/runtimes/find-toolchains';
+import { compilePythonRuntime } from '@gpuwhisk/invoker/runtimes/python-runtime';
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { notBuilt, pythonArchives, pythonSources, zipOf } from './python-cases.js';
 import { checkCase } from './runtime-cases.js';
@@ -24,6 +27,34 @@ afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
   test.each(pythonArchives)('zip: $name', ({ files, ...given }) =>
     checkCase(launch, { ...given, code: zipOf(files), binary: true }),
   );
+
+  test("an archive's modules may be named as the runtime's, but not replace one that the runtime uses", () => {
+    const files = {
+      '__main__.py':
+        'import json, runtime\ndef main(args):\n  return {"own": runtime.x, "json": json.dumps({"s": "\\u00e9"})}',
+      'json.py': 'raise ImportError("the one of the archive")',
+      'runtime.py': 'x = 3',
+    };
+    const result = { own: 3, json: '{"s": "\\u00e9"}' };
+    return checkCase(launch, { name: 'modules', code: zipOf(files), binary: true, result });
+  });
+
+  test('its modules are compiled once, and again when a source has changed', async () => {
+    const python = await findPython(join(dataDir, 'python.json'));
+    if (python === undefined) throw new Error('there is no Python');
+    cpSync(join(runtimesDir, 'python'), join(dataDir, 'copy', 'python'), {
+      recursive: true,
+      filter: (path) => !path.endsWith('__pycache__'),
+    });
+    const { signal } = new AbortController();
+    const compile = (executable: string) =>
+      compilePythonRuntime(join(dataDir, 'copy'), { ...python, executable }, signal);
+    await expect(compile('/nonexistent')).rejects.toThrow(ProgramError);
+    await compile(python.executable);
+    await compile('/nonexistent');
+    utimesSync(join(dataDir, 'copy', 'python', 'runtime.py'), 1, 1);
+    await expect(compile('/nonexistent')).rejects.toThrow(ProgramError);
+  });
 
   test.each(pythonSources.slice(0, 12))('source, with frames by Python code: $name', (given) => {
     const at = launch.command.indexOf('--channel');
