@@ -56,6 +56,7 @@ function onViolation(message) {
 }
 
 const channel = openChannel(3, { onFrame, onEnd: () => process.exit(0), onViolation }, channelAddon);
+const { compileSooner } = channel;
 let flushScheduled = false;
 
 function flushAnswers() {
@@ -232,13 +233,7 @@ const settled = Promise.resolve();
  * Runs until what is called often is to be compiled sooner; 0: it is. Engines before Maglev wait for tens of thousands of
  * calls. A flag of the start would cost the start: the built-in modules' cached code is made without.
  */
-let runsToCompile = Number.parseInt(process.versions.v8, 10) < 12 ? 50 : 0;
-
-/** In a pre-warmer, which watches that call, it is not one of an action's. */
-let setFlags = (flags) => require('v8').setFlagsFromString(flags);
-function compileSooner() {
-  setFlags('--interrupt-budget=10000');
-}
+let runsToCompile = compileSooner !== undefined && Number.parseInt(process.versions.v8, 10) < 12 ? 50 : 0;
 
 function succeed(id, result, sinceUs) {
   cycles?.end();
@@ -256,7 +251,7 @@ function succeed(id, result, sinceUs) {
   if (text === undefined || (text[0] !== '{' && text[0] !== '[')) {
     return answerError(id, `The action did not produce a valid JSON or JSON Array response: ${text}`);
   }
-  if (runsToCompile > 0 && --runsToCompile === 0) nextTurn(compileSooner);
+  if (runsToCompile > 0 && --runsToCompile === 0) compileSooner();
   answer(frameType.result, id, text, sinceUs);
 }
 
@@ -296,7 +291,6 @@ if (!isPrewarmer) {
   sayHello();
 } else {
   early = [];
-  setFlags = require('v8').setFlagsFromString;
   collect = require('./collector.cjs').exposeCollector();
   require('./prewarm.cjs')
     .prewarm(scratchFolders, collect)
