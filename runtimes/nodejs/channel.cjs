@@ -25,7 +25,9 @@ function writeHeader(view, at, payloadBytes, type, id) {
  * frame with its log frame, which says how long it took since `sinceUs` if that is a number, and sends them if it is to.
  *
  * By the addon at `addonPath` where it can be loaded (native/channel), else by Node's own streams. The addon also has
- * `compileSooner()`, which has the engine compile what is called often sooner.
+ * `takeRuns(onRun)`: `onRun(id, text)` gets the value of each run that comes while none is under way. Its id, time and body
+ * stay in the addon: `answerRun(text)` sends its result and log frame, `takeBody()` returns the text of the object of all else.
+ * `compileSooner()` has the engine compile what is called often sooner.
  */
 function openChannel(fd, handlers, addonPath) {
   if (addonPath !== undefined) {

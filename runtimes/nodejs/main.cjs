@@ -56,7 +56,9 @@ function onViolation(message) {
 }
 
 const channel = openChannel(3, { onFrame, onEnd: () => process.exit(0), onViolation }, channelAddon);
-const { compileSooner } = channel;
+const { answerRun, takeBody, compileSooner } = channel;
+/** In place of the time since when a run has run: the channel knows it. */
+const inChannel = -1;
 let flushScheduled = false;
 
 function flushAnswers() {
@@ -78,6 +80,10 @@ function answer(type, id, text, sinceUs) {
     (text.length > maxPayloadBytes / 3 && Buffer.byteLength(text) > maxPayloadBytes)
   ) {
     answerError(id, `The action produced a response that is longer than ${maxPayloadBytes} bytes.`);
+    return;
+  }
+  if (sinceUs === inChannel) {
+    answerRun(text);
     return;
   }
   channel.answer(type, id, text, sinceUs, !allowConcurrent);
@@ -192,12 +198,16 @@ function check(id) {
   });
 }
 
+function runOfChannel(id, text) {
+  run(id, parsed(text), takeBody, inChannel);
+}
+
 function runWhole(id, text, atUs) {
   const message = parsed(text);
   run(id, message.value ?? {}, message, atUs);
 }
 
-/** `body`: what the run's body says besides its value, or its text. */
+/** `body`: what the run's body says besides its value, its text, or what returns that. */
 function run(id, value, body, atUs) {
   if (!handler) return refuse(id, 'System not initialized.');
   if (status !== 'ready') return refuse(id, `System not ready, status is ${status}.`);
@@ -273,6 +283,7 @@ function describe(error) {
 
 function sayHello() {
   const hello = { version: 1, kind: `nodejs:${process.versions.node.split('.')[0]}`, pid: process.pid };
+  if (!allowConcurrent) channel.takeRuns?.(runOfChannel);
   channel.queue(frameType.hello, 0, JSON.stringify(unloadAction ? { ...hello, unload: true } : hello));
   channel.flush();
 }
