@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { USUAL_SIZE = 64 * 1024, RUN = 3, MAX_SPLIT = 16 * 1024 };
+enum { USUAL_SIZE = 64 * 1024, RUN = 3 };
 
 static void resize(struct inbox *inbox, size_t size) {
   char *bytes = realloc(inbox->bytes, size);

@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { FRAME_HEADER = 9, MAX_PAYLOAD = 64 * 1024 * 1024 };
+/** MAX_SPLIT: of a run that is told apart. */
+enum { FRAME_HEADER = 9, MAX_PAYLOAD = 64 * 1024 * 1024, MAX_SPLIT = 16 * 1024 };
 
 /** A frame of the runtime protocol; the text lies in the inbox. */
 struct frame {

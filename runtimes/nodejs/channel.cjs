@@ -24,7 +24,10 @@ function writeHeader(view, at, payloadBytes, type, id) {
  * with `queue(type, id, text)`; `flush()` sends all of them in one write. `answer(type, id, text, sinceUs, send)` queues a
  * frame with its log frame, which says how long it took since `sinceUs` if that is a number, and sends them if it is to.
  *
- * By the addon at `addonPath` where it can be loaded (native/channel), else by Node's own streams.
+ * By the addon at `addonPath` where it can be loaded (native/channel), else by Node's own streams. The addon also has
+ * `takeRuns(onRun)`: `onRun(id, text)` gets the value of each run that comes while none is under way. Its id, time and body
+ * stay in the addon: `answerRun(text)` sends its result and log frame, `takeBody()` returns the text of the object of all else.
+ * `compileSooner()` has the engine compile what is called often sooner.
  */
 function openChannel(fd, handlers, addonPath) {
   if (addonPath !== undefined) {
@@ -35,9 +38,9 @@ function openChannel(fd, handlers, addonPath) {
       console.error(`Frames go by Node's streams: ${error.message}`);
       return openStream(fd, handlers);
     }
-    const { open, queue, answer, flush } = addon.exports;
+    const { open, ...channel } = addon.exports;
     open(fd, handlers.onFrame, handlers.onEnd, handlers.onViolation);
-    return { queue, answer, flush };
+    return channel;
   }
   return openStream(fd, handlers);
 }

@@ -56,6 +56,9 @@ function onViolation(message) {
 }
 
 const channel = openChannel(3, { onFrame, onEnd: () => process.exit(0), onViolation }, channelAddon);
+const { answerRun, takeBody, compileSooner } = channel;
+/** In place of the time since when a run has run: the channel knows it. */
+const inChannel = -1;
 let flushScheduled = false;
 
 function flushAnswers() {
@@ -77,6 +80,10 @@ function answer(type, id, text, sinceUs) {
     (text.length > maxPayloadBytes / 3 && Buffer.byteLength(text) > maxPayloadBytes)
   ) {
     answerError(id, `The action produced a response that is longer than ${maxPayloadBytes} bytes.`);
+    return;
+  }
+  if (sinceUs === inChannel) {
+    answerRun(text);
     return;
   }
   channel.answer(type, id, text, sinceUs, !allowConcurrent);
@@ -191,12 +198,16 @@ function check(id) {
   });
 }
 
+function runOfChannel(id, text) {
+  run(id, parsed(text), takeBody, inChannel);
+}
+
 function runWhole(id, text, atUs) {
   const message = parsed(text);
   run(id, message.value ?? {}, message, atUs);
 }
 
-/** `body`: what the run's body says besides its value, or its text. */
+/** `body`: what the run's body says besides its value, its text, or what returns that. */
 function run(id, value, body, atUs) {
   if (!handler) return refuse(id, 'System not initialized.');
   if (status !== 'ready') return refuse(id, `System not ready, status is ${status}.`);
@@ -232,13 +243,7 @@ const settled = Promise.resolve();
  * Runs until what is called often is to be compiled sooner; 0: it is. Engines before Maglev wait for tens of thousands of
  * calls. A flag of the start would cost the start: the built-in modules' cached code is made without.
  */
-let runsToCompile = Number.parseInt(process.versions.v8, 10) < 12 ? 50 : 0;
-
-/** In a pre-warmer, which watches that call, it is not one of an action's. */
-let setFlags = (flags) => require('v8').setFlagsFromString(flags);
-function compileSooner() {
-  setFlags('--interrupt-budget=10000');
-}
+let runsToCompile = compileSooner !== undefined && Number.parseInt(process.versions.v8, 10) < 12 ? 50 : 0;
 
 function succeed(id, result, sinceUs) {
   cycles?.end();
@@ -256,7 +261,7 @@ function succeed(id, result, sinceUs) {
   if (text === undefined || (text[0] !== '{' && text[0] !== '[')) {
     return answerError(id, `The action did not produce a valid JSON or JSON Array response: ${text}`);
   }
-  if (runsToCompile > 0 && --runsToCompile === 0) nextTurn(compileSooner);
+  if (runsToCompile > 0 && --runsToCompile === 0) compileSooner();
   answer(frameType.result, id, text, sinceUs);
 }
 
@@ -278,6 +283,7 @@ function describe(error) {
 
 function sayHello() {
   const hello = { version: 1, kind: `nodejs:${process.versions.node.split('.')[0]}`, pid: process.pid };
+  if (!allowConcurrent) channel.takeRuns?.(runOfChannel);
   channel.queue(frameType.hello, 0, JSON.stringify(unloadAction ? { ...hello, unload: true } : hello));
   channel.flush();
 }
@@ -296,7 +302,6 @@ if (!isPrewarmer) {
   sayHello();
 } else {
   early = [];
-  setFlags = require('v8').setFlagsFromString;
   collect = require('./collector.cjs').exposeCollector();
   require('./prewarm.cjs')
     .prewarm(scratchFolders, collect)

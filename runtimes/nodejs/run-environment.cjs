@@ -5,17 +5,18 @@
 const real = process.env;
 const prefix = '__OW_';
 const { parse } = JSON;
-/** The body of the last run, or its text, while its strings are not in the environment. */
+/** The body of the last run, its text, or what returns that, while its strings are not in the environment. */
 let pending;
 
-/** Sets `__OW_<KEY>` for every string of a run's body, which may come as JSON. */
+/** Sets `__OW_<KEY>` for every string of a run's body, which may come as JSON, or as a function that returns that. */
 function setEnvironment(body) {
   pending = body;
   if (environment !== watched) writePending();
 }
 
 function writePending() {
-  const message = typeof pending === 'string' ? parse(pending) : pending;
+  const body = typeof pending === 'function' ? pending() : pending;
+  const message = typeof body === 'string' ? parse(body) : body;
   pending = undefined;
   const target = environment === watched ? real : environment;
   for (const key in message) {

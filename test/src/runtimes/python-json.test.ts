@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { pythonChannel } from '@gpuwhisk/invoker/host/programs';
 
-/** Reads and writes random values and damaged texts by both; prints how many the library did itself. */
+/** Reads and writes random values, and reads damaged texts and odd ones, by both; prints how many the library did itself. */
 const comparison = String.raw`
 import _imp, json, random, sys
 class Spec: name, origin = "gpuwhisk_channel", sys.argv[1]
@@ -39,20 +39,34 @@ for _ in range(20000):
     if ours is not None:
         read += 1
         assert by_json(json.loads, bytes(data)) == repr(ours), (data, ours)
+pieces = ["{", "}", "[", "]", ",", ":", '"', '"a"', '"a":', '"a":1,', '"\\u00e9"', '"\\ud83d\\ude00"', '"\\ud83d"', '"\\ude00\\ud83d"',
+    '"\\u12"', '"\\x"', '"\\/\\b\\f\\n\\r\\t\\\\\\""', '"\t"', "\ufeff", " ", "\t", "\r\n", "\f", "0", "-0", "01", "-", "+1", "1.", ".5", "0.5",
+    "1e5", "1E+05", "1e-400", "1e400", "-0.0e0", "9" * 19, "9" * 5000, "123456789.123456789", "true", "false", "null", "nul", "NaN", "-Infinity"]
+whole = 0
+for _ in range(100000):
+    line = "".join(random.choices(pieces, k=random.randrange(1, 7)))
+    if random.random() < 0.7: line = random.choice(["[%s]", '{"a":%s}', '[0,%s]', '[{"a":%s,"b":[]}]', " %s\n"]) % line
+    data = line.encode()
+    if random.random() < 0.1: data = data[:random.randrange(len(data))]
+    ours = channel.read(data)
+    if ours is not None:
+        whole += 1
+        assert by_json(json.loads, data) == repr(ours), (data, ours)
 deep = []
 for _ in range(100000): deep = [deep]
 circle = []
 circle.append(circle)
 assert channel.write(deep) is None and channel.write(circle) is None and channel.read(b"[" * 100000) is None
-print(written, read)
+print(written, read, whole)
 `;
 
 (existsSync(pythonChannel) ? test : test.skip)(
   'the channel reads and writes JSON as the module json does',
   async () => {
     const { stdout } = await promisify(execFile)('python3', ['-c', comparison, pythonChannel], { timeout: 60_000 });
-    const [written, read] = stdout.split(' ').map(Number);
+    const [written, read, whole] = stdout.split(' ').map(Number);
     expect(written).toBeGreaterThan(5000);
     expect(read).toBeGreaterThan(5000);
+    expect(whole).toBeGreaterThan(4000);
   },
 );
