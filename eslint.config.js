@@ -57,6 +57,7 @@ const folderOrder = {
     'http',
     'entities',
     'authentication',
+    'live',
     'packages',
     'entitlement',
     'actions',

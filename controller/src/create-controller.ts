@@ -14,7 +14,7 @@ import type { ApiContext, ControllerDependencies } from './api/api-context.js';
 import { fromSandbox, isForSandboxes } from './http/route.js';
 import type { Route } from './http/route.js';
 import { Throttles } from './entitlement/throttles.js';
-import { acceptsJson, textAnswer, writeAnswer, writeError } from './http/answer.js';
+import { accepts, acceptsJson, textAnswer, writeAnswer, writeError } from './http/answer.js';
 import { ClientGoneError, maxUriLength, logAnswered, transactionIdOf } from './http/request.js';
 import { authenticateNamespaces, authenticateOperators, Identities } from './authentication/authentication.js';
 import type { Authentication } from './authentication/authentication.js';
@@ -24,6 +24,7 @@ import { PackageCache, PackageWriter } from './packages/package-store.js';
 import { RuleWriter } from './triggers/rule-writer.js';
 import { TriggerWriter } from './triggers/trigger-writer.js';
 import { TrainingJobs } from './gpu/training/training-jobs.js';
+import { LiveStreams } from './live/live-streams.js';
 import { createGateway } from './gateway/create-gateway.js';
 import { ApiRegistry } from './gateway/api-registry.js';
 import { createManagementHandler } from './gateway/management-handler.js';
@@ -53,6 +54,8 @@ export interface Controller {
   readonly composing: Pick<ComposingInvoker, 'open' | 'close'>;
   /** Training jobs. Open once activations can be sent; close before that ends. */
   readonly trainingJobs: Pick<TrainingJobs, 'open' | 'close'>;
+  /** Streams of what the API answers. Close before the server, which waits for them. */
+  readonly liveStreams: Pick<LiveStreams, 'close'>;
   /** All routes, also for the API documents. */
   readonly routes: readonly Route[];
 }
@@ -84,8 +87,11 @@ export function createController(dependencies: ControllerDependencies): Controll
   });
   const trainingJobs = new TrainingJobs({ ...dependencies, identities, resolver: actionResolver });
   const triggerWriter = new TriggerWriter(store);
+  const operators = authenticateOperators(identities, config, logger);
+  const liveStreams = new LiveStreams({ routes: () => routes, authentication: operators, clock, logger });
   const context: ApiContext = {
     ...dependencies,
+    liveStreams,
     actions,
     actionResolver,
     invoker: composing,
@@ -106,7 +112,7 @@ export function createController(dependencies: ControllerDependencies): Controll
   const routes = createRoutes(context);
   const serve = (served: readonly Route[], authentication: Authentication) =>
     createApp(dependencies, createRouter(served, authentication), authentication);
-  const outside = serve(routes, authenticateOperators(identities, config, logger));
+  const outside = serve(routes, operators);
   const sandboxes = serve(routes.filter(isForSandboxes), authenticateNamespaces(identities));
   const answerWarmInvocation = createInvokeRoute(context);
   const callWebAction = createWebCaller(context);
@@ -143,6 +149,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     resolver: actionResolver,
     composing,
     trainingJobs,
+    liveStreams,
     routes,
   };
 }
@@ -196,5 +203,7 @@ function pathOf(ctx: Koa.Context): string {
 /** Refuses requests before routing. Throws ApiError (406, 414). */
 function checkRequest(request: IncomingMessage, answersJson: boolean): void {
   if ((request.url?.length ?? 0) > maxUriLength) throw uriTooLong(maxUriLength);
-  if (answersJson && !acceptsJson(request.headers.accept)) throw notAcceptable('application/json');
+  const { accept } = request.headers;
+  if (answersJson && !acceptsJson(accept) && !accepts(accept, 'text/event-stream'))
+    throw notAcceptable('application/json');
 }

@@ -16,6 +16,7 @@ import type { ActionResolver } from '../actions/action-resolver.js';
 import type { Identities } from '../authentication/authentication.js';
 import type { ComposingInvoker } from '../compose/composing-invoker.js';
 import type { Throttles } from '../entitlement/throttles.js';
+import type { LiveStreams } from '../live/live-streams.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
 import type { PackageCache, PackageWriter } from '../packages/package-store.js';
 import type { RuleWriter } from '../triggers/rule-writer.js';
@@ -48,6 +49,7 @@ export interface ApiContext extends ControllerDependencies {
   triggerWriter: TriggerWriter;
   ruleWriter: RuleWriter;
   trainingJobs: TrainingJobs;
+  liveStreams: Pick<LiveStreams, 'open'>;
 }
 
 /** Dependencies of a controller. */

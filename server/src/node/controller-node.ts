@@ -175,6 +175,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
       gpu.procurement?.open(() => gpu.gpuScheduler.procure());
     },
     async drain(drainMs) {
+      controller.liveStreams.close();
       await controller.trainingJobs.close();
       // Running compositions have further components to run, which need the invoker.
       await controller.composing.close(drainMs);
