@@ -58,6 +58,7 @@ const folderOrder = {
     'entities',
     'authentication',
     'live',
+    'console',
     'packages',
     'entitlement',
     'actions',

@@ -24,6 +24,7 @@ import { PackageCache, PackageWriter } from './packages/package-store.js';
 import { RuleWriter } from './triggers/rule-writer.js';
 import { TriggerWriter } from './triggers/trigger-writer.js';
 import { TrainingJobs } from './gpu/training/training-jobs.js';
+import { createConsoleHandler, type ReadConsole } from './console/console-handler.js';
 import { LiveStreams } from './live/live-streams.js';
 import { createGateway } from './gateway/create-gateway.js';
 import { ApiRegistry } from './gateway/api-registry.js';
@@ -132,9 +133,13 @@ export function createController(dependencies: ControllerDependencies): Controll
     )
       app(request, response);
   };
+  const answerConsole = createConsoleHandler(dependencies.readConsole ?? noConsole);
   return {
-    handle: (request, response) =>
-      answer(request, response, request.headers[fromSandbox] === undefined ? outside : sandboxes),
+    handle(request, response) {
+      const isOutside = request.headers[fromSandbox] === undefined;
+      if (isOutside && answerConsole(request, response)) return;
+      answer(request, response, isOutside ? outside : sandboxes);
+    },
     handleSandboxes: (request, response) => answer(request, response, sandboxes),
     handleGateway: createGateway({
       registry,
@@ -153,6 +158,8 @@ export function createController(dependencies: ControllerDependencies): Controll
     routes,
   };
 }
+
+const noConsole: ReadConsole = () => Promise.resolve(new Map());
 
 /** Answers the requests that no faster handler has answered. */
 function createApp(
