@@ -57,6 +57,8 @@ const folderOrder = {
     'http',
     'entities',
     'authentication',
+    'live',
+    'console',
     'packages',
     'entitlement',
     'actions',

@@ -42,6 +42,8 @@ async function buildTypeScript() {
   // esbuild is there only after the dependencies have been installed.
   const { bundlePrograms } = await import('./bundle.mjs');
   await bundlePrograms();
+  const { build } = await import('vite');
+  await build({ configFile: join(root, 'console', 'vite.config.mjs') });
 }
 
 async function buildNativeParts() {

@@ -15,6 +15,7 @@ const sourceFolders = [
   'server',
   'standalone',
   'cli',
+  'console',
   'bench',
   'test',
   'native',
@@ -36,7 +37,8 @@ function listFiles(folder, files) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) {
       if (!skipped.has(entry.name)) listFiles(path, files);
-    } else if (/\.(ts|mjs|c|cpp|h|S|json)$/.test(entry.name) && entry.name !== 'package-lock.json') files.push(path);
+    } else if (/\.(ts|tsx|css|html|svg|mjs|c|cpp|h|S|json)$/.test(entry.name) && entry.name !== 'package-lock.json')
+      files.push(path);
   }
   return files;
 }

@@ -73,6 +73,7 @@ export async function layOutRelease(folder) {
   for (const path of [...whole, set]) copy(path, folder);
   for (const script of ['node-version.cjs', 'program.cjs', 'serve.cjs']) copy(join('scripts', script), folder);
   copy(join('build', 'programs'), folder);
+  copy(join('build', 'console'), folder);
   copy(join('native', 'build'), folder);
   for (const path of packages) {
     copy(join(path, 'dist'), folder);

@@ -19,6 +19,7 @@ const packages = [
   { name: 'docker.io', missing: () => !has('dockerd') },
   { name: 'docker-compose', missing: () => !has('docker-compose') },
   { name: 'nginx', missing: () => !has('nginx') },
+  { name: 'chromium', missing: () => !has('chromium') },
   { name: 'libgoogle-gson-java', missing: () => has('javac') && !existsSync('/usr/share/java/gson.jar') },
 ];
 

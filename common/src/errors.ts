@@ -289,6 +289,9 @@ export const corruptedEntity = (): ApiError => new ApiError(500, 'Resource is co
 /** 503: no invoker, or the platform is shutting down. */
 export const overloaded = (): ApiError =>
   new ApiError(503, 'The server is currently unavailable (because it is overloaded or down for maintenance).');
+/** 429: a namespace follows as much as it may. */
+export const tooManyStreams = (allowed: number): ApiError =>
+  new ApiError(429, `Too many streams are open (allowed: ${allowed}).`);
 /** 503: the action has annotation `gpu`. */
 export const noGpu = (): ApiError => new ApiError(503, 'The action needs a GPU, and no invoker has one.');
 /** 503: no GPU could ever serve the action; `reason` names the field of annotation `gpu` and what there is. */

@@ -14,7 +14,7 @@ import type { ApiContext, ControllerDependencies } from './api/api-context.js';
 import { fromSandbox, isForSandboxes } from './http/route.js';
 import type { Route } from './http/route.js';
 import { Throttles } from './entitlement/throttles.js';
-import { acceptsJson, textAnswer, writeAnswer, writeError } from './http/answer.js';
+import { accepts, acceptsJson, textAnswer, writeAnswer, writeError } from './http/answer.js';
 import { ClientGoneError, maxUriLength, logAnswered, transactionIdOf } from './http/request.js';
 import { authenticateNamespaces, authenticateOperators, Identities } from './authentication/authentication.js';
 import type { Authentication } from './authentication/authentication.js';
@@ -24,6 +24,8 @@ import { PackageCache, PackageWriter } from './packages/package-store.js';
 import { RuleWriter } from './triggers/rule-writer.js';
 import { TriggerWriter } from './triggers/trigger-writer.js';
 import { TrainingJobs } from './gpu/training/training-jobs.js';
+import { createConsoleHandler, type ReadConsole } from './console/console-handler.js';
+import { LiveStreams } from './live/live-streams.js';
 import { createGateway } from './gateway/create-gateway.js';
 import { ApiRegistry } from './gateway/api-registry.js';
 import { createManagementHandler } from './gateway/management-handler.js';
@@ -53,6 +55,8 @@ export interface Controller {
   readonly composing: Pick<ComposingInvoker, 'open' | 'close'>;
   /** Training jobs. Open once activations can be sent; close before that ends. */
   readonly trainingJobs: Pick<TrainingJobs, 'open' | 'close'>;
+  /** Streams of what the API answers. Close before the server, which waits for them. */
+  readonly liveStreams: Pick<LiveStreams, 'close'>;
   /** All routes, also for the API documents. */
   readonly routes: readonly Route[];
 }
@@ -84,8 +88,11 @@ export function createController(dependencies: ControllerDependencies): Controll
   });
   const trainingJobs = new TrainingJobs({ ...dependencies, identities, resolver: actionResolver });
   const triggerWriter = new TriggerWriter(store);
+  const operators = authenticateOperators(identities, config, logger);
+  const liveStreams = new LiveStreams({ routes: () => routes, authentication: operators, clock, logger });
   const context: ApiContext = {
     ...dependencies,
+    liveStreams,
     actions,
     actionResolver,
     invoker: composing,
@@ -106,7 +113,7 @@ export function createController(dependencies: ControllerDependencies): Controll
   const routes = createRoutes(context);
   const serve = (served: readonly Route[], authentication: Authentication) =>
     createApp(dependencies, createRouter(served, authentication), authentication);
-  const outside = serve(routes, authenticateOperators(identities, config, logger));
+  const outside = serve(routes, operators);
   const sandboxes = serve(routes.filter(isForSandboxes), authenticateNamespaces(identities));
   const answerWarmInvocation = createInvokeRoute(context);
   const callWebAction = createWebCaller(context);
@@ -126,9 +133,13 @@ export function createController(dependencies: ControllerDependencies): Controll
     )
       app(request, response);
   };
+  const answerConsole = createConsoleHandler(dependencies.readConsole ?? noConsole);
   return {
-    handle: (request, response) =>
-      answer(request, response, request.headers[fromSandbox] === undefined ? outside : sandboxes),
+    handle(request, response) {
+      const isOutside = request.headers[fromSandbox] === undefined;
+      if (isOutside && answerConsole(request, response)) return;
+      answer(request, response, isOutside ? outside : sandboxes);
+    },
     handleSandboxes: (request, response) => answer(request, response, sandboxes),
     handleGateway: createGateway({
       registry,
@@ -143,9 +154,12 @@ export function createController(dependencies: ControllerDependencies): Controll
     resolver: actionResolver,
     composing,
     trainingJobs,
+    liveStreams,
     routes,
   };
 }
+
+const noConsole: ReadConsole = () => Promise.resolve(new Map());
 
 /** Answers the requests that no faster handler has answered. */
 function createApp(
@@ -196,5 +210,7 @@ function pathOf(ctx: Koa.Context): string {
 /** Refuses requests before routing. Throws ApiError (406, 414). */
 function checkRequest(request: IncomingMessage, answersJson: boolean): void {
   if ((request.url?.length ?? 0) > maxUriLength) throw uriTooLong(maxUriLength);
-  if (answersJson && !acceptsJson(request.headers.accept)) throw notAcceptable('application/json');
+  const { accept } = request.headers;
+  if (answersJson && !acceptsJson(accept) && !accepts(accept, 'text/event-stream'))
+    throw notAcceptable('application/json');
 }

@@ -13,9 +13,11 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { ActionCache, ActionWriter } from '../actions/action-store.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
+import type { ReadConsole } from '../console/console-handler.js';
 import type { Identities } from '../authentication/authentication.js';
 import type { ComposingInvoker } from '../compose/composing-invoker.js';
 import type { Throttles } from '../entitlement/throttles.js';
+import type { LiveStreams } from '../live/live-streams.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
 import type { PackageCache, PackageWriter } from '../packages/package-store.js';
 import type { RuleWriter } from '../triggers/rule-writer.js';
@@ -48,10 +50,13 @@ export interface ApiContext extends ControllerDependencies {
   triggerWriter: TriggerWriter;
   ruleWriter: RuleWriter;
   trainingJobs: TrainingJobs;
+  liveStreams: Pick<LiveStreams, 'open'>;
 }
 
 /** Dependencies of a controller. */
 export interface ControllerDependencies {
+  /** Reads the files of the console; absent: none is served. */
+  readConsole?: ReadConsole;
   store: ArtifactStore;
   clock: Clock;
   random: Random;

@@ -18,6 +18,7 @@ import { gpuJobRoutes } from './gpu-jobs.js';
 import { gpuModelRoutes } from './gpu-model.js';
 import { gpuProfileRoutes } from './gpu-profile.js';
 import { healthRoutes, infoRoutes } from './info.js';
+import { liveRoutes } from './live.js';
 import { namespaceRoutes } from './namespaces.js';
 import { packageRoutes } from './packages.js';
 import type { Route, RouteParameter, Call } from '../http/route.js';
@@ -54,6 +55,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...activationRoutes(context),
     ...triggerRoutes(context),
     ...ruleRoutes(context),
+    ...liveRoutes(context),
     ...webRoutes(),
   ];
   return routes;

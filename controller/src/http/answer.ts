@@ -14,11 +14,22 @@ export interface Answer {
   contentType?: string | null;
   /** Names and values in turn. */
   headers?: readonly string[];
+  /** The value of a JSON body. */
+  value?: JsonValue;
+  /** Writes the body in place of `body`, as it comes, and ends the response. */
+  stream?: (response: ServerResponse) => void;
 }
 
 /** A 200 (or `status`) with a JSON body. */
 export function jsonAnswer(value: JsonValue, status = 200): Answer {
-  return { status, body: JSON.stringify(value) };
+  let text: string | undefined;
+  return {
+    status,
+    value,
+    get body() {
+      return (text ??= JSON.stringify(value));
+    },
+  };
 }
 
 /** A 200 with a plain text body. */
@@ -57,11 +68,12 @@ export function writeAnswer(response: ServerResponse, transactionId: string, ans
   // These statuses have no body, and therefore no headers about one.
   if (answer.status !== 204 && answer.status !== 304) {
     if (answer.contentType !== null) headers.push('Content-Type', answer.contentType ?? 'application/json');
-    headers.push('Content-Length', String(Buffer.byteLength(answer.body)));
+    if (answer.stream === undefined) headers.push('Content-Length', String(Buffer.byteLength(answer.body)));
   }
   if (answer.headers !== undefined) headers.push(...answer.headers);
   response.writeHead(answer.status, headers);
-  response.end(answer.body);
+  if (answer.stream === undefined || response.req.method === 'HEAD') response.end(answer.body);
+  else answer.stream(response);
 }
 
 /** The answer for an error: `{"error","code"}` with the transaction id as code. */

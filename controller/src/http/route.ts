@@ -54,6 +54,8 @@ interface RouteDescription {
   responses: Readonly<Record<number, RouteResponse> & { default?: RouteResponse }>;
   /** Whether the same resource also has a path with a trailing slash. */
   trailingSlash?: boolean;
+  /** Whether its answers are streams of events. */
+  streams?: boolean;
 }
 
 /** A route. The router and both API documents are made from routes. */

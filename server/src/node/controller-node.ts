@@ -42,6 +42,7 @@ import { queueLimits } from '../engines/engines.js';
 import type { Engines } from '../engines/engines.js';
 import { readBuildInfo } from '../process/build-info.js';
 import { Opened } from '../process/opened.js';
+import { readConsole } from './console-files.js';
 import { openProcurement, retireInvoker } from './open-procurement.js';
 
 /** Dependencies of a controller's node. */
@@ -153,6 +154,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     records,
     invoker: dispatcher,
     gatewayUrl: () => gateway.url,
+    readConsole,
     build: readBuildInfo(),
   });
   if (config.gpu.search.enabled) openQuotaSearches(options, gpu, controller, dispatcher, opened);
@@ -175,6 +177,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
       gpu.procurement?.open(() => gpu.gpuScheduler.procure());
     },
     async drain(drainMs) {
+      controller.liveStreams.close();
       await controller.trainingJobs.close();
       // Running compositions have further components to run, which need the invoker.
       await controller.composing.close(drainMs);

@@ -1,0 +1,26 @@
+// Figures as people read them.
+
+/** `0.25` as `25 %`. */
+export function percent(fraction: number): string {
+  return `${Math.round(fraction * 100)} %`;
+}
+
+/** MiB as MiB or GiB. */
+export function memory(mib: number): string {
+  return mib < 1024 ? `${Math.round(mib)} MiB` : `${(mib / 1024).toFixed(mib < 10_240 ? 1 : 0)} GiB`;
+}
+
+/** A length of time, ms, in the largest unit that leaves a whole number. */
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const s = ms / 1000;
+  if (s < 60) return `${s.toFixed(s < 10 ? 1 : 0)} s`;
+  const minutes = Math.floor(s / 60);
+  if (minutes < 60) return `${minutes} min ${Math.floor(s % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** `/namespace/package/action` without its namespace. */
+export function shortName(action: string): string {
+  return action.split('/').slice(2).join('/');
+}

@@ -1,0 +1,7 @@
+import { render } from 'preact';
+import './style.css';
+import { Console } from './console.js';
+
+const root = document.getElementById('console');
+if (root === null) throw new Error('the page has no place for the console');
+render(<Console />, root);

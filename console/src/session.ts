@@ -1,0 +1,63 @@
+// Who looks at the console. The key is kept in memory only: a page that is loaded again asks for it.
+import { signal } from '@preact/signals';
+
+/** The key that was given, `uuid:secret`, and what it may see. */
+export interface Session {
+  key: string;
+  /** The namespace of the key; an operator's key that has none shows all. */
+  namespace: string;
+  isOperator: boolean;
+}
+
+/** Undefined: no key was given. */
+export const session = signal<Session | undefined>(undefined);
+/** Why the last session ended; empty if it ended by the user's wish. */
+export const endedBecause = signal('');
+
+/** Keeps the browser from asking for a password of its own when a key is refused. */
+export const credentials = 'omit';
+
+/** The Authorization header of the session. */
+export function authorization(key = session.value?.key ?? ''): string {
+  return `Basic ${btoa(key)}`;
+}
+
+/** An answer of the API. Rejects with an Error that tells what the API said. */
+export async function ask(path: string, init: RequestInit = {}, key?: string): Promise<unknown> {
+  const headers = { Authorization: authorization(key), 'Content-Type': 'application/json' };
+  const answer = await fetch(`../api/v1/${path}`, { ...init, headers, credentials });
+  const text = await answer.text();
+  const body: unknown = text === '' ? undefined : JSON.parse(text);
+  if (answer.ok) return body;
+  const { error } = (body ?? {}) as { error?: string };
+  throw new ApiProblem(answer.status, error ?? `The answer has status ${answer.status}.`);
+}
+
+/** What the API has refused. */
+export class ApiProblem extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Begins a session. Rejects with an Error that tells why it cannot. */
+export async function signIn(given: string): Promise<void> {
+  const key = given.trim();
+  // Keys are ASCII, and btoa takes nothing else beyond.
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new Error('A key has the form UUID:SECRET.');
+  const [devices, nodes] = await Promise.allSettled([ask('gpu/devices', {}, key), ask('gpu/nodes', {}, key)]);
+  if (devices.status === 'rejected') throw devices.reason;
+  const names = await ask('namespaces', {}, key).catch(() => []);
+  const [namespace = ''] = Array.isArray(names) ? (names as string[]) : [];
+  endedBecause.value = '';
+  session.value = { key, namespace, isOperator: nodes.status === 'fulfilled' };
+}
+
+/** Ends the session, and forgets the key. */
+export function signOut(why = ''): void {
+  endedBecause.value = why;
+  session.value = undefined;
+}

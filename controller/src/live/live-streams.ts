@@ -1,0 +1,220 @@
+import type { ServerResponse } from 'node:http';
+import { malformedContent, noSuchRoute, operatorsOnly, overloaded, tooManyStreams } from '@gpuwhisk/common/errors';
+import type { JsonValue } from '@gpuwhisk/common/json';
+import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import type { Authentication } from '../authentication/authentication.js';
+import type { Answer } from '../http/answer.js';
+import { knownError } from '../http/answer.js';
+import { apiRoot } from '../http/route.js';
+import type { Route, ViewerCall } from '../http/route.js';
+import { eventText, messageOf, snapshotOf } from './followed.js';
+import type { Snapshot } from './followed.js';
+
+/** Dependencies of LiveStreams. */
+export interface LiveStreamsParts {
+  /** All routes of the API. */
+  routes: () => readonly Route[];
+  authentication: Pick<Authentication, 'viewer'>;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** Time between two looks at what a client follows, ms. */
+const everyMs = 1000;
+/** Time after which a client that is told nothing gets a sign of life, ms. */
+const beatMs = 5000;
+/** A client that has not read for so long, ms, is cut off. */
+const stalledMs = 30_000;
+/** Streams of a controller, and of one namespace, at most. */
+const mostStreams = 500;
+const mostOfNamespace = 20;
+/** Paths that one stream follows, at most. */
+const mostFollowed = 16;
+
+type Readable = Exclude<Route, { access: 'web' | 'outside' }>;
+
+/** A path that is followed. */
+interface Followed {
+  /** As the client has named it. */
+  of: string;
+  route: Readable;
+  params: Record<string, string>;
+  query: URLSearchParams;
+}
+
+/** What a look has found: the answer, or why there is none. */
+type Found = Snapshot | { status: number; error: string };
+
+/**
+ * Streams of what GET routes of the API answer, as server-sent events. Each second a stream's routes are asked again for its
+ * caller, once for all streams of that caller, and what has changed is sent. A caller whose key is no longer valid, and all
+ * when the controller stops, are told and cut off.
+ */
+export class LiveStreams {
+  private readonly streams = new Set<Stream>();
+  private readonly looks = new Map<string, { atMs: number; found: Promise<Found> }>();
+
+  constructor(private readonly parts: LiveStreamsParts) {}
+
+  /** Begins a stream. Throws ApiError: 400 for too many paths, 403, 404 for a path that cannot be followed, 429, 503. */
+  open(call: ViewerCall): Answer {
+    const names = call.query.getAll('of');
+    if (names.length === 0 || names.length > mostFollowed) {
+      throw malformedContent(`'of' must name 1 to ${mostFollowed} paths`);
+    }
+    const followed = names.map((of) => this.followed(of, call));
+    if (this.streams.size >= mostStreams) throw overloaded();
+    const { uuid } = call.identity.namespace;
+    let own = 0;
+    for (const one of this.streams) if (one.call.identity.namespace.uuid === uuid) own += 1;
+    if (own >= mostOfNamespace) throw tooManyStreams(mostOfNamespace);
+    return {
+      status: 200,
+      body: '',
+      contentType: 'text/event-stream',
+      headers: ['Cache-Control', 'no-store'],
+      stream: (response) => {
+        const stream = new Stream(this.parts, call, followed, response, (one) => this.look(call, one));
+        this.streams.add(stream);
+        response.once('close', () => {
+          stream.close();
+          this.streams.delete(stream);
+        });
+        stream.run();
+      },
+    };
+  }
+
+  /** Ends all streams. */
+  close(): void {
+    for (const stream of this.streams) stream.end(503, 'The controller stops.');
+  }
+
+  private followed(of: string, { isOperator }: ViewerCall): Followed {
+    const [path = '', query] = of.split('?');
+    for (const route of this.parts.routes()) {
+      if (route.method !== 'GET' || route.access === 'web' || route.access === 'outside') continue;
+      const params = matched(route.path, `${apiRoot}/${path}`);
+      if (params === undefined || route.streams === true) continue;
+      if (route.access === 'operator' && !isOperator) throw operatorsOnly();
+      return { of, route, params, query: new URLSearchParams(query) };
+    }
+    throw noSuchRoute();
+  }
+
+  /** Asks a route, unless the same was asked for the same caller a moment ago. */
+  private look(call: ViewerCall, followed: Followed): Promise<Found> {
+    const nowMs = this.parts.clock.monotonicMs();
+    const { identity, isOperator } = call;
+    const key = JSON.stringify([identity.subject, identity.namespace.name, isOperator, followed.of]);
+    const known = this.looks.get(key);
+    if (known !== undefined && nowMs - known.atMs < everyMs / 2) return known.found;
+    for (const [other, { atMs }] of this.looks) if (nowMs - atMs >= everyMs / 2) this.looks.delete(other);
+    const found = this.ask(call, followed);
+    this.looks.set(key, { atMs: nowMs, found });
+    return found;
+  }
+
+  private async ask(call: ViewerCall, { route, params, query }: Followed): Promise<Found> {
+    try {
+      const { status, body, value } = await route.handle({ ...call, params, query });
+      if (status !== 200) return { status, error: `The answer has status ${status}.` };
+      return snapshotOf(value ?? (JSON.parse(String(body)) as JsonValue));
+    } catch (error) {
+      const { status, message } = knownError(error, call.transactionId, this.parts.logger);
+      return { status, error: message };
+    }
+  }
+}
+
+/** One client, and what it was told last. */
+class Stream {
+  private readonly told = new Map<string, Found>();
+  private timer: Timer | undefined;
+  private toldMs: number;
+  private isClosed = false;
+
+  constructor(
+    private readonly parts: LiveStreamsParts,
+    readonly call: ViewerCall,
+    private readonly followed: readonly Followed[],
+    private readonly response: ServerResponse,
+    private readonly look: (followed: Followed) => Promise<Found>,
+  ) {
+    this.toldMs = parts.clock.monotonicMs();
+  }
+
+  /** Looks now, and each second until the stream is closed. */
+  run(): void {
+    this.turn()
+      .catch((error: unknown) => {
+        const known = knownError(error, this.call.transactionId, this.parts.logger);
+        this.end(known.status, known.message);
+      })
+      .finally(() => {
+        if (!this.isClosed) this.timer = this.parts.clock.setBackgroundTimer(everyMs, () => this.run());
+      });
+  }
+
+  /** Tells the client why the stream ends, and ends it. */
+  end(status: number, error: string): void {
+    this.close();
+    if (this.response.writable) this.response.end(eventText('end', { status, error }));
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.timer?.cancel();
+  }
+
+  private async turn(): Promise<void> {
+    const { clock, authentication } = this.parts;
+    await authentication.viewer(this.call.request.headers.authorization);
+    const nowMs = clock.monotonicMs();
+    if (this.response.writableNeedDrain) {
+      if (nowMs - this.toldMs >= stalledMs) this.response.destroy();
+      return;
+    }
+    const found = await Promise.all(this.followed.map(this.look));
+    const at = clock.now();
+    const events = this.followed.flatMap(({ of }, index) => this.news(of, found[index] as Found, at));
+    if (this.isClosed) return;
+    if (events.length === 0 && nowMs - this.toldMs >= beatMs) events.push(eventText('beat', { at }));
+    if (events.length === 0) return;
+    this.toldMs = nowMs;
+    this.response.write(events.join(''));
+  }
+
+  private news(of: string, found: Found, at: number): string[] {
+    const before = this.told.get(of);
+    this.told.set(of, found);
+    if ('error' in found) {
+      const isSame = before !== undefined && 'error' in before && before.error === found.error;
+      return isSame ? [] : [eventText('problem', { of, at, status: found.status, error: found.error })];
+    }
+    const message = messageOf(before === undefined || 'error' in before ? undefined : before, found);
+    return message === undefined ? [] : [eventText(message.event, { of, at }, message.members)];
+  }
+}
+
+/** The parameters of a path that a route serves, decoded; undefined if it does not. */
+function matched(pattern: string, path: string): Record<string, string> | undefined {
+  const [wanted, given] = [pattern.split('/'), path.split('/')];
+  if (wanted.length !== given.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [at, part] of wanted.entries()) {
+    const value = given[at] ?? '';
+    const [, name] = /^\{(\w+)\}$/.exec(part) ?? [];
+    if (name === undefined) {
+      if (part !== value) return undefined;
+    } else {
+      try {
+        params[name] = decodeURIComponent(value);
+      } catch {
+        return undefined;
+      }
+    }
+  }
+  return params;
+}
