@@ -10,7 +10,7 @@ import { chooseLoad } from './load/wrk.js';
 import { writeFigures } from './documents/figures.js';
 import { currentCommit, thisMachine, benchDir } from './machine.js';
 import { commandLine, parseOptions, UsageError, type Options } from './options.js';
-import { flatMetrics, formatTable, type Result } from './report.js';
+import { flatMetrics, formatTable, resultName, type Result } from './report.js';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
@@ -22,7 +22,8 @@ function usage(): string {
   return [
     'Usage: npm run bench -- NAME [--check] [--parts A,B] [--rounds N] [--seconds N] [--samples N]',
     '         [--idle-seconds N] [--load-seconds N] [--seed N] [--client auto|wrk|autocannon]',
-    "         [--beside NAME=URL [--beside-method NAME=GET] [--beside-header 'NAME=Header: value'] [--beside-body NAME=TEXT]]",
+    "         [--beside NAME=URL [--beside-method NAME=GET] [--beside-header 'NAME=Header: value'] [--beside-body NAME=TEXT]",
+    '           [--beside-server NAME=PID,...] [--beside-functions NAME=PID,...]]',
     ...names,
     '  gpu        a GPU, with flags of its own (npm run bench -- gpu --help)',
     '  figures    writes the figures of bench/results into README.md and docs; a full run of a bench also does this',
@@ -42,7 +43,7 @@ async function runBench(options: Options, cleanup: Cleanup): Promise<Result> {
   const measurements = await bench.run({ options, load, cleanup, temporaryDir, say });
   process.stdout.write(`${formatTable(options.bench, measurements)}\n`);
   return {
-    bench: options.bench,
+    bench: resultName(options),
     commit: await currentCommit(),
     date: new Date().toISOString().slice(0, 10),
     machine: thisMachine(),
@@ -68,10 +69,10 @@ async function main(): Promise<number> {
   try {
     const options = parseOptions(process.argv.slice(2));
     if (options.beside.length > 0 && options.bench !== 'invoke') throw new UsageError('--beside is for bench invoke.');
+    if (options.beside.length > 0 && options.check) throw new UsageError('--check has no bars for runs with --beside.');
     const result = await runBench(options, cleanup);
     const line = JSON.stringify(result);
-    // Results are stored only if all parts ran, and nothing beside them.
-    if (options.parts.length === 0 && options.beside.length === 0) {
+    if (options.parts.length === 0) {
       const folder = join(benchDir, 'results');
       await mkdir(folder, { recursive: true });
       await writeFile(join(folder, `${result.bench}.json`), `${line}\n`);

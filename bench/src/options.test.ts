@@ -31,11 +31,25 @@ test('a peer has an address, and what its requests need', () => {
     'other=X-Key: a=b',
     '--beside-method',
     'other=PUT',
+    '--beside-body',
+    'other={}',
+    '--beside-server',
+    'other=7',
+    '--beside-functions',
+    'other=8,90',
   ];
-  const { beside } = parseOptions(['invoke', ...flags, '--beside-body', 'other={}', '--beside', 'third=http://h/']);
+  const { beside } = parseOptions(['invoke', ...flags, '--beside', 'third=http://h/']);
   const json = { 'Content-Type': 'application/json' };
   expect(beside).toEqual([
-    { name: 'other', url: 'http://h:1/f', method: 'PUT', headers: { ...json, 'X-Key': 'a=b' }, body: '{}' },
+    {
+      name: 'other',
+      url: 'http://h:1/f',
+      method: 'PUT',
+      headers: { ...json, 'X-Key': 'a=b' },
+      body: '{}',
+      serverPids: [7],
+      functionPids: [8, 90],
+    },
     { name: 'third', url: 'http://h/', method: 'POST', headers: json },
   ]);
 });
@@ -45,6 +59,7 @@ test.each([
   [['a', '--beside', 'b=https://h/']],
   [['a', '--beside-body', 'b={}']],
   [['a', '--beside', 'b=http://h/', '--beside-header', 'b=none']],
+  [['a', '--beside', 'b=http://h/', '--beside-server', 'b=1,x']],
   [[]],
   [['a', 'b']],
   [['a', '--rounds', '0']],

@@ -9,6 +9,10 @@ export interface Peer {
   headers: Readonly<Record<string, string>>;
   /** Body of each request; undefined: the platform's. */
   body?: string;
+  /** Processes of its server; undefined: their processor time is not measured. */
+  serverPids?: readonly number[];
+  /** Processes below which its functions run; undefined: their processor time is not measured. */
+  functionPids?: readonly number[];
 }
 
 /** Options of a run. */
@@ -63,6 +67,8 @@ export function parseOptions(args: readonly string[]): Options {
         'beside-method': { type: 'string', multiple: true, default: [] },
         'beside-header': { type: 'string', multiple: true, default: [] },
         'beside-body': { type: 'string', multiple: true, default: [] },
+        'beside-server': { type: 'string', multiple: true, default: [] },
+        'beside-functions': { type: 'string', multiple: true, default: [] },
       },
     });
   } catch (error) {
@@ -98,7 +104,7 @@ export function parseOptions(args: readonly string[]): Options {
   };
 }
 
-type PeerFlag = 'beside' | 'beside-method' | 'beside-header' | 'beside-body';
+type PeerFlag = 'beside' | `beside-${'method' | 'header' | 'body' | 'server' | 'functions'}`;
 
 /** The peers of `--beside NAME=URL` and its companions. Throws UsageError. */
 function peersOf(values: Readonly<Record<PeerFlag, readonly string[]>>): Peer[] {
@@ -133,10 +139,22 @@ function peersOf(values: Readonly<Record<PeerFlag, readonly string[]>>): Peer[] 
     }
     return { ...peer, headers: { ...peer.headers, [name]: value } };
   });
+  change('beside-server', (peer, pids) => ({ ...peer, serverPids: pidsOf('beside-server', pids) }));
+  change('beside-functions', (peer, pids) => ({ ...peer, functionPids: pidsOf('beside-functions', pids) }));
   return [...peers.values()];
 }
 
-/** The command that repeats a run, with every option but the headers for peers, which may be keys. */
+function pidsOf(flag: PeerFlag, text: string): number[] {
+  if (!/^[1-9]\d*(,[1-9]\d*)*$/.test(text)) {
+    throw new UsageError(`--${flag} takes NAME=PID,..., numbers of processes, not '${text}'.`);
+  }
+  return text.split(',').map(Number);
+}
+
+/**
+ * The command that repeats a run, with every option but the headers for peers, which may be keys, and their processes,
+ * which have other numbers the next time.
+ */
 export function commandLine(options: Options): string {
   const flags = [
     `--seed ${options.seed}`,

@@ -1,10 +1,16 @@
 import { expect, test } from '@jest/globals';
 import { bars, missedBars, reaches } from './bars.js';
-import { flatMetrics, formatTable, rounded } from './report.js';
+import { flatMetrics, formatTable, resultName, rounded } from './report.js';
 
 test('rounded keeps four digits', () => {
   expect(rounded(0.123456)).toBe(0.1235);
   expect(rounded(123456)).toBe(123456);
+});
+
+test('a run beside other platforms does not replace the result of its bench', () => {
+  const peer = { name: 'other', url: 'http://h/', method: 'POST', headers: {} };
+  expect(resultName({ bench: 'invoke', beside: [] })).toBe('invoke');
+  expect(resultName({ bench: 'invoke', beside: [peer] })).toBe('beside');
 });
 
 test('flatMetrics refuses a name that occurs twice and a value that is no number', () => {

@@ -1,6 +1,7 @@
 import { bars, reaches } from './bars.js';
 import type { Measurement } from './bench.js';
 import type { Machine } from './machine.js';
+import type { Options } from './options.js';
 
 /** Contents of bench/results/NAME.json. */
 export interface Result {
@@ -14,6 +15,14 @@ export interface Result {
   command: string;
   seed: number;
   metrics: Record<string, number>;
+}
+
+/**
+ * Name of a run's result, in bench/results if all parts ran: `beside` for one beside other platforms, which must not
+ * replace the bench's own.
+ */
+export function resultName({ bench, beside }: Pick<Options, 'bench' | 'beside'>): string {
+  return beside.length > 0 ? 'beside' : bench;
 }
 
 /** Rounded to four significant digits; whole numbers stay as they are. */

@@ -2,7 +2,8 @@ import { guestHeaders, invokePath, noopCode, smallBody } from '../api.js';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { errorsOf, type LoadRequest, type LoadResult } from '../load/load.js';
 import type { Peer } from '../options.js';
-import { cpuTime, memoryOf, readTree, treeMemory } from '../processes.js';
+import { cpuTime, type CpuTime, memoryOf, readTree, treeMemory } from '../processes.js';
+import type { Server } from '../servers.js';
 import type { Pair } from './invoke.js';
 
 /** One load of a round: server, path and number of connections. */
@@ -13,11 +14,11 @@ interface Target {
   connections: number;
 }
 
-/** One stretch of load and the processor time it took. */
+/** One stretch of load and the processor time it took, s per 1,000 requests; undefined where no process is known. */
 interface Sample {
   load: LoadResult;
-  serverCpuSPer1000: number;
-  sandboxCpuSPer1000: number;
+  serverCpuSPer1000: number | undefined;
+  sandboxCpuSPer1000: number | undefined;
 }
 
 const warmUpS = 3;
@@ -89,7 +90,7 @@ export async function measurePython(context: BenchContext, pair: Pair): Promise<
 function functionTime(kind: string, samples: readonly Sample[] = []): Measurement {
   return medianOf(
     `functionCpuSPer1000.${kind}`,
-    samples.map(({ sandboxCpuSPer1000 }) => sandboxCpuSPer1000),
+    samples.flatMap(({ sandboxCpuSPer1000 }) => sandboxCpuSPer1000 ?? []),
   );
 }
 
@@ -123,14 +124,15 @@ async function measureRounds(
   for (let round = 0; round < options.rounds; round += 1) {
     // Every other round runs backwards, so that a drift of the machine affects both servers alike.
     for (const target of round % 2 === 0 ? targets : targets.toReversed()) {
-      const before = cpuTime(readTree(platform.pid));
+      const before = processorTime(target, platform);
       const load = await context.load.run(requestFor(target, options.seconds));
-      const after = cpuTime(readTree(platform.pid));
-      const per1000 = 1000 / load.requests;
+      const after = processorTime(target, platform);
+      const per1000 = (from: number | undefined, to: number | undefined): number | undefined =>
+        from === undefined || to === undefined ? undefined : ((to - from) * 1000) / load.requests;
       samples.get(target.key)?.push({
         load,
-        serverCpuSPer1000: (after.serverS - before.serverS) * per1000,
-        sandboxCpuSPer1000: (after.sandboxesS - before.sandboxesS) * per1000,
+        serverCpuSPer1000: per1000(before.serverS, after.serverS),
+        sandboxCpuSPer1000: per1000(before.sandboxesS, after.sandboxesS),
       });
       if (typeof target.on !== 'string') checkPeer(target.on, load);
       else if (target.connections === 64) errors64 += errorsOf(load, 200);
@@ -139,6 +141,18 @@ async function measureRounds(
   }
 
   return { samples, errors64 };
+}
+
+/** Processor time of a target's server and of its functions, s since their start; a peer's only if its processes are given. */
+function processorTime({ on }: Target, platform: Server): Partial<CpuTime> {
+  if (on === 'reference') return {};
+  if (on === 'platform') return cpuTime(readTree(platform.pid));
+  const whole = (pids: readonly number[] | undefined): number | undefined =>
+    pids?.reduce((sum, pid) => {
+      const { serverS, sandboxesS } = cpuTime(readTree(pid));
+      return sum + serverS + sandboxesS;
+    }, 0);
+  return { serverS: whole(on.serverPids), sandboxesS: whole(on.functionPids) };
 }
 
 /** Throws an Error if a peer answered with errors: their times say nothing. */
@@ -186,11 +200,16 @@ function figuresOf(target: Target, samples: readonly Sample[]): Measurement[] {
     figure('p50Ms', ({ load }) => load.p50Ms),
     figure('p95Ms', ({ load }) => load.p95Ms),
     figure('p99Ms', ({ load }) => load.p99Ms),
-    ...(target.on !== 'platform'
-      ? []
-      : [
-          figure('serverCpuSPer1000', (sample) => sample.serverCpuSPer1000),
-          figure('sandboxCpuSPer1000', (sample) => sample.sandboxCpuSPer1000),
-        ]),
+    ...processorFigure('serverCpuSPer1000', target, samples),
+    ...processorFigure('sandboxCpuSPer1000', target, samples),
   ];
+}
+
+function processorFigure(
+  name: 'serverCpuSPer1000' | 'sandboxCpuSPer1000',
+  { key }: Target,
+  samples: readonly Sample[],
+): Measurement[] {
+  const values = samples.flatMap((sample) => sample[name] ?? []);
+  return values.length === 0 ? [] : [medianOf(`${name}.${key}`, values)];
 }

@@ -13,6 +13,9 @@ export interface Pair extends PartPlatform {
   reference: Server;
 }
 
+/** Parts of a run beside other platforms: those that have figures of them or of a function in their language. */
+const comparedParts = ['steady', 'python'];
+
 type Part = (context: BenchContext, pair: Pair) => Promise<Measurement[]>;
 const parts: Readonly<Record<string, Part>> = {
   steady: measureSteady,
@@ -28,7 +31,10 @@ export const invoke: Bench = {
   parts: Object.keys(parts),
   async run(context) {
     const reference = await startReference(context.cleanup);
-    return runParts(context, parts, (own) => ({ ...own, reference }));
+    const { options } = context;
+    const compared = options.beside.length > 0 && options.parts.length === 0;
+    const chosen = compared ? { ...options, parts: comparedParts } : options;
+    return runParts({ ...context, options: chosen }, parts, (own) => ({ ...own, reference }));
   },
 };
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { repositoryDir } from '../machine.js';
 import type { Result } from '../report.js';
+import { besideTable } from './beside-tables.js';
 import { documentPaths, formatted, readResults, withFigures, type Results } from './figures.js';
 
 const result: Result = {
@@ -45,6 +46,29 @@ test('figures stand between their marks', () => {
   expect(once).toBe('It is <!--= live.ratio .2 -->1.01<!--/--> in <!--= live.part.ms s0 -->110<!--/--> s.');
   expect(withFigures(once, results)).toBe(once);
   expect(() => withFigures('<!--= live.none --><!--/-->', results)).toThrow("live.json has no metric 'none'");
+});
+
+test('the comparison has a row for each platform, and says where processor time was not measured', () => {
+  const metrics = {
+    addedP50Ms: 0.2,
+    ratio64: 0.25,
+    'serverCpuSPer1000.c64': 0.11,
+    'sandboxCpuSPer1000.c64': 0.1,
+    addedP50PythonMs: 0.3,
+    ratio64Python: 0.2,
+    'serverCpuSPer1000.c64Python': 0.12,
+    'sandboxCpuSPer1000.c64Python': 0.2,
+    'addedP50Ms.other': 0.4,
+    'ratio64.other': 0.1,
+    'serverCpuSPer1000.other.c64': 0.5,
+  };
+  const rows = besideTable(metrics).split('\n').slice(2);
+  expect(rows).toEqual([
+    '| gpuwhisk, Node.js | 0.200 | 0.250 | 0.110 | 0.100 |',
+    '| gpuwhisk, Python | 0.300 | 0.200 | 0.120 | 0.200 |',
+    '| other | 0.400 | 0.100 | 0.500 | not measured |',
+  ]);
+  expect(() => besideTable({ ratio64: 0.25 })).toThrow("beside.json has no metric 'addedP50Ms'");
 });
 
 test('blocks hold conditions and tables', () => {

@@ -5,6 +5,7 @@ import { bars, reaches } from '../bars.js';
 import { benchDir, repositoryDir } from '../machine.js';
 import type { Result } from '../report.js';
 import { markdownTable } from '../replay/experiments/tables.js';
+import { besideTable } from './beside-tables.js';
 import { diluPlot, diluPlots } from './dilu-plots.js';
 import { diluTable } from './dilu-tables.js';
 import { profileTable } from './profile-tables.js';
@@ -126,6 +127,7 @@ function blockText(results: Results, name: string): string {
   if (kind === 'smore') return smoreText(results, names);
   if (kind === 'dilu') return diluText(results, names);
   if (kind === 'protean') return proteanText(results, names);
+  if (kind === 'beside') return besideTable(results.runs.get('beside')?.metrics);
   if (kind === 'profile') return profileTable(results.runs.get('profile')?.metrics, names.join(' '));
   if (kind === 'runs') return runsTable(results, names);
   if (kind === 'bars') return barsTable(results);
