@@ -5,7 +5,6 @@ import type { Metrics } from './smore-tables.js';
 /** Names of the platforms that docs/benchmarks.md says how to set up, by their name on the command line. */
 const titles: Readonly<Record<string, string>> = {
   iluvatar: 'Ilúvatar, Python',
-  iluvatarhttp: 'Ilúvatar, Python over TCP',
 };
 
 /** One row: metrics of the added latency and of the ratio, and the end of the names of the processor times. */
