@@ -133,7 +133,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     )
       app(request, response);
   };
-  const answerConsole = createConsoleHandler(dependencies.readConsole ?? noConsole);
+  const answerConsole = createConsoleHandler(dependencies.readConsole ?? noConsole, logger);
   return {
     handle(request, response) {
       const isOutside = request.headers[fromSandbox] === undefined;

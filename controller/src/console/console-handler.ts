@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { extname } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import type { Logger } from '@gpuwhisk/common/logging';
 
 /** Where the console is served. */
 const consoleRoot = '/console';
@@ -41,6 +42,7 @@ export type ReadConsole = () => Promise<ReadonlyMap<string, Buffer>>;
 /** Answers requests below `/console`; false for any other. The files are read once, at the first request. */
 export function createConsoleHandler(
   read: ReadConsole,
+  logger: Pick<Logger, 'warn'>,
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
   let files: Promise<Map<string, ConsoleFile>> | undefined;
   return (request, response) => {
@@ -54,8 +56,9 @@ export function createConsoleHandler(
       files ??= read().then(packed);
       files.then(
         (known) => write(request, response, known.get(path.slice(consoleRoot.length + 1) || 'index.html')),
-        () => {
+        (error: unknown) => {
           files = undefined;
+          logger.warn({ err: error }, 'the console cannot be read');
           refuse(response, 404, 'The console was not built.');
         },
       );

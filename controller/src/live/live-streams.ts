@@ -15,7 +15,7 @@ import type { Snapshot } from './followed.js';
 export interface LiveStreamsParts {
   /** All routes of the API. */
   routes: () => readonly Route[];
-  authentication: Pick<Authentication, 'viewer'>;
+  authentication: Pick<Authentication, 'viewer' | 'namespace'>;
   clock: Clock;
   logger: Logger;
 }
@@ -118,6 +118,9 @@ export class LiveStreams {
 
   private async ask(call: ViewerCall, { route, params, query }: Followed): Promise<Found> {
     try {
+      const { authorization } = call.request.headers;
+      // An operator's key is of no namespace.
+      if (route.access === 'identified') await this.parts.authentication.namespace(authorization);
       const { status, body, value } = await route.handle({ ...call, params, query });
       if (status !== 200) return { status, error: `The answer has status ${status}.` };
       return snapshotOf(value ?? (JSON.parse(String(body)) as JsonValue));

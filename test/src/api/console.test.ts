@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
+import { createLogger } from '@gpuwhisk/common/logging';
 import { createConsoleHandler } from '@gpuwhisk/controller/console/console-handler';
 import { startApi } from './harness.js';
 
@@ -18,7 +19,7 @@ afterEach(() => {
 });
 
 async function serve(read = (): Promise<ReadonlyMap<string, Buffer>> => Promise.resolve(files)): Promise<string> {
-  const handle = createConsoleHandler(read);
+  const handle = createConsoleHandler(read, createLogger({ level: 'silent' }));
   server = createServer((request, response) => {
     if (!handle(request, response)) response.writeHead(418).end();
   });

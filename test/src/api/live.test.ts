@@ -15,10 +15,12 @@ interface Live {
   stop(): void;
 }
 
+/** The holder of the operator's key, which is of no namespace. */
+const holder: Account = { subject: 'holder', namespace: '', uuid: 'holder-uuid', key: 'h'.repeat(64) };
 let api: Api;
 const opened: Live[] = [];
 beforeAll(async () => {
-  api = await startApi();
+  api = await startApi({ config: { operatorKey: `${holder.uuid}:${holder.key}`, operators: [operator.subject] } });
 });
 afterEach(async () => {
   for (const live of opened.splice(0)) live.stop();
@@ -107,6 +109,12 @@ test.each([
   const reply = await api.request('GET', `/api/v1/live?${query}`, { as });
   expect(reply.status).toBe(status);
   expect(errorOf(reply)).not.toBe('');
+});
+
+test("the operator's key follows what operators see, and nothing of a namespace", async () => {
+  const live = await open(holder, 'gpu/devices', 'namespaces/_/actions');
+  expect(await live.next()).toMatchObject(['value', { of: 'gpu/devices' }]);
+  expect(await live.next()).toMatchObject(['problem', { of: 'namespaces/_/actions', status: 403 }]);
 });
 
 test('a namespace has a bound, and streams that are closed do not count', async () => {
