@@ -13,19 +13,12 @@ export interface Known<Value> {
 export const link = signal<'connecting' | 'live' | 'lost'>('connecting');
 
 const known = new Map<string, { count: number; shown: Signal<Known<unknown>> }>();
-/** The controller's time at the last event, epoch ms, and then on the page's own clock. */
-let told = { at: Date.now(), pageMs: performance.now() };
 let stopping: AbortController | undefined;
 let isPlanned = false;
 let waitMs = 500;
 const longestWaitMs = 5000;
 /** A stream that says nothing for so long is taken for broken, ms; the controller gives a sign of life each 5 s. */
 const silentMs = 15_000;
-
-/** The controller's time, epoch ms: the clock of the browser may be wrong. */
-export function serverNow(): number {
-  return told.at + performance.now() - told.pageMs;
-}
 
 /** Begins to follow a path below /api/v1; the function that is returned ends it. */
 export function follow(path: string): { shown: ReadonlySignal<Known<unknown>>; end: () => void } {
@@ -105,7 +98,6 @@ async function read(signal: AbortSignal): Promise<number | undefined> {
 
 interface Told {
   of: string;
-  at?: number;
   value?: unknown;
   set?: Readonly<Record<string, unknown>>[];
   gone?: string[];
@@ -114,8 +106,7 @@ interface Told {
 }
 
 /** Takes an event over. Returns the status with which the stream ends. */
-function take(event: string, { of, at, value, set = [], gone = [], status = 0, error = '' }: Told): number | undefined {
-  if (at !== undefined) told = { at, pageMs: performance.now() };
+function take(event: string, { of, value, set = [], gone = [], status = 0, error = '' }: Told): number | undefined {
   if (event === 'end') return status;
   const shown = known.get(of)?.shown;
   if (shown === undefined) return undefined;

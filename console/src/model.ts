@@ -32,17 +32,3 @@ export interface GpuFunction {
   heldMiB?: number;
   running: number;
 }
-
-/** An activation that waits for a GPU. */
-export interface GpuQueued {
-  activationId: string;
-  action: string;
-  namespace: string;
-  position: number;
-  waitedMs: number;
-  sloMs?: number;
-  memoryMiB: number;
-  gpus: number;
-  refusals: string[];
-  rejected: { what: string; reason: string; numbers?: Record<string, number> }[];
-}

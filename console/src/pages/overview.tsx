@@ -1,6 +1,7 @@
+import type { GpuQueued } from '@gpuwhisk/common/gpu';
 import { useLive } from '../hooks.js';
 import { memory, percent } from '../format.js';
-import type { GpuDevice, GpuQueued } from '../model.js';
+import type { GpuDevice } from '../model.js';
 import { Problem } from '../parts/problem.js';
 import { FillBar, ShareBar } from '../parts/share-bar.js';
 import { VirtualList } from '../parts/virtual-list.js';
@@ -41,15 +42,7 @@ export function OverviewPage() {
           rowPx={rowPx}
           label="GPUs"
           keyOf={({ uuid }) => uuid}
-          head={
-            <>
-              <span role="columnheader">GPU</span>
-              <span role="columnheader">State</span>
-              <span role="columnheader">Shares</span>
-              <span role="columnheader">Memory</span>
-              <span role="columnheader">Busy</span>
-            </>
-          }
+          titles={['GPU', 'State', 'Shares', 'Memory', 'Busy']}
           draw={(device) => <DeviceRow device={device} />}
         />
       )}

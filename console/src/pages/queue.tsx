@@ -1,6 +1,6 @@
+import type { GpuQueued } from '@gpuwhisk/common/gpu';
 import { useLive } from '../hooks.js';
 import { duration, memory } from '../format.js';
-import type { GpuQueued } from '../model.js';
 import { Problem } from '../parts/problem.js';
 import { VirtualList } from '../parts/virtual-list.js';
 
@@ -21,15 +21,7 @@ export function QueuePage() {
           rowPx={rowPx}
           label="Activations that wait"
           keyOf={({ activationId }) => activationId}
-          head={
-            <>
-              <span role="columnheader">Action</span>
-              <span role="columnheader">Waited</span>
-              <span role="columnheader">Why</span>
-              <span role="columnheader">Needs</span>
-              <span role="columnheader">SLO</span>
-            </>
-          }
+          titles={['Action', 'Waited', 'Why', 'Needs', 'SLO']}
           draw={(one) => <WaitingRow one={one} />}
         />
       )}

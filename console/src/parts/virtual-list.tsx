@@ -8,7 +8,7 @@ const beyond = 8;
 export function VirtualList<Row>({
   rows,
   rowPx,
-  head,
+  titles,
   keyOf,
   draw,
   label,
@@ -16,7 +16,8 @@ export function VirtualList<Row>({
   rows: readonly Row[];
   /** Height of a row, CSS pixels. */
   rowPx: number;
-  head: ComponentChildren;
+  /** Titles of the columns. */
+  titles: readonly string[];
   keyOf: (row: Row) => string;
   draw: (row: Row) => ComponentChildren;
   label: string;
@@ -37,7 +38,11 @@ export function VirtualList<Row>({
       onScroll={({ currentTarget }) => setTop(currentTarget.scrollTop)}
     >
       <div class="row head" role="row" aria-rowindex={1}>
-        {head}
+        {titles.map((title) => (
+          <span key={title} role="columnheader">
+            {title}
+          </span>
+        ))}
       </div>
       <div class="rows" role="rowgroup" style={{ height: `${rows.length * rowPx}px` }}>
         {rows.slice(first, last).map((row, at) => (
