@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectApi, type Api } from './api.js';
+import { connectApi, type Api, type Family } from './api.js';
 import type { BenchContext, Measurement } from './bench.js';
 import type { Cleanup } from './cleanup.js';
 import { benchDir, repositoryDir } from './machine.js';
@@ -24,6 +24,11 @@ const stopTimeoutMs = 20_000;
 /** Starts bench/reference.mjs. */
 export function startReference(cleanup: Cleanup): Promise<Server> {
   return startServer('reference server', cleanup, [join(benchDir, 'reference.mjs')], {});
+}
+
+/** Starts bench/floor.mjs with functions in one language. */
+export function startFloor(cleanup: Cleanup, family: Family): Promise<Server> {
+  return startServer('floor server', cleanup, [join(benchDir, 'floor.mjs'), family], {});
 }
 
 /** Settings of a platform for a bench. */

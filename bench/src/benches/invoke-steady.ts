@@ -1,15 +1,15 @@
-import { guestHeaders, invokePath, noopCode, smallBody } from '../api.js';
+import { guestHeaders, invokePath, noopCode, smallBody, type Family } from '../api.js';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { errorsOf, type LoadRequest, type LoadResult } from '../load/load.js';
 import type { Peer } from '../options.js';
 import { cpuTime, type CpuTime, memoryOf, readTree, treeMemory } from '../processes.js';
-import type { Server } from '../servers.js';
+import { startFloor, type Server } from '../servers.js';
 import type { Pair } from './invoke.js';
 
 /** One load of a round: server, path and number of connections. */
 interface Target {
   key: string;
-  on: 'platform' | 'reference' | Peer;
+  on: 'platform' | 'reference' | 'floor' | Peer;
   path: string;
   connections: number;
 }
@@ -21,6 +21,9 @@ interface Sample {
   sandboxCpuSPer1000: number | undefined;
 }
 
+type Samples = ReadonlyMap<string, readonly Sample[]>;
+type Servers = Readonly<Record<'platform' | 'reference' | 'floor', Server>>;
+
 const warmUpS = 3;
 const plain = invokePath('noop', true);
 const concurrent = invokePath('noopConcurrent', true);
@@ -28,6 +31,7 @@ const python = invokePath('noopPython', true);
 
 const pythonTargets: readonly Target[] = [1, 64].flatMap((connections): Target[] => [
   { key: `reference.c${connections}`, on: 'reference', path: '/', connections },
+  { key: `floor.c${connections}Python`, on: 'floor', path: '/', connections },
   { key: `c${connections}Python`, on: 'platform', path: python, connections },
 ]);
 
@@ -35,6 +39,7 @@ function targetsBeside(peers: readonly Peer[]): readonly Target[] {
   return [
     ...[1, 4, 64].flatMap((connections): Target[] => [
       { key: `reference.c${connections}`, on: 'reference', path: '/', connections },
+      { key: `floor.c${connections}`, on: 'floor', path: '/', connections },
       ...peers.map((peer) => ({ key: `${peer.name}.c${connections}`, on: peer, path: pathOf(peer), connections })),
       { key: `c${connections}`, on: 'platform', path: plain, connections },
     ]),
@@ -54,12 +59,13 @@ export async function measureSteady(context: BenchContext, pair: Pair): Promise<
   await api.putAction('noop');
   await api.putAction('noopConcurrent', { concurrency: 64 });
   const targets = targetsBeside(options.beside);
-  const { samples, errors64 } = await measureRounds(context, pair, targets);
+  const { samples, errors64 } = await measureRounds(context, pair, targets, 'nodejs');
   const loaded = memoryOf(platform.pid);
   const tree = readTree(platform.pid);
   return [
     ...ratios(samples, options.beside),
-    functionTime('nodejs', samples.get('c64')),
+    functionTime('functionCpuSPer1000.nodejs', samples.get('c64')),
+    ...floorFigures(samples, ''),
     { name: 'errors64', value: errors64 },
     ...targets.flatMap((target) => figuresOf(target, samples.get(target.key) ?? [])),
     { name: 'loadedRssMiB', value: loaded.rssMiB },
@@ -71,14 +77,15 @@ export async function measureSteady(context: BenchContext, pair: Pair): Promise<
 /** The same of a Python action over 1 and 64 connections, on a platform of its own. */
 export async function measurePython(context: BenchContext, pair: Pair): Promise<Measurement[]> {
   await pair.api.putAction('noopPython', { kind: 'python:default', code: noopCode.python });
-  const { samples, errors64 } = await measureRounds(context, pair, pythonTargets);
+  const { samples, errors64 } = await measureRounds(context, pair, pythonTargets, 'python');
   return [
     medianOf(
       'addedP50PythonMs',
       eachRound(samples, 'c1Python', (ours, bare) => ours.p50Ms - bare.p50Ms, 'reference.c1'),
     ),
     medianOf('ratio64Python', eachRound(samples, 'c64Python', throughput, 'reference.c64')),
-    functionTime('python', samples.get('c64Python')),
+    functionTime('functionCpuSPer1000.python', samples.get('c64Python')),
+    ...floorFigures(samples, 'Python'),
     { name: 'errors64Python', value: errors64 },
     ...pythonTargets
       .filter(({ on }) => on === 'platform')
@@ -86,28 +93,45 @@ export async function measurePython(context: BenchContext, pair: Pair): Promise<
   ];
 }
 
+/** What the least server of the platform's shape (bench/floor.mjs) reaches in the same rounds: bounds of our own figures. */
+function floorFigures(samples: Samples, suffix: '' | 'Python'): Measurement[] {
+  const c64 = samples.get(`floor.c64${suffix}`) ?? [];
+  return [
+    medianOf(
+      `floorAddedP50${suffix}Ms`,
+      eachRound(samples, `floor.c1${suffix}`, (floor, bare) => floor.p50Ms - bare.p50Ms, 'reference.c1'),
+    ),
+    medianOf(`floorRatio64${suffix}`, eachRound(samples, `floor.c64${suffix}`, throughput, 'reference.c64')),
+    medianOf(
+      `floorServerCpuSPer1000${suffix}`,
+      c64.flatMap(({ serverCpuSPer1000 }) => serverCpuSPer1000 ?? []),
+    ),
+    functionTime(`floorFunctionCpuSPer1000${suffix}`, c64),
+  ];
+}
+
 /** Processor time of all processes of functions, per 1,000 invocations over 64 connections, s. */
-function functionTime(kind: string, samples: readonly Sample[] = []): Measurement {
+function functionTime(name: string, samples: readonly Sample[] = []): Measurement {
   return medianOf(
-    `functionCpuSPer1000.${kind}`,
+    name,
     samples.flatMap(({ sandboxCpuSPer1000 }) => sandboxCpuSPer1000 ?? []),
   );
 }
-
-type Samples = ReadonlyMap<string, readonly Sample[]>;
 
 /** Warms all targets up, then loads each once a round; `errors64` counts the errors of 64 connections. */
 async function measureRounds(
   context: BenchContext,
   { platform, reference }: Pair,
   targets: readonly Target[],
+  family: Family,
 ): Promise<{ samples: Samples; errors64: number }> {
   const { options, say } = context;
+  const floor = await startFloor(context.cleanup, family);
+  const servers: Servers = { platform, reference, floor };
   const requestFor = ({ on, path, connections }: Target, seconds: number): LoadRequest => {
     const common = { paths: [path], connections, seconds, seed: options.seed };
     if (typeof on === 'string') {
-      const baseUrl = on === 'reference' ? reference.url : platform.url;
-      return { ...common, baseUrl, headers: guestHeaders, body: smallBody };
+      return { ...common, baseUrl: servers[on].url, headers: guestHeaders, body: smallBody };
     }
     const { url, method, headers, body = smallBody } = on;
     return { ...common, baseUrl: new URL(url).origin, method, headers, body };
@@ -124,9 +148,9 @@ async function measureRounds(
   for (let round = 0; round < options.rounds; round += 1) {
     // Every other round runs backwards, so that a drift of the machine affects both servers alike.
     for (const target of round % 2 === 0 ? targets : targets.toReversed()) {
-      const before = processorTime(target, platform);
+      const before = processorTime(target, servers);
       const load = await context.load.run(requestFor(target, options.seconds));
-      const after = processorTime(target, platform);
+      const after = processorTime(target, servers);
       const per1000 = (from: number | undefined, to: number | undefined): number | undefined =>
         from === undefined || to === undefined ? undefined : ((to - from) * 1000) / load.requests;
       samples.get(target.key)?.push({
@@ -140,13 +164,14 @@ async function measureRounds(
     }
   }
 
+  await floor.stop();
   return { samples, errors64 };
 }
 
 /** Processor time of a target's server and of its functions, s since their start; a peer's only if its processes are given. */
-function processorTime({ on }: Target, platform: Server): Partial<CpuTime> {
+function processorTime({ on }: Target, servers: Servers): Partial<CpuTime> {
   if (on === 'reference') return {};
-  if (on === 'platform') return cpuTime(readTree(platform.pid));
+  if (typeof on === 'string') return cpuTime(readTree(servers[on].pid));
   const whole = (pids: readonly number[] | undefined): number | undefined =>
     pids?.reduce((sum, pid) => {
       const { serverS, sandboxesS } = cpuTime(readTree(pid));
