@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connectApi, type Api } from '../api.js';
 import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
 import { memoryOf, readTree, treeMemory } from '../processes.js';
-import { freePort, startPlatform } from '../servers.js';
+import { freePort, startPlatform, startReference } from '../servers.js';
 import { fillDataFolder } from '../store-fill.js';
 
 const actions = 1000;
@@ -24,7 +24,7 @@ export const footprint: Bench = {
     const wants = (part: string): boolean => options.parts.length === 0 || options.parts.includes(part);
 
     const measurements: Measurement[] = [];
-    if (wants('ready')) measurements.push(await measureReady(context, dataDir));
+    if (wants('ready')) measurements.push(...(await measureReady(context, dataDir)));
     const platform = await startPlatform(cleanup, { dataDir });
     if (wants('memory')) {
       say(`  resting ${options.idleSeconds} s`);
@@ -60,9 +60,10 @@ async function prepare({ cleanup }: BenchContext, dataDir: string): Promise<void
   await fillDataFolder(dataDir, 'stored', { actions, activations });
 }
 
-/** Time from the start of the process to its first answer to /ping, over several starts. */
-async function measureReady({ cleanup, say }: BenchContext, dataDir: string): Promise<Measurement> {
+/** Time from the start of the process to its first answer to /ping, over several starts, each beside one of the bare server. */
+async function measureReady({ cleanup, say }: BenchContext, dataDir: string): Promise<Measurement[]> {
   const readyMs: number[] = [];
+  const bareReadyMs: number[] = [];
   for (let start = 0; start < starts; start += 1) {
     const port = await freePort();
     const startedMs = performance.now();
@@ -75,8 +76,11 @@ async function measureReady({ cleanup, say }: BenchContext, dataDir: string): Pr
     readyMs.push(ready);
     say(`  start ${start + 1}: ready after ${ready.toFixed(0)} ms`);
     await platform.stop();
+    const bare = await startReference(cleanup);
+    bareReadyMs.push(bare.listeningMs);
+    await bare.stop();
   }
-  return medianOf('readyMs', readyMs);
+  return [medianOf('readyMs', readyMs), medianOf('bareReadyMs', bareReadyMs)];
 }
 
 /** Time of the first answer to /ping at `port`, ms after `startedMs`; undefined after a failure or a minute. */

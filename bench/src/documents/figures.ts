@@ -8,6 +8,7 @@ import { markdownTable } from '../replay/experiments/tables.js';
 import { besideTable } from './beside-tables.js';
 import { diluPlot, diluPlots } from './dilu-plots.js';
 import { diluTable } from './dilu-tables.js';
+import { floorTable } from './floor-table.js';
 import { profileTable } from './profile-tables.js';
 import { proteanPlot, proteanPlots } from './protean-plots.js';
 import { proteanTable } from './protean-tables.js';
@@ -128,6 +129,7 @@ function blockText(results: Results, name: string): string {
   if (kind === 'dilu') return diluText(results, names);
   if (kind === 'protean') return proteanText(results, names);
   if (kind === 'beside') return besideTable(results.runs.get('beside')?.metrics);
+  if (kind === 'floor') return floorTable(results.runs);
   if (kind === 'profile') return profileTable(results.runs.get('profile')?.metrics, names.join(' '));
   if (kind === 'runs') return runsTable(results, names);
   if (kind === 'bars') return barsTable(results);
