@@ -6,8 +6,8 @@ import { build } from 'esbuild';
 import { root } from './fresh.mjs';
 import programs from './program.cjs';
 
-/** Libraries with addons, and clients of engines, which few processes use; they are loaded from node_modules. */
-const external = ['lmdb', 'msgpackr', 'kafkajs', 'ioredis', 'bull', 'bullmq'];
+/** Libraries with addons, clients of engines and the tracer, which few processes use; they are loaded from node_modules. */
+const external = ['lmdb', 'msgpackr', 'kafkajs', 'ioredis', 'bull', 'bullmq', '@opentelemetry/*'];
 
 /** Gives each module the address that it has outside the bundle, by which it finds files and threads. */
 const addresses = {

@@ -225,6 +225,19 @@ export const configSchema = z.strictObject({
     .prefault({}),
   /** Shared packages of other namespaces and their actions may be invoked and bound, but not read. */
   sharedPackagesExecuteOnly: z.boolean().default(false),
+  /** Traces of invocations, for a collector that speaks OTLP over HTTP: docs/operations.md. */
+  tracing: z
+    .strictObject({
+      /** Where spans are sent, `http://host:4318/v1/traces`; absent: none are, unless OTEL_EXPORTER_OTLP_ENDPOINT is set. */
+      url: z.url({ protocol: /^https?$/ }).optional(),
+      /** Headers of these requests, such as a collector's key. */
+      headers: z.record(z.string(), z.string()).default({}),
+      /** Part of the invocations whose callers send no trace context that is traced; absent: OTEL_TRACES_SAMPLER, or all. */
+      sampleRatio: z.number().min(0).max(1).optional(),
+      /** Name of the platform in traces; absent: OTEL_SERVICE_NAME, or gpuwhisk. */
+      serviceName: z.string().min(1).optional(),
+    })
+    .prefault({}),
   /** Tells of activations and limits in topic `events`, as OpenWhisk's `whisk.user-events.enabled`. */
   userEvents: z.boolean().default(false),
   /** `uuid:secret` of the operator, which is in no database; absent: standalone makes one in its data folder, a cluster has none. */

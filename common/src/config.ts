@@ -7,7 +7,7 @@ export type Config = z.infer<typeof configSchema>;
 
 /** The configuration as it may be shown: without its secrets. */
 export function withoutSecrets(config: Config): Config {
-  const { parameterStorage, couchdb, kafka, redis, invokerAuth, operatorKey, gpu } = config;
+  const { parameterStorage, couchdb, kafka, redis, invokerAuth, operatorKey, gpu, tracing } = config;
   const { webhook } = gpu.procure;
   const keys = Object.fromEntries(
     Object.entries(parameterStorage.keys).map(([cipher, all]) => [cipher, all?.map(() => '(hidden)')]),
@@ -16,6 +16,11 @@ export function withoutSecrets(config: Config): Config {
   return {
     ...config,
     parameterStorage: { ...parameterStorage, keys },
+    tracing: {
+      ...tracing,
+      ...(tracing.url !== undefined && { url: hidden(tracing.url) }),
+      headers: Object.fromEntries(Object.keys(tracing.headers).map((name) => [name, '(hidden)'])),
+    },
     ...(couchdb && { couchdb: { ...couchdb, url: hidden(couchdb.url) } }),
     ...(kafka?.sasl && { kafka: { ...kafka, sasl: { ...kafka.sasl, password: '(hidden)' } } }),
     ...(redis && { redis: { ...redis, url: hidden(redis.url) } }),

@@ -49,6 +49,7 @@ export interface ActivationMessage {
   /** Ours: ids of the documents that the locked arguments are stored in. */
   lockedIn?: JsonObject;
   cause?: string;
+  /** Context of the span above those of the activation: `traceparent` and `tracestate`, as W3C's Trace Context has them. */
   traceContext?: JsonObject;
   /** What the action's annotation `gpu` asks for. */
   gpuNeed?: GpuNeed;

@@ -347,3 +347,10 @@ export function busMetrics(registry: Registry): BusMetrics {
     lost: (topic, count) => lost.inc({ topic }, count),
   };
 }
+
+/** Returns a function that counts spans by whether the collector of traces took them, in `registry`. */
+export function traceMetrics(registry: Registry): (outcome: 'exported' | 'failed', spans: number) => void {
+  const help = 'Spans that the collector of traces has taken, and those that it has not';
+  const counter = once(registry, 'gpuwhisk_trace_spans_total', help, ['outcome']);
+  return (outcome, spans) => counter.inc({ outcome }, spans);
+}

@@ -10,6 +10,7 @@ import { ActionResolver } from './actions/action-resolver.js';
 import { identityChanges } from './api/admin.js';
 import { createRouter, isApiPath, refuseUnrouted, createRoutes } from './api/routes.js';
 import type { CallState } from './api/routes.js';
+import { RequestTraces, gatewayRoute } from './http/request-traces.js';
 import type { ApiContext, ControllerDependencies } from './api/api-context.js';
 import { fromSandbox, isForSandboxes } from './http/route.js';
 import type { Route } from './http/route.js';
@@ -90,8 +91,10 @@ export function createController(dependencies: ControllerDependencies): Controll
   const triggerWriter = new TriggerWriter(store);
   const operators = authenticateOperators(identities, config, logger);
   const liveStreams = new LiveStreams({ routes: () => routes, authentication: operators, clock, logger });
+  const requestTraces = dependencies.tracer && new RequestTraces(dependencies.tracer);
   const context: ApiContext = {
     ...dependencies,
+    ...(requestTraces && { requestTraces }),
     liveStreams,
     actions,
     actionResolver,
@@ -126,6 +129,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     if (vanityDomain !== undefined) {
       request.url = vanityUrl(request.headers.host, request.url ?? '/', vanityDomain) ?? request.url;
     }
+    requestTraces?.begin(request, response);
     if (
       !answerWarmInvocation(request, response) &&
       !answerManagement(request, response) &&
@@ -133,6 +137,14 @@ export function createController(dependencies: ControllerDependencies): Controll
     )
       app(request, response);
   };
+  const answerGateway = createGateway({
+    registry,
+    callWebAction,
+    clock,
+    random,
+    logger,
+    countInWindow: (key, windowMs) => state.windowCounters(`gateway ${windowMs}`, windowMs).add(key),
+  });
   const answerConsole = createConsoleHandler(dependencies.readConsole ?? noConsole, logger);
   return {
     handle(request, response) {
@@ -141,14 +153,10 @@ export function createController(dependencies: ControllerDependencies): Controll
       answer(request, response, isOutside ? outside : sandboxes);
     },
     handleSandboxes: (request, response) => answer(request, response, sandboxes),
-    handleGateway: createGateway({
-      registry,
-      callWebAction,
-      clock,
-      random,
-      logger,
-      countInWindow: (key, windowMs) => state.windowCounters(`gateway ${windowMs}`, windowMs).add(key),
-    }),
+    handleGateway(request, response) {
+      requestTraces?.begin(request, response, gatewayRoute);
+      answerGateway(request, response);
+    },
     identities,
     actions,
     resolver: actionResolver,

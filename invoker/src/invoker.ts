@@ -19,6 +19,7 @@ import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Tracer } from '@gpuwhisk/common/tracing';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import { ActionLoader } from './activation/action-loader.js';
 import type { RunnableAction } from './activation/action-loader.js';
@@ -47,6 +48,8 @@ export interface InvokerDependencies {
   metrics: Metrics;
   /** Absent: no user events are sent. */
   userEvents?: UserEvents;
+  /** Absent: nothing is traced. */
+  tracer?: Tracer;
   pool: PoolOptions;
   /** The system's bounds on results; a namespace may have narrower ones. */
   resultBounds: ResultBounds;
@@ -113,6 +116,7 @@ export class Invoker {
       unlockArguments,
       isClosing: () => this.closing,
       ...(dependencies.userEvents && { userEvents: dependencies.userEvents }),
+      ...(dependencies.tracer && { tracer: dependencies.tracer }),
       ...(dependencies.gpu && {
         gpu: dependencies.gpu,
         coldStarted: coldStartMetrics(dependencies.metrics.registry),

@@ -8,6 +8,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import { openBus, openStore } from '@gpuwhisk/server/engines/open-engines';
+import { openTracing } from '@gpuwhisk/server/engines/open-tracing';
 import { openControllerNode } from '@gpuwhisk/server/node/controller-node';
 import type { ControllerNode } from '@gpuwhisk/server/node/controller-node';
 import { openInvokerNode } from '@gpuwhisk/server/node/invoker-node';
@@ -62,6 +63,8 @@ async function start(given: Config, options: PlatformOptions, opened: Opened): P
   const logger = createLogger({ level: config.logLevel, destination: logRing });
   const metrics = createMetrics();
   const folder = (name: string): string => join(config.dataDir, name);
+  const tracing = await openTracing({ config, env: process.env, clock, logger, metrics, process: 'standalone' });
+  opened.onClose(() => tracing?.close());
 
   const catalogFound = openCatalog(config, logger);
   // The promise is awaited below; until then its failure must not count as unhandled.
@@ -86,7 +89,8 @@ async function start(given: Config, options: PlatformOptions, opened: Opened): P
   });
   opened.onClose(() => jobs.close());
   for (const damage of lostJobs) logger.error(damage, 'part of the jobs could not be read; the rest was');
-  const engines = { config, clock, random, logger, logRing, metrics, store, bus, state, marks, jobs };
+  const tracer = tracing && { tracer: tracing.tracer };
+  const engines = { config, clock, random, logger, logRing, metrics, store, bus, state, marks, jobs, ...tracer };
 
   const wellKnownAccounts = await takesWellKnownAccounts(config, store);
   if (wellKnownAccounts) await installAccounts(store, options.accountLimits);

@@ -51,6 +51,7 @@ type Context = Pick<
   | 'packageWriter'
   | 'packages'
   | 'performanceData'
+  | 'requestTraces'
   | 'store'
   | 'throttles'
 >;
@@ -185,6 +186,7 @@ async function invokeAction(context: Context, call: IdentifiedCall): Promise<Ans
     waitMs,
     transactionId,
     extraLogging: wantsExtraLogging(request),
+    trace: context.requestTraces?.of(request),
   });
   return invocationAnswer(outcome, options.result);
 }

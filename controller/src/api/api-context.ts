@@ -10,6 +10,7 @@ import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
+import type { Tracer } from '@gpuwhisk/common/tracing';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { ActionCache, ActionWriter } from '../actions/action-store.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
@@ -18,6 +19,7 @@ import type { Identities } from '../authentication/authentication.js';
 import type { ComposingInvoker } from '../compose/composing-invoker.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { LiveStreams } from '../live/live-streams.js';
+import type { RequestTraces } from '../http/request-traces.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
 import type { PackageCache, PackageWriter } from '../packages/package-store.js';
 import type { RuleWriter } from '../triggers/rule-writer.js';
@@ -51,6 +53,8 @@ export interface ApiContext extends ControllerDependencies {
   ruleWriter: RuleWriter;
   trainingJobs: TrainingJobs;
   liveStreams: Pick<LiveStreams, 'open'>;
+  /** Spans of requests that invoke something; absent: nothing is traced. */
+  requestTraces?: RequestTraces;
 }
 
 /** Dependencies of a controller. */
@@ -107,6 +111,8 @@ export interface ControllerDependencies {
   procurement?: Pick<Procurement, 'list' | 'wantedNodes' | 'setWanted'>;
   /** This controller's number. */
   instance: number;
+  /** Absent: nothing is traced. */
+  tracer?: Tracer;
   /** Absent: no events of activations and limits are sent. */
   userEvents?: UserEvents;
   /** Stores the records of sequences, compositions and fires, which the controller itself carries out. */

@@ -67,7 +67,16 @@ function recognise(
 export function createInvokeRoute(
   context: Pick<
     ApiContext,
-    'actionResolver' | 'clock' | 'config' | 'identities' | 'invoker' | 'logger' | 'manifest' | 'random' | 'throttles'
+    | 'actionResolver'
+    | 'clock'
+    | 'config'
+    | 'identities'
+    | 'invoker'
+    | 'logger'
+    | 'manifest'
+    | 'random'
+    | 'requestTraces'
+    | 'throttles'
   >,
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
   // While other requests are under way, answers are written together, so that a sleeping client wakes up once.
@@ -109,7 +118,8 @@ export function createInvokeRoute(
       const payload = parseArguments(body);
       checkInvocable(resolved.action, payload, context.manifest());
       const { action, binding } = resolved;
-      const invocation = { action, binding, identity, payload, blocking, waitMs, transactionId };
+      const trace = context.requestTraces?.of(request);
+      const invocation = { action, binding, identity, payload, blocking, waitMs, transactionId, trace };
       const outcome = await context.invoker.invoke(invocation);
       const text = invocationAnswer(outcome, result);
       if (underWay === 1) writeAnswer(response, transactionId, text);

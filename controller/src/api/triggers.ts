@@ -38,6 +38,7 @@ type Context = Pick<
   | 'manifest'
   | 'random'
   | 'records'
+  | 'requestTraces'
   | 'ruleWriter'
   | 'store'
   | 'throttles'
@@ -81,7 +82,8 @@ async function fireTrigger(context: Context, fires: TriggerFires, call: Identifi
   const trigger = await settledTrigger(context, id);
   const headers = headersOf(call);
   const extraLogging = wantsExtraLogging(request);
-  const fire = { identity, trigger, payload, headers, transactionId, extraLogging, maxPayloadBytes };
+  const trace = context.requestTraces?.of(request);
+  const fire = { identity, trigger, payload, headers, transactionId, extraLogging, maxPayloadBytes, trace };
   const activationId = await fires.fire(fire);
   return activationId === undefined ? emptyAnswer(204) : acceptedAnswer(activationId);
 }
@@ -107,7 +109,7 @@ export function triggerRoutes(context: Context): Route[] {
     logger,
     records,
     recordLevels: config,
-    post: (identity, action, args, transactionId) => postAction(context, identity, action, args, transactionId),
+    post: (fire, action, args) => postAction(context, fire, action, args),
   });
   const path = `${apiRoot}/namespaces/{namespace}/triggers`;
   const one = { access: 'identified', tag: 'Triggers', path: `${path}/{triggerName}` } as const;

@@ -1,5 +1,6 @@
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { WhiskActivation, ActivationResponse } from '@gpuwhisk/common/entities/activation';
+import { ActivationStatus, activationStatusWords } from '@gpuwhisk/common/entities/activation';
 import { isApiError, noSuchEntity, overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
@@ -13,6 +14,8 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
+import type { Span, Tracer } from '@gpuwhisk/common/tracing';
+import { readTraceContext } from '@gpuwhisk/common/tracing';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { ActionResolver, ResolvedAction } from '../actions/action-resolver.js';
 import { isComposite, whiskError, ComponentTally, isConductor, compositeRecord } from './composite.js';
@@ -157,6 +160,8 @@ interface RunnerDependencies {
   logger: Logger;
   /** Absent: no events are sent. */
   userEvents?: UserEvents;
+  /** Absent: nothing is traced. */
+  tracer?: Tracer;
   /** This controller's number. */
   instance: number;
   /** Most actions of a sequence, or components of a composition. */
@@ -217,12 +222,22 @@ class CompositeRunner {
 
   /** Accepts a sequence or composition and runs it. Throws TopicFullError, or another Error if the log has failed. */
   start(request: InvokeRequest, components: readonly FoundComponent[], within: Nesting = topmost()): CompositeRun {
-    const { clock, random, instance } = this.dependencies;
+    const { clock, random, instance, tracer } = this.dependencies;
     const nowMs = clock.now();
     const activationId = newActivationId(nowMs, random);
-    const message = activationMessage(request, bareArguments(request.payload), { activationId, instance, nowMs });
-    const receipt = this.journal.send(message);
-    return { activationId, receipt, ended: this.run(message, request, components, within) };
+    const span = tracer && compositeSpan(tracer, request, activationId);
+    const traced = span === undefined ? request : { ...request, trace: span.context };
+    const message = activationMessage(traced, bareArguments(request.payload), { activationId, instance, nowMs });
+    let receipt: Receipt;
+    try {
+      receipt = this.journal.send(message);
+    } catch (error) {
+      span?.end((error as Error).message);
+      throw error;
+    }
+    const ended = this.run(message, request, components, within);
+    if (span !== undefined) void ended.then(({ response }) => span.end(failureOf(response)));
+    return { activationId, receipt, ended };
   }
 
   /** Runs a composition that an earlier process accepted and did not begin. */
@@ -324,6 +339,7 @@ class CompositeRunner {
         transactionId: message.transid[0],
         extraLogging: message.transid[2] === true,
         cause: message.activationId,
+        trace: readTraceContext(message.traceContext),
       };
     };
     return {
@@ -341,4 +357,13 @@ class CompositeRunner {
       },
     };
   }
+}
+
+function compositeSpan(tracer: Tracer, { trace, action }: InvokeRequest, activationId: string): Span {
+  const attributes = { 'faas.name': `/${action.namespace}/${action.name}`, 'faas.invocation_id': activationId };
+  return tracer.start(isConductor(action) ? 'composition' : 'sequence', { parent: trace, attributes });
+}
+
+function failureOf({ statusCode }: ActivationResponse): string | undefined {
+  return statusCode === ActivationStatus.success ? undefined : activationStatusWords[statusCode];
 }

@@ -20,6 +20,7 @@ import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { isApiError, noGpu, notAllowed, overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { Tracer } from '@gpuwhisk/common/tracing';
 import type { TrainingRun } from '@gpuwhisk/common/training';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -29,6 +30,7 @@ import type { GpuScheduler } from '../gpu/scheduler/gpu-scheduler.js';
 import type { InFlight } from '../entitlement/in-flight.js';
 import { withinShare } from '../entitlement/limits.js';
 import { activationMessage, mergedArguments } from '../invoke/activation-message.js';
+import { inInvokeSpan } from '../invoke/invoke-span.js';
 import { BlockingWaits } from './blocking-waits.js';
 import type { InvokeOutcome, InvokeRequest, InvokeService } from '../invoke/invoke-service.js';
 
@@ -51,6 +53,8 @@ export interface DispatcherDependencies {
   onCompleted?: (activationId: string, message?: CompletionMessage | CombinedMessage) => void;
   /** Schedules actions that need a GPU; absent: such actions are refused. */
   gpu?: Pick<GpuScheduler, 'open' | 'check' | 'submit' | 'submitSample' | 'submitLaunch' | 'ended'>;
+  /** Absent: nothing is traced. */
+  tracer?: Tracer;
   /** Largest part of a GPU in percent for runs of namespaces without their own limit; absent: the whole GPU. */
   maxGpuShare?: number | undefined;
   /** Whether actions of other namespaces may be executed but not read. Default false. */
@@ -107,7 +111,20 @@ export class Dispatcher implements InvokeService {
     return this.waits.size;
   }
 
-  async invoke(request: InvokeRequest): Promise<InvokeOutcome> {
+  invoke(request: InvokeRequest): Promise<InvokeOutcome> {
+    const { tracer } = this.dependencies;
+    // Samples and launches are no requests.
+    if (tracer === undefined || request.sample !== undefined || request.launch !== undefined) return this.send(request);
+    return this.sendTraced(tracer, request);
+  }
+
+  private async sendTraced(tracer: Tracer, request: InvokeRequest): Promise<InvokeOutcome> {
+    const { clock, random } = this.dependencies;
+    const activationId = request.activationId ?? newActivationId(clock.now(), random);
+    return inInvokeSpan(tracer, request, activationId, (trace) => this.send({ ...request, activationId, trace }));
+  }
+
+  private async send(request: InvokeRequest): Promise<InvokeOutcome> {
     const { clock, random, inFlight, instance } = this.dependencies;
     const { identity, action, cause, payload, training } = request;
     const activationId = request.activationId ?? newActivationId(clock.now(), random);

@@ -40,7 +40,7 @@ export function activationMessage(
   { content, initArgs, lockedArgs, lockedIn }: Arguments,
   { activationId, instance, nowMs }: { activationId: string; instance: number; nowMs: number },
 ): ActivationMessage {
-  const { action, binding, identity, blocking, cause } = request;
+  const { action, binding, identity, blocking, cause, trace } = request;
   const reference: ActionReference = { path: action.namespace, name: action.name, version: action.version };
   if (binding !== undefined) reference.binding = binding;
   const message: ActivationMessage = {
@@ -57,6 +57,7 @@ export function activationMessage(
   };
   if (lockedIn !== undefined) message.lockedIn = lockedIn;
   if (cause !== undefined) message.cause = cause;
+  if (trace !== undefined) message.traceContext = { ...trace };
   return message;
 }
 

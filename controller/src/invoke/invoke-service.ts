@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
+import type { TraceContext } from '@gpuwhisk/common/tracing';
 import type { TrainingRun } from '@gpuwhisk/common/training';
 
 /** One invocation that passed authentication and validation. */
@@ -20,6 +21,8 @@ export interface InvokeRequest {
   transactionId: string;
   /** Whether the caller sent X-OW-EXTRA-LOGGING; the record is then stored whatever the configuration says. */
   extraLogging?: boolean;
+  /** The span above those of the activation; absent: it is not traced, or begins a trace. */
+  trace?: TraceContext | undefined;
   /** The activation of the sequence or composition that invokes this one. */
   cause?: string;
   /** Absent unless the run is a sample. */

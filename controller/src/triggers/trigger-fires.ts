@@ -12,6 +12,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { TraceContext } from '@gpuwhisk/common/tracing';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { referenceId } from '@gpuwhisk/common/entities/names';
 import { parametersToObject } from '@gpuwhisk/common/entities/parameters';
@@ -34,7 +35,12 @@ interface Fire {
   extraLogging: boolean;
   /** Most bytes of one action's arguments. */
   maxPayloadBytes: number;
+  /** The span of the request; absent: it is not traced. */
+  trace?: TraceContext | undefined;
 }
+
+/** Whose activations a fire posts, and as part of which request. */
+type Poster = Pick<Fire, 'identity' | 'transactionId' | 'trace'>;
 
 /** Dependencies of TriggerFires. */
 interface TriggerFiresDependencies {
@@ -45,7 +51,7 @@ interface TriggerFiresDependencies {
   /** Which records are stored. */
   recordLevels: RecordLevels;
   /** Posts an action and resolves with its activation's id. Throws ApiError. */
-  post: (identity: Identity, action: EntityReference, args: JsonObject, transactionId: string) => Promise<string>;
+  post: (fire: Poster, action: EntityReference, args: JsonObject) => Promise<string>;
 }
 
 /** Most rules of one fire whose actions are posted at once. One group commit syncs them all; more rules wait. */
@@ -105,17 +111,16 @@ export class TriggerFires {
     return lines;
   }
 
-  private async runRule(
-    { identity, transactionId }: Fire,
-    { action }: RuleLink,
-    argumentsOf: ArgumentsOf,
-  ): Promise<RuleResult> {
+  private async runRule(fire: Fire, { action }: RuleLink, argumentsOf: ArgumentsOf): Promise<RuleResult> {
     const { post, logger } = this.dependencies;
     try {
-      return { activationId: await post(identity, action, argumentsOf(action), transactionId) };
+      return { activationId: await post(fire, action, argumentsOf(action)) };
     } catch (error) {
       if (!isApiError(error)) {
-        transactionLogger(logger, transactionId, false).error({ err: error }, "a rule's action could not be posted");
+        transactionLogger(logger, fire.transactionId, false).error(
+          { err: error },
+          "a rule's action could not be posted",
+        );
       }
       return failedResult(error);
     }
@@ -203,15 +208,14 @@ interface PostContext {
 }
 
 /**
- * Invokes an action for `identity`, like a non-blocking POST. Resolves with the activation's id when the activation is
+ * Invokes an action for the identity of a fire, like a non-blocking POST. Resolves with the activation's id when the activation is
  * accepted. `args` must not be modified afterwards. Throws ApiError.
  */
 export async function postAction(
   context: PostContext,
-  identity: Identity,
+  { identity, transactionId, trace }: Poster,
   action: EntityReference,
   args: JsonObject,
-  transactionId: string,
 ): Promise<string> {
   const { throttles, actionResolver, manifest } = context;
   // Synchronous results are not awaited, as a fire's rules are counted and sent one after the other.
@@ -227,6 +231,7 @@ export async function postAction(
     blocking: false,
     waitMs: 0,
     transactionId,
+    trace,
   });
   return outcome.type === 'accepted' ? outcome.activationId : outcome.activation.activationId;
 }

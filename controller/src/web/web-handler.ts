@@ -24,6 +24,7 @@ import {
   logAnswered,
   transactionIdOf,
 } from '../http/request.js';
+import type { RequestTraces } from '../http/request-traces.js';
 import type { Identities } from '../authentication/authentication.js';
 import { webAnswer, webErrorAnswer } from './web-answer.js';
 import { plainArguments, rawArguments, parseWebUrl } from './web-request.js';
@@ -42,6 +43,8 @@ interface WebDependencies {
   identities: Pick<Identities, 'cachedOwner' | 'find' | 'ofNamespace'>;
   actionResolver: Pick<ActionResolver, 'cached' | 'resolve'>;
   throttles: Pick<Throttles, 'admit'>;
+  /** Absent: nothing is traced. */
+  requestTraces?: RequestTraces;
   /** Runs actions, sequences and compositions. */
   invoker: InvokeService;
 }
@@ -172,6 +175,7 @@ async function answerWebAction(
     blocking: true,
     waitMs: context.config.blockingWaitMs,
     transactionId,
+    trace: context.requestTraces?.of(request),
   });
   return webAnswer(outcome, url.extension, headers.accept, transactionId);
 }

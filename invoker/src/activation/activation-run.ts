@@ -26,6 +26,7 @@ import { endActivation, momentOf, refuse } from './activation-end.js';
 import type { Ended, Found, Load, Moment } from './activation-end.js';
 import { activationRecord } from './activation-record.js';
 import type { StartParts } from './activation-record.js';
+import { ActivationTrace } from './activation-trace.js';
 import { developerError, initResponse, runResponse, whiskError } from './activation-response.js';
 import { containerWanted, callLimits, deadlineMs, runLimits, initRequest, runRequest } from './container-requests.js';
 import type { WatchedTraining } from './training-runs.js';
@@ -64,6 +65,8 @@ export class ActivationRun implements PoolJob<ActivationRun> {
   readonly batch: number;
   /** The activation's GPU identity, or undefined for CPU actions. */
   private readonly gpuUser: GpuUser | undefined;
+  /** Absent: the activation is not traced. */
+  private readonly trace: ActivationTrace | undefined;
   private tries = 0;
   /** A batch with it has failed as a whole. */
   runsAlone = false;
@@ -82,6 +85,11 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       batch: this.batch,
     } = containerWanted(message, action));
     this.gpuUser = message.gpu && gpuUserOf(message);
+    const { tracer, instance, clock } = context;
+    if (tracer !== undefined && message.sample === undefined && message.launch === undefined) {
+      const invoker = `invoker${instance.instance}`;
+      this.trace = new ActivationTrace(tracer, message, action, { invoker, nowMs: clock.now() });
+    }
   }
 
   get together(): Placement['together'] {
@@ -232,6 +240,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     const start = momentOf(this.context.clock);
     let load: Load | undefined;
     if (init !== undefined) {
+      this.trace?.loading();
       const loaded = await this.loadInto(member, init, start, all);
       if (typeof loaded === 'string') return loaded;
       load = loaded;
@@ -240,7 +249,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     const limits = callLimits(this.context, this.message, this.action);
     const untilMs = deadlineMs(this.context, this.message, this.action);
     const [request, ...further] = all.map(({ run, content }) =>
-      runRequest(this.action, run.message, content, untilMs),
+      runRequest(this.action, run.message, content, untilMs, run.trace?.running()),
     ) as [RunRequest, ...RunRequest[]];
     const alone = further.length === 0;
     const size = alone ? (this.message.sample?.batch ?? 1) : all.length;
@@ -335,7 +344,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     if (this.context.isClosing()) return;
     if (this.gpuUser !== undefined) {
       this.context.gpu?.ended(this.gpuUser);
-      if (error.elsewhere) return this.end.giveBack(error.told);
+      if (error.elsewhere) return this.giveBack(error.told);
     }
     this.context.logger.warn(
       { action: fullyQualifiedName(this.action), activationId: this.message.activationId, error: error.message },
@@ -363,7 +372,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     // A training job decides itself about its next run.
     if (this.message.training !== undefined) return false;
     if (ending?.again !== true || parameterValue(this.action.annotations, 'idempotent') !== true) return false;
-    for (const { run } of all) run.end.giveBack(ending.text);
+    for (const { run } of all) run.giveBack(ending.text);
     return true;
   }
 
@@ -376,8 +385,14 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     return outcomes.length > 1 && isIdempotent && outcomes.every(isFailure);
   }
 
+  private giveBack(reason: string): void {
+    this.trace?.gaveBack(reason);
+    this.end.giveBack(reason);
+  }
+
   private runAlone(): void {
     this.runsAlone = true;
+    this.trace?.waiting();
     const { activationId } = this.message;
     this.context.logger.info(
       { activationId, action: fullyQualifiedName(this.action) },
@@ -401,7 +416,10 @@ export class ActivationRun implements PoolJob<ActivationRun> {
   retryElsewhere(): void {
     this.tries++;
     if (this.tries >= maxTries) this.failNow(whiskError('Failed to provision resources to run the action.'));
-    else this.end.retry(this);
+    else {
+      this.trace?.waiting();
+      this.end.retry(this);
+    }
   }
 
   /** Ends an activation that never reached its code. */
@@ -411,6 +429,8 @@ export class ActivationRun implements PoolJob<ActivationRun> {
   }
 
   private finish(ended: Ended): Promise<void> {
+    const { load, response } = ended;
+    this.trace?.ended(response.statusCode, load && ('start' in load ? load.start : load.found));
     return endActivation(this.context, this.message, this.action, ended, () => this.end.stored());
   }
 

@@ -4,6 +4,7 @@ import { resultBoundsFor } from '@gpuwhisk/common/entities/limits';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import type { TraceContext } from '@gpuwhisk/common/tracing';
 import type { TrainingRun } from '@gpuwhisk/common/training';
 import type {
   ContainerSpec,
@@ -116,12 +117,13 @@ export function initRequest(
   };
 }
 
-/** The run request of an action, with its deadline in epoch ms. */
+/** The run request of an action, with its deadline in epoch ms. `trace`: the span of the run, if it is traced. */
 export function runRequest(
   action: RunnableAction,
   message: ActivationMessage,
   content: ActivationMessage['content'],
   deadlineMs: number,
+  trace?: TraceContext,
 ): RunRequest {
   const request: RunRequest = {
     value: runArguments(message, content),
@@ -134,6 +136,7 @@ export function runRequest(
   };
   const apiKey = apiKeyFor(action, message);
   if (apiKey !== undefined) request.api_key = apiKey;
+  if (trace !== undefined) Object.assign(request, trace);
   return request;
 }
 

@@ -8,6 +8,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { InvokerInstanceId } from '@gpuwhisk/common/messages';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Tracer } from '@gpuwhisk/common/tracing';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { GpuRuns } from '../gpu-agent/gpu-runs.js';
 import type { TrainingRuns } from './training-runs.js';
@@ -25,6 +26,8 @@ export interface InvokerContext {
   metrics: Metrics;
   /** Absent: no user events are sent. */
   userEvents?: UserEvents;
+  /** Absent: nothing is traced. */
+  tracer?: Tracer;
   /** Called with the parts of each start with a GPU that loaded code; absent on nodes without GPUs. */
   coldStarted?: (parts: ColdStartRecord) => void;
   /** The system's bounds on results. */

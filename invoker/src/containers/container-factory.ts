@@ -70,6 +70,9 @@ export interface RunRequest {
   /** Epoch ms, as a decimal string. */
   deadline: string;
   api_key?: string;
+  /** The span of the run, as W3C's Trace Context writes it; absent: it is not traced. */
+  traceparent?: string;
+  tracestate?: string;
   /** Number of requests in `value`, in decimal; the result has an entry for each. Absent: `value` is one request's. */
   batch?: string;
 }

@@ -19,6 +19,7 @@ import { openRedisState } from '@gpuwhisk/engines/redis/redis-state';
 import { queueLimits } from '../engines/engines.js';
 import type { Engines } from '../engines/engines.js';
 import { openBus, openCouchdb } from '../engines/open-engines.js';
+import { openTracing } from '../engines/open-tracing.js';
 import { addressesOfThisMachine } from '../node/platform-addresses.js';
 import { lockDataFolder } from '../process/data-lock.js';
 import type { Opened } from '../process/opened.js';
@@ -95,6 +96,9 @@ export async function openCluster(
     logger.warn({ error: error.message }, 'the number of this process was not told to the cluster'),
   );
   opened.onClose(() => kept.close());
+  const named = `${role}${instance}`;
+  const tracing = await openTracing({ config, env: process.env, clock, logger, metrics, process: named });
+  opened.onClose(() => tracing?.close());
   const answeredMs = new Map<string, number>();
   const connected = await openBus({
     config,
@@ -129,6 +133,7 @@ export async function openCluster(
     logger,
     logRing,
     metrics,
+    ...(tracing && { tracer: tracing.tracer }),
     store,
     bus,
     marks,

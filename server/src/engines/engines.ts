@@ -8,6 +8,7 @@ import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
+import type { Tracer } from '@gpuwhisk/common/tracing';
 
 /** Engines that controllers and invokers use, embedded or networked. */
 export interface Engines {
@@ -17,6 +18,8 @@ export interface Engines {
   logger: Logger;
   logRing: LogRing;
   metrics: Metrics;
+  /** Absent: nothing is traced. */
+  tracer?: Tracer;
   store: ArtifactStore;
   bus: MessageBus;
   state: ClusterState;

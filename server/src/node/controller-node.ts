@@ -130,6 +130,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     inFlight,
     chooseInvoker: options.chooseInvoker,
     ...(options.onCompleted && { onCompleted: options.onCompleted }),
+    ...(options.tracer && { tracer: options.tracer }),
     gpu: gpu.gpuScheduler,
     maxGpuShare: config.limits.maxGpuShare,
     sharedPackagesExecuteOnly: config.sharedPackagesExecuteOnly,
@@ -304,6 +305,7 @@ async function openGpuScheduling(
     options: config.gpu,
     ...(handover && { handover }),
     ...(procurement && { procurer: procurement }),
+    ...(options.tracer && { tracer: options.tracer }),
   });
   const scheduling = { gpuTable, gpuWorkloads, gpuCordons, gpuDesired, gpuScheduler, performanceData };
   return { ...scheduling, costLedger, retire, ...(procurement && { procurement }) };

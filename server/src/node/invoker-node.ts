@@ -138,6 +138,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     ...(agent && { gpu: agent }),
     ...(trainings && { trainings }),
     ...(userEvents && { userEvents }),
+    ...(options.tracer && { tracer: options.tracer }),
     ...(options.mayBegin && { mayBegin: options.mayBegin }),
     unlockArguments: createArgumentUnlock(config.parameterStorage),
     defaultKind: (kind) => resolveKind(catalog.manifest, kind)?.kind,

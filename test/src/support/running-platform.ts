@@ -36,6 +36,8 @@ export interface PlatformOptions {
   /** Default: a new folder. */
   dataDir?: string;
   flags?: string[];
+  /** Further environment variables. */
+  env?: Record<string, string>;
   /** A command before the platform's, which starts it: `unshare -m`. */
   before?: string[];
   /** Whether it starts as a service does, in a session of its own. */
@@ -59,10 +61,10 @@ export function removeDataDir(dataDir: string): void {
   rmSync(join(dataDir, '..'), { recursive: true, force: true });
 }
 
-function launch({ dataDir = newDataDir(), flags = [], before = [], leadsSession = false }: PlatformOptions) {
+function launch({ dataDir = newDataDir(), flags = [], before = [], leadsSession = false, env: more }: PlatformOptions) {
   // Leaves out Jest's options and settings of the user who runs the tests.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('GPUWHISK_'));
-  const env = { ...Object.fromEntries(inherited), NODE_OPTIONS: '', GPUWHISK_PREPARE_RUNTIMES: 'false' };
+  const env = { ...Object.fromEntries(inherited), NODE_OPTIONS: '', GPUWHISK_PREPARE_RUNTIMES: 'false', ...more };
   const [program = '', ...args] = [
     ...before,
     process.execPath,

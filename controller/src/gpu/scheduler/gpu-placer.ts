@@ -3,6 +3,7 @@ import type { DecisionRecord, GpuNeed, NodeStatus, Placement } from '@gpuwhisk/c
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Tracer } from '@gpuwhisk/common/tracing';
 import { endsInTime } from '@gpuwhisk/gpu/place/fact-filters';
 import { spanOf } from '@gpuwhisk/gpu/place/fragments';
 import { bindTo, placeLeastLoaded } from '@gpuwhisk/gpu/place/least-loaded';
@@ -15,6 +16,7 @@ import type { PerformanceData } from '../learning/performance-data.js';
 import type { GpuTable } from '../state/gpu-table.js';
 import type { LeaseKeeper } from '../../cluster/lease.js';
 import { completionWaitMs } from '../../entitlement/in-flight.js';
+import { traceDecision } from './decision-trace.js';
 import type { WaitingActivation } from './gpu-queue.js';
 
 /** Dependencies of GpuPlacer. */
@@ -26,6 +28,8 @@ export interface GpuPlacerDependencies {
   lease: Pick<LeaseKeeper, 'epoch'> & Partial<Pick<LeaseKeeper, 'onChange'>>;
   /** Performance data of functions and GPUs, and the decisions made. */
   performanceData: PerformanceData;
+  /** Absent: decisions are in no trace. */
+  tracer?: Tracer;
 }
 
 /** The decision with which an activation is sent to a GPU. */
@@ -129,15 +133,13 @@ export class GpuPlacer {
   }
 
   /** Keeps a decision record for `wsk gpu explain`. */
-  note(
-    { activationId, action, user }: ActivationMessage,
-    { placement, rejected }: PlacementChoice,
-    reason: string,
-  ): void {
-    const at = this.dependencies.clock.now();
+  note(message: ActivationMessage, { placement, rejected }: PlacementChoice, reason: string): void {
+    const { clock, performanceData, tracer } = this.dependencies;
+    const { activationId, action, user } = message;
+    const at = clock.now();
     const name = `/${action.path}/${action.name}`;
     const namespace = user.namespace.name;
-    this.dependencies.performanceData.decisions.add({
+    const decision: DecisionRecord = {
       at,
       activationId,
       action: name,
@@ -146,7 +148,9 @@ export class GpuPlacer {
       ...(placement && { placement }),
       reason,
       rejected,
-    });
+    };
+    performanceData.decisions.add(decision);
+    if (tracer !== undefined) traceDecision(tracer, message, decision);
   }
 
   /** The placement of an activation whose end is not known here. */
