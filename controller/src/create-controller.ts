@@ -19,11 +19,13 @@ import { accepts, acceptsJson, textAnswer, writeAnswer, writeError } from './htt
 import { ClientGoneError, maxUriLength, logAnswered, transactionIdOf } from './http/request.js';
 import { authenticateNamespaces, authenticateOperators, Identities } from './authentication/authentication.js';
 import type { Authentication } from './authentication/authentication.js';
+import { ActivityWindow } from './cluster/activity-window.js';
 import { ComposingInvoker } from './compose/composing-invoker.js';
 import { createInvokeRoute } from './api/invoke-route.js';
 import { PackageCache, PackageWriter } from './packages/package-store.js';
 import { RuleWriter } from './triggers/rule-writer.js';
 import { TriggerWriter } from './triggers/trigger-writer.js';
+import { DeviceHistory } from './gpu/state/device-history.js';
 import { TrainingJobs } from './gpu/training/training-jobs.js';
 import { createConsoleHandler, type ReadConsole } from './console/console-handler.js';
 import { LiveStreams } from './live/live-streams.js';
@@ -90,12 +92,16 @@ export function createController(dependencies: ControllerDependencies): Controll
   const trainingJobs = new TrainingJobs({ ...dependencies, identities, resolver: actionResolver });
   const triggerWriter = new TriggerWriter(store);
   const operators = authenticateOperators(identities, config, logger);
+  const activity = new ActivityWindow(state, clock);
+  const deviceHistory = new DeviceHistory(dependencies.gpuTable, clock);
   const liveStreams = new LiveStreams({ routes: () => routes, authentication: operators, clock, logger });
   const requestTraces = dependencies.tracer && new RequestTraces(dependencies.tracer);
   const context: ApiContext = {
     ...dependencies,
     ...(requestTraces && { requestTraces }),
     liveStreams,
+    activity,
+    deviceHistory,
     actions,
     actionResolver,
     invoker: composing,
@@ -113,6 +119,7 @@ export function createController(dependencies: ControllerDependencies): Controll
   state
     .subscribe(identityChanges, () => identities.forget())
     .catch((error: unknown) => logger.error({ err: error }, 'changes of identities will take effect late'));
+  activity.open().catch((error: unknown) => logger.error({ err: error }, 'what the cluster runs will not be counted'));
   const routes = createRoutes(context);
   const serve = (served: readonly Route[], authentication: Authentication) =>
     createApp(dependencies, createRouter(served, authentication), authentication);

@@ -1,4 +1,5 @@
 import { ActivationFeed } from '@gpuwhisk/common/activations/activation-feed';
+import type { ActivityReporter } from '@gpuwhisk/common/activations/activity';
 import { isRecorded } from '@gpuwhisk/common/activations/record-policy';
 import { showRecords, RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
@@ -71,6 +72,8 @@ export interface InvokerDependencies {
   gpu?: InvokerGpus;
   /** The runs of training jobs; absent on nodes without GPUs. */
   trainings?: TrainingRuns;
+  /** Counts the activations that end; absent: nothing is counted. */
+  activity?: Pick<ActivityReporter, 'ended'>;
   /** Whether runs may begin: false while the cluster may count this invoker as lost. Absent: always. */
   mayBegin?: () => boolean;
 }
@@ -115,6 +118,7 @@ export class Invoker {
       recordLevels,
       unlockArguments,
       isClosing: () => this.closing,
+      ...(dependencies.activity && { activity: dependencies.activity }),
       ...(dependencies.userEvents && { userEvents: dependencies.userEvents }),
       ...(dependencies.tracer && { tracer: dependencies.tracer }),
       ...(dependencies.gpu && {

@@ -28,10 +28,12 @@ import type { GpuScheduler } from '../gpu/scheduler/gpu-scheduler.js';
 import type { CostLedger } from '../gpu/cost/cost-ledger.js';
 import type { PerformanceData } from '../gpu/learning/performance-data.js';
 import type { Procurement } from '../gpu/procure/procurement.js';
+import type { DeviceHistory } from '../gpu/state/device-history.js';
 import type { GpuTable } from '../gpu/state/gpu-table.js';
 import type { DesiredState, DeviceCordons } from '../gpu/state/desired-state.js';
 import type { GpuWorkloads } from '../gpu/state/gpu-workloads.js';
 import type { TrainingJobs } from '../gpu/training/training-jobs.js';
+import type { ActivityWindow } from '../cluster/activity-window.js';
 import type { EntityChanges } from '../cluster/entity-changes.js';
 import type { Retirements } from '../cluster/retirements.js';
 
@@ -55,6 +57,10 @@ export interface ApiContext extends ControllerDependencies {
   liveStreams: Pick<LiveStreams, 'open'>;
   /** Spans of requests that invoke something; absent: nothing is traced. */
   requestTraces?: RequestTraces;
+  /** What the cluster has run in the last minutes. */
+  activity: Pick<ActivityWindow, 'recent' | 'runsOn'>;
+  /** What was on each device in the last minutes. */
+  deviceHistory: Pick<DeviceHistory, 'of'>;
 }
 
 /** Dependencies of a controller. */
@@ -121,6 +127,8 @@ export interface ControllerDependencies {
   logRing?: LogRing;
   /** Names of invokers and their states: `{"invoker0/0":"up"}`. */
   invokersHealth: () => Record<string, string>;
+  /** Names of the present controllers, `controller0`; absent: only this one is there. */
+  controllers?: () => ReadonlySet<string>;
   /** Retires processes that will not come back; absent without a cluster. */
   retirements?: Pick<Retirements, 'retire'>;
   /** The stem cells of the cluster. */

@@ -77,7 +77,7 @@ async function nodesView({ gpuTable, procurement, state }: Context): Promise<Jso
 }
 
 /** The result of work on the cluster's state. Throws ApiError (503) while the state is out of reach. */
-async function whileReachable<Result>(work: Promise<Result>): Promise<Result> {
+export async function whileReachable<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work;
   } catch (error) {

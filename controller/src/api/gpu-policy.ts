@@ -2,6 +2,7 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { GeometryReport } from '@gpuwhisk/gpu/geometry/geometry';
 import { compositionOf, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
+import { policyChoices, settingMeanings, settingSource } from '@gpuwhisk/gpu/policies/setting-meanings';
 import { median } from '@gpuwhisk/gpu/profile/fill';
 import { malformedContent, trialFailed, trialUnderWay, viewNotSaved } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
@@ -87,6 +88,8 @@ export function gpuPolicyRoutes(
             decides: gpuScheduler.isLeader,
             stages: { ...composition.stages },
             settings: settingsInForce(composition) as JsonObject,
+            settingNotes: settingNotes(config.gpu.policy),
+            choices: policyChoices() as unknown as JsonObject,
             functions: functions.length,
             sharedSets: performanceData.quotas(readable).filter(({ points }) => points.length > 0).length,
             shareChoices: shareChoicesOf(performanceData.shareCounts),
@@ -112,6 +115,16 @@ export function gpuPolicyRoutes(
         jsonAnswer(await trials.run(readTrial(await readPutBody(call.request, maxTrialBytes)))),
     },
   ];
+}
+
+/** Meaning and source of each setting in force, by its name. */
+function settingNotes(choice: PolicyChoice): JsonObject {
+  const names = Object.values(settingsInForce(compositionOf(choice))).flatMap((settings) => Object.keys(settings));
+  const notes = names.map((name): [string, JsonObject] => {
+    const { [name]: meaning = '' } = settingMeanings;
+    return [name, { meaning, source: settingSource(choice, name) }];
+  });
+  return Object.fromEntries(notes);
 }
 
 /** Counts of share choices, with the time that the answers saved, ms. */

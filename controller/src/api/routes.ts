@@ -3,6 +3,7 @@ import Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import { methodNotAllowed, noSuchRoute } from '@gpuwhisk/common/errors';
 import { actionRoutes } from './actions.js';
+import { activityRoutes } from './activity.js';
 import { adminDataRoutes, refusedRecordRoutes } from './admin-data.js';
 import { adminRoutes } from './admin.js';
 import { activationRoutes } from './activations.js';
@@ -50,6 +51,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...gpuPolicyRoutes(context),
     ...gpuDecisionRoutes(context),
     ...gpuPerformanceRoutes(context),
+    ...activityRoutes(context),
     ...actionRoutes(context),
     ...packageRoutes(context),
     ...activationRoutes(context),

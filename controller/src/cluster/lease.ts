@@ -4,6 +4,9 @@ import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import type { ClusterState, Lease } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
+/** The lease of the controller that decides about GPUs. */
+export const gpuLeaseName = 'gpu-scheduler';
+
 /** Duration of a lease, and interval of renewals and attempts, ms. */
 interface LeaseTimes {
   ttlMs: number;

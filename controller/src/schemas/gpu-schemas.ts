@@ -379,6 +379,11 @@ export const gpuSchemas = {
     decides: yesNo('Whether this controller is the leader'),
     stages: { type: 'object', description: 'The implementation of each stage' },
     settings: { type: 'object', description: 'Settings in force, by stage' },
+    settingNotes: {
+      type: 'object',
+      description: "Of each setting by name: 'meaning', and 'source' of its value: configuration, policy or default",
+    },
+    choices: { type: 'object', description: 'Policies with their summaries, and the implementations of each stage' },
     functions: whole('Number of functions with learned data'),
     sharedSets: whole('Number of sets with measured shares'),
     shareChoices: object({ hit: shareCount, near: shareCount, miss: shareCount }),

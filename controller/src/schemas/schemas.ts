@@ -1,5 +1,6 @@
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { list, object, ref, text, whole, yesNo } from './json-schema.js';
+import { activitySchemas } from './activity-schemas.js';
 import { gpuFunctionSchemas } from './gpu-function-schemas.js';
 import { gpuSchemas } from './gpu-schemas.js';
 
@@ -237,7 +238,7 @@ const adminSchemas = {
 } satisfies Record<string, JsonObject>;
 
 /** The JSON schemas of the API's requests and answers. */
-export const schemas = { ...entitySchemas, ...adminSchemas, ...gpuSchemas, ...gpuFunctionSchemas };
+export const schemas = { ...entitySchemas, ...adminSchemas, ...gpuSchemas, ...gpuFunctionSchemas, ...activitySchemas };
 
 /** The name of a schema. */
 export type SchemaName = keyof typeof schemas;

@@ -1,3 +1,4 @@
+import type { EndedActivation } from '@gpuwhisk/common/activations/activity';
 import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
 import { ActivationStatus, activationDocument } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
@@ -9,7 +10,7 @@ import type { TrainingProgress } from '@gpuwhisk/common/training';
 import type { LoadingStart } from '../pool/pool-member.js';
 import type { RunnableAction } from './action-loader.js';
 import { activationRecord, coldStartRecord } from './activation-record.js';
-import type { StartParts } from './activation-record.js';
+import type { ActivationTimes, StartParts } from './activation-record.js';
 import { developerErrorLogLine } from './activation-response.js';
 import type { InvokerContext } from './invoker-context.js';
 
@@ -80,12 +81,40 @@ export async function endActivation(
     context.metrics.activationEnded(action, times, response.statusCode, message.user.namespace.name);
     const coldStart = coldStartRecord(message, times);
     if (coldStart !== undefined) context.coldStarted?.(coldStart);
+    context.activity?.ended(endedActivation(message, times, response.statusCode));
   }
   const full = lines.length === 0 ? record : { ...record, logs: lines };
   complete(context, message, full, answersWithEnd ? record : undefined, () => {
     if (message.blocking && !answersFirst) acknowledgeResult(context, message, record);
     stored();
   });
+}
+
+/** What is counted of an activation. */
+function endedActivation(message: ActivationMessage, times: ActivationTimes, statusCode: number): EndedActivation {
+  const { gpu, gpuNeed, user, activationId, action } = message;
+  const [device] = gpu?.devices ?? [];
+  const start = times.start ?? times.found;
+  const ranMs = times.endMs - times.startMs;
+  const predictedMs = gpu?.predicted?.runMs;
+  const isCompared = device !== undefined && predictedMs !== undefined && start !== undefined;
+  return {
+    namespace: user.namespace.name,
+    start,
+    isFailed: statusCode !== ActivationStatus.success,
+    sloMs: gpuNeed?.sloMs,
+    tookMs: times.waitMs + ranMs,
+    ...(isCompared && {
+      gpuRun: {
+        activationId,
+        device,
+        action: `/${action.path}/${action.name}`,
+        at: times.endMs,
+        predictedMs,
+        actualMs: Math.max(0, ranMs - (times.initMs ?? 0)),
+      },
+    }),
+  };
 }
 
 /** Whether `logs` are complete after the data that can be read now: one message then carries both result and end. */

@@ -1,3 +1,4 @@
+import type { ActivityReporter } from '@gpuwhisk/common/activations/activity';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { MessageBus } from '@gpuwhisk/common/bus/message-bus';
@@ -28,6 +29,8 @@ export interface InvokerContext {
   userEvents?: UserEvents;
   /** Absent: nothing is traced. */
   tracer?: Tracer;
+  /** Counts the activations that end; absent: nothing is counted. */
+  activity?: Pick<ActivityReporter, 'ended'>;
   /** Called with the parts of each start with a GPU that loaded code; absent on nodes without GPUs. */
   coldStarted?: (parts: ColdStartRecord) => void;
   /** The system's bounds on results. */

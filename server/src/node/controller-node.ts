@@ -1,3 +1,4 @@
+import { ActivityReporter } from '@gpuwhisk/common/activations/activity';
 import { RecordExpiry } from '@gpuwhisk/common/activations/record-expiry';
 import { RecordWriter, showExpiry, showRecords } from '@gpuwhisk/common/activations/record-writer';
 import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
@@ -10,7 +11,7 @@ import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { openUserEvents } from '@gpuwhisk/common/user-events';
 import { readStoredAction } from '@gpuwhisk/controller/actions/action-store';
 import type { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
-import { LeaseKeeper, whileLeader } from '@gpuwhisk/controller/cluster/lease';
+import { gpuLeaseName, LeaseKeeper, whileLeader } from '@gpuwhisk/controller/cluster/lease';
 import { Retirements } from '@gpuwhisk/controller/cluster/retirements';
 import type { RetirementDependencies } from '@gpuwhisk/controller/cluster/retirements';
 import { createController } from '@gpuwhisk/controller/create-controller';
@@ -151,6 +152,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     ...options,
     ...told,
     ...(retirements && { retirements }),
+    ...(options.cluster && { controllers: options.cluster.controllers }),
     ...gpu,
     records,
     invoker: dispatcher,
@@ -223,7 +225,7 @@ async function openGpuScheduling(
     state,
     clock,
     logger,
-    'gpu-scheduler',
+    gpuLeaseName,
     nameOf(options),
     options.changes ? sharedLease : ownLease,
   );
@@ -287,7 +289,10 @@ async function openGpuScheduling(
     booted: (...booted) => costLedger.booted(...booted),
   });
   opened.onClose(() => procurement?.close());
+  const activity = new ActivityReporter({ state, clock, logger });
+  opened.onClose(() => activity.close());
   const gpuScheduler = new GpuScheduler({
+    activity,
     bus,
     clock,
     random,

@@ -1,4 +1,5 @@
 import { totalmem } from 'node:os';
+import { ActivityReporter } from '@gpuwhisk/common/activations/activity';
 import type { Config } from '@gpuwhisk/common/config';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
@@ -119,7 +120,10 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   const trainings = agent && new TrainingRuns({ invoker: topic, dataDir: config.dataDir, state, clock, logger });
   await trainings?.open();
   opened.onClose(() => trainings?.close());
+  const activity = new ActivityReporter({ state, clock, logger });
+  opened.onClose(() => activity.close());
   const invoker = new Invoker({
+    activity,
     instance,
     bus,
     store,

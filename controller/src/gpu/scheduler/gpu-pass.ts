@@ -11,6 +11,7 @@ import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
 import type { PlacementChoice } from '@gpuwhisk/gpu/view/account';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
 import type { RecentIds } from '@gpuwhisk/common/short-lived-map';
+import type { ActivityReporter } from '@gpuwhisk/common/activations/activity';
 import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
@@ -244,6 +245,8 @@ interface GpuRefuserDependencies {
   metrics: GpuMetrics;
   /** Connection to other controllers; absent on a single controller. */
   handover?: Pick<GpuHandover, 'refused'>;
+  /** Counts refused activations; absent: nothing is counted. */
+  activity?: Pick<ActivityReporter, 'ended'>;
 }
 
 /** Ends queued activations that are not run. */
@@ -275,6 +278,12 @@ export class GpuRefuser {
     placer.note(message, { rejected: [] }, error.message);
     logger.warn({ activationId: message.activationId, reason: error.message }, 'an activation was refused a GPU');
     this.dependencies.handover?.refused(message, error);
+    this.dependencies.activity?.ended({
+      namespace: message.user.namespace.name,
+      isFailed: true,
+      sloMs: waiting.need.sloMs,
+      tookMs: Math.max(0, clock.now() - message.transid[1]),
+    });
     if (
       this.onRefused(message.activationId, error) ||
       !isRecordKept(recordLevels, recordedCall(message), ActivationStatus.whiskError)

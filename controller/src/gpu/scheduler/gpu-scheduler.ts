@@ -1,4 +1,5 @@
 import { RecentIds } from '@gpuwhisk/common/short-lived-map';
+import type { ActivityReporter } from '@gpuwhisk/common/activations/activity';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import type { Receipt } from '@gpuwhisk/common/bus/message-bus';
@@ -17,8 +18,7 @@ import type { DecisionRecord, GpuNeed, GpuQueued, Placement, Share, Workload } f
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
-import { unplacedTopic } from '@gpuwhisk/common/messages';
-import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
+import { unplacedTopic, type ActivationMessage, type UnplacedMessage } from '@gpuwhisk/common/messages';
 import type { Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
@@ -30,15 +30,13 @@ import { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import { capacityProblem } from '@gpuwhisk/gpu/geometry/capacity';
 import type { InstanceState, SchedulingEvent, View } from '@gpuwhisk/gpu/view/view';
-import { gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
-import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
+import { gpuMetrics, type GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from '../handover/gpu-handover.js';
 import type { Launch, SampleRun } from '../../invoke/invoke-service.js';
 import type { DesiredState } from '../state/desired-state.js';
 import { lastRequestOf, launchOf, ArrivalLog, GpuEvents, GpuQueue, requestOf, waitingOf } from './gpu-queue.js';
 import type { LastRequest, WaitingActivation } from './gpu-queue.js';
-import { LiveActuator } from './live-actuator.js';
-import type { LiveActuatorParts, Procurer } from './live-actuator.js';
+import { LiveActuator, type LiveActuatorParts, type Procurer } from './live-actuator.js';
 import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
 import { GpuIntake } from '../handover/gpu-intake.js';
 import { seenInstances } from './cluster-view.js';
@@ -71,6 +69,8 @@ export interface GpuSchedulerDependencies extends GpuPlacerDependencies, Pick<Gp
   procurer?: Procurer;
   /** Connection to the leader; absent if this controller is always the leader. */
   handover?: GpuHandover;
+  /** Counts refused activations; absent: nothing is counted. */
+  activity?: Pick<ActivityReporter, 'ended'>;
 }
 
 /** Most repeated decisions about a returned activation. */
