@@ -3,6 +3,7 @@ import Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import { methodNotAllowed, noSuchRoute } from '@gpuwhisk/common/errors';
 import { actionRoutes } from './actions.js';
+import { actionVersionRoutes } from './action-versions.js';
 import { adminDataRoutes, refusedRecordRoutes } from './admin-data.js';
 import { adminRoutes } from './admin.js';
 import { activationRoutes } from './activations.js';
@@ -51,6 +52,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...gpuDecisionRoutes(context),
     ...gpuPerformanceRoutes(context),
     ...actionRoutes(context),
+    ...actionVersionRoutes(context),
     ...packageRoutes(context),
     ...activationRoutes(context),
     ...triggerRoutes(context),
