@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { runAction } from './action-versions.js';
 import { runBackup } from './backup/run.js';
 import { messageOf, WskError } from './errors.js';
 import { runMigrate, UsageError } from './migrate/run.js';
@@ -13,6 +14,7 @@ read. A new one is made at the next start once the file is deleted.
 
 const usage = `usage: gpuwhisk COMMAND ...
 
+  action        list the versions of an action, and return to one
   migrate       copy everything from an OpenWhisk into this platform
   backup        write what a CouchDB holds of this platform into a file
   restore       write a backup into a CouchDB
@@ -62,6 +64,8 @@ export async function runGpuwhisk(commandLine: readonly string[], environment: N
       case '-h':
         process.stdout.write(usage);
         return 0;
+      case 'action':
+        return await runAction(words);
       case 'migrate':
         return await runMigrate(words, environment);
       case 'backup':
@@ -74,7 +78,7 @@ export async function runGpuwhisk(commandLine: readonly string[], environment: N
     }
   } catch (error) {
     if (!(error instanceof UsageError || error instanceof WskError)) throw error;
-    const help = ['migrate', 'backup', 'restore', 'operator-key'].includes(command ?? '')
+    const help = ['action', 'migrate', 'backup', 'restore', 'operator-key'].includes(command ?? '')
       ? `gpuwhisk ${command}`
       : 'gpuwhisk';
     process.stderr.write(

@@ -150,6 +150,13 @@ export const boundActionExecuteOnly = (action: string): ApiError =>
 
 /** 404: no such entity. */
 export const noSuchEntity = (): ApiError => new ApiError(404, 'The requested resource does not exist.');
+/** 404: the version of an action is not kept. */
+export const noSuchVersion = (version: string | undefined, kept: readonly string[]): ApiError =>
+  new ApiError(
+    404,
+    `${version === undefined ? 'No earlier version of the action is kept.' : `Version '${version}' of the action is not kept.`} ` +
+      (kept.length === 0 ? 'There is none to restore.' : `Kept are: ${kept.join(', ')}.`),
+  );
 /** 404: no such entity, by its name; `resource` is `ns/name`. */
 export const noSuchResource = (resource: string): ApiError =>
   new ApiError(404, `The requested resource '${resource}' does not exist.`);

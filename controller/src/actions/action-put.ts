@@ -122,6 +122,19 @@ export function updateAction(stored: WhiskAction, put: ActionPut, context: Merge
   });
 }
 
+/** The stored action with code and settings of an earlier version, under a new number. Throws ApiError (400). */
+export function restoreAction(stored: WhiskAction, earlier: WhiskAction, context: MergeContext): WhiskAction {
+  const { limits } = earlier;
+  checkInstances({ limits }, context);
+  checkNotDeprecated(earlier.exec.kind, context.manifest);
+  return checked({ limits }, context, {
+    ...earlier,
+    version: bumpPatch(stored.version),
+    updated: context.nowMs,
+    revision: stored.revision,
+  });
+}
+
 /**
  * The parameters after a PUT. A sequence's parameters are derived from its components: given ones are dropped, and derived
  * ones are removed when the action is no longer a sequence.

@@ -3,7 +3,7 @@ import type { WhiskAction, Exec } from '@gpuwhisk/common/entities/action';
 import { actionId, readAction, withoutCode, actionDocument, withCode } from '@gpuwhisk/common/entities/action';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { alreadyExists, concurrentModification, isApiError } from '@gpuwhisk/common/errors';
+import { alreadyExists, concurrentModification, isApiError, noSuchVersion } from '@gpuwhisk/common/errors';
 import { storeCode, isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import type { StoredCode } from '@gpuwhisk/common/entities/exec-codec';
 import type { LockParameters } from '@gpuwhisk/common/entities/parameter-encryption';
@@ -14,8 +14,9 @@ import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { BoundedCache } from '../entities/bounded-cache.js';
 import { readStoredEntity } from '../entities/stored-entity.js';
-import { makeAction, updateAction } from './action-put.js';
+import { makeAction, restoreAction, updateAction } from './action-put.js';
 import type { MergeContext, ActionPut } from './action-put.js';
+import { ActionVersions } from './action-versions.js';
 
 /** OpenWhisk's entity cache forgets after five minutes; the bound on entries is ours. */
 const cacheBounds = { maxAgeMs: 5 * 60_000, maxEntries: 10_000 };
@@ -80,13 +81,16 @@ export class ActionWriter {
    * only.
    */
   private readonly writes = new KeyQueue();
+  private readonly earlier: ActionVersions;
 
   constructor(
     private readonly store: ArtifactStore,
     private readonly cache: ActionCache,
     private readonly random: Random,
     private readonly lock: LockParameters,
-  ) {}
+  ) {
+    this.earlier = new ActionVersions(store);
+  }
 
   /** The stored action with a reference to its code. Throws ApiError (404, 409, 500). */
   read(namespace: string, name: string): Promise<WhiskAction> {
@@ -119,6 +123,8 @@ export class ActionWriter {
       if (stored !== undefined && !overwrite) throw alreadyExists();
       const action =
         stored === undefined ? makeAction(namespace, name, put, context) : updateAction(stored, put, context);
+      // A deletion that did not end may have left versions.
+      await (stored === undefined ? this.earlier.forget(actionId(action)) : this.earlier.keep(stored));
       const written = await this.write(action, put.exec, context.manifest);
       const complete = put.exec === undefined ? await withCode(this.store, written) : { ...written, exec: put.exec };
       // The answer has the parameters as the caller gave them, not as they are stored.
@@ -126,7 +132,52 @@ export class ActionWriter {
     });
   }
 
-  /** Deletes an action; resolves with the action and its code (no code if the attachment was lost). Throws ApiError. */
+  /** The stored action, and the versions before it that are kept, the newest first; without code. Throws ApiError (404, 409, 500). */
+  async versions(namespace: string, name: string): Promise<WhiskAction[]> {
+    const action = await this.read(namespace, name);
+    return [action, ...(await this.earlier.before(action))].map(withoutCode);
+  }
+
+  /** An earlier version with its code; absent `version`: the one before the present one. Throws ApiError (404, 409, 500). */
+  async readVersion(namespace: string, name: string, version?: string): Promise<WhiskAction> {
+    const action = await this.read(namespace, name);
+    if (version === action.version) return this.readWithCode(namespace, name);
+    return this.earlierVersion(action, version);
+  }
+
+  /**
+   * Makes an earlier version the present one, under a new number; absent `version`: the one before the present one. `check`
+   * is called with its exec before it is written. Resolves with the action and its code. Throws ApiError (400, 404, 409, 500).
+   */
+  restore(
+    place: { namespace: string; name: string; version: string | undefined },
+    context: MergeContext,
+    check: (exec: Exec) => Promise<void>,
+  ): Promise<WhiskAction> {
+    const { namespace, name, version } = place;
+    return this.writes.run(`${namespace}/${name}`, async () => {
+      const stored = await this.read(namespace, name);
+      const action = restoreAction(stored, await this.earlierVersion(stored, version), context);
+      await check(action.exec);
+      await this.earlier.keep(stored);
+      const written = await this.write(action, action.exec, context.manifest);
+      return { ...written, exec: action.exec };
+    });
+  }
+
+  private async earlierVersion(action: WhiskAction, version: string | undefined): Promise<WhiskAction> {
+    const all = await this.earlier.before(action);
+    const found = version === undefined ? all[0] : all.find((one) => one.version === version);
+    if (found === undefined) throw noSuchVersion(version, all.map((one) => one.version));
+    try {
+      return await this.earlier.withCode(found);
+    } catch (error) {
+      if (error instanceof NoDocumentError) throw noSuchVersion(version, []);
+      throw error;
+    }
+  }
+
+  /** Deletes an action with its earlier versions; resolves with the action and its code (no code if the attachment was lost). Throws ApiError. */
   delete(namespace: string, name: string): Promise<WhiskAction> {
     return this.writes.run(`${namespace}/${name}`, async () => {
       const action = await this.read(namespace, name);
@@ -143,6 +194,7 @@ export class ActionWriter {
       } finally {
         this.cache.drop(namespace, name);
       }
+      await this.earlier.forget(actionId(action));
       return complete;
     });
   }

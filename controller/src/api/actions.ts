@@ -1,4 +1,5 @@
 import { actionToApi } from '@gpuwhisk/common/entities/action';
+import type { Exec } from '@gpuwhisk/common/entities/action';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { packageId } from '@gpuwhisk/common/entities/package';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
@@ -7,6 +8,7 @@ import { defaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';
 import { kindNotAuthorized, notAllowed } from '@gpuwhisk/common/errors';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
 import { readActionPut } from '../actions/action-put.js';
+import type { MergeContext } from '../actions/action-put.js';
 import { checkActionShown, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
 import { checkSequence, inNamespace } from '../compose/sequence.js';
@@ -39,7 +41,8 @@ import type { IdentifiedCall, Route } from '../http/route.js';
 import { parseActionName } from '../entities/action-name.js';
 import type { ActionName } from '../entities/action-name.js';
 
-type Context = Pick<
+/** Dependencies of the routes to actions. */
+export type ActionContext = Pick<
   ApiContext,
   | 'actionResolver'
   | 'actionWriter'
@@ -65,7 +68,7 @@ function actionNameOf(call: IdentifiedCall): ActionName {
 }
 
 /** The place of an action that the caller may write. */
-interface WritableAction {
+export interface WritableAction {
   /** `ns` or `ns/pkg`. */
   namespace: string;
   name: string;
@@ -79,7 +82,7 @@ interface WritableAction {
  * The place of an action that the caller may write: in the caller's namespace, and in an existing package that is no
  * binding. Throws ApiError (400, 403, 404, 409, 500).
  */
-async function writableAction(context: Context, call: IdentifiedCall): Promise<WritableAction> {
+export async function writableAction(context: ActionContext, call: IdentifiedCall): Promise<WritableAction> {
   const { namespace, packageName, name } = actionNameOf(call);
   if (packageName === undefined) {
     checkOwner(call, namespace, name);
@@ -92,8 +95,47 @@ async function writableAction(context: Context, call: IdentifiedCall): Promise<W
   return { namespace: packageId(place), name, inherited, write: (work) => packageWriter.writeInside(place, work) };
 }
 
-async function putAction(context: Context, call: IdentifiedCall): Promise<Answer> {
-  const { config, clock } = context;
+/** Refuses a sequence that cannot run, and kinds that the caller may not use. Throws ApiError (400, 403, 404, 409, 500). */
+export async function checkExec(
+  { actionResolver, config, manifest }: Pick<ActionContext, 'actionResolver' | 'config' | 'manifest'>,
+  { identity }: IdentifiedCall,
+  id: string,
+  exec: Exec,
+): Promise<void> {
+  if (isSequence(exec)) {
+    const { maxSequenceLength } = config.limits;
+    const components = exec.components.slice(0, maxSequenceLength).map(parseActionName);
+    await actionResolver.checkUsable(
+      identity,
+      components.filter((one) => one !== undefined),
+    );
+    await checkSequence(actionResolver, identity, id, exec, maxSequenceLength);
+  }
+  const { allowedKinds } = identity.limits;
+  if (allowedKinds === undefined) return;
+  const isAllowed = allowedKinds.some((kind) => (resolveKind(manifest(), kind)?.kind ?? kind) === exec.kind);
+  if (!isAllowed) throw kindNotAuthorized(exec.kind);
+}
+
+/** The bounds that an action of the caller is written within. */
+export function mergeContext(
+  context: ActionContext,
+  { identity }: IdentifiedCall,
+  inherited: readonly Parameter[],
+): MergeContext {
+  return {
+    manifest: context.manifest(),
+    bounds: boundsOf(context, identity),
+    gpuBounds: gpuBoundsOf(context, identity),
+    gpuNodes: context.gpuTable.nodes(),
+    defaultLimits: defaultLimits(context.config.limits),
+    inherited,
+    nowMs: context.clock.now(),
+  };
+}
+
+async function putAction(context: ActionContext, call: IdentifiedCall): Promise<Answer> {
+  const { config } = context;
   const { namespace, name, inherited, write } = await writableAction(context, call);
   // Code and both lists of parameters at their maximum sizes.
   const maxBodyBytes = config.limits.maxCodeBytes + 2 * config.limits.maxParametersBytes;
@@ -108,37 +150,16 @@ async function putAction(context: Context, call: IdentifiedCall): Promise<Answer
   const problem = limitsProblem(put.limits ?? {}, mayNeedGpu ? gpuBounds : bounds);
   if (problem !== undefined) throw notAllowed(problem);
   if (put.exec !== undefined && isSequence(put.exec)) {
-    const { identity } = call;
-    put.exec = { ...put.exec, components: inNamespace(put.exec.components, identity.namespace.name) };
-    const { maxSequenceLength } = config.limits;
-    const components = put.exec.components.slice(0, maxSequenceLength).map(parseActionName);
-    await context.actionResolver.checkUsable(
-      identity,
-      components.filter((one) => one !== undefined),
-    );
-    await checkSequence(context.actionResolver, identity, `${namespace}/${name}`, put.exec, maxSequenceLength);
+    put.exec = { ...put.exec, components: inNamespace(put.exec.components, call.identity.namespace.name) };
   }
-  const { exec } = put;
-  const { allowedKinds } = call.identity.limits;
-  if (exec !== undefined && allowedKinds !== undefined) {
-    const isAllowed = allowedKinds.some((kind) => (resolveKind(manifest, kind)?.kind ?? kind) === exec.kind);
-    if (!isAllowed) throw kindNotAuthorized(exec.kind);
-  }
-  const merge = {
-    manifest,
-    bounds,
-    gpuBounds,
-    gpuNodes: context.gpuTable.nodes(),
-    defaultLimits: defaultLimits(config.limits),
-    inherited,
-    nowMs: clock.now(),
-  };
+  if (put.exec !== undefined) await checkExec(context, call, `${namespace}/${name}`, put.exec);
+  const merge = mergeContext(context, call, inherited);
   const written = await write(() => context.actionWriter.put(namespace, name, put, overwrite, merge));
   context.performanceData.trials.written(written, merge.nowMs);
   return jsonAnswer(actionToApi(written, { code: true }));
 }
 
-async function getAction(context: Context, call: IdentifiedCall): Promise<Answer> {
+async function getAction(context: ActionContext, call: IdentifiedCall): Promise<Answer> {
   const code = booleanParameter(call.query, 'code', true);
   const { actionResolver, actionWriter } = context;
   const asked = actionNameOf(call);
@@ -151,7 +172,7 @@ async function getAction(context: Context, call: IdentifiedCall): Promise<Answer
   return jsonAnswer(code || binding === undefined ? shown : { ...shown, binding });
 }
 
-async function deleteAction(context: Context, call: IdentifiedCall): Promise<Answer> {
+async function deleteAction(context: ActionContext, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name } = await writableAction(context, call);
   const deleted = await context.actionWriter.delete(namespace, name);
   context.performanceData.trials.deleted(`/${namespace}/${name}`);
@@ -159,13 +180,13 @@ async function deleteAction(context: Context, call: IdentifiedCall): Promise<Ans
 }
 
 /** The actions of a package, or of the package that a binding leads to. */
-async function listPackageActions(context: Context, call: IdentifiedCall): Promise<Answer> {
+async function listPackageActions(context: ActionContext, call: IdentifiedCall): Promise<Answer> {
   const name = { namespace: namespaceOf(call), name: entityNameOf(call, 'packageName') };
   const chain = await readablePackages(context.packages, call.identity, name);
   return listRows(context, call, { collection: 'actions', view: 'actions', path: packageId(providerOf(chain)) });
 }
 
-async function invokeAction(context: Context, call: IdentifiedCall): Promise<Answer> {
+async function invokeAction(context: ActionContext, call: IdentifiedCall): Promise<Answer> {
   const name = actionNameOf(call);
   const { request, identity, transactionId } = call;
   await context.throttles.admit(identity);
@@ -192,7 +213,7 @@ async function invokeAction(context: Context, call: IdentifiedCall): Promise<Ans
 }
 
 /** Routes to manage and invoke actions. */
-export function actionRoutes(context: Context): Route[] {
+export function actionRoutes(context: ActionContext): Route[] {
   const path = `${apiRoot}/namespaces/{namespace}/actions`;
   const shared = { access: 'identified', tag: 'Actions' } as const;
   const one = { ...shared, path: `${path}/{actionName}` };

@@ -4,6 +4,7 @@ import type { RouterContext } from '@koa/router';
 import { methodNotAllowed, noSuchRoute } from '@gpuwhisk/common/errors';
 import { actionRoutes } from './actions.js';
 import { activityRoutes } from './activity.js';
+import { actionVersionRoutes } from './action-versions.js';
 import { adminDataRoutes, refusedRecordRoutes } from './admin-data.js';
 import { adminRoutes } from './admin.js';
 import { activationRoutes } from './activations.js';
@@ -53,6 +54,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...gpuPerformanceRoutes(context),
     ...activityRoutes(context),
     ...actionRoutes(context),
+    ...actionVersionRoutes(context),
     ...packageRoutes(context),
     ...activationRoutes(context),
     ...triggerRoutes(context),
