@@ -29,6 +29,7 @@ import { DeviceHistory } from './gpu/state/device-history.js';
 import { TrainingJobs } from './gpu/training/training-jobs.js';
 import { createConsoleHandler, type ReadConsole } from './console/console-handler.js';
 import { LiveStreams } from './live/live-streams.js';
+import { LogStreams } from './live/log-streams.js';
 import { createGateway } from './gateway/create-gateway.js';
 import { ApiRegistry } from './gateway/api-registry.js';
 import { createManagementHandler } from './gateway/management-handler.js';
@@ -96,12 +97,15 @@ export function createController(dependencies: ControllerDependencies): Controll
   const deviceHistory = new DeviceHistory(dependencies.gpuTable, clock);
   const liveStreams = new LiveStreams({ routes: () => routes, authentication: operators, clock, logger });
   const requestTraces = dependencies.tracer && new RequestTraces(dependencies.tracer);
+  const { instance } = dependencies;
+  const logStreams = new LogStreams({ state, authentication: operators, clock, logger, instance });
   const context: ApiContext = {
     ...dependencies,
     ...(requestTraces && { requestTraces }),
     liveStreams,
     activity,
     deviceHistory,
+    logStreams,
     actions,
     actionResolver,
     invoker: composing,
@@ -169,7 +173,12 @@ export function createController(dependencies: ControllerDependencies): Controll
     resolver: actionResolver,
     composing,
     trainingJobs,
-    liveStreams,
+    liveStreams: {
+      close() {
+        liveStreams.close();
+        logStreams.close();
+      },
+    },
     routes,
   };
 }

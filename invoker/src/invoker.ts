@@ -28,6 +28,7 @@ import { complete, giveBack, refuse } from './activation/activation-end.js';
 import { activationRecord } from './activation/activation-record.js';
 import { applicationError, whiskError } from './activation/activation-response.js';
 import { ActivationRun } from './activation/activation-run.js';
+import type { FollowedRuns } from './activation/followed-runs.js';
 import type { InvokerContext, StartJournal } from './activation/invoker-context.js';
 import type { TrainingRuns } from './activation/training-runs.js';
 import type { ContainerFactory } from './containers/container-factory.js';
@@ -74,6 +75,8 @@ export interface InvokerDependencies {
   trainings?: TrainingRuns;
   /** Counts the activations that end; absent: nothing is counted. */
   activity?: Pick<ActivityReporter, 'ended'>;
+  /** Sends lines of runs to those who follow them. Absent: runs cannot be followed. */
+  followed?: Pick<FollowedRuns, 'began' | 'left' | 'ended'>;
   /** Whether runs may begin: false while the cluster may count this invoker as lost. Absent: always. */
   mayBegin?: () => boolean;
 }
@@ -126,6 +129,7 @@ export class Invoker {
         coldStarted: coldStartMetrics(dependencies.metrics.registry),
       }),
       ...(dependencies.trainings && { trainings: dependencies.trainings }),
+      ...(dependencies.followed && { followed: dependencies.followed }),
       ...(dependencies.mayBegin && { mayBegin: dependencies.mayBegin }),
     };
     const defaultKind = (kind: string): string | undefined => dependencies.defaultKind?.(kind);

@@ -3,7 +3,8 @@ import { asMap, asText, type Json, type JsonMap, stringify } from '../json/json.
 import { parseJson } from '../json/parse.js';
 import { userAgent, type Settings } from '../settings.js';
 import { stdout } from '../terminal.js';
-import { apiBase, encodePath, send, tlsOptions, type HttpRequest, type HttpResponse } from './transport.js';
+import { apiBase, encodePath, readEvents, send, tlsOptions } from './transport.js';
+import type { HttpRequest, HttpResponse, ServerEvent } from './transport.js';
 
 /** A blocking invocation that failed or is still running, with the server's answer. */
 export class InvocationError extends WskError {
@@ -86,6 +87,11 @@ export interface Client {
   readonly apiVersion: string;
   /** GET a route below a namespace, such as `actions?limit=30`. */
   get(namespace: string, route: string): Promise<Json>;
+  /**
+   * GET a stream of events below a namespace, until `take` returns true. The answer of a server that sends no stream, else
+   * undefined.
+   */
+  follow(namespace: string, route: string, take: (event: ServerEvent) => boolean): Promise<Json | undefined>;
   /** PUT `body`; the answer is ignored. */
   put(namespace: string, route: string, body: Json): Promise<void>;
   /** POST `body`, or none; an empty answer (a trigger without rules) is null. */
@@ -115,7 +121,7 @@ export function createClient(settings: Settings, level: TraceLevel): Client {
   const base = validBase(settings.apiHost);
   const tls = validTls(settings);
 
-  async function fetch(method: HttpRequest['method'], url: string, auth: boolean, body?: Json): Promise<HttpResponse> {
+  function requestTo(method: HttpRequest['method'], url: string, auth: boolean, body?: Json): HttpRequest {
     const headers: Record<string, string> = {};
     if (auth && settings.auth) headers['Authorization'] = `Basic ${Buffer.from(settings.auth).toString('base64')}`;
     if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -123,11 +129,17 @@ export function createClient(settings: Settings, level: TraceLevel): Client {
     const text = body === undefined ? {} : { body: `${stringify(body)}\n` };
     const request = { method, url, headers, ...text };
     traceRequest(request, level);
-    const response = await send(request, tls);
+    return request;
+  }
+
+  function succeeding(response: HttpResponse): HttpResponse {
     traceResponse(response, level);
     if (!succeeded(response)) throw failure(response);
     return response;
   }
+
+  const fetch = async (...given: Parameters<typeof requestTo>): Promise<HttpResponse> =>
+    succeeding(await send(requestTo(...given), tls));
 
   const exchange = (method: HttpRequest['method'], path: string, auth: boolean, body?: Json): Promise<HttpResponse> =>
     fetch(method, `${base}/${settings.apiVersion}${path}`, auth, body);
@@ -153,6 +165,12 @@ export function createClient(settings: Settings, level: TraceLevel): Client {
     base,
     apiVersion: settings.apiVersion,
     get: async (namespace, route) => readJson(await call('GET', namespace, route)),
+    async follow(namespace, route, take) {
+      requireKey('GET', route);
+      const url = `${base}/${settings.apiVersion}/namespaces/${encodePath(namespace)}/${route}`;
+      const response = await readEvents(requestTo('GET', url, true), tls, take);
+      return response && readJson(succeeding(response));
+    },
     put: async (namespace, route, body) => void (await call('PUT', namespace, route, body)),
     post: async (namespace, route, body) => {
       const response = await call('POST', namespace, route, body);

@@ -95,26 +95,82 @@ export async function send(request: HttpRequest, tls: TlsOptions): Promise<HttpR
   }
 }
 
+/** An event of a stream: its name and the text of its data. */
+export interface ServerEvent {
+  event: string;
+  data: string;
+}
+
+/** Longest silence of a stream of events, which has a sign of life every few seconds, ms. */
+const streamIdleMs = 30_000;
+/** Longest event, characters. */
+const longestEvent = 32 * 1024 * 1024;
+
+/**
+ * Sends one request and calls `take` for each server-sent event of its answer, until `take` returns true. Resolves with the
+ * answer if it is no stream of events, else with undefined.
+ * @throws WskError with exit code 3 if there is no answer, or the stream breaks off.
+ */
+export async function readEvents(
+  request: HttpRequest,
+  tls: TlsOptions,
+  take: (event: ServerEvent) => boolean,
+): Promise<HttpResponse | undefined> {
+  try {
+    const incoming = await responseTo(request, tls, streamIdleMs);
+    if (incoming.headers['content-type']?.startsWith('text/event-stream') !== true) return await wholeOf(incoming);
+    let text = '';
+    for await (const chunk of incoming.setEncoding('utf8') as AsyncIterable<string>) {
+      text += chunk;
+      for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
+        const isOver = take(eventOf(text.slice(0, end)));
+        text = text.slice(end + 2);
+        // Leaving the loop closes the connection.
+        if (isOver) return undefined;
+      }
+      if (text.length > longestEvent) throw new Error(`an event is longer than ${longestEvent} characters`);
+    }
+    throw new Error('the stream broke off');
+  } catch (error) {
+    const message = `Get "${request.url}": ${reasonOf(error, new URL(request.url))}`;
+    throw new WskError(message, { exitCode: exitCodes.network });
+  }
+}
+
+function eventOf(text: string): ServerEvent {
+  const fields = new Map(text.split('\n').map((line) => [line.split(':', 1)[0] ?? '', line.replace(/^[^:]*: ?/, '')]));
+  return { event: fields.get('event') ?? '', data: fields.get('data') ?? '' };
+}
+
 async function exchange(request: HttpRequest, tls: TlsOptions): Promise<HttpResponse> {
+  return wholeOf(await responseTo(request, tls, idleTimeoutMs));
+}
+
+function wholeOf(incoming: IncomingMessage): Promise<HttpResponse> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+    incoming.on('error', reject);
+    incoming.on('end', () => {
+      const bytes = Buffer.concat(chunks);
+      const { statusCode: status = 0, rawHeaders } = incoming;
+      resolve({ status, rawHeaders, bytes, body: bytes.toString('utf8') });
+    });
+  });
+}
+
+/** The answer to a request, whose body has yet to be read; a silence of `idleMs` ends the connection. */
+async function responseTo(request: HttpRequest, tls: TlsOptions, idleMs: number): Promise<IncomingMessage> {
   const secure = request.url.startsWith('https:');
   const { request: open } = secure ? await import('node:https') : await import('node:http');
   return new Promise((resolve, reject) => {
     const options = {
       method: request.method,
       headers: request.headers,
-      timeout: idleTimeoutMs,
+      timeout: idleMs,
       ...(secure ? tls : {}),
     };
-    const outgoing = open(request.url, options, (incoming: IncomingMessage) => {
-      const chunks: Buffer[] = [];
-      incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-      incoming.on('error', reject);
-      incoming.on('end', () => {
-        const bytes = Buffer.concat(chunks);
-        const { statusCode: status = 0, rawHeaders } = incoming;
-        resolve({ status, rawHeaders, bytes, body: bytes.toString('utf8') });
-      });
-    });
+    const outgoing = open(request.url, options, resolve);
     const connecting = setTimeout(() => outgoing.destroy(new Error('dial tcp: i/o timeout')), connectTimeoutMs);
     outgoing.on('socket', (socket) => {
       if (socket.connecting) socket.once('connect', () => clearTimeout(connecting));

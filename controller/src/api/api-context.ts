@@ -20,6 +20,7 @@ import type { ComposingInvoker } from '../compose/composing-invoker.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { LiveStreams } from '../live/live-streams.js';
 import type { RequestTraces } from '../http/request-traces.js';
+import type { LogStreams } from '../live/log-streams.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
 import type { PackageCache, PackageWriter } from '../packages/package-store.js';
 import type { RuleWriter } from '../triggers/rule-writer.js';
@@ -61,6 +62,7 @@ export interface ApiContext extends ControllerDependencies {
   activity: Pick<ActivityWindow, 'recent' | 'runsOn'>;
   /** What was on each device in the last minutes. */
   deviceHistory: Pick<DeviceHistory, 'of'>;
+  logStreams: Pick<LogStreams, 'open'>;
 }
 
 /** Dependencies of a controller. */

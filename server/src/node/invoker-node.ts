@@ -11,6 +11,7 @@ import { identityChanges } from '@gpuwhisk/controller/api/admin';
 import { ProvisioningError, IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { reportingFactory } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
+import { FollowedRuns } from '@gpuwhisk/invoker/activation/followed-runs';
 import { TrainingRuns } from '@gpuwhisk/invoker/activation/training-runs';
 import { NamespaceBlacklist } from '@gpuwhisk/invoker/namespace-blacklist';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
@@ -122,6 +123,9 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   opened.onClose(() => trainings?.close());
   const activity = new ActivityReporter({ state, clock, logger });
   opened.onClose(() => activity.close());
+  const followed = new FollowedRuns({ invoker: topic, state, clock, logger });
+  await followed.open();
+  opened.onClose(() => followed.close());
   const invoker = new Invoker({
     activity,
     instance,
@@ -141,6 +145,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     recordBounds: { maxPendingBytes: config.maxUnstoredBytes },
     ...(agent && { gpu: agent }),
     ...(trainings && { trainings }),
+    followed,
     ...(userEvents && { userEvents }),
     ...(options.tracer && { tracer: options.tracer }),
     ...(options.mayBegin && { mayBegin: options.mayBegin }),

@@ -229,32 +229,60 @@ describeCases('activation get, logs, result', [
 const polled = (name: string, id: string, lines: string[] | null): string =>
   `\nActivation: '${name}' (${id})\n${printed(lines)}`;
 
-test('wsk activation poll prints each activation once, follows the newest, and goes on after a failure', async () => {
+const counted = (activations: number): Answer => [200, { activations }];
+const intro = 'Enter Ctrl-c to exit.\nPolling for activation logs\n';
+
+test('wsk activation poll prints each activation once, whatever the order of their records, and goes on after a failure', async () => {
   const server = await startFakeOpenWhisk();
+  const known = { ...record, activationId: 'a'.repeat(32), start: 1700000050000 };
   const later = { ...record, name: 'later', activationId: second, start: 1700000100000, logs: [] };
   server.expect([
-    [200, [{ ...record, start: 1700000000000 }]],
-    [200, [record]],
+    [200, [known]],
+    counted(1),
     [500, ''],
-    [200, [later, record]],
+    counted(2),
+    [200, [later, known]],
+    // It had started before both, and ran longer.
+    counted(3),
+    [200, [later, known, record]],
   ]);
   const result = await withFolder((directory) =>
     runWsk(['--apihost', server.url, '--auth', 'a:b', 'activation', 'poll', 'hello'], {
       directory,
-      signalOn: { stdout: /later/, signal: 'SIGINT' },
+      signalOn: { stdout: /'hello'[^]*\]/, signal: 'SIGINT' },
     }),
   );
   await server.close();
-  const intro = 'Enter Ctrl-c to exit.\nPolling for activation logs\n';
-  const news = `${polled('hello', first, logs)}${polled('later', second, [])}`;
+  const news = `${polled('later', second, [])}${polled('hello', first, logs)}`;
   expect(result).toEqual({ code: 1, stdout: `${intro}${news}Poll terminated\n`, stderr: '' });
-  const since = 'GET /api/v1/namespaces/_/activations?docs=true&limit=0&name=hello&since=1700000000001&skip=0';
+  const path = 'GET /api/v1/namespaces/_/activations';
+  const count = `${path}?count=true&name=hello`;
+  const list = `${path}?docs=true&limit=50&name=hello&skip=0`;
   expect(server.requests.map(({ line }) => line)).toEqual([
-    'GET /api/v1/namespaces/_/activations?docs=true&limit=1&skip=0',
-    since,
-    since,
-    since,
+    `${path}?limit=200&name=hello&skip=0`,
+    count,
+    count,
+    count,
+    list,
+    count,
+    list,
   ]);
+});
+
+test('wsk activation poll reads further pages until all new records are found', async () => {
+  const server = await startFakeOpenWhisk();
+  const many = Array.from({ length: 51 }, (_, at) => ({
+    ...record,
+    logs: [],
+    activationId: String(at).padStart(32, '0'),
+    start: 1700000000000 - at,
+  }));
+  server.expect([[200, []], counted(51), [200, many.slice(0, 50)], [200, many.slice(49)]]);
+  const result = await withFolder((directory) =>
+    runWsk(['--apihost', server.url, '--auth', 'a:b', 'activation', 'poll', '-e', '1'], { directory }),
+  );
+  await server.close();
+  expect(result.stdout).toBe(intro + many.map(({ activationId }) => polled('hello', activationId, [])).join(''));
 });
 
 test('wsk activation poll --since-minutes 2 --exit 1 ends by itself', async () => {
@@ -266,8 +294,65 @@ test('wsk activation poll --since-minutes 2 --exit 1 ends by itself', async () =
     }),
   );
   await server.close();
-  expect(result).toEqual({ code: 0, stdout: 'Enter Ctrl-c to exit.\nPolling for activation logs\n', stderr: '' });
+  expect(result).toEqual({ code: 0, stdout: intro, stderr: '' });
   expect(server.requests).toHaveLength(1);
   const since = Number(new URL(server.requests[0]?.line.split(' ')[1] ?? '', server.url).searchParams.get('since'));
   expect(Math.abs(since - (before - 120_000))).toBeLessThan(5000);
 });
+
+const event = (name: string, data: object): string => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+const stream = { 'Content-Type': 'text/event-stream' };
+
+test('wsk activation logs --follow continues behind the last line after a broken connection', async () => {
+  const server = await startFakeOpenWhisk();
+  server.expect([
+    [200, event('lines', { lines: logs.slice(0, 2) }), stream],
+    [200, event('lines', { lines: logs.slice(0, 1) }) + event('end', { status: 503, error: 'it stops' }), stream],
+    [200, event('beat', {}) + event('lines', { lines: logs }) + event('end', { status: 200 }), stream],
+  ]);
+  const result = await withFolder((directory) =>
+    runWsk(['--apihost', server.url, '--auth', 'a:b', 'activation', 'logs', first, '--follow', '--strip'], {
+      directory,
+    }),
+  );
+  await server.close();
+  expect(result).toEqual({ code: 0, stdout: `${stripped}\n`, stderr: '' });
+  const line = `GET /api/v1/namespaces/_/activations/${first}/logs?follow=true`;
+  expect(server.requests.map((request) => request.line)).toEqual([line, line, line]);
+});
+
+describeCases('activation logs --follow', [
+  {
+    wsk: `activation logs ${first} -f`,
+    answers: [[200, { logs }]],
+    requests: [`GET /activations/${first}/logs?follow=true`],
+    stdout: logs.join('\n'),
+  },
+  {
+    wsk: 'activation logs x --follow',
+    answers: [notThere],
+    requests: ['GET /activations/x/logs?follow=true'],
+    code: 148,
+    stderr: "error: Unable to get logs for activation 'x': The requested resource does not exist. (code tid1)",
+  },
+  {
+    wsk: 'activation logs x --follow',
+    answers: [
+      [
+        200,
+        event('lines', { lines: ['a'] }) +
+          event('dropped', { lines: 7 }) +
+          event('again', {}) +
+          event('lines', { lines: ['b'] }) +
+          event('end', { status: 401, error: 'no more' }),
+        stream,
+      ],
+    ],
+    requests: ['GET /activations/x/logs?follow=true'],
+    code: 145,
+    stdout: 'a\nb',
+    stderr:
+      '7 lines were dropped, as they were read too slowly.\nThe action runs again; its log begins anew.\n' +
+      "error: Unable to get logs for activation 'x': no more",
+  },
+]);

@@ -4,7 +4,7 @@ import { encodePath, query } from '../../client/transport.js';
 import type { Client } from '../../client/client.js';
 import { checkArgs, type CommandContext } from '../../command.js';
 import { argumentError, wrapError } from '../../errors.js';
-import { asList, asMap, asText, type Json, type JsonMap } from '../../json/json.js';
+import { asList, asMap, asNumber, asText, type Json, type JsonMap } from '../../json/json.js';
 import { activationShape, conform } from '../../shapes.js';
 
 /** Filters of a list of activations; times in milliseconds since 1970. */
@@ -28,6 +28,15 @@ export async function listActivations(client: Client, options: ListOptions): Pro
   };
   const found = await client.get(ownNamespace, `activations${query(set)}`);
   return asList(found).map((record) => conform(record, activationShape));
+}
+
+/** The number of activations of the key's own namespace that started at `since`, epoch ms, or later. */
+export async function countActivations(
+  client: Client,
+  { name, since }: Pick<ListOptions, 'name' | 'since'>,
+): Promise<number> {
+  const found = await client.get(ownNamespace, `activations${query({ name, since: since || undefined, count: true })}`);
+  return asNumber(asMap(found).get('activations'));
 }
 
 /** `-l`, of commands about one activation. */
