@@ -77,7 +77,7 @@ export async function endActivation(
     lines = [...lines, note]; // The records of a batch share one list of lines.
   }
   if (message.sample === undefined) {
-    context.metrics.activationEnded(action, times, response.statusCode, message.user.namespace.name);
+    context.metrics.activationEnded(action, times, response, message.user.namespace.name, message.gpuNeed?.sloMs);
     const coldStart = coldStartRecord(message, times);
     if (coldStart !== undefined) context.coldStarted?.(coldStart);
   }
