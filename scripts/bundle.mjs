@@ -7,7 +7,11 @@ import { root } from './fresh.mjs';
 import programs from './program.cjs';
 
 /** Libraries with addons, clients of engines and the tracer, which few processes use; they are loaded from node_modules. */
-const external = ['lmdb', 'msgpackr', 'kafkajs', 'ioredis', 'bull', 'bullmq', '@opentelemetry/*'];
+const external = [
+  ...['lmdb', 'msgpackr', 'kafkajs', 'ioredis', 'bull', 'bullmq'],
+  // Not `api`, which prom-client loads in every server.
+  ...['exporter-trace-otlp-http', 'resources', 'sdk-trace-base'].map((name) => `@opentelemetry/${name}`),
+];
 
 /** Gives each module the address that it has outside the bundle, by which it finds files and threads. */
 const addresses = {

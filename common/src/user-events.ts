@@ -1,6 +1,7 @@
 import { Counter } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { MessageBus } from './bus/message-bus.js';
+import { userStatusCode } from './entities/activation.js';
 import type { WhiskActivation } from './entities/activation.js';
 import { parameterValue } from './entities/parameters.js';
 import type { Identity } from './entities/identity.js';
@@ -71,7 +72,7 @@ function activationBody({ activationId, annotations, duration, response }: Whisk
   if (typeof name !== 'string' || typeof kind !== 'string') return undefined;
   const limits = noted('limits');
   const causedBy = noted('causedBy');
-  const userDefinedStatusCode = statusCodeIn(response.result);
+  const userDefinedStatusCode = userStatusCode(response.result);
   return {
     name,
     activationId,
@@ -86,16 +87,4 @@ function activationBody({ activationId, annotations, duration, response }: Whisk
     ...(response.size !== undefined && { size: response.size }),
     ...(userDefinedStatusCode !== undefined && { userDefinedStatusCode }),
   };
-}
-
-const badRequest = 400;
-
-/** A status code that the action gives, in its error or beside it; what is no number is 400, as in OpenWhisk. */
-function statusCodeIn(result: JsonValue | undefined): number | undefined {
-  if (!isJsonObject(result)) return undefined;
-  const { error } = result;
-  const given = (isJsonObject(error) ? error.statusCode : undefined) ?? result.statusCode;
-  if (given === undefined) return undefined;
-  const code = typeof given === 'number' || typeof given === 'string' ? Math.trunc(Number(given)) : NaN;
-  return Number.isFinite(code) ? code : badRequest;
 }

@@ -37,6 +37,7 @@ import { gpuUserOf } from './gpu-agent/gpu-runs.js';
 import type { GpuRuns } from './gpu-agent/gpu-runs.js';
 import { ContainerPool } from './pool/container-pool.js';
 import type { PoolOptions, PoolSnapshot } from './pool/container-pool.js';
+import { showPool } from './pool/pool-metrics.js';
 
 /** Dependencies of an Invoker. */
 export interface InvokerDependencies {
@@ -136,6 +137,7 @@ export class Invoker {
     this.loader = new ActionLoader(store, clock, () => this.closing, defaultKind);
     const { gpu } = dependencies;
     this.pool = new ContainerPool(factory, clock, { ...pool, ...(gpu && { devices: gpu.ledger }) }, logger);
+    showPool(metrics.registry, this.pool);
     gpu?.attach({
       end: (container) => this.pool.end(container),
       unbound: () => new Set(this.pool.prewarmed().map(({ id }) => id)),

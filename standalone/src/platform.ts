@@ -15,6 +15,7 @@ import { openInvokerNode } from '@gpuwhisk/server/node/invoker-node';
 import { openCatalog } from '@gpuwhisk/server/node/node-containers';
 import { lockDataFolder } from '@gpuwhisk/server/process/data-lock';
 import { Opened } from '@gpuwhisk/server/process/opened';
+import { showProcess } from '@gpuwhisk/server/process/process-metrics';
 import { installAccounts, operatorKeyOf, takesWellKnownAccounts } from './identities.js';
 import type { AccountLimits } from './identities.js';
 
@@ -62,6 +63,7 @@ async function start(given: Config, options: PlatformOptions, opened: Opened): P
   const logRing = new LogRing(process.stdout);
   const logger = createLogger({ level: config.logLevel, destination: logRing });
   const metrics = createMetrics();
+  showProcess(metrics.registry);
   const folder = (name: string): string => join(config.dataDir, name);
   const tracing = await openTracing({ config, env: process.env, clock, logger, metrics, process: 'standalone' });
   opened.onClose(() => tracing?.close());

@@ -292,8 +292,8 @@ export class RecordWriter {
 }
 
 /**
- * Shows in `registry` what waits for the store, as `gpuwhisk_<part>_records_pending` and `..._pending_bytes`, and what the store
- * refused for good, as `gpuwhisk_<part>_records_refused_total`.
+ * Shows in `registry` what waits for the store, as `gpuwhisk_<part>_records_pending`, `..._pending_bytes` and
+ * `..._lag_seconds`, and what the store refused for good, as `gpuwhisk_<part>_records_refused_total`.
  */
 export function showRecords(registry: Registry, part: string, records: RecordWriter): void {
   const gauge = (name: string, help: string, value: () => number): void => {
@@ -312,6 +312,8 @@ export function showRecords(registry: Registry, part: string, records: RecordWri
   const name = `gpuwhisk_${part}_records_pending`;
   gauge(name, 'Activation records that are not stored yet', () => records.pending);
   gauge(`${name}_bytes`, 'What they take, about', () => records.pendingBytes);
+  const lag = 'How long the oldest record that is not stored has waited';
+  gauge(`gpuwhisk_${part}_records_lag_seconds`, lag, () => records.lagMs / 1000);
   const refused = 'Activation records that the store refuses for good, and that were set aside';
   counter(registry, `gpuwhisk_${part}_records_refused_total`, refused, () => records.refused);
 }

@@ -139,3 +139,15 @@ export function activationResult(activation: WhiskActivation): JsonObject | Json
   const { result } = activation.response;
   return isJsonObject(result) || Array.isArray(result) ? result : {};
 }
+
+const badRequest = 400;
+
+/** A status code that the action gives, in its error or beside it; what is no number is 400, as in OpenWhisk. */
+export function userStatusCode(result: JsonValue | undefined): number | undefined {
+  if (!isJsonObject(result)) return undefined;
+  const { error } = result;
+  const given = (isJsonObject(error) ? error.statusCode : undefined) ?? result.statusCode;
+  if (given === undefined) return undefined;
+  const code = typeof given === 'number' || typeof given === 'string' ? Math.trunc(Number(given)) : NaN;
+  return Number.isFinite(code) ? code : badRequest;
+}

@@ -291,7 +291,7 @@ class CompositeRunner {
       kind: 'sequence',
       limits: { ...limits, memory: tally.memoryMiB ?? limits.memory },
     };
-    metrics.activationEnded(ended, times, response.statusCode, message.user.namespace.name);
+    metrics.activationEnded(ended, times, response, message.user.namespace.name);
     this.dependencies.userEvents?.activation(record, message.user);
     // The answer may precede the record by 50 ms. If the store lags more, the answer waits for the record.
     const answersFirst = this.journal.lagMs < longestLagMs;

@@ -79,7 +79,7 @@ export async function endActivation(
   }
   context.followed?.ended(message.activationId, lines);
   if (message.sample === undefined) {
-    context.metrics.activationEnded(action, times, response.statusCode, message.user.namespace.name);
+    context.metrics.activationEnded(action, times, response, message.user.namespace.name, message.gpuNeed?.sloMs);
     const coldStart = coldStartRecord(message, times);
     if (coldStart !== undefined) context.coldStarted?.(coldStart);
     context.activity?.ended(endedActivation(message, times, response.statusCode));

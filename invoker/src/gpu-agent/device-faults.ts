@@ -1,6 +1,10 @@
 // Faults of devices: the record of a device's health, the meaning of Xids, and the faults that actions have caused.
 import type { DeviceHealth, CordonRequest } from '@gpuwhisk/common/gpu';
 
+/** Troubles of a device on which shares cannot be enforced. */
+export const sharingFails = 'the enforcer of its shares fails repeatedly';
+export const sharingMissing = 'its share of SMs cannot be enforced';
+
 /** All reasons against work on a device. */
 export interface HealthRecord {
   /** An operator's cordon or drain that is in force. */

@@ -13,6 +13,7 @@ import { ContainerClients, ShareUpdates, ShareCeilings } from './container-share
 import { Departure } from './departure.js';
 import { DesiredState } from './desired-state.js';
 import { clientEnvs, DeviceAccess } from './device-access.js';
+import type { ShownDevices } from './device-metrics.js';
 import { FaultHistory, uncordoned } from './device-faults.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
 import { EndedWorkloads, NodeRow, Spending } from './cluster-reports.js';
@@ -323,6 +324,18 @@ export class GpuAgent implements GpuRuns {
       this.options.logger.error({ error: String(error) }, 'the GPUs could not be listed again');
     }
     this.row.writeSoon();
+  }
+
+  /** The devices as metrics show them. */
+  get shown(): ShownDevices {
+    const { inventory, healer } = this;
+    return {
+      devices: inventory.devices,
+      status: this.statuses.map((status) => ({ ...status, health: inventory.healthOf(status.uuid) })),
+      residents: this.gpuContainers.rows(),
+      isShared: (device) => inventory.isShared(device),
+      restarts: (device) => healer.restarted.get(device) ?? 0,
+    };
   }
 
   private scheduleLook(): void {

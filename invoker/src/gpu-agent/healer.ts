@@ -1,7 +1,7 @@
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container } from '../containers/container-factory.js';
-import { withFault, classifyXid } from './device-faults.js';
+import { withFault, classifyXid, sharingFails } from './device-faults.js';
 import type { FaultHistory } from './device-faults.js';
 import type { DeviceEvent } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
@@ -41,6 +41,9 @@ export class Healer {
   private readonly endings = new Map<string, Ending>();
   /** Epoch ms of the restarts of each place's enforcer. */
   private readonly restarts = new Map<string, number[]>();
+
+  /** Restarts of the enforcers of each device's places since the process began. */
+  readonly restarted = new Map<string, number>();
 
   constructor(private readonly parts: HealerParts) {}
 
@@ -87,10 +90,10 @@ export class Healer {
     const id = slice ?? device.uuid;
     const nowMs = clock.now();
     const recent = (this.restarts.get(id) ?? []).filter((at) => nowMs - at < restartsWithinMs);
-    const trouble = 'the enforcer of its shares fails repeatedly';
-    if (recent.length >= maxRestarts) return inventory.setTrouble(device.uuid, trouble, true);
-    inventory.setTrouble(device.uuid, trouble, false);
+    if (recent.length >= maxRestarts) return inventory.setTrouble(device.uuid, sharingFails, true);
+    inventory.setTrouble(device.uuid, sharingFails, false);
     this.restarts.set(id, [...recent, nowMs]);
+    this.restarted.set(device.uuid, (this.restarted.get(device.uuid) ?? 0) + 1);
     logger.warn({ device: device.uuid, slice, problem }, 'the enforcer of shares of a GPU is started again');
     const had = gpuContainers.on(device.uuid).filter(({ grant }) => grant.slice === slice);
     try {

@@ -4,7 +4,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { GpuGrant } from '../containers/container-factory.js';
 import { grantedMiB, placesOf } from '../pool/memory-budget.js';
 import type { DeviceBudget } from '../pool/memory-budget.js';
-import { healthOf, healthyRecord } from './device-faults.js';
+import { healthOf, healthyRecord, sharingFails, sharingMissing } from './device-faults.js';
 import type { HealthRecord } from './device-faults.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
@@ -36,6 +36,12 @@ export class Inventory {
     private readonly ledger: DeviceLedger,
     private readonly logger: Logger,
   ) {}
+
+  /** Whether shares of a device are enforced as far as is known. */
+  isShared(uuid: string): boolean {
+    const { troubles } = this.record(uuid);
+    return !troubles.includes(sharingFails) && !troubles.includes(sharingMissing);
+  }
 
   /** Reads all devices and prepares them for sharing. The health record of a missing device is kept. */
   async refresh(): Promise<void> {
@@ -109,16 +115,15 @@ export class Inventory {
   /** The device with its sharing mode: processes take turns if MPS is not available. */
   private async ready(device: Device): Promise<Device> {
     if (!this.enforcer.name.includes('mps')) return device;
-    const trouble = 'its share of SMs cannot be enforced';
     try {
       if (device.mode === 'mig') for (const { uuid } of device.slices) await this.enforcer.open(device, uuid);
       else await this.enforcer.open(device);
-      this.setTrouble(device.uuid, trouble, false);
+      this.setTrouble(device.uuid, sharingMissing, false);
     } catch (error) {
       // An exclusive device admits one process, which has the whole device without MPS; with MPS this process is the server.
       if (device.mode === 'exclusive') return device;
       this.logger.error({ device: device.uuid, error: String(error) }, 'a GPU cannot be shared');
-      this.setTrouble(device.uuid, trouble, true);
+      this.setTrouble(device.uuid, sharingMissing, true);
       return device;
     }
     return device.mode === 'mig' ? device : { ...device, mode: 'mps' };

@@ -8,6 +8,7 @@ import { ContainerAllocator } from './container-allocator.js';
 import type { AllocatorOptions } from './container-allocator.js';
 import { restMember, resumeMember, worse } from './pool-member.js';
 import type { Disposition, PoolMember } from './pool-member.js';
+import type { StemCellCounts } from './stem-cells.js';
 
 /** Bounds of a pool. */
 export interface PoolOptions extends AllocatorOptions {
@@ -102,6 +103,11 @@ export class ContainerPool<Job extends PoolJob<Job>> {
   /** Containers that are ready for a future action. */
   prewarmed(): Container[] {
     return this.allocator.unassigned.list();
+  }
+
+  /** Counts of stem cells by kind and memory. */
+  stemCellCounts(): Iterable<Readonly<StemCellCounts>> {
+    return this.allocator.unassigned.stemCells.counts();
   }
 
   /** Destroys a container, idle or busy; its runs end as lost. */

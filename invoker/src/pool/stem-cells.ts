@@ -25,6 +25,16 @@ export interface StemCellOptions {
   gpuStemCells?: number;
 }
 
+/** What became of the cells of a kind with so much memory, MiB. */
+export interface StemCellCounts {
+  kind: string;
+  memoryMiB: number;
+  /** Starts that no cell could serve. */
+  coldStarts: number;
+  /** Cells that were removed unused. */
+  expired: number;
+}
+
 interface StemCell {
   container: Container;
   readyMs: number;
@@ -47,6 +57,8 @@ interface StemCellPool {
   lacksMemory: boolean;
 }
 
+/** Kinds and memory sizes with counts of their own; further ones have none. */
+const maxCounted = 200;
 const checkEveryMs = 600_000;
 const refillAfterMs = 100;
 /** Largest number of specs with cells on request; the least recently requested is given up for a new one. */
@@ -59,6 +71,8 @@ const demandedForMs = 600_000;
  */
 export class StemCells implements ContainerStore {
   private readonly pools: StemCellPool[];
+  /** By kind and memory, since the process began. */
+  private readonly counted = new Map<string, StemCellCounts>();
   private closing = false;
   private readonly pending = new Set<Promise<void>>();
 
@@ -72,6 +86,7 @@ export class StemCells implements ContainerStore {
     this.pools = options.stemCells
       .filter((config) => factory.supports(config.spec.kind))
       .map((config) => this.emptyPool(config, false));
+    for (const { config } of this.pools) this.countsOf(config.spec);
     this.scheduleCheck();
   }
 
@@ -102,9 +117,26 @@ export class StemCells implements ContainerStore {
 
   /** Counts a cold start, which no stem cell could serve. */
   noteColdStart(spec: ContainerSpec): void {
+    this.countsOf(spec).coldStarts++;
     const pool = this.exact(spec);
     if (pool !== undefined) pool.coldStarts++;
     else this.demand(spec);
+  }
+
+  /** Counts by kind and memory, of configured cells and of specs that had a cold start. */
+  counts(): Iterable<Readonly<StemCellCounts>> {
+    return this.counted.values();
+  }
+
+  private countsOf({ kind, memoryMiB }: ContainerSpec): StemCellCounts {
+    const key = `${kind} ${memoryMiB}`;
+    let counts = this.counted.get(key);
+    if (counts === undefined) {
+      counts = { kind, memoryMiB, coldStarts: 0, expired: 0 };
+      // The sizes of memory that actions ask for are any.
+      if (this.counted.size < maxCounted) this.counted.set(key, counts);
+    }
+    return counts;
   }
 
   list(): Container[] {
@@ -274,6 +306,7 @@ export class StemCells implements ContainerStore {
         .slice(0, Math.max(0, pool.cells.length - pool.wanted));
       for (const cell of expired) {
         pool.cells.splice(pool.cells.indexOf(cell), 1);
+        this.countsOf(pool.config.spec).expired++;
         this.services.removals.remove(cell.container);
       }
     }

@@ -23,6 +23,7 @@ import { openTracing } from '../engines/open-tracing.js';
 import { addressesOfThisMachine } from '../node/platform-addresses.js';
 import { lockDataFolder } from '../process/data-lock.js';
 import type { Opened } from '../process/opened.js';
+import { showProcess } from '../process/process-metrics.js';
 import type { ClusterConfig } from './flags.js';
 import { onDemandBus } from './on-demand-bus.js';
 
@@ -66,6 +67,7 @@ export async function openCluster(
   const logRing = new LogRing(process.stdout);
   const logger = createLogger({ level: config.logLevel, destination: logRing });
   const metrics = createMetrics();
+  showProcess(metrics.registry);
   const store = await openCouchdb(config.couchdb, clock, logger);
   opened.onClose(() => store.close());
   const state = await openRedisState({

@@ -9,6 +9,7 @@ import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { openUserEvents } from '@gpuwhisk/common/user-events';
 import { identityChanges } from '@gpuwhisk/controller/api/admin';
 import { ProvisioningError, IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
+import { showDevices } from '@gpuwhisk/invoker/gpu-agent/device-metrics';
 import { reportingFactory } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
 import { FollowedRuns } from '@gpuwhisk/invoker/activation/followed-runs';
@@ -118,6 +119,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   const { agent } = nodeGpus;
   const { registry } = metrics;
   const userEvents = config.userEvents ? await openUserEvents({ bus, clock, registry, source: topic }) : undefined;
+  if (agent !== undefined) showDevices(registry, () => agent.shown);
   const trainings = agent && new TrainingRuns({ invoker: topic, dataDir: config.dataDir, state, clock, logger });
   await trainings?.open();
   opened.onClose(() => trainings?.close());

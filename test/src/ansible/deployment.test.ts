@@ -174,6 +174,7 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
       expect(JSON.parse(answer)).toEqual({ namespaces: ['someone'] });
       expect(machine.run('nvidia-smi -L').match(/MIG 3g.20gb/g)).toHaveLength(2);
       expect(machine.run('promtool check config /etc/prometheus/prometheus.yml')).toContain('SUCCESS');
+      expect(machine.run(`promtool test rules '${join(root, 'test/src/ansible/alerts.yml')}'`)).toContain('SUCCESS');
 
       expect(await run('deploy.yml')).toMatch(/machine +: ok=\d+ +changed=0 /);
     },

@@ -95,7 +95,7 @@ test('GET /metrics', async () => {
   api.metrics.activationEnded(
     { namespace: 'alice', name: 'hello', kind: 'nodejs:20', limits: { memory: 256 } },
     { startMs: 1000, endMs: 1500, waitMs: 20, initMs: 100 },
-    0,
+    { statusCode: 0 },
   );
   const reply = await get('/metrics');
   expect(reply.headers['content-type']).toContain('text/plain; version=0.0.4');

@@ -9,6 +9,8 @@ import { KafkaBus } from '@gpuwhisk/engines/kafka/kafka-bus';
 import { annotation, ApiClient } from '../support/api-client.js';
 import type { ApiActivation } from '../support/api-client.js';
 import { networkLack } from '../support/machine.js';
+import { startTraceCollector } from '../support/trace-collector.js';
+import type { TraceCollector } from '../support/trace-collector.js';
 import { learnedModel, putSamples } from './learned-documents.js';
 import { eventually, missing, startCluster } from './running-cluster.js';
 import type { Member } from './running-cluster.js';
@@ -36,16 +38,22 @@ const renting = {
 
 (missing.length === 0 ? describe : describe.skip)('a cluster', () => {
   let cluster: Awaited<ReturnType<typeof startCluster>>;
+  let collector: TraceCollector;
   /** Clients of each controller; `anyone` calls all controllers in rotation. */
   let callers: ApiClient[];
   let anyone: ApiClient;
 
   beforeAll(async () => {
-    cluster = await startCluster(2, 2, { set: [`gpu=${JSON.stringify(renting)}`, 'operators=["guest"]'] });
+    collector = await startTraceCollector();
+    const tracing = `tracing=${JSON.stringify({ url: collector.url, sampleRatio: 0 })}`;
+    cluster = await startCluster(2, 2, { set: [`gpu=${JSON.stringify(renting)}`, 'operators=["guest"]', tracing] });
     callers = cluster.controllers.map(({ url }) => new ApiClient(url, cluster.auth));
     anyone = new ApiClient(cluster.url, cluster.auth);
   }, startMs);
-  afterAll(() => cluster.stop(), startMs);
+  afterAll(async () => {
+    await cluster.stop();
+    await collector.close();
+  }, startMs);
 
   const caller = (at: number): ApiClient => callers[at] as ApiClient;
   const code = (text: string): string => `function main({ n }) { return { n, says: '${text}' }; }`;
@@ -146,6 +154,36 @@ const renting = {
         const [[, begunMs = 0] = [], [, doneMs = 0] = []] = seen;
         expect(doneMs - begunMs).toBeGreaterThan(1500);
       }
+    },
+    testMs,
+  );
+
+  test(
+    "a caller's trace goes through controller, bus, leader and invoker, each of which exports its part",
+    async () => {
+      const gpu = { memoryMiB: 1000, mpsPercent: 50 };
+      const tells = 'function main() { return { traceparent: process.env.__OW_TRACEPARENT }; }';
+      await caller(0).putAction('tells', tells, { annotations: { gpu } });
+      for (const [at, { url }] of cluster.controllers.entries()) {
+        const traceId = `4bf92f3577b34da6a3ce929d0e0e473${at}`;
+        const answer = await fetch(`${url}/api/v1/namespaces/_/actions/tells?blocking=true&result=true`, {
+          method: 'POST',
+          headers: {
+            authorization: `Basic ${Buffer.from(cluster.auth).toString('base64')}`,
+            traceparent: `00-${traceId}-00f067aa0ba902b7-01`,
+          },
+        });
+        const { traceparent } = (await answer.json()) as JsonObject;
+        const spans = await collector.trace(traceId, ['invoke', 'gpu decision', 'activation']);
+        const byName = new Map(spans.map((span) => [span.name, span]));
+        expect(traceparent).toBe(`00-${traceId}-${byName.get('run')?.spanId}-01`);
+        for (const name of ['gpu decision', 'bus', 'activation'])
+          expect(byName.get(name)?.parentSpanId).toBe(byName.get('invoke')?.spanId);
+        expect(byName.get('invoke')?.resource['service.instance.id']).toMatch(/^controller\d$/);
+        expect(byName.get('gpu decision')?.resource['service.instance.id']).toMatch(/^controller\d$/);
+        expect(byName.get('activation')?.resource['service.instance.id']).toMatch(/^invoker\d$/);
+      }
+      await caller(0).request('DELETE', '_/actions/tells');
     },
     testMs,
   );

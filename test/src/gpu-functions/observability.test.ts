@@ -1,14 +1,27 @@
-// What operators see of a platform with simulated GPUs: traces of invocations.
+// What operators see of a platform with simulated GPUs: traces of invocations, and metrics.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
+import { allMetrics, readExposed } from '../support/all-metrics.js';
+import { openwhiskSeries } from '../support/openwhisk-dashboards.js';
 import { startTraceCollector } from '../support/trace-collector.js';
 import type { CollectedSpan, TraceCollector } from '../support/trace-collector.js';
 
 const caseMs = 60_000;
-const flags = ['--gpus', 'sim:rtx3090x2', '--stem-cells', 'false', '--set', 'gpu.policy=least-loaded'];
+const flags = [
+  '--gpus',
+  'sim:rtx3090x2',
+  '--stem-cells',
+  'false',
+  '--set',
+  'gpu.policy=least-loaded',
+  '--set',
+  'userEvents=true',
+  '--set',
+  'recordTtlHours=24',
+];
 if (!hasStandIn())
   console.info('No stand-in for a GPU is built here: traces and metrics are not tested on a platform.');
 
@@ -133,6 +146,38 @@ if (!hasStandIn())
         const text = await (await fetch(`${platform.url}/metrics`)).text();
         return /^gpuwhisk_trace_spans_total\{outcome="failed"\} [1-9]/m.test(text);
       });
+    },
+    caseMs,
+  );
+
+  test(
+    "/metrics exposes what docs/metrics.md lists, and every series of OpenWhisk's dashboards after traffic",
+    async () => {
+      const { api } = platform;
+      const sloMs = 30_000;
+      await api.putAction('tells', tells, { annotations: { gpu: { memoryMiB: 1000, mpsPercent: 50, sloMs } } });
+      await api.invoke('tells');
+      await api.invoke('bad');
+      await api.invoke('first');
+      const text = await (await fetch(`${platform.url}/metrics`)).text();
+      const exposed = new Map(readExposed(text).map((metric) => [metric.name, metric]));
+      const listed = await allMetrics();
+      expect([...exposed.keys()].sort()).toEqual(listed.map(({ name }) => name));
+      for (const { labels, ...metric } of listed) {
+        const found = exposed.get(metric.name);
+        expect(found).toMatchObject(metric);
+        expect(labels).toEqual(expect.arrayContaining([...(found?.labels ?? [])]));
+      }
+      const lines = text.split('\n');
+      for (const { name, labels } of openwhiskSeries) {
+        const line = lines.find((one) => one.startsWith(`${name}{`) || one.startsWith(`${name} `)) ?? name;
+        const own = [...line.matchAll(/[{,](\w+)="/g)].map(([, label]) => label).sort();
+        expect([name, own, / [0-9.e+-]+$/.test(line)]).toEqual([name, [...labels].sort(), true]);
+      }
+      expect(text).toMatch(/^gpuwhisk_action_slo_total\{.*action="tells",outcome="met"\} [1-9]/m);
+      expect(text).toMatch(/^gpuwhisk_gpu_memory_bytes\{.*kind="total"\} 2576/m);
+      expect(text).toMatch(/^gpuwhisk_gpu_health\{.*state="healthy"\} 1$/m);
+      expect(text).toMatch(/^gpuwhisk_gpu_sharing_up\{.*\} 1$/m);
     },
     caseMs,
   );

@@ -1,0 +1,51 @@
+import { Counter, Gauge } from 'prom-client';
+import type { Registry } from 'prom-client';
+import type { PoolSnapshot } from './container-pool.js';
+import type { StemCellCounts } from './stem-cells.js';
+
+/** A pool whose figures are shown. */
+interface ShownPool {
+  snapshot(): PoolSnapshot;
+  stemCellCounts(): Iterable<Readonly<StemCellCounts>>;
+}
+
+const MiB = 1024 * 1024;
+
+/** Shows a pool in `registry`, under the names of OpenWhisk's invokers where these have one. */
+export function showPool(registry: Registry, pool: ShownPool): void {
+  const gauge = (name: string, help: string, value: (snapshot: PoolSnapshot) => number): void => {
+    registry.removeSingleMetric(name);
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(value(pool.snapshot()));
+      },
+    });
+  };
+  const counter = (name: string, help: string, value: (counts: StemCellCounts) => number): void => {
+    registry.removeSingleMetric(name);
+    new Counter({
+      name,
+      help,
+      labelNames: ['kind', 'memory'],
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const counts of pool.stemCellCounts()) {
+          this.inc({ kind: counts.kind, memory: `${counts.memoryMiB} MB` }, value(counts));
+        }
+      },
+    });
+  };
+  gauge('gauge_containerPool_prewarmCount_counter', 'Containers ready for a future action', (now) => now.prewarmed);
+  gauge('gauge_containerPool_activeCount_counter', 'Containers with a run', (now) => now.containers - now.idle);
+  gauge('gpuwhisk_invoker_containers', 'Containers of actions', (now) => now.containers);
+  gauge('gpuwhisk_invoker_waiting', 'Activations that wait for a container', (now) => now.waitingJobs);
+  gauge('gpuwhisk_invoker_claimed_memory_bytes', 'Memory that containers may use', (now) => now.claimedMiB * MiB);
+  const coldStarts = 'Starts that no prewarmed container could serve';
+  counter('counter_containerPool_prewarmColdstart_counter_total', coldStarts, (counts) => counts.coldStarts);
+  const expired = 'Prewarmed containers that were removed unused';
+  counter('counter_containerPool_prewarmExpired_counter_total', expired, (counts) => counts.expired);
+}
