@@ -75,10 +75,11 @@ function buildPythonChannel() {
 function buildPrewarmer() {
   const folder = join(here, 'prewarmer');
   const guest = join(here, '..', 'runtimes', 'native');
+  const frames = join(here, 'channel');
   return build({
     target: join(out, 'prewarmer'),
-    sources: [...sourcesIn(folder, '.c', '.S'), ...sourcesIn(guest, '.c')],
-    headers: [...sourcesIn(folder, '.h'), ...sourcesIn(guest, '.h'), systemCalls],
+    sources: [...sourcesIn(folder, '.c', '.S'), ...sourcesIn(guest, '.c'), join(frames, 'inbox.c')],
+    headers: [...[folder, guest, frames].flatMap((path) => sourcesIn(path, '.h')), systemCalls],
     flags: residentFlags,
     linkFlags: ['-pthread', '-ldl'],
   });

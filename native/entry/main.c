@@ -5,7 +5,8 @@
 //   entry --hold
 //
 // Connects three times to the socket that GPUWHISK_SOCKET names; in this order these become the runtime's standard
-// output, its standard error and its channel (descriptor 3). Complaints of its own go to the container's log.
+// output, its standard error and its channel (descriptor 3). If GPUWHISK_RUNS_FD is set it connects once more, for the socket
+// for runs (descriptor 4). Complaints of its own go to the container's log.
 //
 // With --hold it keeps the PID namespace of an MSContainer, which the containers of its pairs join: it reaps what is
 // orphaned in it, and all ends when it does. There the entries of the pairs are ordinary processes.
@@ -22,9 +23,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STREAMS = 3, CHANNEL_FD = 3, EXIT_SETUP_FAILED = 125, EXIT_NO_PROGRAM = 127 };
+enum { MAX_STREAMS = 4, CHANNEL_FD = 3, RUNS_FD = 4, EXIT_SETUP_FAILED = 125, EXIT_NO_PROGRAM = 127 };
 
-static const int places[STREAMS] = {STDOUT_FILENO, STDERR_FILENO, CHANNEL_FD};
+static const int places[MAX_STREAMS] = {STDOUT_FILENO, STDERR_FILENO, CHANNEL_FD, RUNS_FD};
 
 _Noreturn static void fail(const char *what, int status) {
   fprintf(stderr, "entry: %s: %s\n", what, strerror(errno));
@@ -43,16 +44,16 @@ static int connect_to(const char *path) {
   while (connect(stream, (struct sockaddr *)&address, sizeof address) < 0)
     if (errno != EINTR) fail(path, EXIT_SETUP_FAILED);
   // Above the places, whatever the container was given.
-  int high = fcntl(stream, F_DUPFD_CLOEXEC, CHANNEL_FD + 1);
+  int high = fcntl(stream, F_DUPFD_CLOEXEC, RUNS_FD + 1);
   if (high < 0) fail("descriptor", EXIT_SETUP_FAILED);
   close(stream);
   return high;
 }
 
-_Noreturn static void run_program(char **command, const int *streams) {
+_Noreturn static void run_program(char **command, const int *streams, int count) {
   // The container's log, for the one complaint that is left.
-  int log = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, CHANNEL_FD + 1);
-  for (int i = 0; i < STREAMS; i++)
+  int log = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, RUNS_FD + 1);
+  for (int i = 0; i < count; i++)
     if (dup2(streams[i], places[i]) < 0) fail("descriptor", EXIT_SETUP_FAILED);
   setsid();
   unsetenv("GPUWHISK_SOCKET");
@@ -86,14 +87,14 @@ int main(int count, char **words) {
     fputs("entry: this image is started by gpuwhisk, which mounts a socket and names it in GPUWHISK_SOCKET.\n", stderr);
     return EXIT_SETUP_FAILED;
   }
-  int streams[STREAMS];
-  for (int i = 0; i < STREAMS; i++) streams[i] = connect_to(path);
+  int streams[MAX_STREAMS], connected = getenv("GPUWHISK_RUNS_FD") == NULL ? MAX_STREAMS - 1 : MAX_STREAMS;
+  for (int i = 0; i < connected; i++) streams[i] = connect_to(path);
   // Its orphans are its own where it is not the namespace's first process.
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) fail("prctl", EXIT_SETUP_FAILED);
   runtime = fork();
   if (runtime < 0) fail("fork", EXIT_SETUP_FAILED);
-  if (runtime == 0) run_program(words + 1, streams);
-  for (int i = 0; i < STREAMS; i++) close(streams[i]);
+  if (runtime == 0) run_program(words + 1, streams, connected);
+  for (int i = 0; i < connected; i++) close(streams[i]);
   struct sigaction action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
   sigaction(SIGTERM, &action, NULL);
   sigaction(SIGINT, &action, NULL);

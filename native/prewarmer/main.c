@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,7 @@ int main(int count, char **arguments) {
   pthread_mutex_lock(&worker.lock);
   while (!worker.thread) pthread_cond_wait(&worker.changed, &worker.lock);
   struct gw_hello hello = {.worker = worker.thread, .landlock = landlock, .cuda = worker.cuda, .guest = (uintptr_t)gw_guest};
+  if (fcntl(GW_RUNS_FD, F_GETFD) >= 0) hello.read_return = (uintptr_t)gw_read_return;
   gw_say_hello(&hello, &channel); // Before the filter, which denies userfaultfd.
   gw_install_filter(0);
   worker.go = 1;

@@ -136,12 +136,16 @@ void attend(proxy::Service &service, Inbox &inbox) {
 }
 
 [[noreturn]] void serve(std::string_view kind, const Given &given) {
-  proxy::Service service(given.launch, kind.starts_with("native:"), given.policy, given.scratch);
+  bool native = kind.starts_with("native:");
+  proxy::Service service(given.launch, native, given.policy, given.scratch);
   Inbox inbox;
   std::thread(read_frames, std::ref(inbox)).detach();
+  // A native function that serves runs by itself reads no JSON either.
+  const char *of_runs = native && given.launch.runs >= 0 ? ",\"directParts\":true" : "";
   proxy::write_frames({{Type::hello, 0, "{\"version\":1,\"kind\":\"" + std::string(kind) + "\",\"pid\":" +
                                             std::to_string(service.pid()) +
-                                            ",\"parts\":true,\"batch\":true,\"unload\":true,\"endsLate\":true}"}});
+                                            ",\"parts\":true,\"batch\":true,\"unload\":true,\"endsLate\":true" +
+                                            of_runs + "}"}});
   while (!service.lost()) {
     if (service.serves() && inbox.watch(service.pid(), service.worker())) {
       attend(service, inbox);

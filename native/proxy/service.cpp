@@ -125,8 +125,10 @@ std::optional<Failed> Service::attend(Inbox &inbox) {
 
 Failed Service::fail(const inject::Ending &ending) {
   uint32_t run = prewarmer_.running(); // Before the mailbox is emptied.
-  serves_ = ending.kind != inject::Ending::returned;
-  return {run, attempt([&] { return prewarmer_.conclude(ending); })};
+  Answer answer = attempt([&] { return prewarmer_.conclude(ending); });
+  // One that is loaded still could not send its answer; one that is not is loaded again with the next run.
+  serves_ = ending.kind != inject::Ending::returned || !prewarmer_.loaded();
+  return {run, answer};
 }
 
 Answer Service::check() {

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "guest.h"
 #include "../../native/prewarmer/prewarmer.h"
+#include "environment.h"
+#include "runs.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -67,11 +69,7 @@ static const char *set_environment(uint32_t *batch) {
       *batch = (uint32_t)strtoul(next + sizeof batch_variable - 1, NULL, 10);
       continue;
     }
-    char *equals = strchr(next, '=');
-    if (!equals) continue;
-    *equals = '\0';
-    if (setenv(next, equals + 1, 1) != 0) perror("setenv");
-    *equals = '=';
+    gw_set_variable(next);
   }
   return end;
 }
@@ -94,11 +92,21 @@ static void call(const char *argument, uint32_t batch) {
   guest.mailbox->result_length = strlen(guest.last_result);
 }
 
+static void call_as_addressed(void) {
+  uint32_t batch = 0;
+  const char *argument = set_environment(&batch);
+  call(argument, batch);
+}
+
 void gw_guest(void) {
   guest.mailbox->status = GW_DONE;
   if (guest.mailbox->request == GW_RESET_DEVICE) {
     int error = gw_reset_device();
     if (error) give_up(GW_NOT_RESET, "");
+    return;
+  }
+  if (guest.mailbox->request == GW_SERVE) {
+    gw_serve_runs(guest.mailbox, call_as_addressed);
     return;
   }
   uint32_t batch = 0;

@@ -8,7 +8,7 @@
 void gw_prepare_guest(struct gw_mailbox *mailbox);
 
 // Does what the mailbox asks for: loads the shared object that arrives on the control socket, calls its
-// function, or has the device reset.
+// function, serves runs by itself, or has the device reset.
 void gw_guest(void);
 
 #endif

@@ -9,6 +9,7 @@ import { measureDeviceFault } from './inject-device-fault.js';
 import { measureNativeLeak, measurePythonLeak } from './inject-leak.js';
 import { measureNative } from './inject-native.js';
 import { measurePython } from './inject-python.js';
+import { measureRepeats } from './inject-repeat.js';
 import { launchOf, measureRuntime } from './inject-runtime.js';
 
 const parts = {
@@ -18,6 +19,7 @@ const parts = {
   pythonLeak: measurePythonLeak,
   java: injectJava,
   nodejs: injectNodejs,
+  repeat: measureRepeats,
   deviceFault: measureDeviceFault,
 } as const;
 

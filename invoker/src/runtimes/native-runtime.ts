@@ -37,9 +37,10 @@ export function nativeLaunch(runtimesDir: string, node: string, compilers: Nativ
   const launch: RuntimeLaunch = {
     command: [proxyPath, kind, nativePrewarmerPath, ...writable.flatMap((folder) => ['--write', folder])],
     binds: bindsFor([proxyPath, nativePrewarmerPath]),
-    env: { GPUWHISK_PREWARM: 'true' },
+    env: { GPUWHISK_PREWARM: 'true', GPUWHISK_RUNS_FD: '4' },
     protocol: 'framed',
     traces: true,
+    servesRuns: true,
   };
   if (!compilers) return launch;
   const build: BuildStep = {

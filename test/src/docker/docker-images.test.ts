@@ -70,15 +70,21 @@ public class Hello {
 
   const codes = {
     nodejs: 'function main(args) { console.log("hi"); return { hello: args.name, user: process.getuid() }; }',
-    python: 'import os\ndef main(args):\n    print("hi")\n    return {"hello": args["name"], "user": os.getuid()}\n',
-    native: `#include <stdio.h>
+    python: `import os
+def main(args):
+    print("hi")
+    return {"hello": args["name"], "user": os.getuid(), "runs": os.path.exists("/proc/self/fd/500")}
+`,
+    native: `#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 static char result[100];
 const char *gpuwhisk_main(const char *json) {
   puts("hi");
   fflush(stdout);
-  sprintf(result, "{\\"hello\\":\\"%c\\",\\"user\\":%d}", strstr(json, "name")[7], (int)getuid());
+  const char *runs = fcntl(500, F_GETFD) < 0 ? "false" : "true";
+  sprintf(result, "{\\"hello\\":\\"%c\\",\\"user\\":%d,\\"runs\\":%s}", strstr(json, "name")[7], (int)getuid(), runs);
   return result;
 }`,
     java: '', // The images were compiled when they were made.
@@ -124,6 +130,8 @@ const char *gpuwhisk_main(const char *json) {
           await init(container, family);
           const { result, logs } = await call(container, { name });
           expect(result.hello).toBe(name);
+          const isProxied = family === 'native' || (family === 'python' && how === 'prewarm');
+          expect(result.runs ?? false).toBe(isProxied); // The function has the socket for runs.
           if (how === 'create') expect(result.user).toBe(1000);
           else expect(result.user).toBeGreaterThan(10_000);
           expect(logs).toEqual(['hi']);

@@ -59,6 +59,7 @@ export class RuntimeProcess {
   /** The socket for runs, where the launch has one, and whether the next run may go there. */
   readonly runs: Socket | undefined;
   private direct = false;
+  private runsTakeParts = false;
   private waiting: (() => void)[] = [];
   private gone = false;
   private nextId = 1;
@@ -112,9 +113,11 @@ export class RuntimeProcess {
 
   async run(value: unknown, more: Partial<RunRequest> = {}): Promise<Answer> {
     const request = { value, activation_id: 'f'.repeat(32), deadline: '1000', ...more } as RunRequest;
-    const inParts = (await this.takesParts()) && !this.direct;
+    const takesParts = await this.takesParts();
+    const direct = this.direct && !(this.runsTakeParts && request.batch !== undefined);
+    const inParts = takesParts && (!direct || this.runsTakeParts);
     const payload = inParts ? encodeParts(runParts(request)) : JSON.stringify(request);
-    return this.ask(types.run, payload, request.batch);
+    return this.ask(types.run, payload, request.batch, direct);
   }
 
   async unload(thorough = false): Promise<Answer> {
@@ -144,25 +147,28 @@ export class RuntimeProcess {
    */
   private async takesParts(): Promise<boolean> {
     const { text } = await (this.hello ??= this.frame(({ type }) => type === types.hello));
-    return (JSON.parse(text) as { parts?: boolean }).parts === true;
+    const { parts, directParts } = JSON.parse(text) as { parts?: boolean; directParts?: boolean };
+    this.runsTakeParts = directParts === true;
+    return parts === true;
   }
 
-  private async ask(type: number, content: string | Buffer, batch?: string): Promise<Answer> {
+  private async ask(type: number, content: string | Buffer, batch?: string, direct = false): Promise<Answer> {
     const id = this.nextId++;
     const takesParts = await this.takesParts();
-    const socket = this.direct && type === types.run && this.runs ? this.runs : this.socket;
+    const socket = direct && this.runs ? this.runs : this.socket;
     socket.write(encodeFrame(type, id, content));
     const answers = [types.result, types.error, types.results];
     const answer = await this.frame((frame) => frame.id === id && answers.includes(frame.type));
     await this.frame((frame) => frame.id === id && frame.type === types.log);
     await new Promise((resolve) => setImmediate(resolve)); // Input that is readable at this moment is handled first.
-    const isUnread = takesParts && !answer.isDirect;
+    const isRead = answer.isDirect && !this.runsTakeParts;
+    const isUnread = takesParts && !isRead;
     const printed = { stdout: this.stdout, stderr: this.stderr };
     const isError = answer.type === types.error;
     // As the platform keeps it: halves of surrogate pairs are replaced.
-    if (answer.isDirect && !isError && batch === undefined) return { ...bodyOf(answer, batch), ...printed };
+    if (isRead && !isError && batch === undefined) return { ...bodyOf(answer, batch, isRead), ...printed };
     if (!isUnread || (type !== types.run && !isError)) return { body: JSON.parse(answer.text), isError, ...printed };
-    return { ...bodyOf(answer, batch), ...printed };
+    return { ...bodyOf(answer, batch, isRead), ...printed };
   }
 
   private receiver(isMain: boolean): (bytes: Buffer) => void {
@@ -191,9 +197,13 @@ export class RuntimeProcess {
 }
 
 /** The platform's body of an answer that the runtime has not parsed itself. */
-function bodyOf({ type, payload, text, isDirect }: Frame, batch: string | undefined): Pick<Answer, 'body' | 'isError'> {
+function bodyOf(
+  { type, payload, text }: Frame,
+  batch: string | undefined,
+  isRead: boolean,
+): Pick<Answer, 'body' | 'isError'> {
   if (type === types.error) return { body: { error: text }, isError: true };
-  const read = isDirect ? resultOutcome : unreadOutcome;
+  const read = isRead ? resultOutcome : unreadOutcome;
   const outcome = type === types.results ? resultsOutcome(payload) : read(text, payload.length);
   const bodies = (batch === undefined ? [outcome] : outcomesOf(outcome, Number(batch), noLimits)).map(
     (one: CallOutcome): unknown => (one.type === 'result' ? one.result : one.type === 'error' ? one.error : one),

@@ -73,7 +73,7 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
   let connected: RuntimeStreams | undefined;
   void socket.streams.then((streams) => {
     connected = streams;
-    const { stdout, stderr, channel } = streams;
+    const { stdout, stderr, channel, runs } = streams;
     logs.attach(stdout, 'stdout');
     logs.attach(stderr, 'stderr');
     let open = 2;
@@ -85,21 +85,27 @@ async function startFramed(made: MadeContainer, socket: RuntimeSocket): Promise<
       stream.on('close', drained);
       stream.resume();
     }
-    container.connect(
-      new FramedConnection(channel, logs, clock, {
-        hello: () => {
-          container.runtimeMs = clock.monotonicMs() - startedMs;
-          failure.resolve(undefined);
-        },
-        launcher: () => void body.lost(),
-        broken: (reason) => {
-          failure.resolve(reason);
-          void body.lost();
-        },
-      }),
-    );
+    const connection = new FramedConnection(channel, logs, clock, {
+      hello: () => {
+        container.runtimeMs = clock.monotonicMs() - startedMs;
+        failure.resolve(undefined);
+      },
+      launcher: () => void body.lost(),
+      broken: (reason) => {
+        failure.resolve(reason);
+        void body.lost();
+      },
+    });
+    container.connect(connection);
     channel.resume();
-    void container.exited.then(() => channel.destroy());
+    if (runs) {
+      connection.openRuns(runs);
+      runs.resume();
+    }
+    void container.exited.then(() => {
+      channel.destroy();
+      runs?.destroy();
+    });
   });
   const reason = await failure.promise;
   timer.cancel();

@@ -24,7 +24,7 @@ import { openRuntimeSocket, maxSocketPathBytes } from './docker-streams.js';
 import type { RuntimeSocket } from './docker-streams.js';
 import { EngineError } from './engine-client.js';
 import { Engine, defaultTimeouts, Removals } from './engine.js';
-import { commandOf, labels, speaksFrames, Images } from './images.js';
+import { commandOf, labels, speaksFrames, takesRuns, Images } from './images.js';
 
 /** Dependencies and settings of the Docker factory. */
 export interface DockerFactoryOptions {
@@ -74,6 +74,8 @@ const pairUsers = 50_000;
 
 /** Environment of pairs, as in sandboxes: the folders are emptied after a function. */
 const pairEnv = { GPUWHISK_PREWARM: 'true', GPUWHISK_SCRATCH: '/tmp:/dev/shm' };
+/** Environment of programs that take a socket for runs: descriptor 4. */
+const runsEnv = { GPUWHISK_RUNS_FD: '4' };
 
 /** Settings of a container besides its spec. */
 interface Start {
@@ -86,6 +88,8 @@ interface Start {
   command?: readonly string[] | undefined;
   /** Whether functions are injected into the container. */
   injects?: boolean;
+  /** As RuntimeLaunch.servesRuns. */
+  servesRuns?: boolean;
   shared?: SharedNamespace;
 }
 
@@ -231,6 +235,7 @@ class DockerFactory implements DockerContainerFactory {
       sort: ahead ? 'prewarm' : 'cold',
       command,
       injects: command !== undefined,
+      servesRuns: takesRuns(facts, command !== undefined),
     };
     // Containers with a GPU may all run as one user and could signal each other in a shared PID namespace.
     if (!command || gpu) return this.begin(spec, start);
@@ -277,11 +282,11 @@ class DockerFactory implements DockerContainerFactory {
   private async startNow(spec: ContainerSpec, start: Start): Promise<Container> {
     this.checkOpen();
     const { engine, options } = this;
-    const { image, facts, gpu, sort, command, shared } = start;
+    const { image, facts, gpu, sort, command, shared, servesRuns = false } = start;
     const number = ++this.made;
     const id = `wsk${options.instance}_${number}`;
     const name = `${id}_${sort}_${spec.kind.replace(/[^\w]+/g, '')}_${this.platform}`;
-    const socket = speaksFrames(facts) ? await openRuntimeSocket(this.socketFile(id)) : undefined;
+    const socket = speaksFrames(facts) ? await openRuntimeSocket(this.socketFile(id), servesRuns) : undefined;
     let engineId: string;
     try {
       engineId = await engine.create(
@@ -291,7 +296,7 @@ class DockerFactory implements DockerContainerFactory {
           image: facts.id,
           spec,
           labels: { [labels.platform]: this.platform, [labels.kind]: spec.kind },
-          env: { ...options.runtimeEnv, ...(start.injects && pairEnv) },
+          env: { ...options.runtimeEnv, ...(start.injects && pairEnv), ...(servesRuns && runsEnv) },
           network: this.network?.name ?? 'none',
           writable: sort === 'build' ? [] : this.writableOf(image),
           dns: options.dns ?? [],

@@ -84,6 +84,8 @@ export interface RuntimeStreams {
   stdout: Socket;
   stderr: Socket;
   channel: Socket;
+  /** The socket for runs; absent if the runtime takes none. */
+  runs?: Socket;
 }
 
 /** A listening socket for one runtime. */
@@ -94,8 +96,8 @@ export interface RuntimeSocket {
   close(): Promise<void>;
 }
 
-/** Listens at `path`, which must not exist, for the three streams of one runtime. */
-export async function openRuntimeSocket(path: string): Promise<RuntimeSocket> {
+/** Listens at `path`, which must not exist, for the streams of one runtime; `servesRuns` as RuntimeLaunch.servesRuns. */
+export async function openRuntimeSocket(path: string, servesRuns = false): Promise<RuntimeSocket> {
   const server = createServer({ pauseOnConnect: true });
   const waiting: Socket[] = [];
   const close = async (): Promise<void> => {
@@ -111,11 +113,11 @@ export async function openRuntimeSocket(path: string): Promise<RuntimeSocket> {
       socket.on('error', () => undefined);
       if (taken) return void socket.destroy();
       waiting.push(socket);
-      const [stdout, stderr, channel] = waiting;
-      if (!stdout || !stderr || !channel) return;
+      const [stdout, stderr, channel, runs] = waiting;
+      if (!stdout || !stderr || !channel || (servesRuns && !runs)) return;
       taken = true;
       waiting.length = 0;
-      resolve({ stdout, stderr, channel });
+      resolve({ stdout, stderr, channel, ...(runs && { runs }) });
     });
   });
   await listening(server, path);

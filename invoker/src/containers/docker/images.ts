@@ -85,7 +85,7 @@ export function withTag(image: string): string {
   return /[:@][^/]*$/.test(image) ? image : `${image}:latest`;
 }
 
-/** Labels of our images (the first four), and of all containers that we create. */
+/** Labels of our images (the first five), and of all containers that we create. */
 export const labels = {
   /** `framed`: the runtime connects to the mounted socket and speaks the framed protocol. Absent: `/init` and `/run`. */
   protocol: 'gpuwhisk.protocol',
@@ -93,6 +93,8 @@ export const labels = {
   pair: 'gpuwhisk.pair',
   /** `true`: a proxy unloads functions, from outside of their process. */
   traces: 'gpuwhisk.traces',
+  /** Programs that take a socket for runs: `pair`, that of the label `pair`; `all`, the image's own program, too. */
+  runs: 'gpuwhisk.runs',
   /** Program of containers that compile source, that is code other than an ELF file; a JSON list of words. */
   build: 'gpuwhisk.build',
   /** The platform that a container belongs to. */
@@ -106,6 +108,12 @@ export const holdCommand = ['--hold'];
 /** Whether an image's runtime speaks the framed protocol. Callers drop the labels of foreign images before. */
 export function speaksFrames(facts: ImageFacts): boolean {
   return facts.labels[labels.protocol] === 'framed';
+}
+
+/** Whether a program of an image takes a socket for runs: that of its pair, or its own. */
+export function takesRuns(facts: ImageFacts, isPair: boolean): boolean {
+  const runs = facts.labels[labels.runs];
+  return speaksFrames(facts) && (runs === 'all' || (runs === 'pair' && isPair));
 }
 
 /** The program that a label of an image with the framed protocol names; undefined if there is none. */

@@ -82,6 +82,8 @@ export class FramedConnection implements Connection, FrameHandler {
   endsLate = false;
   /** Payloads are lists of parts, and errors plain text: the runtime reads no JSON. */
   private takesParts = false;
+  /** Whether payloads of the socket for runs are lists of parts, too; batches do not go there then. */
+  private runsTakeParts = false;
   /** The socket for runs, which a function that was injected answers by itself, with what has been read of it. */
   private runs: { socket: Duplex; reader: FrameReader } | undefined;
   /** Whether the runtime takes runs by that socket at present. */
@@ -145,8 +147,10 @@ export class FramedConnection implements Connection, FrameHandler {
 
   run(request: RunRequest, limits: CallLimits): Call {
     this.logs.limit(limits.logLimitBytes);
-    const payload = this.takesParts && !this.takesRuns ? encodeParts(runParts(request)) : JSON.stringify(request);
-    return this.call(types.run, payload, limits, this.takesRuns);
+    const direct = this.takesRuns && !(this.runsTakeParts && request.batch !== undefined);
+    const inParts = this.takesParts && (!direct || this.runsTakeParts);
+    const payload = inParts ? encodeParts(runParts(request)) : JSON.stringify(request);
+    return this.call(types.run, payload, limits, direct);
   }
 
   unload(thorough: boolean, limits: CallLimits): Call {
@@ -335,7 +339,9 @@ export class FramedConnection implements Connection, FrameHandler {
 
   private helloFrame(payload: Buffer): void {
     const hello = parseJson(payload.toString()) as
-      Partial<Record<'version' | 'pid' | 'parts' | 'batch' | 'unload' | 'endsLate', unknown>> | null | undefined;
+      | Partial<Record<'version' | 'pid' | 'parts' | 'directParts' | 'batch' | 'unload' | 'endsLate', unknown>>
+      | null
+      | undefined;
     if (this.greeted || hello?.version !== protocolVersion) {
       this.break(`it sent the hello ${payload.toString('utf8', 0, 200)}`);
       return;
@@ -343,6 +349,7 @@ export class FramedConnection implements Connection, FrameHandler {
     this.greeted = true;
     if (Number.isSafeInteger(hello.pid)) this.pid = hello.pid as number;
     this.takesParts = hello.parts === true;
+    this.runsTakeParts = hello.directParts === true;
     this.canBatch = hello.batch === true;
     this.canUnload = hello.unload === true;
     this.endsLate = hello.endsLate === true;
@@ -350,7 +357,7 @@ export class FramedConnection implements Connection, FrameHandler {
   }
 
   private outcomeOf(entry: Pending, type: number, payload: Buffer, lengthBytes: number): CallOutcome {
-    const takesParts = this.takesParts && !this.readsRuns;
+    const takesParts = this.takesParts && (!this.readsRuns || this.runsTakeParts);
     if (type === types.error) {
       const text = payload.toString();
       return takesParts ? { type: 'error', error: text, body: '' } : errorOutcome(text);
