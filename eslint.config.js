@@ -58,7 +58,6 @@ const folderOrder = {
     'entities',
     'authentication',
     'live',
-    'console',
     'packages',
     'entitlement',
     'actions',

@@ -1,6 +1,6 @@
 // Installs and builds everything that is missing or out of date; quick if nothing is.
 import './node-version.cjs';
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -19,8 +19,33 @@ async function run(command, args, what) {
   }
 }
 
-/** Brings the clone up to date; ends the process with a message if that fails. */
-export async function ensureBuilt() {
+/**
+ * Brings the clone up to date; ends the process with a message if that fails. `site`: the documentation site, too, which
+ * most commands do without.
+ */
+export async function ensureBuilt({ site = false } = {}) {
+  await ensureCodeBuilt();
+  if (!site) return;
+  const { ensureSite } = await import('./site/build.mjs');
+  try {
+    await ensureSite();
+  } catch (error) {
+    console.error(error.message);
+    process.exit(1);
+  }
+}
+
+/** Has the documentation site built behind this process, which does not wait for it. The code must be built. */
+export async function buildSiteBehind() {
+  const { isSiteFresh } = await import('./site/build.mjs');
+  if (isSiteFresh()) return;
+  // Ctrl-C ends it, too: it is in the same process group.
+  spawn(process.execPath, [join(root, 'scripts', 'site', 'build.mjs')], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  }).unref();
+}
+
+async function ensureCodeBuilt() {
   const stamped = stampedState();
   let state = currentState();
   if (state.install !== stamped.install || state.node !== stamped.node || !existsSync(join(root, 'node_modules'))) {
@@ -84,4 +109,5 @@ async function installActionPackages() {
   for (const note of notes) console.log(note);
 }
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await ensureBuilt();
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href)
+  await ensureBuilt({ site: process.argv.includes('--site') });

@@ -71,7 +71,7 @@ if (!Object.values(counts).every((count) => Number.isInteger(count) && count >= 
   console.error('--controllers and --invokers take a number from 1 to 20');
   process.exit(1);
 }
-await ensureBuilt();
+await ensureBuilt({ site: true });
 await bringEngines();
 
 const dir = mkdtempSync(join(tmpdir(), 'gpuwhisk-cluster-'));

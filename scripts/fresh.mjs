@@ -31,14 +31,16 @@ const settings = [
   'runtimes/python/packages.txt',
 ];
 const skipped = new Set(['node_modules', 'dist', 'build']);
+/** Sources of the documentation site besides the code. */
+const siteFolders = ['docs', 'examples', 'scripts/site'];
+const siteFiles = ['README.md', 'CONTRIBUTING.md', 'GUARANTEES.md', 'native/README.md'];
 
-function listFiles(folder, files) {
+function listFiles(folder, files, wanted = /\.(ts|tsx|css|html|svg|mjs|c|cpp|h|S|json)$/) {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) {
-      if (!skipped.has(entry.name)) listFiles(path, files);
-    } else if (/\.(ts|tsx|css|html|svg|mjs|c|cpp|h|S|json)$/.test(entry.name) && entry.name !== 'package-lock.json')
-      files.push(path);
+      if (!skipped.has(entry.name)) listFiles(path, files, wanted);
+    } else if (wanted.test(entry.name) && entry.name !== 'package-lock.json') files.push(path);
   }
   return files;
 }
@@ -52,7 +54,10 @@ function fingerprint(files) {
   return hash.digest('hex');
 }
 
-/** The present state of the sources: `install` covers the dependencies, `build` everything that is compiled. */
+/**
+ * The present state of the sources: `install` covers the dependencies, `build` everything that is compiled, `site` the
+ * documentation's texts.
+ */
 export function currentState() {
   const sources = sourceFolders
     .filter((name) => existsSync(join(root, name)))
@@ -64,6 +69,10 @@ export function currentState() {
     node: process.versions.modules,
     install: lock,
     build: fingerprint([...sources, ...settings.map((name) => join(root, name))]),
+    site: fingerprint([
+      ...siteFolders.flatMap((name) => listFiles(join(root, name), [], /\.(md|svg|mjs|css)$/)),
+      ...siteFiles.map((name) => join(root, name)),
+    ]),
   };
 }
 

@@ -1,8 +1,9 @@
 // npm start: brings the clone up to date, then becomes the server.
-import { ensureBuilt } from './build.mjs';
+import { buildSiteBehind, ensureBuilt } from './build.mjs';
 import programs from './program.cjs';
 
 const { runProgram } = programs;
 
 await ensureBuilt();
+await buildSiteBehind();
 runProgram('standalone');

@@ -37,7 +37,7 @@ function run(args, env = {}) {
 }
 
 const beganMs = performance.now();
-await ensureBuilt();
+await ensureBuilt({ site: all });
 let linted = true;
 let sanitized = true;
 if (all) {

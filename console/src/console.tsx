@@ -29,6 +29,9 @@ export function Console() {
             </a>
           ))}
         </nav>
+        <a href="../docs/" target="_blank" rel="noreferrer">
+          Docs
+        </a>
         <Link />
         <span class="who">{who.isOperator ? 'operator' : who.namespace}</span>
         <button type="button" onClick={() => signOut()}>

@@ -16,6 +16,7 @@ import { fromSandbox, isForSandboxes } from './http/route.js';
 import type { Route } from './http/route.js';
 import { Throttles } from './entitlement/throttles.js';
 import { accepts, acceptsJson, textAnswer, writeAnswer, writeError } from './http/answer.js';
+import { createSiteHandler } from './http/static-files.js';
 import { ClientGoneError, maxUriLength, logAnswered, transactionIdOf } from './http/request.js';
 import { authenticateNamespaces, authenticateOperators, Identities } from './authentication/authentication.js';
 import type { Authentication } from './authentication/authentication.js';
@@ -27,7 +28,6 @@ import { RuleWriter } from './triggers/rule-writer.js';
 import { TriggerWriter } from './triggers/trigger-writer.js';
 import { DeviceHistory } from './gpu/state/device-history.js';
 import { TrainingJobs } from './gpu/training/training-jobs.js';
-import { createConsoleHandler, type ReadConsole } from './console/console-handler.js';
 import { LiveStreams } from './live/live-streams.js';
 import { LogStreams } from './live/log-streams.js';
 import { createGateway } from './gateway/create-gateway.js';
@@ -156,11 +156,11 @@ export function createController(dependencies: ControllerDependencies): Controll
     logger,
     countInWindow: (key, windowMs) => state.windowCounters(`gateway ${windowMs}`, windowMs).add(key),
   });
-  const answerConsole = createConsoleHandler(dependencies.readConsole ?? noConsole, logger);
+  const siteHandlers = (dependencies.sites ?? []).map((site) => createSiteHandler(site, logger));
   return {
     handle(request, response) {
       const isOutside = request.headers[fromSandbox] === undefined;
-      if (isOutside && answerConsole(request, response)) return;
+      if (isOutside && siteHandlers.some((answerSite) => answerSite(request, response))) return;
       answer(request, response, isOutside ? outside : sandboxes);
     },
     handleSandboxes: (request, response) => answer(request, response, sandboxes),
@@ -182,8 +182,6 @@ export function createController(dependencies: ControllerDependencies): Controll
     routes,
   };
 }
-
-const noConsole: ReadConsole = () => Promise.resolve(new Map());
 
 /** Answers the requests that no faster handler has answered. */
 function createApp(

@@ -14,7 +14,7 @@ import type { Tracer } from '@gpuwhisk/common/tracing';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { ActionCache, ActionWriter } from '../actions/action-store.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
-import type { ReadConsole } from '../console/console-handler.js';
+import type { Site } from '../http/static-files.js';
 import type { Identities } from '../authentication/authentication.js';
 import type { ComposingInvoker } from '../compose/composing-invoker.js';
 import type { Throttles } from '../entitlement/throttles.js';
@@ -67,8 +67,8 @@ export interface ApiContext extends ControllerDependencies {
 
 /** Dependencies of a controller. */
 export interface ControllerDependencies {
-  /** Reads the files of the console; absent: none is served. */
-  readConsole?: ReadConsole;
+  /** Sites of files that are served beside the API; absent: none. */
+  sites?: readonly Site[];
   store: ArtifactStore;
   clock: Clock;
   random: Random;

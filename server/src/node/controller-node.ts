@@ -43,8 +43,8 @@ import { queueLimits } from '../engines/engines.js';
 import type { Engines } from '../engines/engines.js';
 import { readBuildInfo } from '../process/build-info.js';
 import { Opened } from '../process/opened.js';
-import { readConsole } from './console-files.js';
 import { openProcurement, retireInvoker } from './open-procurement.js';
+import { sites } from './sites.js';
 
 /** Dependencies of a controller's node. */
 interface ControllerNodeOptions extends Engines {
@@ -157,7 +157,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     records,
     invoker: dispatcher,
     gatewayUrl: () => gateway.url,
-    readConsole,
+    sites,
     build: readBuildInfo(),
   });
   if (config.gpu.search.enabled) openQuotaSearches(options, gpu, controller, dispatcher, opened);

@@ -1,0 +1,117 @@
+// The documentation in a real browser, as a platform serves it.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { AxeBuilder } from '@axe-core/playwright';
+import { chromium } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { startPlatform } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
+
+const caseMs = 120_000;
+const browserPath = spawnSync('sh', ['-c', 'command -v chromium']).stdout.toString().trim();
+const isBuilt = existsSync(fileURLToPath(new URL('../../../build/docs/index.html', import.meta.url)));
+const pictures = new URL('../../../build/pictures/', import.meta.url).pathname;
+
+(browserPath !== '' && isBuilt ? describe : describe.skip)('the documentation', () => {
+  let platform: RunningPlatform;
+  let browser: Browser;
+  let context: BrowserContext;
+  let page: Page;
+  /** What the browser complained of, or asked of other hosts. */
+  let complaints: string[];
+
+  beforeAll(async () => {
+    platform = await startPlatform();
+    browser = await chromium.launch({ executablePath: browserPath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+    mkdirSync(pictures, { recursive: true });
+  }, caseMs);
+  afterAll(async () => {
+    await browser.close();
+    await platform.stop();
+  }, caseMs);
+  beforeEach(async () => {
+    context = await browser.newContext();
+    page = await context.newPage();
+    complaints = [];
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('request', (request) => {
+      if (!/^(data:|blob:)/.test(request.url()) && new URL(request.url()).origin !== platform.url)
+        complaints.push(`asks ${request.url()}`);
+    });
+  });
+  afterEach(() => context.close());
+
+  /** Keeps a picture of the page, and expects no serious violation of the other rules of accessibility, in light and in dark. */
+  async function look(name: string, without: string[] = []): Promise<void> {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.waitForTimeout(300);
+      await page.screenshot({ path: `${pictures}${name}-${colorScheme}.png` });
+      const { violations } = await new AxeBuilder({ page }).disableRules(without).analyze();
+      const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+      expect(serious.map(({ id, nodes }) => [id, nodes.slice(0, 3).map(({ html }) => html)])).toEqual([]);
+    }
+  }
+
+  test(
+    'a page is opened from the map, found by its words and shown without a request to another host',
+    async () => {
+      await page.goto(`${platform.url}/docs`);
+      await page.getByRole('heading', { name: 'Documentation', level: 1 }).waitFor();
+      await look('docs');
+      await page.getByRole('main').getByRole('link', { name: 'Five-minute start' }).click();
+      await page.getByRole('heading', { name: 'Five-minute start', level: 1 }).waitFor();
+      expect(page.url()).toBe(`${platform.url}/docs/tutorials/start`);
+      await look('docs-page');
+      await page.getByRole('button', { name: 'Search' }).first().click();
+      await page.getByRole('searchbox').fill('quota rows');
+      await page.getByRole('option').first().waitFor();
+      // VitePress's results are options with a link inside; keys choose them all the same.
+      await look('docs-search', ['nested-interactive']);
+      await page.getByRole('searchbox').fill('kernel tokens');
+      await page.getByRole('option').filter({ hasText: 'Kernel tokens' }).first().click();
+      await page.getByRole('heading', { name: 'Kernel tokens' }).waitFor();
+      expect(page.url()).toContain('/docs/gpu#');
+      expect(complaints).toEqual([]);
+    },
+    caseMs,
+  );
+
+  test(
+    'reference, measurements and a page that is not there',
+    async () => {
+      await page.goto(`${platform.url}/docs/reference/settings`);
+      await page.getByRole('cell', { name: 'gpu.search.idleMs' }).waitFor();
+      await look('docs-reference');
+      await page.goto(`${platform.url}/docs/reference/api`);
+      await page.getByRole('heading', { name: 'PUT /namespaces/{namespace}/actions/{actionName}' }).waitFor();
+      await page.goto(`${platform.url}/docs/smore-measurements`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      expect(complaints).toEqual([]);
+      const missing = await page.goto(`${platform.url}/docs/nothing`);
+      expect(missing?.status()).toBe(404);
+      await page.getByText('404').waitFor();
+      // The browser notes the status of a page.
+      expect(complaints.filter((one) => !one.includes('404'))).toEqual([]);
+    },
+    caseMs,
+  );
+
+  test(
+    'on a phone nothing is wider than the screen',
+    async () => {
+      await page.setViewportSize({ width: 360, height: 740 });
+      await page.goto(`${platform.url}/docs/tutorials/start`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await look('docs-phone');
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);
+      expect(complaints).toEqual([]);
+    },
+    caseMs,
+  );
+});
