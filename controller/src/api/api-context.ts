@@ -59,6 +59,8 @@ export interface ApiContext extends ControllerDependencies {
 export interface ControllerDependencies {
   /** Reads the files of the console; absent: none is served. */
   readConsole?: ReadConsole;
+  /** Reads a JSON schema for editors by its name; absent: none is served. */
+  readSchema?: (name: string) => Promise<Buffer>;
   store: ArtifactStore;
   clock: Clock;
   random: Random;

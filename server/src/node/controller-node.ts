@@ -43,6 +43,7 @@ import type { Engines } from '../engines/engines.js';
 import { readBuildInfo } from '../process/build-info.js';
 import { Opened } from '../process/opened.js';
 import { readConsole } from './console-files.js';
+import { readSchema } from './schema-files.js';
 import { openProcurement, retireInvoker } from './open-procurement.js';
 
 /** Dependencies of a controller's node. */
@@ -155,6 +156,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     invoker: dispatcher,
     gatewayUrl: () => gateway.url,
     readConsole,
+    readSchema,
     build: readBuildInfo(),
   });
   if (config.gpu.search.enabled) openQuotaSearches(options, gpu, controller, dispatcher, opened);
