@@ -98,7 +98,7 @@ const folderOrder = {
     'activation',
   ],
   server: ['process', 'engines', 'node', 'cluster'],
-  cli: ['json', 'args', 'client', 'migrate', 'backup', 'wskadmin', 'project', 'commands'],
+  cli: ['json', 'args', 'client', 'migrate', 'backup', 'wskadmin', 'project', 'commands', 'dev'],
   bench: ['data', 'load', 'cluster', 'gpu', 'predictor', 'replay', 'documents', 'live', 'scheduler', 'benches'],
 };
 
@@ -182,7 +182,7 @@ const edges = [
 ];
 
 export default tseslint.config(
-  { ignores: ['**/dist/**', '**/build/**', '**/node_modules/**', '.gpuwhisk/**', 'bench/results/**'] },
+  { ignores: ['**/dist/**', '**/build/**', '**/node_modules/**', '.gpuwhisk/**', 'bench/results/**', 'cli/schemas/**'] },
   js.configs.recommended,
   ...tseslint.configs.recommended,
   {

@@ -80,7 +80,7 @@ export async function layOutRelease(folder) {
     copy(join(path, 'dist'), folder);
     copy(join(path, 'package.json'), folder);
   }
-  copy(join('cli', 'bin'), folder);
+  for (const path of ['bin', 'schemas']) copy(join('cli', path), folder);
   copyDependencies(folder);
   const released = { ...manifest, workspaces: packages, devDependencies: undefined, scripts: undefined };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(released, null, 2)}\n`);

@@ -4,6 +4,7 @@ import { cluster } from './benches/cluster.js';
 import { cold } from './benches/cold.js';
 import { cudasim } from './benches/cudasim.js';
 import { decide } from './benches/decide.js';
+import { dev } from './benches/dev.js';
 import { dilu } from './benches/dilu.js';
 import { faashare } from './benches/faashare.js';
 import { floods } from './benches/floods.js';
@@ -35,6 +36,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   inject,
   cudasim,
   decide,
+  dev,
   dilu,
   live,
   order,

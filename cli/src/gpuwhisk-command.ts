@@ -3,6 +3,7 @@ import { runAction } from './action-versions.js';
 import { runBackup } from './backup/run.js';
 import { messageOf, WskError } from './errors.js';
 import { runMigrate, UsageError } from './migrate/run.js';
+import { printSchema } from './schema.js';
 import { cliVersion, dataFolderOf, readOperatorKey } from './settings.js';
 
 const operatorKeyHelp = `usage: gpuwhisk operator-key [--data DIR]
@@ -15,6 +16,9 @@ read. A new one is made at the next start once the file is deleted.
 const usage = `usage: gpuwhisk COMMAND ...
 
   action        list the versions of an action, and return to one
+  dev           run an action, and again after each save
+  deploy        send an action, or what manifest.yaml describes
+  schema        print a JSON schema of manifests or annotation gpu, or types for actions
   migrate       copy everything from an OpenWhisk into this platform
   backup        write what a CouchDB holds of this platform into a file
   restore       write a backup into a CouchDB
@@ -26,6 +30,9 @@ const usage = `usage: gpuwhisk COMMAND ...
 
 gpuwhisk COMMAND --help says more.
 `;
+
+/** Commands with a help of their own. */
+const withHelp = ['action', 'dev', 'deploy', 'schema', 'migrate', 'backup', 'restore', 'operator-key'];
 
 /** Throws UsageError and WskError. */
 function showOperatorKey(words: readonly string[], environment: NodeJS.ProcessEnv): number {
@@ -66,6 +73,12 @@ export async function runGpuwhisk(commandLine: readonly string[], environment: N
         return 0;
       case 'action':
         return await runAction(words);
+      case 'dev':
+        return await (await import('./dev/run.js')).runDev(words);
+      case 'deploy':
+        return await (await import('./dev/deploy.js')).runDeploy(words);
+      case 'schema':
+        return printSchema(words);
       case 'migrate':
         return await runMigrate(words, environment);
       case 'backup':
@@ -78,9 +91,7 @@ export async function runGpuwhisk(commandLine: readonly string[], environment: N
     }
   } catch (error) {
     if (!(error instanceof UsageError || error instanceof WskError)) throw error;
-    const help = ['action', 'migrate', 'backup', 'restore', 'operator-key'].includes(command ?? '')
-      ? `gpuwhisk ${command}`
-      : 'gpuwhisk';
+    const help = withHelp.includes(command ?? '') ? `gpuwhisk ${command}` : 'gpuwhisk';
     process.stderr.write(
       `error: ${error.message}\n${error instanceof UsageError ? `Run '${help} --help' for usage.\n` : ''}`,
     );

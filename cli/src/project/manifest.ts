@@ -78,8 +78,21 @@ export function bareError(message: string): WskError {
   return new WskError(message, { showPrefix: false });
 }
 
-/** Reads one node of a YAML document; `where` is its name in messages. */
-type Read = (node: Node | null, where: string, document: Source) => Json;
+/** A JSON schema. */
+interface Schema {
+  [keyword: string]: Schema | Schema[] | string | string[] | number | boolean;
+}
+
+/** Reads one node of a YAML document; `where` is its name in messages. `schema` accepts the same values. */
+interface Read {
+  (node: Node | null, where: string, document: Source): Json;
+  schema: Schema;
+}
+
+/** A reader with its schema. */
+function readerOf(schema: Schema, read: (node: Node | null, where: string, document: Source) => Json): Read {
+  return Object.assign(read, { schema });
+}
 
 /** The YAML library, which is loaded late, and the document that is read. */
 interface Source {
@@ -99,51 +112,56 @@ function fail(node: Node, document: Source, message: string): never {
 }
 
 /** Text as written: `1.0` and `yes` stay unchanged. */
-const text: Read = (node, where, document) => {
+const text = readerOf({ type: ['string', 'number', 'boolean', 'null'] }, (node, where, document) => {
   if (node === null) return '';
   if (!document.isScalar(node)) return fail(node, document, `${where} must be text`);
   return typeof node.value === 'string' ? node.value : (node.source ?? '');
-};
+});
 
-const any: Read = (node, _, document) => (node === null ? null : toJson(document.toPlain(node)));
+const any = readerOf({}, (node, _, document) => (node === null ? null : toJson(document.toPlain(node))));
 
-const bool: Read = (node, where, document) => {
+const bool = readerOf({ type: ['boolean', 'null'] }, (node, where, document) => {
   const value = any(node, where, document);
   if (node === null || value === null) return false;
   return typeof value === 'boolean' ? value : fail(node, document, `${where} must be true or false`);
-};
+});
 
-const int: Read = (node, where, document) => {
+const [leastInt, mostInt] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
+const int = readerOf({ type: ['integer', 'null'], minimum: leastInt, maximum: mostInt }, (node, where, document) => {
   const value = any(node, where, document);
   if (node === null || value === null) return null;
   return Number.isSafeInteger(value) ? value : fail(node, document, `${where} must be a whole number`);
-};
+});
 
-const list =
-  (read: Read): Read =>
-  (node, where, document) => {
-    if (node === null) return [];
+const list = (read: Read): Read =>
+  readerOf({ type: ['array', 'null'], items: read.schema }, (node, where, document) => {
+    if (node === null || isNull(node, document)) return [];
     if (!document.isSeq(node)) return fail(node, document, `${where} must be a list`);
     return node.items.map((item) => read(document.resolve(item), where, document));
-  };
+  });
+
+/** Whether a node is there and says that there is no value: `null` or `~`. */
+function isNull(node: Node, document: Source): boolean {
+  return document.isScalar(node) && node.value === null;
+}
 
 function members(node: Node | null, where: string, document: Source): [string, Node, Node | null][] {
-  const isNull = node === null || (document.isScalar(node) && node.value === null);
-  if (isNull) return [];
+  if (node === null || isNull(node, document)) return [];
   if (!document.isMap(node)) return fail(node, document, `${where} must have members`);
   return node.items.map(({ key, value }) => [text(key, where, document) as string, key, document.resolve(value)]);
 }
 
 /** Any names, each with the same kind of value. */
-const mapOf =
-  (read: Read): Read =>
-  (node, where, document) =>
-    new Map(members(node, where, document).map(([name, , value]) => [name, read(value, `'${name}'`, document)]));
+const mapOf = (read: Read): Read =>
+  readerOf(
+    { type: ['object', 'null'], additionalProperties: read.schema },
+    (node, where, document) =>
+      new Map(members(node, where, document).map(([name, , value]) => [name, read(value, `'${name}'`, document)])),
+  );
 
 /** Accepts these members only, so that a misspelt member is reported. */
-const record =
-  (fields: Record<string, Read>): Read =>
-  (node, where, document) => {
+const record = (fields: Record<string, Read>): Read =>
+  readerOf(recordSchema(fields), (node, where, document) => {
     const result: JsonMap = new Map();
     for (const [name, key, value] of members(node, where, document)) {
       const read = Object.hasOwn(fields, name) ? fields[name] : undefined;
@@ -151,7 +169,12 @@ const record =
       result.set(name, read(value, `${name} of ${where}`, document));
     }
     return result;
-  };
+  });
+
+function recordSchema(fields: Record<string, Read>): Schema {
+  const properties = Object.fromEntries(Object.entries(fields).map(([name, { schema }]) => [name, schema]));
+  return { type: ['object', 'null'], properties, additionalProperties: false };
+}
 
 const inputFields = {
   type: text,
@@ -164,15 +187,22 @@ const inputFields = {
 };
 
 /** `name: value` becomes `{value}`; the long form, recognised by its members, stays and is marked `multiline`. */
-const input: Read = (node, where, document) => {
+const longInput = record(inputFields);
+const isLongInput: Schema = { type: 'object', propertyNames: { enum: Object.keys(inputFields) } };
+const input = readerOf({ if: isLongInput, then: longInput.schema }, (node, where, document) => {
   const isLong =
     node !== null && document.isMap(node) && members(node, where, document).every(([name]) => name in inputFields);
   if (!isLong) return new Map([['value', any(node, where, document)]]);
-  return (record(inputFields)(node, where, document) as JsonMap).set('multiline', true);
-};
+  return (longInput(node, where, document) as JsonMap).set('multiline', true);
+});
 
 const inputs = mapOf(input);
 const annotations = mapOf(any);
+/** Annotations of actions; the platform checks `gpu`. */
+const actionAnnotations = readerOf(
+  { ...annotations.schema, properties: { gpu: { $ref: '#/$defs/gpu' } } },
+  (node, where, document) => annotations(node, where, document),
+);
 
 const action = record({
   name: text,
@@ -202,7 +232,7 @@ const action = record({
   inputs,
   outputs: inputs,
   description: text,
-  annotations,
+  annotations: actionAnnotations,
   include: list(list(text)),
   exclude: list(text),
 });
@@ -255,3 +285,13 @@ const readDocument = record({
   }),
   packages: mapOf(onePackage),
 });
+
+/** The JSON schema (draft 2020-12) of manifests; `gpu` is that of annotation `gpu`. */
+export function manifestSchema(gpu: Schema): Schema {
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'manifest.yaml and deployment.yaml of a project',
+    ...readDocument.schema,
+    $defs: { gpu },
+  };
+}

@@ -8,11 +8,11 @@ import type { StoredDocument } from '../store/artifact-store.js';
 const maxNameLength = 256;
 
 /** OpenWhisk's EntityName: ASCII word characters, and inside also `@ . & -` and space; no space at the end. */
-const namePattern = /^(?:\w|\w[\w@ .&-]{0,254}[\w@.&-])$/;
+export const entityNamePattern = /^(?:\w|\w[\w@ .&-]{0,254}[\w@.&-])$/;
 
 /** Whether `name` can name an entity, a package or a namespace. */
 export function isEntityName(name: string): boolean {
-  return namePattern.test(name);
+  return entityNamePattern.test(name);
 }
 
 /** Why `name` cannot name an entity, in OpenWhisk's words (its spelling too); undefined if it can. */

@@ -69,6 +69,8 @@ export interface ApiContext extends ControllerDependencies {
 export interface ControllerDependencies {
   /** Sites of files that are served beside the API; absent: none. */
   sites?: readonly Site[];
+  /** Reads a JSON schema for editors by its name; absent: none is served. */
+  readSchema?: (name: string) => Promise<Buffer>;
   store: ArtifactStore;
   clock: Clock;
   random: Random;

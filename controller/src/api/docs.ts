@@ -1,12 +1,15 @@
 // Descriptions of the API, and the skeleton that `wsk sdk install` downloads.
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { isJsonObject } from '@gpuwhisk/common/json';
+import { noSuchRoute } from '@gpuwhisk/common/errors';
 import type { Answer } from '../http/answer.js';
 import { emptyAnswer, jsonAnswer } from '../http/answer.js';
 import { apiRoot, needsCredentials } from '../http/route.js';
 import type { Route, RouteParameter, RouteResponse } from '../http/route.js';
 import { dockerSkeleton } from '../sdk/docker-skeleton.js';
 import { schemas } from '../schemas/schemas.js';
+import type { ApiContext } from './api-context.js';
+import { errorResponses } from './descriptions.js';
 import { object, whole } from '../schemas/json-schema.js';
 
 /** Routes to the API's own descriptions, generated at the first request. `routes` gives all routes. */
@@ -104,6 +107,28 @@ const docsPage = `<!doctype html>
 </body>
 </html>
 `;
+
+/** The routes of JSON schemas for editors. */
+export function schemaRoutes({ readSchema }: Pick<ApiContext, 'readSchema'>): Route[] {
+  return Object.entries(editorSchemas).map(([name, summary]) => ({
+    method: 'GET',
+    path: `${apiRoot}/schemas/${name}.json`,
+    access: 'outside',
+    operationId: `get${name[0]?.toUpperCase()}${name.slice(1)}Schema`,
+    tag: 'Info',
+    summary,
+    responses: { 200: { description: 'A JSON schema, draft 2020-12' }, ...errorResponses(404) },
+    handle: async () => {
+      if (readSchema === undefined) throw noSuchRoute();
+      return { status: 200, body: await readSchema(name), contentType: 'application/schema+json' };
+    },
+  }));
+}
+
+const editorSchemas: Readonly<Record<string, string>> = {
+  gpu: 'JSON schema of annotation gpu',
+  manifest: 'JSON schema of manifest.yaml',
+};
 
 /** The route that `wsk sdk install` downloads from. */
 export function sdkRoutes(): Route[] {

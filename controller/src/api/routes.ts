@@ -9,7 +9,7 @@ import { adminDataRoutes, refusedRecordRoutes } from './admin-data.js';
 import { adminRoutes } from './admin.js';
 import { activationRoutes } from './activations.js';
 import type { ApiContext } from './api-context.js';
-import { docsRoutes, sdkRoutes } from './docs.js';
+import { docsRoutes, schemaRoutes, sdkRoutes } from './docs.js';
 import { gpuDecisionRoutes, gpuPolicyRoutes } from './gpu-policy.js';
 import { gpuPerformanceRoutes } from './gpu-performance.js';
 import { gpuRoutes } from './gpu.js';
@@ -37,6 +37,7 @@ export function createRoutes(context: ApiContext): Route[] {
     ...infoRoutes(context),
     ...healthRoutes(context),
     ...docsRoutes(() => routes),
+    ...schemaRoutes(context),
     ...sdkRoutes(),
     ...namespaceRoutes(context),
     ...adminRoutes(context),

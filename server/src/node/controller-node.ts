@@ -43,6 +43,7 @@ import { queueLimits } from '../engines/engines.js';
 import type { Engines } from '../engines/engines.js';
 import { readBuildInfo } from '../process/build-info.js';
 import { Opened } from '../process/opened.js';
+import { readSchema } from './schema-files.js';
 import { openProcurement, retireInvoker } from './open-procurement.js';
 import { sites } from './sites.js';
 
@@ -158,6 +159,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     invoker: dispatcher,
     gatewayUrl: () => gateway.url,
     sites,
+    readSchema,
     build: readBuildInfo(),
   });
   if (config.gpu.search.enabled) openQuotaSearches(options, gpu, controller, dispatcher, opened);

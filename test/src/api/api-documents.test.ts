@@ -45,7 +45,8 @@ test('every documented operation is served', async () => {
   for (const operation of operations(documents[0]?.[1] as ApiDocument)) {
     const [method = '', path = ''] = operation.split(' ');
     const reply = await api.request(method, path.replaceAll(/\{\w+\}/g, 'a'.repeat(32)), { as: null });
-    const open = ['/api-docs', '/openapi.json', '/docs', '/docs/index.html'].some((end) => path.endsWith(end));
+    const ends = ['/api-docs', '/openapi.json', '/docs', '/docs/index.html', '/gpu.json', '/manifest.json'];
+    const open = ends.some((end) => path.endsWith(end));
     const answered = path.endsWith('/docs') ? 308 : 200;
     const web = path.startsWith('/api/v1/web/');
     expect([operation, reply.status]).toEqual([operation, web ? 404 : open ? answered : 401]);

@@ -24,6 +24,7 @@ import { putIdentity } from '@gpuwhisk/controller/authentication/authentication'
 import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
 import { newCostBook } from '@gpuwhisk/gpu/procure/costs';
 import { newShareCounts } from '@gpuwhisk/gpu/share/share-counts';
+import { readSchema } from '@gpuwhisk/server/node/schema-files';
 import { SimulatedDisk } from '../simulation/simulated-disk.js';
 
 export interface Account {
@@ -197,6 +198,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     }),
     gatewayUrl: () => settings.gatewayUrl,
     sites: settings.sites ?? [],
+    readSchema,
     manifest: () => manifest,
     logger,
     logRing,
