@@ -31,6 +31,12 @@ export function FunctionPage({ name }: { name: string }) {
     setLoaded(undefined);
     void load();
   }, [load]);
+  const isKnown = live.value !== undefined;
+  useEffect(() => {
+    // The controller was away when the page was opened.
+    if (isKnown && loaded === undefined) void load();
+  }, [isKnown]);
+  const present = live.value !== undefined && live.value.updated > (loaded?.updated ?? 0) ? live.value : loaded;
   return (
     <>
       <h1>{name}</h1>
@@ -39,6 +45,7 @@ export function FunctionPage({ name }: { name: string }) {
           The function cannot be shown: {problem}
         </p>
       )}
+      {problem === '' && <Problem of={live} what="The function is not kept up to date" />}
       {loaded !== undefined && (
         <>
           <Settings action={loaded} />
@@ -52,7 +59,7 @@ export function FunctionPage({ name }: { name: string }) {
           />
           <h2>Invoke</h2>
           <InvokeForm key={name} path={path} />
-          <Versions name={name} present={live.value ?? loaded} onRestored={setLoaded} />
+          <Versions name={name} present={present ?? loaded} onRestored={setLoaded} />
           <h2>Last activations</h2>
           <Problem of={recent} what="They cannot be shown" />
           <RecentActivations name={name} activations={recent.value} />

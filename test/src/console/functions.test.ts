@@ -28,6 +28,13 @@ const noisy = `function main({ lines = 1 }) {
   return { bytes: 'A'.repeat(200000), text: ${JSON.stringify(markup)} };
 }`;
 const failing = 'function main() { throw new Error("out of order"); }';
+const slow = `async function main() {
+  for (let turn = 0; turn < 12; turn++) {
+    console.log('turn', turn);
+    await new Promise((end) => setTimeout(end, 500));
+  }
+  return { done: 1 };
+}`;
 const training = `import time
 def main(args):
     for at in range(600):
@@ -154,6 +161,7 @@ def main(args):
       await page.getByRole('textbox', { name: 'Code of version 0.0.2' }).waitFor();
       await page.getByRole('button', { name: 'Roll back to 0.0.3' }).click();
       await page.getByText('Version 0.0.3 is back, as version 0.0.5.').waitFor();
+      await page.getByRole('row', { name: /^0\.0\.5 .* present$/ }).waitFor();
       await page.getByRole('button', { name: 'Invoke' }).click();
       await page.getByText('"greeting": "Welcome you"').waitFor();
       await look('function');
@@ -251,6 +259,11 @@ def main(args):
       await page.getByRole('row', { name: /^Queue / }).waitFor();
       await page.getByText('Ran on GPU-').waitFor();
       await look('activation');
+      await page.getByRole('link', { name: 'on-gpu' }).click();
+      await page.getByRole('heading', { name: 'Forecast against actual' }).waitFor();
+      await page.getByRole('region', { name: 'Measured times' }).waitFor({ timeout: soonMs });
+      await page.getByRole('figure').getByText('Requests a minute', { exact: true }).waitFor();
+      await look('function-gpu');
       await page.goto(`${platform.url}/console/#/activations/${chain.record.activationId}`);
       await page.getByRole('listitem').getByRole('link', { name: 'hello' }).first().click();
       await page.getByText('as a part of').waitFor();
@@ -268,13 +281,13 @@ def main(args):
     'an activation is followed from its beginning',
     async () => {
       const { api } = platform;
-      await api.putAction(
-        'slow',
-        'function main() { return new Promise((end) => setTimeout(() => end({ done: 1 }), 4000)); }',
-      );
+      await api.putAction('slow', slow);
       const id = await api.submit('slow');
       await open('activations', id);
       await page.getByText('There is no record yet').waitFor();
+      await page.getByRole('heading', { name: 'Logs until now' }).waitFor();
+      await page.getByLabel('Logs').getByText('turn 2').waitFor();
+      expect(await page.getByText('There is no record yet').count()).toBe(1);
       await page.getByText('"done": 1').waitFor({ timeout: soonMs });
       expect(faults()).toEqual([]);
     },
