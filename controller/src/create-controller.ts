@@ -26,6 +26,7 @@ import { TriggerWriter } from './triggers/trigger-writer.js';
 import { TrainingJobs } from './gpu/training/training-jobs.js';
 import { createConsoleHandler, type ReadConsole } from './console/console-handler.js';
 import { LiveStreams } from './live/live-streams.js';
+import { LogStreams } from './live/log-streams.js';
 import { createGateway } from './gateway/create-gateway.js';
 import { ApiRegistry } from './gateway/api-registry.js';
 import { createManagementHandler } from './gateway/management-handler.js';
@@ -90,9 +91,12 @@ export function createController(dependencies: ControllerDependencies): Controll
   const triggerWriter = new TriggerWriter(store);
   const operators = authenticateOperators(identities, config, logger);
   const liveStreams = new LiveStreams({ routes: () => routes, authentication: operators, clock, logger });
+  const { instance } = dependencies;
+  const logStreams = new LogStreams({ state, authentication: operators, clock, logger, instance });
   const context: ApiContext = {
     ...dependencies,
     liveStreams,
+    logStreams,
     actions,
     actionResolver,
     invoker: composing,
@@ -154,7 +158,12 @@ export function createController(dependencies: ControllerDependencies): Controll
     resolver: actionResolver,
     composing,
     trainingJobs,
-    liveStreams,
+    liveStreams: {
+      close() {
+        liveStreams.close();
+        logStreams.close();
+      },
+    },
     routes,
   };
 }

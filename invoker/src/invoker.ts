@@ -26,6 +26,7 @@ import { complete, giveBack, refuse } from './activation/activation-end.js';
 import { activationRecord } from './activation/activation-record.js';
 import { applicationError, whiskError } from './activation/activation-response.js';
 import { ActivationRun } from './activation/activation-run.js';
+import type { FollowedRuns } from './activation/followed-runs.js';
 import type { InvokerContext, StartJournal } from './activation/invoker-context.js';
 import type { TrainingRuns } from './activation/training-runs.js';
 import type { ContainerFactory } from './containers/container-factory.js';
@@ -68,6 +69,8 @@ export interface InvokerDependencies {
   gpu?: InvokerGpus;
   /** The runs of training jobs; absent on nodes without GPUs. */
   trainings?: TrainingRuns;
+  /** Sends lines of runs to those who follow them. Absent: runs cannot be followed. */
+  followed?: Pick<FollowedRuns, 'began' | 'left' | 'ended'>;
   /** Whether runs may begin: false while the cluster may count this invoker as lost. Absent: always. */
   mayBegin?: () => boolean;
 }
@@ -118,6 +121,7 @@ export class Invoker {
         coldStarted: coldStartMetrics(dependencies.metrics.registry),
       }),
       ...(dependencies.trainings && { trainings: dependencies.trainings }),
+      ...(dependencies.followed && { followed: dependencies.followed }),
       ...(dependencies.mayBegin && { mayBegin: dependencies.mayBegin }),
     };
     const defaultKind = (kind: string): string | undefined => dependencies.defaultKind?.(kind);

@@ -7,11 +7,20 @@ import {
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { isEntityName } from '@gpuwhisk/common/entities/names';
-import { corruptedEntity, docsWithCount, malformedPath, malformedQuery, noSuchEntity } from '@gpuwhisk/common/errors';
+import {
+  corruptedEntity,
+  docsWithCount,
+  malformedPath,
+  malformedQuery,
+  noSuchEntity,
+  overloaded,
+} from '@gpuwhisk/common/errors';
 import { isActivationId } from '@gpuwhisk/common/ids';
+import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore, ViewQuery } from '@gpuwhisk/common/store/artifact-store';
+import { isInFlight } from '../entitlement/in-flight.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
 import { booleanParameter, listRange, timeParameter, afterAll } from '../http/request.js';
@@ -26,12 +35,14 @@ import {
 import { apiRoot, checkOwner, namespaceOf, pathParameter } from '../http/route.js';
 import type { IdentifiedCall, Route } from '../http/route.js';
 
-type Context = Pick<ApiContext, 'clock' | 'store'>;
+type Context = Pick<ApiContext, 'clock' | 'store' | 'state' | 'logStreams'>;
 
 const collection = 'activations';
 const idLength = 32;
 /** A blocking answer may precede its record by 50 ms, so a missing record is looked up again after this delay. */
 const recordLagMs = 60;
+/** Time that logs are waited for, ms: a blocking call may return before they are complete, and their record is stored. */
+const logsWaitMs = 1000;
 
 /** Query parameter `name`: `action` or `package/action`; undefined for none. Throws ApiError (400). */
 function nameFilter(query: URLSearchParams): string | undefined {
@@ -71,26 +82,68 @@ async function listActivations(store: ArtifactStore, call: IdentifiedCall): Prom
   return jsonAnswer(rows.flatMap((row) => (row.doc === undefined ? [] : [activationToApi(readActivation(row.doc))])));
 }
 
-async function readRecord({ store, clock }: Context, call: IdentifiedCall): Promise<WhiskActivation> {
+/** The activation that a path names, which must be the caller's. Throws ApiError (400, 403). */
+function activationOf(call: IdentifiedCall): { namespace: string; activationId: string } {
   const namespace = namespaceOf(call);
   const id = pathParameter(call, 'activationId');
   if (id.length !== idLength) throw malformedPath(`Activation id length is ${id.length} but must be ${idLength}.`);
   if (!isActivationId(id)) throw malformedPath('The activation id is not valid.');
   checkOwner(call, namespace, id);
-  const documentId = activationDocumentId(namespace, id);
+  return { namespace, activationId: id };
+}
+
+/** The record of an activation, or undefined if there is none. Throws ApiError (500) for a corrupted one. */
+async function recordOf(
+  { store }: Pick<Context, 'store'>,
+  { namespace, activationId }: ReturnType<typeof activationOf>,
+): Promise<WhiskActivation | undefined> {
   try {
-    return readActivation(
-      await store.get('activations', documentId).catch(async (error: unknown) => {
-        if (!(error instanceof NoDocumentError)) throw error;
-        await sleep(clock, recordLagMs);
-        return store.get('activations', documentId);
-      }),
-    );
+    return readActivation(await store.get('activations', activationDocumentId(namespace, activationId)));
   } catch (error) {
-    if (error instanceof NoDocumentError) throw noSuchEntity();
+    if (error instanceof NoDocumentError) return undefined;
     if (error instanceof MalformedError) throw corruptedEntity();
     throw error;
   }
+}
+
+async function readRecord(context: Context, call: IdentifiedCall): Promise<WhiskActivation> {
+  const activation = activationOf(call);
+  const record = await recordOf(context, activation);
+  if (record !== undefined) return record;
+  await sleep(context.clock, recordLagMs);
+  const late = await recordOf(context, activation);
+  if (late === undefined) throw noSuchEntity();
+  return late;
+}
+
+/** The logs of a record, which is waited for. */
+async function readLogs(context: Context, call: IdentifiedCall): Promise<Answer> {
+  const activation = activationOf(call);
+  for (let waitedMs = 0; waitedMs < logsWaitMs; waitedMs += recordLagMs) {
+    const record = await recordOf(context, activation);
+    if (record !== undefined) return jsonAnswer({ logs: record.logs });
+    await sleep(context.clock, recordLagMs);
+  }
+  throw noSuchEntity();
+}
+
+/** Whether an activation is in flight. Throws ApiError (503). */
+async function isUnderWay({ state }: Context, { identity }: IdentifiedCall, activationId: string): Promise<boolean> {
+  try {
+    return await isInFlight(state, identity.namespace, activationId);
+  } catch (error) {
+    if (error instanceof StateUnavailableError) throw overloaded();
+    throw error;
+  }
+}
+
+function followLogs(context: Context, call: IdentifiedCall): Promise<Answer> {
+  const activation = activationOf(call);
+  return context.logStreams.open(call, {
+    ...activation,
+    recorded: async () => (await recordOf(context, activation))?.logs,
+    isInFlight: () => isUnderWay(context, call, activation.activationId),
+  });
 }
 
 /** Routes to list and read activations and their records. */
@@ -133,9 +186,22 @@ export function activationRoutes(context: Context): Route[] {
       operationId: 'getActivationLogs',
       tag,
       summary: 'The logs of an activation',
-      parameters: one,
-      responses: { 200: { description: 'Logs', schema: 'ActivationLogs' }, ...errorResponses(400, 401, 403, 404, 500) },
-      handle: async (call) => jsonAnswer({ logs: (await readRecord(context, call)).logs }),
+      parameters: [
+        ...one,
+        {
+          name: 'follow',
+          in: 'query',
+          type: 'boolean',
+          description:
+            "Whether to stream the lines, also those of a running activation, as server-sent events 'lines' and 'end'",
+        },
+      ],
+      responses: {
+        200: { description: 'Logs', schema: 'ActivationLogs' },
+        ...errorResponses(400, 401, 403, 404, 429, 500, 503),
+      },
+      handle: (call) =>
+        booleanParameter(call.query, 'follow', false) ? followLogs(context, call) : readLogs(context, call),
     },
     {
       method: 'GET',

@@ -18,6 +18,7 @@ import type { Identities } from '../authentication/authentication.js';
 import type { ComposingInvoker } from '../compose/composing-invoker.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { LiveStreams } from '../live/live-streams.js';
+import type { LogStreams } from '../live/log-streams.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
 import type { PackageCache, PackageWriter } from '../packages/package-store.js';
 import type { RuleWriter } from '../triggers/rule-writer.js';
@@ -51,6 +52,7 @@ export interface ApiContext extends ControllerDependencies {
   ruleWriter: RuleWriter;
   trainingJobs: TrainingJobs;
   liveStreams: Pick<LiveStreams, 'open'>;
+  logStreams: Pick<LogStreams, 'open'>;
 }
 
 /** Dependencies of a controller. */

@@ -21,6 +21,16 @@ export function inFlightHolds(state: ClusterState): Holds {
   return state.holds('inFlight');
 }
 
+/** Whether an activation is in flight at some controller of the cluster. Rejects with StateUnavailableError. */
+export async function isInFlight(
+  state: ClusterState,
+  { uuid, name }: Identity['namespace'],
+  activationId: string,
+): Promise<boolean> {
+  const tokens = await inFlightHolds(state).tokens(uuid);
+  return tokens.some((token) => token.startsWith(`${activationId} `) && token.endsWith(` ${name}`));
+}
+
 /** The token of an activation in flight: its id, its controller and its namespace. */
 function activationToken(activationId: string, instance: number, namespace: string): string {
   return `${activationId} ${instance} ${namespace}`;

@@ -121,7 +121,8 @@ export class LiveStreams {
       const { authorization } = call.request.headers;
       // An operator's key is of no namespace.
       if (route.access === 'identified') await this.parts.authentication.namespace(authorization);
-      const { status, body, value } = await route.handle({ ...call, params, query });
+      const { status, body, value, stream } = await route.handle({ ...call, params, query });
+      if (stream !== undefined) return { status: 404, error: noSuchRoute().message };
       if (status !== 200) return { status, error: `The answer has status ${status}.` };
       return snapshotOf(value ?? (JSON.parse(String(body)) as JsonValue));
     } catch (error) {

@@ -76,6 +76,7 @@ export async function endActivation(
     const note = `${new Date(context.clock.now()).toISOString().padEnd(30)} stderr: ${developerErrorLogLine}`;
     lines = [...lines, note]; // The records of a batch share one list of lines.
   }
+  context.followed?.ended(message.activationId, lines);
   if (message.sample === undefined) {
     context.metrics.activationEnded(action, times, response.statusCode, message.user.namespace.name);
     const coldStart = coldStartRecord(message, times);

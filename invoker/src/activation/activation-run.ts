@@ -156,7 +156,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     if (others.length === 0 && this.gpuUser === undefined) {
       const self = this.prepare();
       const prepared = self instanceof Promise ? await self : self;
-      return prepared === undefined ? 'keep' : this.runWith(prepared, [], member, found, onInitialized);
+      return prepared === undefined ? 'keep' : this.runFollowed(prepared, [], member, found, onInitialized);
     }
     const all: readonly ActivationRun[] = [this, ...others];
     const users = all.flatMap(({ gpuUser }) => gpuUser ?? []);
@@ -164,7 +164,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     try {
       const prepared = await Promise.all(all.map((run) => run.prepare()));
       const [first, ...rest] = prepared.filter((one) => one !== undefined);
-      return first === undefined ? 'keep' : await first.run.runWith(first, rest, member, found, onInitialized);
+      return first === undefined ? 'keep' : await first.run.runFollowed(first, rest, member, found, onInitialized);
     } finally {
       for (const user of users) this.context.gpu?.ended(user);
     }
@@ -208,6 +208,21 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     } catch (error) {
       this.failNow(whiskError((error as Error).message));
       return undefined;
+    }
+  }
+
+  /** As runWith; those who follow the logs get the lines as they are printed. */
+  private async runFollowed(...given: Parameters<ActivationRun['runWith']>): Promise<Disposition> {
+    const [self, rest, { container }] = given;
+    const { followed } = this.context;
+    if (followed === undefined) return this.runWith(...given);
+    const printed = container.spec.concurrency === 1 ? (from: number) => container.printedSince(from) : undefined;
+    const all = [self, ...rest].map(({ run }) => run);
+    for (const { message, namespace } of all) followed.began(message.activationId, namespace, printed);
+    try {
+      return await this.runWith(...given);
+    } finally {
+      for (const { message } of all) followed.left(message.activationId, printed);
     }
   }
 

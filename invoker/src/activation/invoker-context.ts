@@ -10,6 +10,7 @@ import type { Metrics } from '@gpuwhisk/common/metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { GpuRuns } from '../gpu-agent/gpu-runs.js';
+import type { FollowedRuns } from './followed-runs.js';
 import type { TrainingRuns } from './training-runs.js';
 
 /** Services and settings that all activations of an invoker share. */
@@ -37,6 +38,8 @@ export interface InvokerContext {
   gpu?: GpuRuns;
   /** The runs of training jobs; absent on nodes without GPUs. */
   trainings?: TrainingRuns;
+  /** Sends lines of runs to those who follow them. Absent: runs cannot be followed. */
+  followed?: Pick<FollowedRuns, 'began' | 'left' | 'ended'>;
   /** Whether runs may begin now. Absent: always. */
   mayBegin?: () => boolean;
   /** Whether the invoker is being stopped, which ends containers. */

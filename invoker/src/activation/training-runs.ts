@@ -88,7 +88,7 @@ export class WatchedTraining {
   /** The last lines of the log, if there are new ones since the last call. */
   newLog(): TrainingLog | undefined {
     const { log } = this;
-    const added = this.call?.printed?.(log.from + log.lines.length) ?? [];
+    const added = this.call === undefined ? [] : this.container.printedSince(log.from + log.lines.length);
     if (added.length === 0) return undefined;
     const lines = [...log.lines, ...added].slice(-keptLines);
     let characters = lines.reduce((sum, line) => sum + line.length, 0);

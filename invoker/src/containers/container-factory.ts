@@ -128,8 +128,6 @@ export interface Call {
   logs: Promise<string[]>;
   /** Asks a run to end by itself; set for runs with `onProgress`. */
   stop?: () => void;
-  /** The lines of `logs` so far, from a place on; set for runs with `onProgress`. */
-  printed?: (from: number) => string[];
 }
 
 /** One sandbox with a runtime in it: the unit of the pool. */
@@ -149,6 +147,8 @@ export interface Container {
   /** Loads code; once only. The logs of a successful init are empty: those lines come with the first run. */
   init(request: InitRequest, limits: CallLimits): Call;
   run(request: RunRequest, limits: CallLimits): Call;
+  /** The lines that have been printed since the previous call's end, from a place on: the beginning of the next call's `logs`. */
+  printedSince(from: number): string[];
   /** Whether the runtime takes several requests as one run. */
   readonly canBatch: boolean;
   /** Whether the runtime ends a late run by itself soon after the deadline, and can be unloaded then. */

@@ -231,6 +231,10 @@ class SimulatedContainer implements Container {
     return Promise.resolve(this.options.processorMs?.(this.id));
   }
 
+  printedSince(from: number): string[] {
+    return this.lines.slice(from);
+  }
+
   get endsLate(): boolean {
     return this.options.endsLate ?? false;
   }

@@ -10,6 +10,7 @@ import { identityChanges } from '@gpuwhisk/controller/api/admin';
 import { ProvisioningError, IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { reportingFactory } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
+import { FollowedRuns } from '@gpuwhisk/invoker/activation/followed-runs';
 import { TrainingRuns } from '@gpuwhisk/invoker/activation/training-runs';
 import { NamespaceBlacklist } from '@gpuwhisk/invoker/namespace-blacklist';
 import type { PoolOptions } from '@gpuwhisk/invoker/pool/container-pool';
@@ -119,6 +120,9 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   const trainings = agent && new TrainingRuns({ invoker: topic, dataDir: config.dataDir, state, clock, logger });
   await trainings?.open();
   opened.onClose(() => trainings?.close());
+  const followed = new FollowedRuns({ invoker: topic, state, clock, logger });
+  await followed.open();
+  opened.onClose(() => followed.close());
   const invoker = new Invoker({
     instance,
     bus,
@@ -137,6 +141,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     recordBounds: { maxPendingBytes: config.maxUnstoredBytes },
     ...(agent && { gpu: agent }),
     ...(trainings && { trainings }),
+    followed,
     ...(userEvents && { userEvents }),
     ...(options.mayBegin && { mayBegin: options.mayBegin }),
     unlockArguments: createArgumentUnlock(config.parameterStorage),

@@ -121,6 +121,36 @@ const renting = {
   );
 
   test(
+    'the log of a running action is followed through either controller',
+    async () => {
+      const talk = `async function main() {
+        console.log('begun');
+        await new Promise((resolve) => setTimeout(resolve, 3000));
+        console.log('done');
+        return {};
+      }`;
+      await caller(0).putAction('talk', talk);
+      const activationId = await caller(0).submit('talk');
+      const follow = async ({ url, auth }: ApiClient): Promise<[text: string, ms: number][]> => {
+        const answer = await fetch(`${url}/api/v1/namespaces/_/activations/${activationId}/logs?follow=true`, {
+          headers: { authorization: `Basic ${Buffer.from(auth).toString('base64')}` },
+        });
+        const seen: [string, number][] = [];
+        for await (const chunk of answer.body!.pipeThrough(new TextDecoderStream())) {
+          for (const [text] of chunk.matchAll(/begun|done|event: end/g)) seen.push([text, performance.now()]);
+        }
+        return seen;
+      };
+      for (const seen of await Promise.all(callers.map(follow))) {
+        expect(seen.map(([text]) => text)).toEqual(['begun', 'done', 'event: end']);
+        const [[, begunMs = 0] = [], [, doneMs = 0] = []] = seen;
+        expect(doneMs - begunMs).toBeGreaterThan(1500);
+      }
+    },
+    testMs,
+  );
+
+  test(
     'what one controller changes the other soon sees',
     async () => {
       expect((await caller(1).invokeForResult('hello')).body.says).toBe('first');

@@ -204,3 +204,71 @@ test('a blocking answer does not wait for them', async () => {
   expect(body.logs).toEqual([]);
   expect(logTexts(await platform.api.record(body.activationId))).toEqual(['hi']);
 });
+
+/** Events of a stream of logs: their names, and the texts of their lines. */
+async function* followed(activationId: string): AsyncGenerator<[event: string, texts: string[]]> {
+  const answer = await fetch(`${platform.url}/api/v1/namespaces/_/activations/${activationId}/logs?follow=true`, {
+    headers: { authorization: `Basic ${Buffer.from(platform.auth).toString('base64')}` },
+  });
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+  let text = '';
+  for await (const chunk of answer.body!.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
+      const [, event = '', data = ''] = /^event: (\w+)\ndata: (.*)$/.exec(text.slice(0, end)) ?? [];
+      text = text.slice(end + 2);
+      const { lines = [] } = JSON.parse(data) as { lines?: string[] };
+      if (event !== 'beat') yield [event, lines.map((line) => line.replace(/^.{30} \w+: /, ''))];
+    }
+  }
+}
+
+test('lines can be followed while the action runs, and the end says that the record is there', async () => {
+  await platform.api.putAction(
+    'talker',
+    `async function main({ lines, pauseMs }) {
+      for (let line = 0; line < lines; line++) {
+        console.log('line', line);
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      }
+      return {};
+    }`,
+  );
+  const activationId = await platform.api.submit('talker', { lines: 6, pauseMs: 300 });
+  const startMs = Date.now();
+  const live: string[] = [];
+  const last: string[] = [];
+  for await (const [event, texts] of followed(activationId)) {
+    last.push(event);
+    live.push(...texts);
+    if (texts.includes('line 0')) expect(Date.now() - startMs).toBeLessThan(1500);
+    if (event === 'end') break;
+  }
+  const wanted = Array.from({ length: 6 }, (_, line) => `line ${line}`);
+  expect([live, last.at(-1)]).toEqual([wanted, 'end']);
+  expect(last.filter((event) => event === 'lines').length).toBeGreaterThan(2);
+  expect(logTexts(await platform.api.record(activationId))).toEqual(wanted);
+  // An activation that has ended gives all of its lines.
+  const again: string[] = [];
+  for await (const [, texts] of followed(activationId)) again.push(...texts);
+  expect(again).toEqual(wanted);
+});
+
+test('long logs can be followed in full, and those of a blocking call are there when it returns', async () => {
+  await platform.api.putAction(
+    'shouter',
+    "function main() { for (let at = 0; at < 20000; at++) console.log('x'.repeat(100), at); return {}; }",
+  );
+  const { record } = await platform.api.run('shouter');
+  let lines = 0;
+  for await (const [, texts] of followed(record.activationId)) lines += texts.length;
+  expect([record.logs.length, lines]).toEqual([20_000, 20_000]);
+  for (let at = 0; at < 10; at++) {
+    const { activationId } = await platform.api.invoke('talker', { lines: 1, pauseMs: 0 });
+    const { status, body } = await platform.api.request<{ logs: string[] }>(
+      'GET',
+      `_/activations/${activationId}/logs`,
+    );
+    expect([status, body.logs.length]).toEqual([200, 1]);
+  }
+});

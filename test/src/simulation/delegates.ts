@@ -35,6 +35,7 @@ export function containerLike(
     canBatch: container.canBatch,
     endsLate: container.endsLate,
     canUnload: container.canUnload,
+    printedSince: (from) => container.printedSince(from),
     unload: (thorough, limits) => container.unload(thorough, limits),
     check: (limits) => container.check(limits),
     pause: () => container.pause(),

@@ -170,6 +170,10 @@ export class ConnectedContainer implements Container {
     return this.begin((connection) => connection.check(limits), 0);
   }
 
+  printedSince(from: number): string[] {
+    return this.connection?.printedSince(from) ?? [];
+  }
+
   get busyMs(): number {
     return this.connection?.busyMs ?? 0;
   }

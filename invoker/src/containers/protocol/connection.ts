@@ -10,6 +10,8 @@ export interface Connection {
   readonly endsLate: boolean;
   unload(thorough: boolean, limits: CallLimits): Call;
   check(limits: CallLimits): Call;
+  /** As in Container. */
+  printedSince(from: number): string[];
   readonly busyMs: number;
   readonly pid: number | undefined;
   /** Called before the container is killed: calls under way wait for `ended`. */

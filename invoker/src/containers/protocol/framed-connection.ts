@@ -161,6 +161,10 @@ export class FramedConnection implements Connection, FrameHandler {
     return this.call(types.check, this.takesParts ? '' : '{}', limits);
   }
 
+  printedSince(from: number): string[] {
+    return this.logs.since(from);
+  }
+
   close(): void {
     if (this.state === 'open') this.state = 'closed';
   }
@@ -253,7 +257,6 @@ export class FramedConnection implements Connection, FrameHandler {
       call.stop = () => {
         if (this.state === 'open' && !entry.answered) this.send(encodeFrame(types.stop, id, '{}'));
       };
-      call.printed = (from) => this.logs.since(from);
     }
     if (this.state === 'closed') return call; // `ended` follows.
     entry.timer = this.clock.setTimer(limits.timeoutMs, () => this.expire(id, entry));

@@ -72,6 +72,10 @@ export class HttpConnection implements Connection {
     return refused('Runtimes that speak HTTP cannot be checked.');
   }
 
+  printedSince(from: number): string[] {
+    return this.logs.since(from);
+  }
+
   close(): void {
     this.aborts.abort();
   }
