@@ -15,10 +15,13 @@ export function useLogs(id: string, isOver: boolean): readonly string[] {
     const stopping = new AbortController();
     const follow = async (): Promise<void> => {
       while (!stopping.signal.aborted) {
-        const fresh: string[] = [];
-        await readLines(id, stopping.signal, (more) => {
-          fresh.push(...more);
-          if (!stopping.signal.aborted) setLines(fresh.slice(-mostLines));
+        let known: string[] = [];
+        await readEvents(id, stopping.signal, (event, given) => {
+          if (event === 'again') known = [];
+          else if (event === 'dropped') known.push(`(${String(given)} lines are left out until the activation ends)`);
+          else if (event === 'lines' && Array.isArray(given)) known.push(...(given as string[]));
+          else return;
+          if (!stopping.signal.aborted) setLines(known.slice(-mostLines));
         }).catch(() => undefined);
         // The stream was cut, or there is nothing to follow yet: it begins with the first line again.
         await new Promise((resolve) => setTimeout(resolve, againMs));
@@ -31,23 +34,23 @@ export function useLogs(id: string, isOver: boolean): readonly string[] {
   return lines;
 }
 
-/** Reads a stream of lines to its end. Rejects if it breaks off. */
-async function readLines(id: string, signal: AbortSignal, take: (lines: readonly string[]) => void): Promise<void> {
+/** Reads the stream of an activation's lines to its end. Rejects if it breaks off. */
+async function readEvents(
+  id: string,
+  signal: AbortSignal,
+  take: (event: string, lines: unknown) => void,
+): Promise<void> {
   const answer = await fetch(`../api/v1/namespaces/_/activations/${id}/logs?follow=true`, {
     headers: { Authorization: authorization() },
     credentials,
     signal,
   });
-  const isStream = (answer.headers.get('Content-Type') ?? '').startsWith('text/event-stream');
-  if (!answer.ok || !isStream || answer.body === null) return;
+  if (!answer.ok || answer.body === null) return;
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   const eventsIn = eventReader();
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    for (const { event, data } of eventsIn(value)) {
-      const { lines } = data as { lines?: unknown };
-      if (event === 'lines' && Array.isArray(lines)) take(lines as string[]);
-    }
+    for (const { event, data } of eventsIn(value)) take(event, (data as { lines?: unknown }).lines);
   }
 }
