@@ -13,6 +13,8 @@ export default defineConfig({
     // Nothing inline: the content security policy allows only files.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // The editor, which is loaded when code is shown first; test/src/console bounds the compressed whole.
+    chunkSizeWarningLimit: 700,
   },
   logLevel: 'warn',
 });

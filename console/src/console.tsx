@@ -1,7 +1,14 @@
+import type { RefObject } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { link } from './live.js';
 import { hrefOf, route } from './route.js';
 import { session, signOut } from './session.js';
+import { ActivationPage } from './pages/activation.js';
+import { ActivationsPage } from './pages/activations.js';
 import { DevicePage } from './pages/device.js';
+import { FunctionPage } from './pages/function.js';
+import { FunctionsPage } from './pages/functions.js';
+import { JobPage, JobsPage } from './pages/jobs.js';
 import { OverviewPage } from './pages/overview.js';
 import { QueuePage } from './pages/queue.js';
 import { SignInPage } from './pages/sign-in.js';
@@ -9,13 +16,50 @@ import { SignInPage } from './pages/sign-in.js';
 const pages = [
   { name: 'Overview', at: '' },
   { name: 'Queue', at: 'queue' },
+  { name: 'Functions', at: 'functions' },
+  { name: 'Activations', at: 'activations' },
+  { name: 'Jobs', at: 'jobs' },
 ] as const;
+
+/** The page of an address. */
+function pageOf([first = '', id = '', of = '']: readonly string[]) {
+  switch (first) {
+    case 'devices':
+      return <DevicePage uuid={id} />;
+    case 'queue':
+      return <QueuePage />;
+    case 'functions':
+      return id === '' ? <FunctionsPage /> : <FunctionPage key={id} name={id} />;
+    case 'activations':
+      return id === '' || id === 'of' ? <ActivationsPage of={of} /> : <ActivationPage key={id} id={id} />;
+    case 'jobs':
+      return id === '' ? <JobsPage /> : <JobPage key={id} id={id} />;
+    default:
+      return <OverviewPage />;
+  }
+}
+
+/** Moves the focus to the heading of a page that the user goes to, as a browser does when it loads another document. */
+function useFocusOnNavigation(): RefObject<HTMLElement | null> {
+  const main = useRef<HTMLElement>(null);
+  const before = useRef(route.value);
+  const address = route.value;
+  useEffect(() => {
+    if (before.current === address) return;
+    before.current = address;
+    const heading = main.current?.querySelector('h1');
+    heading?.setAttribute('tabindex', '-1');
+    heading?.focus();
+  }, [address]);
+  return main;
+}
 
 /** The whole page. */
 export function Console() {
   const who = session.value;
   if (who === undefined) return <SignInPage />;
-  const [first = '', id = ''] = route.value;
+  const [first = ''] = route.value;
+  const main = useFocusOnNavigation();
   return (
     <>
       <header>
@@ -38,9 +82,7 @@ export function Console() {
           Sign out
         </button>
       </header>
-      <main>
-        {first === 'devices' ? <DevicePage uuid={id} /> : first === 'queue' ? <QueuePage /> : <OverviewPage />}
-      </main>
+      <main ref={main}>{pageOf(route.value)}</main>
     </>
   );
 }

@@ -24,3 +24,10 @@ export function duration(ms: number): string {
 export function shortName(action: string): string {
   return action.split('/').slice(2).join('/');
 }
+
+/** How long a time, epoch ms, lies back, by the controller's clock: `3 min 2 s ago`. */
+export function ago(ms: number, nowMs: number): string {
+  const passedMs = nowMs - ms;
+  if (passedMs < 1000) return 'now';
+  return passedMs < 48 * 3_600_000 ? `${duration(passedMs)} ago` : new Date(ms).toLocaleDateString();
+}

@@ -1,5 +1,6 @@
 // What the console shows, kept up to date by one stream of events.
 import { signal, type ReadonlySignal, type Signal } from '@preact/signals';
+import { noteTime } from './clock.js';
 import { changedList, eventReader } from './events.js';
 import { authorization, credentials, session, signOut } from './session.js';
 
@@ -98,6 +99,7 @@ async function read(signal: AbortSignal): Promise<number | undefined> {
 
 interface Told {
   of: string;
+  at?: number;
   value?: unknown;
   set?: Readonly<Record<string, unknown>>[];
   gone?: string[];
@@ -106,7 +108,8 @@ interface Told {
 }
 
 /** Takes an event over. Returns the status with which the stream ends. */
-function take(event: string, { of, value, set = [], gone = [], status = 0, error = '' }: Told): number | undefined {
+function take(event: string, { of, at, value, set = [], gone = [], status = 0, error = '' }: Told): number | undefined {
+  if (at !== undefined) noteTime(at);
   if (event === 'end') return status;
   const shown = known.get(of)?.shown;
   if (shown === undefined) return undefined;

@@ -22,15 +22,29 @@ export function authorization(key = session.value?.key ?? ''): string {
   return `Basic ${btoa(key)}`;
 }
 
-/** An answer of the API. Rejects with an Error that tells what the API said. */
-export async function ask(path: string, init: RequestInit = {}, key?: string): Promise<unknown> {
+/** An answer of the API, whatever its status. Rejects with an Error if there is none, or it is no JSON. */
+export async function exchange(
+  path: string,
+  init: RequestInit = {},
+  key?: string,
+): Promise<{ status: number; body: unknown }> {
   const headers = { Authorization: authorization(key), 'Content-Type': 'application/json' };
   const answer = await fetch(`../api/v1/${path}`, { ...init, headers, credentials });
   const text = await answer.text();
-  const body: unknown = text === '' ? undefined : JSON.parse(text);
-  if (answer.ok) return body;
-  const { error } = (body ?? {}) as { error?: string };
-  throw new ApiProblem(answer.status, error ?? `The answer has status ${answer.status}.`);
+  return { status: answer.status, body: text === '' ? undefined : (JSON.parse(text) as unknown) };
+}
+
+/** An answer of the API. Rejects with an Error that tells what the API said. */
+export async function ask(path: string, init: RequestInit = {}, key?: string): Promise<unknown> {
+  const { status, body } = await exchange(path, init, key);
+  if (status >= 200 && status < 300) return body;
+  throw problemOf(status, body);
+}
+
+/** What an answer of the API refuses. */
+export function problemOf(status: number, body: unknown): ApiProblem {
+  const { error } = (body ?? {}) as { error?: unknown };
+  return new ApiProblem(status, typeof error === 'string' ? error : `The answer has status ${status}.`);
 }
 
 /** What the API has refused. */

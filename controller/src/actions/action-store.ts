@@ -168,7 +168,11 @@ export class ActionWriter {
   private async earlierVersion(action: WhiskAction, version: string | undefined): Promise<WhiskAction> {
     const all = await this.earlier.before(action);
     const found = version === undefined ? all[0] : all.find((one) => one.version === version);
-    if (found === undefined) throw noSuchVersion(version, all.map((one) => one.version));
+    if (found === undefined)
+      throw noSuchVersion(
+        version,
+        all.map((one) => one.version),
+      );
     try {
       return await this.earlier.withCode(found);
     } catch (error) {

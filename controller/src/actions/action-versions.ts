@@ -27,22 +27,25 @@ export class ActionVersions {
     const attachments = await this.attachmentsOf(action);
     // Code that is lost, or was replaced meanwhile, leaves nothing to return to.
     if (attachments === undefined) return;
-    const { _id, _rev, ...fields } = actionDocument(action);
+    const kept = { _id: keptId(action), action: actionDocument({ ...action, revision: '' }) };
     try {
-      await this.store.put('gpu', { _id: keptId(action), action: { ...fields, _id } }, attachments);
+      await this.store.put('gpu', kept, attachments);
     } catch (error) {
       // The update that kept it before has failed.
       if (!(error instanceof DocumentConflictError)) throw error;
     }
-    const kept = await this.documents(actionId(action));
-    await this.remove(kept.slice(0, Math.max(0, kept.length - mostVersions)));
+    const all = await this.documents(actionId(action));
+    await this.remove(all.slice(0, Math.max(0, all.length - mostVersions)));
   }
 
   /** The versions before `action`, the newest first. Their code stays where it is. */
   async before(action: WhiskAction): Promise<WhiskAction[]> {
     const documents = await this.documents(actionId(action));
     // An update that failed has kept the present version.
-    return documents.filter(({ _id }) => _id !== keptId(action)).map(actionIn).reverse();
+    return documents
+      .filter(({ _id }) => _id !== keptId(action))
+      .map(actionIn)
+      .reverse();
   }
 
   /** A version that `before` has listed, with its code. Throws NoDocumentError if it was removed meanwhile. */

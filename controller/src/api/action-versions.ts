@@ -72,7 +72,10 @@ export function actionVersionRoutes(context: ActionContext): Route[] {
       tag: 'Actions',
       operationId: `restoreActionVersion${end}`,
       summary: 'Make code and settings of an earlier version the present ones, under a new version number',
-      parameters: [...names, ...queryParameters({ version: 'Version to restore; default: the one before the present one' })],
+      parameters: [
+        ...names,
+        ...queryParameters({ version: 'Version to restore; default: the one before the present one' }),
+      ],
       responses: {
         200: { description: 'The action', schema: 'Action' },
         ...errorResponses(400, 401, 403, 404, 409, 500),

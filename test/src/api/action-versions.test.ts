@@ -19,8 +19,7 @@ afterAll(() => api.close());
 const put = (name: string, body: unknown): Promise<Reply> =>
   api.request('PUT', `/api/v1/namespaces/_/actions/${name}?overwrite=true`, { body });
 const path = (name: string, query = ''): string => `/api/v1/namespaces/_/versions/${name}${query}`;
-const versionsOf = async (name: string): Promise<Version[]> =>
-  (await api.request('GET', path(name))).json as Version[];
+const versionsOf = async (name: string): Promise<Version[]> => (await api.request('GET', path(name))).json as Version[];
 const restore = (name: string, query = ''): Promise<Reply> => api.request('POST', path(name, query));
 const code = (kind: string, text: string) => ({ exec: { kind, code: text } });
 /** Code that the store keeps as an attachment. */

@@ -6,6 +6,7 @@ import { testDocuments } from './store/document-cases.js';
 import type { StoreHome, StoreUnderTest } from './store/documents.js';
 import { testExpiry } from './store/expiry-cases.js';
 import { testLists } from './store/list-cases.js';
+import { testVersions } from './store/version-cases.js';
 import { testViews } from './store/view-cases.js';
 
 /** Registers the cases that every ArtifactStore must pass. */
@@ -29,6 +30,7 @@ export function testArtifactStore(name: string, makeHome: () => Promise<StoreHom
     testLists(held);
     testExpiry(held);
     testAttachments(held);
+    testVersions(held);
     testClosing(held);
   });
 }

@@ -1,0 +1,120 @@
+import { useEffect, useState } from 'preact/hooks';
+import { annotationOf, nameOf } from '../activation-model.js';
+import type { Action } from '../activation-model.js';
+import { now } from '../clock.js';
+import { ago, memory } from '../format.js';
+import { useLive } from '../hooks.js';
+import { Problem } from '../parts/problem.js';
+import { VirtualList } from '../parts/virtual-list.js';
+import { hrefOf } from '../route.js';
+import { ask, session } from '../session.js';
+
+const rowPx = 36;
+const pageSize = 200;
+/** Functions that the list shows, at most. */
+const mostActions = 20_000;
+
+/** The functions of the namespace, last written first. */
+export function FunctionsPage() {
+  return (
+    <>
+      <h1>Functions</h1>
+      {session.value?.namespace === '' ? <NoNamespace what="functions" /> : <Functions />}
+    </>
+  );
+}
+
+/** Told to those whose key has no namespace. */
+export function NoNamespace({ what }: { what: string }) {
+  return <p>The operator's key has no {what} of its own. Sign in with the key of a namespace.</p>;
+}
+
+function Functions() {
+  const newest = useLive<Action[]>(`namespaces/_/actions?limit=${pageSize}`);
+  const older = useOlder(newest.value);
+  const [words, setWords] = useState('');
+  const [onlyGpu, setOnlyGpu] = useState(false);
+  const known = new Map([...(newest.value ?? []), ...older].map((action) => [nameOf(action), action]));
+  const all = Array.from(known, ([name, action]) => ({ name, action })).sort(
+    (one, other) => other.action.updated - one.action.updated,
+  );
+  const wanted = words.trim().toLowerCase();
+  const shown = all.filter(
+    ({ name, action }) =>
+      name.toLowerCase().includes(wanted) && (!onlyGpu || annotationOf(action, 'gpu') !== undefined),
+  );
+  return (
+    <>
+      <Problem of={newest} what="The functions cannot be shown" />
+      <form class="filter" role="search" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          Name contains <input type="search" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
+        </label>
+        <label>
+          <input type="checkbox" checked={onlyGpu} onChange={(event) => setOnlyGpu(event.currentTarget.checked)} /> With
+          a GPU only
+        </label>
+        <output>{tellCount(shown.length, all.length)}</output>
+      </form>
+      {newest.value?.length === 0 && (
+        <p>
+          There is no function yet. <code>wsk action create hello hello.js</code> makes one.
+        </p>
+      )}
+      {all.length > 0 && (
+        <div class="functions">
+          <VirtualList
+            rows={shown}
+            rowPx={rowPx}
+            label="Functions"
+            titles={['Function', 'Kind', 'Version', 'Changed', 'GPU']}
+            keyOf={({ name }) => name}
+            draw={({ name, action }) => <FunctionRow name={name} action={action} />}
+          />
+        </div>
+      )}
+    </>
+  );
+}
+
+const tellCount = (shown: number, all: number): string => (shown === all ? `${all}` : `${shown} of ${all}`);
+
+/** The actions behind the first page, which the stream keeps up to date: read once. */
+function useOlder(newest: Action[] | undefined): Action[] {
+  const [older, setOlder] = useState<Action[]>([]);
+  const isFull = newest?.length === pageSize;
+  useEffect(() => {
+    if (!isFull) return undefined;
+    let isGone = false;
+    const read = async (): Promise<void> => {
+      const found: Action[] = [];
+      for (let skip = pageSize; skip < mostActions && !isGone; skip += pageSize) {
+        const page = (await ask(`namespaces/_/actions?limit=${pageSize}&skip=${skip}`)) as Action[];
+        found.push(...page);
+        if (!isGone) setOlder([...found]);
+        if (page.length < pageSize) return;
+      }
+    };
+    // The stream of the first page tells what is wrong.
+    read().catch(() => undefined);
+    return () => (isGone = true);
+  }, [isFull]);
+  return older;
+}
+
+function FunctionRow({ name, action }: { name: string; action: Action }) {
+  const gpu = annotationOf(action, 'gpu') as { memoryMiB?: number; gpus?: number } | undefined;
+  return (
+    <>
+      <span role="cell">
+        <a href={hrefOf('functions', name)}>{name}</a>
+      </span>
+      <span role="cell">{String(annotationOf(action, 'exec') ?? '')}</span>
+      <span role="cell">{action.version}</span>
+      <span role="cell" title={new Date(action.updated).toISOString()}>
+        {ago(action.updated, now())}
+      </span>
+      <span role="cell">{gpu?.memoryMiB === undefined ? '' : memory(gpu.memoryMiB)}</span>
+    </>
+  );
+}
