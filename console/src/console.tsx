@@ -1,21 +1,45 @@
 import { link } from './live.js';
 import { hrefOf, route } from './route.js';
 import { session, signOut } from './session.js';
+import { ClusterPage } from './pages/cluster.js';
+import { CostPage } from './pages/cost.js';
 import { DevicePage } from './pages/device.js';
 import { OverviewPage } from './pages/overview.js';
+import { PoliciesPage } from './pages/policies.js';
 import { QueuePage } from './pages/queue.js';
 import { SignInPage } from './pages/sign-in.js';
 
 const pages = [
   { name: 'Overview', at: '' },
   { name: 'Queue', at: 'queue' },
+  { name: 'Policy', at: 'policies' },
+  { name: 'Cost', at: 'cost' },
+  { name: 'Cluster', at: 'cluster' },
 ] as const;
+
+/** The page of an address. */
+function pageOf([first = '', id = '']: readonly string[]) {
+  switch (first) {
+    case 'devices':
+      return <DevicePage uuid={id} />;
+    case 'queue':
+      return <QueuePage />;
+    case 'policies':
+      return <PoliciesPage />;
+    case 'cost':
+      return <CostPage />;
+    case 'cluster':
+      return <ClusterPage />;
+    default:
+      return <OverviewPage />;
+  }
+}
 
 /** The whole page. */
 export function Console() {
   const who = session.value;
   if (who === undefined) return <SignInPage />;
-  const [first = '', id = ''] = route.value;
+  const [first = ''] = route.value;
   return (
     <>
       <header>
@@ -35,9 +59,7 @@ export function Console() {
           Sign out
         </button>
       </header>
-      <main>
-        {first === 'devices' ? <DevicePage uuid={id} /> : first === 'queue' ? <QueuePage /> : <OverviewPage />}
-      </main>
+      <main>{pageOf(route.value)}</main>
     </>
   );
 }

@@ -24,3 +24,15 @@ export function duration(ms: number): string {
 export function shortName(action: string): string {
   return action.split('/').slice(2).join('/');
 }
+
+const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hourCycle: 'h23' });
+
+/** A time, epoch ms, as a time of day of the browser's zone. */
+export function clockTime(epochMs: number): string {
+  return timeOfDay.format(epochMs);
+}
+
+/** An amount of the operator's currency. */
+export function amount(cost: number): string {
+  return cost.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: cost < 1 ? 4 : 2 });
+}

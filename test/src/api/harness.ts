@@ -130,6 +130,8 @@ export interface ApiSettings {
   clock?: Clock;
   /** URL of the API gateway; absent: there is no gateway. */
   gatewayUrl?: string | undefined;
+  /** Files of the console; absent: it is not there. */
+  readConsole?: NonNullable<ControllerDependencies['readConsole']>;
 }
 
 /** Default limits: so high that tests reach them only where they set others. */
@@ -194,6 +196,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
       base: { operators: [operator.subject], limits: { ...roomy, ...settings.limits }, ...settings.config },
     }),
     gatewayUrl: () => settings.gatewayUrl,
+    ...(settings.readConsole && { readConsole: settings.readConsole }),
     manifest: () => manifest,
     logger,
     logRing,
