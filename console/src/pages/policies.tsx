@@ -44,26 +44,34 @@ function summaryOf({ policy, choices }: GpuPolicy): string {
   return summary === undefined ? '' : `: ${summary}`;
 }
 
-const sources = { configuration: 'configuration', policy: 'the policy', default: 'default of the stage' } as const;
+const sources = { configuration: 'configured', policy: 'set by the policy', default: 'default' } as const;
 
 function Stages({ policy: { stages, settings, settingNotes } }: { policy: GpuPolicy }) {
-  const rows = Object.entries(stages).flatMap(([stage, name]) => {
-    const own = Object.entries(settings[stage] ?? {});
-    if (own.length === 0) return [{ key: stage, cells: [stage, name, '', '', 'no settings', ''] }];
-    return own.map(([setting, value], at) => {
-      const { meaning = '', source = 'default' } = settingNotes[setting] ?? {};
-      const begin = at === 0 ? [stage, name] : ['', ''];
-      return { key: `${stage} ${setting}`, cells: [...begin, <code>{setting}</code>, value, meaning, sources[source]] };
-    });
-  });
   return (
     <>
       <h2>Stages and settings</h2>
-      <Table
-        label="Stages and settings"
-        titles={['Stage', 'Implementation', 'Setting', 'Value', 'Meaning', 'From']}
-        rows={rows}
-      />
+      {Object.entries(stages).map(([stage, name]) => (
+        <section key={stage}>
+          <h3>
+            {stage}: {name}
+          </h3>
+          <dl class="settings">
+            {Object.entries(settings[stage] ?? {}).map(([setting, value]) => {
+              const { meaning = '', source = 'default' } = settingNotes[setting] ?? {};
+              return (
+                <div key={setting}>
+                  <dt>
+                    <code>{setting}</code> {value}
+                  </dt>
+                  <dd>
+                    {meaning} <small>({sources[source]})</small>
+                  </dd>
+                </div>
+              );
+            })}
+          </dl>
+        </section>
+      ))}
     </>
   );
 }

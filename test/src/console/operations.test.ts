@@ -75,12 +75,12 @@ const slow = 'function main({ ms = 0 }) { return new Promise((end) => setTimeout
   async function look(name: string): Promise<void> {
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
-      await page.screenshot({ path: `${pictures}${name}-${colorScheme}.png` });
+      await page.screenshot({ path: `${pictures}${name}-${colorScheme}.png`, fullPage: true });
       const { violations } = await new AxeBuilder({ page }).analyze();
       expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
     }
     await page.setViewportSize({ width: 360, height: 740 });
-    await page.screenshot({ path: `${pictures}${name}-phone.png` });
+    await page.screenshot({ path: `${pictures}${name}-phone.png`, fullPage: true });
     expect([name, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([name, 360]);
     await page.setViewportSize({ width: 1280, height: 720 });
   }
@@ -133,7 +133,8 @@ const slow = 'function main({ ms = 0 }) { return new Promise((end) => setTimeout
     async () => {
       await signIn(platform.operatorAuth);
       await open('Policy');
-      await page.getByRole('region', { name: 'Stages and settings' }).getByText('sub-queues').first().waitFor();
+      await page.getByRole('heading', { name: 'plan: sub-queues' }).waitFor();
+      expect(await page.getByText('shares of one GPU that are given away, at most').count()).toBe(1);
       await page.getByRole('combobox', { name: 'Policy', exact: true }).selectOption('least-loaded');
       await page.getByText('Other stages and settings').click();
       await page.getByRole('combobox', { name: 'scale', exact: true }).selectOption('reactive');
