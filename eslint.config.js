@@ -99,7 +99,19 @@ const folderOrder = {
   ],
   server: ['process', 'engines', 'node', 'cluster'],
   cli: ['json', 'args', 'client', 'migrate', 'backup', 'wskadmin', 'project', 'commands', 'dev'],
-  bench: ['data', 'load', 'cluster', 'gpu', 'predictor', 'replay', 'documents', 'live', 'scheduler', 'benches'],
+  bench: [
+    'data',
+    'load',
+    'cluster',
+    'gpu',
+    'predictor',
+    'replay',
+    'documents',
+    'live',
+    'scheduler',
+    'console',
+    'benches',
+  ],
 };
 
 /** Forbids the files of a folder, and those of its folders without an entry, what follows in its package's order. */

@@ -2,6 +2,7 @@ import type { Bench } from './bench.js';
 import { agent } from './benches/agent.js';
 import { cluster } from './benches/cluster.js';
 import { cold } from './benches/cold.js';
+import { consoleBench } from './benches/console.js';
 import { cudasim } from './benches/cudasim.js';
 import { decide } from './benches/decide.js';
 import { dev } from './benches/dev.js';
@@ -30,6 +31,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   invoke,
   cluster,
   cold,
+  console: consoleBench,
   floods,
   footprint,
   inference,

@@ -5,11 +5,14 @@ import { hrefOf, route } from './route.js';
 import { session, signOut } from './session.js';
 import { ActivationPage } from './pages/activation.js';
 import { ActivationsPage } from './pages/activations.js';
+import { ClusterPage } from './pages/cluster.js';
+import { CostPage } from './pages/cost.js';
 import { DevicePage } from './pages/device.js';
 import { FunctionPage } from './pages/function.js';
 import { FunctionsPage } from './pages/functions.js';
 import { JobPage, JobsPage } from './pages/jobs.js';
 import { OverviewPage } from './pages/overview.js';
+import { PoliciesPage } from './pages/policies.js';
 import { QueuePage } from './pages/queue.js';
 import { SignInPage } from './pages/sign-in.js';
 
@@ -19,6 +22,9 @@ const pages = [
   { name: 'Functions', at: 'functions' },
   { name: 'Activations', at: 'activations' },
   { name: 'Jobs', at: 'jobs' },
+  { name: 'Policy', at: 'policies' },
+  { name: 'Cost', at: 'cost' },
+  { name: 'Cluster', at: 'cluster' },
 ] as const;
 
 /** The page of an address. */
@@ -34,6 +40,12 @@ function pageOf([first = '', id = '', of = '']: readonly string[]) {
       return id === '' || id === 'of' ? <ActivationsPage of={of} /> : <ActivationPage key={id} id={id} />;
     case 'jobs':
       return id === '' ? <JobsPage /> : <JobPage key={id} id={id} />;
+    case 'policies':
+      return <PoliciesPage />;
+    case 'cost':
+      return <CostPage />;
+    case 'cluster':
+      return <ClusterPage />;
     default:
       return <OverviewPage />;
   }

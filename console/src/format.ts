@@ -31,3 +31,15 @@ export function ago(ms: number, nowMs: number): string {
   if (passedMs < 1000) return 'now';
   return passedMs < 48 * 3_600_000 ? `${duration(passedMs)} ago` : new Date(ms).toLocaleDateString();
 }
+
+const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hourCycle: 'h23' });
+
+/** A time, epoch ms, as a time of day of the browser's zone. */
+export function clockTime(epochMs: number): string {
+  return timeOfDay.format(epochMs);
+}
+
+/** An amount of the operator's currency. */
+export function amount(cost: number): string {
+  return cost.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: cost < 1 ? 4 : 2 });
+}

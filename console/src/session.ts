@@ -62,12 +62,9 @@ export async function signIn(given: string): Promise<void> {
   const key = given.trim();
   // Keys are ASCII, and btoa takes nothing else beyond.
   if (!/^[\x21-\x7e]+$/.test(key)) throw new Error('A key has the form UUID:SECRET.');
-  const [devices, nodes] = await Promise.allSettled([ask('gpu/devices', {}, key), ask('gpu/nodes', {}, key)]);
-  if (devices.status === 'rejected') throw devices.reason;
-  const names = await ask('namespaces', {}, key).catch(() => []);
-  const [namespace = ''] = Array.isArray(names) ? (names as string[]) : [];
+  const viewer = (await ask('viewer', {}, key)) as { namespace?: string; isOperator: boolean };
   endedBecause.value = '';
-  session.value = { key, namespace, isOperator: nodes.status === 'fulfilled' };
+  session.value = { key, namespace: viewer.namespace ?? '', isOperator: viewer.isOperator };
 }
 
 /** Ends the session, and forgets the key. */

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { clockTime } from '../format.js';
 
 /** A line of a chart. */
 export interface ChartSeries {
@@ -22,13 +23,15 @@ export interface ChartProps {
   height?: number;
   /** Upper end of the value axis; absent: the greatest value. */
   most?: number;
+  /** Whether lines go on over times without a value. Default false. */
+  joins?: boolean;
 }
 
 /** Dashes tell lines apart without colours. */
 const dashes = [[], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4]];
 
 /** A line chart over time, with its values in words and as a table. */
-export function Chart({ title, series, times, unit, height = 120, most }: ChartProps) {
+export function Chart({ title, series, times, unit, height = 120, most, joins = false }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const swatches = useRef<HTMLUListElement>(null);
   const plot = useRef<uPlot>(undefined);
@@ -54,7 +57,7 @@ export function Chart({ title, series, times, unit, height = 120, most }: ChartP
     const options: uPlot.Options = {
       width: Math.max(1, box.clientWidth),
       height,
-      padding: [8, 8, 0, 0],
+      padding: [8, 28, 0, 0],
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false } },
       // A flat line at 0 stands on the axis.
@@ -71,6 +74,7 @@ export function Chart({ title, series, times, unit, height = 120, most }: ChartP
           width: 1.5,
           dash: dashes[at % dashes.length] ?? [],
           points: { show: false },
+          spanGaps: joins,
         })),
       ],
       hooks: { setLegend: [({ cursor }) => setPointed(cursor.idx ?? null)] },
@@ -88,7 +92,7 @@ export function Chart({ title, series, times, unit, height = 120, most }: ChartP
       drawn.destroy();
       plot.current = undefined;
     };
-  }, [labels, unit, height, most]);
+  }, [labels, unit, height, most, joins]);
   useEffect(() => plot.current?.setData(latest.current as uPlot.AlignedData), [times, series]);
   const at = pointed !== null && pointed < times.length ? pointed : times.length - 1;
   return (
@@ -183,11 +187,4 @@ function roundUp(value: number): number {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   return ([1, 2, 5, 10].find((factor) => factor * power >= value) ?? 10) * power;
-}
-
-const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
-
-/** A time of day of the browser's zone. */
-function clockTime(epochMs: number): string {
-  return clock.format(epochMs);
 }

@@ -420,10 +420,16 @@ function deviceView(node: NodeStatus, device: Device, { workloads, trainings }: 
   };
 }
 
-function figuresOf({ usedMemoryMiB, ...status }: DeviceStatus): JsonObject {
-  const { utilisation, smActivity, dramActivity, temperatureC, powerW, contextMiB } = status;
-  const known = Object.entries({ utilisation, smActivity, dramActivity, temperatureC, powerW, contextMiB });
-  return { usedMemoryMiB, ...Object.fromEntries(known.filter(([, value]) => value !== undefined)) } as JsonObject;
+/** Figures of a device that its status may lack. */
+const figures = ['utilisation', 'smActivity', 'dramActivity', 'temperatureC', 'powerW', 'contextMiB'] as const;
+
+function figuresOf(status: DeviceStatus): JsonObject {
+  const known: JsonObject = { usedMemoryMiB: status.usedMemoryMiB };
+  for (const name of figures) {
+    const { [name]: value } = status;
+    if (value !== undefined) known[name] = value;
+  }
+  return known;
 }
 
 function functionView(resident: Resident, trainings: Trainings['trainings'], viewer: Viewer): JsonObject {
@@ -431,20 +437,21 @@ function functionView(resident: Resident, trainings: Trainings['trainings'], vie
   // A pre-warmed container has no namespace yet.
   const named = viewer.isOperator || namespace === undefined || namespace === viewer.namespace;
   const training = named ? trainingView(container, trainings) : undefined;
-  return {
-    ...(named && { container }),
-    ...(named && action !== undefined && { action }),
-    ...(named && namespace !== undefined && { namespace }),
-    ...(slice !== undefined && { slice }),
-    share: share.shareClass / 100,
-    smRequest: share.smRequest,
-    smLimit: share.smLimit,
-    memoryMiB,
-    ...(heldMiB !== undefined && { heldMiB }),
-    ...(named && launches !== undefined && { launches: { ...launches } }),
-    running: activations.length,
-    ...(training && { training }),
-  };
+  // Assigned one by one: with thousands of instances, spreads are most of the time that this view takes.
+  const view: JsonObject = {};
+  if (named) view.container = container;
+  if (named && action !== undefined) view.action = action;
+  if (named && namespace !== undefined) view.namespace = namespace;
+  if (slice !== undefined) view.slice = slice;
+  view.share = share.shareClass / 100;
+  view.smRequest = share.smRequest;
+  view.smLimit = share.smLimit;
+  view.memoryMiB = memoryMiB;
+  if (heldMiB !== undefined) view.heldMiB = heldMiB;
+  if (named && launches !== undefined) view.launches = { ...launches };
+  view.running = activations.length;
+  if (training !== undefined) view.training = training;
+  return view;
 }
 
 /** The training job that runs in a container, with its progress; undefined if none does. */

@@ -4,6 +4,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { jsonAnswer, textAnswer } from '../http/answer.js';
 import type { ApiContext } from './api-context.js';
+import { errorResponses } from './descriptions.js';
 import { apiRoot } from '../http/route.js';
 import type { Route } from '../http/route.js';
 
@@ -86,6 +87,19 @@ export function infoRoutes(context: Pick<ApiContext, 'build' | 'config' | 'manif
           buildno: context.build.number,
           swagger_paths: { ui: '/docs', 'api-docs': '/api-docs' },
         }),
+    },
+    {
+      method: 'GET',
+      path: `${apiRoot}/viewer`,
+      access: 'viewer',
+      operationId: 'getViewer',
+      tag: 'Info',
+      summary: 'What the key of the caller may see',
+      responses: { 200: { description: 'The caller', schema: 'Viewer' }, ...errorResponses(401, 500) },
+      handle: ({ identity, isOperator }) => {
+        const { name } = identity.namespace;
+        return Promise.resolve(jsonAnswer({ ...(name !== '' && { namespace: name }), isOperator }));
+      },
     },
   ];
 }

@@ -2,12 +2,8 @@
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 
-/** An answer at one time: whole, and by the keys of its entries where it is a list whose entries have keys. */
-export interface Snapshot {
-  /** As JSON. */
-  text: string;
-  entries?: ReadonlyMap<string, string>;
-}
+/** An answer at one time: as JSON, or by the keys of its entries, each as JSON, where it is a list whose entries have keys. */
+export type Snapshot = { text: string } | { entries: ReadonlyMap<string, string> };
 
 /** The fields by which entries of the API's lists are told apart, the first that an entry has. */
 const keyFields = ['uuid', 'activationId', 'id', 'container', 'invoker', 'name'] as const;
@@ -33,7 +29,12 @@ export function snapshotOf(value: JsonValue): Snapshot {
     if (key === undefined || entries.has(key)) return { text: JSON.stringify(value) };
     entries.set(key, JSON.stringify(entry));
   }
-  return { text: `[${[...entries.values()].join(',')}]`, entries };
+  return { entries };
+}
+
+/** A whole answer as JSON. */
+function textOf(snapshot: Snapshot): string {
+  return 'text' in snapshot ? snapshot.text : `[${[...snapshot.entries.values()].join(',')}]`;
 }
 
 /** A message about followed data: its fields but for values, and the values as JSON. */
@@ -48,14 +49,15 @@ export interface Message {
  * new or have changed, and the keys of those that are gone.
  */
 export function messageOf(before: Snapshot | undefined, after: Snapshot): Message | undefined {
-  if (before?.text === after.text) return undefined;
-  if (before?.entries === undefined || after.entries === undefined) {
-    return { event: 'value', members: { value: after.text } };
+  if (before === undefined || 'text' in before || 'text' in after) {
+    const text = textOf(after);
+    return before !== undefined && textOf(before) === text ? undefined : { event: 'value', members: { value: text } };
   }
   const set: string[] = [];
   for (const [key, text] of after.entries) if (before.entries.get(key) !== text) set.push(text);
   const gone: string[] = [];
   for (const key of before.entries.keys()) if (!after.entries.has(key)) gone.push(key);
+  if (set.length === 0 && gone.length === 0) return undefined;
   return { event: 'changes', members: { set: `[${set.join(',')}]`, gone: JSON.stringify(gone) } };
 }
 

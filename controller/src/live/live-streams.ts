@@ -54,6 +54,9 @@ type Found = Snapshot | { status: number; error: string };
 export class LiveStreams {
   private readonly streams = new Set<Stream>();
   private readonly looks = new Map<string, { atMs: number; found: Promise<Found> }>();
+  private readonly events = new EventTexts();
+  /** All streams look at the same times, so that one look and one text serve those of one caller. */
+  private timer: Timer | undefined;
 
   constructor(private readonly parts: LiveStreamsParts) {}
 
@@ -75,15 +78,23 @@ export class LiveStreams {
       contentType: 'text/event-stream',
       headers: ['Cache-Control', 'no-store'],
       stream: (response) => {
-        const stream = new Stream(this.parts, call, followed, response, (one) => this.look(call, one));
+        const look = (one: Followed): Promise<Found> => this.look(call, one);
+        const stream = new Stream({ ...this.parts, look, events: this.events }, call, followed, response);
         this.streams.add(stream);
         response.once('close', () => {
           stream.close();
           this.streams.delete(stream);
         });
         stream.run();
+        this.timer ??= this.parts.clock.setBackgroundTimer(everyMs, () => this.runAll());
       },
     };
+  }
+
+  private runAll(): void {
+    this.timer = undefined;
+    for (const stream of this.streams) stream.run();
+    if (this.streams.size > 0) this.timer = this.parts.clock.setBackgroundTimer(everyMs, () => this.runAll());
   }
 
   /** Ends all streams. */
@@ -121,10 +132,12 @@ export class LiveStreams {
       const { authorization } = call.request.headers;
       // An operator's key is of no namespace.
       if (route.access === 'identified') await this.parts.authentication.namespace(authorization);
-      const { status, body, value, stream } = await route.handle({ ...call, params, query });
-      if (stream !== undefined) return { status: 404, error: noSuchRoute().message };
+      const answer = await route.handle({ ...call, params, query });
+      const { status } = answer;
+      if (answer.stream !== undefined) return { status: 404, error: noSuchRoute().message };
       if (status !== 200) return { status, error: `The answer has status ${status}.` };
-      return snapshotOf(value ?? (JSON.parse(String(body)) as JsonValue));
+      // The body is made when it is read.
+      return snapshotOf(answer.value ?? (JSON.parse(String(answer.body)) as JsonValue));
     } catch (error) {
       const { status, message } = knownError(error, call.transactionId, this.parts.logger);
       return { status, error: message };
@@ -132,33 +145,55 @@ export class LiveStreams {
   }
 }
 
+/** Messages that several streams are told, each made once: from one snapshot to another. */
+class EventTexts {
+  private readonly known = new WeakMap<Snapshot, Map<Snapshot | undefined, Buffer | undefined>>();
+
+  /** The event of a path whose answer was `before` when it was told last; undefined if nothing has changed. */
+  of(path: string, before: Snapshot | undefined, after: Snapshot, at: number): Buffer | undefined {
+    const made = this.known.get(after) ?? new Map<Snapshot | undefined, Buffer | undefined>();
+    this.known.set(after, made);
+    if (made.has(before)) return made.get(before);
+    const message = messageOf(before, after);
+    const text = message && Buffer.from(eventText(message.event, { of: path, at }, message.members));
+    // A stream that lags has another snapshot before; there are no more of them than streams of the caller.
+    made.set(before, text);
+    return text;
+  }
+}
+
+/** Dependencies of Stream. */
+interface StreamParts extends LiveStreamsParts {
+  look: (followed: Followed) => Promise<Found>;
+  events: EventTexts;
+}
+
 /** One client, and what it was told last. */
 class Stream {
   private readonly told = new Map<string, Found>();
-  private timer: Timer | undefined;
   private toldMs: number;
   private isClosed = false;
+  private isRunning = false;
 
   constructor(
-    private readonly parts: LiveStreamsParts,
+    private readonly parts: StreamParts,
     readonly call: ViewerCall,
     private readonly followed: readonly Followed[],
     private readonly response: ServerResponse,
-    private readonly look: (followed: Followed) => Promise<Found>,
   ) {
     this.toldMs = parts.clock.monotonicMs();
   }
 
-  /** Looks now, and each second until the stream is closed. */
+  /** Looks, and tells what has changed, unless a look is under way. */
   run(): void {
+    if (this.isClosed || this.isRunning) return;
+    this.isRunning = true;
     this.turn()
       .catch((error: unknown) => {
         const known = knownError(error, this.call.transactionId, this.parts.logger);
         this.end(known.status, known.message);
       })
-      .finally(() => {
-        if (!this.isClosed) this.timer = this.parts.clock.setBackgroundTimer(everyMs, () => this.run());
-      });
+      .finally(() => (this.isRunning = false));
   }
 
   /** Tells the client why the stream ends, and ends it. */
@@ -169,7 +204,6 @@ class Stream {
 
   close(): void {
     this.isClosed = true;
-    this.timer?.cancel();
   }
 
   private async turn(): Promise<void> {
@@ -180,25 +214,26 @@ class Stream {
       if (nowMs - this.toldMs >= stalledMs) this.response.destroy();
       return;
     }
-    const found = await Promise.all(this.followed.map(this.look));
+    const found = await Promise.all(this.followed.map(this.parts.look));
     const at = clock.now();
     const events = this.followed.flatMap(({ of }, index) => this.news(of, found[index] as Found, at));
     if (this.isClosed) return;
-    if (events.length === 0 && nowMs - this.toldMs >= beatMs) events.push(eventText('beat', { at }));
+    if (events.length === 0 && nowMs - this.toldMs >= beatMs) events.push(Buffer.from(eventText('beat', { at })));
     if (events.length === 0) return;
     this.toldMs = nowMs;
-    this.response.write(events.join(''));
+    for (const event of events) this.response.write(event);
   }
 
-  private news(of: string, found: Found, at: number): string[] {
+  private news(of: string, found: Found, at: number): Buffer[] {
     const before = this.told.get(of);
     this.told.set(of, found);
     if ('error' in found) {
       const isSame = before !== undefined && 'error' in before && before.error === found.error;
-      return isSame ? [] : [eventText('problem', { of, at, status: found.status, error: found.error })];
+      const problem = { of, at, status: found.status, error: found.error };
+      return isSame ? [] : [Buffer.from(eventText('problem', problem))];
     }
-    const message = messageOf(before === undefined || 'error' in before ? undefined : before, found);
-    return message === undefined ? [] : [eventText(message.event, { of, at }, message.members)];
+    const event = this.parts.events.of(of, before === undefined || 'error' in before ? undefined : before, found, at);
+    return event === undefined ? [] : [event];
   }
 }
 

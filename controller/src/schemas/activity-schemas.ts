@@ -4,8 +4,15 @@ import { list, object, text, whole, yesNo } from './json-schema.js';
 const epochMs = (what: string): JsonObject => whole(`${what}, epoch milliseconds`);
 const fraction = (description: string): JsonObject => ({ type: 'number', description: `${description}, 0 to 1` });
 
-/** Schemas of what the cluster runs now, and of its processes. */
+/** Schemas of callers, of what the cluster runs now, and of its processes. */
 export const activitySchemas = {
+  Viewer: object(
+    {
+      namespace: text("Namespace of the key; absent: it is the operator's"),
+      isOperator: yesNo('Whether the key sees all namespaces'),
+    },
+    ['isOperator'],
+  ),
   ActivitySecond: object(
     {
       id: text('The second since the epoch'),

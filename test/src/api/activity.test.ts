@@ -77,3 +77,9 @@ test('operators see the processes of the cluster', async () => {
   const refused = await api.request('GET', '/api/v1/admin/members', { as: alice });
   expect([refused.status, errorOf(refused)]).toEqual([403, expect.any(String)]);
 });
+
+test('a caller learns what its key may see', async () => {
+  expect(await get('viewer', alice)).toEqual({ namespace: 'alice', isOperator: false });
+  expect(await get('viewer', operator)).toEqual({ namespace: 'operator', isOperator: true });
+  expect((await api.request('GET', '/api/v1/viewer', { as: null })).status).toBe(401);
+});
