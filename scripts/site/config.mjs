@@ -50,6 +50,7 @@ export default defineConfig({
   srcDir: 'pages',
   outDir: 'site',
   cacheDir: 'cache',
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${base}icon.svg` }]],
   cleanUrls: true,
   // Otherwise a change between light and dark writes an inline style.
   appearance: { disableTransition: false },

@@ -92,7 +92,7 @@ export function readPages() {
     .map((name) => `docs/${name}`)
     .filter((file) => file.endsWith('.md') && !file.includes('/.') && !files.includes(file));
   if (forgotten.length > 0) throw new Error(`scripts/site/pages.mjs lists no section for ${forgotten.join(', ')}`);
-  const site = new Map();
+  const site = new Map([['public/icon.svg', readFileSync(join(root, 'console', 'src', 'icon.svg'))]]);
   for (const file of files) {
     const text = readFileSync(join(root, file), 'utf8');
     // Code stays as it is: only text between fenced blocks has links and comments.

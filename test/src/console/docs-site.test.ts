@@ -36,7 +36,8 @@ const pictures = new URL('../../../build/pictures/', import.meta.url).pathname;
     page = await context.newPage();
     complaints = [];
     page.on('console', (message) => {
-      if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+      if (message.type() === 'error' || message.type() === 'warning')
+        complaints.push(`${message.text()} (${message.location().url})`);
     });
     page.on('pageerror', (error) => complaints.push(String(error)));
     page.on('request', (request) => {
