@@ -194,7 +194,9 @@ const edges = [
 ];
 
 export default tseslint.config(
-  { ignores: ['**/dist/**', '**/build/**', '**/node_modules/**', '.gpuwhisk/**', 'bench/results/**', 'cli/schemas/**'] },
+  {
+    ignores: ['**/dist/**', '**/build/**', '**/node_modules/**', '.gpuwhisk/**', 'bench/results/**', 'cli/schemas/**'],
+  },
   js.configs.recommended,
   ...tseslint.configs.recommended,
   {
