@@ -68,7 +68,7 @@ function buildPythonChannel() {
     sources: [...sourcesIn(folder, '.c'), join(frames, 'inbox.c')],
     headers: [...sourcesIn(folder, '.h'), ...sourcesIn(frames, '.h')],
     flags: libraryFlags,
-    linkFlags: ['-shared'],
+    linkFlags: ['-shared', '-pthread'],
   });
 }
 

@@ -18,6 +18,8 @@ export interface Server {
   stop(): Promise<void>;
 }
 
+/** Certificates that a host adds: every Node.js process parses them at its start, for longer than the rest of it takes. */
+const hostCertificates = 'NODE_EXTRA_CA_CERTS';
 const startTimeoutMs = 60_000;
 const stopTimeoutMs = 20_000;
 
@@ -78,7 +80,9 @@ async function startServer(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
 ): Promise<Server> {
-  const inherited = Object.entries(process.env).filter(([key]) => !key.startsWith('GPUWHISK_'));
+  const inherited = Object.entries(process.env).filter(
+    ([key]) => !key.startsWith('GPUWHISK_') && key !== hostCertificates,
+  );
   const startedMs = performance.now();
   // Puts the server into a process group of its own. Ctrl-C then reaches only this process, which stops the servers in
   // order.

@@ -39,20 +39,21 @@ static void inside(const struct spec *spec, const char *path, char *into) {
   if (snprintf(into, PATH_MAX, "%s%s", root->args[0], path) >= PATH_MAX) fail("mount", ENAMETOOLONG, path);
 }
 
-// Makes the folders above `path`.
-static void make_parents(char *path) {
-  for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+// Makes the folders between the root, which is there, and `path` inside of it.
+static void make_parents(const struct spec *spec, char *path) {
+  char *below = path + strlen(find_step(spec, OP_ROOT)->args[0]) + 1;
+  for (char *slash = strchr(below, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
     *slash = '\0';
     if (mkdir(path, 0755) < 0 && errno != EEXIST && errno != EROFS) fail("mount", errno, path);
     *slash = '/';
   }
 }
 
-static void make_mount_point(const char *source, char *target) {
+static void make_mount_point(const struct spec *spec, const char *source, char *target) {
   struct stat found, existing;
   if (stat(source, &found) < 0) fail("mount", errno, source);
   if (stat(target, &existing) == 0) return;
-  make_parents(target);
+  make_parents(spec, target);
   if (S_ISDIR(found.st_mode)) {
     if (mkdir(target, 0755) < 0 && errno != EEXIST) fail("mount", errno, target);
     return;
@@ -91,7 +92,7 @@ static void bind(const struct spec *spec, const struct step *step) {
   char target[PATH_MAX];
   inside(spec, step->args[1], target);
   const char *source = step->args[0], *mode = step->args[2];
-  make_mount_point(source, target);
+  make_mount_point(spec, source, target);
   bool recursive = strcmp(mode, "ro") == 0;
   if (mount(source, target, NULL, MS_BIND | (recursive ? MS_REC : 0), NULL) < 0) fail("mount", errno, source);
   if (strcmp(mode, "ro") == 0) restrict_mount(target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true);
@@ -101,7 +102,7 @@ static void bind(const struct spec *spec, const struct step *step) {
 static void mount_tmpfs(const struct spec *spec, const struct step *step) {
   char target[PATH_MAX], options[128];
   inside(spec, step->args[0], target);
-  make_parents(target);
+  make_parents(spec, target);
   if (mkdir(target, 0755) < 0 && errno != EEXIST) fail("mount", errno, target);
   const char *size = step->args[1], *inodes = step->args[2];
   if (strcmp(step->args[3], "own") == 0) {
@@ -117,7 +118,7 @@ static void mount_tmpfs(const struct spec *spec, const struct step *step) {
 static void make_link(const struct spec *spec, const struct step *step) {
   char path[PATH_MAX];
   inside(spec, step->args[1], path);
-  make_parents(path);
+  make_parents(spec, path);
   if (symlink(step->args[0], path) < 0) fail("mount", errno, path);
 }
 
@@ -142,7 +143,7 @@ static void mount_proc(const struct spec *spec) {
                                        "timer_list", "timer_stats", "sched_debug", "kmsg", "config.gz"};
   char path[PATH_MAX];
   inside(spec, "/proc", path);
-  make_parents(path);
+  make_parents(spec, path);
   if (mkdir(path, 0555) < 0 && errno != EEXIST) fail("proc", errno, path);
   const char *options = joins_others(spec) ? "hidepid=invisible" : NULL;
   if (mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0) fail("proc", errno, "mounting /proc");

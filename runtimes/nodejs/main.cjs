@@ -1,6 +1,14 @@
 'use strict';
 // The Node.js runtime: speaks the framed protocol on file descriptor 3 and runs one action.
 // Start: node main.cjs [path of the adm-zip package [path of the addon of native/channel]].
+
+const isPrewarmer = process.env.GPUWHISK_PREWARM === 'true';
+const imports = process.env.GPUWHISK_IMPORTS !== undefined;
+const channelFd = 3;
+/** Where hello promises no more than that frames can come: the rest is loaded while the invoker answers. */
+const greetsFirst = !isPrewarmer && !imports;
+if (greetsFirst) writeHello();
+
 const { openChannel, frameType, maxPayloadBytes } = require('./channel.cjs');
 const { setEnvironment } = require('./run-environment.cjs');
 
@@ -55,7 +63,7 @@ function onViolation(message) {
   process.exit(70);
 }
 
-const channel = openChannel(3, { onFrame, onEnd: () => process.exit(0), onViolation }, channelAddon);
+const channel = openChannel(channelFd, { onFrame, onEnd: () => process.exit(0), onViolation }, channelAddon);
 const { answerRun, takeBody, compileSooner } = channel;
 /** In place of the time since when a run has run: the channel knows it. */
 const inChannel = -1;
@@ -281,25 +289,41 @@ function describe(error) {
   }
 }
 
-function sayHello() {
-  const hello = { version: 1, kind: `nodejs:${process.versions.node.split('.')[0]}`, pid: process.pid };
-  if (!allowConcurrent) channel.takeRuns?.(runOfChannel);
-  channel.queue(frameType.hello, 0, JSON.stringify(unloadAction ? { ...hello, unload: true } : hello));
+function hello(can) {
+  const kind = `nodejs:${process.versions.node.split('.')[0]}`;
+  return JSON.stringify({ version: 1, kind, pid: process.pid, ...can });
+}
+
+/** Writes hello before there is a channel. */
+function writeHello() {
+  const text = hello();
+  const frame = Buffer.from(`\0\0\0\0\x01\0\0\0\0${text}`);
+  frame.writeUInt32LE(text.length, 0);
+  require('fs').writeSync(channelFd, frame);
+}
+
+function sayHello(can) {
+  channel.queue(frameType.hello, 0, hello(can));
   channel.flush();
 }
 
-if (process.env.GPUWHISK_IMPORTS !== undefined) require('./load-imports.cjs');
+function takeRuns() {
+  if (!allowConcurrent) channel.takeRuns?.(runOfChannel);
+}
+
+if (imports) require('./load-imports.cjs');
 if (process.env.GPUWHISK_TOKENS_SOCKET !== undefined && !allowConcurrent) {
   cycles = require('./launch-cycles.cjs').launchCycles();
 }
-const isPrewarmer = process.env.GPUWHISK_PREWARM === 'true';
 const scratchFolders = (process.env.GPUWHISK_SCRATCH ?? '').split(':').filter(Boolean);
 delete process.env.GPUWHISK_PREWARM;
 // Read by Node.js when it started; images of OpenWhisk do not have it.
 delete process.env.NODE_PATH;
 delete process.env.GPUWHISK_SCRATCH;
 if (!isPrewarmer) {
-  sayHello();
+  takeRuns();
+  if (!greetsFirst) sayHello();
+  loadAction = require('./load-action.cjs').loadAction; // Before the code comes.
 } else {
   early = [];
   collect = require('./collector.cjs').exposeCollector();
@@ -307,7 +331,8 @@ if (!isPrewarmer) {
     .prewarm(scratchFolders, collect)
     .then((unload) => {
       unloadAction = unload;
-      sayHello();
+      takeRuns();
+      sayHello({ unload: true });
       const frames = early;
       early = undefined;
       for (const frame of frames) onFrame(...frame);

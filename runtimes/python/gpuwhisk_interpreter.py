@@ -22,17 +22,13 @@ class RunEnvironment:
 
     def watch_starts(self):
         """To be called before anything else can have got hold of these functions."""
-        import _posixsubprocess
-
         os.register_at_fork(before=self.write)
-        for module, name in (
-            (_posixsubprocess, "fork_exec"),
-            (os, "system"),
-            (os, "execv"),
-            (os, "posix_spawn"),
-            (os, "posix_spawnp"),
-        ):
-            setattr(module, name, self.writes_first(getattr(module, name)))
+        for name in ("system", "execv", "posix_spawn", "posix_spawnp"):
+            setattr(os, name, self.writes_first(getattr(os, name)))
+        load_lazily("_posixsubprocess", self.watch_fork_exec)
+
+    def watch_fork_exec(self, module):
+        module.fork_exec = self.writes_first(module.fork_exec)
 
     def read_lazily(self, take_body):
         """Runs are noted by the channel from now on; `take_body` gives what the last one said besides its value, as JSON."""
@@ -91,6 +87,25 @@ class RunEnvironment:
             return start(*args, **options)
 
         return start_with_environment
+
+
+def load_lazily(name, prepare):
+    """Loads a module, and calls `prepare` with it, when something of it is asked for: to look for it takes a millisecond."""
+    if name in sys.modules:
+        prepare(sys.modules[name])
+        return
+    promised = type(sys)(name)
+
+    def load(attribute):
+        module = sys.modules.get(name)
+        if module is None or module is promised:
+            sys.modules.pop(name, None)
+            module = __import__(name)
+            prepare(module)
+        return getattr(module, attribute)
+
+    promised.__getattr__ = load
+    sys.modules[name] = promised
 
 
 run_environment = RunEnvironment()

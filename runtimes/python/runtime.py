@@ -302,7 +302,7 @@ def serve(fd):
         del sys.argv[1:3]
     members = members_of_job()
     import_us = prepare_interpreter(sys.argv[1:])
-    watch_peer(fd)
+    (channel.watch_peer if channel else watch_peer)(fd)
     runtime = Runtime(lambda data: write_all(fd, data))
     runtime.import_us = import_us
     runtime.members = members

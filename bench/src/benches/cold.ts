@@ -5,6 +5,7 @@ import { medianOf, type Bench, type BenchContext, type Measurement } from '../be
 import { cpuTime, readTree } from '../processes.js';
 import { startPlatform, type Server } from '../servers.js';
 import { percentile } from '../statistics.js';
+import { openBareStarts, type BareStarts } from './cold-bare.js';
 
 const families: readonly Family[] = ['nodejs', 'python'];
 const modes = {
@@ -30,12 +31,15 @@ export const cold: Bench = {
       const platform = await startPlatform(cleanup, { dataDir, stemCells, environment });
       const api = connectApi(platform.url);
       cleanup.add('connection', () => api.close());
-      const startsMs = await measureStarts(context, platform, api, start);
+      const bare = stemCells ? undefined : await openBareStarts(context);
+      const { startsMs, bareMs } = await measureStarts(context, platform, api, start, bare);
       for (const family of families) {
         const each = startsMs[family];
         measurements.push(medianOf(`${prefix}.${family}`, each));
         measurements.push({ name: `${prefix}P95.${family}`, value: percentile(each, 95) });
+        if (bare) measurements.push(medianOf(`bareMs.${family}`, bareMs[family]));
       }
+      await bare?.close();
       say(`  ${mode} done`);
       api.close();
       await platform.stop();
@@ -49,13 +53,18 @@ async function measureStarts(
   platform: Server,
   api: Api,
   start: 'cold' | 'ready',
-): Promise<Record<Family, number[]>> {
+  bare: BareStarts | undefined,
+): Promise<Record<'startsMs' | 'bareMs', Record<Family, number[]>>> {
   const startsMs: Record<Family, number[]> = { nodejs: [], python: [] };
+  const bareMs: Record<Family, number[]> = { nodejs: [], python: [] };
   const atRest = await settledProcesses(platform.pid);
   for (let index = 0; index < warmUps + context.options.samples; index += 1) {
     for (const family of families) {
       const name = `fresh-${family}-${index}`;
       await api.putAction(name, { kind: `${family}:default`, code: noopCode[family] });
+      await untilQuiet(platform.pid);
+      const elapsedBareMs = await bare?.start(family);
+      if (elapsedBareMs !== undefined && index >= warmUps) bareMs[family].push(elapsedBareMs);
       await untilQuiet(platform.pid);
       const before = await api.startCounts();
       const { elapsedMs } = await api.invoke(name);
@@ -65,7 +74,7 @@ async function measureStarts(
       await untilProcesses(platform.pid, atRest);
     }
   }
-  return startsMs;
+  return { startsMs, bareMs };
 }
 
 /** Throws Error unless exactly one run began between two counts, in a container made for it or in a ready one. */
