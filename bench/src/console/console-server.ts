@@ -5,7 +5,7 @@ import type { DeviceStatus, NodeStatus, Resident } from '@gpuwhisk/common/gpu';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { readConsole } from '@gpuwhisk/server/node/console-files';
+import { sites } from '@gpuwhisk/server/node/sites';
 import { a100, setNode } from '@gpuwhisk/test/api/gpu-nodes';
 import { operator, startApi } from '@gpuwhisk/test/api/harness';
 
@@ -61,7 +61,7 @@ function rowOf(
 }
 
 async function serve(cluster: ConsoleCluster): Promise<void> {
-  const api = await startApi({ readConsole });
+  const api = await startApi({ sites });
   const random = seededRandom(1);
   const busy = new Map<number, number>();
   /** Changes with each second. */

@@ -14,6 +14,8 @@ const rows: readonly Row[] = [
   ['invoke', 'serverCpuSPer1000.c64', 'floorServerCpuSPer1000', 'floor server'],
   ['invoke', 'functionCpuSPer1000.nodejs', 'floorFunctionCpuSPer1000', 'floor server'],
   ['invoke', 'functionCpuSPer1000.python', 'floorFunctionCpuSPer1000Python', 'floor server'],
+  ['cold', 'coldMs.nodejs', 'bareMs.nodejs', 'Node.js alone in the sandbox'],
+  ['cold', 'coldMs.python', 'bareMs.python', 'Python alone in the sandbox'],
   ['footprint', 'readyMs', 'bareReadyMs', 'start of the bare server'],
 ];
 
