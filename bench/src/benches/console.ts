@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { readConsole } from '@gpuwhisk/server/node/console-files';
+import { sites } from '@gpuwhisk/server/node/sites';
 import { chromium } from 'playwright-core';
 import type { Browser, Page } from 'playwright-core';
 import { medianOf } from '../bench.js';
@@ -50,8 +50,10 @@ function browserPath(): string {
 
 /** Size of all files of the console as they are sent, kB. */
 async function packedKB(): Promise<number> {
-  const files = await readConsole();
-  return [...files.values()].reduce((sum, body) => sum + gzipSync(body).length, 0) / 1000;
+  const files = await sites.find(({ root }) => root === '/console')?.list();
+  let bytes = 0;
+  for (const read of files?.values() ?? []) bytes += gzipSync(await read()).length;
+  return bytes / 1000;
 }
 
 /** Starts the controller in a process of its own. */
