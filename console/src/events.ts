@@ -13,7 +13,8 @@ export function eventReader(): (chunk: string) => LiveEvent[] {
     const parts = (rest + chunk).split('\n\n');
     rest = parts.pop() ?? '';
     return parts.flatMap((part) => {
-      const [, event, data] = /^event: (\w+)\ndata: (.*)$/.exec(part) ?? [];
+      // JSON may contain U+2028 and U+2029, which `.` does not match.
+      const [, event, data] = /^event: (\w+)\ndata: ([^]*)$/.exec(part) ?? [];
       return event === undefined || data === undefined ? [] : [{ event, data: JSON.parse(data) as unknown }];
     });
   };

@@ -1,5 +1,6 @@
 // What the console shows, kept up to date by one stream of events.
 import { signal, type ReadonlySignal, type Signal } from '@preact/signals';
+import { apiUrl, checkPath } from './api-path.js';
 import { noteTime } from './clock.js';
 import { changedList, eventReader } from './events.js';
 import { authorization, credentials, session, signOut } from './session.js';
@@ -21,8 +22,14 @@ const longestWaitMs = 5000;
 /** A stream that says nothing for so long is taken for broken, ms; the controller gives a sign of life each 5 s. */
 const silentMs = 15_000;
 
-/** Begins to follow a path below /api/v1; the function that is returned ends it. */
+/** Begins to follow a path below /api/v1; the function that is returned ends it. A refused path has problem 404. */
 export function follow(path: string): { shown: ReadonlySignal<Known<unknown>>; end: () => void } {
+  try {
+    checkPath(path);
+  } catch (error) {
+    const problem = { status: 404, error: error instanceof Error ? error.message : String(error) };
+    return { shown: signal<Known<unknown>>({ problem }), end: () => undefined };
+  }
   const entry = known.get(path) ?? { count: 0, shown: signal<Known<unknown>>({}) };
   known.set(path, entry);
   entry.count += 1;
@@ -69,7 +76,7 @@ async function read(signal: AbortSignal): Promise<number | undefined> {
   const silent = new AbortController();
   let timer = setTimeout(() => silent.abort(), silentMs);
   try {
-    const answer = await fetch(`../api/v1/live?${query}`, {
+    const answer = await fetch(apiUrl(`live?${query}`), {
       headers: { Authorization: authorization() },
       credentials,
       signal: AbortSignal.any([signal, silent.signal]),

@@ -1,5 +1,6 @@
 // Who looks at the console. The key is kept in memory only: a page that is loaded again asks for it.
 import { signal } from '@preact/signals';
+import { apiUrl } from './api-path.js';
 
 /** The key that was given, `uuid:secret`, and what it may see. */
 export interface Session {
@@ -22,14 +23,14 @@ export function authorization(key = session.value?.key ?? ''): string {
   return `Basic ${btoa(key)}`;
 }
 
-/** An answer of the API, whatever its status. Rejects with an Error if there is none, or it is no JSON. */
+/** An answer of the API, whatever its status. Rejects with an Error if the path is refused, or no JSON answers. */
 export async function exchange(
   path: string,
   init: RequestInit = {},
   key?: string,
 ): Promise<{ status: number; body: unknown }> {
   const headers = { Authorization: authorization(key), 'Content-Type': 'application/json' };
-  const answer = await fetch(`../api/v1/${path}`, { ...init, headers, credentials });
+  const answer = await fetch(apiUrl(path), { ...init, headers, credentials });
   const text = await answer.text();
   return { status: answer.status, body: text === '' ? undefined : (JSON.parse(text) as unknown) };
 }

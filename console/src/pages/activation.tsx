@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { GpuQueued, Rejection } from '@gpuwhisk/common/gpu';
 import { annotationOf, gpuOf, nameOf } from '../activation-model.js';
 import type { ActivationRecord, Brief, Decision } from '../activation-model.js';
+import { activationPath, isActivationId } from '../api-path.js';
 import { now } from '../clock.js';
 import { ago, duration, memory, percent } from '../format.js';
 import { useLive } from '../hooks.js';
@@ -15,6 +16,18 @@ const againMs = 1000;
 
 /** One activation: while it runs its place in the queue and its logs, afterwards its record; and what placed it. */
 export function ActivationPage({ id }: { id: string }) {
+  if (isActivationId(id)) return <Activation id={id} />;
+  return (
+    <>
+      <h1>Activation</h1>
+      <p class="problem" role="alert">
+        The activation cannot be shown: its id must be of 32 hexadecimal digits.
+      </p>
+    </>
+  );
+}
+
+function Activation({ id }: { id: string }) {
   const { record, problem } = useRecord(id);
   return (
     <>
@@ -43,7 +56,7 @@ function useRecord(id: string): { record: ActivationRecord | undefined; problem:
     const read = async (): Promise<void> => {
       while (!isGone) {
         try {
-          const record = (await ask(`namespaces/_/activations/${encodeURIComponent(id)}`)) as ActivationRecord;
+          const record = (await ask(activationPath(id))) as ActivationRecord;
           if (!isGone) setFound({ record, problem: '' });
           return;
         } catch (error) {
@@ -67,7 +80,7 @@ function useRecord(id: string): { record: ActivationRecord | undefined; problem:
 
 function Running({ id }: { id: string }) {
   const queue = useLive<GpuQueued[]>(`gpu/queue?activation=${id}`);
-  const lines = useLogs(id, false);
+  const { lines, before } = useLogs(id);
   const [waiting] = queue.value ?? [];
   return (
     <>
@@ -85,7 +98,7 @@ function Running({ id }: { id: string }) {
       {lines.length > 0 && (
         <>
           <h2>Logs until now</h2>
-          <Logs id={id} lines={lines} />
+          <Logs id={id} lines={lines} before={before} />
         </>
       )}
       <Decisions id={id} />
@@ -124,7 +137,7 @@ function Components({ ids }: { ids: readonly string[] }) {
     let isGone = false;
     const read = async (): Promise<void> => {
       for (const id of all.split(',').filter((one) => one !== '')) {
-        const part = (await ask(`namespaces/_/activations/${encodeURIComponent(id)}`)) as Brief;
+        const part = (await ask(activationPath(id))) as Brief;
         if (isGone) return;
         setParts((before) => new Map([...before, [id, part]]));
       }

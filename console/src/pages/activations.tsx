@@ -115,7 +115,7 @@ function ActivationList({ filter, failures }: { filter: string; failures: Failur
       <Problem of={newest} what="The activations cannot be shown" />
       {problem !== '' && (
         <p class="problem" role="alert">
-          Older activations cannot be read: {problem}
+          Activations cannot be read: {problem}
         </p>
       )}
       {newest.value !== undefined && shown.length === 0 && <p>None{failures === 'only' ? ' has failed' : ''}.</p>}

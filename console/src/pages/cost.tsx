@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { apiUrl } from '../api-path.js';
 import { useLive } from '../hooks.js';
 import { amount, duration, percent } from '../format.js';
 import type { GpuCost } from '../model.js';
@@ -109,7 +110,7 @@ function partOf(part: number, total: number): string {
 /** The costs as CSV. Rejects with an Error if the API does not answer them. */
 async function csvOf(days: number): Promise<string> {
   const headers = { Authorization: authorization() };
-  const answer = await fetch(`../api/v1/gpu/cost?days=${days}&format=csv`, { headers, credentials });
+  const answer = await fetch(apiUrl(`gpu/cost?days=${days}&format=csv`), { headers, credentials });
   if (!answer.ok) throw new Error(`The costs cannot be saved: the answer has status ${answer.status}.`);
   return answer.text();
 }

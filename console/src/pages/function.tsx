@@ -19,6 +19,7 @@ export function FunctionPage({ name }: { name: string }) {
   const recent = useLive<Brief[]>(`namespaces/_/activations?limit=10&name=${pathOf(name)}`);
   const [loaded, setLoaded] = useState<Action>();
   const [problem, setProblem] = useState('');
+  const [hasDraft, setHasDraft] = useState(false);
   const load = useCallback(async () => {
     try {
       setLoaded((await ask(path)) as Action);
@@ -55,11 +56,12 @@ export function FunctionPage({ name }: { name: string }) {
             path={path}
             present={live.value}
             onSaved={setLoaded}
+            onDraft={setHasDraft}
             reload={load}
           />
           <h2>Invoke</h2>
           <InvokeForm key={name} path={path} />
-          <Versions name={name} present={present ?? loaded} onRestored={setLoaded} />
+          <Versions name={name} present={present ?? loaded} hasDraft={hasDraft} onRestored={setLoaded} />
           <h2>Last activations</h2>
           <Problem of={recent} what="They cannot be shown" />
           <RecentActivations name={name} activations={recent.value} />
@@ -128,6 +130,7 @@ function Code({
   path,
   present,
   onSaved,
+  onDraft,
   reload,
 }: {
   action: Action;
@@ -135,12 +138,16 @@ function Code({
   /** The function as it is stored now. */
   present: Action | undefined;
   onSaved: (action: Action) => void;
+  /** Called with whether the editor has changes that are not saved. */
+  onDraft: (hasDraft: boolean) => void;
   reload: () => Promise<void>;
 }) {
   const { exec, version } = action;
   const [draft, setDraft] = useState(exec.code ?? '');
   const [isSaving, setSaving] = useState(false);
   const [problem, setProblem] = useState('');
+  const isChanged = draft !== (exec.code ?? '');
+  useEffect(() => onDraft(isChanged), [isChanged]);
   // What the stream has told may be older than the answer to a save.
   const other = present !== undefined && present.updated > action.updated ? present : undefined;
   const words = bytesAreOf(action);
@@ -162,8 +169,9 @@ function Code({
       const isExpected = stored.version === version || stored.version === other?.version;
       if (!isExpected)
         throw new Error(`Version ${stored.version} was saved meanwhile. Look at it, or save again to replace it.`);
-      const { kind, main } = exec;
-      const body = JSON.stringify({ exec: { kind, code: draft, ...(main !== undefined && { main }) } });
+      const { kind, main, image } = exec;
+      // Members that are undefined are left out.
+      const body = JSON.stringify({ exec: { kind, code: draft, main, image } });
       onSaved((await ask(`${path}?overwrite=true`, { method: 'PUT', body })) as Action);
     } catch (error) {
       const isConflict = error instanceof ApiProblem && error.status === 409;
@@ -178,7 +186,6 @@ function Code({
       setSaving(false);
     }
   };
-  const isChanged = draft !== exec.code;
   return (
     <>
       <h2>Code</h2>
@@ -239,10 +246,13 @@ function BinaryCode({ action }: { action: Action }) {
 function Versions({
   name,
   present,
+  hasDraft,
   onRestored,
 }: {
   name: string;
   present: Action;
+  /** Whether the editor has changes that are not saved, which a return to another version drops. */
+  hasDraft: boolean;
   onRestored: (action: Action) => void;
 }) {
   const path = `namespaces/_/versions/${pathOf(name)}`;
@@ -293,6 +303,7 @@ function Versions({
                     </button>{' '}
                     <button type="button" onClick={() => restore(one.version)}>
                       Roll back to {one.version}
+                      {hasDraft ? ' and drop the changes' : ''}
                     </button>
                   </>
                 )}

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { annotationOf, nameOf } from '../activation-model.js';
 import type { Action } from '../activation-model.js';
 import { now } from '../clock.js';
@@ -34,7 +34,8 @@ function Functions() {
   const older = useOlder(newest.value);
   const [words, setWords] = useState('');
   const [onlyGpu, setOnlyGpu] = useState(false);
-  const known = new Map([...(newest.value ?? []), ...older].map((action) => [nameOf(action), action]));
+  // An action may be in both lists; that of the stream is newer.
+  const known = new Map([...older.actions, ...(newest.value ?? [])].map((action) => [nameOf(action), action]));
   const all = Array.from(known, ([name, action]) => ({ name, action })).sort(
     (one, other) => other.action.updated - one.action.updated,
   );
@@ -46,6 +47,14 @@ function Functions() {
   return (
     <>
       <Problem of={newest} what="The functions cannot be shown" />
+      {older.problem !== '' && (
+        <p class="problem" role="alert">
+          Older functions cannot be read: {older.problem}{' '}
+          <button type="button" onClick={older.retry}>
+            Try again
+          </button>
+        </p>
+      )}
       <form class="filter" role="search" onSubmit={(event) => event.preventDefault()}>
         <label>
           Name contains <input type="search" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
@@ -79,27 +88,65 @@ function Functions() {
 
 const tellCount = (shown: number, all: number): string => (shown === all ? `${all}` : `${shown} of ${all}`);
 
-/** The actions behind the first page, which the stream keeps up to date: read once. */
-function useOlder(newest: Action[] | undefined): Action[] {
-  const [older, setOlder] = useState<Action[]>([]);
-  const isFull = newest?.length === pageSize;
-  useEffect(() => {
-    if (!isFull) return undefined;
-    let isGone = false;
-    const read = async (): Promise<void> => {
-      const found: Action[] = [];
-      for (let skip = pageSize; skip < mostActions && !isGone; skip += pageSize) {
-        const page = (await ask(`namespaces/_/actions?limit=${pageSize}&skip=${skip}`)) as Action[];
-        found.push(...page);
-        if (!isGone) setOlder([...found]);
-        if (page.length < pageSize) return;
+/** The actions behind the first page, which the stream keeps up to date. */
+interface Older {
+  actions: readonly Action[];
+  /** Why they could not be read; empty if they were. */
+  problem: string;
+  retry: () => void;
+}
+
+/** The actions behind the first page, read again when an action leaves that page. */
+function useOlder(newest: readonly Action[] | undefined): Older {
+  const [actions, setActions] = useState<readonly Action[]>([]);
+  const [problem, setProblem] = useState('');
+  const before = useRef<readonly Action[]>([]);
+  /** The read of the pages: `isStale` demands another one, `left` are the actions that left the first page meanwhile. */
+  const reading = useRef({ isOn: false, isStale: false, isGone: false, left: [] as Action[] }).current;
+  useEffect(() => () => void (reading.isGone = true), []);
+  const readAll = async (): Promise<void> => {
+    const found: Action[] = [];
+    reading.left = [];
+    for (let skip = pageSize; skip < mostActions && !reading.isGone; skip += pageSize) {
+      const page = (await ask(`namespaces/_/actions?limit=${pageSize}&skip=${skip}`)) as Action[];
+      found.push(...page);
+      // Actions of earlier reads stay until all pages are there.
+      setActions((known) => (known.length > found.length ? known : [...reading.left, ...found]));
+      if (page.length < pageSize) break;
+    }
+    setActions([...reading.left, ...found]);
+  };
+  const refresh = async (): Promise<void> => {
+    reading.isStale = true;
+    if (reading.isOn) return;
+    reading.isOn = true;
+    try {
+      while (reading.isStale && !reading.isGone) {
+        reading.isStale = false;
+        await readAll();
       }
-    };
-    // The stream of the first page tells what is wrong.
-    read().catch(() => undefined);
-    return () => (isGone = true);
-  }, [isFull]);
-  return older;
+      setProblem('');
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error));
+    } finally {
+      reading.isOn = false;
+    }
+  };
+  useEffect(() => {
+    if (newest === undefined) return;
+    const names = new Set(newest.map(nameOf));
+    const left = before.current.filter((action) => !names.has(nameOf(action)));
+    const isFirst = before.current.length < pageSize;
+    before.current = newest;
+    if (newest.length < pageSize) setActions([]);
+    else if (isFirst || left.length > 0) {
+      // An action that left the page was deleted or is behind it, which the pages tell.
+      reading.left.push(...left);
+      setActions((known) => [...left, ...known]);
+      void refresh();
+    }
+  }, [newest]);
+  return { actions, problem, retry: () => void refresh() };
 }
 
 function FunctionRow({ name, action }: { name: string; action: Action }) {

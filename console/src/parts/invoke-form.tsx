@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { activationPath } from '../api-path.js';
 import { exchange, problemOf } from '../session.js';
 import type { ActivationRecord } from '../activation-model.js';
 import { hrefOf } from '../route.js';
@@ -23,7 +24,7 @@ const [looks, lookMs] = [25, 200];
 /** The stored record, which has the logs; the answer itself if there is none after 5 s. */
 async function withLogs(answered: ActivationRecord): Promise<ActivationRecord> {
   for (let look = 0; look < looks; look++) {
-    const { status, body } = await exchange(`namespaces/_/activations/${answered.activationId}`);
+    const { status, body } = await exchange(activationPath(answered.activationId));
     if (status === 200) return body as ActivationRecord;
     await new Promise((resolve) => setTimeout(resolve, lookMs));
   }

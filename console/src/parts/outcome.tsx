@@ -38,8 +38,8 @@ export function Result({ id, response }: { id: string; response: ActivationRecor
   );
 }
 
-/** Lines of a log. */
-export function Logs({ id, lines }: { id: string; lines: readonly string[] }) {
+/** Lines of a log. `before`: the number of lines that were printed before the first one of them. */
+export function Logs({ id, lines, before = 0 }: { id: string; lines: readonly string[]; before?: number }) {
   if (lines.length === 0) return <p>Nothing was printed.</p>;
   return (
     <>
@@ -57,7 +57,7 @@ export function Logs({ id, lines }: { id: string; lines: readonly string[] }) {
             keyOf={({ at }) => String(at)}
             draw={({ line, at }) => (
               <>
-                <span role="cell">{at + 1}</span>
+                <span role="cell">{before + at + 1}</span>
                 <span role="cell" title={line.slice(0, mostOfLine)}>
                   {line.slice(0, mostOfLine)}
                 </span>

@@ -79,7 +79,8 @@ def main(args):
     page = await context.newPage();
     complaints = [];
     page.on('console', (message) => {
-      if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+      if (message.type() === 'error' || message.type() === 'warning')
+        complaints.push(`${message.text()} ${message.location().url}`);
     });
     page.on('pageerror', (error) => complaints.push(String(error)));
     page.on('request', (request) => {
@@ -116,8 +117,13 @@ def main(args):
     }
     await page.setViewportSize({ width: 1280, height: 900 });
   }
-  /** Refusals of signing in (that of operators), and of records that are not there yet, are the browser's notes. */
-  const faults = (): string[] => complaints.filter((one) => !/40[34]|502/.test(one));
+  /** The complaints, without the browser's notes of records that are not there yet and of a function that fails. */
+  const faults = (): string[] =>
+    complaints.filter(
+      (one) =>
+        !/ 404 .*\/api\/v1\/namespaces\/_\/activations\/[0-9a-f]{32}(\/logs\?follow=true)?$/.test(one) &&
+        !/ 502 .*\/api\/v1\/namespaces\/_\/actions\/hello\?blocking=true$/.test(one),
+    );
 
   test(
     'functions are listed, filtered, and reached with the keyboard alone',
@@ -327,6 +333,23 @@ def main(args):
       await page.getByRole('button', { name: 'Stop the job' }).click();
       await page.getByText(/^stopped/).waitFor({ timeout: 60_000 });
       expect(faults()).toEqual([]);
+    },
+    caseMs,
+  );
+
+  test(
+    'a link that leads out of the API sends the key to no web action',
+    async () => {
+      const asked: string[] = [];
+      page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+      await open('functions', '../../../web/mallory/default/steal');
+      await page.getByText('The function cannot be shown: There is nothing of this name').waitFor();
+      await page.goto(`${platform.url}/console/#/activations/..%2F..%2F..%2Fweb%2Fmallory%2Fdefault%2Fsteal`);
+      await page.getByText('its id must be of 32 hexadecimal digits').waitFor();
+      await page.goto(`${platform.url}/console/#/functions/hello`);
+      await page.getByRole('heading', { name: 'Invoke' }).waitFor();
+      expect(asked).toContain('/api/v1/namespaces/_/actions/hello');
+      expect(asked.filter((path) => /\/(web|mallory)\b/.test(path))).toEqual([]);
     },
     caseMs,
   );
