@@ -32,6 +32,14 @@ export function snapshotOf(value: JsonValue): Snapshot {
   return { entries };
 }
 
+/** Characters of an answer's JSON, keys of entries included. */
+export function charactersOf(snapshot: Snapshot): number {
+  if ('text' in snapshot) return snapshot.text.length;
+  let total = 0;
+  for (const [key, text] of snapshot.entries) total += key.length + text.length;
+  return total;
+}
+
 /** A whole answer as JSON. */
 function textOf(snapshot: Snapshot): string {
   return 'text' in snapshot ? snapshot.text : `[${[...snapshot.entries.values()].join(',')}]`;

@@ -8,7 +8,7 @@ import type { Answer } from '../http/answer.js';
 import { knownError } from '../http/answer.js';
 import { apiRoot } from '../http/route.js';
 import type { Route, ViewerCall } from '../http/route.js';
-import { eventText, messageOf, snapshotOf } from './followed.js';
+import { charactersOf, eventText, messageOf, snapshotOf } from './followed.js';
 import type { Snapshot } from './followed.js';
 
 /** Dependencies of LiveStreams. */
@@ -31,6 +31,8 @@ const mostStreams = 500;
 const mostOfNamespace = 20;
 /** Paths that one stream follows, at most. */
 const mostFollowed = 16;
+/** Characters of all answers that the streams of one caller follow together; a path beyond is answered 413. */
+const mostCharacters = 32 * 1024 * 1024;
 
 type Readable = Exclude<Route, { access: 'web' | 'outside' }>;
 
@@ -46,6 +48,8 @@ interface Followed {
 /** What a look has found: the answer, or why there is none. */
 type Found = Snapshot | { status: number; error: string };
 
+const tooLarge: Found = { status: 413, error: 'The answers that are followed are too large together.' };
+
 /**
  * Streams of what GET routes of the API answer, as server-sent events. Each second a stream's routes are asked again for its
  * caller, once for all streams of that caller, and what has changed is sent. A caller whose key is no longer valid, and all
@@ -54,6 +58,8 @@ type Found = Snapshot | { status: number; error: string };
 export class LiveStreams {
   private readonly streams = new Set<Stream>();
   private readonly looks = new Map<string, { atMs: number; found: Promise<Found> }>();
+  /** Characters that the last looks of each caller have found. */
+  private readonly characters = new Map<string, { atMs: number; found: number }>();
   private readonly events = new EventTexts();
   /** All streams look at the same times, so that one look and one text serve those of one caller. */
   private timer: Timer | undefined;
@@ -94,6 +100,7 @@ export class LiveStreams {
   private runAll(): void {
     this.timer = undefined;
     for (const stream of this.streams) stream.run();
+    for (const known of [this.looks, this.characters]) if (this.streams.size === 0) known.clear();
     if (this.streams.size > 0) this.timer = this.parts.clock.setBackgroundTimer(everyMs, () => this.runAll());
   }
 
@@ -118,11 +125,18 @@ export class LiveStreams {
   private look(call: ViewerCall, followed: Followed): Promise<Found> {
     const nowMs = this.parts.clock.monotonicMs();
     const { identity, isOperator } = call;
-    const key = JSON.stringify([identity.subject, identity.namespace.name, isOperator, followed.of]);
+    const caller = JSON.stringify([identity.subject, identity.namespace.name, isOperator]);
+    const key = `${caller} ${followed.of}`;
     const known = this.looks.get(key);
     if (known !== undefined && nowMs - known.atMs < everyMs / 2) return known.found;
     for (const [other, { atMs }] of this.looks) if (nowMs - atMs >= everyMs / 2) this.looks.delete(other);
-    const found = this.ask(call, followed);
+    for (const [other, { atMs }] of this.characters) if (nowMs - atMs >= everyMs / 2) this.characters.delete(other);
+    const total = this.characters.get(caller) ?? { atMs: nowMs, found: 0 };
+    this.characters.set(caller, total);
+    const found = this.ask(call, followed).then((one) => {
+      if (!('error' in one)) total.found += charactersOf(one);
+      return total.found > mostCharacters ? tooLarge : one;
+    });
     this.looks.set(key, { atMs: nowMs, found });
     return found;
   }
@@ -145,19 +159,24 @@ export class LiveStreams {
   }
 }
 
+/** Stands for the snapshot before the first one. */
+const nothing: Snapshot = { text: '' };
+
 /** Messages that several streams are told, each made once: from one snapshot to another. */
 class EventTexts {
-  private readonly known = new WeakMap<Snapshot, Map<Snapshot | undefined, Buffer | undefined>>();
+  /** By the snapshot after and the one before. Both are held weakly: each is after the one before it. */
+  private readonly known = new WeakMap<Snapshot, WeakMap<Snapshot, { text: Buffer | undefined }>>();
 
   /** The event of a path whose answer was `before` when it was told last; undefined if nothing has changed. */
   of(path: string, before: Snapshot | undefined, after: Snapshot, at: number): Buffer | undefined {
-    const made = this.known.get(after) ?? new Map<Snapshot | undefined, Buffer | undefined>();
+    const made = this.known.get(after) ?? new WeakMap<Snapshot, { text: Buffer | undefined }>();
     this.known.set(after, made);
-    if (made.has(before)) return made.get(before);
+    const told = made.get(before ?? nothing);
+    if (told !== undefined) return told.text;
     const message = messageOf(before, after);
     const text = message && Buffer.from(eventText(message.event, { of: path, at }, message.members));
     // A stream that lags has another snapshot before; there are no more of them than streams of the caller.
-    made.set(before, text);
+    made.set(before ?? nothing, { text });
     return text;
   }
 }

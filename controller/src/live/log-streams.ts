@@ -43,6 +43,8 @@ const mostStreams = 500;
 const mostOfNamespace = 20;
 /** Characters that wait for a reader; lines beyond are dropped while the activation runs. */
 const mostUnread = 1024 * 1024;
+/** Characters of records whose lines are being told, together; a stream beyond ends with 503. */
+const mostHeld = 256 * 1024 * 1024;
 /** A reader that has not read for so long, ms, is cut off. */
 const stalledMs = 30_000;
 /** Time after which a reader that is told nothing gets a sign of life, and interval of checks of its key, ms. */
@@ -60,6 +62,9 @@ const eventCharacters = 64 * 1024;
  */
 export class LogStreams {
   private readonly streams = new Map<number, LogStream>();
+  /** Namespaces of the streams that are about to begin. */
+  private readonly opening: string[] = [];
+  private readonly held: Held = { characters: 0 };
   private subscribed: Promise<unknown> | undefined;
   private count = 0;
 
@@ -68,12 +73,17 @@ export class LogStreams {
   /** Begins a stream. Rejects with ApiError: 404 for an unknown activation, 429, 503. */
   async open(call: IdentifiedCall, followed: FollowedActivation): Promise<Answer> {
     const { uuid } = call.identity.namespace;
-    if (this.streams.size >= mostStreams) throw overloaded();
-    let own = 0;
-    for (const { call: other } of this.streams.values()) if (other.identity.namespace.uuid === uuid) own += 1;
-    if (own >= mostOfNamespace) throw tooManyStreams(mostOfNamespace);
-    const lines = await this.found(followed);
-    await this.subscribe();
+    this.checkBounds(uuid);
+    let lines: readonly string[] | undefined;
+    this.opening.push(uuid);
+    try {
+      lines = await this.found(followed);
+      await this.subscribe();
+    } finally {
+      this.opening.splice(this.opening.indexOf(uuid), 1);
+    }
+    // Several may have got so far before the first of them is counted.
+    this.checkBounds(uuid);
     return {
       status: 200,
       body: '',
@@ -81,7 +91,7 @@ export class LogStreams {
       headers: ['Cache-Control', 'no-store'],
       stream: (response) => {
         const id = ++this.count;
-        const stream = new LogStream(this.parts, id, call, followed, response);
+        const stream = new LogStream({ ...this.parts, held: this.held }, id, call, followed, response);
         this.streams.set(id, stream);
         response.once('close', () => {
           stream.close();
@@ -97,6 +107,15 @@ export class LogStreams {
   /** Ends all streams. */
   close(): void {
     for (const stream of this.streams.values()) stream.end(503, 'The controller stops.');
+  }
+
+  /** Throws ApiError (429, 503) if no further stream may begin. */
+  private checkBounds(uuid: string): void {
+    if (this.streams.size + this.opening.length >= mostStreams) throw overloaded();
+    let own = 0;
+    for (const other of this.opening) if (other === uuid) own += 1;
+    for (const { call } of this.streams.values()) if (call.identity.namespace.uuid === uuid) own += 1;
+    if (own >= mostOfNamespace) throw tooManyStreams(mostOfNamespace);
   }
 
   /** The lines of the record, or undefined for an activation in flight. Throws ApiError (404) for others. */
@@ -130,11 +149,18 @@ export class LogStreams {
   }
 }
 
+/** What the records hold whose lines are being told, in all streams. */
+interface Held {
+  characters: number;
+}
+
 /** One reader of the lines of an activation. */
 class LogStream {
   /** The run whose lines the reader has, and their number. */
   private at: Pick<FollowRequest, 'run' | 'from'> = { from: 0 };
   private dropped = 0;
+  /** Time of the last message of the run's invoker. */
+  private heardMs = -Infinity;
   private toldMs: number;
   private checkedMs: number;
   private absences = 0;
@@ -142,7 +168,7 @@ class LogStream {
   private state: 'live' | 'ending' | 'closed' = 'live';
 
   constructor(
-    private readonly parts: LogStreamsParts,
+    private readonly parts: LogStreamsParts & { held: Held },
     private readonly id: number,
     readonly call: IdentifiedCall,
     private readonly followed: FollowedActivation,
@@ -160,9 +186,10 @@ class LogStream {
   /** Tells the reader why the stream ends, and ends it. */
   end(status: number, error?: string): void {
     this.close();
-    if (this.response.writable) {
-      this.response.end(eventText('end', { status, ...(error !== undefined && { error }) }));
-    }
+    if (!this.response.writable) return;
+    this.response.end(eventText('end', { status, ...(error !== undefined && { error }) }));
+    const cut = this.parts.clock.setBackgroundTimer(stalledMs, () => this.response.destroy());
+    this.response.once('close', () => cut.cancel());
   }
 
   close(): void {
@@ -172,9 +199,11 @@ class LogStream {
 
   take({ run, from, lines, total }: FollowedLines): void {
     if (this.state !== 'live') return;
+    this.heardMs = this.parts.clock.monotonicMs();
     if (this.at.run !== run) {
       if (this.at.run !== undefined) this.write('again', {});
       this.at = { run, from: 0 };
+      this.dropped = 0;
     }
     // Lines before `from` were lost; the next request asks for them again.
     if (from <= this.at.from) this.tell(lines.slice(this.at.from - from));
@@ -214,6 +243,7 @@ class LogStream {
   }
 
   private async isAbsent(): Promise<boolean> {
+    if (this.parts.clock.monotonicMs() - this.heardMs < beatMs) return false;
     try {
       return !(await this.followed.isInFlight());
     } catch {
@@ -244,10 +274,19 @@ class LogStream {
     this.state = 'ending';
     this.timer?.cancel();
     // Lines that were dropped last come after all.
-    for (const part of inParts(lines.slice(this.at.from - this.dropped))) {
-      await this.drained();
-      if (this.response.destroyed) return;
-      this.write('lines', { lines: part });
+    const rest = lines.slice(this.at.from - this.dropped);
+    const characters = rest.reduce((sum, line) => sum + line.length, 0);
+    const { held } = this.parts;
+    if (held.characters + characters > mostHeld && held.characters > 0) return this.end(503, overloaded().message);
+    held.characters += characters;
+    try {
+      for (const part of inParts(rest)) {
+        await this.drained();
+        if (this.response.destroyed) return;
+        this.write('lines', { lines: part });
+      }
+    } finally {
+      held.characters -= characters;
     }
     this.end(200);
   }
