@@ -126,9 +126,13 @@ const valuePattern = /^[\t\x20-\x7e\x80-\xff]*$/;
 const serverHeaders = new Set([
   'connection',
   'content-length',
+  // With the console's policy a page could read a window of the console that it opens.
+  'cross-origin-opener-policy',
   'date',
   'keep-alive',
   'server',
+  // A worker would answer for other paths of the server.
+  'service-worker-allowed',
   'trailer',
   'transfer-encoding',
   'upgrade',

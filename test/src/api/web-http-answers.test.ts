@@ -204,6 +204,14 @@ describe('headers', () => {
     }
   });
 
+  test('those that reach other pages of the server are left out', async () => {
+    const headers = { 'Service-Worker-Allowed': '/', 'Cross-Origin-Opener-Policy': 'same-origin', 'x-kept': 'yes' };
+    const reply = await answerTo({ headers, body: 'hello' });
+    expect(reply.headers).toMatchObject({ 'x-kept': 'yes' });
+    for (const name of ['service-worker-allowed', 'cross-origin-opener-policy'])
+      expect(reply.headers).not.toHaveProperty(name);
+  });
+
   test('those that frame the message are the server’s', async () => {
     const headers = {
       'Content-Length': '1',
