@@ -24,8 +24,12 @@ const sourcesNow = () => {
 };
 
 function stamped() {
-  if (!existsSync(stampFile)) return {};
-  return JSON.parse(readFileSync(stampFile, 'utf8'));
+  try {
+    return JSON.parse(readFileSync(stampFile, 'utf8'));
+  } catch {
+    // Never built, or ended while it was written.
+    return {};
+  }
 }
 
 /** Whether no source of the site has changed since it was built. */
