@@ -11,10 +11,11 @@ import { UsageError } from './migrate/run.js';
 import { loadSettings } from './settings.js';
 
 const actionHelp = `usage: gpuwhisk action versions NAME
-       gpuwhisk action rollback NAME [--version V]
+       gpuwhisk action rollback NAME [--version V [--updated TIME]]
 
 versions  lists the present version of an action and up to ten before it, the newest first
-rollback  makes an earlier version (V, else the one before the present one) the present one, under a new number
+rollback  makes an earlier version (V, else the one before the present one) the present one, under a new number;
+          TIME, as 'versions' prints it, tells versions with one number apart
 
 NAME is ACTION, PACKAGE/ACTION or /NAMESPACE/PACKAGE/ACTION. Code, parameters, limits and annotations return together.
 
@@ -28,6 +29,7 @@ const options = {
   auth: { type: 'string' },
   insecure: { type: 'boolean' },
   version: { type: 'string' },
+  updated: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
@@ -48,14 +50,24 @@ export async function runAction(words: readonly string[]): Promise<number> {
   const route = `versions/${encodePath(path)}`;
   if (verb === 'versions') {
     if (values.version !== undefined) throw new UsageError("'--version' belongs to 'rollback'");
+    if (values.updated !== undefined) throw new UsageError("'--updated' belongs to 'rollback'");
     const versions = asList(await client.get(namespace, route)).map((one, at) => lineOf(asMap(one), at === 0));
     process.stdout.write(versions.join(''));
     return 0;
   }
-  const query = values.version === undefined ? '' : `?version=${encodeURIComponent(values.version)}`;
-  const restored = asMap(await client.post(namespace, `${route}${query}`));
+  const query = new URLSearchParams();
+  if (values.version !== undefined) query.set('version', values.version);
+  if (values.updated !== undefined) query.set('updated', String(timeOf(values.updated)));
+  const restored = asMap(await client.post(namespace, `${route}?${query}`));
   console.log(`ok: rolled back action ${path}, which has version ${asText(restored.get('version'))} now`);
   return 0;
+}
+
+/** Epoch ms of a time as `versions` prints it. Throws UsageError. */
+function timeOf(text: string): number {
+  const time = Date.parse(text);
+  if (Number.isNaN(time)) throw new UsageError(`'${text}' is no time such as 2026-01-31T12:00:00.000Z`);
+  return time;
 }
 
 function lineOf(version: JsonMap, isPresent: boolean): string {

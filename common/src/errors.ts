@@ -157,6 +157,12 @@ export const noSuchVersion = (version: string | undefined, kept: readonly string
     `${version === undefined ? 'No earlier version of the action is kept.' : `Version '${version}' of the action is not kept.`} ` +
       (kept.length === 0 ? 'There is none to restore.' : `Kept are: ${kept.join(', ')}.`),
   );
+/** 400: several kept versions of an action have the number; `updated` are their times, epoch ms. */
+export const ambiguousVersion = (version: string, updated: readonly number[]): ApiError =>
+  new ApiError(
+    400,
+    `Several versions of the action have the number '${version}'. Name the time of one, too ('updated'): ${updated.join(', ')}.`,
+  );
 /** 404: no such entity, by its name; `resource` is `ns/name`. */
 export const noSuchResource = (resource: string): ApiError =>
   new ApiError(404, `The requested resource '${resource}' does not exist.`);

@@ -65,6 +65,9 @@ export interface Controller {
   readonly routes: readonly Route[];
 }
 
+/** Time after which a controller that could not listen to its cluster tries again, ms. */
+const listenAgainMs = 5000;
+
 /** Creates the REST API; it owns no resources. */
 export function createController(dependencies: ControllerDependencies): Controller {
   const { store, clock, random, logger, config, state } = dependencies;
@@ -123,7 +126,13 @@ export function createController(dependencies: ControllerDependencies): Controll
   state
     .subscribe(identityChanges, () => identities.forget())
     .catch((error: unknown) => logger.error({ err: error }, 'changes of identities will take effect late'));
-  activity.open().catch((error: unknown) => logger.error({ err: error }, 'what the cluster runs will not be counted'));
+  const listen = (): void => {
+    activity.open().catch((error: unknown) => {
+      logger.error({ err: error }, 'what the cluster runs is not counted');
+      clock.setBackgroundTimer(listenAgainMs, listen);
+    });
+  };
+  listen();
   const routes = createRoutes(context);
   const serve = (served: readonly Route[], authentication: Authentication) =>
     createApp(dependencies, createRouter(served, authentication), authentication);

@@ -3,7 +3,13 @@ import type { WhiskAction, Exec } from '@gpuwhisk/common/entities/action';
 import { actionId, readAction, withoutCode, actionDocument, withCode } from '@gpuwhisk/common/entities/action';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { alreadyExists, concurrentModification, isApiError, noSuchVersion } from '@gpuwhisk/common/errors';
+import {
+  alreadyExists,
+  ambiguousVersion,
+  concurrentModification,
+  isApiError,
+  noSuchVersion,
+} from '@gpuwhisk/common/errors';
 import { storeCode, isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import type { StoredCode } from '@gpuwhisk/common/entities/exec-codec';
 import type { LockParameters } from '@gpuwhisk/common/entities/parameter-encryption';
@@ -74,6 +80,12 @@ export class ActionCache {
 /** Most attempts to read an action whose code is replaced during the read. */
 const maxReads = 3;
 
+/** An earlier version: by its number and, where several have it, its time (epoch ms); neither: the one before the present one. */
+export interface WantedVersion {
+  version?: string | undefined;
+  updated?: number | undefined;
+}
+
 /** Reads actions with their code, writes and deletes them. */
 export class ActionWriter {
   /**
@@ -139,10 +151,10 @@ export class ActionWriter {
   }
 
   /** An earlier version with its code; absent `version`: the one before the present one. Throws ApiError (404, 409, 500). */
-  async readVersion(namespace: string, name: string, version?: string): Promise<WhiskAction> {
+  async readVersion(namespace: string, name: string, wanted: WantedVersion): Promise<WhiskAction> {
     const action = await this.read(namespace, name);
-    if (version === action.version) return this.readWithCode(namespace, name);
-    return this.earlierVersion(action, version);
+    const isPresent = wanted.version === action.version && (wanted.updated ?? action.updated) === action.updated;
+    return isPresent ? this.readWithCode(namespace, name) : this.earlierVersion(action, wanted);
   }
 
   /**
@@ -150,14 +162,14 @@ export class ActionWriter {
    * is called with its exec before it is written. Resolves with the action and its code. Throws ApiError (400, 404, 409, 500).
    */
   restore(
-    place: { namespace: string; name: string; version: string | undefined },
+    place: { namespace: string; name: string; wanted: WantedVersion },
     context: MergeContext,
     check: (exec: Exec) => Promise<void>,
   ): Promise<WhiskAction> {
-    const { namespace, name, version } = place;
+    const { namespace, name, wanted } = place;
     return this.writes.run(`${namespace}/${name}`, async () => {
       const stored = await this.read(namespace, name);
-      const action = restoreAction(stored, await this.earlierVersion(stored, version), context);
+      const action = restoreAction(stored, await this.earlierVersion(stored, wanted), context);
       await check(action.exec);
       await this.earlier.keep(stored);
       const written = await this.write(action, action.exec, context.manifest);
@@ -165,14 +177,23 @@ export class ActionWriter {
     });
   }
 
-  private async earlierVersion(action: WhiskAction, version: string | undefined): Promise<WhiskAction> {
+  private async earlierVersion(action: WhiskAction, { version, updated }: WantedVersion): Promise<WhiskAction> {
     const all = await this.earlier.before(action);
-    const found = version === undefined ? all[0] : all.find((one) => one.version === version);
+    const matching = all.filter(
+      (one) => (version ?? one.version) === one.version && (updated ?? one.updated) === one.updated,
+    );
+    const [found] = matching;
     if (found === undefined)
       throw noSuchVersion(
         version,
         all.map((one) => one.version),
       );
+    if (version !== undefined && matching.length > 1) {
+      throw ambiguousVersion(
+        version,
+        matching.map((one) => one.updated),
+      );
+    }
     try {
       return await this.earlier.withCode(found);
     } catch (error) {

@@ -1,8 +1,10 @@
 // The versions of an action before its present one.
 import { actionToApi } from '@gpuwhisk/common/entities/action';
+import type { WantedVersion } from '../actions/action-store.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
 import { apiRoot } from '../http/route.js';
+import { timeParameter } from '../http/request.js';
 import type { IdentifiedCall, Route } from '../http/route.js';
 import { checkExec, mergeContext, writableAction } from './actions.js';
 import type { ActionContext } from './actions.js';
@@ -14,20 +16,25 @@ import {
   queryParameters,
 } from './descriptions.js';
 
+/** Query parameters `version` and `updated`. Throws ApiError (400). */
+function wantedVersion({ query }: IdentifiedCall): WantedVersion {
+  return { version: query.get('version') ?? undefined, updated: timeParameter(query, 'updated') };
+}
+
 async function getVersions(context: ActionContext, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name } = await writableAction(context, call);
-  const version = call.query.get('version');
+  const wanted = wantedVersion(call);
   const { actionWriter } = context;
-  if (version === null) {
+  if (wanted.version === undefined) {
     const versions = await actionWriter.versions(namespace, name);
     return jsonAnswer(versions.map((one) => actionToApi(one, { code: false })));
   }
-  return jsonAnswer([actionToApi(await actionWriter.readVersion(namespace, name, version), { code: true })]);
+  return jsonAnswer([actionToApi(await actionWriter.readVersion(namespace, name, wanted), { code: true })]);
 }
 
 async function restore(context: ActionContext, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name, inherited, write } = await writableAction(context, call);
-  const place = { namespace, name, version: call.query.get('version') ?? undefined };
+  const place = { namespace, name, wanted: wantedVersion(call) };
   const merge = mergeContext(context, call, inherited);
   const written = await write(() =>
     context.actionWriter.restore(place, merge, (exec) => checkExec(context, call, `${namespace}/${name}`, exec)),
@@ -35,6 +42,8 @@ async function restore(context: ActionContext, call: IdentifiedCall): Promise<An
   context.performanceData.trials.written(written, merge.nowMs);
   return jsonAnswer(actionToApi(written, { code: true }));
 }
+
+const updated = 'Where several versions have the number: its time, epoch ms';
 
 /**
  * Routes to the versions of actions. They lie beside `actions`, below which OpenWhisk's paths name packages and their
@@ -58,7 +67,7 @@ export function actionVersionRoutes(context: ActionContext): Route[] {
       tag: 'Actions',
       operationId: `getActionVersions${end}`,
       summary: 'The present version of an action and up to ten before it, the newest first',
-      parameters: [...names, ...queryParameters({ version: 'Only this version, with its code' })],
+      parameters: [...names, ...queryParameters({ version: 'Only this version, with its code', updated })],
       responses: {
         200: { description: 'Versions', schema: { arrayOf: 'Action' } },
         ...errorResponses(400, 401, 403, 404, 409, 500),
@@ -74,7 +83,10 @@ export function actionVersionRoutes(context: ActionContext): Route[] {
       summary: 'Make code and settings of an earlier version the present ones, under a new version number',
       parameters: [
         ...names,
-        ...queryParameters({ version: 'Version to restore; default: the one before the present one' }),
+        ...queryParameters({
+          version: 'Version to restore; default: the one before the present one',
+          updated,
+        }),
       ],
       responses: {
         200: { description: 'The action', schema: 'Action' },

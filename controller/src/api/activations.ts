@@ -41,8 +41,8 @@ const collection = 'activations';
 const idLength = 32;
 /** A blocking answer may precede its record by 50 ms, so a missing record is looked up again after this delay. */
 const recordLagMs = 60;
-/** Time that logs are waited for, ms: a blocking call may return before they are complete, and their record is stored. */
-const logsWaitMs = 1000;
+/** Longest wait between two looks for logs, ms: a blocking call may return before they are complete, and their record is stored. */
+const longestLogsWaitMs = 480;
 
 /** Query parameter `name`: `action` or `package/action`; undefined for none. Throws ApiError (400). */
 function nameFilter(query: URLSearchParams): string | undefined {
@@ -119,12 +119,12 @@ async function readRecord(context: Context, call: IdentifiedCall): Promise<Whisk
 /** The logs of a record, which is waited for. */
 async function readLogs(context: Context, call: IdentifiedCall): Promise<Answer> {
   const activation = activationOf(call);
-  for (let waitedMs = 0; waitedMs < logsWaitMs; waitedMs += recordLagMs) {
+  for (let waitMs = recordLagMs; ; waitMs *= 2) {
     const record = await recordOf(context, activation);
     if (record !== undefined) return jsonAnswer({ logs: record.logs });
-    await sleep(context.clock, recordLagMs);
+    if (waitMs > longestLogsWaitMs) throw noSuchEntity();
+    await sleep(context.clock, waitMs);
   }
-  throw noSuchEntity();
 }
 
 /** Whether an activation is in flight. Throws ApiError (503). */

@@ -2,6 +2,7 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { isOfNamespace } from '../authentication/authentication.js';
 import { jsonAnswer, textAnswer } from '../http/answer.js';
 import type { ApiContext } from './api-context.js';
 import { errorResponses } from './descriptions.js';
@@ -98,7 +99,7 @@ export function infoRoutes(context: Pick<ApiContext, 'build' | 'config' | 'manif
       responses: { 200: { description: 'The caller', schema: 'Viewer' }, ...errorResponses(401, 500) },
       handle: ({ identity, isOperator }) => {
         const { name } = identity.namespace;
-        return Promise.resolve(jsonAnswer({ ...(name !== '' && { namespace: name }), isOperator }));
+        return Promise.resolve(jsonAnswer({ ...(isOfNamespace(identity) && { namespace: name }), isOperator }));
       },
     },
   ];

@@ -193,6 +193,11 @@ const keyHolder: Identity = {
   limits: {},
 };
 
+/** Whether the caller is of a namespace, which one with the operator's key is not. */
+export function isOfNamespace({ subject }: Identity): boolean {
+  return subject !== keyHolder.subject;
+}
+
 /**
  * Authentication on a listener that operators reach. An operator has the `operatorKey` or is a subject in `operators`. Keys
  * published in OpenWhisk's sources are never an operator's, whatever the configuration says.

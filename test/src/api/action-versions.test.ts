@@ -4,6 +4,7 @@ import type { Api, Reply } from './harness.js';
 
 interface Version {
   version: string;
+  updated: number;
   exec: { kind: string; code?: string; binary: boolean };
   limits: Record<string, number>;
   parameters: unknown[];
@@ -49,6 +50,15 @@ test('an update keeps code and settings of the version before, which can be read
   expect((await versionsOf('kept')).map(({ version }) => version)).toEqual(
     ['6', '5', '4', '3', '2', '1'].map((patch) => `0.0.${patch}`),
   );
+});
+
+test('of versions with one number the time tells which is meant', async () => {
+  for (const letter of ['a', 'b', 'c']) await put('same', { ...code('nodejs:20', big(letter)), version: '1.0.0' });
+  const refused = await restore('same', '?version=1.0.0');
+  expect([refused.status, errorOf(refused)]).toEqual([400, expect.stringContaining("the number '1.0.0'")]);
+  const [, , oldest] = await versionsOf('same');
+  const restored = await restore('same', `?version=1.0.0&updated=${oldest?.updated}`);
+  expect(restored.json).toMatchObject({ version: '1.0.1', exec: { code: big('a') } });
 });
 
 test('ten versions before the present one are kept, those of another action are not touched', async () => {

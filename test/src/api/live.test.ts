@@ -142,3 +142,7 @@ test('the end of the controller is told', async () => {
   expect(await live.next()).toEqual(['end', { status: 503, error: 'The controller stops.' }]);
   expect(await live.isDone()).toBe(true);
 });
+
+test("the operator's key is of no namespace", async () => {
+  expect((await api.request('GET', '/api/v1/viewer', { as: holder })).json).toEqual({ isOperator: true });
+});
