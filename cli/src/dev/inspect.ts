@@ -1,16 +1,18 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { messageOf, WskError } from '../errors.js';
-import { asMap, asNumber, asText, body, stringify, type Json } from '../json/json.js';
+import { asMap, asNumber, asText, body, stringify, type Json, type JsonMap } from '../json/json.js';
 import { parseJson } from '../json/parse.js';
 import type { Runtimes } from '../project/runtimes.js';
-import { sourcesOf, type Outcome } from './one-run.js';
+import { newestOnly, type Save } from './newest-save.js';
+import { failedOutcome, sourcesOf, type Outcome } from './one-run.js';
 import type { DevOptions } from './options.js';
 import { placeIn } from './place-in-file.js';
 import type { Shown } from './show.js';
-import { readTarget, type Target } from './target.js';
+import { readTarget, type ReadTarget, type Target } from './target.js';
 import { watchTarget } from './watch.js';
 
 const folder = fileURLToPath(new URL('../../../runtimes/inspect/', import.meta.url));
@@ -49,16 +51,17 @@ export async function runInspected(
 ): Promise<number> {
   const warn = (): void => undefined;
   const compose = { runtimes, namespace: '_', strict: false, commandLine: new Map(), projectName: '', warn };
-  const { action } = await readTarget(target, compose);
-  const [family = ''] = asText(action.exec.get('kind')).split(':');
+  const family = familyOf(await readTarget(target, compose));
   const program = programs[family];
   if (program === undefined) throw new WskError(`--inspect is for Node.js and Python, not for '${family}'.`);
   const python = process.env['PYTHON'] ?? 'python3';
   if (family === 'python') requireDebugpy(python);
   const child = start(program(python));
-  const main = asText(action.exec.get('main')) || 'main';
+  // For an end without `end`, as after a closed pipe: a process that waits for its debugger does not see that its input ends.
+  process.once('exit', () => child.kill('SIGKILL'));
   let count = 0;
-  let sentMs = 0;
+  /** What the last run ran, so that a save that changes nothing runs nothing. */
+  let last = '';
   let lines: string[] = [];
   const print = (line: string): void => {
     lines.push(line);
@@ -71,16 +74,43 @@ export async function runInspected(
     });
   }
   return new Promise<number>((resolve, reject) => {
-    const run = (): void => {
+    let answered: (told: JsonMap) => void = () => undefined;
+    const run = async ({ atMs, always }: Save, isSuperseded: () => boolean): Promise<void> => {
+      let read: ReadTarget;
+      try {
+        read = await readTarget(target, compose);
+        if (familyOf(read) !== family) throw new WskError(`This process runs ${family}: start the command again.`);
+      } catch (error) {
+        if (once) throw error;
+        const failed = failedOutcome(error, atMs);
+        if (isSuperseded()) return;
+        last = '';
+        shown.ended(++count, target.path, failed, []);
+        return;
+      }
+      const { action } = read;
+      const what = stringify([action.exec, action.parameters]);
+      if (isSuperseded() || (what === last && !always)) return;
+      last = what;
+      const main = asText(action.exec.get('main')) || 'main';
       const value = new Map([...action.parameters, ...parameters]);
       const env = body({ __OW_ACTION_NAME: `/_/${action.name}`, __OW_NAMESPACE: '_' });
       const source = { source: target.path, isFolder: target.isFolder, main, value, env };
-      sentMs = performance.now();
+      const sentMs = performance.now();
       lines = [];
       shown.began(++count, action.name);
-      child.stdin?.write(`${stringify(body(source))}\n`);
+      const told = await new Promise<JsonMap>((resolve) => {
+        answered = resolve;
+        child.stdin?.write(`${stringify(body(source))}\n`);
+      });
+      const outcome = outcomeOf(told, target, performance.now() - sentMs);
+      // What it has printed comes by other pipes.
+      await sleep(20);
+      shown.ended(count, action.name, outcome, lines);
+      if (once) end(outcome.ok ? 0 : 1);
     };
-    const watched = once ? undefined : watchTarget(target, run);
+    const save = newestOnly(run, reject);
+    const watched = once ? undefined : watchTarget(target, (atMs) => save({ atMs, always: false }));
     const end = (code: number): void => {
       watched?.close();
       child.kill('SIGKILL');
@@ -97,17 +127,15 @@ export async function runInspected(
       const url = told.get('url');
       if (url !== undefined) shown.say(`The debugger's address is ${asText(url)} (${howToAttach[family]}).`);
       else if (told.has('waiting')) shown.say('Waiting for the debugger to attach.');
-      else {
-        const outcome = outcomeOf(told, target, performance.now() - sentMs);
-        // What it has printed comes by other pipes.
-        setTimeout(() => {
-          shown.ended(count, action.name, outcome, lines);
-          if (once) end(outcome.ok ? 0 : 1);
-        }, 20);
-      }
+      else answered(told);
     });
-    run();
+    save({ atMs: performance.now(), always: true });
   });
+}
+
+/** `nodejs`, `python` or another language, of the action's kind. */
+function familyOf({ action }: ReadTarget): string {
+  return asText(action.exec.get('kind')).split(':', 1)[0] ?? '';
 }
 
 function outcomeOf(told: Map<string, Json>, target: Target, total: number): Outcome {
@@ -127,7 +155,9 @@ function outcomeOf(told: Map<string, Json>, target: Target, total: number): Outc
 
 function start([program, ...args]: [string, ...string[]]): ChildProcess {
   try {
-    return spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe', 'pipe'], detached: true });
+    // A __pycache__ in a watched folder would count as a save.
+    const env = { ...process.env, PYTHONDONTWRITEBYTECODE: '1' };
+    return spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe', 'pipe'], detached: true, env });
   } catch (error) {
     throw new WskError(`'${program}' cannot be started: ${messageOf(error)}`);
   }

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { annotationsOf, valueOf } from '../args/parameters.js';
 import { ownNamespace } from '../args/qualified-name.js';
+import type { Client } from '../client/client.js';
 import { encodePath } from '../client/transport.js';
 import { followLogs } from '../commands/activation/follow.js';
 import { messageOf, WskError } from '../errors.js';
@@ -48,6 +49,13 @@ const ofRuntime = /^\s+at .*(\/runtimes\/nodejs\/|node:internal|\(node:vm)/;
 
 const noFolders = (): Promise<void> => Promise.resolve();
 
+/** A run that the platform has accepted. */
+export interface StartedRun {
+  activationId: string;
+  /** performance.now() when the action was stored. */
+  uploadedMs: number;
+}
+
 /** The names that messages of the runtime have for the code of a target. */
 export function sourcesOf({ path, isFolder }: Target): Sources {
   const files = isFolder ? readdirSync(path, { recursive: true, encoding: 'utf8' }) : [];
@@ -55,25 +63,34 @@ export function sourcesOf({ path, isFolder }: Target): Sources {
 }
 
 /**
- * Sends an action and runs it. Lines of its log go to `print` as they are written, with the developer's paths. `savedMs` and
- * `readMs` are the times of the save and of the end of reading, as performance.now().
+ * Stores an action and starts a run of it.
+ * @throws WskError if the platform refuses either.
  */
-export async function runOnce(
+export async function startRun(
   deployer: Deployer,
   { plan, name }: ReadTarget,
   parameters: JsonMap,
+): Promise<StartedRun> {
+  await deploy(plan, deployer, noFolders);
+  const uploadedMs = performance.now();
+  const options = { blocking: false, result: false };
+  const accepted = await deployer.client.invoke(ownNamespace, `actions/${encodePath(name)}`, parameters, options);
+  return { activationId: asText(asMap(accepted).get('activationId')), uploadedMs };
+}
+
+/**
+ * Waits for the end of a run. Lines of its log go to `print` as they are written, with the developer's paths. `savedMs` and
+ * `readMs` are the times of the save and of the end of reading, as performance.now().
+ */
+export async function followRun(
+  client: Client,
+  { activationId, uploadedMs }: StartedRun,
   sources: Sources,
   { savedMs, readMs }: { savedMs: number; readMs: number },
   print: (line: string) => void,
 ): Promise<Outcome> {
-  const { client } = deployer;
   const lines: string[] = [];
   try {
-    await deploy(plan, deployer, noFolders);
-    const uploadedMs = performance.now();
-    const options = { blocking: false, result: false };
-    const accepted = await client.invoke(ownNamespace, `actions/${encodePath(name)}`, parameters, options);
-    const activationId = asText(asMap(accepted).get('activationId'));
     await followLogs(client, activationId, (line) => {
       const text = line.replace(stamp, '');
       lines.push(text);
@@ -84,9 +101,14 @@ export async function runOnce(
     const before = { read: readMs - savedMs, upload: uploadedMs - readMs };
     return { activationId, ...outcomeOf(record, lines, sources), ms: timesOf(record, before, endMs - savedMs) };
   } catch (error) {
-    if (!(error instanceof WskError)) throw error;
-    return { ok: false, error: messageOf(error).trim(), ms: { total: performance.now() - savedMs } };
+    return failedOutcome(error, savedMs);
   }
+}
+
+/** The outcome of a run that a WskError has ended; other errors are thrown again. */
+export function failedOutcome(error: unknown, savedMs: number): Outcome {
+  if (!(error instanceof WskError)) throw error;
+  return { ok: false, error: messageOf(error).trim(), ms: { total: performance.now() - savedMs } };
 }
 
 function timesOf(record: JsonMap, before: Pick<RunTimes, 'read' | 'upload'>, total: number): RunTimes {

@@ -25,11 +25,13 @@ const explanation = 2000;
 
 /**
  * Starts a platform in a process of its own, with GPUs as `gpus` says: those of the machine or a simulated one by default.
+ * Returns undefined if `interrupted` resolves before it has started.
  * @throws WskError with the end of its output if it does not start.
  */
 export async function startOwnPlatform(
+  interrupted: Promise<void>,
   gpus = existsSync('/dev/nvidiactl') ? 'auto' : simulatedGpus,
-): Promise<OwnPlatform> {
+): Promise<OwnPlatform | undefined> {
   if (!existsSync(program)) {
     throw new WskError(
       'The programs of the platform are not installed here: name one that runs by --apihost and --auth.',
@@ -51,14 +53,23 @@ export async function startOwnPlatform(
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   };
+  const remove = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  // For an end without close, as after a closed pipe: the platform has a session of its own and would go on.
+  const atExit = (): void => {
+    signal('SIGKILL');
+    remove();
+  };
+  process.once('exit', atExit);
   const close = async (): Promise<void> => {
     child.kill('SIGTERM');
     const timer = setTimeout(() => signal('SIGKILL'), stopMs);
     await ended;
     clearTimeout(timer);
-    rmSync(folder, { recursive: true, force: true });
+    process.off('exit', atExit);
+    remove();
   };
   let output = '';
+  let isInterrupted = false;
   const ready = new Promise<RegExpExecArray | undefined>((resolve) => {
     const take = (text: string): void => {
       output = (output + text).slice(-10 * explanation);
@@ -68,10 +79,15 @@ export async function startOwnPlatform(
     child.stdout.setEncoding('utf8').on('data', take);
     child.stderr.setEncoding('utf8').on('data', take);
     void ended.then(() => resolve(undefined));
+    void interrupted.then(() => {
+      isInterrupted = true;
+      resolve(undefined);
+    });
     setTimeout(() => resolve(undefined), startMs).unref();
   });
   const [, apiHost, auth] = (await ready) ?? [];
   if (apiHost !== undefined && auth !== undefined) return { apiHost, auth, ended, close };
   await close();
+  if (isInterrupted) return undefined;
   throw new WskError(`The platform for this command did not start:\n${output.slice(-explanation)}`);
 }

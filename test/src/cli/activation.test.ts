@@ -237,6 +237,7 @@ test('wsk activation poll prints each activation once, whatever the order of the
   const known = { ...record, activationId: 'a'.repeat(32), start: 1700000050000 };
   const later = { ...record, name: 'later', activationId: second, start: 1700000100000, logs: [] };
   server.expect([
+    [500, ''],
     [200, [known]],
     counted(1),
     [500, ''],
@@ -258,15 +259,8 @@ test('wsk activation poll prints each activation once, whatever the order of the
   const path = 'GET /api/v1/namespaces/_/activations';
   const count = `${path}?count=true&name=hello`;
   const list = `${path}?docs=true&limit=50&name=hello&skip=0`;
-  expect(server.requests.map(({ line }) => line)).toEqual([
-    `${path}?limit=200&name=hello&skip=0`,
-    count,
-    count,
-    count,
-    list,
-    count,
-    list,
-  ]);
+  const atStart = `${path}?limit=200&name=hello&skip=0`;
+  expect(server.requests.map(({ line }) => line)).toEqual([atStart, atStart, count, count, count, list, count, list]);
 });
 
 test('wsk activation poll reads further pages until all new records are found', async () => {
@@ -283,6 +277,25 @@ test('wsk activation poll reads further pages until all new records are found', 
   );
   await server.close();
   expect(result.stdout).toBe(intro + many.map(({ activationId }) => polled('hello', activationId, [])).join(''));
+});
+
+test('wsk activation poll looks for activations that began up to an hour before it', async () => {
+  const server = await startFakeOpenWhisk();
+  const [now, hour] = [Date.now(), 3_600_000];
+  const many = Array.from({ length: 1400 }, (_, at) => ({
+    ...record,
+    activationId: String(at).padStart(32, '0'),
+    start: now - (at < 1100 ? 0 : 2 * hour) - at,
+  }));
+  const pages = [0, 1, 2, 3, 4, 5].map((page): Answer => [200, many.slice(200 * page, 200 * (page + 1))]);
+  server.expect([...pages, counted(1199)]);
+  await withFolder((directory) =>
+    runWsk(['--apihost', server.url, '--auth', 'a:b', 'activation', 'poll', '-e', '1'], { directory }),
+  );
+  await server.close();
+  expect(server.requests).toHaveLength(7);
+  const path = 'GET /api/v1/namespaces/_/activations';
+  expect(server.requests[6]?.line).toBe(`${path}?count=true&since=${now - 2 * hour - 1198}`);
 });
 
 test('wsk activation poll --since-minutes 2 --exit 1 ends by itself', async () => {

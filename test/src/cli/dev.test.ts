@@ -1,7 +1,16 @@
 // The local loop, as processes: gpuwhisk dev on a platform of its own, with a debugger, and gpuwhisk deploy.
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -210,6 +219,38 @@ python(
     expect(good.stdout).toMatch(/address is 127\.0\.0\.1:4711[^]*Waiting for the debugger[^]*"n": 2[^]*ok: count/);
     const bad = await run(join(folder, 'lib'));
     expect([bad.code, bad.stdout]).toEqual([1, expect.stringMatching(/count\.py:2:.*KeyError: 'n'/s)]);
+  },
+  longMs,
+);
+
+python(
+  'a debugger loop runs once for each save that changes something, with the inputs of its time',
+  async () => {
+    write('lib/debugpy.py', attaching);
+    const code = `import helper, pathlib, time
+def main(args):
+  print(args["n"])
+  pathlib.Path("${folder}/began-%d" % args["n"]).touch()
+  time.sleep(0.5)
+  return args
+`;
+    const manifest = (n: number): void =>
+      write(
+        'slow/manifest.yaml',
+        `packages: { default: { actions: { slow: { function: ., runtime: 'python:3', inputs: { n: ${n} } } } } }`,
+      );
+    write('slow/helper.py', 'loaded = True\n');
+    write('slow/__main__.py', code);
+    manifest(1);
+    const loop = dev(['slow', '--inspect', '--json'], { PYTHONPATH: join(folder, 'lib') });
+    expect(await loop.next()).toMatchObject({ run: 1, result: { n: 1 }, logs: ['1'] });
+    write('slow/__main__.py', code);
+    manifest(2);
+    await until('the second run has begun', () => existsSync(join(folder, 'began-2')), longMs);
+    manifest(3);
+    expect(await loop.next()).toMatchObject({ run: 2, result: { n: 2 }, logs: ['2'] });
+    expect(await loop.next()).toMatchObject({ run: 3, result: { n: 3 }, logs: ['3'] });
+    expect(await loop.interrupt()).toBe(0);
   },
   longMs,
 );

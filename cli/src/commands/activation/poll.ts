@@ -12,6 +12,8 @@ const intervalMs = 2000;
 const knownBefore = 1000;
 /** Ids that are remembered; records that start before the oldest of them are no longer looked for. */
 const mostKnown = 100_000;
+/** How long before the start of this command an activation may have begun to be shown at its end, at least, ms. */
+const longestRunMs = 3_600_000;
 /** Records of a page, without and with their logs. */
 const [summariesPage, recordsPage] = [200, 50];
 
@@ -27,11 +29,14 @@ async function poll({ args, client, flags }: CommandContext): Promise<void> {
   endOnSignal();
   stdout.print('Enter Ctrl-c to exit.\n');
   const [name] = args;
-  const known = await knownAtStart(client, name, flags);
-  stdout.print('Polling for activation logs\n');
-  const begun = Date.now();
   const exitAfterS = flags.int('exit');
-  while (exitAfterS <= 0 || Math.floor((Date.now() - begun) / 1000) <= exitAfterS) {
+  let begun = Date.now();
+  const isOver = (): boolean => exitAfterS > 0 && Math.floor((Date.now() - begun) / 1000) > exitAfterS;
+  const known = await knownAtStart(client, name, flags, isOver);
+  if (known === undefined) return;
+  stdout.print('Polling for activation logs\n');
+  begun = Date.now();
+  while (!isOver()) {
     for (const activation of (await lenient(() => news(client, name, known))) ?? []) report(activation);
     await sleep(intervalMs);
   }
@@ -70,7 +75,12 @@ async function news(client: Client, name: string | undefined, known: Known): Pro
 function forgetOldest(known: Known, most: number): void {
   if (known.starts.size <= most) return;
   const starts = [...known.starts.values()].sort((a, b) => b - a);
-  known.since = (starts[most - 1] ?? 0) + 1;
+  forgetUntil(known, starts[most - 1] ?? 0);
+}
+
+/** Forgets the activations that started at `startMs` or earlier. */
+function forgetUntil(known: Known, startMs: number): void {
+  known.since = startMs + 1;
   for (const [id, start] of known.starts) if (start < known.since) known.starts.delete(id);
 }
 
@@ -79,20 +89,37 @@ function report(activation: JsonMap): void {
   stdout.printJson(activation.get('logs') ?? null);
 }
 
-/** The activations that are not shown: with a `--since-...` flag those that started before, else those with a record. */
-async function knownAtStart(client: Client, name: string | undefined, flags: Flags): Promise<Known> {
+/**
+ * The activations that are not shown: with a `--since-...` flag those that started before, else those with a record. Repeats
+ * failed requests; returns undefined if `isOver` meanwhile.
+ */
+async function knownAtStart(
+  client: Client,
+  name: string | undefined,
+  flags: Flags,
+  isOver: () => boolean,
+): Promise<Known | undefined> {
   const seconds =
     flags.int('since-seconds') +
     60 * (flags.int('since-minutes') + 60 * (flags.int('since-hours') + 24 * flags.int('since-days')));
   const known: Known = { since: 0, starts: new Map() };
   if (seconds !== 0) return { ...known, since: Math.floor(Date.now() / 1000) * 1000 - seconds * 1000 };
-  for (let skip = 0; ; skip += summariesPage) {
+  const longAgo = Date.now() - longestRunMs;
+  for (let skip = 0; ;) {
     const options = { name, limit: summariesPage, skip };
-    const page = (await lenient(() => listActivations(client, options))) ?? [];
+    const page = await lenient(() => listActivations(client, options));
+    if (page === undefined) {
+      if (isOver()) return undefined;
+      await sleep(intervalMs);
+      continue;
+    }
     for (const one of page) known.starts.set(asText(one.get('activationId')), asNumber(one.get('start')));
     if (page.length < summariesPage) return known;
-    if (known.starts.size < knownBefore) continue;
-    forgetOldest(known, knownBefore - 1);
+    skip += summariesPage;
+    const oldest = asNumber(page.at(-1)?.get('start'));
+    if (known.starts.size < knownBefore || (oldest >= longAgo && known.starts.size < mostKnown)) continue;
+    // Others may have started in the same millisecond as the oldest.
+    forgetUntil(known, oldest);
     return known;
   }
 }
