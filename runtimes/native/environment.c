@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PLACES = 16, LEAST_BYTES = 128, MAX_NAME = 256 };
+enum { PLACES = 16, LEAST_BYTES = 128 };
 
 // The C library's setenv never frees a value: one that differs from run to run would be a leak.
 static struct place {
@@ -31,11 +31,9 @@ static bool is_in_environment(const char *text) {
 }
 
 static void set_by_library(const char *pair, size_t name) {
-  char text[MAX_NAME];
-  if (name > sizeof text) return;
-  memcpy(text, pair, name - 1);
-  text[name - 1] = '\0';
-  if (setenv(text, pair + name, 1) != 0) perror("setenv");
+  char *text = strndup(pair, name - 1);
+  if (!text || setenv(text, pair + name, 1) != 0) perror("setenv");
+  free(text);
 }
 
 void gw_set_variable(const char *pair) {

@@ -95,8 +95,13 @@ def load_lazily(name, prepare):
         prepare(sys.modules[name])
         return
     promised = type(sys)(name)
+    # importlib.util.find_spec refuses a module without one.
+    promised.__spec__ = type(sys.__spec__)(name, None)
 
     def load(attribute):
+        # A loop over sys.modules that asks each for its __file__ must not see sys.modules change.
+        if attribute.startswith("__"):
+            raise AttributeError("module '%s' has no attribute '%s'" % (name, attribute))
         module = sys.modules.get(name)
         if module is None or module is promised:
             sys.modules.pop(name, None)
