@@ -24,12 +24,14 @@ export const sections = [
   },
   {
     title: 'Users',
-    files: ['wsk', 'gpu', 'workloads', 'api-gateway', 'conformance', 'glossary'].map((name) => `docs/${name}.md`),
+    files: ['wsk', 'dev', 'gpu', 'workloads', 'api-gateway', 'conformance', 'glossary'].map(
+      (name) => `docs/${name}.md`,
+    ),
   },
   {
     title: 'Operators',
     files: [
-      ...['operations', 'deployment', 'migration', 'console', 'failure-modes', 'security'].map(
+      ...['operations', 'deployment', 'migration', 'console', 'metrics', 'runbook', 'failure-modes', 'security'].map(
         (name) => `docs/${name}.md`,
       ),
       'GUARANTEES.md',

@@ -33,7 +33,7 @@ test('rows are the newest first, 30 of them', async () => {
     ],
     limits: { timeout: 60000, memory: 256, logs: 10, concurrency: 1 },
     exec: { binary: false },
-    updated: 1_000_034,
+    updated: 1_000_035,
   });
 });
 
