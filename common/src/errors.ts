@@ -158,7 +158,7 @@ export const noSuchVersion = (version: string | undefined, kept: readonly string
       (kept.length === 0 ? 'There is none to restore.' : `Kept are: ${kept.join(', ')}.`),
   );
 /** 400: several kept versions of an action have the number; `updated` are their times, epoch ms. */
-export const ambiguousVersion = (version: string, updated: readonly number[]): ApiError =>
+export const ambiguousVersion = (updated: readonly number[], version: string): ApiError =>
   new ApiError(
     400,
     `Several versions of the action have the number '${version}'. Name the time of one, too ('updated'): ${updated.join(', ')}.`,

@@ -190,8 +190,8 @@ export class ActionWriter {
       );
     if (version !== undefined && matching.length > 1) {
       throw ambiguousVersion(
-        version,
         matching.map((one) => one.updated),
+        version,
       );
     }
     try {
