@@ -234,8 +234,10 @@ const intro = 'Enter Ctrl-c to exit.\nPolling for activation logs\n';
 
 test('wsk activation poll prints each activation once, whatever the order of their records, and goes on after a failure', async () => {
   const server = await startFakeOpenWhisk();
-  const known = { ...record, activationId: 'a'.repeat(32), start: 1700000050000 };
-  const later = { ...record, name: 'later', activationId: second, start: 1700000100000, logs: [] };
+  const now = Date.now();
+  const longest = { ...record, start: now - 3000 };
+  const known = { ...record, activationId: 'a'.repeat(32), start: now - 2000 };
+  const later = { ...record, name: 'later', activationId: second, start: now - 1000, logs: [] };
   server.expect([
     [500, ''],
     [200, [known]],
@@ -245,7 +247,7 @@ test('wsk activation poll prints each activation once, whatever the order of the
     [200, [later, known]],
     // It had started before both, and ran longer.
     counted(3),
-    [200, [later, known, record]],
+    [200, [later, known, longest]],
   ]);
   const result = await withFolder((directory) =>
     runWsk(['--apihost', server.url, '--auth', 'a:b', 'activation', 'poll', 'hello'], {
@@ -260,7 +262,13 @@ test('wsk activation poll prints each activation once, whatever the order of the
   const count = `${path}?count=true&name=hello`;
   const list = `${path}?docs=true&limit=50&name=hello&skip=0`;
   const atStart = `${path}?limit=200&name=hello&skip=0`;
-  expect(server.requests.map(({ line }) => line)).toEqual([atStart, atStart, count, count, count, list, count, list]);
+  const lines = server.requests.map(({ line }) => line.replace(/&since=\d+/, ''));
+  expect(lines).toEqual([atStart, atStart, count, count, count, list, count, list]);
+  // Looks back an hour at each time.
+  const since = server.requests.flatMap(({ line }) => /&since=(\d+)/.exec(line)?.[1] ?? []).map(Number);
+  expect(since).toHaveLength(6);
+  for (const from of since) expect(now - from).toBeLessThanOrEqual(3_600_000);
+  expect(new Set(since).size).toBeGreaterThan(1);
 });
 
 test('wsk activation poll reads further pages until all new records are found', async () => {
@@ -269,7 +277,7 @@ test('wsk activation poll reads further pages until all new records are found', 
     ...record,
     logs: [],
     activationId: String(at).padStart(32, '0'),
-    start: 1700000000000 - at,
+    start: Date.now() - at,
   }));
   server.expect([[200, []], counted(51), [200, many.slice(0, 50)], [200, many.slice(49)]]);
   const result = await withFolder((directory) =>

@@ -12,7 +12,7 @@ const intervalMs = 2000;
 const knownBefore = 1000;
 /** Ids that are remembered; records that start before the oldest of them are no longer looked for. */
 const mostKnown = 100_000;
-/** How long before the start of this command an activation may have begun to be shown at its end, at least, ms. */
+/** How long before its end an activation may have begun to be shown, at least, ms. */
 const longestRunMs = 3_600_000;
 /** Records of a page, without and with their logs. */
 const [summariesPage, recordsPage] = [200, 50];
@@ -50,7 +50,10 @@ async function poll({ args, client, flags }: CommandContext): Promise<void> {
 async function news(client: Client, name: string | undefined, known: Known): Promise<JsonMap[]> {
   const { since, starts } = known;
   const lacking = (await countActivations(client, { name, since })) - starts.size;
-  if (lacking === 0) return [];
+  if (lacking === 0) {
+    forgetUntil(known, Date.now() - longestRunMs);
+    return [];
+  }
   const found = new Map<string, JsonMap>();
   const listed = new Set<string>();
   for (let skip = 0; ; skip += recordsPage) {
@@ -68,6 +71,7 @@ async function news(client: Client, name: string | undefined, known: Known): Pro
   }
   for (const [id, activation] of found) starts.set(id, asNumber(activation.get('start')));
   forgetOldest(known, mostKnown);
+  forgetUntil(known, Date.now() - longestRunMs);
   return [...found.values()];
 }
 
@@ -80,6 +84,7 @@ function forgetOldest(known: Known, most: number): void {
 
 /** Forgets the activations that started at `startMs` or earlier. */
 function forgetUntil(known: Known, startMs: number): void {
+  if (startMs < known.since) return;
   known.since = startMs + 1;
   for (const [id, start] of known.starts) if (start < known.since) known.starts.delete(id);
 }
@@ -114,7 +119,10 @@ async function knownAtStart(
       continue;
     }
     for (const one of page) known.starts.set(asText(one.get('activationId')), asNumber(one.get('start')));
-    if (page.length < summariesPage) return known;
+    if (page.length < summariesPage) {
+      forgetUntil(known, longAgo);
+      return known;
+    }
     skip += summariesPage;
     const oldest = asNumber(page.at(-1)?.get('start'));
     if (known.starts.size < knownBefore || (oldest >= longAgo && known.starts.size < mostKnown)) continue;
