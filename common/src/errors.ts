@@ -151,7 +151,7 @@ export const boundActionExecuteOnly = (action: string): ApiError =>
 /** 404: no such entity. */
 export const noSuchEntity = (): ApiError => new ApiError(404, 'The requested resource does not exist.');
 /** 404: the version of an action is not kept. */
-export const noSuchVersion = (version: string | undefined, kept: readonly string[]): ApiError =>
+export const noSuchVersion = (kept: readonly string[], version: string | undefined): ApiError =>
   new ApiError(
     404,
     `${version === undefined ? 'No earlier version of the action is kept.' : `Version '${version}' of the action is not kept.`} ` +

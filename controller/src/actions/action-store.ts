@@ -185,8 +185,8 @@ export class ActionWriter {
     const [found] = matching;
     if (found === undefined)
       throw noSuchVersion(
-        version,
         all.map((one) => one.version),
+        version,
       );
     if (version !== undefined && matching.length > 1) {
       throw ambiguousVersion(
@@ -197,7 +197,7 @@ export class ActionWriter {
     try {
       return await this.earlier.withCode(found);
     } catch (error) {
-      if (error instanceof NoDocumentError) throw noSuchVersion(version, []);
+      if (error instanceof NoDocumentError) throw noSuchVersion([], version);
       throw error;
     }
   }
