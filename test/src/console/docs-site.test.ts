@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { AxeBuilder } from '@axe-core/playwright';
 import { chromium } from 'playwright-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { violationsOf } from '../support/accessibility.js';
 import { startPlatform } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
@@ -53,7 +53,7 @@ const pictures = new URL('../../../build/pictures/', import.meta.url).pathname;
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       await page.waitForTimeout(300);
       await page.screenshot({ path: `${pictures}${name}-${colorScheme}.png` });
-      const { violations } = await new AxeBuilder({ page }).disableRules(without).analyze();
+      const violations = await violationsOf(page, colorScheme, without);
       const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
       expect(serious.map(({ id, nodes }) => [id, nodes.slice(0, 3).map(({ html }) => html)])).toEqual([]);
     }

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { AxeBuilder } from '@axe-core/playwright';
 import AdmZip from 'adm-zip';
 import { chromium } from 'playwright-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { runBinary } from '../cli/wsk-process.js';
+import { violationsOf } from '../support/accessibility.js';
 import { startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
@@ -112,7 +112,7 @@ def main(args):
         expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
         continue;
       }
-      const { violations } = await new AxeBuilder({ page }).analyze();
+      const violations = await violationsOf(page, colorScheme);
       expect(violations.map(({ id, nodes }) => [name, suffix, id, nodes.map(({ html }) => html)])).toEqual([]);
     }
     await page.setViewportSize({ width: 1280, height: 900 });

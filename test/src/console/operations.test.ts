@@ -2,9 +2,9 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { AxeBuilder } from '@axe-core/playwright';
 import { chromium } from 'playwright-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { violationsOf } from '../support/accessibility.js';
 import { startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
@@ -76,7 +76,7 @@ const slow = 'function main({ ms = 0 }) { return new Promise((end) => setTimeout
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
       await page.screenshot({ path: `${pictures}${name}-${colorScheme}.png`, fullPage: true });
-      const { violations } = await new AxeBuilder({ page }).analyze();
+      const violations = await violationsOf(page, colorScheme);
       expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
     }
     await page.setViewportSize({ width: 360, height: 740 });
