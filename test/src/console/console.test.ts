@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { chromium } from 'playwright-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { violationsOf } from '../support/accessibility.js';
+import { isComplaint } from '../support/browser-complaints.js';
 import { startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
@@ -40,7 +41,7 @@ const slow = 'function main({ ms = 0 }) { return new Promise((end) => setTimeout
     page = await context.newPage();
     complaints = [];
     page.on('console', (message) => {
-      if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+      if (isComplaint(message)) complaints.push(message.text());
     });
     page.on('pageerror', (error) => complaints.push(String(error)));
     page.on('request', (request) => {

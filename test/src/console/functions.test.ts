@@ -10,6 +10,7 @@ import { chromium } from 'playwright-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { runBinary } from '../cli/wsk-process.js';
 import { violationsOf } from '../support/accessibility.js';
+import { isComplaint } from '../support/browser-complaints.js';
 import { startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
@@ -79,8 +80,7 @@ def main(args):
     page = await context.newPage();
     complaints = [];
     page.on('console', (message) => {
-      if (message.type() === 'error' || message.type() === 'warning')
-        complaints.push(`${message.text()} ${message.location().url}`);
+      if (isComplaint(message)) complaints.push(`${message.text()} ${message.location().url}`);
     });
     page.on('pageerror', (error) => complaints.push(String(error)));
     page.on('request', (request) => {
