@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { now } from '../clock.js';
 import { duration, memory, percent } from '../format.js';
 import { useLive } from '../hooks.js';
+import { Table } from './table.js';
 import { Chart } from './chart.js';
 import { Problem } from './problem.js';
 
@@ -66,32 +67,9 @@ export function FunctionGpu({ name }: { name: string }) {
   );
 }
 
-/** A table with a line for each row; it scrolls on its own where the page is narrow. */
-function Table({ label, titles, rows }: { label: string; titles: string[]; rows: ComponentChildren[][] }) {
-  return (
-    <div class="scrolled" role="region" aria-label={label} tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            {titles.map((title) => (
-              <th key={title} scope="col">
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((cells, at) => (
-            <tr key={at}>
-              {cells.map((cell, column) => (
-                <td key={column}>{cell}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+/** Rows of a table, told apart by their places. */
+function placed(rows: readonly ComponentChildren[][]) {
+  return rows.map((cells, at) => ({ key: String(at), cells }));
 }
 
 const times = (value: number): string => `${value.toFixed(2)} ×`;
@@ -121,7 +99,7 @@ function Performance({ name }: { name: string }) {
         <Table
           label="Measured times"
           titles={['GPU', 'Version', 'Batch', 'Alone', 'Start', 'Runs', 'Slowdown predicted / measured', 'Memory held']}
-          rows={rows}
+          rows={placed(rows)}
         />
       )}
       {own.map(({ gpuType, mode, shares }) =>
@@ -169,7 +147,7 @@ function ShareSurface({ name }: { name: string }) {
               <Table
                 label={`Share surface on ${gpuType}, ${mode}`}
                 titles={['Batch', ...shares.map((share) => `${share} %`)]}
-                rows={batches.map((batch) => [batch, ...shares.map((share) => cellOf(batch, share))])}
+                rows={placed(batches.map((batch) => [batch, ...shares.map((share) => cellOf(batch, share))]))}
               />
             )}
           </div>
@@ -191,19 +169,21 @@ function Quotas({ name }: { name: string }) {
         <Table
           label="Quota rows"
           titles={['GPU', 'Functions', 'Shares', 'Slowdowns', 'Measurements', 'Search']}
-          rows={own.flatMap(({ gpuType, mode, jobs, points, search }) => {
-            const together = jobs.map((job) => job.function).join(', ');
-            const about = `${search.stage}${search.reason === undefined ? '' : `: ${search.reason}`}`;
-            const [gpu, none] = [`${gpuType}, ${mode}`, { shares: [], slowdowns: [], measurements: 0 }];
-            return (points.length === 0 ? [none] : points.slice(0, 10)).map((point) => [
-              gpu,
-              together,
-              point.shares.map((share) => `${share} %`).join(', '),
-              point.slowdowns.map(times).join(', '),
-              point.measurements,
-              about,
-            ]);
-          })}
+          rows={placed(
+            own.flatMap(({ gpuType, mode, jobs, points, search }) => {
+              const together = jobs.map((job) => job.function).join(', ');
+              const about = `${search.stage}${search.reason === undefined ? '' : `: ${search.reason}`}`;
+              const [gpu, none] = [`${gpuType}, ${mode}`, { shares: [], slowdowns: [], measurements: 0 }];
+              return (points.length === 0 ? [none] : points.slice(0, 10)).map((point) => [
+                gpu,
+                together,
+                point.shares.map((share) => `${share} %`).join(', '),
+                point.slowdowns.map(times).join(', '),
+                point.measurements,
+                about,
+              ]);
+            }),
+          )}
         />
       )}
     </>
