@@ -373,7 +373,7 @@ describeCases('activation logs --follow', [
     code: 145,
     stdout: 'a\nb',
     stderr:
-      '7 lines were dropped, as they were read too slowly.\nThe action runs again; its log begins anew.\n' +
+      '7 lines were dropped, as they were read too slowly.\nThe action runs again; its log begins again.\n' +
       "error: Unable to get logs for activation 'x': no more",
   },
 ]);

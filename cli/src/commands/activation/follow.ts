@@ -54,7 +54,7 @@ export async function followLogs(client: Client, id: string, print: (line: strin
 
 function take(event: string, fields: JsonMap, place: Place, print: (line: string) => void): void {
   if (event === 'again') {
-    stderr.print('The action runs again; its log begins anew.\n');
+    stderr.print('The action runs again; its log begins again.\n');
     Object.assign(place, { printed: 0, next: 0 });
     return;
   }
