@@ -87,7 +87,10 @@ export function createSiteHandler(
   }
 
   return (request, response) => {
-    const [path = ''] = (request.url ?? '').split('?');
+    const { url = '' } = request;
+    // Every call of the API passes here.
+    if (!url.startsWith(site.root)) return false;
+    const [path = ''] = url.split('?');
     if (path !== site.root && !path.startsWith(`${site.root}/`)) return false;
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       refuse(response, { ...security, Allow: 'GET, HEAD' }, 405, `${site.name} is only read.`);
