@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { chromium } from 'playwright-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { violationsOf } from '../support/accessibility.js';
-import { isComplaint } from '../support/browser-complaints.js';
+import { complaintsOf } from '../support/browser-complaints.js';
 import { startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
@@ -39,14 +39,7 @@ const slow = 'function main({ ms = 0 }) { return new Promise((end) => setTimeout
   beforeEach(async () => {
     context = await browser.newContext();
     page = await context.newPage();
-    complaints = [];
-    page.on('console', (message) => {
-      if (isComplaint(message)) complaints.push(message.text());
-    });
-    page.on('pageerror', (error) => complaints.push(String(error)));
-    page.on('request', (request) => {
-      if (new URL(request.url()).origin !== platform.url) complaints.push(`asks ${request.url()}`);
-    });
+    complaints = complaintsOf(page, platform.url);
     await page.goto(`${platform.url}/console`);
   }, caseMs);
   afterEach(async () => {

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { chromium } from 'playwright-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { violationsOf } from '../support/accessibility.js';
-import { isComplaint } from '../support/browser-complaints.js';
+import { complaintsOf } from '../support/browser-complaints.js';
 import { startPlatform } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
@@ -36,15 +36,7 @@ const pictures = new URL('../../../build/pictures/', import.meta.url).pathname;
   beforeEach(async () => {
     context = await browser.newContext();
     page = await context.newPage();
-    complaints = [];
-    page.on('console', (message) => {
-      if (isComplaint(message)) complaints.push(`${message.text()} (${message.location().url})`);
-    });
-    page.on('pageerror', (error) => complaints.push(String(error)));
-    page.on('request', (request) => {
-      if (!/^(data:|blob:)/.test(request.url()) && new URL(request.url()).origin !== platform.url)
-        complaints.push(`asks ${request.url()}`);
-    });
+    complaints = complaintsOf(page, platform.url);
   });
   afterEach(() => context.close());
 

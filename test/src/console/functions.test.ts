@@ -10,7 +10,7 @@ import { chromium } from 'playwright-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { runBinary } from '../cli/wsk-process.js';
 import { violationsOf } from '../support/accessibility.js';
-import { isComplaint } from '../support/browser-complaints.js';
+import { complaintsOf } from '../support/browser-complaints.js';
 import { startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
@@ -78,15 +78,7 @@ def main(args):
   beforeEach(async () => {
     context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
     page = await context.newPage();
-    complaints = [];
-    page.on('console', (message) => {
-      if (isComplaint(message)) complaints.push(`${message.text()} ${message.location().url}`);
-    });
-    page.on('pageerror', (error) => complaints.push(String(error)));
-    page.on('request', (request) => {
-      const { origin, protocol } = new URL(request.url());
-      if (origin !== platform.url && protocol !== 'blob:') complaints.push(`asks ${request.url()}`);
-    });
+    complaints = complaintsOf(page, platform.url);
   }, caseMs);
   afterEach(async () => {
     await context.close();

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { chromium } from 'playwright-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { violationsOf } from '../support/accessibility.js';
-import { isComplaint } from '../support/browser-complaints.js';
+import { complaintsOf } from '../support/browser-complaints.js';
 import { startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
@@ -52,11 +52,7 @@ const slow = 'function main({ ms = 0 }) { return new Promise((end) => setTimeout
   beforeEach(async () => {
     context = await browser.newContext();
     page = await context.newPage();
-    complaints = [];
-    page.on('console', (message) => {
-      if (isComplaint(message)) complaints.push(message.text());
-    });
-    page.on('pageerror', (error) => complaints.push(String(error)));
+    complaints = complaintsOf(page, platform.url);
     await page.goto(`${platform.url}/console`);
   }, caseMs);
   afterEach(async () => {
@@ -202,7 +198,7 @@ const slow = 'function main({ ms = 0 }) { return new Promise((end) => setTimeout
     "a namespace's key is told what operators may do, and asks for nothing of it",
     async () => {
       await signIn(platform.auth);
-      complaints = [];
+      complaints.splice(0);
       await open('Cluster');
       await page.getByText("with an operator's key only").waitFor();
       await page.getByRole('table', { name: 'GPUs of the cluster' }).waitFor();
