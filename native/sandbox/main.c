@@ -1,12 +1,15 @@
 // Order of events. L: launcher, S: the sandbox's first process, which becomes its init.
 //
-//   L  joins its groups (cgroup v1), waits for the rest of the spec
-//   L  writes the limits, clones S into its namespaces
-//   L  builds the network                               S  builds its root, enters it
+//   L  joins its groups (cgroup v1), clones S into its namespaces
+//   L  builds the network                               S  begins its root
+//   L  waits for the rest of the spec, writes the limits, passes the rest on
+//   S  completes its root, enters it
 //   S  "built"; L "joined"                              S  new cgroup namespace
 //   S  new user namespace (with root: after the mounts, which only real root can make from a 0700 folder)
 //   S  "unshared"; L maps the ids, reports ready        S  drops every privilege, starts the runtime
 //   L  supervises
+//
+// A spec whose first message names no namespaces is waited for as a whole, before S is cloned.
 #define _GNU_SOURCE
 #include "sandbox.h"
 
@@ -14,6 +17,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -126,6 +130,13 @@ static void join_pid_namespace(const struct spec *spec) {
   close(space);
 }
 
+// Ends if the sandbox's first process, which has said why, ends before there is more to read.
+static void await_platform(int channel) {
+  struct pollfd waits[2] = {{.fd = SOCKET_FD, .events = POLLIN}, {.fd = channel, .events = POLLIN}};
+  while (poll(waits, 2, -1) < 0 && errno == EINTR) continue;
+  if (waits[1].revents != 0) _exit(EXIT_SETUP_FAILED);
+}
+
 // The new /proc, handed to the launcher so that it can watch the sandbox's memory.
 static void send_proc(int channel) {
   int folder = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -154,7 +165,7 @@ static int receive_proc(int channel) {
   return folder;
 }
 
-_Noreturn static void sandbox_process(const struct spec *spec, int channel, bool early_user) {
+_Noreturn static void sandbox_process(struct spec *spec, int channel, bool early_user) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("death-signal", errno, "prctl");
   (void)!write_file("/proc/self/oom_score_adj", "300");
   int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -165,10 +176,14 @@ _Noreturn static void sandbox_process(const struct spec *spec, int channel, bool
   if ((spec->namespaces & CLONE_NEWUTS) && hostname != NULL &&
       sethostname(hostname->args[0], strlen(hostname->args[0])) < 0)
     fail("uts", errno, "sethostname");
-  if (spec->namespaces & CLONE_NEWNS) {
-    build_root(spec);
-    enter_root(spec);
+  bool mounts = spec->namespaces & CLONE_NEWNS;
+  if (mounts) build_root(spec, 0);
+  if (spec->command[0] == NULL) {
+    int first = spec->count;
+    read_spec(spec, channel);
+    if (mounts) build_root(spec, first);
   }
+  if (mounts) enter_root(spec);
   if (find_step(spec, OP_WATCH) != NULL) send_proc(channel);
   send_mark(channel, 'b');
   await_mark(channel, 'j');
@@ -219,11 +234,12 @@ int main(int count, char **words) {
   // The kernel is to pick the function, not its keeper. Only root may say so.
   (void)!write_file("/proc/self/oom_score_adj", "-1000");
   static struct spec spec;
-  while (spec.command[0] == NULL) {
-    read_spec(&spec);
+  do {
+    read_spec(&spec, SOCKET_FD);
     if (spec.command[0] == NULL) make_groups(&spec);
-  }
-  prepare_host(&spec);
+  } while (spec.command[0] == NULL && spec.namespaces == 0);
+  bool ahead = spec.command[0] == NULL;
+  if (!ahead) prepare_host(&spec);
   give_output(&spec);
 
   int channel[2];
@@ -250,6 +266,13 @@ int main(int count, char **words) {
   }
   if (group != NULL && !joined) join_group(group->args[0], child);
   if (find_step(&spec, OP_VETH) != NULL) build_network(&spec, child);
+  if (ahead) {
+    await_platform(channel[0]);
+    read_spec(&spec, SOCKET_FD);
+    if (spec.command[0] == NULL) fail("spec", 0, "a third message");
+    prepare_host(&spec);
+    forward_spec(&spec, channel[0]);
+  }
   struct watched watched = {.proc_folder = -1};
   if (find_step(&spec, OP_WATCH) != NULL) watched.proc_folder = receive_proc(channel[0]);
   await_mark(channel[0], 'b');

@@ -161,13 +161,17 @@ static void mount_proc(const struct spec *spec) {
   }
 }
 
-void build_root(const struct spec *spec) {
+static void make_root(const struct spec *spec) {
   const struct step *root = find_step(spec, OP_ROOT);
   if (root == NULL) fail("spec", 0, "a mount namespace without a root");
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("mount", errno, "making mounts private");
   if (mount("tmpfs", root->args[0], "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m,nr_inodes=8k") < 0)
     fail("mount", errno, "mounting the root");
-  for (int i = 0; i < spec->count; i++) {
+}
+
+void build_root(const struct spec *spec, int first) {
+  if (first == 0) make_root(spec);
+  for (int i = first; i < spec->count; i++) {
     const struct step *step = &spec->steps[i];
     if (step->op == OP_BIND) bind(spec, step);
     else if (step->op == OP_TMPFS) mount_tmpfs(spec, step);

@@ -4,14 +4,15 @@
 //
 // The launcher reads a spec in two messages from its descriptor 3 (each a u32 little-endian length, then
 // NUL-terminated words, which spec.c lists), builds what it says, and stays until the sandbox has ended. The first
-// message may come long before the second: joining a cgroup can take a grace period of the kernel (10 ms and
-// more), so the platform keeps a spare launcher that has it behind it. The policy (which mounts, limits and ids)
-// is the platform's; this program only carries it out.
+// message may come long before the second: the platform keeps spare launchers, which have joined their cgroup (it can
+// take a grace period of the kernel, 10 ms and more) and made the namespaces, the network and the root that every
+// sandbox has. The policy (which mounts, limits and ids) is the platform's; this program only carries it out.
 #ifndef SANDBOX_H
 #define SANDBOX_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum { CONTROL_FD = 0, SOCKET_FD = 3, RUNS_FD = 4, MAX_STEPS = 512, MAX_ARGS = 256, EXIT_SETUP_FAILED = 125 };
@@ -64,11 +65,16 @@ struct spec {
   int namespaces; // CLONE_NEW* flags
   uid_t inner, outer;
   bool has_id;
+  // The last message as it came.
+  const char *message;
+  uint32_t message_length;
 };
 
 // spec.c
 // Reads one message and adds it to the spec; the one that ends with a command is the last.
-void read_spec(struct spec *spec);
+void read_spec(struct spec *spec, int from);
+// Passes on the message that was read last.
+void forward_spec(const struct spec *spec, int to);
 const struct step *find_step(const struct spec *spec, enum operation op);
 // Whether the command's parent, the sandbox's first process, stays to reap what it leaves.
 bool has_init(const struct spec *spec);
@@ -83,7 +89,8 @@ void report_ready(void);
 int write_file(const char *path, const char *text);
 
 // root.c
-void build_root(const struct spec *spec);
+// Carries out the steps from `first`; the first call, with 0, makes the root.
+void build_root(const struct spec *spec, int first);
 void enter_root(const struct spec *spec);
 
 // network.c

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { MAX_SPEC_BYTES = 1024 * 1024 };
@@ -36,12 +37,12 @@ static const struct {
     {"uts", CLONE_NEWUTS},   {"net", CLONE_NEWNET},  {"cgroup", CLONE_NEWCGROUP},
 };
 
-static void read_fully(void *into, size_t length) {
+static void read_fully(int from, void *into, size_t length) {
   char *at = into;
   while (length > 0) {
-    ssize_t got = read(SOCKET_FD, at, length);
+    ssize_t got = read(from, at, length);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) _exit(EXIT_SETUP_FAILED); // The platform is gone: there is no reader.
+    if (got <= 0) _exit(EXIT_SETUP_FAILED); // The writer is gone, and with it the platform or the launcher.
     at += got;
     length -= (size_t)got;
   }
@@ -94,14 +95,16 @@ static void add_step(struct spec *spec, const char *word, char **at, const char 
   fail("spec", 0, word);
 }
 
-void read_spec(struct spec *spec) {
+void read_spec(struct spec *spec, int from) {
   uint8_t header[4];
-  read_fully(header, sizeof header);
+  read_fully(from, header, sizeof header);
   uint32_t length = header[0] | header[1] << 8 | header[2] << 16 | (uint32_t)header[3] << 24;
   if (length == 0 || length > MAX_SPEC_BYTES) fail("spec", 0, "its length");
   char *text = malloc(length);
   if (text == NULL) fail("spec", ENOMEM, "reading it");
-  read_fully(text, length);
+  read_fully(from, text, length);
+  spec->message = text;
+  spec->message_length = length;
   if (text[length - 1] != '\0') fail("spec", 0, "it does not end with NUL");
 
   char *at = text;
@@ -118,6 +121,24 @@ void read_spec(struct spec *spec) {
     spec->command[count++] = next_word(&at, end);
   }
   if (count == 0) fail("spec", 0, "no command");
+}
+
+static void write_fully(int to, const void *data, size_t length) {
+  const char *at = data;
+  while (length > 0) {
+    ssize_t sent = send(to, at, length, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) _exit(EXIT_SETUP_FAILED); // The reader has failed and said so.
+    at += sent;
+    length -= (size_t)sent;
+  }
+}
+
+void forward_spec(const struct spec *spec, int to) {
+  uint32_t length = spec->message_length;
+  uint8_t header[4] = {(uint8_t)length, (uint8_t)(length >> 8), (uint8_t)(length >> 16), (uint8_t)(length >> 24)};
+  write_fully(to, header, sizeof header);
+  write_fully(to, spec->message, length);
 }
 
 const struct step *find_step(const struct spec *spec, enum operation op) {

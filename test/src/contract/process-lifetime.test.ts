@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,16 +15,20 @@ const platform = fileURLToPath(new URL('./platform-process.js', import.meta.url)
 /** Command-line argument that only the sandboxes of these tests' platforms have. */
 const mark = `7${process.pid}.125`;
 
-/** Processes whose command line contains `mark`. */
-function marked(): string[] {
+/** Processes whose first argument is `word`. */
+function marked(word = mark): string[] {
   return readdirSync('/proc').filter((name) => {
     if (!/^\d+$/.test(name)) return false;
     try {
-      return readFileSync(join('/proc', name, 'cmdline'), 'utf8').split('\0')[1] === mark;
+      return readFileSync(join('/proc', name, 'cmdline'), 'utf8').split('\0')[1] === word;
     } catch {
       return false; // The process has ended.
     }
   });
+}
+
+function parentOf(pid: string): string | undefined {
+  return /^PPid:\t(\d+)$/m.exec(readFileSync(join('/proc', pid, 'status'), 'utf8'))?.[1];
 }
 
 async function until(condition: () => boolean, withinMs: number): Promise<number> {
@@ -92,5 +97,23 @@ suite(`the life of sandboxes${reason ? ` (skipped: ${reason})` : ''}`, () => {
     await container.exited;
     expect(marked()).toHaveLength(0);
     await harness.close();
+  });
+
+  test('a sandbox that was begun ahead and has ended is not used', async () => {
+    const harness = await openProcessFactory();
+    const hash = createHash('sha256').update(realpathSync(harness.dataDir)).digest('hex').slice(0, 12);
+    const launched = (): string[] => marked(`gpuwhisk-${hash}`);
+    // Two launchers, each with the first process of its sandbox.
+    await until(() => launched().length === 4, 5000);
+    const launchers = launched().filter((pid) => parentOf(pid) === String(process.pid));
+    expect(launchers).toHaveLength(2);
+    for (const pid of launched()) if (!launchers.includes(pid)) process.kill(Number(pid), 'SIGKILL');
+    // Until this process, their parent, has been told of their end.
+    expect(await until(() => !launchers.some((pid) => existsSync(join('/proc', pid))), 2000)).toBeLessThan(1000);
+    const container = await initialized(harness.factory);
+    expect(await run(container, { a: 1 }).outcome).toMatchObject({ type: 'result' });
+    await container.destroy();
+    await harness.close();
+    expect(launched()).toEqual([]);
   });
 });

@@ -32,6 +32,7 @@ import { prepareHostView } from '../sandbox/host-view.js';
 import type { HostView } from '../sandbox/host-view.js';
 import {
   canShare,
+  frameWords,
   limitNotes,
   noIsolation,
   noNetwork,
@@ -42,7 +43,7 @@ import {
   sandboxWords,
   unsandboxed,
 } from '../sandbox/isolation.js';
-import type { Frame, Isolation, SandboxPlan } from '../sandbox/isolation.js';
+import type { Frame, Isolation, SandboxPlan, TrialFrame } from '../sandbox/isolation.js';
 import { defaultNetworkRange, maxSlots, openNetwork, Tenancy } from '../sandbox/network.js';
 import type { ActionNetwork } from '../sandbox/network.js';
 import { observeProcessState } from '../sandbox/process-state.js';
@@ -106,7 +107,6 @@ export interface ProcessContainerFactory extends ContainerFactory {
   denyNodes(addresses: readonly string[]): Promise<void>;
 }
 
-const MiB = 1024 * 1024;
 const defaultPidsLimit = 1024;
 /** Slot whose user all containers with `sharesUser` have. */
 const sharedUserSlot = maxSlots - 1;
@@ -207,7 +207,9 @@ class ProcessFactory implements ProcessContainerFactory {
       );
     }
     const completed = await this.withTraining(spec, await this.withGpu(spec, launch));
-    const container = await this.launch(launchers.take(), spec, completed, options);
+    // A spare's sandbox has processes and a user of its own.
+    const plain = options.shared !== undefined || completed.sharesUser === true;
+    const container = await this.launch(launchers.take({ plain }), spec, completed, options);
     launchers.refill();
     return container;
   }
@@ -244,7 +246,7 @@ class ProcessFactory implements ProcessContainerFactory {
   private probeSharing({ pidNamespace }: Holder): ReturnType<typeof probe> {
     // Probed without a network link: the link of the previous trial may still exist.
     const isolation = { ...this.isolation, network: undefined };
-    return probe(this.launcherPath, this.tag, isolation, { ...this.probeFrame(), slot: probeSlot, pidNamespace });
+    return probe(this.launcherPath, this.tag, isolation, { ...this.probeFrame(), pidNamespace });
   }
 
   private openedLaunchers(): LauncherPool {
@@ -261,17 +263,15 @@ class ProcessFactory implements ProcessContainerFactory {
     const launchers = this.openedLaunchers();
     const { isolation, dataDir } = this;
     if (!isolation.namespaces.has('mount')) return hostJobs(this.options.clock)(job);
-    const { id, slot, process: launcher } = launchers.take();
+    const { id, slot, process: launcher } = launchers.take({ plain: true });
     if (launcher === undefined) throw new ProvisioningError('No sandbox could be started.');
     this.jobs.add(launcher);
     try {
-      const frame = { ...this.probeFrame(), outerId: this.outerId(slot), slot };
-      await runSandboxJob(launcher, isolation, job, { id, frame, dataDir }, this.options.clock);
+      await runSandboxJob(launcher, isolation, job, { id, frame: this.frame(slot), dataDir }, this.options.clock);
     } finally {
       this.jobs.delete(launcher);
       await isolation.cgroups.remove(id);
       this.slots.release(slot);
-      launchers.refill();
     }
   }
 
@@ -320,15 +320,12 @@ class ProcessFactory implements ProcessContainerFactory {
     }
   }
 
-  private probeFrame(): Omit<Frame, 'slot'> {
-    return {
-      rootFolder: this.sandboxFolder('.root'),
-      actionFolder: this.sandboxFolder('.probe'),
-      outerId: this.outerId(probeSlot),
-      tmpBytes: MiB,
-      actionBytes: MiB,
-      view: this.view,
-    };
+  private frame(slot: number): Frame {
+    return { rootFolder: this.sandboxFolder('.root'), outerId: this.outerId(slot), slot, view: this.view };
+  }
+
+  private probeFrame(): TrialFrame {
+    return { ...this.frame(probeSlot), probeFolder: this.sandboxFolder('.probe') };
   }
 
   private sandboxFolder(name = ''): string {
@@ -348,6 +345,7 @@ class ProcessFactory implements ProcessContainerFactory {
       slots: this.slots,
       clock: this.options.clock,
       random,
+      frame: isolation.namespaces.has('mount') ? (slot) => frameWords(isolation, this.frame(slot)) : undefined,
     });
   }
 
@@ -357,18 +355,15 @@ class ProcessFactory implements ProcessContainerFactory {
     launch: RuntimeLaunch,
     { shared, ahead = false }: LaunchOptions,
   ): SandboxPlan {
+    const outerId = this.outerId(launch.sharesUser ? sharedUserSlot : parked.slot);
+    const frame = { ...this.frame(parked.slot), outerId, pidNamespace: shared?.pidNamespace };
     return {
       id: parked.id,
       spec,
       launch,
-      frame: {
-        rootFolder: this.sandboxFolder('.root'),
-        actionFolder: this.sandboxFolder(parked.id),
-        outerId: this.outerId(launch.sharesUser ? sharedUserSlot : parked.slot),
-        slot: parked.slot,
-        view: this.view,
-        pidNamespace: shared?.pidNamespace,
-      },
+      frame: parked.framed ? undefined : frame,
+      outerId,
+      actionFolder: this.sandboxFolder(parked.id),
       dataDir: this.dataDir,
       pids: this.options.pidsLimit ?? defaultPidsLimit,
       givesWay: ahead,

@@ -109,7 +109,6 @@ describe('limits of version 2', () => {
     const all = await version2Groups(folder, ['memory', 'pids'], systemClock);
     expect([all.limitsMemory, all.limitsPids]).toEqual([true, true]);
     const words = all.limitWords('one', limits).join(' ');
-    expect(words).toContain(`join-dir ${group}`);
     expect(words).toContain(`write ${group}/memory.max 1000`);
     expect(words).toContain(`oom-count ${group}/memory.events`);
     expect(words).toContain(`write ${group}/memory.swap.max 0`);
@@ -117,7 +116,8 @@ describe('limits of version 2', () => {
     expect(words).toContain(`write ${group}/pids.max 9`);
     const none = await version2Groups(folder, [], systemClock);
     expect([none.limitsMemory, none.limitsPids]).toEqual([false, false]);
-    expect(none.limitWords('one', { ...limits, givesWay: true })).toEqual(['join-dir', group]);
+    expect(none.limitWords('one', { ...limits, givesWay: true })).toEqual([]);
+    expect(none.makeWords('one')).toEqual(['make-dir', group, 'join-dir', group]);
   });
 
   test('one that gives way has an eighth of the weight that others have, until it no longer does', async () => {

@@ -24,7 +24,7 @@ interface GroupLimits {
 export interface Cgroups {
   readonly limitsMemory: boolean;
   readonly limitsPids: boolean;
-  /** Words of the launcher's first message, which make the sandbox's groups. */
+  /** Words of the launcher's first message, which make the sandbox's groups and put it into them. */
   makeWords(id: string): Words;
   /** Words of the launcher's second message, which set the limits. */
   limitWords(id: string, limits: GroupLimits): Words;
@@ -188,9 +188,9 @@ function version2(hierarchy: Hierarchy, controllers: ReadonlySet<string>, clock:
     ...grouped([hierarchy], clock),
     limitsMemory: controllers.has('memory'),
     limitsPids: controllers.has('pids'),
-    makeWords: (id) => ['make-dir', groupOf(id)],
+    makeWords: (id) => ['make-dir', groupOf(id), 'join-dir', groupOf(id)],
     limitWords(id, limits) {
-      const words: Words = ['join-dir', groupOf(id)];
+      const words: Words = [];
       if (controllers.has('memory')) {
         words.push('write', join(groupOf(id), 'memory.max'), String(limits.memoryBytes));
         words.push('oom-count', join(groupOf(id), 'memory.events'));

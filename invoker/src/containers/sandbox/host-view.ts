@@ -27,7 +27,7 @@ export interface HostView {
    * Words of a launcher's spec: the system's folders, /etc, /dev and /proc. With `freshProc` false the host's /proc is
    * bound. `zero`: whether there is a /dev/zero, from which shared memory can be mapped.
    */
-  words(options: { freshProc: boolean; zero: boolean; shmBytes: number; tmpBytes: number }): Words;
+  words(options: { freshProc: boolean; zero: boolean }): Words;
 }
 
 const pageBytes = 4096;
@@ -110,13 +110,11 @@ export async function prepareHostView(etcFolder: string): Promise<HostView> {
   const dev = devices.flatMap(device);
   dev.push(...linked.flatMap(([target = '', path = '']) => ['link', target, path]));
   return {
-    words: ({ freshProc, zero, shmBytes, tmpBytes }) => [
+    words: ({ freshProc, zero }) => [
       ...system,
       ...(freshProc ? ['proc'] : ['bind', '/proc', '/proc', 'ro']),
       ...dev,
       ...(zero ? device('zero') : []),
-      ...tmpfsWords('/dev/shm', shmBytes, 'shared'),
-      ...tmpfsWords('/tmp', tmpBytes, 'shared'),
       'link',
       '/tmp',
       '/var/tmp',

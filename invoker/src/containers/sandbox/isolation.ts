@@ -10,6 +10,7 @@ import type { Words } from './launcher.js';
 import type { ActionNetwork } from './network.js';
 import type { RuntimeLaunch } from '../runtime-launch.js';
 
+const MiB = 1024 * 1024;
 /** Time limits of a trial's attempts, ms. A late trial is repeated: it shows a busy machine, not a missing permission. */
 const trialTimeoutsMs = [2000, 10_000, 30_000];
 const maxProbes = 10;
@@ -47,20 +48,24 @@ export const noNetwork = "Functions reach neither the network nor the platform's
 
 const allNamespaces = ['user', 'mount', 'pid', 'ipc', 'uts', 'net', 'cgroup'];
 
-/** Parts of a sandbox besides its limits and its runtime. */
+/** The part of a sandbox that is made before it is known what runs in it. */
 export interface Frame {
   rootFolder: string;
-  /** The function's folder on hosts without a file system of its own for it. */
-  actionFolder: string;
   outerId: number;
   slot: number;
+  view: HostView;
+  /** A PID namespace shared with other sandboxes (see canShare); absent: the sandbox has its own. */
+  pidNamespace?: string | undefined;
+}
+
+/** Folders in which a sandbox may write. */
+export interface Space {
+  /** The function's folder on hosts without a file system of its own for it. */
+  actionFolder: string;
   /** Size of /tmp, and also of /dev/shm. */
   tmpBytes: number;
   /** Size of /action. */
   actionBytes: number;
-  view: HostView;
-  /** A PID namespace shared with other sandboxes (see canShare); absent: the sandbox has its own. */
-  pidNamespace?: string | undefined;
 }
 
 /** The part of a launcher's spec that isolates, the same for the probe and for all sandboxes. */
@@ -74,11 +79,7 @@ export function frameWords(isolation: Isolation, frame: Frame): Words {
   if (isolation.namespaces.has('mount')) {
     words.push('root', frame.rootFolder);
     const { freshProc, cgroups } = isolation;
-    const { tmpBytes, actionBytes } = frame;
-    words.push(...frame.view.words({ freshProc, zero: cgroups.limitsMemory, shmBytes: tmpBytes, tmpBytes }));
-    words.push(...tmpfsWords('/action', actionBytes, 'own'), 'cwd', '/action');
-  } else {
-    words.push('own', frame.actionFolder, 'cwd', frame.actionFolder);
+    words.push(...frame.view.words({ freshProc, zero: cgroups.limitsMemory }));
   }
   if (isolation.filter) words.push('filter');
   if (isolation.network) {
@@ -86,6 +87,18 @@ export function frameWords(isolation: Isolation, frame: Frame): Words {
     words.push('veth', veth.name, veth.outside, veth.inside, String(veth.prefixLength));
   }
   return words;
+}
+
+/** The part of a launcher's spec that follows the frame: where the sandbox may write. */
+export function spaceWords(isolation: Isolation, { actionFolder, tmpBytes, actionBytes }: Space): Words {
+  if (!isolation.namespaces.has('mount')) return ['own', actionFolder, 'cwd', actionFolder];
+  return [
+    ...tmpfsWords('/dev/shm', tmpBytes, 'shared'),
+    ...tmpfsWords('/tmp', tmpBytes, 'shared'),
+    ...tmpfsWords('/action', actionBytes, 'own'),
+    'cwd',
+    '/action',
+  ];
 }
 
 interface Weakened {
@@ -154,11 +167,14 @@ export function canShare({ namespaces, ownUser, freshProc, filter, cgroups }: Is
 /** How a trial ended; `undecided`: the trial was late or met a transient shortage, which says nothing about the measure. */
 type Trial = { type: 'runs' } | { type: 'undecided' | 'forbidden'; measure: string; reason: string };
 
+/** A trial's sandbox, with a folder for its files on hosts without a file system of its own for them. */
+export type TrialFrame = Frame & { probeFolder: string };
+
 async function tryOnce(
   path: string,
   tag: string,
   isolation: Isolation,
-  frame: Frame,
+  frame: TrialFrame,
   timeoutMs: number,
 ): Promise<Trial> {
   const { cgroups } = isolation;
@@ -168,8 +184,9 @@ async function tryOnce(
   const timer = setTimeout(() => process.child.kill('SIGKILL'), timeoutMs);
   const inside = isolation.namespaces.has('mount') ? '/run/probe' : path;
   sendSpec(process, [
-    ...cgroups.limitWords(id, { memoryBytes: 64 * 1024 * 1024, pids: 16, givesWay: false }),
+    ...cgroups.limitWords(id, { memoryBytes: 64 * MiB, pids: 16, givesWay: false }),
     ...frameWords(isolation, frame),
+    ...spaceWords(isolation, { actionFolder: frame.probeFolder, tmpBytes: MiB, actionBytes: MiB }),
     ...(isolation.namespaces.has('mount') ? ['bind', path, inside, 'ro'] : []),
     'exec',
     inside,
@@ -197,7 +214,7 @@ export async function probe(
   path: string,
   tag: string,
   isolation: Isolation,
-  frame: Frame,
+  frame: TrialFrame,
 ): Promise<{ measure: string; reason: string } | undefined> {
   let reason = '';
   for (const timeoutMs of trialTimeoutsMs) {
@@ -219,7 +236,7 @@ export async function probeIsolation(
   path: string,
   tag: string,
   wanted: { cgroups: Cgroups; network: ActionNetwork | undefined },
-  frame: Omit<Frame, 'slot'>,
+  frame: Omit<TrialFrame, 'slot'>,
 ): Promise<{ isolation: Isolation } & StartReport> {
   const report: StartReport = { weaknesses: [], notes: [] };
   const executable = await access(path, constants.X_OK).then(
@@ -266,7 +283,6 @@ export function limitNotes({ launcher, cgroups }: Isolation, root: boolean): str
   return notes;
 }
 
-const MiB = 1024 * 1024;
 /** Open files of a sandbox's process, as OpenWhisk's `--ulimit nofile`. */
 const openFiles = 1024;
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -296,7 +312,10 @@ export interface SandboxPlan {
   id: string;
   spec: ContainerSpec;
   launch: RuntimeLaunch;
-  frame: Omit<Frame, 'tmpBytes' | 'actionBytes'>;
+  /** Absent: the launcher has made it already. */
+  frame: Frame | undefined;
+  outerId: number;
+  actionFolder: string;
   /** The platform's data folder, which must stay hidden inside. */
   dataDir: string;
   /** Processes of the sandbox, threads included. */
@@ -308,14 +327,15 @@ export interface SandboxPlan {
 
 /** The launcher's second message: limits, isolation and environment of the sandbox, and its command at the end. */
 export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
-  const { id, spec, launch, frame, pids, givesWay } = plan;
+  const { id, spec, launch, frame, outerId, actionFolder, pids, givesWay } = plan;
   const memoryBytes = spec.memoryMiB * MiB;
   const mounts = isolation.namespaces.has('mount');
   const seen = mounts ? launch : unsandboxed(launch);
   const words: Words = [
     ...isolation.cgroups.limitWords(id, { memoryBytes, pids, givesWay }),
-    ...frameWords(isolation, {
-      ...frame,
+    ...(frame === undefined ? [] : frameWords(isolation, frame)),
+    ...spaceWords(isolation, {
+      actionFolder,
       tmpBytes: Math.floor(memoryBytes / 2),
       actionBytes: Math.floor((memoryBytes * 3) / 4),
     }),
@@ -334,7 +354,7 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
   if (!mounts || !usesGpu) words.push('rlimit', 'fsize', String(memoryBytes));
   // Only for the sandbox's own user or user namespace: otherwise the limit would count the platform's processes.
   const platformUser = process.getuid?.() ?? 0;
-  const ownUser = isolation.ownUser && (frame.outerId !== platformUser || isolation.namespaces.has('user'));
+  const ownUser = isolation.ownUser && (outerId !== platformUser || isolation.namespaces.has('user'));
   if (ownUser) words.push('rlimit', 'nproc', String(pids));
   if (!isolation.cgroups.limitsMemory) {
     // A coarse bound: it is per process and counts reserved memory that is never touched.
@@ -343,7 +363,7 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
   if (launch.traces) words.push('traces');
   if (launch.protocol === 'framed') words.push('keep-socket');
   if (launch.servesRuns) words.push('keep-runs');
-  const env = runtimeEnv(spec, seen, mounts ? '/action' : frame.actionFolder, plan.env);
+  const env = runtimeEnv(spec, seen, mounts ? '/action' : actionFolder, plan.env);
   // Folders that an unload empties; they must belong to this sandbox alone.
   if (mounts && launch.env.GPUWHISK_PREWARM === 'true') env.GPUWHISK_SCRATCH = '/tmp:/dev/shm';
   for (const [name, value] of Object.entries(env)) words.push('env', `${name}=${value}`);

@@ -165,7 +165,7 @@ function openOutputPipe(): OutputPipe {
   return { stdio: write, readable, release: () => closeSync(write) };
 }
 
-/** Launchers that are started ahead of need, which hides the time to start a process and join control groups. */
+/** Launchers that are started ahead of need, with the frames of their sandboxes where there are any. */
 const spareLaunchers = 2;
 /** Delay before a used spare is replaced: an activation waits for the container that uses it. */
 const spareDelayMs = 20;
@@ -175,6 +175,8 @@ export interface Parked {
   id: string;
   slot: number;
   process: SandboxProcess | undefined;
+  /** Whether its launcher has been given the frame of its sandbox. */
+  framed: boolean;
 }
 
 interface LauncherPoolOptions {
@@ -186,6 +188,8 @@ interface LauncherPoolOptions {
   slots: Slots;
   clock: Clock;
   random: Random;
+  /** Words of the frame that a sandbox has wherever it can be made ahead of what runs in it. */
+  frame: ((slot: number) => Words) | undefined;
 }
 
 /** A pool of launchers that wait for their spec. */
@@ -196,8 +200,12 @@ export class LauncherPool {
 
   constructor(private readonly options: LauncherPoolOptions) {}
 
-  /** A spare or new launcher. Throws ProvisioningError if there are too many containers or no process starts. */
-  take(): Parked {
+  /**
+   * A spare or new launcher; `plain`: one without a frame. Throws ProvisioningError if there are too many containers or no
+   * process starts.
+   */
+  take({ plain = false } = {}): Parked {
+    if (plain && this.options.frame !== undefined) return this.park(true);
     return this.spares.shift() ?? this.park();
   }
 
@@ -226,14 +234,16 @@ export class LauncherPool {
     await Promise.all(this.spares.splice(0).map((spare) => this.discard(spare)));
   }
 
-  private park(): Parked {
+  private park(plain = false): Parked {
     const { slots, random, launcherPath, tag, cgroups } = this.options;
+    const frame = plain ? undefined : this.options.frame;
     const slot = slots.take();
     if (slot === undefined) throw new ProvisioningError('There are too many containers already.');
     const id = random.hex(8);
     try {
-      const process = launcherPath === undefined ? undefined : startLauncher(launcherPath, tag, cgroups.makeWords(id));
-      return { id, slot, process };
+      const words = [...cgroups.makeWords(id), ...(frame?.(slot) ?? [])];
+      const process = launcherPath === undefined ? undefined : startLauncher(launcherPath, tag, words);
+      return { id, slot, process, framed: frame !== undefined };
     } catch (error) {
       slots.release(slot);
       throw new ProvisioningError(`No process could be started: ${(error as Error).message}`);

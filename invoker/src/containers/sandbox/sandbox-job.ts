@@ -8,7 +8,7 @@ import { ProgramError, lastLineOf, runTool, findTool, runProgram } from '../../h
 import { JobLimitError } from '../runtime-launch.js';
 import type { RunJob, SandboxJob } from '../runtime-launch.js';
 import { bindWords } from './host-view.js';
-import { frameWords } from './isolation.js';
+import { frameWords, spaceWords } from './isolation.js';
 import type { Frame, Isolation } from './isolation.js';
 import { launcherResult, outOfMemorySignal, sendSpec } from './launcher.js';
 import type { SandboxProcess, Words } from './launcher.js';
@@ -20,7 +20,7 @@ const searchPath = '/usr/local/bin:/usr/bin:/bin';
 /** The sandbox of a job. */
 interface JobPlan {
   id: string;
-  frame: Omit<Frame, 'tmpBytes' | 'actionBytes'>;
+  frame: Frame;
   /** The platform's data folder, hidden inside except for the folder that is filled. */
   dataDir: string;
 }
@@ -37,7 +37,8 @@ function jobWords(given: Isolation, job: SandboxJob, { id, frame, dataDir }: Job
     ...isolation.cgroups.limitWords(id, { memoryBytes, pids, givesWay: true }),
     'own',
     job.folder,
-    ...frameWords(isolation, { ...frame, tmpBytes: memoryBytes / 4, actionBytes: memoryBytes / 4 }),
+    ...frameWords(isolation, frame),
+    ...spaceWords(isolation, { actionFolder: job.folder, tmpBytes: memoryBytes / 4, actionBytes: memoryBytes / 4 }),
     ...bindWords(job.binds, dataDir),
     'bind',
     job.folder,
