@@ -6,6 +6,9 @@ export function apiUrl(path: string): string {
   return `../api/v1/${path}`;
 }
 
+/** The address of what the server tells of itself to all. */
+export const infoUrl = '../';
+
 /**
  * Checks a path below /api/v1, with its query. Throws a RefusedPath if the path has a segment `.` or `..` once decoded,
  * leaves /api/v1, or enters /api/v1/web, where the code of other namespaces would see the user's key.

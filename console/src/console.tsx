@@ -10,6 +10,7 @@ import { CostPage } from './pages/cost.js';
 import { DevicePage } from './pages/device.js';
 import { FunctionPage } from './pages/function.js';
 import { FunctionsPage } from './pages/functions.js';
+import { NewFunctionPage } from './pages/new-function.js';
 import { JobPage, JobsPage } from './pages/jobs.js';
 import { OverviewPage } from './pages/overview.js';
 import { PoliciesPage } from './pages/policies.js';
@@ -36,6 +37,8 @@ function pageOf([first = '', id = '', of = '']: readonly string[]) {
       return <QueuePage />;
     case 'functions':
       return id === '' ? <FunctionsPage /> : <FunctionPage key={id} name={id} />;
+    case 'new-function':
+      return <NewFunctionPage />;
     case 'activations':
       return id === '' || id === 'of' ? <ActivationsPage of={of} /> : <ActivationPage key={id} id={id} />;
     case 'jobs':

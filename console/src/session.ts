@@ -1,6 +1,6 @@
 // Who looks at the console. The key is kept in memory only: a page that is loaded again asks for it.
 import { signal } from '@preact/signals';
-import { apiUrl } from './api-path.js';
+import { apiUrl, infoUrl } from './api-path.js';
 
 /** The key that was given, `uuid:secret`, and what it may see. */
 export interface Session {
@@ -40,6 +40,18 @@ export async function ask(path: string, init: RequestInit = {}, key?: string): P
   const { status, body } = await exchange(path, init, key);
   if (status >= 200 && status < 300) return body;
   throw problemOf(status, body);
+}
+
+/** What the server tells of itself to all: its kinds, by family. */
+export interface ServerInfo {
+  runtimes: Readonly<Record<string, readonly { kind: string; deprecated: boolean; default: boolean }[]>>;
+}
+
+/** Rejects with an Error if the server does not answer. */
+export async function serverInfo(): Promise<ServerInfo> {
+  const answer = await fetch(infoUrl, { credentials });
+  if (!answer.ok) throw problemOf(answer.status, undefined);
+  return (await answer.json()) as ServerInfo;
 }
 
 /** What an answer of the API refuses. */

@@ -64,10 +64,12 @@ function Functions() {
           a GPU only
         </label>
         <output>{tellCount(shown.length, all.length)}</output>
+        <a href={hrefOf('new-function')}>New function</a>
       </form>
       {newest.value?.length === 0 && (
         <p>
-          There is no function yet. <code>wsk action create hello hello.js</code> makes one.
+          There is no function yet. <a href={hrefOf('new-function')}>Write one here</a>, or send one by{' '}
+          <code>wsk action create hello hello.js</code>.
         </p>
       )}
       {all.length > 0 && (

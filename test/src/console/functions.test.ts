@@ -140,6 +140,38 @@ def main(args):
   );
 
   test(
+    'a function is written, refused under the name of another, and called',
+    async () => {
+      await open('functions');
+      await page.getByRole('link', { name: 'New function' }).click();
+      await page.getByLabel('Kind').selectOption({ label: 'python:3' });
+      await page.getByLabel('GPU memory').fill('1024');
+      await page.getByLabel('Name').fill('hello');
+      await page.getByRole('textbox', { name: 'Code' }).waitFor();
+      await look('new-function');
+      await page.getByRole('button', { name: 'Create' }).click();
+      await page.getByRole('alert').filter({ hasText: 'resource already exists' }).waitFor();
+      await page.getByLabel('Name').fill('written here');
+      await page.getByRole('textbox', { name: 'Code' }).focus();
+      await page.keyboard.press('ControlOrMeta+a');
+      await page.keyboard.insertText("def main(args):\n    return {'sum': args['a'] + 1}\n");
+      await page.getByRole('button', { name: 'Create' }).click();
+      await page.getByRole('heading', { name: 'written here' }).waitFor();
+      await page.getByLabel('Input (JSON)').fill('{"a": 41}');
+      await page.getByRole('button', { name: 'Invoke' }).click();
+      await page.getByText('"sum": 42').waitFor();
+      const { body } = await platform.api.request('GET', '_/actions/written%20here');
+      expect(body).toMatchObject({
+        exec: { kind: 'python:3' },
+        annotations: expect.arrayContaining([{ key: 'gpu', value: { memoryMiB: 1024 } }]),
+      });
+      await platform.api.request('DELETE', '_/actions/written%20here');
+      expect(faults().filter((one) => !/ 409 .*actions\/hello$/.test(one))).toEqual([]);
+    },
+    caseMs,
+  );
+
+  test(
     'a function is changed, another change is noticed, and a bad version is rolled back',
     async () => {
       await open('functions', 'hello');
