@@ -104,7 +104,7 @@ export function Console() {
 
 /** Whether what is shown is of now. */
 function Link() {
-  const words = { connecting: 'connecting', live: 'live', lost: 'connection lost, trying again' };
+  const words = { idle: '', connecting: 'connecting', live: 'live', lost: 'connection lost, trying again' };
   return (
     <span class={`link ${link.value}`} role="status">
       {words[link.value]}

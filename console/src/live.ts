@@ -11,8 +11,8 @@ export interface Known<Value> {
   problem?: { status: number; error: string };
 }
 
-/** Whether the stream is up. */
-export const link = signal<'connecting' | 'live' | 'lost'>('connecting');
+/** Whether the stream is up; idle: what is shown is followed by none. */
+export const link = signal<'idle' | 'connecting' | 'live' | 'lost'>('idle');
 
 const known = new Map<string, { count: number; shown: Signal<Known<unknown>> }>();
 let stopping: AbortController | undefined;
@@ -53,7 +53,10 @@ function plan(): void {
     isPlanned = false;
     stopping?.abort();
     stopping = undefined;
-    if (known.size > 0 && session.value !== undefined) void run();
+    const isWanted = known.size > 0 && session.value !== undefined;
+    if (!isWanted) link.value = 'idle';
+    else if (link.value === 'idle') link.value = 'connecting';
+    if (isWanted) void run();
   });
 }
 
