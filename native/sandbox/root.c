@@ -164,7 +164,9 @@ static void mount_proc(const struct spec *spec) {
 static void make_root(const struct spec *spec) {
   const struct step *root = find_step(spec, OP_ROOT);
   if (root == NULL) fail("spec", 0, "a mount namespace without a root");
-  if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("mount", errno, "making mounts private");
+  // What the host unmounts while this waits for the rest of the spec is not to be kept mounted here (where mounts are
+  // shared, as systemd makes them).
+  if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0) fail("mount", errno, "keeping mounts from the host");
   if (mount("tmpfs", root->args[0], "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m,nr_inodes=8k") < 0)
     fail("mount", errno, "mounting the root");
 }
@@ -183,6 +185,8 @@ void build_root(const struct spec *spec, int first) {
 
 void enter_root(const struct spec *spec) {
   if (chdir(find_step(spec, OP_ROOT)->args[0]) < 0) fail("mount", errno, "entering the root");
+  // From here on the sandbox keeps what it has: nothing that the host mounts later appears in it.
+  if (mount(NULL, ".", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("mount", errno, "making mounts private");
   // The old root is stacked on the new one's "." and detached from there: no folder for it is needed.
   if (syscall(SYS_pivot_root, ".", ".") < 0) fail("mount", errno, "pivot_root");
   if (umount2(".", DETACH) < 0) fail("mount", errno, "leaving the old root");

@@ -1,13 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { initialized, run } from './containers/cases.js';
-import { hasLauncher, openProcessFactory } from './process-harness.js';
+import { hasLauncher, isRoot, openProcessFactory } from './process-harness.js';
+import type { ProcessHarness } from './process-harness.js';
 
 const reason = hasLauncher ? undefined : 'the sandbox launcher is not built';
 const suite = reason === undefined ? describe : describe.skip;
@@ -35,6 +36,12 @@ async function until(condition: () => boolean, withinMs: number): Promise<number
   const beganMs = performance.now();
   while (!condition() && performance.now() - beganMs < withinMs) await new Promise((done) => setTimeout(done, 10));
   return performance.now() - beganMs;
+}
+
+/** Tells the launchers of a factory, and processes that they have cloned. */
+function launchedOf({ dataDir }: ProcessHarness): () => string[] {
+  const hash = createHash('sha256').update(realpathSync(dataDir)).digest('hex').slice(0, 12);
+  return () => marked(`gpuwhisk-${hash}`);
 }
 
 /** Starts a platform in its own process, with two containers that each have a `sleep` in the background. */
@@ -99,10 +106,32 @@ suite(`the life of sandboxes${reason ? ` (skipped: ${reason})` : ''}`, () => {
     await harness.close();
   });
 
+  (isRoot ? test : test.skip)(
+    'a sandbox that was begun ahead keeps nothing mounted that the host unmounts',
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-mount-'));
+      const inner = join(folder, 'inner');
+      const mounted = (pid: string): boolean => readFileSync(join('/proc', pid, 'mountinfo'), 'utf8').includes(inner);
+      execFileSync('mount', ['-t', 'tmpfs', 'none', folder]);
+      // As all mounts are where systemd runs.
+      execFileSync('mount', ['--make-shared', folder]);
+      mkdirSync(inner);
+      execFileSync('mount', ['-t', 'tmpfs', 'none', inner]);
+      const harness = await openProcessFactory();
+      const launched = launchedOf(harness);
+      await until(() => launched().length === 4, 5000);
+      expect(launched().filter(mounted)).toHaveLength(4);
+      execFileSync('umount', [inner]);
+      expect(launched().filter(mounted)).toEqual([]);
+      await harness.close();
+      execFileSync('umount', [folder]);
+      rmSync(folder, { recursive: true });
+    },
+  );
+
   test('a sandbox that was begun ahead and has ended is not used', async () => {
     const harness = await openProcessFactory();
-    const hash = createHash('sha256').update(realpathSync(harness.dataDir)).digest('hex').slice(0, 12);
-    const launched = (): string[] => marked(`gpuwhisk-${hash}`);
+    const launched = launchedOf(harness);
     // Two launchers, each with the first process of its sandbox.
     await until(() => launched().length === 4, 5000);
     const launchers = launched().filter((pid) => parentOf(pid) === String(process.pid));
