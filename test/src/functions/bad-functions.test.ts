@@ -54,7 +54,8 @@ afterEach(async () => {
 });
 
 const MB = 1024 * 1024;
-const spareLaunchers = 2;
+/** Launchers that wait for a sandbox, each with its first process. */
+const spareProcesses = 4;
 
 /**
  * Stem cells of runtimes.json: two of Node.js, one of Python, one for native functions. The runs in beforeAll add one
@@ -199,7 +200,7 @@ test('nothing of all that is left behind', async () => {
   for (let i = 0; i < 15; i++) await platform.api.run(`bad-${tenMegabytes}`);
   await until('idle containers are gone', () => sandboxCount(platform) <= before.sandboxes, 30_000);
   // The number of launchers that wait for a sandbox changes with the number of starts.
-  await until('their processes are gone', () => descendants(platform.pid).length <= before.processes + spareLaunchers);
+  await until('their processes are gone', () => descendants(platform.pid).length <= before.processes + spareProcesses);
   const living = alive([...seen.values()]);
   const dead = [...seen.values()].filter((trace) => !living.includes(trace));
   expect(dead.length).toBeGreaterThan(badFunctions.length);

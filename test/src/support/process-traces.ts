@@ -101,10 +101,17 @@ function mountNamespaceOf(pid: number): string {
   }
 }
 
-/** Number of a platform's sandboxes: each has a mount namespace, or else a folder. */
+/** Command line of a launcher, and of what it clones until that runs a program of the sandbox. */
+const launcher = / gpuwhisk-[0-9a-f]{12} $/;
+
+/**
+ * Number of a platform's sandboxes: each has a mount namespace, or else a folder. One that was begun ahead, in which nothing
+ * runs yet, is not counted.
+ */
 export function sandboxCount({ pid, dataDir }: { pid: number; dataDir: string }): number {
   const own = mountNamespaceOf(pid);
-  const others = descendants(pid).map((trace) => mountNamespaceOf(trace.pid));
+  const running = descendants(pid).filter(({ command }) => !launcher.test(command));
+  const others = running.map((trace) => mountNamespaceOf(trace.pid));
   const namespaces = new Set(others.filter((name) => name !== '' && name !== own));
   return namespaces.size + readdirSync(join(dataDir, 'sandboxes')).filter((name) => !name.startsWith('.')).length;
 }
