@@ -88,13 +88,19 @@ static void restrict_mount(const char *path, uint64_t set, bool recursive) {
   if (mount(NULL, path, NULL, flags, NULL) < 0) fail("mount", errno, path);
 }
 
+// Nothing that the host mounts later appears below the target, though the source may get it.
+static void bind_mount(const char *source, const char *target, bool recursive, const char *measure) {
+  unsigned long whole = recursive ? MS_REC : 0;
+  if (mount(source, target, NULL, MS_BIND | whole, NULL) < 0) fail(measure, errno, source);
+  if (mount(NULL, target, NULL, MS_PRIVATE | whole, NULL) < 0) fail(measure, errno, target);
+}
+
 static void bind(const struct spec *spec, const struct step *step) {
   char target[PATH_MAX];
   inside(spec, step->args[1], target);
   const char *source = step->args[0], *mode = step->args[2];
   make_mount_point(spec, source, target);
-  bool recursive = strcmp(mode, "ro") == 0;
-  if (mount(source, target, NULL, MS_BIND | (recursive ? MS_REC : 0), NULL) < 0) fail("mount", errno, source);
+  bind_mount(source, target, strcmp(mode, "ro") == 0, "mount");
   if (strcmp(mode, "ro") == 0) restrict_mount(target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true);
   else if (strcmp(mode, "rw") == 0) restrict_mount(target, ATTR_NOSUID | ATTR_NODEV, false);
 }
@@ -131,8 +137,8 @@ static void mask(const struct spec *spec, const struct step *step) {
     // Writable for root, who may have to place binds in it.
     if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=256k,nr_inodes=1k,mode=555") < 0)
       fail("mount", errno, path);
-  } else if (mount("/dev/null", path, NULL, MS_BIND, NULL) < 0) {
-    fail("mount", errno, path);
+  } else {
+    bind_mount("/dev/null", path, false, "mount");
   }
 }
 
@@ -151,7 +157,7 @@ static void mount_proc(const struct spec *spec) {
   for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
     snprintf(path + base, sizeof path - base, "/%s", fixed[i]);
     if (access(path, F_OK) < 0) continue;
-    if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0) fail("proc", errno, path);
+    bind_mount(path, path, true, "proc");
     restrict_mount(path, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true);
   }
   for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
@@ -185,8 +191,6 @@ void build_root(const struct spec *spec, int first) {
 
 void enter_root(const struct spec *spec) {
   if (chdir(find_step(spec, OP_ROOT)->args[0]) < 0) fail("mount", errno, "entering the root");
-  // From here on the sandbox keeps what it has: nothing that the host mounts later appears in it.
-  if (mount(NULL, ".", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("mount", errno, "making mounts private");
   // The old root is stacked on the new one's "." and detached from there: no folder for it is needed.
   if (syscall(SYS_pivot_root, ".", ".") < 0) fail("mount", errno, "pivot_root");
   if (umount2(".", DETACH) < 0) fail("mount", errno, "leaving the old root");

@@ -12,6 +12,8 @@ import type { ProcessHarness } from './process-harness.js';
 
 const reason = hasLauncher ? undefined : 'the sandbox launcher is not built';
 const suite = reason === undefined ? describe : describe.skip;
+/** For what needs sandboxes with all measures. */
+const whole = isRoot ? test : test.skip;
 const platform = fileURLToPath(new URL('./platform-process.js', import.meta.url));
 /** Command-line argument that only the sandboxes of these tests' platforms have. */
 const mark = `7${process.pid}.125`;
@@ -39,7 +41,7 @@ async function until(condition: () => boolean, withinMs: number): Promise<number
 }
 
 /** Tells the launchers of a factory, and processes that they have cloned. */
-function launchedOf({ dataDir }: ProcessHarness): () => string[] {
+function launchedOf({ dataDir }: Pick<ProcessHarness, 'dataDir'>): () => string[] {
   const hash = createHash('sha256').update(realpathSync(dataDir)).digest('hex').slice(0, 12);
   return () => marked(`gpuwhisk-${hash}`);
 }
@@ -61,8 +63,11 @@ suite(`the life of sandboxes${reason ? ` (skipped: ${reason})` : ''}`, () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-killed-'));
     const child = await startPlatform(dataDir);
     expect(marked()).toHaveLength(3);
+    const launched = launchedOf({ dataDir });
+    // Those of the containers, and of sandboxes that wait.
+    expect(launched().length).toBeGreaterThan(2);
     child.kill('SIGKILL');
-    expect(await until(() => marked().length === 0, 2000)).toBeLessThan(1000);
+    expect(await until(() => marked().length + launched().length === 0, 2000)).toBeLessThan(1000);
     const next = await openProcessFactory({ dataDir });
     expect(readdirSync(join(dataDir, 'sandboxes')).sort()).toEqual(['.etc', '.probe', '.root']);
     await next.close();
@@ -106,30 +111,38 @@ suite(`the life of sandboxes${reason ? ` (skipped: ${reason})` : ''}`, () => {
     await harness.close();
   });
 
-  (isRoot ? test : test.skip)(
-    'a sandbox that was begun ahead keeps nothing mounted that the host unmounts',
-    async () => {
-      const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-mount-'));
-      const inner = join(folder, 'inner');
-      const mounted = (pid: string): boolean => readFileSync(join('/proc', pid, 'mountinfo'), 'utf8').includes(inner);
-      execFileSync('mount', ['-t', 'tmpfs', 'none', folder]);
-      // As all mounts are where systemd runs.
-      execFileSync('mount', ['--make-shared', folder]);
-      mkdirSync(inner);
-      execFileSync('mount', ['-t', 'tmpfs', 'none', inner]);
-      const harness = await openProcessFactory();
+  whole('what the host mounts while a sandbox waits is not in it, and what it unmounts is not kept', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-mount-'));
+    const [before, dataDir] = [join(folder, 'before'), join(folder, 'data')];
+    const later = join(dataDir, 'sandboxes/.etc/later');
+    const has = (pid: string, path: string): boolean =>
+      readFileSync(join('/proc', pid, 'mountinfo'), 'utf8').includes(`${path} `);
+    const mount = (...words: string[]): void => void execFileSync('mount', words);
+    mount('-t', 'tmpfs', 'none', folder);
+    // As all mounts are where systemd runs.
+    mount('--make-shared', folder);
+    mkdirSync(before);
+    mount('-t', 'tmpfs', 'none', before);
+    const harness = await openProcessFactory({ dataDir });
+    try {
       const launched = launchedOf(harness);
       await until(() => launched().length === 4, 5000);
-      expect(launched().filter(mounted)).toHaveLength(4);
-      execFileSync('umount', [inner]);
-      expect(launched().filter(mounted)).toEqual([]);
+      expect(launched().filter((pid) => has(pid, before))).toHaveLength(4);
+      execFileSync('umount', [before]);
+      expect(launched().filter((pid) => has(pid, before))).toEqual([]);
+      // Below a folder that sandboxes see.
+      mkdirSync(later);
+      mount('-t', 'tmpfs', 'none', later);
+      expect(launched().filter((pid) => has(pid, later))).toHaveLength(4);
+      expect(launched().filter((pid) => has(pid, join(dataDir, 'sandboxes/.root/etc/later')))).toEqual([]);
+    } finally {
       await harness.close();
-      execFileSync('umount', [folder]);
+      execFileSync('umount', ['-R', folder]);
       rmSync(folder, { recursive: true });
-    },
-  );
+    }
+  });
 
-  test('a sandbox that was begun ahead and has ended is not used', async () => {
+  whole('a sandbox that was begun ahead and has ended is not used', async () => {
     const harness = await openProcessFactory();
     const launched = launchedOf(harness);
     // Two launchers, each with the first process of its sandbox.

@@ -325,7 +325,10 @@ export interface SandboxPlan {
   env: Readonly<Record<string, string>>;
 }
 
-/** The launcher's second message: limits, isolation and environment of the sandbox, and its command at the end. */
+/**
+ * The launcher's second message: limits, isolation (unless the launcher has been given it) and environment of the sandbox, and
+ * its command at the end.
+ */
 export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
   const { id, spec, launch, frame, outerId, actionFolder, pids, givesWay } = plan;
   const memoryBytes = spec.memoryMiB * MiB;
