@@ -197,6 +197,8 @@ export class LauncherPool {
   private readonly spares: Parked[] = [];
   private refilling = false;
   private closed = false;
+  /** Whether a spare has ended by itself: the next ones wait for a container that is wanted, which reports the reason. */
+  private hasFailed = false;
 
   constructor(private readonly options: LauncherPoolOptions) {}
 
@@ -211,12 +213,17 @@ export class LauncherPool {
 
   /** Starts missing spares after `spareDelayMs`. */
   refill(): void {
+    this.hasFailed = false;
+    this.addLater();
+  }
+
+  private addLater(): void {
     const { launcherPath, clock } = this.options;
     if (this.closed || this.refilling || launcherPath === undefined || this.spares.length >= spareLaunchers) return;
     this.refilling = true;
     clock.setBackgroundTimer(spareDelayMs, () => {
       this.refilling = false;
-      if (this.closed || this.spares.length >= spareLaunchers) return;
+      if (this.closed || this.hasFailed || this.spares.length >= spareLaunchers) return;
       try {
         this.add(this.park());
       } catch (error) {
@@ -224,7 +231,7 @@ export class LauncherPool {
         if (!(error instanceof ProvisioningError)) throw error;
         return;
       }
-      this.refill();
+      this.addLater();
     });
   }
 
@@ -257,6 +264,7 @@ export class LauncherPool {
     child?.once('exit', () => {
       const index = this.spares.indexOf(spare);
       if (index < 0) return;
+      this.hasFailed = true;
       this.spares.splice(index, 1);
       void this.discard(spare);
     });
@@ -270,6 +278,8 @@ export class LauncherPool {
       child.kill('SIGKILL');
       await gone;
     }
+    // They are not read, so that they would not notice their end.
+    for (const stream of [spare.process?.socket, spare.process?.runs, spare.process?.control]) stream?.destroy();
     await this.options.cgroups.remove(spare.id);
     this.options.slots.release(spare.slot);
   }

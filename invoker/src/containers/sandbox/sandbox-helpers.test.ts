@@ -1,6 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
+import { systemClock } from '@gpuwhisk/common/system/clock';
+import { systemRandom } from '@gpuwhisk/common/system/random';
+import { noCgroups } from './cgroups.js';
 import { bindWords, resolversFor } from './host-view.js';
-import { specMessage, Slots } from './launcher.js';
+import { LauncherPool, specMessage, Slots } from './launcher.js';
 import { freeBlock } from './network.js';
 import { unsandboxed } from './isolation.js';
 
@@ -74,4 +77,26 @@ test('without a private root, paths are those of the host', () => {
     command: ['/usr/bin/node', '/home/x/main.js'],
     env: { PATHS: '/home/x/a:/usr' },
   });
+});
+
+test('launchers that end at once are not replaced until a container is wanted', async () => {
+  const slots = new Slots(1, 1000);
+  const pool = new LauncherPool({
+    launcherPath: '/bin/false',
+    tag: 'none',
+    cgroups: noCgroups,
+    slots,
+    clock: systemClock,
+    random: systemRandom,
+    frame: () => ['hostname', 'none'],
+  });
+  pool.refill();
+  await new Promise((done) => setTimeout(done, 500));
+  const used = slots.take() ?? 0;
+  expect(used).toBeGreaterThan(1);
+  expect(used).toBeLessThanOrEqual(3);
+  pool.refill();
+  await new Promise((done) => setTimeout(done, 500));
+  expect(slots.take()).toBeGreaterThan(used + 1);
+  await pool.close();
 });
