@@ -14,6 +14,7 @@ const beginnings: Readonly<Record<string, string>> = {
 };
 
 const familyOf = (kind: string): string => kind.split(':')[0] ?? '';
+const beginningOf = (kind: string): string => beginnings[familyOf(kind)] ?? '';
 
 /** A form that makes a function of code that is typed in. */
 export function NewFunctionPage() {
@@ -25,9 +26,14 @@ export function NewFunctionPage() {
   const [isSaving, setSaving] = useState(false);
   const [problem, setProblem] = useState('');
   const fail = (error: unknown): void => setProblem(error instanceof Error ? error.message : String(error));
+  /** The text with which the editor begins; what is typed is `code`. */
+  const [text, setText] = useState('');
   const begin = (chosen: string): void => {
+    const isTyped = code !== beginningOf(kind);
+    const kept = isTyped ? code : beginningOf(chosen);
     setKind(chosen);
-    setCode(beginnings[familyOf(chosen)] ?? '');
+    setCode(kept);
+    setText(kept);
   };
   useEffect(() => {
     serverInfo().then(({ runtimes }) => {
@@ -74,7 +80,7 @@ export function NewFunctionPage() {
             <input type="number" min={1} value={memory} onInput={(event) => setMemory(event.currentTarget.value)} />
           </label>
         </p>
-        <CodeEditor text={beginnings[familyOf(kind)] ?? ''} kind={kind} label="Code" onChange={setCode} />
+        <CodeEditor text={text} kind={kind} label="Code" onChange={setCode} />
         <p class="actions">
           <button type="submit" disabled={isSaving || kind === ''}>
             Create

@@ -45,7 +45,7 @@ function blockOf(path: string, beginning: string): string {
 
 /** What a reader ends by Ctrl-C ends by itself here. */
 const bounded = (line: string): string =>
-  line.replace(/^curl -N (.*)$/m, '{ curl -sSN --max-time 3 $1 || [ $? = 28 ]; }').replace(/^curl /gm, 'curl -sSf ');
+  line.replace(/^curl -N (.*)$/m, '{ curl -sSfN --max-time 3 $1 || [ $? = 28 ]; }').replace(/^curl /gm, 'curl -sSf ');
 
 (hasStandIn() ? test.each : test.skip.each)(Object.keys(pages))(
   '%s',
