@@ -23,6 +23,9 @@ export function authorization(key = session.value?.key ?? ''): string {
   return `Basic ${btoa(key)}`;
 }
 
+/** Time after which a read that got no answer is asked once more, ms. */
+const againMs = 500;
+
 /** An answer of the API, whatever its status. Rejects with an Error if the path is refused, or no JSON answers. */
 export async function exchange(
   path: string,
@@ -30,7 +33,14 @@ export async function exchange(
   key?: string,
 ): Promise<{ status: number; body: unknown }> {
   const headers = { Authorization: authorization(key), 'Content-Type': 'application/json' };
-  const answer = await fetch(apiUrl(path), { ...init, headers, credentials });
+  const url = apiUrl(path);
+  const send = (): Promise<Response> => fetch(url, { ...init, headers, credentials });
+  const answer = await send().catch(async (error: unknown) => {
+    if (init.method !== undefined) throw error;
+    // Chromium drops requests while links of the machine come and go, as those of containers do.
+    await new Promise((resolve) => setTimeout(resolve, againMs));
+    return send();
+  });
   const text = await answer.text();
   return { status: answer.status, body: text === '' ? undefined : (JSON.parse(text) as unknown) };
 }
