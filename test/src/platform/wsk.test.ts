@@ -79,7 +79,7 @@ test("the README's lines that npm start prints", () => {
   const lines = (text: string): string[] => text.replace(/127\.0\.0\.1:\d+/g, 'ADDRESS').split('\n');
   // The lines about GPUs depend on the machine.
   const told = lines(block).filter((line) => line !== '' && !line.startsWith('No GPU'));
-  expect(told).toHaveLength(3);
+  expect(told).toHaveLength(4);
   expect(lines(platform.output())).toEqual(expect.arrayContaining(told));
 });
 
