@@ -11,7 +11,7 @@ export interface Known<Value> {
   problem?: { status: number; error: string };
 }
 
-/** Whether the stream is up; idle: what is shown is followed by none. */
+/** Whether the stream is up; idle: the page follows nothing. */
 export const link = signal<'idle' | 'connecting' | 'live' | 'lost'>('idle');
 
 const known = new Map<string, { count: number; shown: Signal<Known<unknown>> }>();

@@ -26,6 +26,18 @@ export function authorization(key = session.value?.key ?? ''): string {
 /** Time after which a read that got no answer is asked once more, ms. */
 const againMs = 500;
 
+/** Sends a request; a read that gets no answer is sent once more. Rejects with an Error if there is none. */
+async function send(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, { ...init, credentials });
+  } catch (error) {
+    if (init.method !== undefined) throw error;
+    // Chromium drops requests while links of the machine come and go, as those of containers do.
+    await new Promise((resolve) => setTimeout(resolve, againMs));
+    return fetch(url, { ...init, credentials });
+  }
+}
+
 /** An answer of the API, whatever its status. Rejects with an Error if the path is refused, or no JSON answers. */
 export async function exchange(
   path: string,
@@ -33,14 +45,7 @@ export async function exchange(
   key?: string,
 ): Promise<{ status: number; body: unknown }> {
   const headers = { Authorization: authorization(key), 'Content-Type': 'application/json' };
-  const url = apiUrl(path);
-  const send = (): Promise<Response> => fetch(url, { ...init, headers, credentials });
-  const answer = await send().catch(async (error: unknown) => {
-    if (init.method !== undefined) throw error;
-    // Chromium drops requests while links of the machine come and go, as those of containers do.
-    await new Promise((resolve) => setTimeout(resolve, againMs));
-    return send();
-  });
+  const answer = await send(apiUrl(path), { ...init, headers });
   const text = await answer.text();
   return { status: answer.status, body: text === '' ? undefined : (JSON.parse(text) as unknown) };
 }
@@ -59,7 +64,7 @@ export interface ServerInfo {
 
 /** Rejects with an Error if the server does not answer. */
 export async function serverInfo(): Promise<ServerInfo> {
-  const answer = await fetch(infoUrl, { credentials });
+  const answer = await send(infoUrl, {});
   if (!answer.ok) throw problemOf(answer.status, undefined);
   return (await answer.json()) as ServerInfo;
 }
