@@ -127,6 +127,9 @@ suite(`the life of sandboxes${reason ? ` (skipped: ${reason})` : ''}`, () => {
     try {
       const launched = launchedOf(harness);
       await until(() => launched().length === 4, 5000);
+      // Which comes after the folders of the host.
+      const proc = join(dataDir, 'sandboxes/.root/proc');
+      await until(() => launched().filter((pid) => has(pid, proc)).length === 2, 5000);
       expect(launched().filter((pid) => has(pid, before))).toHaveLength(4);
       execFileSync('umount', [before]);
       expect(launched().filter((pid) => has(pid, before))).toEqual([]);
