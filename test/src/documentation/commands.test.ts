@@ -14,6 +14,8 @@ const documents = readdirSync(join(root, 'docs'), { recursive: true, encoding: '
   .map((path) => join('docs', path))
   .concat('README.md', 'CONTRIBUTING.md', 'GUARANTEES.md');
 
+const helpTimeoutMs = 60_000;
+
 /** Command lines of a program in a text: in backquotes, and lines of code. */
 function linesOf(program: string, text: string): string[] {
   const prose = text.replace(/^```[^]*?^```/gm, '');
@@ -91,7 +93,9 @@ test('gpuwhisk', async () => {
     const key = words.join(' ');
     const known =
       helps.get(key) ??
-      promisify(execFile)(process.execPath, [program, ...words, '--help']).then(({ stdout }) => stdout);
+      promisify(execFile)(process.execPath, [program, ...words, '--help'], { timeout: helpTimeoutMs }).then(
+        ({ stdout }) => stdout,
+      );
     helps.set(key, known);
     return known;
   };

@@ -47,6 +47,15 @@ function blockOf(path: string, beginning: string): string {
 const bounded = (line: string): string =>
   line.replace(/^curl -N (.*)$/m, '{ curl -sSfN --max-time 3 $1 || [ $? = 28 ]; }').replace(/^curl /gm, 'curl -sSf ');
 
+let platform: RunningPlatform;
+let gateway: string;
+beforeAll(async () => {
+  platform = await startPlatform({ flags: ['--gpus', 'sim:a100-40', '--gateway-port', '0'] });
+  gateway = /are at (http:\S+)\/api\//.exec(platform.output())?.[1] ?? '';
+  expect(gateway).not.toBe('');
+}, caseMs);
+afterAll(() => platform.stop(), caseMs);
+
 (hasStandIn() ? test.each : test.skip.each)(Object.keys(pages))(
   '%s',
   async (path) => {
@@ -70,12 +79,3 @@ alias wsk="$PWD/bin/wsk" gpuwhisk="$PWD/bin/gpuwhisk"\n`,
   },
   caseMs,
 );
-
-let platform: RunningPlatform;
-let gateway: string;
-beforeAll(async () => {
-  platform = await startPlatform({ flags: ['--gpus', 'sim:a100-40', '--gateway-port', '0'] });
-  gateway = /are at (http:\S+)\/api\//.exec(platform.output())?.[1] ?? '';
-  expect(gateway).not.toBe('');
-}, caseMs);
-afterAll(() => platform.stop(), caseMs);

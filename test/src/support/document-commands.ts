@@ -81,22 +81,22 @@ export function openTerminal(repository: string): Terminal {
   };
 }
 
-/** Text in which ids, times, versions and widths of columns, which differ between runs, are the same. */
+/**
+ * Text in which ids, times, versions and widths of columns, which differ between runs, are the same. So are units of times:
+ * wsk shows 0 ms as 0s.
+ */
 function steady(text: string): string {
-  return (
-    text
-      .replace(/\b[0-9a-f]{32}\b|\b[0-9a-f]{16}\b/g, 'ID')
-      .replace(/\b(GPU|MIG)-[0-9a-f-]{36}\b/g, 'UUID')
-      .replace(/\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?/g, 'TIME')
-      .replace(/\b\d{13}\b/g, 'EPOCH')
-      // wsk shows 0 ms as 0s.
-      .replace(/\b\d+(\.\d+)? ?(ms|s)\b/g, 'N s')
-      .replace(/"(duration|ms|value|\w+Ms)": [\d.]+/g, '"$1": N')
-      .replace(/\b(nodejs|python):[\d.]+/g, '$1')
-      .replace(/[ \t]+/g, ' ')
-      .replace(/ $/gm, '')
-      .trim()
-  );
+  return text
+    .replace(/\b[0-9a-f]{32}\b|\b[0-9a-f]{16}\b/g, 'ID')
+    .replace(/\b(GPU|MIG)-[0-9a-f-]{36}\b/g, 'UUID')
+    .replace(/\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?/g, 'TIME')
+    .replace(/\b\d{13}\b/g, 'EPOCH')
+    .replace(/\b\d+(\.\d+)? ?(ms|s)\b/g, 'N s')
+    .replace(/"(duration|ms|value|\w+Ms)": [\d.]+/g, '"$1": N')
+    .replace(/\b(nodejs|python):[\d.]+/g, '$1')
+    .replace(/[ \t]+/g, ' ')
+    .replace(/ $/gm, '')
+    .trim();
 }
 
 /** Whether a block printed what the document says. */
