@@ -104,6 +104,8 @@ const folderOrder = {
     'load',
     'cluster',
     'gpu',
+    'gpu-day/stages',
+    'gpu-day',
     'predictor',
     'replay',
     'documents',

@@ -62,9 +62,12 @@ const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 /** The name of a release's only folder. */
 export const name = `gpuwhisk-${manifest.version}`;
 
-/** Makes the folder of a release, building the clone before if that is missing or out of date. */
-export async function layOutRelease(folder) {
-  await ensureBuilt({ site: true });
+/**
+ * Makes the folder of a release, building the clone before if that is missing or out of date; on request without the site of
+ * the documentation.
+ */
+export async function layOutRelease(folder, { site = true } = {}) {
+  await ensureBuilt({ site });
   const { nodePackages } = await import('../invoker/dist/runtimes/image-packages.js');
   // Python's packages depend on the machine: its invoker installs them when it starts.
   const set = join('build', 'packages', (await nodePackages(join(root, 'runtimes'))).name);
@@ -74,7 +77,7 @@ export async function layOutRelease(folder) {
   for (const script of ['node-version.cjs', 'program.cjs', 'serve.cjs']) copy(join('scripts', script), folder);
   copy(join('build', 'programs'), folder);
   copy(join('build', 'console'), folder);
-  copy(join('build', 'docs'), folder);
+  if (site) copy(join('build', 'docs'), folder);
   copy(join('native', 'build'), folder);
   for (const path of packages) {
     copy(join(path, 'dist'), folder);

@@ -31,6 +31,8 @@ export const bars: readonly Bar[] = [
   { bench: 'cold', metric: 'coldMs.python', bound: 'at most', value: 25, source: 'issue 26' },
   { bench: 'cold', metric: 'stemMs.nodejs', bound: 'at most', value: 3, source: 'issue 26' },
   { bench: 'cold', metric: 'stemMs.python', bound: 'at most', value: 3, source: 'issue 26' },
+  { bench: 'kit', metric: 'gpuDay.simulatedS', bound: 'at most', value: 240, source: 'docs/gpu-day.md' },
+  { bench: 'kit', metric: 'gpuDay.archiveMiB', bound: 'at most', value: 60, source: 'docs/gpu-day.md' },
   { bench: 'dev', metric: 'devReloadMs.nodejs', bound: 'at most', value: 200, source: 'issue 27' },
   { bench: 'dev', metric: 'devReloadMs.python', bound: 'at most', value: 200, source: 'issue 27' },
   { bench: 'footprint', metric: 'readyMs', bound: 'at most', value: 450, source: 'issue 26' },

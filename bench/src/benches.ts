@@ -13,6 +13,7 @@ import { footprint } from './benches/footprint.js';
 import { inference } from './benches/inference.js';
 import { inject } from './benches/inject.js';
 import { invoke } from './benches/invoke.js';
+import { kit } from './benches/kit.js';
 import { live } from './benches/live.js';
 import { order } from './benches/order.js';
 import { predictor } from './benches/predictor.js';
@@ -40,6 +41,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   decide,
   dev,
   dilu,
+  kit,
   live,
   order,
   predictor,

@@ -14,6 +14,8 @@ export interface Server {
   pid: number;
   /** From the start of the process to the line that names the URL, ms. */
   listeningMs: number;
+  /** The last 20,000 characters of its output. */
+  output(): string;
   /** Sends SIGTERM, and SIGKILL to its process group if it has not ended after 20 s. May be called twice. */
   stop(): Promise<void>;
 }
@@ -96,22 +98,23 @@ async function startServer(
   if (pid === undefined) throw new Error(`The ${name} cannot be started.`);
   const stop = (): Promise<void> => stopProcess(child, pid);
   cleanup.add(name, stop);
-  const url = await listeningUrl(name, child);
-  return { url, pid, listeningMs: performance.now() - startedMs, stop };
+  let output = '';
+  const heard = (chunk: string): string => (output = (output + chunk).slice(-20_000));
+  const url = await listeningUrl(name, child, heard);
+  return { url, pid, listeningMs: performance.now() - startedMs, output: () => output, stop };
 }
 
-function listeningUrl(name: string, child: ChildProcess): Promise<string> {
-  let output = '';
+/** The first URL that a server prints. `heard` takes further output and gives the last part of all of it. */
+function listeningUrl(name: string, child: ChildProcess, heard: (chunk: string) => string): Promise<string> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => fail('does not listen'), startTimeoutMs);
     const fail = (what: string): void => {
       clearTimeout(timer);
-      reject(new Error(`The ${name} ${what}: ${output.slice(-2000)}`));
+      reject(new Error(`The ${name} ${what}: ${heard('').slice(-2000)}`));
     };
     const read = (chunk: Buffer): void => {
-      // After the start, the output is only drained; its last part explains a failed start.
-      output = (output + chunk.toString()).slice(-20_000);
-      const url = output.match(/http:\/\/127\.0\.0\.1:\d+(?=\D)/)?.[0];
+      // The last part of the output explains a failed start.
+      const url = heard(chunk.toString()).match(/http:\/\/127\.0\.0\.1:\d+(?=\D)/)?.[0];
       if (url === undefined) return;
       clearTimeout(timer);
       resolve(url);

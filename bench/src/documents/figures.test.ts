@@ -18,6 +18,7 @@ const result: Result = {
 };
 const results: Results = {
   runs: new Map([['live', result]]),
+  gpuDays: [],
   replay: '**All at once**\n\n| policy | s |\n| --- | --- |\n| `faashare` | 1 |\n| `fcfs` | 2 |\n\nend',
 };
 

@@ -3,12 +3,14 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bars, reaches } from '../bars.js';
 import { benchDir, repositoryDir } from '../machine.js';
+import type { KitReport } from '../gpu-day/report.js';
 import type { Result } from '../report.js';
 import { markdownTable } from '../replay/experiments/tables.js';
 import { besideTable } from './beside-tables.js';
 import { diluPlot, diluPlots } from './dilu-plots.js';
 import { diluTable } from './dilu-tables.js';
 import { floorTable } from './floor-table.js';
+import { gpuDayText } from './gpu-day-table.js';
 import { profileTable } from './profile-tables.js';
 import { proteanPlot, proteanPlots } from './protean-plots.js';
 import { proteanTable } from './protean-tables.js';
@@ -21,6 +23,8 @@ export interface Results {
   runs: ReadonlyMap<string, Result>;
   /** Tables of the replay, as Markdown (bench/results/faashare.md). */
   replay: string;
+  /** Runs of the GPU kit on real devices (bench/results/gpu-day-DEVICE.json). */
+  gpuDays: readonly KitReport[];
 }
 
 const inline = /(<!--= ([a-z]+)\.(\S+?)(?: (\S+))? -->)[^]*?(<!--\/-->)/g;
@@ -34,7 +38,11 @@ export async function readResults(): Promise<Results> {
     const result = JSON.parse(await readFile(join(folder, file), 'utf8')) as Result;
     runs.set(result.bench, result);
   }
-  return { runs, replay: (await readFile(join(folder, 'faashare.md'), 'utf8')).trim() };
+  const gpuDays: KitReport[] = [];
+  for (const file of (await readdir(folder)).filter((name) => /^gpu-day-.*\.json$/.test(name)).sort()) {
+    gpuDays.push(JSON.parse(await readFile(join(folder, file), 'utf8')) as KitReport);
+  }
+  return { runs, gpuDays, replay: (await readFile(join(folder, 'faashare.md'), 'utf8')).trim() };
 }
 
 /** Paths, from the root of the repository, of the documents that may hold figures. */
@@ -129,6 +137,7 @@ function blockText(results: Results, name: string): string {
   if (kind === 'dilu') return diluText(results, names);
   if (kind === 'protean') return proteanText(results, names);
   if (kind === 'beside') return besideTable(results.runs.get('beside')?.metrics);
+  if (kind === 'gpu-day') return gpuDayText(results.gpuDays, names.join(' '));
   if (kind === 'floor') return floorTable(results.runs);
   if (kind === 'profile') return profileTable(results.runs.get('profile')?.metrics, names.join(' '));
   if (kind === 'runs') return runsTable(results, names);

@@ -24,6 +24,8 @@ export interface GpuMachine {
   /** Whether MPS limits shares; if not, mpsProblem gives the reason. */
   mps: boolean;
   mpsProblem?: string;
+  /** Variables of the MPS daemon's clients; absent without MPS. */
+  mpsEnv?: NodeJS.ProcessEnv;
   env: NodeJS.ProcessEnv;
   /** Starts a process; with MPS, as a client with at most `percent` of the SMs. `more` adds to its environment. */
   start(kind: 'driver' | 'torch', percent: number, more?: NodeJS.ProcessEnv): Promise<GpuWorker>;
@@ -110,6 +112,7 @@ export async function openMachine(options: {
     start,
     env: base,
     mps: mps !== undefined,
+    ...(mps && { mpsEnv: mps }),
     ...(mpsProblem !== undefined && { mpsProblem }),
   };
 }
