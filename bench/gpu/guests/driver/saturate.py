@@ -5,7 +5,7 @@ import time
 
 import gpuwhisk_sim
 
-BLOCKS = 132 * 8 * 20  # Twenty waves on the largest device that the kit knows.
+BLOCKS = 132 * 8 * 100  # A hundred waves on the largest device that the kit knows: 10 ms.
 kernels = gpuwhisk_sim.Module(
     """// gpuwhisk threads=256 blocksPerSm=8 nsPerBlock=100000 scaledBy=0
 .version 7.0

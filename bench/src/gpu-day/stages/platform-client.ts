@@ -35,6 +35,7 @@ export interface Run {
   result: JsonObject;
   start: number;
   end: number;
+  logs: string[];
   /** Annotations by name. */
   annotations: Record<string, unknown>;
 }
@@ -212,6 +213,7 @@ function runOf(record: JsonObject, elapsedMs: number): Run {
     result: response.result as JsonObject,
     start: Number(record.start),
     end: Number(record.end),
+    logs: (record.logs ?? []) as string[],
     annotations: Object.fromEntries(annotations.map(({ key, value }) => [key, value])),
   };
 }

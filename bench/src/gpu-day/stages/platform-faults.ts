@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { assert } from './stage.js';
 import type { Run } from './platform-client.js';
-import { succeed } from './platform-stage.js';
+import { errorOf, succeed } from './platform-stage.js';
 import type { PlatformStage } from './platform-stage.js';
 
 const loadMs = 60_000;
@@ -9,8 +9,6 @@ const loadMs = 60_000;
 const [neighbourS, afterMs] = [3, 700];
 /** Longest time until a new process is accepted after a fault, ms. */
 const newWithinMs = 5000;
-
-const errorOf = (run: Run): string => JSON.stringify(run.result).slice(0, 300);
 
 /** A function over its memory is ended, and its neighbour is not. */
 export async function checkOverMemory(given: PlatformStage): Promise<void> {

@@ -12,9 +12,15 @@ export interface PlatformStage {
   mps: boolean;
 }
 
+/** A run's result or error in one line, with the last line of its log. */
+export function errorOf({ result, logs }: Run): string {
+  const last = logs.at(-1);
+  return JSON.stringify(result).slice(0, 200) + (last === undefined ? '' : ` (log: ${last.slice(0, 200)})`);
+}
+
 /** Runs a function. Rejects unless it succeeds. */
 export async function succeed({ platform }: PlatformStage, ...args: Parameters<KitPlatform['run']>): Promise<Run> {
   const run = await platform.run(...args);
-  assert(run.success, `${args[0]} failed: ${JSON.stringify(run.result).slice(0, 300)}`);
+  assert(run.success, `${args[0]} failed: ${errorOf(run)}`);
   return run;
 }
