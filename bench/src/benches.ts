@@ -20,6 +20,7 @@ import { predictor } from './benches/predictor.js';
 import { profile } from './benches/profile.js';
 import { protean } from './benches/protean.js';
 import { quota } from './benches/quota.js';
+import { real } from './benches/real.js';
 import { smore } from './benches/smore.js';
 import { surface } from './benches/surface.js';
 import { tokens } from './benches/tokens.js';
@@ -48,6 +49,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   profile,
   protean,
   quota,
+  real,
   smore,
   surface,
   tokens,

@@ -1,0 +1,156 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { join } from 'node:path';
+import { guestHeaders } from '../api.js';
+import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
+import { startPlatform } from '../servers.js';
+import { percentile } from '../statistics.js';
+
+/** Functions with the same imports: `code` makes the source of the function of a number. */
+interface ModuleSet {
+  kind: string;
+  code(number: number): string;
+  memoryMiB: number;
+  requirements?: readonly string[];
+}
+
+const python = (imports: string, result: string): ModuleSet['code'] => {
+  return (number) => `import time
+${imports}
+
+def main(args):
+    time.sleep(args.get("holdS", 0))
+    return {"number": ${number}, "result": ${result}}
+`;
+};
+
+/** By the name in figures. Nothing is declared but packages that an image lacks. */
+const sets: Readonly<Record<string, ModuleSet>> = {
+  pythonImage: {
+    kind: 'python:default',
+    memoryMiB: 256,
+    code: python('import bs4, dateutil.parser, lxml.etree, requests', 'requests.__version__'),
+  },
+  nodejsImage: {
+    kind: 'nodejs:default',
+    memoryMiB: 256,
+    code: (
+      number,
+    ) => `const [openwhisk, express, redis] = ['openwhisk', 'express', 'redis'].map((name) => require(name));
+exports.main = async ({ holdS = 0 }) => {
+  await new Promise((resolve) => setTimeout(resolve, holdS * 1000));
+  return { number: ${number}, result: [openwhisk, express, redis].map((one) => typeof one) };
+};
+`,
+  },
+  numpy: {
+    kind: 'python:default',
+    memoryMiB: 512,
+    requirements: ['numpy==2.2.6', 'scipy==1.15.3'],
+    code: python('import numpy, scipy.optimize, scipy.stats', 'float(numpy.arange(4).sum())'),
+  },
+  pandas: {
+    kind: 'python:default',
+    memoryMiB: 512,
+    requirements: ['numpy==2.2.6', 'pandas==2.2.3'],
+    code: python('import pandas', 'int(pandas.Series([1, 2]).sum())'),
+  },
+  model: {
+    kind: 'python:default',
+    memoryMiB: 1024,
+    requirements: ['numpy==2.2.6'],
+    code: python('import numpy\nweights = numpy.ones(500 << 18, dtype=numpy.float32)', 'float(weights[0])'),
+  },
+};
+
+/** Pause between two functions of a set: what the platform readies meanwhile counts for it, ms. */
+const pauseMs = 2000;
+const requestTimeoutMs = 600_000;
+const atOnce = 8;
+
+interface Started {
+  /** From acceptance until the code was loaded, ms. */
+  startMs: number;
+  /** From the request to the answer at the client, ms. */
+  elapsedMs: number;
+}
+
+/** Starts of functions that import real packages, with nothing declared. */
+export const real: Bench = {
+  summary: 'first calls of functions that import real packages',
+  parts: Object.keys(sets),
+  async run(context) {
+    const measurements: Measurement[] = [];
+    for (const [name, set] of Object.entries(sets)) {
+      if (context.options.parts.length > 0 && !context.options.parts.includes(name)) continue;
+      measurements.push(...(await measureSet(context, name, set)));
+    }
+    return measurements;
+  },
+};
+
+async function measureSet(context: BenchContext, name: string, set: ModuleSet): Promise<Measurement[]> {
+  const { cleanup, temporaryDir, options, say } = context;
+  const server = await startPlatform(cleanup, { dataDir: join(temporaryDir, name) });
+  let number = 0;
+  const make = async (): Promise<string> => {
+    const action = `${name}${(number += 1)}`;
+    const { kind, memoryMiB, requirements, code } = set;
+    await ask(server.url, 'PUT', `actions/${action}`, {
+      exec: { kind, code: code(number) },
+      limits: { memory: memoryMiB, timeout: 300_000 },
+      ...(requirements && { annotations: [{ key: 'requirements', value: requirements }] }),
+    });
+    return action;
+  };
+  const start = async (action: string, holdS = 0): Promise<Started> => {
+    const beganMs = performance.now();
+    const record = await ask(server.url, 'POST', `actions/${action}?blocking=true`, { holdS });
+    const elapsedMs = performance.now() - beganMs;
+    const { success, result } = record.response as { success: boolean; result: unknown };
+    if (!success) throw new Error(`${action} failed: ${JSON.stringify(result)}`);
+    const annotations = record.annotations as { key: string; value: number }[];
+    const of = (key: string): number => annotations.find((one) => one.key === key)?.value ?? 0;
+    return { startMs: of('waitTime') + of('initTime'), elapsedMs };
+  };
+
+  // The first start of all installs packages; it is told apart.
+  const installed = await start(await make());
+  const others: number[] = [];
+  const seconds: number[] = [];
+  for (let sample = 0; sample < Math.min(options.samples, 10); sample++) {
+    await sleep(pauseMs);
+    const action = await make();
+    others.push((await start(action)).startMs);
+    // The first instance holds a call, so that the second call needs an instance of its own.
+    const held = start(action, 1);
+    await sleep(100);
+    seconds.push((await start(action)).startMs);
+    await held;
+  }
+  await sleep(pauseMs);
+  const actions = await Promise.all(Array.from({ length: atOnce }, make));
+  const together = (await Promise.all(actions.map((action) => start(action)))).map(({ startMs }) => startMs);
+  say(`  ${name} done`);
+  await server.stop();
+  return [
+    { name: `realInstallMs.${name}`, value: installed.startMs },
+    medianOf(`realColdMs.${name}.other`, others),
+    { name: `realColdP95Ms.${name}.other`, value: percentile(others, 95) },
+    medianOf(`realColdMs.${name}.second`, seconds),
+    { name: `realColdP95Ms.${name}.second`, value: percentile(seconds, 95) },
+    medianOf(`realColdMs.${name}.eight`, together),
+    { name: `realColdP95Ms.${name}.eight`, value: percentile(together, 95) },
+  ];
+}
+
+async function ask(url: string, method: string, path: string, body: unknown): Promise<Record<string, unknown>> {
+  const answer = await fetch(new URL(`/api/v1/namespaces/_/${path}`, url), {
+    method,
+    headers: guestHeaders,
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(requestTimeoutMs),
+  });
+  const text = await answer.text();
+  if (answer.status !== 200) throw new Error(`${method} ${path} gave ${answer.status}: ${text.slice(0, 300)}`);
+  return JSON.parse(text) as Record<string, unknown>;
+}
