@@ -277,7 +277,8 @@ export const configSchema = z.strictObject({
         .prefault({}),
       /**
        * What decides which activation runs where and with which share: a name in gpu/src/policies, or an object that starts
-       * from one (`base`) and replaces stages or sets their settings: docs/policies.md. `auto` is the best one.
+       * from one (`base`) and replaces stages or sets their settings: docs/policies.md. `auto` is faashare, with a rule for
+       * functions of which nothing is measured.
        */
       policy: z
         .union([
@@ -285,8 +286,7 @@ export const configSchema = z.strictObject({
           // Which stages there are is checked where a controller is assembled.
           z.object({ base: z.string(), settings: z.record(z.string(), z.number()).optional() }).catchall(z.string()),
         ])
-        .default('auto')
-        .transform((policy) => (policy === 'auto' ? 'faashare' : policy)),
+        .default('auto'),
       /** What the invoker tells of its machine, for policies that choose between nodes: docs/gpu.md. */
       node: z
         .strictObject({

@@ -1,7 +1,9 @@
 // The shares with which a sub-queue's members start.
-import { outlookBy, residentsOf, setShares, slowdownsOf, unmeasuredMs } from './sub-queue.js';
+import { membersOf, outlookBy, residentsOf, setShares, slowdownsOf, unmeasuredMs } from './sub-queue.js';
 import type { Member, Outlook, SubQueue } from './sub-queue.js';
-import type { QuotaChoice, QuotaJob, Quotas } from '../share/quotas.js';
+import { jobOf } from '../share/quotas.js';
+import type { QuotaChoice, Quotas } from '../share/quotas.js';
+import { isUnknown } from '../share/first-share.js';
 import type { Sharing } from '../view/decision.js';
 
 /** What can be set of the choice of shares. */
@@ -25,6 +27,8 @@ const mostCost = 0.5;
  *   sooner on average. Measurements decide this, also of the shares that the tasks fill if those were measured.
  * - Without a hit, tasks are predicted to be late with the shares that they fill, and fewer are with those of the nearest
  *   row or of the guardrail.
+ *
+ * Pairs of which nothing is measured (`FirstShare`) keep the shares that they fill.
  */
 export function finalShares(
   queue: SubQueue,
@@ -37,6 +41,8 @@ export function finalShares(
   // Those that are held back get their classes again: no share is fixed for the whole of a run.
   const isMoved = queue.heldKinds !== undefined;
   const asked = isOpen && !isMoved && quotas !== undefined ? ask(queue, quotas) : undefined;
+  const isUnmeasured = queue.firstShare?.isUnmeasured(gpu, membersOf(queue)) === true;
+  if (isUnmeasured && quotas !== undefined) askForFills(queue, quotas);
   const filling = take(queue, planned, quotas);
   const fillingMs = timeOf(queue, filling);
   const byFilling: Sharing = {
@@ -47,7 +53,7 @@ export function finalShares(
     chosenMs: fillingMs,
     fillingMs,
   };
-  if (asked === undefined) return byFilling;
+  if (asked === undefined || isUnmeasured) return byFilling;
   const isHit = asked.source === 'hit';
   if (!isHit && filling.late === 0 && takeEveryMiss !== 1) return byFilling;
   const shares = asked.shares.slice(running.length);
@@ -65,7 +71,12 @@ export function finalShares(
 /** Gives the members these shares. The outlook goes by measurements of those that run together, else by predictions. */
 function take(queue: SubQueue, shares: readonly number[], quotas: Quotas | undefined): Outlook {
   setShares(queue, shares);
-  queue.outlook = outlookBy(queue, (together) => measuredOf(queue, together, quotas) ?? slowdownsOf(queue, together));
+  const { gpu, firstShare } = queue;
+  queue.outlook = outlookBy(queue, (together) =>
+    firstShare?.isUnmeasured(gpu, together) === true
+      ? slowdownsOf(queue, together)
+      : (measuredOf(queue, together, quotas) ?? slowdownsOf(queue, together)),
+  );
   return queue.outlook;
 }
 
@@ -77,12 +88,22 @@ function measuredOf(
 ): number[] | undefined {
   if (quotas === undefined || together.length < 2) return undefined;
   const shares = together.map(({ share }) => share);
-  return quotas.slowdownsAt(together.map(jobOf), type, mode, shares);
+  return quotas.slowdownsAt(
+    together.map(({ task }) => jobOf(task)),
+    type,
+    mode,
+    shares,
+  );
 }
 
 /** The sum of the times from now to the ends, ms. */
 function timeOf({ startsAt }: SubQueue, { sumAt, endsAt }: Outlook): number {
   return sumAt - endsAt.length * startsAt;
+}
+
+/** Asks for each unknown member alone, too, so that its fill is looked for as if it had the GPU to itself. */
+function askForFills({ gpu: { type, mode }, members }: SubQueue, quotas: Quotas): void {
+  for (const { task } of members) if (isUnknown(task)) quotas.shareFor([jobOf(task)], type, mode, [Infinity]);
 }
 
 /** The quota stage's answer for all that will be on the GPU: residents, then members. */
@@ -96,16 +117,12 @@ function ask(queue: SubQueue, quotas: Quotas): QuotaChoice {
   });
   const fixed = [...running.map(({ share }) => share), ...members.map(({ task }) => task.share)];
   const leftMs = all.map((member) => member.leftMs);
-  return quotas.shareFor(all.map(jobOf), gpu.type, gpu.mode, budgetsMs, fixed, leftMs);
-}
-
-function jobOf({ task }: Member): QuotaJob {
-  const { function: name, version, batch, soloMs, features } = task;
-  return {
-    function: name,
-    version,
-    batch,
-    ...(soloMs !== undefined && { soloMs }),
-    ...(features !== undefined && { features }),
-  };
+  return quotas.shareFor(
+    all.map(({ task }) => jobOf(task)),
+    gpu.type,
+    gpu.mode,
+    budgetsMs,
+    fixed,
+    leftMs,
+  );
 }

@@ -51,7 +51,9 @@ export function joined(
   if (prospect.endBy !== undefined && !isDoneBy(prospect.endBy, queue, after)) return keptForAnother;
   if (queue.busy > 0) {
     const latestAt = Math.max(prospect.horizonAt, before.lastAt);
-    if (after.lastAt > latestAt) {
+    // Of a pair that is not known the times mostly are guesses, and next to turns it is done sooner in any case.
+    const isGuessed = queue.firstShare?.isUnmeasured(queue.gpu, membersOf(tried)) === true;
+    if (after.lastAt > latestAt && !isGuessed) {
       const numbers = { endsInMs: after.lastAt - queue.startsAt, latestInMs: latestAt - queue.startsAt };
       return { reason: 'it would be done after all other GPUs', numbers };
     }

@@ -7,8 +7,17 @@ import type { SavedMoves } from './moved-shares.js';
 import { exchange } from './sub-queue-moves.js';
 import { Holdings, NamespaceTurns } from './namespace-fairness.js';
 import type { NamespaceQueue, SavedTurns } from './namespace-fairness.js';
-import { Progress, firstQueueOn, outlookOf, sufficientShare, unmeasuredMs, residentsOf } from './sub-queue.js';
+import {
+  Progress,
+  firstQueueOn,
+  membersOf,
+  outlookOf,
+  sufficientShare,
+  unmeasuredMs,
+  residentsOf,
+} from './sub-queue.js';
 import type { Seen, Member, SubQueue } from './sub-queue.js';
+import { firstShareOf, functionKeyOf, isUnknown } from '../share/first-share.js';
 import type { PredictionCache } from './set-predictions.js';
 import { FirstQueues, laterQueues } from './sub-queues.js';
 import type { PlanOptions } from './sub-queues.js';
@@ -27,6 +36,8 @@ const maxCharged = 10_000;
 interface SubQueueSettings extends PlanOptions, TurnSettings, ShareOptions {
   /** What the tasks that come in an exchange may take more than those that go, as a part of the GPU's memory. */
   tolerance: number;
+  /** Slowdown of two best-effort tasks together while nothing is measured of one of them (`FirstShare`); 0: it is predicted. */
+  firstSlowdown: number;
   /** Exchanges that are tried by prediction in one decision, at most. */
   maxExchanges: number;
   /**
@@ -52,6 +63,7 @@ export const subQueueDefaults = {
   takeEveryMiss: 0,
   maxExchanges: 4,
   minMoveGain: 0.02,
+  firstSlowdown: 0,
 } satisfies SubQueueSettings;
 
 /**
@@ -71,13 +83,14 @@ export function subQueuePlan(
   const arrivals = new ArrivalLoad();
   const progress = new Progress();
   const moves = new ShareMoves();
+  const firstShare = firstShareOf(options.firstSlowdown, quotas);
   /** The charge of each task that runs, by its id. */
   const charged = new Map<string, { namespace: string; shareMs: number }>();
 
   function plan({ view, tasks, event }: Pass): Planned {
     const { at } = view;
     const first = gpuAccountsOf({ gpus: movable(view.gpus, options) }).map((account) =>
-      firstQueueOn(account, predictions.of(account.gpu), at, progress),
+      firstQueueOn(account, predictions.of(account.gpu), at, progress, firstShare),
     );
     arrivals.see(tasks);
     const load = arrivals.part(at, first.length);
@@ -86,7 +99,8 @@ export function subQueuePlan(
     for (const { namespace } of tasks) namespaces.add(namespace);
     const order = orderOf(view, tasks, namespaces, horizon);
     const holdings = new Holdings(view.gpus, namespaces);
-    const queues = new FirstQueues(first, holdings, { horizonAt: horizon, load }, options);
+    const waiting = firstShare === undefined ? new Map<string, number>() : counted(tasks);
+    const queues = new FirstQueues(first, holdings, { horizonAt: horizon, load, waiting }, options);
     if (event.kind === 'arrival') fillWith(event.task, order, queues);
     else fill(order, queues);
     const begun = first.filter(({ members }) => members.length > 0);
@@ -119,7 +133,8 @@ export function subQueuePlan(
   function orderOf(view: View, tasks: readonly Task[], namespaces: ReadonlySet<string>, horizon: number): Turn[] {
     const { overdue, others } = turnsOf({ tasks, gpus: view.gpus, at: view.at, horizonAt: horizon }, options);
     turns.keepOnly(namespaces);
-    return [overdue, others].flatMap((part) => turns.order(byNamespace(part, namespaces), turnCost));
+    const order = [overdue, others].flatMap((part) => turns.order(byNamespace(part, namespaces), turnCost));
+    return firstShare === undefined ? order : unknownAfterStrict(order);
   }
 
   /** The whole algorithm. */
@@ -132,6 +147,7 @@ export function subQueuePlan(
       left.push(task);
       if (isOverdue) plan.keepFor(task);
       else if (isCritical) plan.keepSoonest(task);
+      keepFromUnknown(task, plan);
     }
     const later = laterQueues(left, plan.queues, options);
     exchangeAll(plan.queues, later, ({ task }) => overdue.has(task.id) || task.gpus > 1);
@@ -139,14 +155,29 @@ export function subQueuePlan(
 
   /** An arrival makes no room: those that wait would have started. Only the newcomer is tried. */
   function fillWith(id: string, order: readonly Turn[], plan: FirstQueues): void {
-    const place = order.findIndex(({ task }) => task.id === id);
+    const place = placeOf(id, order);
     for (const { task, isOverdue, isCritical } of order.slice(0, Math.max(0, place))) {
       plan.skip();
       if (isOverdue) plan.keepFor(task);
       else if (isCritical) plan.keepSoonest(task);
+      keepFromUnknown(task, plan);
     }
     const newcomer = order[place];
     if (newcomer !== undefined) plan.add(newcomer.task, order.length - place - 1);
+  }
+
+  /** Tasks of which nothing is measured do not let one with an SLO in: it has the next GPU that is free. */
+  function keepFromUnknown(task: Task, plan: FirstQueues): void {
+    if (firstShare !== undefined && task.sloMs !== undefined && task.gpus === 1) plan.keepFromUnknown(task);
+  }
+
+  /** The place in turn of the task to try for a newcomer: of a function of which nothing is measured its first one. */
+  function placeOf(id: string, order: readonly Turn[]): number {
+    const place = order.findIndex(({ task }) => task.id === id);
+    const newcomer = order[place]?.task;
+    if (newcomer === undefined || firstShare === undefined || !isUnknown(newcomer)) return place;
+    const own = functionKeyOf(newcomer);
+    return order.findIndex(({ task }) => isUnknown(task) && functionKeyOf(task) === own);
   }
 
   function exchangeAll(
@@ -241,6 +272,26 @@ function byNamespace(turns: readonly Turn[], namespaces: ReadonlySet<string>): N
   return [...found].map(([namespace, waiting]) => ({ namespace, waiting }));
 }
 
+/** Turns in which tasks of which nothing is measured, unless they are overdue, come after the last one with an SLO. */
+function unknownAfterStrict(order: Turn[]): Turn[] {
+  const last = order.findLastIndex(({ task }) => task.sloMs !== undefined);
+  if (last < 0) return order;
+  const before = order.slice(0, last + 1);
+  const isLater = ({ task, isOverdue }: Turn): boolean => !isOverdue && isUnknown(task);
+  const later = before.filter(isLater);
+  return later.length === 0 ? order : [...before.filter((turn) => !isLater(turn)), ...later, ...order.slice(last + 1)];
+}
+
+/** Tasks by function. */
+function counted(tasks: readonly Task[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const task of tasks) {
+    const key = functionKeyOf(task);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return counts;
+}
+
 function startsOf(queue: SubQueue, at: number, source: Sharing['source']): Start[] {
   const { endsAt } = outlookOf(queue);
   return queue.members.map(({ task, share }, index) => ({
@@ -249,8 +300,18 @@ function startsOf(queue: SubQueue, at: number, source: Sharing['source']): Start
     share,
     // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- an outlook has an end for each running task and member
     ...(task.soloMs !== undefined && { predictedMs: endsAt[queue.running.length + index]! - at }),
-    reason: `beside ${queue.running.length + queue.members.length - 1} others; share: ${source}`,
+    reason: `${besideOf(queue, task)}; share: ${source}`,
   }));
+}
+
+/** What a task starts beside; another namespace's function is not named. */
+function besideOf(queue: SubQueue, task: Task): string {
+  const { gpu, firstShare, running, members } = queue;
+  const others = running.length + members.length - 1;
+  if (others !== 1 || firstShare?.isUnmeasured(gpu, membersOf(queue)) !== true) return `beside ${others} others`;
+  const other = membersOf(queue).find((member) => member.task !== task);
+  const isOwn = other?.task.namespace === task.namespace;
+  return `beside ${isOwn ? other.task.function : 'a function of another namespace'}: nothing measured yet`;
 }
 
 /** Whether tasks are on a GPU together. */

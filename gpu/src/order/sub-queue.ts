@@ -1,10 +1,13 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- slowdowns and outlooks have an element for each running task and member, in their order */
 import { shareClasses } from '@gpuwhisk/common/gpu';
+import { isUnknown } from '../share/first-share.js';
+import type { FirstShare, Sharer } from '../share/first-share.js';
 import { deadlineAt, plannedShare } from '../view/view.js';
 import type { GpuState, RunningTask, Task } from '../view/view.js';
 import { emptyGpuAccountOf, obstacle, occupy, vacate } from '../place/gpu-account.js';
 import type { GpuAccount } from '../place/gpu-account.js';
 import type { SetPredictions } from './set-predictions.js';
+import type { Refusal } from '../place/fact-filters.js';
 
 /** Time that a task is taken to need that has never been measured, ms. */
 export const unmeasuredMs = 1000;
@@ -26,6 +29,10 @@ export interface Member {
 /** Tasks that are to run on one GPU together (FaaShare, section VI). */
 export interface SubQueue extends GpuAccount {
   predictions: SetPredictions;
+  /** The rule for functions of which nothing is measured; undefined: they are taken to fill the GPU. */
+  firstShare: FirstShare | undefined;
+  /** A waiting task with an SLO is to have its GPU next: no unknown one joins. */
+  isKeptFromUnknown: boolean;
   /** When its GPU will be free for it, ms; now for the first one on a GPU. */
   startsAt: number;
   /** What runs there already, and cannot be moved: see `residentsOf`. */
@@ -60,9 +67,11 @@ export function firstQueueOn(
   predictions: SetPredictions,
   at: number,
   progress?: Progress,
+  firstShare?: FirstShare,
 ): SubQueue {
   const queue = queueIn(account, predictions, at, account.gpu.running, undefined);
   queue.progress = progress;
+  queue.firstShare = firstShare;
   return queue;
 }
 
@@ -86,6 +95,8 @@ function queueIn(
     workloads: account.workloads,
     staying: account.staying,
     predictions,
+    firstShare: undefined,
+    isKeptFromUnknown: false,
     startsAt,
     running,
     residents,
@@ -102,7 +113,8 @@ export function residentsOf(queue: SubQueue): Member[] {
   const { predictions, running, startsAt: at } = queue;
   const planned = running.map((one) => plannedShare(queue.gpu, one));
   const kinds = running.map(({ task }, index) => predictions.kindOf(task.features, planned[index]!));
-  const slowdowns = predictions.slowdowns(kinds);
+  const sharers = running.map(({ task }, index): Sharer => ({ task, share: planned[index]! }));
+  const slowdowns = queue.firstShare?.slowdowns(queue.gpu, sharers) ?? predictions.slowdowns(kinds);
   queue.residents = running.map((one, index): Member => {
     const { task, startedAt } = one;
     const share = planned[index]!;
@@ -122,13 +134,17 @@ export function residentsOf(queue: SubQueue): Member[] {
 }
 
 /** A sub-queue that has a GPU to itself from `startsAt` on. */
-export function laterQueueOn({ gpu, predictions }: SubQueue, startsAt: number): SubQueue {
-  return queueIn(emptyGpuAccountOf(gpu), predictions, startsAt, [], []);
+export function laterQueueOn({ gpu, predictions, firstShare }: SubQueue, startsAt: number): SubQueue {
+  const queue = queueIn(emptyGpuAccountOf(gpu), predictions, startsAt, [], []);
+  queue.firstShare = firstShare;
+  return queue;
 }
 
 /** A copy that can be filled without the original's changing. */
 export function copyOf(queue: SubQueue): SubQueue {
   const copy = queueIn(queue, queue.predictions, queue.startsAt, queue.running, queue.residents);
+  copy.firstShare = queue.firstShare;
+  copy.isKeptFromUnknown = queue.isKeptFromUnknown;
   copy.members = [...queue.members];
   copy.outlook = queue.outlook;
   return copy;
@@ -183,10 +199,23 @@ function smallestShare(task: Task, { predictions, startsAt }: SubQueue): number 
   return Math.min(maxShare, shares.find((share) => soloMs * predictions.alone(features, share) <= budgetMs) ?? 1);
 }
 
-/** Whether there is room for a task, as far as memory and processes go. */
+/** Whether there is room for a task, as far as memory, processes and the rule for unknown functions go. */
 export function hasRoom(queue: SubQueue, task: Task): boolean {
-  return obstacle(queue, task) === undefined;
+  return obstacle(queue, task) === undefined && firstShareRefusal(queue, task, () => 0) === undefined;
 }
+
+/** Why the rule for unknown functions keeps a task out of a sub-queue; `waitMs`: as in `FirstShare.refusal`. */
+export function firstShareRefusal(queue: SubQueue, task: Task, waitMs: () => number): Refusal | undefined {
+  const { firstShare, gpu, running, members, isKeptFromUnknown } = queue;
+  if (firstShare === undefined) return undefined;
+  const beside = running.length + members.length;
+  if (isKeptFromUnknown && isUnknown(task)) return { reason: keptForStrict, numbers: { beside } };
+  if (beside === 0) return undefined;
+  return firstShare.refusal(gpu, [...running, ...members].map(taskIn), task, waitMs);
+}
+
+const keptForStrict = 'it is kept for a task with an SLO that waits';
+const taskIn = ({ task }: { task: Task }): Task => task;
 
 export function add(queue: SubQueue, member: Member): void {
   occupy(queue, member.task, member.share);
@@ -206,7 +235,9 @@ export function membersOf(queue: SubQueue): Member[] {
 }
 
 /** How much slower they are beside each other than alone. */
-export function slowdownsOf({ predictions }: SubQueue, members: readonly Member[]): number[] {
+export function slowdownsOf({ gpu, predictions, firstShare }: SubQueue, members: readonly Member[]): readonly number[] {
+  const byRule = firstShare?.slowdowns(gpu, members);
+  if (byRule !== undefined) return byRule;
   return predictions.slowdowns(members.map(({ kind }) => kind));
 }
 
@@ -290,7 +321,8 @@ export class Progress {
     const seen = new Map<string, Seen>();
     for (const queue of queues) {
       const members = membersOf(queue);
-      const slowdowns = queue.predictions.slowdowns(queue.heldKinds ?? members.map(({ kind }) => kind));
+      const { heldKinds } = queue;
+      const slowdowns = heldKinds ? queue.predictions.slowdowns(heldKinds) : slowdownsOf(queue, members);
       members.forEach(({ task, leftMs }, index) => seen.set(task.id, { leftMs, at, slowdown: slowdowns[index]! }));
     }
     this.seen = seen;

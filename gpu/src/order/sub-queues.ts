@@ -6,7 +6,19 @@ import { gangFor, obstacle, gpusToKeep } from '../place/gpu-account.js';
 import type { Holdings } from './namespace-fairness.js';
 import { joined } from './sub-queue-moves.js';
 import type { Joined, Prospect } from './sub-queue-moves.js';
-import { add, hasRoom, isWarmOn, laterQueueOn, memberOf, outlookOf, shareWithin, unmeasuredMs } from './sub-queue.js';
+import { functionKeyOf } from '../share/first-share.js';
+import {
+  add,
+  firstShareRefusal,
+  hasRoom,
+  isWarmOn,
+  laterQueueOn,
+  memberOf,
+  membersOf,
+  outlookOf,
+  shareWithin,
+  unmeasuredMs,
+} from './sub-queue.js';
 import type { SubQueue } from './sub-queue.js';
 
 /** What a plan goes by. */
@@ -50,11 +62,13 @@ export class FirstQueues {
   private freeAt: number[] | undefined;
   /** Half of the GPUs: overdue tasks do not stop all others; see `keepFor`. */
   private readonly maxKept: number;
+  /** When an instance of each function that runs is free, see `waitOf`; undefined: to be looked up. */
+  private freeInstances: Map<string, FreeInstances> | undefined;
 
   constructor(
     readonly queues: readonly SubQueue[],
     private readonly holdings: Holdings,
-    private readonly outlook: { horizonAt: number; load: number },
+    private readonly outlook: Outlooks,
     private readonly options: PlanOptions,
   ) {
     this.maxKept = Math.ceil(queues.length / 2);
@@ -69,9 +83,17 @@ export class FirstQueues {
     const expected = (behind + load) / (this.queues.length * (1 - Math.min(load, maxLoadSeen)));
     const prospect = { horizonAt, turnAt: this.turnAt(), behind: expected };
     const isIn = task.gpus === 1 ? this.addToOne(task, prospect, this.fitting(task)) : this.addToGang(task, prospect);
-    if (isIn) this.freeAt = undefined;
+    if (isIn) this.started(task);
     else this.skip();
     return isIn;
+  }
+
+  private started(task: Task): void {
+    this.freeAt = undefined;
+    this.freeInstances = undefined;
+    const key = functionKeyOf(task);
+    const waiting = this.outlook.waiting.get(key);
+    if (waiting !== undefined) this.outlook.waiting.set(key, waiting - 1);
   }
 
   /** The next task in turn waits. */
@@ -103,6 +125,18 @@ export class FirstQueues {
     if (soonest !== undefined) this.keep([soonest]);
   }
 
+  /**
+   * Keeps the GPU that is predicted to be free first for a task with an SLO that waits, from tasks of which nothing is
+   * measured: these do not let it in, and by twos one of them is always there.
+   */
+  keepFromUnknown(task: Task): void {
+    const open = this.queues.filter(({ isKeptFromUnknown }) => !isKeptFromUnknown);
+    if (this.queues.length - open.length >= this.maxKept) return;
+    const could = open.filter((queue) => gpusToKeep([queue], task).length > 0);
+    const soonest = could.sort((one, other) => outlookOf(one).lastAt - outlookOf(other).lastAt)[0];
+    if (soonest !== undefined) soonest.isKeptFromUnknown = true;
+  }
+
   /** Keeps GPUs for one task, which cannot start before a run has ended on each of them. */
   private keep(queues: readonly SubQueue[]): void {
     const firstEnds = queues.map((queue) => {
@@ -110,6 +144,16 @@ export class FirstQueues {
       return endsAt.length === 0 ? queue.startsAt : Math.min(...endsAt);
     });
     for (const queue of queues) this.kept.set(queue, Math.max(...firstEnds));
+  }
+
+  /** How long the last waiting task of a function would wait for the instances that run, ms; Infinity: there are none. */
+  private waitOf(task: Task): number {
+    this.freeInstances ??= freeInstances(this.queues);
+    const key = functionKeyOf(task);
+    const free = this.freeInstances.get(key);
+    if (free === undefined) return Infinity;
+    const ahead = (this.outlook.waiting.get(key) ?? 1) - 1;
+    return free.firstMs + (ahead * lengthMs(task)) / free.instances;
   }
 
   /** When a GPU will be free for the task whose turn it is: each that waits takes one. */
@@ -192,7 +236,9 @@ export class FirstQueues {
     const fit: FitQueue[] = [];
     const isLastEmpty = this.queues.filter(({ busy }) => busy === 0).length === 1;
     for (const queue of this.queues) {
-      const problem = this.isClosedTo(queue, task) ? keptForAnother : (obstacle(queue, task) ?? this.closed(queue));
+      const problem = this.isClosedTo(queue, task)
+        ? keptForAnother
+        : (obstacle(queue, task) ?? this.refusedByRule(queue, task) ?? this.closed(queue));
       if (problem !== undefined) {
         this.reject(task, queue, problem);
         continue;
@@ -239,6 +285,10 @@ export class FirstQueues {
     return task.gpus > 1 || !(queue.startsAt + memberOf(task, queue).startMs + lengthMs(task) <= until);
   }
 
+  private refusedByRule(queue: SubQueue, task: Task): Refusal | undefined {
+    return queue.firstShare && firstShareRefusal(queue, task, () => this.waitOf(task));
+  }
+
   /** One that several did not pass in is asked no more. */
   private closed(queue: SubQueue): Refusal | undefined {
     const failed = this.failures.get(queue) ?? 0;
@@ -252,6 +302,37 @@ export class FirstQueues {
     this.told.set(id, told + 1);
     this.rejected.push({ task: id, what: gpu.id, ...why });
   }
+}
+
+/** What first sub-queues know of the work ahead. */
+interface Outlooks {
+  /** When all that runs and waits will have been done, ms. */
+  horizonAt: number;
+  /** Part of the GPUs' time that arrivals take. */
+  load: number;
+  /** Tasks that still wait by function, as `functionKeyOf` names it; counted where the rule for unknown functions holds. */
+  waiting: Map<string, number>;
+}
+
+/** Instances of a function that run. */
+interface FreeInstances {
+  /** Until the first of them is free, ms. */
+  firstMs: number;
+  instances: number;
+}
+
+function freeInstances(queues: readonly SubQueue[]): Map<string, FreeInstances> {
+  const found = new Map<string, FreeInstances>();
+  for (const queue of queues) {
+    const { endsAt } = outlookOf(queue);
+    for (const [at, { task }] of membersOf(queue).entries()) {
+      const key = functionKeyOf(task);
+      const known = found.get(key) ?? { firstMs: Infinity, instances: 0 };
+      const endMs = (endsAt[at] ?? queue.startsAt) - queue.startsAt;
+      found.set(key, { firstMs: Math.min(known.firstMs, endMs), instances: known.instances + 1 });
+    }
+  }
+  return found;
 }
 
 function lengthMs({ soloMs = unmeasuredMs }: Task): number {

@@ -69,7 +69,7 @@ describe('a policy that starts from another', () => {
   });
 
   const refused: [PolicyChoice, string][] = [
-    ['constructor', "there is no policy 'constructor'; there are faashare, "],
+    ['constructor', "there is no policy 'constructor'; there are auto, faashare, "],
     [{ base: 'nonsense' }, "there is no policy 'nonsense'"],
     [{ base: 'fcfs', order: 'toString' }, "there is no order stage 'toString'; there are fifo, "],
     [

@@ -1,3 +1,4 @@
+import { auto } from './auto.js';
 import { dilu } from './dilu.js';
 import { edfDegradation } from './edf-degradation.js';
 import { edfUtil } from './edf-util.js';
@@ -47,6 +48,7 @@ export const coLocationBaselines: Readonly<Record<string, PolicyRecord>> = {
 
 /** Every policy by its name. */
 export const policies: Readonly<Record<string, PolicyRecord>> = {
+  auto,
   faashare,
   'faashare-literal': faashareLiteral,
   'least-loaded': leastLoaded,

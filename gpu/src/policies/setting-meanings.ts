@@ -19,6 +19,8 @@ export const settingMeanings: Readonly<Record<string, string>> = {
   fastAbove: 'fast mode begins with more waiting tasks than so many times the places',
   fastBelow: 'fast mode ends with fewer waiting tasks than so many times the places',
   firstBackOffMs: 'time until a task without a place is first tried again though nothing has ended, ms',
+  firstSlowdown:
+    'slowdown of two best-effort functions together while nothing is measured of one of them; 0: it is predicted',
   forgetS: 'time after which what spot machines have shown counts half, s',
   gamma: 'greatest sum of the limits on a GPU, as a fraction of its SMs',
   graceMs: 'how long a run that is stopped may go on, ms',

@@ -72,6 +72,7 @@ export class QuotaTable implements Quotas {
     gpuType: string,
     mode: DeviceMode,
     shares: readonly number[],
+    atLeast = 1,
   ): number[] | undefined {
     const { key, places } = ordered(
       set,
@@ -87,7 +88,7 @@ export class QuotaTable implements Quotas {
         unbounded(set.length),
         places.map((place) => shares[place]),
       );
-    return point && given(point, places).slowdowns;
+    return point && point.samples.length >= atLeast ? given(point, places).slowdowns : undefined;
   }
 
   /**

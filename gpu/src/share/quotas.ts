@@ -3,6 +3,7 @@
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures, SlowdownPredictor } from '../predict/slowdown-predictor.js';
+import type { Task } from '../view/view.js';
 
 /** A job of a set that shares a GPU. */
 export interface QuotaJob {
@@ -16,6 +17,17 @@ export interface QuotaJob {
   soloMs?: number;
   /** Absent: it has not been profiled. */
   features?: WorkloadFeatures;
+}
+
+/** The job that a task is a run of. */
+export function jobOf({ function: name, version, batch, soloMs, features }: Task): QuotaJob {
+  return {
+    function: name,
+    version,
+    batch,
+    ...(soloMs !== undefined && { soloMs }),
+    ...(features !== undefined && { features }),
+  };
 }
 
 /** The shares that a set is to have. */
@@ -51,13 +63,14 @@ export interface Quotas {
   ): QuotaChoice;
   /**
    * The measured slowdowns of this very set with `shares`, fractions: the median of the measurements by job. Undefined
-   * where the set was not measured with these shares.
+   * where the set was not measured with these shares, or less often than `atLeast` times (at most 5; default 1).
    */
   slowdownsAt(
     set: readonly QuotaJob[],
     gpuType: string,
     mode: DeviceMode,
     shares: readonly number[],
+    atLeast?: number,
   ): number[] | undefined;
 }
 

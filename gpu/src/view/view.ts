@@ -107,6 +107,8 @@ export interface GpuState {
   mode: DeviceMode;
   /** Whether the limit of what runs can be moved below its class without a restart (kernel tokens); absent: it cannot. */
   movesShares?: boolean;
+  /** It is a simulated one; absent: it is not. */
+  simulated?: true;
   /** Memory for tasks in all, MiB, without what processes of others hold. */
   memoryMiB: number;
   running: readonly RunningTask[];

@@ -25,7 +25,7 @@ import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-d
 import { ForecastTraining } from '@gpuwhisk/controller/gpu/learning/request-forecasts';
 import { PairTraining } from '@gpuwhisk/controller/gpu/learning/pair-training';
 import { Retraining } from '@gpuwhisk/controller/gpu/learning/retraining';
-import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/gpu-policy';
+import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/check-policy';
 import { GpuScheduler } from '@gpuwhisk/controller/gpu/scheduler/gpu-scheduler';
 import { QuotaSearches } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { PairMeasurements } from '@gpuwhisk/controller/gpu/search/pair-measurements';

@@ -142,7 +142,7 @@ test('operators have single ones forgotten, others may not', async () => {
 test('the policy is told with its stages, its settings and the error of what it has learned', async () => {
   const policy = (await read('policy', alice)) as Record<string, unknown>;
   expect(policy).toMatchObject({
-    ...{ policy: 'faashare', admission: 'best-effort', decides: true, functions: 1, sharedSets: 1 },
+    ...{ policy: 'auto', admission: 'best-effort', decides: true, functions: 1, sharedSets: 1 },
     stages: { admit: 'by-prediction', plan: 'sub-queues' },
     settings: { admit: {}, plan: { bestEffortMs: 30_000 } },
     models: [{ gpuType: 'a100-40', mode: 'mps', version: 2, sampleCount: 40 }],

@@ -155,7 +155,7 @@ test('a policy that there is not is told with those that there are', async () =>
   const data = await mkdtemp(join(tmpdir(), 'gpuwhisk-policies-'));
   const args = [main, '--port', '0', '--data', data, '--set', 'gpu.policy=nonsense'];
   const failed = promisify(execFile)(process.execPath, args, { env: { ...process.env, NODE_OPTIONS: '' } });
-  const told = expect.stringMatching(/gpu\.policy: there is no policy 'nonsense'; there are faashare, .*least-loaded/);
+  const told = expect.stringMatching(/gpu\.policy: there is no policy 'nonsense'; there are auto, .*least-loaded/);
   try {
     await expect(failed).rejects.toMatchObject({ code: 1, stderr: told });
   } finally {

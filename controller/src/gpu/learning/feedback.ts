@@ -2,8 +2,10 @@ import { averageNeighbours, steadyNeighbours } from '@gpuwhisk/gpu/profile/run-l
 import type { Neighbour, LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import type { Task } from '@gpuwhisk/gpu/view/view';
+import type { FirstShare } from '@gpuwhisk/gpu/share/first-share';
 import type { CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
+import { jobOf } from '@gpuwhisk/gpu/share/quotas';
 import { SetObservations } from '@gpuwhisk/gpu/share/set-observations';
 import type { SetMember } from '@gpuwhisk/gpu/share/set-observations';
 import type { PerformanceData } from './performance-data.js';
@@ -11,11 +13,18 @@ import type { PerformanceData } from './performance-data.js';
 /** Features assumed for a function without measured ones. */
 const unseen = { smUtil: 1, dramUtil: 1, l2Util: 1 };
 
+/** Part of a run by which its neighbours, one after the other, may seem to have been there for longer than it. */
+const clockPart = 0.1;
+
 /** Updates profiles, slowdown samples and the table of shares with the times of runs. */
 export class Feedback {
   private readonly sets = new SetObservations();
 
-  constructor(private readonly performanceData: PerformanceData) {}
+  /** `firstShare`: the rule of the policy for functions of which nothing is measured; undefined: it has none. */
+  constructor(
+    private readonly performanceData: PerformanceData,
+    private readonly firstShare?: FirstShare,
+  ) {}
 
   /** Learns from a successful run; the time of a failed one says nothing about its function. */
   ran(run: LoggedRun & ObservedRun): void {
@@ -26,8 +35,9 @@ export class Feedback {
     const neighbours = hasUnknownNeighbours || !isAside ? undefined : steadyNeighbours(run);
     const predictor = this.performanceData.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
     const others = neighbours?.map(coLocated) ?? averageNeighbours(run, unseen);
-    const slowdown = predictor.slowdown(coLocated(run), others);
     const isAlone = neighbours?.length === 0;
+    const byRule = isAlone ? undefined : this.slowdownByRule(run);
+    const slowdown = byRule ?? predictor.slowdown(coLocated(run), others);
     const refused = this.performanceData.profiles.ran({
       task,
       gpu,
@@ -40,6 +50,23 @@ export class Feedback {
     if (refused !== undefined) this.performanceData.metrics.runOffered('refused');
     else if (isWarm && neighbours !== undefined && neighbours.length > 0)
       this.recordSlowdown(run, neighbours, slowdown);
+  }
+
+  /** How much slower than alone a run was by the rule for unknown functions; undefined: not all its neighbours are under it. */
+  private slowdownByRule(run: LoggedRun & ObservedRun): number | undefined {
+    const { gpu, beside } = run;
+    if (this.firstShare === undefined || beside.length === 0) return undefined;
+    const together = beside.reduce((sum, { part }) => sum + part, 0);
+    // Several at once are no pair; clocks of starts and ends differ a little.
+    if (together > 1 + clockPart) return undefined;
+    // The part of its work that it would have done meanwhile alone and did not.
+    let lost = 0;
+    for (const { task, share, part } of beside) {
+      const [slowdown] = this.firstShare.slowdowns(gpu, [run, { task, share }]) ?? [];
+      if (slowdown === undefined) return undefined;
+      lost += (part / Math.max(1, together)) * (1 - 1 / slowdown);
+    }
+    return 1 / (1 - lost);
   }
 
   /** Records the slowdown of a warm run whose neighbours did not change, with the predicted one. */
@@ -91,14 +118,4 @@ function sampleOf(
     one.task.features === undefined ? [] : [{ features: one.task.features, share: one.share }],
   );
   return others.length === neighbours.length ? { one: { features, share }, others, slowdown } : undefined;
-}
-
-function jobOf({ function: name, version, batch, soloMs, features }: Task): SetMember['job'] {
-  return {
-    function: name,
-    version,
-    batch,
-    ...(soloMs !== undefined && { soloMs }),
-    ...(features !== undefined && { features }),
-  };
 }

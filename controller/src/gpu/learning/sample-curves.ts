@@ -104,7 +104,7 @@ export function wantsSamples(
 
 /**
  * The table of shares for the request path. Queries for sets without a finished search, and for functions without a fill,
- * are noted as demands. A function without a fill is never placed beside others.
+ * are noted as demands.
  */
 export function liveQuotas(performanceData: Known & Pick<PerformanceData, 'demands' | 'metrics'>): Quotas {
   const { table, demands, metrics } = performanceData;
@@ -115,6 +115,6 @@ export function liveQuotas(performanceData: Known & Pick<PerformanceData, 'deman
       if (wantsSamples(performanceData, set, gpuType, mode)) demands.asked(set, gpuType, mode, budgetsMs);
       return choice;
     },
-    slowdownsAt: (set, gpuType, mode, shares) => table.slowdownsAt(set, gpuType, mode, shares),
+    slowdownsAt: (...asked) => table.slowdownsAt(...asked),
   };
 }

@@ -44,6 +44,7 @@ export function seenPlaces(
         type: gpuTypeOf(device, slice),
         mode: device.mode,
         ...(node.movesShares === true && { movesShares: true }),
+        ...(device.simulated && { simulated: true as const }),
         memoryMiB: Math.max(0, place.capacityMiB - foreignMiB),
         running: occupants.filter(({ users }) => users > 0).map((one) => runningIn(place, one, here, known, at)),
         idle: occupants

@@ -1,4 +1,3 @@
-import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import type { GpuNeed, NodeStatus, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
@@ -26,8 +25,10 @@ import { gpuTypeOf, kindsOf } from '@gpuwhisk/gpu/view/places';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
 import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
-import { compositionOf, makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
+import { compositionOf, makePolicy, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
+import { firstShareOf } from '@gpuwhisk/gpu/share/first-share';
+import type { FirstShare } from '@gpuwhisk/gpu/share/first-share';
 import { trainingLast } from '@gpuwhisk/gpu/policies/training-last';
 import type { PassInputs } from '@gpuwhisk/gpu/policies/saved-pass';
 import { RunLog, steadyNeighbours } from '@gpuwhisk/gpu/profile/run-log';
@@ -44,6 +45,8 @@ import { hasForeignProcesses } from '../learning/activity-profiler.js';
 import { mayMoveShares, movedPlaces, seenPlaces } from './cluster-view.js';
 import type { Procurer } from './live-actuator.js';
 import { viewOf } from './live-view.js';
+import { unmeasuredPairs } from './unmeasured-pairs.js';
+import type { UnmeasuredPairs } from './unmeasured-pairs.js';
 import { SeenWorkloads } from './seen-workloads.js';
 import type { KnownRun, SampledPlace, SeenPlace, KnownInstances } from './cluster-view.js';
 import { idOf, taskOf } from './waiting-task.js';
@@ -94,23 +97,12 @@ export interface GpuPolicyParts {
   onDecided?(saved: JsonObject, decision: Decision): void;
 }
 
-/**
- * Checks the configured policy. Throws ConfigError for an unknown policy or stage, or for stages that do not fit together.
- */
-export function checkPolicy({ policy }: Pick<Config['gpu'], 'policy'>): void {
-  try {
-    compositionOf(policy);
-  } catch (error) {
-    if (error instanceof RangeError) throw new ConfigError(`gpu.policy: ${error.message}`);
-    throw error;
-  }
-}
-
 /** Lets a policy of gpu/ decide about activations, with agents' rows and performance data as input. */
 export class GpuPolicy {
   private readonly policy: Policy;
   private readonly runs = new RunLog();
   private readonly feedback: Feedback;
+  private readonly firstShare: FirstShare | undefined;
   private readonly arrivals = new Arrivals();
   private readonly workloads: SeenWorkloads;
   /** Whether the policy asks for degradations beside workloads, so that they are learned. */
@@ -128,7 +120,8 @@ export class GpuPolicy {
 
   constructor(private readonly parts: GpuPolicyParts) {
     const { performanceData, options } = parts;
-    const { takesAsTheyCome, needsNoProfiles, stages } = compositionOf(options.policy);
+    const composition = compositionOf(options.policy);
+    const { takesAsTheyCome, needsNoProfiles, stages } = composition;
     this.workloads = new SeenWorkloads(parts.workloads);
     this.predictsDegradation = asksForDegradations(stages);
     this.readsSlices = readsSliceSlowdowns(stages);
@@ -136,7 +129,9 @@ export class GpuPolicy {
     this.takesSamples = !needsNoProfiles;
     this.givesProfiled = givesProfiledShares(stages);
     this.spansDevices = spansDevices(stages);
-    this.feedback = new Feedback(performanceData);
+    const firstSlowdown = settingsInForce(composition).plan?.['firstSlowdown'] ?? 0;
+    this.firstShare = firstShareOf(firstSlowdown, performanceData.table);
+    this.feedback = new Feedback(performanceData, this.firstShare);
     performanceData.forecasts.showFunctions(() => Array.from(parts.functions.all(), calledFunction));
     if (this.predictsDegradation) performanceData.degradations.showFunctions(knownFunctions(parts.functions));
     const needs: PolicyNeeds = {
@@ -425,6 +420,13 @@ export class GpuPolicy {
   /** Notes an agent's row. */
   seen(node: NodeStatus): void {
     this.parts.performanceData.seen(node);
+  }
+
+  /** By container, the function that runs beside it while nothing is measured of the two; empty if another controller decides. */
+  unmeasuredPairs(): UnmeasuredPairs {
+    const { placer, clock } = this.parts;
+    if (this.firstShare === undefined || !placer.isLeader) return new Map();
+    return unmeasuredPairs(this.firstShare, placer.accounts(), this.seenPlaces(clock.now()));
   }
 
   private seenPlaces(at: number): SeenPlace[] {

@@ -39,13 +39,11 @@ import type { LastRequest, WaitingActivation } from './gpu-queue.js';
 import { LiveActuator, type LiveActuatorParts, type Procurer } from './live-actuator.js';
 import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
 import { GpuIntake } from '../handover/gpu-intake.js';
-import { seenInstances } from './cluster-view.js';
+import { seenInstances, type SampledPlace } from './cluster-view.js';
 import { GpuPass, GpuRefuser } from './gpu-pass.js';
 import { GpuPlacer } from './gpu-placer.js';
 import type { GpuPlacerDependencies } from './gpu-placer.js';
-import { GpuPolicy } from './gpu-policy.js';
-import type { SampledPlace } from './cluster-view.js';
-import type { GpuPolicyParts } from './gpu-policy.js';
+import { GpuPolicy, type GpuPolicyParts } from './gpu-policy.js';
 import { GpuSweep } from '../handover/gpu-sweep.js';
 
 /** Called with the UUIDs of the devices or MIG instances that new work is bound to, or undefined if any will do. */
@@ -103,6 +101,7 @@ export class GpuScheduler {
   private readonly policy: GpuPolicy;
   /** State of the policy's stage geometry; undefined: it has none. */
   readonly geometry = (): GpuPolicy['geometry'] => this.policy.geometry;
+  readonly unmeasuredPairs = (): ReturnType<GpuPolicy['unmeasuredPairs']> => this.policy.unmeasuredPairs();
   private readonly topic: string;
   private wake: Timer | undefined;
   private readonly metrics: GpuMetrics;
