@@ -31,6 +31,8 @@ export interface GpuFunction {
   memoryMiB: number;
   heldMiB?: number;
   running: number;
+  /** The function that runs beside it while nothing is measured of the two. */
+  unmeasuredBeside?: string;
 }
 
 /** What was on a GPU in the last ten minutes. Times are epoch ms and ms. */

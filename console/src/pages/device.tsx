@@ -75,7 +75,9 @@ function Instances({ device: { functions, slices } }: { device: GpuDevice }) {
           percent(one.smLimit),
           memory(one.memoryMiB),
           one.heldMiB === undefined ? '' : memory(one.heldMiB),
-          one.running,
+          one.unmeasuredBeside === undefined
+            ? one.running
+            : `${one.running}, beside ${one.unmeasuredBeside}: nothing measured yet`,
         ],
       }))}
     />

@@ -97,7 +97,16 @@ export interface ControllerDependencies {
   /** The GPU queue of this controller, and its decisions. */
   gpuScheduler: Pick<
     GpuScheduler,
-    'queued' | 'decisions' | 'instances' | 'isLeader' | 'trialSince' | 'savedView' | 'isQueued' | 'cancel' | 'geometry'
+    | 'queued'
+    | 'decisions'
+    | 'instances'
+    | 'isLeader'
+    | 'trialSince'
+    | 'savedView'
+    | 'isQueued'
+    | 'cancel'
+    | 'geometry'
+    | 'unmeasuredPairs'
   >;
   /** Performance data of functions on GPUs. */
   performanceData: Pick<

@@ -11,6 +11,7 @@ import { areFeatures, expectedFeatures } from '@gpuwhisk/common/entities/gpu-ann
 import type { Device, CordonRequest, NodeStatus, Workload, DeviceStatus, Resident } from '@gpuwhisk/common/gpu';
 import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
 import type { TrainingStatus } from '@gpuwhisk/common/training';
+import type { UnmeasuredPairs } from '../gpu/scheduler/unmeasured-pairs.js';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
@@ -21,7 +22,10 @@ import { errorResponses, pathParameters } from './descriptions.js';
 import { apiRoot, pathParameter } from '../http/route.js';
 import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
-type Context = Pick<ApiContext, 'clock' | 'config' | 'gpuCordons' | 'gpuTable' | 'gpuWorkloads' | 'trainingJobs'>;
+type Context = Pick<
+  ApiContext,
+  'clock' | 'config' | 'gpuCordons' | 'gpuScheduler' | 'gpuTable' | 'gpuWorkloads' | 'trainingJobs'
+>;
 
 /** Longest request body of this API, bytes. */
 const maxBodyBytes = 16 * 1024;
@@ -141,7 +145,8 @@ export function gpuRoutes(context: Context): Route[] {
       responses: { 200: { description: 'Devices', schema: { arrayOf: 'GpuDevice' } }, ...errorResponses(401, 500) },
       handle: async (call: ViewerCall) => {
         const [workloads, trainings] = await Promise.all([seenWorkloads(call), context.trainingJobs.statuses()]);
-        return jsonAnswer(devicesView(gpuTable.nodes(), { workloads, trainings }, viewerOf(call)));
+        const pairs = context.gpuScheduler.unmeasuredPairs();
+        return jsonAnswer(devicesView(gpuTable.nodes(), { workloads, trainings, pairs }, viewerOf(call)));
       },
     },
     {
@@ -388,18 +393,19 @@ function workloadView(workload: Workload, at: number): JsonObject {
   return { ...workload, ...standingOf(workload, at) };
 }
 
-/** What runs on the devices besides functions: workloads, and runs of training jobs by job. */
-interface Trainings {
+/** What is shown of the devices besides their rows: workloads, runs of training jobs by job, and pairs by container. */
+interface Tenants {
   workloads: readonly JsonObject[];
+  pairs: UnmeasuredPairs;
   trainings: ReadonlyMap<string, TrainingStatus>;
 }
 
 /** The devices of the cluster with the tenants that the viewer may see. */
-function devicesView(nodes: readonly NodeStatus[], beside: Trainings, viewer: Viewer): JsonObject[] {
+function devicesView(nodes: readonly NodeStatus[], beside: Tenants, viewer: Viewer): JsonObject[] {
   return nodes.flatMap((node) => node.devices.map((device) => deviceView(node, device, beside, viewer)));
 }
 
-function deviceView(node: NodeStatus, device: Device, { workloads, trainings }: Trainings, viewer: Viewer): JsonObject {
+function deviceView(node: NodeStatus, device: Device, beside: Tenants, viewer: Viewer): JsonObject {
   const status = node.status.find(({ uuid }) => uuid === device.uuid);
   const { state, reasons } = status?.health ?? { state: 'offline', reasons: ['nothing is known of it'] };
   const { slices, ...fixed } = device;
@@ -415,8 +421,8 @@ function deviceView(node: NodeStatus, device: Device, { workloads, trainings }: 
     health: viewer.isOperator ? { state, reasons } : { state },
     ...(launches !== undefined && { tokenState: launches.state }),
     ...(viewer.isOperator && status?.cut !== undefined && { cut: { ...status.cut } }),
-    functions: residents.map((one) => functionView(one, trainings, viewer)),
-    workloads: workloads.filter((one) => one.device === device.uuid),
+    functions: residents.map((one) => functionView(one, beside, viewer)),
+    workloads: beside.workloads.filter((one) => one.device === device.uuid),
   };
 }
 
@@ -432,7 +438,7 @@ function figuresOf(status: DeviceStatus): JsonObject {
   return known;
 }
 
-function functionView(resident: Resident, trainings: Trainings['trainings'], viewer: Viewer): JsonObject {
+function functionView(resident: Resident, { trainings, pairs }: Tenants, viewer: Viewer): JsonObject {
   const { action, namespace, container, slice, share, memoryMiB, heldMiB, activations, launches } = resident;
   // A pre-warmed container has no namespace yet.
   const named = viewer.isOperator || namespace === undefined || namespace === viewer.namespace;
@@ -451,11 +457,16 @@ function functionView(resident: Resident, trainings: Trainings['trainings'], vie
   if (named && launches !== undefined) view.launches = { ...launches };
   view.running = activations.length;
   if (training !== undefined) view.training = training;
+  const other = named ? pairs.get(container) : undefined;
+  if (other !== undefined) {
+    const isNamed = viewer.isOperator || other.namespace === viewer.namespace;
+    view.unmeasuredBeside = isNamed ? other.function : 'a function of another namespace';
+  }
   return view;
 }
 
 /** The training job that runs in a container, with its progress; undefined if none does. */
-function trainingView(container: string, trainings: Trainings['trainings']): JsonObject | undefined {
+function trainingView(container: string, trainings: Tenants['trainings']): JsonObject | undefined {
   for (const [job, { container: own, attempt, steps, rate, stalled }] of trainings) {
     if (own !== container) continue;
     const known = Object.entries({ steps, rate, stalled }).filter(([, value]) => value !== undefined);

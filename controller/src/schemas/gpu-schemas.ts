@@ -108,6 +108,7 @@ export const gpuSchemas = {
       },
     }),
     running: whole('Activations that run in the instance'),
+    unmeasuredBeside: text('Function that runs beside it while nothing is measured of the two together'),
     training: object({
       job: text('Id of the training job that runs in the instance'),
       attempt: whole('Number of its run'),

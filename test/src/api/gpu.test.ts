@@ -10,18 +10,20 @@ import { DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
 import { a100, nodeRow, setNode } from './gpu-nodes.js';
-import { alice, bob, errorOf, operator, startApi } from './harness.js';
+import { alice, bob, errorOf, idleGpuScheduler, operator, startApi } from './harness.js';
 import type { Account, Api, Reply } from './harness.js';
 
 const devicesPath = '/api/v1/gpu/devices';
 const workloadsPath = '/api/v1/gpu/workloads';
 
 let api: Api;
+const pairs = new Map<string, { function: string; namespace: string }>();
 beforeAll(async () => {
-  api = await startApi();
+  api = await startApi({ gpuScheduler: { ...idleGpuScheduler, unmeasuredPairs: () => pairs } });
 });
 afterAll(() => api.close());
 beforeEach(async () => {
+  pairs.clear();
   for (const { id } of await listed(operator)) await api.request('DELETE', `${workloadsPath}/${id}`, { as: operator });
   await api.state.deleteRow(gpuTable, 'invoker0');
 });
@@ -60,6 +62,21 @@ describe('devices', () => {
     expect(await devices(operator)).toEqual([
       { ...shown, health: { ...health, reasons: ['/alice/classify overran its memory'] }, functions: [named] },
     ]);
+  });
+
+  test('name what runs beside a function while nothing is measured of the two, unless it is of another namespace', async () => {
+    const other: Resident = { ...classify, container: 'c2', action: '/bob/secret', namespace: 'bob' };
+    await setNode(api.state, nodeRow([a100('GPU-0')], [classify, other]));
+    pairs.set('c1', { function: '/bob/secret', namespace: 'bob' });
+    pairs.set('c2', { function: '/alice/classify', namespace: 'alice' });
+    const besideOf = async (as: Account): Promise<unknown[]> =>
+      ((await devices(as)) as { functions: { unmeasuredBeside?: string }[] }[]).flatMap(({ functions }) =>
+        functions.map(({ unmeasuredBeside }) => unmeasuredBeside),
+      );
+    expect(await besideOf(alice)).toEqual(['a function of another namespace', undefined]);
+    expect(await besideOf(operator)).toEqual(['/bob/secret', '/alice/classify']);
+    pairs.set('c1', { function: '/alice/other', namespace: 'alice' });
+    expect(await besideOf(alice)).toEqual(['/alice/other', undefined]);
   });
 
   test('need a key', async () => {

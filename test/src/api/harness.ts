@@ -160,6 +160,7 @@ export const idleGpuScheduler: ControllerDependencies['gpuScheduler'] = {
   isQueued: () => false,
   cancel: () => undefined,
   geometry: () => undefined,
+  unmeasuredPairs: () => new Map(),
 };
 
 /** Starts the real controller on a real port, with a store in memory and an invoker with canned answers. */

@@ -106,7 +106,26 @@ GPU-0  invoker0   a100-40 (simulated)  mps   healthy  108   26%      2048  40960
 GPU-1  invoker12  h100                 mig   offline  132     -         -  81920          0  -
 `;
 
+const paired = {
+  ...a100,
+  functions: [
+    ...['fa', 'fb'].map((name, at, all) => ({
+      ...{ container: name, action: `/guest/${name}`, namespace: 'guest', share: 1, memoryMiB: 2048, running: 1 },
+      unmeasuredBeside: `/guest/${all[1 - at]}`,
+    })),
+  ],
+  workloads: [],
+};
+
+const pairPicture = `GPU    Invoker   Type                 Mode  State    SMs  Busy  Used MiB    MiB  Functions
+    Function   Share   MiB  Holds  Running
+GPU-0  invoker0  a100-40 (simulated)  mps   healthy  108   26%      2048  40960          2
+    /guest/fa   100%  2048      -        1  beside /guest/fb: nothing measured yet
+    /guest/fb   100%  2048      -        1  beside /guest/fa: nothing measured yet
+`;
+
 describeCases('wsk gpu: devices and instances', [
+  { wsk: 'gpu top', answers: [[200, [paired]]], requests: [`GET ${base}/devices`], stdout: pairPicture },
   { wsk: 'gpu devices', answers: [[200, [a100, lost]]], requests: [`GET ${base}/devices`], stdout: devices },
   { wsk: 'gpu top', answers: [[200, [a100, lost]]], requests: [`GET ${base}/devices`], stdout: picture },
   { wsk: 'gpu top', answers: [[200, [counting, lost]]], requests: [`GET ${base}/devices`], stdout: tokensPicture },

@@ -129,7 +129,11 @@ export function processRows(device: JsonMap, { progress, tokens }: Shown): strin
       one.has('heldMiB') ? asText(one.get('heldMiB')) : '-',
       String(asNumber(one.get('running'))),
       ...none,
-      [asText(one.get('slice')), one.has('training') ? trainingText(asMap(one.get('training'))) : '']
+      [
+        asText(one.get('slice')),
+        one.has('training') ? trainingText(asMap(one.get('training'))) : '',
+        one.has('unmeasuredBeside') ? `beside ${asText(one.get('unmeasuredBeside'))}: nothing measured yet` : '',
+      ]
         .filter(Boolean)
         .join(', '),
     ]);
