@@ -49,7 +49,8 @@ export type ShownDevice = Device & {
 /** Settings of one of the kit's functions. */
 export interface FunctionSettings {
   memoryMiB?: number;
-  mpsPercent: number;
+  /** Default: none, as a newcomer's function has it. */
+  mpsPercent?: number;
   idempotent?: boolean;
   /** Modules that its pre-warmer has loaded. */
   imports?: string[];
@@ -148,7 +149,7 @@ function client(server: Server, dataDir: string, { simulated, kind }: KitStage):
   const makeFrom: KitPlatform['makeFrom'] = async (name, code, settings) => {
     const { memoryMiB = 2048, mpsPercent, idempotent, imports } = settings;
     const annotations: JsonObject[] = [
-      { key: 'gpu', value: { memoryMiB, mpsPercent } },
+      { key: 'gpu', value: { memoryMiB, ...(mpsPercent !== undefined && { mpsPercent }) } },
       ...(idempotent ? [{ key: 'idempotent', value: true }] : []),
       ...(imports ? [{ key: 'warm', value: { imports, cuda: true } }] : []),
     ];
