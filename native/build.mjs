@@ -221,6 +221,18 @@ function buildGpuBench() {
   });
 }
 
+/** A test client of MPS; it runs where the driver's library is, ours or NVIDIA's. */
+function buildGpuProbe() {
+  const include = join(here, 'cudasim', 'include');
+  return build({
+    target: join(out, 'gpu-probe'),
+    sources: sourcesIn(join(here, 'gpu-probe'), '.c'),
+    headers: sourcesIn(include, '.h'),
+    flags: [...clientFlags, `-I${include}`],
+    linkFlags: ['-ldl'],
+  });
+}
+
 /** What is preloaded into programs that use a GPU. Its own calls must not come back to its hooks. */
 function buildTokens() {
   const folder = join(here, 'tokens');
@@ -265,6 +277,7 @@ export async function buildNative() {
   await buildPythonChannel();
   await buildTokens();
   await buildGpuBench();
+  await buildGpuProbe();
   if (!(await findCompiler('cpp'))) {
     const without = 'No function is injected, and no GPU is found: no C++ compiler (c++, g++, clang++).';
     return { built: true, note: without };

@@ -266,11 +266,14 @@ export const configSchema = z.strictObject({
   maxUnstoredBytes: count.default(64 * MiB),
   gpu: z
     .strictObject({
-      /** What may be changed on the machine's real GPUs; simulated ones are always managed. */
+      /** What may be changed on the machine's GPUs. Simulated ones may always be cut. */
       manage: z
         .strictObject({
-          /** Start and end an MPS daemon for each device, and set its compute mode. */
-          mps: z.boolean().default(false),
+          /**
+           * Start and end an MPS daemon for each device, and set its compute mode. `auto`: start daemons on idle devices where a
+           * test client confirms them, and leave the compute mode. Absent: `auto` for simulated devices, false for real ones.
+           */
+          mps: z.union([z.boolean(), z.literal('auto')]).optional(),
           /** Turn MIG on and off, and cut devices into instances. */
           mig: z.boolean().default(false),
         })

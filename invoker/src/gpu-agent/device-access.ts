@@ -8,6 +8,7 @@ import { joinedAccess } from '../containers/runtime-launch.js';
 import type { GpuAccess } from '../containers/runtime-launch.js';
 import { grantedMiB, placesOf } from '../pool/memory-budget.js';
 import type { ShareCeilings } from './container-shares.js';
+import { foreignWorkThere } from './device-faults.js';
 import type { ClientSettings, ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { GpuContainers } from './gpu-containers.js';
 import type { Healer } from './healer.js';
@@ -68,7 +69,9 @@ export class DeviceAccess {
   private usable(uuid: string): Device {
     const device = this.parts.inventory.find(uuid);
     const { state, reasons } = this.parts.inventory.healthOf(uuid);
-    if (device !== undefined && state !== 'offline') return device;
+    // Work that was placed before a cordon still gets its container, but no client comes to a device that leaves MPS.
+    const leavesMps = reasons.includes(foreignWorkThere);
+    if (device !== undefined && state !== 'offline' && !leavesMps) return device;
     throw unusable(`GPU ${uuid} cannot be used: ${reasons.join('; ') || 'there is none of that name'}`);
   }
 

@@ -4,6 +4,8 @@ import type { DeviceHealth, CordonRequest } from '@gpuwhisk/common/gpu';
 /** Troubles of a device on which shares cannot be enforced. */
 export const sharingFails = 'the enforcer of its shares fails repeatedly';
 export const sharingMissing = 'its share of SMs cannot be enforced';
+/** Trouble of a device that is being emptied, since other work uses it past MPS. */
+export const foreignWorkThere = 'other work uses it past MPS';
 
 /** All reasons against work on a device. */
 export interface HealthRecord {

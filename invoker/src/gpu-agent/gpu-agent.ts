@@ -16,6 +16,7 @@ import { clientEnvs, DeviceAccess } from './device-access.js';
 import type { ShownDevices } from './device-metrics.js';
 import { FaultHistory, uncordoned } from './device-faults.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
+import { ForeignWork } from './foreign-work.js';
 import { EndedWorkloads, NodeRow, Spending } from './cluster-reports.js';
 import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import { Geometry } from './geometry.js';
@@ -80,6 +81,7 @@ export class GpuAgent implements GpuRuns {
   private readonly spending: Spending;
   private readonly useCounts: UseCounts;
   private readonly departure: Departure;
+  private readonly foreignWork: ForeignWork;
   private readonly accesses: DeviceAccess;
   private statuses: DeviceStatus[] = [];
   private clientEnv: Record<string, Record<string, string>> = {};
@@ -116,6 +118,7 @@ export class GpuAgent implements GpuRuns {
     this.useCounts = new UseCounts({ ...options, node: options.node ?? {} });
     this.spending = new Spending(options.state, clock, this.useCounts);
     this.departure = new Departure({ inventory, gpuContainers, healer, clock, logger });
+    this.foreignWork = new ForeignWork({ enforcer, inventory, gpuContainers, healer, processes, logger, refresh });
     this.accesses = new DeviceAccess({ inventory, gpuContainers, enforcer, healer, ceilings, clock, access });
     const unbound = (): ReadonlySet<string> => this.owner.unbound();
     this.sampler = new Sampler({
@@ -348,6 +351,7 @@ export class GpuAgent implements GpuRuns {
 
   private async look(): Promise<void> {
     this.statuses = await this.sampler.look();
+    await this.foreignWork.look(this.statuses);
     await this.workloads.look();
     await this.ceilings.look();
     this.desired.reconcile();

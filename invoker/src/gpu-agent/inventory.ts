@@ -40,6 +40,7 @@ export class Inventory {
   /** Whether shares of a device are enforced as far as is known. */
   isShared(uuid: string): boolean {
     const { troubles } = this.record(uuid);
+    if (this.enforcer.sharing?.(uuid)?.isShared === false) return false;
     return !troubles.includes(sharingFails) && !troubles.includes(sharingMissing);
   }
 
@@ -48,8 +49,7 @@ export class Inventory {
     const found = await this.driver.devices();
     const gone = this.devices.filter(({ uuid }) => !found.some((one) => one.uuid === uuid));
     for (const { uuid } of gone) this.lose(uuid, 'the driver does not list it any more');
-    const readied: Device[] = [];
-    for (const device of found) readied.push(await this.ready(device));
+    const readied = await Promise.all(found.map((device) => this.ready(device)));
     this.devices = [...readied, ...gone];
     this.ledger.setDevices(readied);
   }
@@ -126,7 +126,8 @@ export class Inventory {
       this.setTrouble(device.uuid, sharingMissing, true);
       return device;
     }
-    return device.mode === 'mig' ? device : { ...device, mode: 'mps' };
+    const isShared = this.enforcer.sharing?.(device.uuid)?.isShared !== false;
+    return device.mode === 'mig' || !isShared ? device : { ...device, mode: 'mps' };
   }
 }
 

@@ -154,9 +154,10 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     unlockArguments: createArgumentUnlock(config.parameterStorage),
     defaultKind: (kind) => resolveKind(catalog.manifest, kind)?.kind,
   });
+  const sharing = nodeGpus.sharing === undefined ? [] : [nodeGpus.sharing];
   return {
     gpus: nodeGpus.line,
-    notes: [...report.weaknesses, ...report.notes, ...catalog.notes],
+    notes: [...sharing, ...report.weaknesses, ...report.notes, ...catalog.notes],
     memoryMiB,
     prewarmers: () => invoker.prewarmers(),
     async start(apiUrl) {

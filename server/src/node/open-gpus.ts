@@ -11,6 +11,7 @@ import { GpuDriverError } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import type { GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { openNvidiaDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/nvidia-driver';
 import { loadNvml } from '@gpuwhisk/invoker/gpu-agent/drivers/nvml';
+import { createAutoMps } from '@gpuwhisk/invoker/gpu-agent/enforcers/auto-mps';
 import { createMpsEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
 import { noEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/no-enforcer';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
@@ -37,6 +38,8 @@ export interface NodeGpus {
   agent?: GpuAgent;
   /** For the start-up: the GPUs, or why there are none. */
   line?: string;
+  /** For the start-up: how the GPUs are shared, or why not and what to do. */
+  sharing?: string;
   close(): Promise<void>;
 }
 
@@ -87,7 +90,11 @@ async function openReal(options: OpenGpusOptions): Promise<NodeGpus> {
   if (nvml === undefined) return none;
   const { clock, config } = options;
   try {
-    const driver = await openNvidiaDriver({ nvml, clock, manage: config.gpu.manage });
+    const driver = await openNvidiaDriver({
+      nvml,
+      clock,
+      manage: { mps: config.gpu.manage.mps === true, mig: config.gpu.manage.mig },
+    });
     return await startAgent(options, driver, await nvidiaAccess());
   } catch (error) {
     if (!(error instanceof GpuDriverError)) throw error;
@@ -128,7 +135,8 @@ async function startAgent(
   try {
     await agent.start();
     const devices = await driver.devices();
-    return devices.length === 0 ? { line: 'No GPU was found.', close } : { agent, line: describe(devices), close };
+    if (devices.length === 0) return { line: 'No GPU was found.', close };
+    return { agent, line: describe(devices), sharing: describeSharing(devices, enforcer, agent, config), close };
   } catch (error) {
     await close();
     throw error;
@@ -153,29 +161,77 @@ async function chooseEnforcer(
   });
 }
 
-/** Chooses MPS if its daemons may be started or another daemon runs already; otherwise processes take turns. */
+/** Chooses MPS as `gpu.manage.mps` says; without a daemon that may be used or started, processes take turns. */
 async function chooseMps(
   { config, logger }: OpenGpusOptions,
   driver: GpuDriver,
   simulator: string | undefined,
 ): Promise<ShareEnforcer> {
-  const control =
-    simulator === undefined
-      ? {}
-      : { program: join(standInFolder, 'nvidia-cuda-mps-control'), env: { GPUWHISK_SIM_SOCKET: simulator } };
-  const manage = driver.simulated || config.gpu.manage.mps;
-  const mps = createMpsEnforcer({ driver, folder: join(config.dataDir, 'gpus'), manage, control });
-  if (manage) return mps;
-  const [first] = await driver.devices();
+  const env: Record<string, string> = simulator === undefined ? {} : { GPUWHISK_SIM_SOCKET: simulator };
+  const control = simulator === undefined ? {} : { program: join(standInFolder, 'nvidia-cuda-mps-control'), env };
+  const folder = join(config.dataDir, 'gpus');
+  const manage = manageOf(config, driver.simulated);
+  if (manage === true) return createMpsEnforcer({ driver, folder, manage, control });
+  if (manage === 'auto') {
+    const own = createMpsEnforcer({ driver, folder, manage: true, setsMode: false, control });
+    if (simulator === undefined) {
+      return createAutoMps({ driver, own, operators: createMpsEnforcer({ driver, folder, manage: false, control }) });
+    }
+    return createAutoMps({ driver, own, env: { ...process.env, ...env, LD_LIBRARY_PATH: standInFolder } });
+  }
+  const [first] = driver.simulated ? [] : await driver.devices();
   if (first === undefined) return noEnforcer();
+  const operators = createMpsEnforcer({ driver, folder, manage: false, control });
   try {
-    await mps.open(first);
-    return mps;
+    await operators.open(first);
+    return operators;
   } catch (error) {
     logger.warn({ error: String(error) }, 'shares of GPUs are not enforced: processes take turns');
     return noEnforcer();
   }
 }
+
+function manageOf(config: Config, isSimulated: boolean): boolean | 'auto' {
+  return config.gpu.manage.mps ?? (isSimulated ? 'auto' : false);
+}
+
+/** For each way in which devices are shared one sentence, and where processes take turns the setting that changes it. */
+function describeSharing(devices: readonly Device[], enforcer: ShareEnforcer, agent: GpuAgent, config: Config): string {
+  const manage = manageOf(
+    config,
+    devices.some(({ simulated }) => simulated),
+  );
+  const { shared, turns, remedy } = sharingTexts[`${manage}`];
+  const uuids = new Map<string, string[]>();
+  for (const { uuid } of devices) {
+    const isShared = enforcer.name.includes('mps') && agent.shown.isShared(uuid);
+    const how = enforcer.sharing?.(uuid)?.how ?? (isShared ? shared : turns);
+    const text = isShared ? `side by side: ${how}.` : `in turns: ${how}. ${remedy}`;
+    uuids.set(text, [...(uuids.get(text) ?? []), uuid]);
+  }
+  const places = (some: readonly string[]): string => (uuids.size === 1 ? 'the GPUs' : some.join(', '));
+  return [...uuids].map(([text, some]) => `Functions use ${places(some)} ${text}`).join(' ');
+}
+
+/** By `gpu.manage.mps`. `auto` tells the reasons of each device itself. */
+const sharingTexts = {
+  true: {
+    shared: 'MPS was started in exclusive mode',
+    turns: 'MPS could not be started, as the log says',
+    remedy: 'Set gpu.manage.mps to false to have functions use them without MPS.',
+  },
+  auto: {
+    shared: 'MPS was started',
+    turns: 'MPS was not started',
+    remedy:
+      'Start gpuwhisk again once the cause is gone, or set gpu.manage.mps to true to have MPS started in exclusive mode.',
+  },
+  false: {
+    shared: "the operator's MPS daemon is used",
+    turns: 'gpu.manage.mps is off, and no MPS daemon of an operator is used',
+    remedy: 'Set gpu.manage.mps to "auto" to have MPS started on idle GPUs.',
+  },
+} as const;
 
 /** `GPUs: 2 x NVIDIA H100 80GB HBM3 (simulated)`. */
 function describe(devices: readonly Device[]): string {

@@ -1,12 +1,17 @@
+import { createAutoMps } from '@gpuwhisk/invoker/gpu-agent/enforcers/auto-mps';
 import { startCudaClient } from '../gpu/cuda-client.js';
 import { describeOnStandIn, startMpsHome } from '../gpu/mps-home.js';
+import { standIn } from '../gpu/stand-in.js';
 import type { EnforcerHome } from './share-enforcer.js';
 import { shareEnforcerContract } from './share-enforcer.js';
 
-async function mpsHome(): Promise<EnforcerHome> {
-  const { machine, device, enforcer, close } = await startMpsHome();
+async function mpsHome(isAutomatic: boolean): Promise<EnforcerHome> {
+  const { machine, device, driver, enforcer, makeEnforcer, close } = await startMpsHome();
+  const own = makeEnforcer({ manage: true, setsMode: false });
+  const env = { GPUWHISK_SIM_SOCKET: machine.socket, LD_LIBRARY_PATH: standIn.folder };
+  const automatic = createAutoMps({ driver, own, env });
   return {
-    enforcer,
+    enforcer: isAutomatic ? automatic : enforcer,
     device,
     async startClient({ env }) {
       const client = await startCudaClient(machine, env);
@@ -18,8 +23,14 @@ async function mpsHome(): Promise<EnforcerHome> {
         end: client.end,
       };
     },
-    close,
+    async close() {
+      await automatic.close();
+      await close();
+    },
   };
 }
 
-describeOnStandIn('shares', () => shareEnforcerContract('MPS on the stand-in', mpsHome));
+describeOnStandIn('shares', () => {
+  shareEnforcerContract('MPS on the stand-in', () => mpsHome(false));
+  shareEnforcerContract('MPS on the stand-in, automatically', () => mpsHome(true));
+});

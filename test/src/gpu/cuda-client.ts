@@ -60,7 +60,10 @@ export interface CudaClient {
  * Starts a client with `env` on top of the variables that find the stand-in. Rejects with CUDA's error if the client
  * gets no context.
  */
-export async function startCudaClient(machine: StandIn, env: Record<string, string>): Promise<CudaClient> {
+export async function startCudaClient(
+  machine: Pick<StandIn, 'socket'>,
+  env: Record<string, string>,
+): Promise<CudaClient> {
   const child = spawn('python3', ['-c', program], {
     stdio: ['pipe', 'pipe', 'inherit'],
     env: { PATH: process.env.PATH, LD_LIBRARY_PATH: standIn.folder, GPUWHISK_SIM_SOCKET: machine.socket, ...env },

@@ -7,7 +7,7 @@ import type { GpuDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/gpu-driver';
 import { openNvidiaDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/nvidia-driver';
 import { loadNvml } from '@gpuwhisk/invoker/gpu-agent/drivers/nvml';
 import { createMpsEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
-import type { MpsEnforcerOptions } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
+import type { MpsEnforcer, MpsEnforcerOptions } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enforcer';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { runProgram } from '@gpuwhisk/invoker/host/programs';
 import { standIn, startStandIn } from './stand-in.js';
@@ -25,7 +25,7 @@ export interface MpsHome {
   device: Device;
   enforcer: ShareEnforcer;
   /** Makes another enforcer of the same machine, for instance that of a restarted platform. */
-  makeEnforcer(options?: Partial<MpsEnforcerOptions>): ShareEnforcer;
+  makeEnforcer(options?: Partial<MpsEnforcerOptions>): MpsEnforcer;
   /** Runs a command of nvidia-cuda-mps-control, with the clients' pipe directory. */
   control(command: string, env: Record<string, string>, args?: string[]): Promise<string>;
   close(): Promise<void>;
@@ -39,7 +39,7 @@ export async function startMpsHome(gpus = 'a100-40x1'): Promise<MpsHome> {
   const driver = await openNvidiaDriver({ nvml, clock: systemClock, library: standIn.nvml, simulator: machine.socket });
   const [device] = await driver.devices();
   const env = { GPUWHISK_SIM_SOCKET: machine.socket };
-  const makeEnforcer = (options: Partial<MpsEnforcerOptions> = {}): ShareEnforcer =>
+  const makeEnforcer = (options: Partial<MpsEnforcerOptions> = {}): MpsEnforcer =>
     createMpsEnforcer({
       driver,
       folder: join(machine.folder, 'mps'),

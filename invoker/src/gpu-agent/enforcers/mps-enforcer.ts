@@ -24,9 +24,19 @@ export interface MpsEnforcerOptions {
   folder: string;
   /** Whether to start and end daemons and set compute modes. Otherwise the operator's daemon is used. */
   manage: boolean;
+  /** Whether managed devices are set to exclusive mode; default true. */
+  setsMode?: boolean;
   control?: MpsProgram;
   /** Pipe directory of the operator's daemon; default: CUDA's default. */
   foreignPipe?: string;
+}
+
+/** An enforcer of MPS, with what only MPS has. */
+export interface MpsEnforcer extends ShareEnforcer {
+  /** Whether a daemon that an earlier process of the platform started serves a device or slice. Rejects with ShareError. */
+  isServed(device: Device, slice?: string): Promise<boolean>;
+  /** Those of the host's processes that are neither servers nor clients of the daemon. Rejects with ShareError. */
+  outsiders(pids: readonly number[], device: string, slice?: string): Promise<number[]>;
 }
 
 /**
@@ -34,7 +44,7 @@ export interface MpsEnforcerOptions {
  * several devices have one together while a process uses them together. A share is a ceiling that is fixed when a process
  * connects.
  */
-export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
+export function createMpsEnforcer(options: MpsEnforcerOptions): MpsEnforcer {
   const daemons = new MpsDaemons({ ...options, folder: resolve(options.folder) });
 
   const settingsOf = async (
@@ -68,6 +78,13 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): ShareEnforcer {
     name: 'mps',
     adjusts: false,
     open: (device, slice) => daemons.open(device, slice),
+    isServed: (device, slice) => daemons.isServed(device, slice),
+    async outsiders(pids, device, slice) {
+      const { control } = daemons.find(device, slice);
+      const servers = await control.servers();
+      const clients = (await Promise.all(servers.map((server) => control.clients(server)))).flat();
+      return pids.filter((pid) => !servers.includes(pid) && !clients.includes(pid));
+    },
     settings: async (device: Device, share, slice) =>
       settingsOf(await daemons.alone(device.uuid, slice), [slice ?? device.uuid], share),
     async gangSettings(devices, share, partsMiB) {
@@ -152,6 +169,16 @@ class MpsDaemons {
     const under = this.opening.get(place) ?? this.inTurn(open);
     this.opening.set(place, under);
     return under;
+  }
+
+  /** Whether a daemon that an earlier process of the platform started serves a device or slice. */
+  isServed(device: Device, slice?: string): Promise<boolean> {
+    return this.inTurn(async () => {
+      const { folder, control = {} } = this.options;
+      this.notes ??= await readMpsNotes(folder);
+      const isInGang = this.notes.gangs.some((gang) => gang.includes(device.uuid));
+      return isInGang || ownDaemon(folder, control, [device], slice).control.answers();
+    });
   }
 
   /** The daemon of a device or slice alone. Replaces a daemon of several devices once its clients have ended. */
@@ -280,7 +307,8 @@ class MpsDaemons {
     const { folder, control = {} } = this.options;
     const daemon = ownDaemon(folder, control, devices, slice);
     const isRunning = await daemon.control.answers();
-    if (slice === undefined) for (const device of devices) await this.setExclusive(device, isRunning);
+    const setsMode = slice === undefined && this.options.setsMode !== false;
+    if (setsMode) for (const device of devices) await this.setExclusive(device, isRunning);
     try {
       if (!isRunning) await startDaemon(folder, daemon);
     } catch (error) {

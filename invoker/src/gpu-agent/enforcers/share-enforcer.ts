@@ -25,9 +25,25 @@ export interface ShareCeiling {
   memoryMiB: number;
 }
 
+/** What the driver tells of a device's use. */
+export interface DeviceUse {
+  /** Processes that are in no container of the platform, with the slice that they use. */
+  others: readonly { pid: number; slice?: string }[];
+  /** Memory in use that no listed process holds, MiB; undefined if some process's memory is not told. */
+  unlistedMiB: number | undefined;
+}
+
 /** A share was refused or the enforcer does not answer; `message` is for an operator. */
 export class ShareError extends Error {
   override name = 'ShareError';
+}
+
+/** Where a device's shares are enforced, and for an operator how, or why not. */
+export interface Sharing {
+  /** Whether processes share the device side by side, each held to its share; otherwise they take turns. */
+  isShared: boolean;
+  /** A clause, without a full stop. */
+  how: string;
 }
 
 /** Gives processes their share of a device's SMs and memory, and holds them to it. All methods reject with ShareError. */
@@ -70,6 +86,15 @@ export interface ShareEnforcer {
   terminate(client: ShareClient): Promise<void>;
   /** The enforcer's problem on a device or slice; undefined if there is none. */
   check(device: string, slice?: string): Promise<string | undefined>;
+  /** How an opened device is shared; undefined before open(). Absent: every opened device as `name` says. */
+  sharing?(device: string): Sharing | undefined;
+  /**
+   * Whether work that is not the enforcer's uses a device past it; undefined if that cannot be told. `seen`: the processes
+   * that the driver lists, and all memory in use there. Absent where others cannot use a device, or do not matter.
+   */
+  foreignWork?(device: string, seen: DeviceUse): Promise<string | undefined>;
+  /** Ends the daemon of a device without clients; processes take turns from then on. Rejects while it has clients. */
+  giveUp?(device: string, why: string): Promise<void>;
   /**
    * Ends the daemon that open() started for a device or slice, so that it can be cut again. Does nothing if it is not open.
    * Rejects while it has clients.

@@ -23,6 +23,9 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
   let starting: Promise<TokenServer> | undefined;
   let closing: Promise<void> | undefined;
 
+  /** Whether MPS holds the processes of a device to their class. */
+  const isHeld = (device: string): boolean => under !== undefined && under.sharing?.(device)?.isShared !== false;
+
   const serverFor = async (device: string, slice?: string): Promise<TokenServer> => {
     if (starting === undefined || !opened.has(slice ?? device)) {
       throw new ShareError(`Kernel tokens have not been opened for ${slice ?? device}.`);
@@ -47,9 +50,9 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
   };
 
   /** A share relative to the process's maximum, which below MPS is its class. */
-  const tokenShareOf = (share: Share, shareClass = share.shareClass): Share => {
+  const tokenShareOf = (device: string, share: Share, shareClass = share.shareClass): Share => {
     const ceiling = shareClass / 100;
-    const part = (fraction: number): number => Math.min(fraction, ceiling) / (under !== undefined ? ceiling : 1);
+    const part = (fraction: number): number => Math.min(fraction, ceiling) / (isHeld(device) ? ceiling : 1);
     return { ...share, shareClass, smRequest: part(share.smRequest), smLimit: part(share.smLimit) };
   };
 
@@ -86,7 +89,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
           ...below.env,
           LD_PRELOAD: tokenLibraryPath,
           GPUWHISK_TOKENS_SOCKET: server.socketPath,
-          GPUWHISK_TOKENS_TICKET: server.ticketFor(device.uuid, tokenShareOf(share), slice),
+          GPUWHISK_TOKENS_TICKET: server.ticketFor(device.uuid, tokenShareOf(device.uuid, share), slice),
         },
         binds: [
           ...below.binds,
@@ -97,7 +100,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
       };
     },
     async gangSettings(devices, share, partsMiB) {
-      if (under === undefined) {
+      if (under === undefined || devices.some(({ uuid }) => !isHeld(uuid))) {
         throw new ShareError('Kernel tokens apply to one device: a process on several devices needs MPS.');
       }
       for (const { uuid } of devices) await serverFor(uuid);
@@ -105,6 +108,9 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
       for (const { uuid } of devices) gangs.add(uuid);
       return settings;
     },
+    ...(under?.sharing && { sharing: under.sharing.bind(under) }),
+    ...(under?.foreignWork && { foreignWork: under.foreignWork.bind(under) }),
+    ...(under?.giveUp && { giveUp: under.giveUp.bind(under) }),
     ...(under?.limitClients && { limitClients: under.limitClients.bind(under) }),
     async confirm(client) {
       if (!gangs.has(client.device)) await clientFor(client);
@@ -112,7 +118,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
     },
     async adjust(client, share, forAnother) {
       const [server, found] = await clientFor(client);
-      server.adjust(found, tokenShareOf(share, found.ticket.share.shareClass), forAnother);
+      server.adjust(found, tokenShareOf(client.device, share, found.ticket.share.shareClass), forAnother);
     },
     clients,
     async launches(client) {
@@ -120,7 +126,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
       const { taken, waits, soloRate, cycles, cycleMs, cycleBatch, state, budget } = server.figuresOf(found);
       const figures = { blocks: taken, waits, soloRate, cycles, cycleMs, cycleBatch, state };
       if (soloRate === 0 || !Number.isFinite(budget)) return figures;
-      const whole = under === undefined ? 1 : found.ticket.share.shareClass / 100;
+      const whole = isHeld(client.device) ? found.ticket.share.shareClass / 100 : 1;
       return { ...figures, budget: Math.min(1, budget / soloRate) * whole };
     },
     async terminate(client) {
@@ -128,7 +134,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
         const [server, found] = await clientFor(client);
         server.end(found);
       }
-      await under?.terminate(client);
+      if (isHeld(client.device)) await under?.terminate(client);
     },
     async check(device, slice) {
       return (await serverFor(device, slice)).problem() ?? (await under?.check(device, slice));
