@@ -178,7 +178,9 @@ export const configSchema = z.strictObject({
       minMemoryMiB: count.default(128),
       defaultMemoryMiB: count.default(256),
       maxMemoryMiB: count.default(512),
-      /** Of actions with annotation `gpu`, in place of maxTimeoutMs and maxMemoryMiB. */
+      /** Of actions with annotation `gpu`, in place of the values above: frameworks need more memory and time to load. */
+      gpuDefaultTimeoutMs: count.default(300_000),
+      gpuDefaultMemoryMiB: count.default(2048),
       gpuMaxTimeoutMs: count.default(24 * 3_600_000),
       gpuMaxMemoryMiB: count.default(32_768),
       minLogsMiB: count.default(0),

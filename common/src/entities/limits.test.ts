@@ -5,6 +5,7 @@ import {
   parseByteSize,
   boundsFor,
   defaultLimits,
+  gpuDefaultLimits,
   limitsProblem,
   readActionLimits,
   resultBoundsFor,
@@ -74,6 +75,14 @@ test('older documents have the defaults of what they lack', () => {
 
 test("new actions have the system's defaults", () => {
   expect(defaultLimits(system)).toEqual({ timeout: 60_000, memory: 256, logs: 10, concurrency: 1 });
+});
+
+test('new actions with a GPU have more time and memory, as far as their namespace may', () => {
+  const usual = { logs: 10, concurrency: 1 };
+  const roomy = boundsFor({ ...system, maxMemoryMiB: 32_768, maxTimeoutMs: 86_400_000 }, {});
+  expect(gpuDefaultLimits(system, roomy)).toEqual({ ...usual, timeout: 300_000, memory: 2048 });
+  const bounded = boundsFor({ ...system, maxMemoryMiB: 1024, maxTimeoutMs: 120_000 }, {});
+  expect(gpuDefaultLimits(system, bounded)).toEqual({ ...usual, timeout: 120_000, memory: 1024 });
 });
 
 describe('sizes', () => {

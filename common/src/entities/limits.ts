@@ -128,6 +128,15 @@ export function defaultLimits(system: Config['limits']): ActionLimits {
   };
 }
 
+/** The limits of a new action with annotation `gpu`, within `bounds`. */
+export function gpuDefaultLimits(system: Config['limits'], { timeoutMs, memoryMiB }: LimitBounds): ActionLimits {
+  return {
+    ...defaultLimits(system),
+    timeout: Math.min(system.gpuDefaultTimeoutMs, timeoutMs.max),
+    memory: Math.min(system.gpuDefaultMemoryMiB, memoryMiB.max),
+  };
+}
+
 /** Why the limits of a PUT are out of bounds, in OpenWhisk's words and order; undefined if they are not. */
 export function limitsProblem(patch: LimitsPatch, bounds: LimitBounds): string | undefined {
   return (

@@ -72,6 +72,8 @@ export interface MergeContext {
   /** The GPUs of all nodes with a current row. */
   gpuNodes: readonly NodeStatus[];
   defaultLimits: ActionLimits;
+  /** Of actions with annotation `gpu`. */
+  gpuDefaultLimits: ActionLimits;
   /** Parameters of the action's package. */
   inherited: readonly Parameter[];
   /** Epoch ms. */
@@ -94,7 +96,7 @@ export function makeAction(namespace: string, name: string, put: ActionPut, cont
     name,
     exec,
     parameters: isSequence(exec) ? sequenceParameters(exec) : (givenParameters(put, [], context) ?? []),
-    limits: { ...context.defaultLimits, ...put.limits },
+    limits: { ...defaultsFor(exec, annotations, context), ...put.limits },
     version: put.version ?? firstVersion,
     publish: put.publish ?? false,
     annotations: withKind(annotations, exec.kind),
@@ -110,16 +112,44 @@ export function updateAction(stored: WhiskAction, put: ActionPut, context: Merge
   checkNotDeprecated(exec.kind, context.manifest);
   const deleted = new Set(put.delAnnotations);
   const kept = stored.annotations.filter(({ key }) => !deleted.has(key));
+  const annotations = mergeParameters(kept, put.annotations ?? []);
   return checked(put, context, {
     ...stored,
     exec,
     parameters: mergedParameters(stored, put, context),
-    limits: { ...stored.limits, ...put.limits },
+    limits: { ...moved(stored, exec, annotations, context), ...put.limits },
     version: put.version ?? bumpPatch(stored.version),
     publish: put.publish ?? stored.publish,
-    annotations: withKind(mergeParameters(kept, put.annotations ?? []), exec.kind),
+    annotations: withKind(annotations, exec.kind),
     updated: context.nowMs,
   });
+}
+
+function defaultsFor(
+  exec: Exec,
+  annotations: readonly Parameter[],
+  { defaultLimits, gpuDefaultLimits }: Pick<MergeContext, 'defaultLimits' | 'gpuDefaultLimits'>,
+): ActionLimits {
+  return hasGpu(exec, annotations) ? gpuDefaultLimits : defaultLimits;
+}
+
+function hasGpu(exec: Exec, annotations: readonly Parameter[]): boolean {
+  return !isSequence(exec) && parameterValue(annotations, 'gpu') !== undefined;
+}
+
+/** The stored limits; where annotation `gpu` is new or is gone, those that are still the defaults become the other defaults. */
+function moved(
+  { exec: before, annotations: had, limits }: WhiskAction,
+  exec: Exec,
+  annotations: readonly Parameter[],
+  context: MergeContext,
+): ActionLimits {
+  const [from, to] = [defaultsFor(before, had, context), defaultsFor(exec, annotations, context)];
+  return {
+    ...limits,
+    ...(limits.timeout === from.timeout && { timeout: to.timeout }),
+    ...(limits.memory === from.memory && { memory: to.memory }),
+  };
 }
 
 /** The stored action with code and settings of an earlier version, under a new number. Throws ApiError (400). */

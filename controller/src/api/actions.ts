@@ -4,7 +4,7 @@ import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { packageId } from '@gpuwhisk/common/entities/package';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import { defaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';
+import { defaultLimits, gpuDefaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';
 import { kindNotAuthorized, notAllowed } from '@gpuwhisk/common/errors';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
 import { readActionPut } from '../actions/action-put.js';
@@ -123,12 +123,14 @@ export function mergeContext(
   { identity }: IdentifiedCall,
   inherited: readonly Parameter[],
 ): MergeContext {
+  const gpuBounds = gpuBoundsOf(context, identity);
   return {
     manifest: context.manifest(),
     bounds: boundsOf(context, identity),
-    gpuBounds: gpuBoundsOf(context, identity),
+    gpuBounds,
     gpuNodes: context.gpuTable.nodes(),
     defaultLimits: defaultLimits(context.config.limits),
+    gpuDefaultLimits: gpuDefaultLimits(context.config.limits, gpuBounds),
     inherited,
     nowMs: context.clock.now(),
   };

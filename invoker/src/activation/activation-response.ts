@@ -1,7 +1,7 @@
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import type { JsonValue } from '@gpuwhisk/common/json';
-import type { CallOutcome } from '../containers/container-factory.js';
+import type { CallOutcome, LostOutcome } from '../containers/container-factory.js';
 
 /** The last log line of activations that ended in a developer error. */
 export const developerErrorLogLine = 'The action did not initialize or run as expected. Log data might be missing.';
@@ -30,6 +30,15 @@ function withDetail(text: string, detail: string): string {
   return detail === '' ? `${text}.` : `${text}: ${detail}`;
 }
 
+/** OpenWhisk's text; where the limit is told, as of actions with a GPU, which OpenWhisk lacks, also limit, use and remedy. */
+function exhaustedMemory({ memory }: LostOutcome): string {
+  const text = 'The action exhausted its memory and was aborted.';
+  if (memory === undefined) return text;
+  const { limitMiB, usedMiB } = memory;
+  const used = usedMiB === undefined ? '' : `, and it used ${usedMiB} MB`;
+  return `${text} Its limit is ${limitMiB} MB of host memory${used}; --memory sets a higher limit.`;
+}
+
 /**
  * The response of an activation whose init failed (OpenWhisk's ActivationResponse.processInitResponseContent).
  * `timeoutMs` is the action's time limit.
@@ -42,9 +51,7 @@ export function initResponse(outcome: Exclude<CallOutcome, { type: 'ok' }>, time
       return developerError(`The action exceeded its time limits of ${timeoutMs} milliseconds during initialization.`);
     case 'lost':
       return developerError(
-        outcome.oomKilled
-          ? 'The action exhausted its memory and was aborted.'
-          : 'The action did not initialize and exited unexpectedly.',
+        outcome.oomKilled ? exhaustedMemory(outcome) : 'The action did not initialize and exited unexpectedly.',
       );
     case 'result':
     case 'oversize':
@@ -81,7 +88,7 @@ export function runResponse(outcome: CallOutcome, timeoutMs: number, maxResultBy
     case 'lost':
       return developerError(
         outcome.oomKilled
-          ? 'The action exhausted its memory and was aborted.'
+          ? exhaustedMemory(outcome)
           : 'The action did not produce a valid response and exited unexpectedly.',
       );
     case 'ok':

@@ -77,6 +77,14 @@ export interface RunRequest {
   batch?: string;
 }
 
+/** The container ended before an answer came. */
+export interface LostOutcome {
+  type: 'lost';
+  oomKilled: boolean;
+  /** Of a container with a GPU that ran out of host memory: its limit, and the most that it held, if known, MiB. */
+  memory?: { limitMiB: number; usedMiB?: number };
+}
+
 /** How an init or a run ended. */
 export type CallOutcome =
   /** Success of an init, an unload or a check. `loadTimes`: of an init, if the runtime reports them. */
@@ -87,8 +95,7 @@ export type CallOutcome =
   | { type: 'oversize'; head: string; bytes: number }
   /** The runtime answered with an error: `error` is the message, if there is one, and `body` the raw answer. */
   | { type: 'error'; error?: string; body: string }
-  /** The container ended before an answer came. */
-  | { type: 'lost'; oomKilled: boolean }
+  | LostOutcome
   | { type: 'timeout' }
   /** The runtime is shutting down (its 503): the run needs another container. */
   | { type: 'unavailable' };

@@ -50,6 +50,26 @@ describe('annotation gpu of an action', () => {
     expect((await api.request('GET', actionPath('refused'))).status).toBe(404);
   });
 
+  const limitsOf = (reply: Reply): unknown => {
+    const { limits } = reply.json as { limits: { timeout: number; memory: number } };
+    return [limits.timeout, limits.memory];
+  };
+
+  test('gives an action without limits those that frameworks need, in its document as usual', async () => {
+    expect(limitsOf(await put('framework', { memoryMiB: 2048 }))).toEqual([300_000, 2048]);
+    expect(limitsOf(await put('small', { memoryMiB: 2048 }, { limits: { memory: 300 } }))).toEqual([300_000, 300]);
+    expect(limitsOf(await put('plain', undefined))).toEqual([60_000, 256]);
+  });
+
+  test('that comes or goes moves limits that are the defaults, and no others', async () => {
+    await put('late', undefined);
+    expect(limitsOf(await put('late', { memoryMiB: 2048 }))).toEqual([300_000, 2048]);
+    expect(limitsOf(await put('late', undefined, { delAnnotations: ['gpu'] }))).toEqual([60_000, 256]);
+    await put('chosen', undefined, { limits: { memory: 512, timeout: 1000 } });
+    expect(limitsOf(await put('chosen', { memoryMiB: 2048 }))).toEqual([1000, 512]);
+    expect(limitsOf(await put('chosen', undefined, { limits: { memory: 400 } }))).toEqual([1000, 400]);
+  });
+
   test('is refused in an update, and the action stays what it was', async () => {
     await put('stays', { memoryMiB: 1 });
     expect((await put('stays', { memoryMiB: -1 })).status).toBe(400);

@@ -51,6 +51,16 @@ describe('the request for a container', () => {
     expect(request({ poolMemoryMiB: 1e9 }).HostConfig.CpuShares).toBe(2);
   });
 
+  test('lets functions with a GPU have more files and processes, and keep compiled kernels in memory', () => {
+    const withGpu = request({ spec: { ...plan.spec, gpu: grant }, gpu: nvidia });
+    const limits = (files: number, pids: number): object => ({
+      ...{ PidsLimit: pids, Ulimits: [{ Name: 'nofile', Soft: files, Hard: files }] },
+    });
+    expect(request().HostConfig).toMatchObject(limits(1024, 1024));
+    expect(withGpu.HostConfig).toMatchObject(limits(65_536, 4096));
+    expect(withGpu.Env).toEqual(expect.arrayContaining(['TRITON_CACHE_DIR=/tmp/.cache/triton']));
+  });
+
   test('mounts the socket, and says what the runtime is to be ready for', () => {
     const spec = { ...plan.spec, concurrency: 3, imports: ['a', 'b'], cuda: true };
     const { HostConfig, Env, Cmd } = request({

@@ -1,10 +1,8 @@
 import type { ContainerSpec } from '../container-factory.js';
+import { kernelCaches, processBounds, usesGpu } from '../framework-needs.js';
 import type { GpuAccess } from '../runtime-launch.js';
 
 const MiB = 1024 * 1024;
-/** As OpenWhisk's flags for every container. */
-const openFiles = 1024;
-const pidsLimit = 1024;
 const cpuSharesOfAll = 1024;
 const minCpuShares = 2;
 /** Bytes for each inode of a folder in memory: an empty file takes a kilobyte of the kernel's memory. */
@@ -48,6 +46,7 @@ export interface ContainerPlan {
 export function createRequest(plan: ContainerPlan): object {
   const { image, spec, labels, network, dns, socket, command, gpu, shared, writable } = plan;
   const memoryBytes = spec.memoryMiB * MiB;
+  const { openFiles, pids } = processBounds(spec);
   // The contents of these folders count against the container's memory, too.
   const folderBytes = Math.floor(memoryBytes / 2);
   const folder = `rw,exec,nosuid,nodev,mode=1777,size=${folderBytes},nr_inodes=${Math.floor(folderBytes / bytesPerFile)}`;
@@ -65,7 +64,7 @@ export function createRequest(plan: ContainerPlan): object {
       CpuShares: Math.max(minCpuShares, Math.floor((cpuSharesOfAll * spec.memoryMiB) / plan.poolMemoryMiB)),
       Memory: memoryBytes,
       MemorySwap: memoryBytes,
-      PidsLimit: pidsLimit,
+      PidsLimit: pids,
       NetworkMode: network,
       ...(dns.length > 0 && { Dns: dns }),
       CapDrop: ['ALL'],
@@ -89,10 +88,12 @@ function environment({ spec, env, socket, gpu }: ContainerPlan): Record<string, 
   const libraries = gpu === undefined || isNvidia(gpu) ? [] : gpu.libraries;
   return {
     ...env,
+    // The root is read-only, the home of an image's user, too.
+    ...(usesGpu(spec) && kernelCaches('/tmp/.cache')),
     ...gpu?.env,
     ...(libraries.length > 0 && { LD_LIBRARY_PATH: libraries.join(':') }),
     ...(spec.concurrency > 1 && { __OW_ALLOW_CONCURRENT: 'true' }),
-    ...((spec.cuda || spec.gpu !== undefined) && { GPUWHISK_CUDA: 'true' }),
+    ...(usesGpu(spec) && { GPUWHISK_CUDA: 'true' }),
     ...(spec.imports.length > 0 && { GPUWHISK_IMPORTS: spec.imports.join(' ') }),
     ...(socket !== undefined && { GPUWHISK_SOCKET: socketInside }),
   };

@@ -11,6 +11,7 @@ import { commands, outOfMemorySignal } from '../sandbox/launcher.js';
 import type { SandboxProcess } from '../sandbox/launcher.js';
 
 const killWaitMs = 3000;
+const MiB = 1024 * 1024;
 
 /** Dependencies of a process container. */
 interface ContainerParts extends Omit<ContainerIdentity, 'sinceMs'>, Pick<ContainerBody, 'load' | 'release'> {
@@ -26,7 +27,9 @@ export function createProcessContainer(parts: ContainerParts): ConnectedContaine
   const { child, socket, runs } = parts.process;
   const container = new ConnectedContainer({ ...parts, sinceMs: parts.clock.now() }, new ProcessBody(parts));
   const end = (signal: NodeJS.Signals | null): void => {
-    container.ended(signal === outOfMemorySignal && parts.hasLauncher);
+    const isExhausted = signal === outOfMemorySignal && parts.hasLauncher;
+    const peakBytes = isExhausted ? parts.cgroups.peakBytes(parts.id) : undefined;
+    container.ended(isExhausted, peakBytes === undefined ? undefined : Math.round(peakBytes / MiB));
     socket.destroy();
     runs?.destroy();
   };

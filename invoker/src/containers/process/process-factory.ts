@@ -13,6 +13,7 @@ import type { Holder, SharedNamespace, SandboxProcess, Parked } from '../sandbox
 import { launcherPath, ToolTimeoutError } from '../../host/programs.js';
 import { BuildCache } from '../build-cache.js';
 import { IsolationError, ProvisioningError, bareSpec, matchSpecs } from '../container-factory.js';
+import { processBounds } from '../framework-needs.js';
 import type { ConnectedContainer } from '../protocol/connected-container.js';
 import { LogCollector } from '../protocol/log-collector.js';
 import { launchWithGpu } from '../runtime-launch.js';
@@ -60,7 +61,7 @@ export interface ProcessFactoryOptions {
   actionNetwork: boolean;
   /** Environment of every runtime, such as `__OW_API_HOST`. */
   runtimeEnv?: Readonly<Record<string, string>>;
-  /** Processes of a sandbox, threads included. Default 1024, as OpenWhisk's `--pids-limit`. */
+  /** Processes of a sandbox, threads included. Default: `processBounds`. */
   pidsLimit?: number;
   /**
    * Listens on an address of the host and resolves with the port; only sandboxes and the host itself may connect. Called
@@ -107,7 +108,6 @@ export interface ProcessContainerFactory extends ContainerFactory {
   denyNodes(addresses: readonly string[]): Promise<void>;
 }
 
-const defaultPidsLimit = 1024;
 /** Slot whose user all containers with `sharesUser` have. */
 const sharedUserSlot = maxSlots - 1;
 /** First host user id of sandboxes, outside systemd's ranges. Each platform has a block of ids. */
@@ -365,7 +365,7 @@ class ProcessFactory implements ProcessContainerFactory {
       outerId,
       actionFolder: this.sandboxFolder(parked.id),
       dataDir: this.dataDir,
-      pids: this.options.pidsLimit ?? defaultPidsLimit,
+      pids: this.options.pidsLimit ?? processBounds(spec).pids,
       givesWay: ahead,
       env: this.options.runtimeEnv ?? {},
     };

@@ -5,6 +5,7 @@ import type {
   ContainerSpec,
   InitRequest,
   CallOutcome,
+  LostOutcome,
   RunRequest,
 } from '../container-factory.js';
 import { deferred, refused } from './connection.js';
@@ -95,13 +96,23 @@ export class ConnectedContainer implements Container {
     this.stateCheck = check;
   }
 
-  /** Called when the processes have ended. */
-  ended(oomKilled: boolean): void {
+  /** Called when the processes have ended; `usedMiB`: the most memory that they held, if known. */
+  ended(oomKilled: boolean, usedMiB?: number): void {
     if (this.state === 'ended') return;
     this.state = 'ended';
-    this.connection?.ended(oomKilled);
+    this.connection?.ended(this.lostOutcome(oomKilled, usedMiB));
     this.exit.resolve();
     this.body.release().then(this.destroyed.resolve, this.destroyed.resolve);
+  }
+
+  private lostOutcome(oomKilled: boolean, usedMiB: number | undefined): LostOutcome {
+    const { gpu, memoryMiB: limitMiB } = this.spec;
+    const isTold = oomKilled && gpu !== undefined;
+    return {
+      type: 'lost',
+      oomKilled,
+      ...(isTold && { memory: { limitMiB, ...(usedMiB !== undefined && { usedMiB }) } }),
+    };
   }
 
   /** Called when all output has been read. */

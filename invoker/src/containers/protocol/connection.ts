@@ -1,4 +1,4 @@
-import type { Call, CallLimits, InitRequest, RunRequest } from '../container-factory.js';
+import type { Call, CallLimits, InitRequest, LostOutcome, RunRequest } from '../container-factory.js';
 
 /** A connection to a runtime, in one protocol. */
 export interface Connection {
@@ -16,8 +16,8 @@ export interface Connection {
   readonly pid: number | undefined;
   /** Called before the container is killed: calls under way wait for `ended`. */
   close(): void;
-  /** Called when the container's processes have ended: calls under way are lost. */
-  ended(oomKilled: boolean): void;
+  /** Called when the container's processes have ended: calls under way end with `lost`. */
+  ended(lost: LostOutcome): void;
   /** Called when all of the container's output has been read. */
   drained(): void;
 }

@@ -1,7 +1,15 @@
 import type { Duplex } from 'node:stream';
 import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import type { Call, CallLimits, InitRequest, CallOutcome, LoadTimes, RunRequest } from '../container-factory.js';
+import type {
+  Call,
+  CallLimits,
+  InitRequest,
+  CallOutcome,
+  LoadTimes,
+  LostOutcome,
+  RunRequest,
+} from '../container-factory.js';
 import {
   errorOutcome,
   oversizeOutcome,
@@ -173,9 +181,9 @@ export class FramedConnection implements Connection, FrameHandler {
     if (this.state === 'open') this.state = 'closed';
   }
 
-  ended(oomKilled: boolean): void {
+  ended(lost: LostOutcome): void {
     this.state = 'ended';
-    this.lost = { type: 'lost', oomKilled };
+    this.lost = lost;
     for (const entry of this.pending.values()) {
       // A runtime that says bye in place of an answer has not begun to load the code.
       const isUntaken = this.leaving && entry.type === types.init;

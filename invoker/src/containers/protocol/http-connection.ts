@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import type { Call, CallLimits, InitRequest, CallOutcome, RunRequest } from '../container-factory.js';
+import type { Call, CallLimits, InitRequest, CallOutcome, LostOutcome, RunRequest } from '../container-factory.js';
 import { errorOutcome, oversizeOutcome, resultOutcome } from './call-outcome.js';
 import { deferred, refused } from './connection.js';
 import type { Connection, Deferred } from './connection.js';
@@ -80,10 +80,10 @@ export class HttpConnection implements Connection {
     this.aborts.abort();
   }
 
-  ended(oomKilled: boolean): void {
+  ended(lost: LostOutcome): void {
     this.gone = true;
     this.aborts.abort();
-    this.lost.resolve({ type: 'lost', oomKilled });
+    this.lost.resolve(lost);
   }
 
   drained(): void {

@@ -1,4 +1,5 @@
 // Control groups of sandboxes, version 1 or 2, and their detection on the host.
+import { readFileSync } from 'node:fs';
 import { readdir, readFile, rmdir, writeFile, mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -34,6 +35,8 @@ export interface Cgroups {
   giveWay(id: string, gives: boolean): Promise<void>;
   /** Processor time of a sandbox's processes and of their reaped children, ms; undefined without a group. */
   processorMs(id: string): Promise<number | undefined>;
+  /** The most memory that a sandbox has held, bytes; undefined where its group does not tell. */
+  peakBytes(id: string): number | undefined;
   /** Kills the processes in a sandbox's groups and removes the groups. */
   remove(id: string): Promise<void>;
   /** Identifiers of the sandboxes that have groups. */
@@ -58,6 +61,7 @@ export const noCgroups: Cgroups = {
   freeze: () => Promise.resolve(false),
   giveWay: () => Promise.resolve(),
   processorMs: () => Promise.resolve(undefined),
+  peakBytes: () => undefined,
   remove: () => Promise.resolve(),
   list: () => Promise.resolve([]),
   close: () => Promise.resolve(),
@@ -69,6 +73,16 @@ async function read(path: string): Promise<string> {
     return await readFile(path, 'utf8');
   } catch {
     return ''; // The group has been removed, or this kernel lacks the file.
+  }
+}
+
+/** The number in a file of the kernel, which no disk has to be waited for; undefined if there is none. */
+function numberIn(path: string): number | undefined {
+  try {
+    const bytes = Number.parseInt(readFileSync(path, 'utf8'), 10);
+    return Number.isNaN(bytes) ? undefined : bytes;
+  } catch {
+    return undefined; // This kernel lacks the file.
   }
 }
 
@@ -172,6 +186,7 @@ function version1Groups(hierarchies: Map<string, Hierarchy>, clock: Clock): Cgro
       if (cpu) await tryWrite(sharesFile(id), String(1024 * (gives ? wayPart : 1)));
     },
     // Read from /proc, as `cpuacct` would be a fourth hierarchy, too.
+    peakBytes: (id) => memory && numberIn(join(memory.folder, id, 'memory.max_usage_in_bytes')),
     processorMs: async (id) => processorMsOf(await listed(join(all[0]?.folder ?? '', id))),
   };
 }
@@ -209,6 +224,7 @@ function version2(hierarchy: Hierarchy, controllers: ReadonlySet<string>, clock:
     async giveWay(id, gives) {
       if (controllers.has('cpu')) await tryWrite(weightFile(id), String(Math.round(100 * (gives ? wayPart : 1))));
     },
+    peakBytes: (id) => numberIn(join(groupOf(id), 'memory.peak')),
     async processorMs(id) {
       const usedUs = /^usage_usec (\d+)$/m.exec(await read(join(groupOf(id), 'cpu.stat')))?.[1];
       return usedUs === undefined ? undefined : Number(usedUs) / 1000;

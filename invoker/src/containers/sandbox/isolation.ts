@@ -1,6 +1,7 @@
 import { access, constants } from 'node:fs/promises';
 import { IsolationError } from '../container-factory.js';
 import type { StartReport, ContainerSpec } from '../container-factory.js';
+import { kernelCaches, processBounds, usesGpu } from '../framework-needs.js';
 import { noCgroups } from './cgroups.js';
 import type { Cgroups } from './cgroups.js';
 import { innerId, tmpfsWords, bindWords } from './host-view.js';
@@ -283,8 +284,6 @@ export function limitNotes({ launcher, cgroups }: Isolation, root: boolean): str
   return notes;
 }
 
-/** Open files of a sandbox's process, as OpenWhisk's `--ulimit nofile`. */
-const openFiles = 1024;
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** The environment of a runtime. `common` is every runtime's, such as `__OW_API_HOST`. */
@@ -300,9 +299,10 @@ export function runtimeEnv(
     TMPDIR: '/tmp',
     LANG: 'C.UTF-8',
     ...common,
+    ...(usesGpu(spec) && { XDG_CACHE_HOME: `${home}/.cache`, ...kernelCaches(`${home}/.cache`) }),
     ...launch.env,
     ...(spec.concurrency > 1 ? { __OW_ALLOW_CONCURRENT: 'true' } : {}),
-    ...(spec.cuda || spec.gpu !== undefined ? { GPUWHISK_CUDA: 'true' } : {}),
+    ...(usesGpu(spec) ? { GPUWHISK_CUDA: 'true' } : {}),
     ...(spec.imports.length > 0 ? { GPUWHISK_IMPORTS: spec.imports.join(' ') } : {}),
   };
 }
@@ -345,7 +345,7 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
     ...(mounts ? bindWords(launch.binds, plan.dataDir) : []),
     'rlimit',
     'nofile',
-    String(openFiles),
+    String(processBounds(spec).openFiles),
     'rlimit',
     'core',
     '0',
@@ -353,8 +353,7 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
   // Bounds files outside the sandbox's own file systems: on mounted folders, or on a host without a private root. A GPU's
   // driver reserves addresses with sparse files of hundreds of GiB; with a GPU the sizes of a private root's file systems
   // are the bound.
-  const usesGpu = spec.cuda || spec.gpu !== undefined;
-  if (!mounts || !usesGpu) words.push('rlimit', 'fsize', String(memoryBytes));
+  if (!mounts || !usesGpu(spec)) words.push('rlimit', 'fsize', String(memoryBytes));
   // Only for the sandbox's own user or user namespace: otherwise the limit would count the platform's processes.
   const platformUser = process.getuid?.() ?? 0;
   const ownUser = isolation.ownUser && (outerId !== platformUser || isolation.namespaces.has('user'));
