@@ -195,6 +195,13 @@ const edges = [
   '**/*.test.ts',
 ];
 
+/** Calls of node:fs that walk a folder by paths: where functions can write, a symbolic link leads them anywhere. */
+const treeWalk = {
+  selector:
+    'CallExpression:matches([callee.name=/^(rm|rmdir|cp|readdir|opendir|rmSync|rmdirSync|cpSync|readdirSync)$/], [callee.property.name=/^(rm|rmdir|cp|readdir|opendir|rmSync|rmdirSync|cpSync|readdirSync)$/]) > ObjectExpression > Property[key.name="recursive"]',
+  message: 'Use invoker/src/host/trees.ts, which walks by descriptors.',
+};
+
 export default tseslint.config(
   {
     ignores: ['**/dist/**', '**/build/**', '**/node_modules/**', '.gpuwhisk/**', 'bench/results/**', 'cli/schemas/**'],
@@ -247,6 +254,11 @@ export default tseslint.config(
     rules: { '@typescript-eslint/no-non-null-assertion': 'error' },
   },
   {
+    files: ['invoker/src/**/*.ts'],
+    ignores: ['invoker/src/host/trees.ts', '**/*.test.ts'],
+    rules: { 'no-restricted-syntax': ['error', treeWalk] },
+  },
+  {
     files: ['{common,gpu,controller,invoker}/src/**/*.ts'],
     ignores: edges,
     rules: {
@@ -268,6 +280,7 @@ export default tseslint.config(
       'no-restricted-syntax': [
         'error',
         { selector: "NewExpression[callee.name='Date'][arguments.length=0]", message: seam('Clock') },
+        treeWalk,
       ],
       'no-restricted-imports': [
         'error',

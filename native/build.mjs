@@ -47,7 +47,7 @@ function buildSandbox() {
   });
 }
 
-/** Addons in C: `channel`, the Node.js runtime's end of its socket, and `pipe`, what sandboxes print into. */
+/** Addons in C: the Node.js runtime's end of its socket, pipes of sandboxes, walks over folders that functions fill. */
 function buildSmallAddon(name) {
   const folder = join(here, name);
   return build({
@@ -274,6 +274,7 @@ export async function buildNative() {
   await buildSandbox();
   await buildSmallAddon('channel');
   await buildSmallAddon('pipe');
+  await buildSmallAddon('tree');
   await buildPythonChannel();
   await buildTokens();
   await buildGpuBench();

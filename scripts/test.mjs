@@ -22,7 +22,7 @@ const passedFile = join(root, 'build', 'passed-tests.json');
  */
 const leftToAll = [
   '/node_modules/',
-  '/test/dist/(ansible|chaos|conformance|console|distributed|docker|functions|gpu-functions|platform|simulation)/',
+  '/test/dist/(ansible|chaos|conformance|console|distributed|docker|functions|gpu-functions|hostile|platform|simulation)/',
   '/test/dist/contract/(bull|couchdb|kafka|mscontainer|process|redis)[^/]*$',
   '/test/dist/native/fuzz.test.js$',
 ];

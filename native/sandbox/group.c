@@ -51,6 +51,9 @@ void end_group(const struct spec *spec) {
     (void)!write_file(path, "0");
     snprintf(path, sizeof path, "%s/cgroup.freeze", group);
     (void)!write_file(path, "0");
+    // Version 2, since Linux 5.14.
+    snprintf(path, sizeof path, "%s/cgroup.kill", group);
+    (void)!write_file(path, "1");
   }
   if (group == NULL) return;
   for (int round = 0; round < MAX_ROUNDS && kill_listed(group); round++)

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@ static void close_from(int first) {
 _Noreturn static void run_command(const struct spec *spec) {
   // Not entered by init, which what is in it cannot signal then.
   if (find_step(spec, OP_DOMAIN) != NULL) enter_domain();
+  // Init goes before it.
+  if (getpriority(PRIO_PROCESS, 0) < 0 && setpriority(PRIO_PROCESS, 0, 0) < 0) fail("scheduling", errno, "setpriority");
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);

@@ -1,6 +1,6 @@
 // Order of events. L: launcher, S: the sandbox's first process, which becomes its init.
 //
-//   L  joins its groups (cgroup v1), clones S into its namespaces
+//   L  clones S into its namespaces; with cgroups v1 a helper does, which has joined them and ends then
 //   L  builds the network                               S  begins its root
 //   L  waits for the rest of the spec, writes the limits, passes the rest on
 //   S  completes its root, enters it
@@ -29,6 +29,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef CLONE_INTO_CGROUP
@@ -56,16 +57,20 @@ static void await_mark(int channel, char mark) {
 }
 
 static void make_groups(const struct spec *spec) {
-  char text[32], path[PATH_MAX];
-  snprintf(text, sizeof text, "%d", getpid());
   for (int i = 0; i < spec->count; i++) {
     const struct step *step = &spec->steps[i];
-    if (step->op == OP_MAKE_DIR) {
-      if (mkdir(step->args[0], 0755) < 0 && errno != EEXIST) fail("cgroup", errno, step->args[0]);
-    } else if (step->op == OP_JOIN) {
-      snprintf(path, sizeof path, "%s/cgroup.procs", step->args[0]);
-      if (write_file(path, text) < 0) fail("cgroup", errno, path);
-    }
+    if (step->op == OP_MAKE_DIR && mkdir(step->args[0], 0755) < 0 && errno != EEXIST)
+      fail("cgroup", errno, step->args[0]);
+  }
+}
+
+static void join_groups(const struct spec *spec) {
+  char path[PATH_MAX];
+  for (int i = 0; i < spec->count; i++) {
+    const struct step *step = &spec->steps[i];
+    if (step->op != OP_JOIN) continue;
+    snprintf(path, sizeof path, "%s/cgroup.procs", step->args[0]);
+    if (write_file(path, "0") < 0) fail("cgroup", errno, path);
   }
 }
 
@@ -93,7 +98,8 @@ static void give_output(const struct spec *spec) {
 
 // Clones straight into the cgroup (v2) where the kernel can: moving a process costs it a grace period.
 static pid_t start_child(int flags, const char *group, bool *joined) {
-  struct clone_arguments arguments = {.flags = (uint64_t)flags, .exit_signal = SIGCHLD};
+  // With CLONE_PARENT the child has the caller's signal.
+  struct clone_arguments arguments = {.flags = (uint64_t)flags, .exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD};
   if (group != NULL) {
     int folder = open(group, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) fail("cgroup", errno, group);
@@ -113,13 +119,6 @@ static pid_t start_child(int flags, const char *group, bool *joined) {
 #endif
 }
 
-static void join_group(const char *folder, pid_t child) {
-  char text[32], path[PATH_MAX];
-  snprintf(text, sizeof text, "%d", child);
-  snprintf(path, sizeof path, "%s/cgroup.procs", folder);
-  if (write_file(path, text) < 0) fail("cgroup", errno, path);
-}
-
 // What is cloned from here on is in the other namespace; this process is not.
 static void join_pid_namespace(const struct spec *spec) {
   const struct step *step = find_step(spec, OP_JOIN_PID);
@@ -128,6 +127,44 @@ static void join_pid_namespace(const struct spec *spec) {
   if (space < 0) fail("shared-pid", errno, step->args[0]);
   if (setns(space, CLONE_NEWPID) < 0) fail("shared-pid", errno, "setns");
   close(space);
+}
+
+// Starts the sandbox's first process, in its groups, as a child of this process, which stays outside of them: a sandbox
+// that uses up its processors does not hold up its end. Returns its id, or 0 in the new process.
+static pid_t start_sandbox(const struct spec *spec, int flags, bool *joined) {
+  const struct step *group = find_step(spec, OP_JOIN_DIR);
+  const char *folder = group == NULL ? NULL : group->args[0];
+  if (find_step(spec, OP_JOIN) == NULL) {
+    join_pid_namespace(spec);
+    return start_child(flags, folder, joined);
+  }
+  int told[2];
+  if (pipe2(told, O_CLOEXEC) < 0) fail("namespaces", errno, "pipe");
+  pid_t helper = fork();
+  if (helper < 0) fail("namespaces", errno, "fork");
+  if (helper == 0) {
+    join_groups(spec);
+    join_pid_namespace(spec);
+    pid_t child = start_child(flags | CLONE_PARENT, folder, joined);
+    if (child < 0) fail("namespaces", errno, "clone");
+    if (child == 0) return 0;
+    if (write(told[1], &child, sizeof child) != sizeof child) _exit(EXIT_SETUP_FAILED);
+    _exit(0);
+  }
+  close(told[1]);
+  pid_t child = 0;
+  // The helper has said why.
+  if (read(told[0], &child, sizeof child) != sizeof child) _exit(EXIT_SETUP_FAILED);
+  close(told[0]);
+  while (waitpid(helper, NULL, 0) < 0 && errno == EINTR) continue;
+  return child;
+}
+
+static void join_group(const char *folder, pid_t child) {
+  char text[32], path[PATH_MAX];
+  snprintf(text, sizeof text, "%d", child);
+  snprintf(path, sizeof path, "%s/cgroup.procs", folder);
+  if (write_file(path, text) < 0) fail("cgroup", errno, path);
 }
 
 // Ends if the sandbox's first process, which has said why, ends before there is more to read.
@@ -187,6 +224,8 @@ _Noreturn static void sandbox_process(struct spec *spec, int channel, bool early
   if (find_step(spec, OP_WATCH) != NULL) send_proc(channel);
   send_mark(channel, 'b');
   await_mark(channel, 'j');
+  // Goes before the processes that it is to end and to reap, which get the usual priority. Only root may say so.
+  (void)setpriority(PRIO_PROCESS, 0, PRIO_MIN);
   if ((spec->namespaces & CLONE_NEWCGROUP) && unshare(CLONE_NEWCGROUP) < 0) fail("cgroup-view", errno, "unshare");
   if (!early_user) {
     if (geteuid() == 0 && setgroups(0, NULL) < 0) fail("user", errno, "setgroups");
@@ -248,9 +287,8 @@ int main(int count, char **words) {
   // Without root the user namespace comes first, for it grants the right to the others.
   bool early_user = (spec.namespaces & CLONE_NEWUSER) && geteuid() != 0;
   int flags = spec.namespaces & ~CLONE_NEWCGROUP & ~(early_user ? 0 : CLONE_NEWUSER);
-  join_pid_namespace(&spec);
   bool joined = false;
-  pid_t child = start_child(flags, group == NULL ? NULL : group->args[0], &joined);
+  pid_t child = start_sandbox(&spec, flags, &joined);
   if (child < 0) fail("namespaces", errno, "clone");
   if (child == 0) {
     close(channel[0]);

@@ -23,7 +23,7 @@ enum { COMMAND_PAUSE = 'p', COMMAND_RESUME = 'r' };
 enum operation {
   OP_MAKE_DIR,   // path
   OP_WRITE,      // path, text: before the sandbox's command starts
-  OP_JOIN,       // cgroup v1 folder: the launcher joins it, and all it starts
+  OP_JOIN,       // cgroup v1 folder: the sandbox is started in it
   OP_JOIN_DIR,   // cgroup v2 folder: the sandbox is started in it
   OP_OOM_COUNT,  // file with an "oom_kill N" line
   OP_OOM_EVENT,  // cgroup v1 memory folder: end the sandbox when it runs out of memory

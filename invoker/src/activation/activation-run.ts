@@ -286,7 +286,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     if (watched !== undefined) {
       // A full disk is a reason that the job's code need not name.
       if (isFailure(outcome)) await this.context.trainings?.lookAt(watched);
-      this.context.trainings?.ended(watched);
+      await this.context.trainings?.ended(watched, call.logs);
     }
     if (outcome.type === 'unavailable') return retryElsewhere(all);
     if (this.cutShort(outcome) || this.runsAgain(container, outcome, all)) return 'discard';

@@ -153,8 +153,10 @@ export class TrainingRuns {
     }
   }
 
-  /** Called when a run has ended. */
-  ended(watched: WatchedTraining): void {
+  /** Called when a run's call has ended. Resolves once its output is read and none of its processes is left. */
+  async ended(watched: WatchedTraining, logs: Promise<unknown>): Promise<void> {
+    await logs;
+    await watched.container.destroy();
     this.runs.delete(watched);
     const { state, logger } = this.parts;
     const { job } = watched.run;
@@ -208,6 +210,9 @@ export class TrainingRuns {
   private async forget(job: string): Promise<void> {
     if (!isTrainingJobId(job)) return;
     try {
+      // The job may have been given up while a run of it goes on here.
+      const runs = [...this.runs].filter(({ run }) => run.job === job);
+      await Promise.all(runs.map(({ container }) => container.destroy()));
       await removeCheckpoints(join(this.folder, job));
     } catch (error) {
       this.parts.logger.error({ job, error: String(error) }, 'checkpoints of an ended job could not be removed');

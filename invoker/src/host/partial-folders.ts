@@ -1,6 +1,7 @@
-import { access, chmod, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, readFile } from 'node:fs/promises';
+import { access, chmod, mkdir, mkdtemp, readdir, realpath, rename, stat, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { removeTree } from './trees.js';
 
 /** Prefix of the names of folders that are being filled. */
 export const partialPrefix = '.partial-';
@@ -23,7 +24,7 @@ export async function fillFolder(folder: string, fill: (partial: string) => Prom
     await rename(partial, folder);
     return true;
   } catch (error) {
-    await rm(partial, { recursive: true, force: true });
+    await removeTree(partial);
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error;
     return false;
@@ -47,7 +48,7 @@ export async function removeAbandoned(root: string, clock: Clock): Promise<void>
       (found) => found.mtimeMs,
       () => clock.now(), // The folder has just been completed.
     );
-    if (clock.now() - changedMs > abandonedMs) await rm(folder, { recursive: true, force: true });
+    if (clock.now() - changedMs > abandonedMs) await removeTree(folder);
   }
 }
 

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import AdmZip from 'adm-zip';
 import { ProvisioningError } from '../containers/container-factory.js';
 import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
 import { fillFolder, isThere } from '../host/partial-folders.js';
 import { runInBackground, ProgramError, runProgram } from '../host/programs.js';
+import { removeTree } from '../host/trees.js';
 import type { Go } from './find-toolchains.js';
 import { buildLaunch, loopLaunch } from './proxy-runtime.js';
 
@@ -160,6 +161,6 @@ export class GoPackages {
       if (this.closed) throw new ProvisioningError('The platform is being stopped.');
       await runProgram(program, build, { timeoutMs, env, cwd: sources });
     }
-    await Promise.all([rm(sources, { recursive: true }), rm(none, { recursive: true, force: true })]);
+    await Promise.all([removeTree(sources), removeTree(none)]);
   }
 }

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { copyFile, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { copyFile, readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, withOwnPair } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { fillFolder, isThere, partialPrefix } from '../host/partial-folders.js';
 import { findOnPath, ProgramError, runProgram } from '../host/programs.js';
+import { removeTree } from '../host/trees.js';
 import type { Jdk } from './find-toolchains.js';
 
 const compileTimeoutMs = 60_000;
@@ -62,7 +63,7 @@ async function compile(folder: string, jdk: Jdk, sources: string[]): Promise<voi
   // Archived classes come from JARs only.
   const jar = ['--create', '--file', join(folder, 'runtime.jar'), '-C', classes, '.'];
   await runProgram(join(jdk.home, 'bin', 'jar'), jar, { timeoutMs: compileTimeoutMs });
-  await rm(classes, { recursive: true });
+  await removeTree(classes);
 }
 
 async function provideGson(folder: string, target: string): Promise<void> {

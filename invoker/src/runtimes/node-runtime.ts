@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rename } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, withOwnPair } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { builtPath, ProgramError, runProgram } from '../host/programs.js';
+import { removeTree } from '../host/trees.js';
 import { isThere, partialPrefix } from '../host/partial-folders.js';
 
 /** Folder of the package by which guest code unpacks archives. */
@@ -86,14 +87,14 @@ export async function fetchNodeRelease(
     const fetched = join(partial, 'node_modules', name);
     await verify(join(fetched, 'bin', 'node'), major);
     await chmod(fetched, 0o755);
-    await rm(folder, { recursive: true, force: true });
+    await removeTree(folder);
     await rename(fetched, folder);
     return program;
   } catch (error) {
     if (!(error instanceof ProgramError)) throw error;
     throw new ProvisioningError(`Node.js ${major} could not be fetched: ${error.lastLine}`);
   } finally {
-    await rm(partial, { recursive: true, force: true });
+    await removeTree(partial);
   }
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lstat, readdir, rename, rm, utimes, chmod, mkdir } from 'node:fs/promises';
+import { lstat, readdir, rename, utimes, chmod, mkdir } from 'node:fs/promises';
 import { join, dirname, isAbsolute } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
@@ -8,6 +8,7 @@ import type { RunJob, SandboxJob, Bind } from '../containers/runtime-launch.js';
 import { SharedWork, bounded } from '../host/concurrency.js';
 import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
 import { ProgramError, runProgram } from '../host/programs.js';
+import { measureTree, removeTree } from '../host/trees.js';
 import { pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
 
@@ -127,13 +128,13 @@ export class RequirementsCache {
     await gone;
     this.removing.delete(name);
     await renamed;
-    await rm(hidden, { recursive: true, force: true });
+    await removeTree(hidden);
   }
 
   private async size(name: string): Promise<number> {
     const known = this.bytes.get(name);
     if (known !== undefined) return known;
-    const bytes = await sizeOf(join(this.options.root, name));
+    const { bytes } = await measureTree(join(this.options.root, name), maxFiles);
     this.bytes.set(name, bytes);
     return bytes;
   }
@@ -149,16 +150,6 @@ export class RequirementsCache {
       throw error;
     }
   }
-}
-
-/** Bytes of the files below a folder. */
-async function sizeOf(folder: string): Promise<number> {
-  let bytes = 0;
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    const path = join(folder, entry.name);
-    bytes += entry.isDirectory() ? await sizeOf(path) : (await lstat(path)).size;
-  }
-  return bytes;
 }
 
 const installTimeoutMs = 600_000;
@@ -248,7 +239,7 @@ async function install(
     // Some packages carry files for other versions of Python, which do not compile and are never imported.
     if (!(error instanceof ProgramError)) throw error;
   }
-  await rm(join(folder, scratch), { recursive: true, force: true });
+  await removeTree(join(folder, scratch));
 }
 
 const timeoutMs = 30_000;

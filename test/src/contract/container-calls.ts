@@ -18,6 +18,15 @@ export const limits: CallLimits = {
   truncationBytes: MiB,
 };
 
+/** A script for the guest that leaves 1,000 busy processes behind, whose first argument is `mark`. Requires Perl. */
+export function busyScript(mark: string): string {
+  // The first ones wait for the last.
+  const forks = `pipe my $read, my $write; for (1 .. 999) { my $pid = fork // last;
+    if ($pid == 0) { close $write; sysread $read, my $got, 1; 1 while 1; } } close $write; 1 while 1;`;
+  return `require('fs').writeFileSync('/action/${mark}', ${JSON.stringify(forks)});
+    spawn('/usr/bin/perl', ['${mark}'], { cwd: '/action', detached: true }); return 0;`;
+}
+
 /** An `/init` value with `code`. */
 export function initRequest(code = ''): InitRequest {
   return { name: 'a', main: 'main', code, binary: false, env: {} };

@@ -9,7 +9,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { spec } from './container-calls.js';
 import { initialized, run } from './containers/cases.js';
-import { cgroupsOf, descendants } from '../support/process-traces.js';
+import { descendants } from '../support/process-traces.js';
 import { hasLauncher, isRoot, launcherPath, openMsContainerFactory, openProcessFactory } from './process-harness.js';
 import type { ProcessHarness } from './process-harness.js';
 
@@ -222,7 +222,8 @@ suite(`trials of the host${reason ? ` (skipped: ${reason})` : ''}`, () => {
 /** The container's processor weight, as a fraction of the kernel's default weight. */
 function processorPart(container: Container): number {
   const { hostPid = 0 } = container;
-  const folders = [cgroupsOf(hostPid), ...descendants(hostPid).map(({ cgroups }) => cgroups)].flat();
+  // The launcher stays outside.
+  const folders = descendants(hostPid).flatMap(({ cgroups }) => cgroups);
   for (const [file, whole] of [
     ['cpu.weight', 100],
     ['cpu.shares', 1024],

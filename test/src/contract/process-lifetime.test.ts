@@ -6,6 +6,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpath
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { noCgroups } from '@gpuwhisk/invoker/containers/sandbox/cgroups';
+import { busyScript } from './container-calls.js';
 import { initialized, run } from './containers/cases.js';
 import { hasLauncher, isRoot, openProcessFactory } from './process-harness.js';
 import type { ProcessHarness } from './process-harness.js';
@@ -14,7 +16,10 @@ const reason = hasLauncher ? undefined : 'the sandbox launcher is not built';
 const suite = reason === undefined ? describe : describe.skip;
 /** For what needs sandboxes with all measures. */
 const whole = isRoot ? test : test.skip;
+const busy = isRoot && existsSync('/usr/bin/perl') ? test : test.skip;
 const platform = fileURLToPath(new URL('./platform-process.js', import.meta.url));
+/** Time in which all processes become busy, ms. */
+const busyMs = 500;
 /** Command-line argument that only the sandboxes of these tests' platforms have. */
 const mark = `7${process.pid}.125`;
 
@@ -46,9 +51,9 @@ function launchedOf({ dataDir }: Pick<ProcessHarness, 'dataDir'>): () => string[
   return () => marked(`gpuwhisk-${hash}`);
 }
 
-/** Starts a platform in its own process, with two containers that each have a `sleep` in the background. */
-async function startPlatform(dataDir: string): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [platform, dataDir, mark], { stdio: ['ignore', 'pipe', 'inherit'] });
+/** Starts a platform of platform-process.ts in its own process. */
+async function startPlatform(dataDir: string, sort = ''): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [platform, dataDir, mark, sort], { stdio: ['ignore', 'pipe', 'inherit'] });
   await new Promise<void>((resolve, reject) => {
     child.stdout?.on('data', (chunk: Buffer) => {
       if (chunk.includes('running')) resolve();
@@ -71,6 +76,19 @@ suite(`the life of sandboxes${reason ? ` (skipped: ${reason})` : ''}`, () => {
     const next = await openProcessFactory({ dataDir });
     expect(readdirSync(join(dataDir, 'sandboxes')).sort()).toEqual(['.etc', '.probe', '.root']);
     await next.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  busy('1,000 busy processes outlive a killed platform by no more than a second', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-killed-'));
+    const child = await startPlatform(dataDir, 'busy');
+    try {
+      expect(await until(() => marked().length > 900, 20_000)).toBeLessThan(20_000);
+      await until(() => false, busyMs);
+    } finally {
+      child.kill('SIGKILL');
+    }
+    expect(await until(() => marked().length === 0, 3000)).toBeLessThan(1000);
     rmSync(dataDir, { recursive: true, force: true });
   });
 
@@ -99,6 +117,24 @@ suite(`the life of sandboxes${reason ? ` (skipped: ${reason})` : ''}`, () => {
     await container.destroy();
     expect(marked()).toHaveLength(0);
     await harness.close();
+  });
+
+  busy.each([
+    ['with control groups', {}],
+    ['without', { cgroups: noCgroups }],
+  ])('a container of 1,000 busy processes is over within a second, with all of them: %s', async (_, options) => {
+    const harness = await openProcessFactory(options);
+    const container = await initialized(harness.factory, { memoryMiB: 512 });
+    expect(await run(container, { do: 'script', script: busyScript(mark) }).outcome).toMatchObject({ type: 'result' });
+    const forkedMs = await until(() => marked().length > 900, 20_000);
+    await until(() => false, busyMs);
+    const beganMs = performance.now();
+    await container.destroy();
+    expect(marked()).toEqual([]);
+    const tookMs = performance.now() - beganMs;
+    await harness.close();
+    expect(forkedMs).toBeLessThan(20_000);
+    expect(tookMs).toBeLessThan(1000);
   });
 
   test('a container whose program ends by itself ends with everything that it started', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, realpath, rm } from 'node:fs/promises';
+import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemRandom } from '@gpuwhisk/common/system/random';
@@ -9,6 +9,7 @@ import type { EgressPolicy } from '../sandbox/egress.js';
 import type { EngineTimeouts, ImageFacts } from './engine.js';
 import type { ImageCatalog } from './images.js';
 import { bounded, TooMuchWaits } from '../../host/concurrency.js';
+import { removeTree } from '../../host/trees.js';
 import { buildMemoryMiB, isNativeSource } from '../../runtimes/native-runtime.js';
 import { BuildCache } from '../build-cache.js';
 import { ProvisioningError, bareSpec, matchSpecs } from '../container-factory.js';
@@ -171,7 +172,7 @@ class DockerFactory implements DockerContainerFactory {
       throw new Error(`The path of the data folder is too long for sockets below it: '${this.dataDir}'.`);
     }
     await this.removals.removeAll(await this.engine.list(`${labels.platform}=${this.platform}`));
-    await rm(this.folder(), { recursive: true, force: true });
+    await removeTree(this.folder());
     await mkdir(this.folder(), { mode: 0o700 });
     const { network: named, serveContainers: serve, egress = defaultEgress, dns = [] } = this.options;
     const own = { engine: this.engine, platform: this.platform, named, serve };
@@ -210,7 +211,7 @@ class DockerFactory implements DockerContainerFactory {
     await this.msContainers.close();
     await this.removals.close();
     await this.closeNetwork();
-    await rm(this.folder(), { recursive: true, force: true });
+    await removeTree(this.folder());
     this.engine.close();
   }
 

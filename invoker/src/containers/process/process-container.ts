@@ -10,7 +10,8 @@ import type { Cgroups } from '../sandbox/cgroups.js';
 import { commands, outOfMemorySignal } from '../sandbox/launcher.js';
 import type { SandboxProcess } from '../sandbox/launcher.js';
 
-const killWaitMs = 3000;
+/** A launcher ends after its sandbox, which takes seconds only if the kernel cannot end a process, ms. */
+const killWaitMs = 30_000;
 const MiB = 1024 * 1024;
 
 /** Dependencies of a process container. */

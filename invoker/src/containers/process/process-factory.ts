@@ -11,6 +11,7 @@ import type { Cgroups } from '../sandbox/cgroups.js';
 import type { EgressPolicy } from '../sandbox/egress.js';
 import type { Holder, SharedNamespace, SandboxProcess, Parked } from '../sandbox/launcher.js';
 import { launcherPath, ToolTimeoutError } from '../../host/programs.js';
+import { removeTree } from '../../host/trees.js';
 import { BuildCache } from '../build-cache.js';
 import { IsolationError, ProvisioningError, bareSpec, matchSpecs } from '../container-factory.js';
 import { processBounds } from '../framework-needs.js';
@@ -20,15 +21,7 @@ import { launchWithGpu } from '../runtime-launch.js';
 import { checkpointsFolder, launchForTraining } from '../training-launch.js';
 import { detectCgroups } from '../sandbox/cgroups.js';
 import { defaultEgress, nameServers } from '../sandbox/egress.js';
-import {
-  startHolder,
-  sendSpec,
-  startBare,
-  LauncherPool,
-  Slots,
-  removeFolder,
-  removeLeftovers,
-} from '../sandbox/launcher.js';
+import { startHolder, sendSpec, startBare, LauncherPool, Slots, removeLeftovers } from '../sandbox/launcher.js';
 import { prepareHostView } from '../sandbox/host-view.js';
 import type { HostView } from '../sandbox/host-view.js';
 import {
@@ -405,7 +398,7 @@ class ProcessFactory implements ProcessContainerFactory {
         ),
       release: async () => {
         this.containers.delete(id);
-        await Promise.all([this.isolation.cgroups.remove(id), removeFolder(folder), tenancy.end()]);
+        await Promise.all([this.isolation.cgroups.remove(id), removeTree(folder), tenancy.end()]);
         this.slots.release(slot);
       },
     });

@@ -8,7 +8,8 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Words } from './launcher.js';
 
 const freezeWaitMs = 2000;
-const emptyWaitMs = 2000;
+/** Processes that the kernel cannot end at once hold up the end of their container this long, ms. */
+const emptyWaitMs = 30_000;
 const pollMs = 5;
 /** Processor weight of a sandbox that gives way, as a fraction of the usual weight. */
 const wayPart = 1 / 8;
@@ -174,8 +175,8 @@ function version1Groups(hierarchies: Map<string, Hierarchy>, clock: Clock): Cgro
         }
         words.push('oom-count', join(folder, 'memory.oom_control'), 'oom-event', folder);
       }
-      // Two more for the launcher and the sandbox's init.
-      if (pids) words.push('write', join(pids.folder, id, 'pids.max'), String(limits.pids + 2));
+      // One more for the sandbox's init.
+      if (pids) words.push('write', join(pids.folder, id, 'pids.max'), String(limits.pids + 1));
       if (cpu && limits.givesWay) words.push('write', sharesFile(id), String(1024 * wayPart));
       return words;
     },

@@ -1,5 +1,6 @@
-import { rm, statfs } from 'node:fs/promises';
-import { measure, reserveBytes } from './sandbox-job.js';
+import { statfs } from 'node:fs/promises';
+import { measureTree, removeTree } from '../../host/trees.js';
+import { reserveBytes } from './sandbox-job.js';
 
 const MiB = 1024 * 1024;
 /** Most files and folders of a job's checkpoints. */
@@ -7,7 +8,7 @@ const maxFiles = 100_000;
 
 /** The size of a checkpoint folder, MiB, and the bound that it or its disk exceeds; `problem` is undefined if none. */
 export async function checkCheckpoints(folder: string, maxMiB: number): Promise<{ usedMiB: number; problem?: string }> {
-  const { bytes, files } = await measure(folder, maxFiles);
+  const { bytes, files } = await measureTree(folder, maxFiles);
   const { bavail, bsize } = await statfs(folder);
   const usedMiB = Math.ceil(bytes / MiB);
   if (bytes > maxMiB * MiB) {
@@ -20,5 +21,5 @@ export async function checkCheckpoints(folder: string, maxMiB: number): Promise<
 
 /** Removes a checkpoint folder, if it is there. */
 export function removeCheckpoints(folder: string): Promise<void> {
-  return rm(folder, { recursive: true, force: true });
+  return removeTree(folder);
 }

@@ -1,5 +1,6 @@
-import { copyFile, lstat, mkdir, readdir, readFile, readlink, realpath, rm, writeFile } from 'node:fs/promises';
+import { copyFile, lstat, mkdir, readdir, readFile, readlink, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
+import { removeTree } from '../../host/trees.js';
 import type { Bind } from '../runtime-launch.js';
 import type { Words } from './launcher.js';
 
@@ -67,7 +68,7 @@ export function resolversFor(hostText: string, systemdText: string): string {
 }
 
 async function fillEtc(folder: string): Promise<Words> {
-  await rm(folder, { recursive: true, force: true });
+  await removeTree(folder);
   await mkdir(folder, { recursive: true, mode: 0o755 });
   const read = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '');
   const texts = {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import type { EventEmitter } from 'node:events';
 import { closeSync, existsSync } from 'node:fs';
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -11,7 +11,8 @@ import type { Duplex, Readable, Writable } from 'node:stream';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { builtPath, findTool, runTool } from '../../host/programs.js';
+import { builtPath } from '../../host/programs.js';
+import { removeTree } from '../../host/trees.js';
 import { ProvisioningError } from '../container-factory.js';
 import type { Cgroups } from './cgroups.js';
 import { deferred } from '../protocol/connection.js';
@@ -322,17 +323,6 @@ async function launchersOf(tag: string): Promise<number[]> {
   return found;
 }
 
-/** Removes a folder of a sandbox, by `rm` if a function's folders nest too deeply for Node. */
-export async function removeFolder(path: string): Promise<void> {
-  try {
-    await rm(path, { recursive: true, force: true });
-  } catch (error) {
-    const tool = await findTool('rm');
-    if (tool === undefined) throw error;
-    await runTool(tool, ['-rf', '--', path]);
-  }
-}
-
 /**
  * Kills and removes leftovers of an earlier process with the same data folder: launchers (known by `tag`), control groups
  * and folders of sandboxes. Network links end with their sandboxes. Returns the number of sandboxes found.
@@ -360,7 +350,7 @@ export async function removeLeftovers(options: {
   const groups = await options.cgroups.list();
   await Promise.all(groups.map((id) => options.cgroups.remove(id)));
   const folders = await readdir(options.sandboxesFolder).catch(() => []);
-  await Promise.all(folders.map((name) => removeFolder(join(options.sandboxesFolder, name))));
+  await Promise.all(folders.map((name) => removeTree(join(options.sandboxesFolder, name))));
   return Math.max(killed, groups.length);
 }
 

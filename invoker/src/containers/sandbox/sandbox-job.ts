@@ -1,10 +1,10 @@
 // Jobs that fill a folder of the host for functions, such as the installation of packages, with bounds on size and time; in
 // a sandbox, or without one.
-import { lstat, readdir, statfs } from 'node:fs/promises';
-import { join } from 'node:path';
+import { statfs } from 'node:fs/promises';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { ProgramError, lastLineOf, runTool, findTool, runProgram } from '../../host/programs.js';
+import { ProgramError, lastLineOf, runProgram } from '../../host/programs.js';
+import { measureTree, ownTree } from '../../host/trees.js';
 import { JobLimitError } from '../runtime-launch.js';
 import type { RunJob, SandboxJob } from '../runtime-launch.js';
 import { bindWords } from './host-view.js';
@@ -78,20 +78,13 @@ export async function runSandboxJob(
   const { reports, status } = await ended;
   over.abort();
   const exceeded = await watched;
-  if (isolation.ownUser && process.getuid?.() === 0) await giveBack(job.folder);
+  if (isolation.ownUser && process.getuid?.() === 0) await ownTree(job.folder, 0);
   if (exceeded) throw exceeded;
   if (status === 0) return;
   const error = reports.find((report) => report.startsWith('error\n'))?.replaceAll('\n', ' ');
   const exhausted =
     launcher.child.signalCode === outOfMemorySignal ? `more than ${job.memoryMiB} MiB of memory` : undefined;
   throw new ProgramError(program, error ?? exhausted ?? (lastLineOf(said) || `it ended with ${status}`));
-}
-
-/** Makes the platform's user the owner of the job's files. */
-async function giveBack(folder: string): Promise<void> {
-  const chown = await findTool('chown');
-  if (chown === undefined) throw new Error('chown is not installed');
-  await runTool(chown, ['-hR', '0:0', '--', folder]);
 }
 
 const MiB = 1024 * 1024;
@@ -121,7 +114,8 @@ async function watchFolder(
     const nowMs = clock.monotonicMs();
     if (nowMs - beganMs > timeoutMs) return new JobLimitError(`no end within ${timeoutMs} ms`);
     if (nowMs >= measureAtMs) {
-      const used = await measure(folder, maxFiles);
+      const used = await measureTree(folder, maxFiles).catch(tooDeep);
+      if (used === undefined) return new JobLimitError('folders that nest too deeply');
       if (used.bytes > maxBytes) return new JobLimitError(`more than ${Math.floor(maxBytes / MiB)} MiB`);
       if (used.files > maxFiles) return new JobLimitError(`more than ${maxFiles} files`);
       measureAtMs = nowMs + (clock.monotonicMs() - nowMs) / measuringPart;
@@ -132,30 +126,13 @@ async function watchFolder(
   }
 }
 
+function tooDeep(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ELOOP') throw error;
+}
+
 function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-}
-
-/** Bytes on the disk and number of entries below a folder; counting stops above `maxFiles`. */
-export async function measure(folder: string, maxFiles: number): Promise<{ bytes: number; files: number }> {
-  const used = { bytes: 0, files: 0 };
-  const folders = [folder];
-  for (let at = folders.pop(); at !== undefined && used.files <= maxFiles; at = folders.pop()) {
-    const entries = await readdir(at, { withFileTypes: true }).catch(ignoreGone);
-    for (const entry of entries ?? []) {
-      const path = join(at, entry.name);
-      used.files += 1;
-      if (entry.isDirectory()) folders.push(path);
-      else used.bytes += ((await lstat(path).catch(ignoreGone))?.blocks ?? 0) * 512;
-    }
-  }
-  return used;
-}
-
-/** Ignores entries that are moved or removed during the count. */
-function ignoreGone(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error;
 }
 
 /** Runs jobs as the platform's user, with the same bounds, on hosts without sandboxes. */

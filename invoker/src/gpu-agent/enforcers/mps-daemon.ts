@@ -1,11 +1,12 @@
 // An MPS daemon: start, commands, end, and notes on disk by which a later process finds it.
 import { createHash } from 'node:crypto';
-import { mkdir, rm, open, readFile, rename } from 'node:fs/promises';
+import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { mpsClientLimit, sliceClientLimit } from '@gpuwhisk/common/gpu';
 import type { Device } from '@gpuwhisk/common/gpu';
 import { runProgram } from '../../host/programs.js';
+import { removeTree } from '../../host/trees.js';
 import { ShareError } from './share-enforcer.js';
 import type { ShareCeiling } from './share-enforcer.js';
 
@@ -72,7 +73,7 @@ export async function foreignDaemon(
 /** Starts one of the platform's daemons. Rejects with ShareError. */
 export async function startDaemon(folder: string, { control, visible }: MpsDaemon): Promise<void> {
   const { pipe, log } = directoriesOf(folder, visible);
-  await rm(pipe, { recursive: true, force: true });
+  await removeTree(pipe);
   await mkdir(pipe, { recursive: true });
   await mkdir(log, { recursive: true });
   await control.start(visible);
