@@ -1,13 +1,14 @@
 // Machines of an emulated cloud: invokers as processes beside a controller.
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Machines, WantedMachine } from '@gpuwhisk/controller/gpu/procure/emulated-provider';
 import { machineLabel } from '@gpuwhisk/controller/gpu/procure/procurement';
+import { removeTree } from '@gpuwhisk/invoker/host/trees';
 import { assign } from '../process/settings-flags.js';
 import type { ClusterConfig } from './flags.js';
 
@@ -38,13 +39,13 @@ export function localMachines(config: ClusterConfig, clock: Clock, logger: Logge
       await one.exited.finally(() => late.cancel());
     }
     running.delete(name);
-    await rm(join(folder, name), { recursive: true, force: true });
+    await removeTree(join(folder, name));
   };
   return {
     async start(wanted) {
       const { name } = wanted;
       const own = join(folder, name);
-      await mkdir(own, { recursive: true });
+      await mkdir(own, { recursive: true, mode: 0o700 });
       const file = join(own, 'machine.json');
       await writeFile(file, JSON.stringify(settingsOf(config, wanted)), { mode: 0o600 });
       const args = [main, 'invoker', '--name', name, '--config', file, '--data', own, '--port', '0'];

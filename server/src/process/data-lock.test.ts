@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
@@ -26,6 +26,22 @@ test('the lock of a dead process is taken over', () => {
 test('a lock whose pid now belongs to another process is taken over', () => {
   writeFileSync(join(folder, 'server.lock'), JSON.stringify({ pid: process.ppid, started: 'another boot 1' }));
   expect(() => lockDataFolder(folder)).not.toThrow();
+});
+
+test('a folder with content that other users can read is refused, and an empty one is closed to them', () => {
+  chmodSync(folder, 0o755);
+  lockDataFolder(folder)();
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  lockDataFolder(join(folder, 'data'))();
+  expect(statSync(join(folder, 'data')).mode & 0o777).toBe(0o700);
+  for (const mode of [0o755, 0o710, 0o701]) {
+    chmodSync(folder, mode);
+    const told = `${folder} is open to other users (mode 0${mode.toString(8)}, expected 0700); run 'chmod 700 ${folder}'`;
+    expect(() => lockDataFolder(folder)).toThrow(told);
+    expect(statSync(folder).mode & 0o777).toBe(mode);
+  }
+  chmodSync(folder, 0o700);
+  lockDataFolder(folder)();
 });
 
 test('a folder that cannot be made is refused with its name and the reason', () => {

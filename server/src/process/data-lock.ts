@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isRunning, thisProcess } from '@gpuwhisk/common/system/process-identity';
 import type { ProcessIdentity } from '@gpuwhisk/common/system/process-identity';
@@ -18,7 +18,22 @@ function holder(file: string): ProcessIdentity | undefined {
 }
 
 /**
- * Locks the data folder for this process and creates it if absent. Returns a function that unlocks it. A lock that a
+ * Closes a folder to other users, who could read keys and code below it. Throws DataFolderError if a folder with content is
+ * open: it may be something else than a data folder, such as /tmp.
+ */
+function closeToOthers(folder: string): void {
+  const mode = statSync(folder).mode & 0o777;
+  if ((mode & 0o077) === 0) return;
+  if (readdirSync(folder).length > 0) {
+    throw new DataFolderError(
+      `The data folder ${folder} is open to other users (mode ${mode.toString(8).padStart(4, '0')}, expected 0700); run 'chmod 700 ${folder}', or choose another with --data.`,
+    );
+  }
+  chmodSync(folder, 0o700);
+}
+
+/**
+ * Locks the data folder for this process, and creates it if absent, closed to other users. Returns a function that unlocks it. A lock that a
  * dead process left is taken over. Throws DataFolderError.
  */
 export function lockDataFolder(folder: string): () => void {
@@ -35,6 +50,7 @@ export function lockDataFolder(folder: string): () => void {
 
 function lock(folder: string): () => void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
+  closeToOthers(folder);
   const file = join(folder, 'server.lock');
   for (;;) {
     try {

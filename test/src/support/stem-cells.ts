@@ -35,7 +35,7 @@ export function manifestWithStemCells(folder: string, families: readonly string[
       stemCells: entry.default === true ? stemCells : [],
     }));
   }
-  mkdirSync(folder, { recursive: true });
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, 'runtimes.json');
   writeFileSync(file, JSON.stringify(manifest));
   return file;
