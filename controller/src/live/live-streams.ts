@@ -1,15 +1,24 @@
 import type { ServerResponse } from 'node:http';
-import { malformedContent, noSuchRoute, operatorsOnly, overloaded, tooManyStreams } from '@gpuwhisk/common/errors';
+import {
+  malformedContent,
+  malformedQuery,
+  noSuchRoute,
+  operatorsOnly,
+  overloaded,
+  tooManyStreams,
+} from '@gpuwhisk/common/errors';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Authentication } from '../authentication/authentication.js';
 import type { Answer } from '../http/answer.js';
 import { knownError } from '../http/answer.js';
+import { booleanParameter } from '../http/request.js';
 import { apiRoot } from '../http/route.js';
 import type { Route, ViewerCall } from '../http/route.js';
 import { charactersOf, eventText, messageOf, snapshotOf } from './followed.js';
 import type { Snapshot } from './followed.js';
+import { LookAccounts } from './look-accounts.js';
 
 /** Dependencies of LiveStreams. */
 export interface LiveStreamsParts {
@@ -31,6 +40,8 @@ const mostStreams = 500;
 const mostOfNamespace = 20;
 /** Paths that one stream follows, at most. */
 const mostFollowed = 16;
+/** Parameters whose answers have content beyond the summaries that streams send. */
+const contentParameters = ['docs', 'code'];
 /** Characters of all answers that the streams of one caller follow together; a path beyond is answered 413. */
 const mostCharacters = 32 * 1024 * 1024;
 
@@ -52,21 +63,25 @@ const tooLarge: Found = { status: 413, error: 'The answers that are followed are
 
 /**
  * Streams of what GET routes of the API answer, as server-sent events. Each second a stream's routes are asked again for its
- * caller, once for all streams of that caller, and what has changed is sent. A caller whose key is no longer valid, and all
+ * caller, once for all streams of that caller, and what has changed is sent. One path of a namespace is asked at a time, and
+ * less often if that takes long (look-accounts.ts). A caller whose key is no longer valid, and all
  * when the controller stops, are told and cut off.
  */
 export class LiveStreams {
   private readonly streams = new Set<Stream>();
-  private readonly looks = new Map<string, { atMs: number; found: Promise<Found> }>();
+  private readonly looks = new Map<string, { atMs: number; isDone: boolean; found: Promise<Found> }>();
+  private readonly accounts: LookAccounts;
   /** Characters that the last looks of each caller have found. */
   private readonly characters = new Map<string, { atMs: number; found: number }>();
   private readonly events = new EventTexts();
   /** All streams look at the same times, so that one look and one text serve those of one caller. */
   private timer: Timer | undefined;
 
-  constructor(private readonly parts: LiveStreamsParts) {}
+  constructor(private readonly parts: LiveStreamsParts) {
+    this.accounts = new LookAccounts(parts.clock);
+  }
 
-  /** Begins a stream. Throws ApiError: 400 for too many paths, 403, 404 for a path that cannot be followed, 429, 503. */
+  /** Begins a stream. Throws ApiError: 400 for too many paths and for whole documents, 403, 404 for a path that cannot be followed, 429, 503. */
   open(call: ViewerCall): Answer {
     const names = call.query.getAll('of');
     if (names.length === 0 || names.length > mostFollowed) {
@@ -85,7 +100,8 @@ export class LiveStreams {
       headers: ['Cache-Control', 'no-store'],
       stream: (response) => {
         const look = (one: Followed): Promise<Found> => this.look(call, one);
-        const stream = new Stream({ ...this.parts, look, events: this.events }, call, followed, response);
+        const rests = (): boolean => this.accounts.rests(uuid);
+        const stream = new Stream({ ...this.parts, look, rests, events: this.events }, call, followed, response);
         this.streams.add(stream);
         response.once('close', () => {
           stream.close();
@@ -116,7 +132,7 @@ export class LiveStreams {
       const params = matched(route.path, `${apiRoot}/${path}`);
       if (params === undefined || route.streams === true) continue;
       if (route.access === 'operator' && !isOperator) throw operatorsOnly();
-      return { of, route, params, query: new URLSearchParams(query) };
+      return { of, route, params, query: summaryQuery(route, new URLSearchParams(query)) };
     }
     throw noSuchRoute();
   }
@@ -128,17 +144,27 @@ export class LiveStreams {
     const caller = JSON.stringify([identity.subject, identity.namespace.name, isOperator]);
     const key = `${caller} ${followed.of}`;
     const known = this.looks.get(key);
-    if (known !== undefined && nowMs - known.atMs < everyMs / 2) return known.found;
-    for (const [other, { atMs }] of this.looks) if (nowMs - atMs >= everyMs / 2) this.looks.delete(other);
+    if (known !== undefined && (!known.isDone || nowMs - known.atMs < everyMs / 2)) return known.found;
+    for (const [other, { atMs, isDone }] of this.looks) {
+      if (isDone && nowMs - atMs >= everyMs / 2) this.looks.delete(other);
+    }
     for (const [other, { atMs }] of this.characters) if (nowMs - atMs >= everyMs / 2) this.characters.delete(other);
     const total = this.characters.get(caller) ?? { atMs: nowMs, found: 0 };
     this.characters.set(caller, total);
-    const found = this.ask(call, followed).then((one) => {
+    const ask = async (): Promise<Found> => {
+      if (total.found > mostCharacters) return tooLarge;
+      const one = await this.ask(call, followed);
       if (!('error' in one)) total.found += charactersOf(one);
       return total.found > mostCharacters ? tooLarge : one;
+    };
+    const look = { atMs: nowMs, isDone: false, found: this.accounts.take(identity.namespace.uuid, ask) };
+    // ask() does not reject: its errors are answers.
+    void look.found.finally(() => {
+      look.isDone = true;
+      look.atMs = this.parts.clock.monotonicMs();
     });
-    this.looks.set(key, { atMs: nowMs, found });
-    return found;
+    this.looks.set(key, look);
+    return look.found;
   }
 
   private async ask(call: ViewerCall, { route, params, query }: Followed): Promise<Found> {
@@ -184,6 +210,8 @@ class EventTexts {
 /** Dependencies of Stream. */
 interface StreamParts extends LiveStreamsParts {
   look: (followed: Followed) => Promise<Found>;
+  /** Whether the caller's namespace has used so much time that it is not looked for now. */
+  rests: () => boolean;
   events: EventTexts;
 }
 
@@ -233,9 +261,9 @@ class Stream {
       if (nowMs - this.toldMs >= stalledMs) this.response.destroy();
       return;
     }
-    const found = await Promise.all(this.followed.map(this.parts.look));
+    const found = this.parts.rests() ? [] : await Promise.all(this.followed.map(this.parts.look));
     const at = clock.now();
-    const events = this.followed.flatMap(({ of }, index) => this.news(of, found[index] as Found, at));
+    const events = found.flatMap((one, index) => this.news((this.followed[index] as Followed).of, one, at));
     if (this.isClosed) return;
     if (events.length === 0 && nowMs - this.toldMs >= beatMs) events.push(Buffer.from(eventText('beat', { at })));
     if (events.length === 0) return;
@@ -254,6 +282,18 @@ class Stream {
     const event = this.parts.events.of(of, before === undefined || 'error' in before ? undefined : before, found, at);
     return event === undefined ? [] : [event];
   }
+}
+
+/** The query of a path that is followed. Throws ApiError (400) if it wants whole documents or code. */
+function summaryQuery({ parameters = [] }: Route, query: URLSearchParams): URLSearchParams {
+  for (const name of contentParameters) {
+    if (!parameters.some((one) => one.name === name)) continue;
+    if (booleanParameter(query, name, false)) {
+      throw malformedQuery(name, `Streams send summaries; '${name}' is answered without a stream.`);
+    }
+    query.set(name, 'false');
+  }
+  return query;
 }
 
 /** The parameters of a path that a route serves, decoded; undefined if it does not. */

@@ -86,6 +86,15 @@ test('a path with another status is a problem, and its value comes when there is
   expect(await live.next()).toMatchObject(['value', { of: 'namespaces/_/actions/later', value: { name: 'later' } }]);
 });
 
+test('an action comes without its code', async () => {
+  const body = { exec: { kind: 'nodejs:default', code: 'function main() {}' } };
+  await api.request('PUT', '/api/v1/namespaces/_/actions/plain', { body });
+  const live = await open(alice, 'namespaces/_/actions/plain');
+  const [, { value }] = await live.next();
+  expect(value).toMatchObject({ name: 'plain', exec: { binary: false } });
+  expect(value).not.toHaveProperty('exec.code');
+});
+
 test('callers follow what they may read, and each sees what is theirs', async () => {
   await told(['GPU-0']);
   const [[, first], [, second]] = (await Promise.all(
@@ -103,6 +112,8 @@ test.each([
   ['a path that is not there', 'of=nothing', alice, 404],
   ['a path that leads elsewhere', 'of=../../metrics', alice, 404],
   ['a stream of streams', 'of=live', operator, 404],
+  ['a list of documents', 'of=namespaces/_/activations%3Fdocs=true', alice, 400],
+  ['an action with its code', 'of=namespaces/_/actions/a%3Fcode=true', alice, 400],
   ["an operator's path", 'of=gpu/nodes', alice, 403],
   ['no key', 'of=gpu/devices', null, 401],
 ])('%s is refused', async (_, query, as, status) => {
