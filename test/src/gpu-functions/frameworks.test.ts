@@ -39,7 +39,9 @@ const filling = `def main(args):
 (isHere ? describe : describe.skip)('a function with a GPU and no limits', () => {
   let platform: RunningPlatform;
   beforeAll(async () => {
-    platform = await startPlatform({ flags: ['--gpus', 'sim:a100-40', '--stem-cells', 'false'] });
+    platform = await startPlatform({
+      flags: ['--gpus', 'sim:a100-40', '--stem-cells', 'false', '--set', 'limits.gpuDefaultMemoryMiB=2048'],
+    });
   }, caseMs);
   afterAll(() => platform.stop(), caseMs);
 

@@ -75,6 +75,9 @@ function launch({ dataDir = newDataDir(), flags = [], before = [], leadsSession 
     dataDir,
     '--set',
     'fetchRuntimes=false',
+    // Functions of tests load no framework, and many of them shall fit on a small machine.
+    '--set',
+    'limits.gpuDefaultMemoryMiB=256',
     ...flags,
   ];
   const child = spawn(program, args, {
