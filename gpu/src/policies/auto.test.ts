@@ -114,6 +114,13 @@ describe('functions of which nothing is measured', () => {
     expect(started([plain('f')], running(plain('r', { version: '' })))).toEqual([]);
   });
 
+  test('that say no, or beside one that does, take turns', () => {
+    for (const at of [0, 1]) {
+      const waiting = ['f', 'g'].map((id, index) => plain(id, { isolation: index === at ? 'exclusive' : 'namespace' }));
+      expect(started(waiting)).toEqual(['f']);
+    }
+  });
+
   test('without the memory for two take turns', () => {
     const large = { memoryMiB: 9000 };
     expect(started([plain('f', large), plain('g', large)])).toEqual(['f']);
