@@ -2,6 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from '../testing/fixtures.js';
+import { walk } from '../testing/random-world.js';
+import { isUnknown } from '../share/first-share.js';
 import { QuotaTable } from '../share/quota-table.js';
 import type { Quotas } from '../share/quotas.js';
 import type { Decision } from '../view/decision.js';
@@ -315,6 +317,35 @@ describe('measurements of a pair', () => {
     decide({ waiting: [f, g] }, make(quotas));
     expect(asked.sort()).toEqual([['/a/f'], ['/a/f', '/a/g'], ['/a/g']]);
   });
+});
+
+test('on any cluster, none of which nothing is measured is beside an SLO or two others', () => {
+  let [pairs, strictStarts] = [0, 0];
+  for (let seed = 1; seed <= 100; seed += 1) {
+    walk(seededRandom(seed), make(), 40, ({ gpus, waiting }, { starts, bestEffort }) => {
+      // One that cannot meet its SLO runs as best effort.
+      const demoted = new Set(bestEffort);
+      const began = starts.map((start) => {
+        const { sloMs, ...task } = waiting.find(({ id }) => id === start.task)!;
+        return { ...start, task: { ...task, ...(sloMs !== undefined && !demoted.has(task.id) && { sloMs }) } };
+      });
+      for (const gpu of gpus) {
+        const here = began.filter((one) => one.gpu === gpu.id || one.alsoOn?.includes(gpu.id));
+        const all = [...gpu.running, ...here].map(({ task }) => task);
+        const isStrict = ({ sloMs }: Task): boolean => sloMs !== undefined;
+        for (const { task } of here) {
+          if (isUnknown(task)) expect(all.filter(isStrict)).toEqual([]);
+          if (isStrict(task)) expect(all.filter(isUnknown)).toEqual([]);
+        }
+        const isOpen = all.some((one) => isUnknown(one) && one.share === undefined && one.maxShare === undefined);
+        if (here.length > 0 && isOpen && gpu.mode === 'mps') expect(all.length).toBeLessThanOrEqual(2);
+        pairs += Number(here.length > 0 && isOpen && all.length === 2);
+        strictStarts += Number(here.some(({ task }) => isStrict(task)));
+      }
+    });
+  }
+  expect(pairs).toBeGreaterThan(20);
+  expect(strictStarts).toBeGreaterThan(20);
 });
 
 test('limits of a pair that is not known are not moved by kernel tokens', () => {
