@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { bindsFor } from '../containers/runtime-launch.js';
+import { bindsFor, isWithin } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { proxyPath, pythonChannel, residentLibrary, runProgram } from '../host/programs.js';
 import { minorOf, pythonBinds } from './find-toolchains.js';
@@ -60,10 +60,17 @@ export function pythonLaunch(runtimesDir: string, dataDir: string, python: Pytho
       ...pythonBinds(python, dataDir),
       ...bindsFor([guest, ...modules, ...channel, ...(packages === undefined ? [] : [packages])]),
     ],
-    // For interpreters that an action starts; the runtime's own starts isolated.
-    env: packages === undefined ? {} : { PYTHONPATH: packages },
+    env: variablesOf(python, packages),
     protocol: 'framed',
   };
+}
+
+/** Variables for interpreters that an action starts; the runtime's own starts isolated. */
+function variablesOf(python: Python, packages: string | undefined): Record<string, string> {
+  // The program is the virtual environment's base, which does not look into its packages by itself.
+  const ofEnvironment = python.packageFolders.filter((folder) => !isWithin(folder, python.basePrefix));
+  const folders = [...(packages === undefined ? [] : [packages]), ...ofEnvironment];
+  return folders.length === 0 ? {} : { PYTHONPATH: folders.join(':') };
 }
 
 const compileTimeoutMs = 60_000;

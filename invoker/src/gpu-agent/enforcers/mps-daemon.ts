@@ -148,6 +148,8 @@ function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): 
       timeoutMs,
       env: {
         PATH: process.env.PATH,
+        // The server loads the driver's library, which may lie where only this variable names it.
+        LD_LIBRARY_PATH: process.env.LD_LIBRARY_PATH,
         ...env,
         CUDA_MPS_PIPE_DIRECTORY: directories.pipe,
         CUDA_MPS_LOG_DIRECTORY: directories.log,

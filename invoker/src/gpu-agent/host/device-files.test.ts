@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
@@ -42,7 +42,7 @@ const sliceOf = (instance?: number): Slice => ({
 });
 
 async function filesOf(uuid: string, slice?: Slice): Promise<string[]> {
-  const { binds, env, libraries, oneUser } = (await nvidiaAccess(join(root, 'proc'), dev))(uuid, slice);
+  const { binds, env, libraries, oneUser } = (await nvidiaAccess(join(root, 'proc'), dev, ''))(uuid, slice);
   expect([env, libraries, oneUser, binds.every(({ mode }) => mode === 'dev')]).toEqual([{}, [], false, true]);
   return binds.map(({ path }) => relative(dev, path)).sort();
 }
@@ -99,4 +99,14 @@ test('a device that the driver does not know, or cannot be read, has no file of 
 
 test('a machine without the driver has none', async () => {
   expect(await filesOf('GPU-a')).toEqual([]);
+});
+
+test("libraries that only LD_LIBRARY_PATH names are the client's, with the folder that their links lead to", async () => {
+  write('release/libcuda.so.580.95');
+  for (const folder of ['nvidia/lib64', 'nvidia/lib', 'other']) write(`${folder}/libother.so`);
+  symlinkSync('libcuda.so.580.95', join(root, 'release/libcuda.so'));
+  symlinkSync('../../release/libcuda.so', join(root, 'nvidia/lib64/libcuda.so.1'));
+  const path = [join(root, 'other'), 'relative', join(root, 'absent'), '', join(root, 'nvidia/lib64')].join(':');
+  const { libraries } = (await nvidiaAccess(join(root, 'proc'), dev, path))('GPU-a');
+  expect(libraries).toEqual([join(root, 'nvidia/lib64'), join(root, 'release')]);
 });

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, readFile, realpath } from 'node:fs/promises';
+import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import type { Slice } from '@gpuwhisk/common/gpu';
 import type { GpuAccess } from '../../containers/runtime-launch.js';
 
@@ -9,11 +9,13 @@ const common = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools'];
 
 /**
  * Access of clients to a device of NVIDIA's driver: the files of this device only, and on a cut device those of one
- * instance. The libraries are the system's. /proc/driver/nvidia maps devices to files.
+ * instance. The driver's libraries are those that this process finds by LD_LIBRARY_PATH (`searchPath`), else the system's.
+ * /proc/driver/nvidia maps devices to files.
  */
 export async function nvidiaAccess(
   proc = '/proc/driver/nvidia',
   dev = '/dev',
+  searchPath = process.env.LD_LIBRARY_PATH ?? '',
 ): Promise<(device: string, slice?: Slice) => GpuAccess> {
   const minors = new Map<string, string>();
   for (const name of await readdir(join(proc, 'gpus')).catch(() => [])) {
@@ -22,6 +24,7 @@ export async function nvidiaAccess(
     const minor = /^Device Minor:\s*(\d+)/m.exec(text)?.[1];
     if (uuid !== undefined && minor !== undefined) minors.set(uuid, minor);
   }
+  const libraries = await libraryFolders(searchPath);
   return (device, slice) => {
     const minor = minors.get(device);
     const own = minor === undefined ? [] : [`nvidia${minor}`];
@@ -33,10 +36,20 @@ export async function nvidiaAccess(
         .map((name) => join(dev, name))
         .filter((path) => existsSync(path))
         .map((path) => ({ path, mode: 'dev' })),
-      libraries: [],
+      libraries,
       oneUser: false,
     };
   };
+}
+
+/** Folders of a search path that hold the driver's library for programs, and the folders that links there lead to. */
+async function libraryFolders(searchPath: string): Promise<string[]> {
+  const folders: string[] = [];
+  for (const folder of searchPath.split(delimiter).filter(isAbsolute)) {
+    const found = await realpath(join(folder, 'libcuda.so.1')).catch(() => undefined);
+    if (found !== undefined) folders.push(folder, dirname(found));
+  }
+  return [...new Set(folders)];
 }
 
 /**
