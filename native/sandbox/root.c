@@ -167,6 +167,37 @@ static void mount_proc(const struct spec *spec) {
   }
 }
 
+// Puts back the spaces and the like that mountinfo has as octal numbers.
+static void decode(char *path) {
+  char *to = path;
+  for (const char *at = path; *at != '\0'; to++) {
+    unsigned code;
+    if (at[0] == '\\' && sscanf(at + 1, "%3o", &code) == 1) {
+      *to = (char)code;
+      at += 4;
+    } else {
+      *to = *at++;
+    }
+  }
+  *to = '\0';
+}
+
+// Unmounts what is mounted below a folder of the host, in this process's view only.
+static void forget(const struct step *step) {
+  size_t length = strlen(step->args[0]);
+  char line[PATH_MAX * 2], path[PATH_MAX];
+  FILE *mounts = fopen("/proc/self/mountinfo", "re");
+  if (mounts == NULL) fail("mount", errno, "mountinfo");
+  while (fgets(line, sizeof line, mounts) != NULL) {
+    if (sscanf(line, "%*d %*d %*s %*s %4095s", path) != 1) continue;
+    decode(path);
+    if (strncmp(path, step->args[0], length) != 0 || path[length] != '/') continue;
+    // The host may have unmounted it meanwhile.
+    if (umount2(path, DETACH) < 0 && errno != EINVAL && errno != ENOENT) fail("mount", errno, path);
+  }
+  fclose(mounts);
+}
+
 static void make_root(const struct spec *spec) {
   const struct step *root = find_step(spec, OP_ROOT);
   if (root == NULL) fail("spec", 0, "a mount namespace without a root");
@@ -179,6 +210,9 @@ static void make_root(const struct spec *spec) {
 
 void build_root(const struct spec *spec, int first) {
   if (first == 0) make_root(spec);
+  for (int i = first; i < spec->count; i++) {
+    if (spec->steps[i].op == OP_FORGET) forget(&spec->steps[i]);
+  }
   for (int i = first; i < spec->count; i++) {
     const struct step *step = &spec->steps[i];
     if (step->op == OP_BIND) bind(spec, step);

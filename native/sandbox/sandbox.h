@@ -33,6 +33,7 @@ enum operation {
   OP_DOMAIN,     // a Landlock domain, for the command and all that it starts
   OP_ID,         // user and group inside, user and group outside
   OP_ROOT,       // an empty folder of the host to build the root on
+  OP_FORGET,     // path of the host: what is mounted there and below is not kept while the spec is waited for
   OP_OWN,        // path: made if absent and given to the outer id
   OP_TMPFS,      // path inside, size in bytes, inodes, own | shared: whose it is, the sandbox's user's or everybody's
   OP_BIND,       // source, path inside, ro | rw | dev

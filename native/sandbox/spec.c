@@ -23,7 +23,7 @@ static const struct {
     {"root", OP_ROOT, 1},               {"own", OP_OWN, 1},             {"tmpfs", OP_TMPFS, 4},
     {"bind", OP_BIND, 3},               {"link", OP_LINK, 2},           {"proc", OP_PROC, 0},
     {"mask", OP_MASK, 1},               {"veth", OP_VETH, 4},           {"rlimit", OP_RLIMIT, 2},
-    {"join-pid", OP_JOIN_PID, 1},       {"domain", OP_DOMAIN, 0},
+    {"join-pid", OP_JOIN_PID, 1},       {"domain", OP_DOMAIN, 0},          {"forget", OP_FORGET, 1},
     {"filter", OP_FILTER, 0},           {"traces", OP_TRACES, 0},       {"cwd", OP_CWD, 1},
     {"hostname", OP_HOSTNAME, 1},       {"keep-socket", OP_KEEP_SOCKET, 0}, {"keep-runs", OP_KEEP_RUNS, 0},
     {"env", OP_ENV, 1},

@@ -78,7 +78,7 @@ function wantedBy(message: ActivationMessage, action: RunnableAction): Container
 }
 
 function trainingSpec({ job, attempt, members, rendezvousMs, checkpointMiB }: TrainingRun): TrainingSpec {
-  return { job, attempt, members, rendezvousMs, keepsCheckpoints: checkpointMiB !== undefined };
+  return { job, attempt, members, rendezvousMs, checkpointMiB };
 }
 
 /**

@@ -34,8 +34,8 @@ export interface ContainerSpec {
 
 /** What a container of a training job needs to know of its run. */
 export interface TrainingSpec extends Pick<TrainingRun, 'job' | 'attempt' | 'members' | 'rendezvousMs'> {
-  /** Whether the container sees the job's checkpoint folder. */
-  keepsCheckpoints: boolean;
+  /** Bound on the job's checkpoint folder, which the container sees, MiB; undefined: the job has none. */
+  checkpointMiB: number | undefined;
 }
 
 /** A container for one run at a time, with nothing loaded ahead. */

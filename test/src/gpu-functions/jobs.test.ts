@@ -183,14 +183,13 @@ interface ShownJob extends JsonObject {
   );
 
   (canMount ? test : test.skip)(
-    'a full checkpoint disk ends the job, and its record says so',
+    'a job whose checkpoints have no space on the disk is refused, and its record says so',
     async () => {
       const folder = join(dataDir, 'checkpoints');
       expect(mountSmall(folder, 32)).toBe(true);
       try {
-        // The first step finds no room for its checkpoint.
-        const job = await untilOver(await start({ steps: 100_000, fills: 100 }, '--checkpoint'));
-        const reason = 'the disk of its checkpoints has less than 1024 MiB left';
+        const job = await untilOver(await start({ steps: 1 }, '--checkpoint-size', '64', '--restarts', '0'));
+        const reason = 'cannot be kept: the disk would have less than 1024 MiB left beside 92 MiB for them.';
         expect(job).toMatchObject({ state: 'failed', restarts: 0, reason: expect.stringContaining(reason) });
         const record = await recordOf(job);
         expect(record.response).toMatchObject({ success: false, result: { error: expect.stringContaining(reason) } });

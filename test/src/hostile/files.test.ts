@@ -1,6 +1,6 @@
 // Attacks on files of the host by a tenant's processes, while the platform works on the tenant's folders as root.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
@@ -77,6 +77,39 @@ suite('files of the host', () => {
       } finally {
         rmSync(folder, { recursive: true });
       }
+    },
+    caseMs,
+  );
+
+  test.each([
+    ['bytes', 'os.posix_fallocate(file, 0, 2 << 30)'],
+    ['bytes one after the other', 'while True: os.write(file, bytes(1 << 20))'],
+    ['files', 'for at in range(1 << 20): os.mkdir(os.path.join(folder, str(at)))'],
+  ])(
+    'have the space that a job asks for with its checkpoints: %s',
+    async (_, line) => {
+      const code = `import os, time
+def main(args):
+    folder = os.environ["GPUWHISK_CHECKPOINT_DIR"]
+    file = os.open(os.path.join(folder, "large"), os.O_RDWR | os.O_CREAT)
+    ${line}
+`;
+      const free = (): number =>
+        statfsSync(tenancy.platform.dataDir).bavail * statfsSync(tenancy.platform.dataDir).bsize;
+      const before = free();
+      let least = before;
+      const timer = setInterval(() => (least = Math.min(least, free())), 20);
+      try {
+        const job = await runJob(tenancy.attacker, code);
+        expect(job).toMatchObject({ state: 'failed' });
+        expect(job.reason).toMatch(/No space left on device|its checkpoints (take|are more)/);
+      } finally {
+        clearInterval(timer);
+      }
+      // 64 MiB of checkpoints, in an image of 92 MiB, and what else the platform writes.
+      expect((before - least) / 2 ** 20).toBeLessThan(200);
+      expect((before - least) / 2 ** 20).toBeGreaterThan(80);
+      await until('the space is free again', () => before - free() < 50 * 2 ** 20, caseMs);
     },
     caseMs,
   );

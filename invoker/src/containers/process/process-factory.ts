@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { lchown, mkdir, readFile, realpath } from 'node:fs/promises';
+import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
@@ -19,6 +19,7 @@ import type { ConnectedContainer } from '../protocol/connected-container.js';
 import { LogCollector } from '../protocol/log-collector.js';
 import { launchWithGpu } from '../runtime-launch.js';
 import { checkpointsFolder, launchForTraining } from '../training-launch.js';
+import { closeCheckpoints, openCheckpoints, refused } from '../sandbox/checkpoints.js';
 import { detectCgroups } from '../sandbox/cgroups.js';
 import { defaultEgress, nameServers } from '../sandbox/egress.js';
 import { startHolder, sendSpec, startBare, LauncherPool, Slots, removeLeftovers } from '../sandbox/launcher.js';
@@ -149,6 +150,7 @@ class ProcessFactory implements ProcessContainerFactory {
     const { clock } = this.options;
     const cgroups = this.options.cgroups ?? (await detectCgroups(this.tag, clock));
     await removeLeftovers({ tag: this.tag, cgroups, sandboxesFolder: this.sandboxFolder(), clock });
+    await closeCheckpoints(checkpointsFolder(this.dataDir));
     // Without a private root, functions' users need access to their own folder below this one.
     await mkdir(this.sandboxFolder(), { recursive: true, mode: 0o711 });
     for (const name of ['.root', '.probe']) await mkdir(this.sandboxFolder(name), { mode: 0o700 });
@@ -209,15 +211,12 @@ class ProcessFactory implements ProcessContainerFactory {
 
   private async withTraining({ training }: ContainerSpec, launch: RuntimeLaunch): Promise<RuntimeLaunch> {
     if (training === undefined) return launch;
-    if (!training.keepsCheckpoints) return launchForTraining(launch, training, undefined);
-    const all = checkpointsFolder(this.dataDir);
-    // Without a private root, the sandboxes' user needs access to a folder below this one.
-    await mkdir(all, { recursive: true, mode: 0o711 });
-    const folder = join(all, training.job);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    if (training.checkpointMiB === undefined) return launchForTraining(launch, training, undefined);
+    if (this.firstId === 0) throw refused('without root their size cannot be bounded');
+    if (!this.isolation.namespaces.has('mount')) throw refused('functions have no private root on this host');
+    const folder = join(checkpointsFolder(this.dataDir), training.job);
     const user = this.outerId(sharedUserSlot);
-    if (this.firstId > 0) await lchown(folder, user, user);
-    return launchForTraining(launch, training, folder);
+    return launchForTraining(launch, training, await openCheckpoints(folder, training.checkpointMiB, user));
   }
 
   private async withGpu({ gpu }: ContainerSpec, launch: RuntimeLaunch): Promise<RuntimeLaunch> {
@@ -282,6 +281,7 @@ class ProcessFactory implements ProcessContainerFactory {
     for (const job of this.jobs) job.child.kill('SIGTERM');
     await Promise.all([...this.jobs].map(({ closed }) => closed));
     await Promise.all([this.launchers?.close(), ...containers]);
+    await closeCheckpoints(checkpointsFolder(this.dataDir));
     await this.isolation.cgroups.close();
     await this.network?.close();
     this.network = undefined;
@@ -331,6 +331,8 @@ class ProcessFactory implements ProcessContainerFactory {
 
   private openLaunchers(): LauncherPool {
     const { isolation, tag, random } = this;
+    // Only sandboxes that are made for a job have its checkpoints; one that waits would keep them mounted.
+    const forget = ['forget', checkpointsFolder(this.dataDir)];
     return new LauncherPool({
       launcherPath: isolation.launcher ? this.launcherPath : undefined,
       tag,
@@ -338,7 +340,9 @@ class ProcessFactory implements ProcessContainerFactory {
       slots: this.slots,
       clock: this.options.clock,
       random,
-      frame: isolation.namespaces.has('mount') ? (slot) => frameWords(isolation, this.frame(slot)) : undefined,
+      frame: isolation.namespaces.has('mount')
+        ? (slot) => [...forget, ...frameWords(isolation, this.frame(slot))]
+        : undefined,
     });
   }
 

@@ -1,25 +1,116 @@
-import { statfs } from 'node:fs/promises';
-import { measureTree, removeTree } from '../../host/trees.js';
+// Checkpoint folders of training jobs. Each is a file system of its own in an image whose space on the disk is allocated
+// before the job's first run, so that a job can use no more of the disk, and none that others need:
+//
+//   checkpoints/JOB/image   the image
+//   checkpoints/JOB/files   where it is mounted, which the job's sandbox sees
+import { mkdir, readdir, rename, rmdir, stat, statfs } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { findTool, runTool } from '../../host/programs.js';
+import { isThere } from '../../host/partial-folders.js';
+import { removeTree } from '../../host/trees.js';
+import { ProvisioningError } from '../container-factory.js';
 import { reserveBytes } from './sandbox-job.js';
 
 const MiB = 1024 * 1024;
-/** Most files and folders of a job's checkpoints. */
-const maxFiles = 100_000;
+/** Most files and folders of a job's checkpoints, and the number for each MiB of small ones. */
+const [maxFiles, filesPerMiB] = [100_000, 256];
+const journalMiB = 8;
+/** Space of an image beyond its files, besides a sixteenth of them: journal, tables of inodes, superblocks. */
+const overheadMiB = 24;
 
-/** The size of a checkpoint folder, MiB, and the bound that it or its disk exceeds; `problem` is undefined if none. */
+const filesOf = (folder: string): string => join(folder, 'files');
+
+/** The size of a job's checkpoints, MiB, and the bound that they exceed; `problem` is undefined if none. */
 export async function checkCheckpoints(folder: string, maxMiB: number): Promise<{ usedMiB: number; problem?: string }> {
-  const { bytes, files } = await measureTree(folder, maxFiles);
-  const { bavail, bsize } = await statfs(folder);
+  const files = filesOf(folder);
+  if (!(await isMounted(files))) return { usedMiB: 0, problem: 'its checkpoint folder is mounted no more' };
+  const { blocks, bfree, bsize, ffree } = await statfs(files);
+  const bytes = (blocks - bfree) * bsize;
   const usedMiB = Math.ceil(bytes / MiB);
   if (bytes > maxMiB * MiB) {
     return { usedMiB, problem: `its checkpoints take ${usedMiB} MiB, more than its bound of ${maxMiB} MiB` };
   }
-  if (files > maxFiles) return { usedMiB, problem: `its checkpoints are more than ${maxFiles} files` };
-  if (bavail * bsize >= reserveBytes) return { usedMiB };
-  return { usedMiB, problem: `the disk of its checkpoints has less than ${reserveBytes / MiB} MiB left` };
+  if (ffree === 0) return { usedMiB, problem: 'its checkpoints are more files than its bound allows' };
+  return { usedMiB };
 }
 
-/** Removes a checkpoint folder, if it is there. */
-export function removeCheckpoints(folder: string): Promise<void> {
-  return removeTree(folder);
+/**
+ * Mounts a job's checkpoints, which are made at its first run and belong to `user`. Resolves with the folder for the sandbox.
+ * Rejects with ProvisioningError, which tells the job's owner the reason.
+ */
+export async function openCheckpoints(folder: string, maxMiB: number, user: number): Promise<string> {
+  const files = filesOf(folder);
+  try {
+    await mkdir(files, { recursive: true, mode: 0o700 });
+    const isNew = await makeImage(folder, maxMiB, user);
+    if (await isMounted(files)) return files;
+    await call('mount', '-t', 'ext4', '-o', 'loop,nosuid,nodev', join(folder, 'image'), files);
+    // Made by mkfs, and of no use to the job.
+    if (isNew) await rmdir(join(files, 'lost+found'));
+    return files;
+  } catch (error) {
+    throw refused((error as Error).message);
+  }
+}
+
+/** A job with checkpoints is refused for this reason. */
+export function refused(reason: string): ProvisioningError {
+  const text = `The checkpoints of the training job cannot be kept: ${reason.split('\n')[0] ?? ''}.`;
+  return new ProvisioningError(text, text, true);
+}
+
+/** Makes a job's image if there is none; whether it did. */
+async function makeImage(folder: string, maxMiB: number, user: number): Promise<boolean> {
+  const [image, partial] = [join(folder, 'image'), join(folder, 'partial')];
+  if (await isThere(image)) return false;
+  const sizeMiB = maxMiB + Math.ceil(maxMiB / 16) + overheadMiB;
+  const { bavail, bsize } = await statfs(folder);
+  if (bavail * bsize - sizeMiB * MiB < reserveBytes) {
+    throw new Error(`the disk would have less than ${reserveBytes / MiB} MiB left beside ${sizeMiB} MiB for them`);
+  }
+  await removeTree(partial);
+  await call('fallocate', '-l', `${sizeMiB}MiB`, partial);
+  const inodes = Math.min(maxFiles, maxMiB * filesPerMiB + filesPerMiB);
+  // nodiscard: a discarded part of the image would be a hole, which another may fill.
+  const extended = `nodiscard,lazy_itable_init=1,lazy_journal_init=1,root_owner=${user}:${user}`;
+  const sizes = ['-m', '0', '-b', '4096', '-N', String(inodes), '-J', `size=${journalMiB}`, '-O', '^resize_inode'];
+  await call('mkfs.ext4', '-q', '-F', ...sizes, '-E', extended, partial);
+  await rename(partial, image);
+  return true;
+}
+
+/** Removes a job's checkpoints, if there are any. */
+export async function removeCheckpoints(folder: string): Promise<void> {
+  await unmount(folder);
+  await removeTree(folder);
+}
+
+/** Unmounts the checkpoints of all jobs below `all`, which keeps them: when no job runs. */
+export async function closeCheckpoints(all: string): Promise<void> {
+  const jobs = await readdir(all).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return [];
+  });
+  for (const job of jobs) await unmount(join(all, job));
+}
+
+async function unmount(folder: string): Promise<void> {
+  // Until a process that still has it open ends, the kernel keeps it, out of sight.
+  if (await isMounted(filesOf(folder))) await call('umount', '-l', filesOf(folder));
+}
+
+/** Whether a file system is mounted at this folder. */
+async function isMounted(folder: string): Promise<boolean> {
+  try {
+    return (await stat(folder)).dev !== (await stat(dirname(folder))).dev;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+async function call(name: string, ...args: string[]): Promise<void> {
+  const tool = await findTool(name);
+  if (tool === undefined) throw new Error(`${name} is not installed`);
+  await runTool(tool, args);
 }
