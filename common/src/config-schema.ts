@@ -303,6 +303,10 @@ export const configSchema = z.strictObject({
           pricePerHour: z.number().min(0).optional(),
         })
         .prefault({}),
+      /** By numeric user id of an invoker's machine, the namespace that may register this user's processes as workloads. */
+      workloadUsers: z
+        .record(z.string().regex(/^[0-9]+$/, { error: 'must be a numeric user id' }), z.string().min(1))
+        .default({}),
       /** Machines that the platform rents and gives back: docs/protean.md. */
       procure: procureSchema.prefault({}),
       /** Kernel tokens below MPS, or alone where there is no MPS: shares can be moved while functions run. */

@@ -1,4 +1,5 @@
 import type { ClusterState, WindowCounters } from './state/cluster-state.js';
+import type { WorkloadGuard } from './workload-guard.js';
 
 /**
  * How a device is shared: by one process, in turns (`timeslice`, the driver's own way), by MPS clients side by side, or
@@ -66,7 +67,7 @@ export interface GpuProcess {
   utilisation?: number;
   /** Of the container, where it is one of ours. */
   container?: string;
-  /** Of a registered or discovered workload, where it is not. */
+  /** The id of the workload that the agent has attested it to belong to. */
   workload?: string;
   /** The MIG instance that it runs in. */
   slice?: string;
@@ -481,6 +482,7 @@ export interface Workload {
   /** The source of the workload's demand for SMs: the chip's counters, or the share that the workload may use. */
   estimatedFrom?: 'activity' | 'shares';
   namespace?: string;
+  guard?: WorkloadGuard;
   command?: string;
   /** Declared figures by name, as of the annotation of a function: absent, as each name, if it is not told. */
   features?: Record<string, number>;

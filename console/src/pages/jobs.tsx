@@ -58,6 +58,8 @@ interface WorkloadRow {
   degradation?: number;
   estimatedDegradation?: number;
   state?: string;
+  /** Whether its node attests its process; absent: an operator has registered it. */
+  attested?: boolean;
 }
 
 const isOver = ({ state }: Job): boolean => ['succeeded', 'failed', 'stopped'].includes(state);
@@ -136,14 +138,14 @@ function JobRow({ job }: { job: Job }) {
 }
 
 function WorkloadCells({ workload }: { workload: WorkloadRow }) {
-  const { name, origin, state, device, invoker, memoryMiB } = workload;
+  const { name, origin, state, attested, device, invoker, memoryMiB } = workload;
   return (
     <>
       <span role="cell">
         {name} <small>{origin}</small>
       </span>
       <span role="cell" class={state === 'beyond-bound' ? 'late' : ''}>
-        {state ?? 'not reported'}
+        {attested === false ? 'unattested' : (state ?? 'not reported')}
       </span>
       <span role="cell">{degradationOf(workload)}</span>
       <span role="cell">{memoryMiB === undefined ? '' : memory(memoryMiB)}</span>

@@ -14,6 +14,7 @@ import type { TrainingStatus } from '@gpuwhisk/common/training';
 import type { UnmeasuredPairs } from '../gpu/scheduler/unmeasured-pairs.js';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { workloadTokenVariable } from '@gpuwhisk/common/workload-guard';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/request.js';
@@ -73,13 +74,21 @@ function boundedWorkload(context: Context, call: IdentifiedCall, asked: NewWorkl
   return { ...asked, mpsPercent: asked.mpsPercent ?? most };
 }
 
-async function registerWorkload(context: Context, call: IdentifiedCall): Promise<Answer> {
+/**
+ * The least bound that the caller may set for a process that was not started under a share, fraction 0–1: with a quota of
+ * 30 %, the loss of the other 70 % of a GPU is not protected against.
+ */
+function leastBound({ config }: Context, { identity, isOperator }: ViewerCall): number {
+  return isOperator ? 0 : 1 - (identity.limits.maxGpuShare ?? config.limits.maxGpuShare ?? 100) / 100;
+}
+
+async function registerWorkload(context: Context, call: ViewerCall): Promise<Answer> {
   const { gpuTable, gpuWorkloads, clock } = context;
   const asked = boundedWorkload(context, call, readNewWorkload(await readPutBody(call.request, maxBodyBytes)));
   const place = devicePlace(gpuTable.nodes(), asked.device);
   const env = asked.start ? clientEnv(place, asked) : undefined;
-  const { name, pid, memoryMiB, mpsPercent, maxDegradation, baselineRate, command, features: figures } = asked;
-  const added = await gpuWorkloads.add({
+  const { name, pid, memoryMiB, mpsPercent, baselineRate, command, features: figures } = asked;
+  const { added, token } = await gpuWorkloads.add({
     name,
     origin: asked.start ? 'started' : 'registered',
     invoker: place.node.invoker,
@@ -88,13 +97,15 @@ async function registerWorkload(context: Context, call: IdentifiedCall): Promise
     since: clock.now(),
     ...(memoryMiB !== undefined && { memoryMiB }),
     ...(mpsPercent !== undefined && { mpsPercent }),
-    maxDegradation,
+    maxDegradation: Math.max(asked.maxDegradation, asked.start ? 0 : leastBound(context, call)),
     ...(baselineRate !== undefined && { baselineRate, baselineFrom: 'declared' }),
     namespace: call.identity.namespace.name,
+    ...(call.isOperator && { guard: { byOperator: true } }),
     ...(command !== undefined && { command }),
     ...(figures && { features: figures }),
   });
-  return jsonAnswer({ ...added, ...(env && { env }) });
+  const started = env && { env: { ...env, ...(token !== undefined && { [workloadTokenVariable]: token }) } };
+  return jsonAnswer({ ...workloadView(added, context), ...started });
 }
 
 const cordonRequests: readonly CordonRequest['wish'][] = ['cordon', 'drain', 'uncordon'];
@@ -123,7 +134,8 @@ export function gpuRoutes(context: Context): Route[] {
   const seenWorkloads = async (call: ViewerCall): Promise<JsonObject[]> => {
     const all = allWorkloads(gpuTable.nodes(), await gpuWorkloads.list());
     const seen = all.filter((workload) => maySee(viewerOf(call), workload));
-    return seen.map((one) => workloadView(gpuWorkloads.withRates(one), context.clock.now()));
+    const attested = gpuWorkloads.attested();
+    return seen.map((one) => workloadView(gpuWorkloads.withRates(one), context, attested));
   };
   /** A registered workload that the caller may change. Throws ApiError (404). */
   const ownWorkload = async (call: ViewerCall): Promise<Workload> => {
@@ -179,7 +191,7 @@ export function gpuRoutes(context: Context): Route[] {
       summary: 'Register a workload, so that it is protected',
       body: { schema: 'NewGpuWorkload', required: true },
       responses: { ...workload, ...errorResponses(400, 401, 404, 409, 429, 500, 503) },
-      handle: (call: IdentifiedCall) => registerWorkload(context, call),
+      handle: (call: ViewerCall) => registerWorkload(context, call),
     },
     {
       ...one,
@@ -191,9 +203,12 @@ export function gpuRoutes(context: Context): Route[] {
       handle: async (call: ViewerCall) => {
         const { rate, stalled, ...changes } = readWorkloadChanges(await readPutBody(call.request, maxBodyBytes));
         let changed = await ownWorkload(call);
+        if (changes.maxDegradation !== undefined && changed.origin === 'registered') {
+          changes.maxDegradation = Math.max(changes.maxDegradation, leastBound(context, call));
+        }
         if (Object.keys(changes).length > 0) changed = await gpuWorkloads.change(changed.id, changes);
         if (rate !== undefined) changed = await gpuWorkloads.report(changed.id, rate, stalled);
-        return jsonAnswer(workloadView(changed, context.clock.now()));
+        return jsonAnswer(workloadView(changed, context));
       },
     },
     {
@@ -205,7 +220,7 @@ export function gpuRoutes(context: Context): Route[] {
       handle: async (call: ViewerCall) => {
         const workload = await ownWorkload(call);
         await gpuWorkloads.remove(workload.id);
-        return jsonAnswer(workloadView(workload, context.clock.now()));
+        return jsonAnswer(workloadView(workload, context));
       },
     },
   ];
@@ -358,13 +373,17 @@ interface Viewer {
 
 /** The workloads of the cluster: registered ones, and processes that belong to no container and no registration. */
 function allWorkloads(nodes: readonly NodeStatus[], registered: readonly Workload[]): Workload[] {
+  const ids = new Set(registered.map(({ id }) => id));
   const known = new Set(registered.map(({ invoker, pid }) => `${invoker} ${pid}`));
   const discovered = nodes.flatMap((node) =>
     node.status.flatMap(({ uuid: device, processes }) =>
       processes
-        .filter(({ container, pid }) => container === undefined && !known.has(`${node.invoker} ${pid}`))
-        .map(({ pid, memoryMiB, workload }): Workload => {
-          const name = workload ?? `process ${pid}`;
+        .filter(
+          ({ container, pid, workload = '' }) =>
+            container === undefined && !known.has(`${node.invoker} ${pid}`) && !ids.has(workload),
+        )
+        .map(({ pid, memoryMiB }): Workload => {
+          const name = `process ${pid}`;
           const id = `${node.invoker}-${pid}`;
           return {
             id,
@@ -388,9 +407,19 @@ function maySee(viewer: Viewer, workload: Workload): boolean {
   return viewer.isOperator || workload.namespace === viewer.namespace;
 }
 
-/** A workload with its degradation and its standing at `at`, epoch ms. */
-function workloadView(workload: Workload, at: number): JsonObject {
-  return { ...workload, ...standingOf(workload, at) };
+/** A workload with its degradation and its present standing, and, if it is a namespace's, whether it is attested. */
+function workloadView(
+  workload: Workload,
+  { gpuWorkloads, clock }: Context,
+  attested: ReadonlySet<string> = gpuWorkloads.attested(),
+): JsonObject {
+  const { guard, ...shown } = workload;
+  const isNamespaces = workload.origin !== 'discovered' && guard?.byOperator !== true;
+  return {
+    ...shown,
+    ...(isNamespaces && { attested: attested.has(workload.id) }),
+    ...standingOf(workload, clock.now()),
+  };
 }
 
 /** What is shown of the devices besides their rows: workloads, runs of training jobs by job, and pairs by container. */

@@ -171,6 +171,9 @@ export const gpuSchemas = {
         additionalProperties: { type: 'number' },
       },
       namespace: text('Namespace of the owner; absent if discovered'),
+      attested: yesNo(
+        'Whether the agent attests a process of the workload on its device; only then its bound counts. Absent: registered by an operator, or discovered',
+      ),
       command: text('Command of the process'),
       env: { type: 'object', description: 'Environment with which the process must be started to be an MPS client' },
     },

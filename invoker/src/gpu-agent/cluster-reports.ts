@@ -7,6 +7,7 @@ import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { GpuContainer } from './gpu-containers.js';
 import type { HostProcesses } from './host/host-processes.js';
 import type { UseCounts } from './node-use.js';
+import type { WorkloadAttestation } from './workload-attestation.js';
 
 interface NodeRowParts {
   /** The topic of the invoker: the row's key. */
@@ -132,6 +133,7 @@ interface EndedWorkloadsParts {
   invoker: string;
   state: ClusterState;
   processes: HostProcesses;
+  attestation: Pick<WorkloadAttestation, 'isAttested'>;
   clock: Clock;
   logger: Logger;
 }
@@ -142,16 +144,24 @@ const every = 5;
  * Time after which a registration without a process counts as ended, ms; `wsk gpu workload run` adds the process at once.
  */
 const untoldForMs = 60_000;
+/**
+ * Time without an attested process after which a namespace's registration expires, ms: a training may load its data for
+ * minutes before it uses the device.
+ */
+const unattestedForMs = 600_000;
 
 /**
  * Finds workloads of this node whose process has ended without deregistration: those that `wsk gpu workload run` started, as
- * when the command was killed, and those that were registered with a process which this agent has seen. Marks them as ended
- * in the table of workloads; the keeper of the registrations removes them then.
+ * when the command was killed, and those that were registered with a process which this agent has seen. Finds those of
+ * namespaces, too, that have had no attested process for ten minutes. Marks them as ended in the table of workloads; the
+ * keeper of the registrations removes them then.
  */
 export class EndedWorkloads {
   private looks = 0;
   /** By registered workload, the process that was seen and its start. */
   private seen = new Map<string, { pid: number; start: number }>();
+  /** By workload of a namespace, when it was attested last, or else seen first, monotonic ms. */
+  private attestedMs = new Map<string, number>();
 
   constructor(private readonly parts: EndedWorkloadsParts) {}
 
@@ -162,16 +172,17 @@ export class EndedWorkloads {
     try {
       const rows = await state.rows(workloadTable);
       this.seen = new Map([...this.seen].filter(([id]) => rows.has(id)));
+      this.attestedMs = new Map([...this.attestedMs].filter(([id]) => rows.has(id)));
       for (const [id, row] of rows) {
         const workload = row as unknown as Workload;
         if (workload.invoker !== invoker) continue;
         const hasEnded = workload.origin === 'started' ? this.hasEnded(workload) : this.hasVanished(workload);
-        if (!(await hasEnded)) continue;
+        if (!(await hasEnded) && !(await this.hasExpired(workload))) continue;
         // The mark is written again at each check until the registration is removed, but logged once.
         if (workload.ended !== true) {
           logger.info(
             { workload: id, name: workload.name, pid: workload.pid },
-            'a workload has ended without deregistration',
+            'a workload has ended without deregistration, or has no attested process',
           );
         }
         await state.setRow(workloadTable, id, { ...workload, ended: true } as unknown as JsonValue);
@@ -179,6 +190,15 @@ export class EndedWorkloads {
     } catch (error) {
       logger.error({ error: String(error) }, 'the table of workloads cannot be read or written');
     }
+  }
+
+  private async hasExpired(workload: Workload): Promise<boolean> {
+    if (workload.guard?.byOperator === true) return false;
+    const nowMs = this.parts.clock.monotonicMs();
+    const isAttested = await this.parts.attestation.isAttested(workload);
+    const lastMs = isAttested ? nowMs : (this.attestedMs.get(workload.id) ?? nowMs);
+    this.attestedMs.set(workload.id, lastMs);
+    return nowMs - lastMs > unattestedForMs;
   }
 
   /** A process that was never seen may be one of another PID namespace. */

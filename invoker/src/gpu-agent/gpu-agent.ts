@@ -29,6 +29,7 @@ import { DeviceLedger, Inventory } from './inventory.js';
 import { UseCounts } from './node-use.js';
 import { placementProblem, occupancyOf } from './placement-check.js';
 import { ContextSizes, Sampler } from './sampler.js';
+import { WorkloadAttestation } from './workload-attestation.js';
 
 /** The pool, which owns the containers, as the agent uses it. */
 export interface ContainerOwner {
@@ -58,6 +59,8 @@ export interface GpuAgentOptions {
   contexts?: ContextSizes;
   /** The operator's description of the machine, if there is one. */
   node?: NodeDescription;
+  /** By numeric user id, the namespace whose workloads the processes of this user may be. */
+  workloadUsers?: Readonly<Record<string, string>>;
 }
 
 /** Fields of a node's row about its machine. */
@@ -71,6 +74,7 @@ export class GpuAgent implements GpuRuns {
   private readonly faultHistory = new FaultHistory();
   private readonly healer: Healer;
   private readonly sampler: Sampler;
+  private readonly attestation: WorkloadAttestation;
   private readonly workloads: EndedWorkloads;
   private readonly row: NodeRow;
   private readonly shareUpdates: ShareUpdates;
@@ -107,7 +111,8 @@ export class GpuAgent implements GpuRuns {
     const statuses = (): readonly DeviceStatus[] => this.statuses;
     const changed = (): void => this.row.writeSoon();
     this.geometry = new Geometry({ ...options, inventory, gpuContainers, healer, statuses, refresh, changed });
-    this.workloads = new EndedWorkloads(options);
+    this.attestation = new WorkloadAttestation(options);
+    this.workloads = new EndedWorkloads({ ...options, attestation: this.attestation });
     const clients = new ContainerClients(enforcer, processes);
     this.launches = new LaunchChecks({ enforcer, gpuContainers, clients, healer, clock, logger });
     this.shareUpdates = new ShareUpdates({ enforcer, gpuContainers, clients, logger });
@@ -350,7 +355,7 @@ export class GpuAgent implements GpuRuns {
   }
 
   private async look(): Promise<void> {
-    this.statuses = await this.sampler.look();
+    this.statuses = await this.attestation.attest(await this.sampler.look());
     await this.foreignWork.look(this.statuses);
     await this.workloads.look();
     await this.ceilings.look();

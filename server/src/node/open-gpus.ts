@@ -114,7 +114,7 @@ async function startAgent(
   const contexts = new ContextSizes(driver.version.driver);
   const enforcer = await chooseEnforcer(options, driver, contexts, simulator);
   const processes = systemProcesses;
-  const { node } = config.gpu;
+  const { node, workloadUsers } = config.gpu;
   const agent = new GpuAgent({
     invoker,
     driver,
@@ -126,6 +126,7 @@ async function startAgent(
     access,
     contexts,
     node,
+    workloadUsers,
   });
   const close = async (): Promise<void> => {
     await agent.close();

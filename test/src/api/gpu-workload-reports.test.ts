@@ -120,7 +120,7 @@ describe('the rate of a workload', () => {
     });
     await other.open();
     await report(id, ...times(3, 10));
-    expect(other.shown).toMatchObject([{ id, rate: 10, reportedAt: now }]);
+    expect(await other.list()).toMatchObject([{ id, rate: 10, reportedAt: now }]);
     for (let count = 0; count < 3; count++) {
       now += 1000;
       await other.report(id, 10);
@@ -274,7 +274,7 @@ describe('the baseline of a workload', () => {
       ...{ random: seededRandom(2), logger: createLogger({ level: 'silent' }) },
     });
     await restarted.open();
-    const [shown] = restarted.shown;
+    const [shown] = await restarted.list();
     expect(shown).toMatchObject({ id, baselineRate: 10, baselineFrom: 'measured' });
     expect(shown).not.toHaveProperty('rate');
     expect(seenWorkloads([shown!], now)[0]).not.toHaveProperty('state');

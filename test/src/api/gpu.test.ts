@@ -139,12 +139,13 @@ describe('workloads', () => {
         memoryMiB: 9000,
         maxDegradation: 0.1,
         namespace: 'alice',
+        attested: false,
       },
     });
     expect(await listed(alice)).toEqual([added]);
     expect(await listed(operator)).toEqual([added]);
     expect(await listed(bob)).toEqual([]);
-    expect(await api.state.rows(workloadTable)).toEqual(new Map([[added.id, added]]));
+    expect((await api.state.rows(workloadTable)).get(added.id)).toMatchObject({ name: 'train', pid: 77 });
     expect(await devices(alice)).toMatchObject([{ workloads: [{ id: added.id }] }]);
     expect(await devices(bob)).toMatchObject([{ workloads: [] }]);
     const path = `${workloadsPath}/${added.id}`;
@@ -164,7 +165,8 @@ describe('workloads', () => {
       ...{ store: api.store, state, clock: systemClock, table: new GpuTable(state, systemClock) },
       ...{ random: seededRandom(2), logger: createLogger({ level: 'silent' }) },
     }).open();
-    expect(await state.rows(workloadTable)).toEqual(new Map([[added.id, added]]));
+    expect(await state.rows(workloadTable)).toEqual(await api.state.rows(workloadTable));
+    expect((await state.rows(workloadTable)).get(added.id)).toMatchObject({ name: 'train' });
   });
 
   test('are forgotten when the agent of their node says that they have ended', async () => {
@@ -186,7 +188,10 @@ describe('workloads', () => {
     const added = reply.json as Workload;
     expect(added).toMatchObject({
       ...{ origin: 'started', device: 'GPU-1', maxDegradation: 0.05, command: 'python train.py' },
-      env: { ...env, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: '40', CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: '0=512M' },
+      env: {
+        ...{ ...env, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: '40', CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: '0=512M' },
+        GPUWHISK_WORKLOAD_TOKEN: expect.stringMatching(/^[0-9a-f]{32}$/),
+      },
     });
     const changed = await api.request('PUT', `${workloadsPath}/${added.id}`, { body: { pid: 4711, processStart: 99 } });
     const rated = await api.request('PUT', `${workloadsPath}/${added.id}`, { body: { baselineRate: 12.5, rate: 10 } });
@@ -220,18 +225,67 @@ describe('workloads', () => {
     }
   });
 
+  test('have a bound that covers no more than the share of their namespace, unless an operator sets it', async () => {
+    const bounded = await startApi({ limits: { maxGpuShare: 30 } });
+    try {
+      await setNode(bounded.state, nodeRow([a100('GPU-0')]));
+      const body = { name: 'train', device: 'GPU-0', maxDegradation: 0 };
+      const added = (await bounded.request('POST', workloadsPath, { body, as: alice })).json as Workload;
+      expect(added.maxDegradation).toBeCloseTo(0.7);
+      const path = `${workloadsPath}/${added.id}`;
+      const changed = await bounded.request('PUT', path, { body: { maxDegradation: 0.1 }, as: alice });
+      expect((changed.json as Workload).maxDegradation).toBeCloseTo(0.7);
+      const byOperator = await bounded.request('PUT', path, { body: { maxDegradation: 0.1 }, as: operator });
+      expect(byOperator.json).toMatchObject({ maxDegradation: 0.1 });
+    } finally {
+      await bounded.close();
+    }
+  });
+
+  test('are protected while a process of theirs is attested, or if an operator has registered them', async () => {
+    await setNode(api.state, nodeRow([a100('GPU-0')]));
+    const own = (await add({ name: 'own', device: 'GPU-0', maxDegradation: 0 })).json as Workload;
+    const theirs = (await add({ name: 'theirs', device: 'GPU-0' }, operator)).json as Workload;
+    expect(theirs).not.toHaveProperty('attested');
+    expect(JSON.stringify(await listed(alice))).not.toMatch(/guard|tokenHash/);
+    const table = new GpuTable(api.state, systemClock);
+    await table.open();
+    const workloads = new GpuWorkloads({
+      ...{ store: api.store, state: api.state, clock: systemClock, table },
+      ...{ random: seededRandom(3), logger: createLogger({ level: 'silent' }) },
+    });
+    await workloads.open();
+    const shown = (): string[] => workloads.shown.map(({ name }) => name).sort();
+    const untilShown = async (...names: string[]): Promise<void> => {
+      while (shown().join() !== names.join()) await new Promise((done) => setTimeout(done, 10));
+    };
+    try {
+      await untilShown('theirs');
+      const row = nodeRow([a100('GPU-0')]);
+      row.status[0]!.processes = [{ pid: 9, memoryMiB: 100, workload: own.id }];
+      await setNode(api.state, row);
+      await untilShown('own', 'theirs');
+      expect((await listed(alice)).map((one) => (one as { attested?: boolean }).attested)).toEqual([true]);
+      await setNode(api.state, nodeRow([a100('GPU-0')]));
+      await untilShown('theirs');
+    } finally {
+      await workloads.close();
+      await table.close();
+    }
+  });
+
   test('that were found on a device are shown to operators, once each', async () => {
     const row = nodeRow([a100('GPU-0')]);
     row.status[0]!.processes = [
       { pid: 5, memoryMiB: 100 },
       { pid: 6, memoryMiB: 200, container: 'c1' },
-      { pid: 7, memoryMiB: 300, workload: 'python' },
+      { pid: 7, memoryMiB: 300, workload: 'gone' },
     ];
     await setNode(api.state, row);
     await add({ name: 'known', device: 'GPU-0', pid: 5 });
     expect((await listed(operator)).map(({ name, origin, pid }) => [name, origin, pid])).toEqual([
       ['known', 'registered', 5],
-      ['python', 'discovered', 7],
+      ['process 7', 'discovered', 7],
     ]);
     expect((await listed(alice)).map(({ name }) => name)).toEqual(['known']);
     expect((await api.request('DELETE', `${workloadsPath}/invoker0-7`, { as: operator })).status).toBe(404);

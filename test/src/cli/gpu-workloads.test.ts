@@ -59,10 +59,10 @@ invoker0-5  process 5  discovered  invoker0  GPU-0        -  100         -     -
   },
   {
     wsk: 'gpu workloads',
-    answers: [[200, [{ id: 'ab12', name: 'train', origin: 'registered', device: 'GPU-0', pid: 77 }]]],
+    answers: [[200, [{ id: 'ab12', name: 'train', origin: 'registered', device: 'GPU-0', pid: 77, attested: false }]]],
     requests: [`GET ${base}/workloads`],
-    stdout: `Workload  Name   Origin      Invoker  GPU    Process  MiB  Baseline  Now  Degradation  Bound  State  Namespace
-ab12      train  registered  -        GPU-0       77    -         -    -            -      -  -      -`,
+    stdout: `Workload  Name   Origin      Invoker  GPU    Process  MiB  Baseline  Now  Degradation  Bound  State       Namespace
+ab12      train  registered  -        GPU-0       77    -         -    -            -      -  unattested  -`,
   },
   { wsk: 'gpu workloads now', code: 1, stderr: errorWithHint('Invalid argument(s): now. No arguments are required.') },
   {

@@ -87,6 +87,7 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
       containerOf: () => Promise.resolve(undefined),
       isAlive: () => Promise.resolve(true),
       startOf: () => Promise.resolve(1),
+      claimsOf: () => Promise.resolve(undefined),
     },
     access: () => ({ env: {}, binds: [], libraries: [], oneUser: false }),
   });

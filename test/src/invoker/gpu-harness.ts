@@ -88,6 +88,7 @@ export class GpuHarness {
       containerOf: (pid) => Promise.resolve(this.owners.get(pid)),
       isAlive: (pid) => Promise.resolve(!this.dead.has(pid)),
       startOf: (pid) => Promise.resolve(this.dead.has(pid) ? undefined : 1000 + pid),
+      claimsOf: () => Promise.resolve(undefined),
     },
     access: () => ({ env: {}, binds: [], libraries: [], oneUser: false }),
   });

@@ -68,6 +68,7 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
       containerOf: () => Promise.resolve(undefined),
       isAlive: () => Promise.resolve(true),
       startOf: () => Promise.resolve(1),
+      claimsOf: () => Promise.resolve(undefined),
     },
     access: () => ({ env: {}, binds: [], libraries: [], oneUser: false }),
   });

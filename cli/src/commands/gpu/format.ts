@@ -43,6 +43,11 @@ export function progressCells(workload: JsonMap): string[] {
   ];
 }
 
+/** The state of a workload; `unattested` if its bound does not count. */
+export function stateOf(workload: JsonMap): string {
+  return workload.get('attested') === false ? 'unattested' : asText(workload.get('state'));
+}
+
 /** A column of the lists of devices. */
 interface Column {
   title: string;
@@ -147,7 +152,7 @@ export function processRows(device: JsonMap, { progress, tokens }: Shown): strin
       '-',
       '-',
       ...(progress ? progressCells(one) : []),
-      [one.has('pid') ? `process ${asText(one.get('pid'))}` : '', asText(one.get('state'))].filter(Boolean).join(', '),
+      [one.has('pid') ? `process ${asText(one.get('pid'))}` : '', stateOf(one)].filter(Boolean).join(', '),
     ]);
   return [...functions, ...workloads];
 }

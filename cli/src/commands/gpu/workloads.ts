@@ -7,7 +7,7 @@ import { asList, asMap, asText, type Json, type JsonMap } from '../../json/json.
 import { parseJson } from '../../json/parse.js';
 import { stdout } from '../../terminal.js';
 import { areFeatures } from './features.js';
-import { progressCells, progressTitles, table } from './format.js';
+import { progressCells, progressTitles, stateOf, table } from './format.js';
 import { runWorkload, workloadsRoute } from './run-workload.js';
 
 /** The body of a request that registers a workload, from the flags. @throws WskError */
@@ -71,7 +71,8 @@ export async function listWorkloads({ args, client }: CommandContext): Promise<v
   const rows = workloads.map((one) => [
     ...fields.map((field) => asText(one.get(field)) || '-'),
     ...progressCells(one),
-    ...['state', 'namespace'].map((field) => asText(one.get(field)) || '-'),
+    stateOf(one) || '-',
+    asText(one.get('namespace')) || '-',
   ]);
   const right = ['Process', 'MiB', ...progressTitles];
   const { header, rows: lines } = table([...titles, 'Namespace'], rows, right);

@@ -8,6 +8,7 @@ import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/a
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
+import { workloadTokenHash } from '@gpuwhisk/common/workload-guard';
 import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
 import { gpuDocuments } from './gpu-documents.js';
 import type { GpuTable } from './gpu-table.js';
@@ -17,6 +18,7 @@ import { aloneRateOf, FunctionUse, revisedBaseline, sinceOf, withReport } from '
 const prefix = 'workload/';
 /** Most registered workloads of one namespace. */
 const maxWorkloads = 100;
+const tokenBytes = 16;
 
 /** Dependencies of GpuWorkloads. */
 export interface GpuWorkloadsParts {
@@ -75,7 +77,7 @@ export class GpuWorkloads {
     const workload = this.rows.get(id);
     const { rate, reportedAt } = reports;
     const standing = workload && standingOf({ ...workload, rate, reportedAt }, this.parts.clock.now());
-    if (standing?.state === 'beyond-bound') this.onSuffering?.();
+    if (standing?.state === 'beyond-bound' && workload && this.isProtected(workload)) this.onSuffering?.();
   }
 
   private take(id: string, workload: Workload | undefined): void {
@@ -91,9 +93,32 @@ export class GpuWorkloads {
     );
   }
 
-  /** The published workloads that have not ended. */
+  /**
+   * The published workloads that are protected: those of operators, and those with a process on their device that the agent
+   * of the node attests.
+   */
   get shown(): Workload[] {
-    return [...this.rows.values()].filter(({ ended }) => ended !== true).map((one) => this.withRates(one));
+    const attested = this.attested();
+    return [...this.rows.values()]
+      .filter(({ id, guard, ended }) => ended !== true && (guard?.byOperator === true || attested.has(id)))
+      .map((one) => this.withRates(one));
+  }
+
+  /** The ids of the workloads with an attested process. */
+  attested(): Set<string> {
+    const attested = new Set<string>();
+    for (const { status } of this.parts.table.nodes()) {
+      for (const { processes } of status) {
+        for (const { workload } of processes) if (workload !== undefined) attested.add(workload);
+      }
+    }
+    return attested;
+  }
+
+  private isProtected({ id, guard, invoker }: Workload): boolean {
+    if (guard?.byOperator === true) return true;
+    const node = this.parts.table.nodes().find((one) => one.invoker === invoker);
+    return node?.status.some(({ processes }) => processes.some(({ workload }) => workload === id)) === true;
   }
 
   async close(): Promise<void> {
@@ -105,15 +130,20 @@ export class GpuWorkloads {
     return (await gpuDocuments(this.parts.store, prefix)).map((document) => this.withRates(workloadOf(document)));
   }
 
-  /** Registers a workload. Throws ApiError (429) at the namespace's bound. */
-  async add(workload: Omit<Workload, 'id'>): Promise<Workload> {
+  /**
+   * Registers a workload. A workload that is yet to be started gets a token, by which the agent of its node knows its
+   * processes. Throws ApiError (429) at the namespace's bound.
+   */
+  async add(workload: Omit<Workload, 'id'>): Promise<{ added: Workload; token?: string }> {
     const { namespace } = workload;
     const own = (await gpuDocuments(this.parts.store, prefix)).filter((one) => one.namespace === namespace);
     if (own.length >= maxWorkloads) throw tooManyWorkloads(own.length, maxWorkloads);
-    const added = { id: this.parts.random.hex(8), ...workload };
-    await this.parts.store.put('gpu', { _id: prefix + added.id, ...added });
+    const token = workload.origin === 'started' ? this.parts.random.hex(tokenBytes) : undefined;
+    const guard = { ...workload.guard, ...(token !== undefined && { tokenHash: workloadTokenHash(token) }) };
+    const added: Workload = { id: this.parts.random.hex(8), ...workload, guard };
+    await this.parts.store.put('gpu', documentOf(prefix + added.id, added));
     await this.show(added);
-    return added;
+    return { added, ...(token !== undefined && { token }) };
   }
 
   /**
@@ -183,7 +213,7 @@ export class GpuWorkloads {
 
   private async write(document: StoredDocument, workload: Workload): Promise<Workload> {
     const { _id, _rev } = document;
-    await this.parts.store.put('gpu', { _id, _rev: String(_rev), ...workload }).catch(refuseConflict);
+    await this.parts.store.put('gpu', documentOf(_id, workload, String(_rev))).catch(refuseConflict);
     await this.show(workload);
     return this.withRates(workload);
   }
@@ -216,6 +246,10 @@ export class GpuWorkloads {
 function refuseConflict(error: unknown): never {
   if (error instanceof DocumentConflictError || error instanceof NoDocumentError) throw concurrentModification();
   throw error;
+}
+
+function documentOf(_id: string, workload: Workload, _rev?: string): StoredDocument {
+  return { _id, ...(_rev !== undefined && { _rev }), ...workload } as unknown as StoredDocument;
 }
 
 /** The registration in a document. Its `rate`, which earlier versions kept there, is of unknown age and left out. */

@@ -1,4 +1,13 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
+import { workloadTokenVariable } from '@gpuwhisk/common/workload-guard';
+
+/** The facts of a process that tell whose workload it is. */
+export interface ProcessClaims {
+  /** Numeric id of its user. */
+  user: number;
+  /** The workload's token in its environment; absent: it has none, or the environment is hidden from this user. */
+  token?: string;
+}
 
 /** Facts about the host's processes that concern GPUs. */
 export interface HostProcesses {
@@ -11,6 +20,8 @@ export interface HostProcesses {
   isAlive(pid: number): Promise<boolean>;
   /** Start of a process, in ticks since the boot; undefined if the process has ended. */
   startOf(pid: number): Promise<number | undefined>;
+  /** Whose workload a process claims to be; undefined if the process has ended. Never rejects. */
+  claimsOf(pid: number): Promise<ProcessClaims | undefined>;
 }
 
 /** Ancestors that are checked: a launcher, an init, a proxy and its children are few. */
@@ -36,6 +47,13 @@ export const systemProcesses: HostProcesses = {
   async startOf(pid) {
     const status = await statusOf(pid);
     return isRunning(status) ? status.start : undefined;
+  },
+  async claimsOf(pid) {
+    const owner = await stat(`/proc/${pid}`).catch(() => undefined);
+    if (owner === undefined) return undefined;
+    const name = `${workloadTokenVariable}=`;
+    const variable = (await read(`/proc/${pid}/environ`)).split('\0').find((one) => one.startsWith(name));
+    return { user: owner.uid, ...(variable !== undefined && { token: variable.slice(name.length) }) };
   },
 };
 
