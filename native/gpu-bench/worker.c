@@ -2,8 +2,9 @@
 // time; an answer begins with `ok`, or is `error` and why.
 //
 //   load matmul:SIZE | stream:MIB   readies a workload in place of the last
+//   unload                          frees its memory
 //   run SECONDS                     repeats it, waiting for each iteration; then how many there were, and their median,
-//                                   95th percentile and mean, ms
+//                                   95th percentile, mean and 99th percentile, ms
 //   check                           whether a small product is right
 //
 // Only the driver's library is needed, which is opened at run time.
@@ -198,7 +199,8 @@ static void run(double seconds) {
   }
   if (!report(result, "running")) return;
   qsort(each, (size_t)count, sizeof *each, by_value);
-  printf("ok %d %.6f %.6f %.6f\n", count, each[count / 2], each[(int)(0.95 * (count - 1))], (at - begin) / count);
+  double p95 = each[(95 * count + 99) / 100 - 1], p99 = each[(99 * count + 99) / 100 - 1];
+  printf("ok %d %.6f %.6f %.6f %.6f\n", count, each[count / 2], p95, (at - begin) / count, p99);
 }
 
 static void check(void) {
@@ -230,7 +232,9 @@ int main(void) {
     double seconds = 0;
     if (sscanf(line, "load %63s", name) == 1) load(name);
     else if (sscanf(line, "run %lf", &seconds) == 1 && seconds > 0 && seconds <= 3600) run(seconds);
-    else if (sscanf(line, "%15s", word) == 1 && strcmp(word, "check") == 0) check();
+    else if (sscanf(line, "%15s", word) != 1) printf("error what?\n");
+    else if (strcmp(word, "check") == 0) check();
+    else if (strcmp(word, "unload") == 0) unload(), printf("ok\n");
     else printf("error what?\n");
   }
   return 0;

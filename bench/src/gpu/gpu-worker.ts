@@ -11,7 +11,10 @@ export interface Times {
   iterations: number;
   medianMs: number;
   p95Ms: number;
+  p99Ms: number;
   meanMs: number;
+  /** Iterations a second: of training, steps. */
+  perS: number;
 }
 
 /** A process of the benchmark: native/gpu-bench/worker.c, or bench/gpu/torch_worker.py. */
@@ -23,6 +26,8 @@ export interface GpuWorker {
   device: string;
   /** Loads a workload in place of the last one. Rejects with the driver's error if it cannot. */
   load(workload: string): Promise<void>;
+  /** Frees the memory of the workload. */
+  unload(): Promise<void>;
   run(seconds: number): Promise<Times>;
   check(): Promise<void>;
   end(): Promise<void>;
@@ -33,14 +38,24 @@ export class WorkerError extends Error {
   override name = 'WorkerError';
 }
 
-/** Starts a process and waits until it has its device. Rejects with WorkerError if there is none. */
-export async function startGpuWorker(command: readonly string[], env: NodeJS.ProcessEnv): Promise<GpuWorker> {
+/**
+ * Starts a process and waits until it has its device. Rejects with WorkerError if there is none. The process is killed
+ * when `signal` is aborted; what was asked of it then rejects with WorkerError.
+ */
+export async function startGpuWorker(
+  command: readonly string[],
+  env: NodeJS.ProcessEnv,
+  signal?: AbortSignal,
+): Promise<GpuWorker> {
   const [program = '', ...args] = command;
+  if (signal?.aborted) throw new WorkerError(`There is no time left to start ${program}.`);
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'], env });
+  const kill = (): void => void child.kill('SIGKILL');
+  signal?.addEventListener('abort', kill);
   const ended = new Promise<void>((resolve) => {
     child.once('close', () => resolve());
     child.once('error', () => resolve());
-  });
+  }).finally(() => signal?.removeEventListener('abort', kill));
   // A failed write means that the process has ended; the missing answer reports it.
   child.stdin.on('error', () => child.kill('SIGKILL'));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
@@ -85,12 +100,18 @@ export async function startGpuWorker(command: readonly string[], env: NodeJS.Pro
     async load(workload) {
       await ask(`load ${workload}`);
     },
+    async unload() {
+      await ask('unload');
+    },
     async run(seconds) {
-      const [iterations = 0, medianMs = 0, p95Ms = 0, meanMs = 0] = (await ask(`run ${seconds}`))
+      const said = await ask(`run ${seconds}`);
+      const [iterations = NaN, medianMs = NaN, p95Ms = NaN, meanMs = NaN, p99Ms = NaN] = said
         .split(' ')
         .slice(1)
         .map(Number);
-      return { iterations, medianMs, p95Ms, meanMs };
+      const times = { iterations, medianMs, p95Ms, p99Ms, meanMs, perS: 1000 / meanMs };
+      if (!Object.values(times).every(Number.isFinite)) throw new WorkerError(`no times in its answer '${said}'`);
+      return times;
     },
     async check() {
       await ask('check');

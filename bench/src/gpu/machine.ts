@@ -7,13 +7,38 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Cleanup } from '../cleanup.js';
 import { repositoryDir } from '../machine.js';
-import { startGpuWorker, type GpuWorker } from './gpu-worker.js';
+import { startGpuWorker, WorkerError, type GpuWorker } from './gpu-worker.js';
 
-const native = join(repositoryDir, 'native/build');
-const standIn = join(native, 'cudasim');
 const commandTimeoutMs = 20_000;
 /** The share that a test client asks for, to check that MPS is in force. */
 const probePercent = 50;
+
+/** How processes share the device. */
+export type ShareMode = 'mps' | 'timeslice';
+
+/** Where programs are, and what gives them a device. */
+export interface GpuHome {
+  simulated: boolean;
+  /** The folder native/build. */
+  native: string;
+  /** The interpreter that has PyTorch. */
+  python: string;
+  env: NodeJS.ProcessEnv;
+  /** Variables of a running MPS daemon; undefined: processes take turns. */
+  mps: NodeJS.ProcessEnv | undefined;
+  /** All processes are killed when it is aborted. */
+  signal?: AbortSignal;
+}
+
+/** How a process is started. */
+interface Start {
+  /** Default `mps` if there is MPS. */
+  mode?: ShareMode;
+  /** At most so many percent of the SMs, under MPS; default 100. */
+  percent?: number;
+  /** Further variables. */
+  more?: NodeJS.ProcessEnv;
+}
 
 /** The measured device, and a way to start processes on it. */
 export interface GpuMachine {
@@ -21,18 +46,19 @@ export interface GpuMachine {
   sms: number;
   memoryMiB: number;
   simulated: boolean;
+  native: string;
   /** Whether MPS limits shares; if not, mpsProblem gives the reason. */
   mps: boolean;
   mpsProblem?: string;
   /** Variables of the MPS daemon's clients; absent without MPS. */
   mpsEnv?: NodeJS.ProcessEnv;
   env: NodeJS.ProcessEnv;
-  /** Starts a process; with MPS, as a client with at most `percent` of the SMs. `more` adds to its environment. */
-  start(kind: 'driver' | 'torch', percent: number, more?: NodeJS.ProcessEnv): Promise<GpuWorker>;
+  start(kind: 'driver' | 'torch', how?: Start): Promise<GpuWorker>;
 }
 
 const torchProgram = join(repositoryDir, 'bench/gpu/torch_worker.py');
-const commands = { driver: [join(native, 'gpu-bench')], torch: ['python3', torchProgram] } as const;
+const nativeDir = join(repositoryDir, 'native/build');
+const standIn = join(nativeDir, 'cudasim');
 
 async function startStandIn(temporaryDir: string, seed: number, cleanup: Cleanup): Promise<NodeJS.ProcessEnv> {
   if (!existsSync(join(standIn, 'daemon'))) throw new Error('The stand-in driver was not built: no C++ compiler.');
@@ -69,6 +95,41 @@ async function startMps(env: NodeJS.ProcessEnv, temporaryDir: string, cleanup: C
 }
 
 /**
+ * The first device that processes of `home` see. Checks that MPS limits shares, if there is MPS. Rejects with WorkerError
+ * if there is no device.
+ */
+export async function machineOf(home: GpuHome): Promise<GpuMachine> {
+  const { simulated, native, env, signal } = home;
+  const commands = { driver: [join(native, 'gpu-bench')], torch: [home.python, torchProgram] };
+  // A process that finds no daemon in the folder takes turns with the others.
+  const alone = home.mps === undefined ? {} : { CUDA_MPS_PIPE_DIRECTORY: join(native, 'no-mps') };
+  let { mps } = home;
+  const start: GpuMachine['start'] = (kind, { mode = 'mps', percent = 100, more } = {}) => {
+    const shared = mode === 'mps' && mps !== undefined;
+    const limited = shared ? { ...mps, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(percent) } : alone;
+    return startGpuWorker(commands[kind], { ...env, ...limited, ...more }, signal);
+  };
+  const whole = await start('driver', { mode: 'timeslice' });
+  await whole.check().finally(() => whole.end());
+  const { device, sms, memoryMiB } = whole;
+  let mpsProblem: string | undefined;
+  if (mps !== undefined) {
+    try {
+      const half = await start('driver', { percent: probePercent });
+      await half.end();
+      // A client that finds no daemon silently gets the whole device.
+      if (half.sms >= sms) mpsProblem = `a client of ${probePercent} % has ${half.sms} of ${sms} SMs`;
+    } catch (error) {
+      if (!(error instanceof WorkerError)) throw error;
+      mpsProblem = error.message;
+    }
+    if (mpsProblem !== undefined) mps = undefined;
+  }
+  const found = { device, sms, memoryMiB, simulated, native, start, env, mps: mps !== undefined };
+  return { ...found, ...(mps && { mpsEnv: mps }), ...(mpsProblem !== undefined && { mpsProblem }) };
+}
+
+/**
  * Finds the first visible device and starts MPS for it if possible. Uses the stand-in if `simulated`, else NVIDIA's
  * driver. Rejects if there is no device.
  */
@@ -81,40 +142,28 @@ export async function openMachine(options: {
   const { simulated, seed, temporaryDir, cleanup } = options;
   const own = { ...process.env };
   delete own['GPUWHISK_SIM_SOCKET']; // The variable may name another stand-in.
-  const base = simulated ? { ...own, ...(await startStandIn(temporaryDir, seed, cleanup)) } : own;
-  const alone = await startGpuWorker(commands.driver, base);
-  await alone.check().finally(() => alone.end());
-  const { device, sms, memoryMiB } = alone;
-  let mps: NodeJS.ProcessEnv | undefined;
-  let mpsProblem: string | undefined;
-  const start: GpuMachine['start'] = (kind, percent, more) =>
-    startGpuWorker(commands[kind], {
-      ...base,
-      ...mps,
-      ...(mps && { CUDA_MPS_ACTIVE_THREAD_PERCENTAGE: String(percent) }),
-      ...more,
-    });
+  const env = simulated ? { ...own, ...(await startStandIn(temporaryDir, seed, cleanup)) } : own;
+  const home = { simulated, native: nativeDir, python: 'python3', env };
+  let mps: NodeJS.ProcessEnv;
   try {
-    mps = await startMps(base, temporaryDir, cleanup);
-    // A client that finds no daemon silently gets the whole device.
-    const half = await start('driver', probePercent);
-    await half.end();
-    if (half.sms >= sms) throw new Error(`a client of ${probePercent} % has ${half.sms} of ${sms} SMs`);
+    mps = await startMps(env, temporaryDir, cleanup);
   } catch (error) {
-    mps = undefined;
-    mpsProblem = (error as Error).message;
+    return { ...(await machineOf({ ...home, mps: undefined })), mpsProblem: (error as Error).message };
   }
-  return {
-    device,
-    sms,
-    memoryMiB,
-    simulated,
-    start,
-    env: base,
-    mps: mps !== undefined,
-    ...(mps && { mpsEnv: mps }),
-    ...(mpsProblem !== undefined && { mpsProblem }),
-  };
+  return machineOf({ ...home, mps });
+}
+
+/** Whether PyTorch is installed and sees the device. PyTorch does not run on the stand-in. */
+export async function hasTorch(machine: GpuMachine, say: (line: string) => void): Promise<boolean> {
+  if (machine.simulated) return false;
+  try {
+    await (await machine.start('torch')).end();
+    return true;
+  } catch (error) {
+    if (!(error instanceof WorkerError)) throw error;
+    say(`Without PyTorch: ${error.message}`);
+    return false;
+  }
 }
 
 /** Used fractions of time and bandwidth since the last look; absent if the chip does not report them. */
@@ -139,14 +188,15 @@ interface Nvml {
 }
 
 /**
- * Opens the driver's management library through native/nvml; it has GPM's figures from Hopper on. `simulator` is the
- * stand-in's socket, or empty. Rejects if there is no such library.
+ * Opens the driver's management library through native/nvml; it has GPM's figures from Hopper on. `env` names the stand-in,
+ * if there is one. Rejects if there is no such library.
  */
-export async function openActivity(simulator: string): Promise<ActivityMeter> {
-  const addon = join(repositoryDir, 'native/build/nvml.node');
+export async function openActivity({ native, env }: Pick<GpuMachine, 'native' | 'env'>): Promise<ActivityMeter> {
+  const addon = join(native, 'nvml.node');
+  const simulator = env['GPUWHISK_SIM_SOCKET'] ?? '';
   if (!existsSync(addon)) throw new Error('native/nvml was not built.');
   const nvml = createRequire(import.meta.url)(addon) as Nvml;
-  const library = simulator === '' ? '' : join(repositoryDir, 'native/build/cudasim/');
+  const library = simulator === '' ? '' : join(native, 'cudasim/');
   const { session, driver } = await nvml.open(`${library}libnvidia-ml.so.1`, simulator);
   return {
     driver,

@@ -7,8 +7,9 @@ import type { Measurement } from '../bench.js';
 import { newCleanup, type Cleanup } from '../cleanup.js';
 import { currentCommit, thisMachine, benchDir } from '../machine.js';
 import { flatMetrics } from '../report.js';
-import { openActivity, type ActivityMeter, openMachine, type GpuMachine } from './machine.js';
+import { openActivity, hasTorch, type ActivityMeter, openMachine, type GpuMachine } from './machine.js';
 import { gpuParts } from './measure.js';
+import { deviceName } from './sample-file.js';
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
@@ -51,27 +52,16 @@ function readOptions(args: readonly string[]): GpuOptions {
   return {
     simulated: values.simulated,
     parts,
-    seconds: number('seconds', values.seconds ?? (values.simulated ? '0.05' : '1')),
+    seconds: number('seconds', values.seconds ?? (values.simulated ? '0.15' : '1')),
     samples: number('samples', values.samples ?? (values.simulated ? '20' : '1000')),
     seed: number('seed', values.seed),
     out: values.out,
   };
 }
 
-async function hasTorch(machine: GpuMachine): Promise<boolean> {
-  if (machine.simulated) return false; // PyTorch does not run on the stand-in.
-  try {
-    await (await machine.start('torch', 100)).end();
-    return true;
-  } catch (error) {
-    say(`Without PyTorch: ${(error as Error).message}`);
-    return false;
-  }
-}
-
 async function openMeter(machine: GpuMachine, cleanup: Cleanup): Promise<ActivityMeter | undefined> {
   try {
-    const meter = await openActivity(machine.env['GPUWHISK_SIM_SOCKET'] ?? '');
+    const meter = await openActivity(machine);
     cleanup.add('management library', () => meter.close());
     return meter;
   } catch (error) {
@@ -91,10 +81,7 @@ async function measureAll(options: GpuOptions, cleanup: Cleanup): Promise<void> 
   // Results of the stand-in are never stored as those of a GPU.
   const folder = options.out ?? (machine.simulated ? temporaryDir : join(benchDir, 'results'));
   await mkdir(folder, { recursive: true });
-  const name = `gpu-${machine.device
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/-$/, '')}`;
+  const name = `gpu-${deviceName(machine.device)}`;
   const run = {
     machine,
     temporaryDir,
@@ -102,7 +89,7 @@ async function measureAll(options: GpuOptions, cleanup: Cleanup): Promise<void> 
     seconds: options.seconds,
     samples: options.samples,
     seed: options.seed,
-    torch: await hasTorch(machine),
+    torch: await hasTorch(machine, say),
     samplesPath: join(folder, `${name}-samples.jsonl`),
     look: async () => (await meter?.look()) ?? {},
   };

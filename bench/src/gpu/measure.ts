@@ -5,17 +5,8 @@ import { tokenLibraryPath, TokenServer } from '@gpuwhisk/invoker/gpu-agent/enfor
 import type { Measurement } from '../bench.js';
 import { WorkerError } from './gpu-worker.js';
 import type { Activity, GpuMachine } from './machine.js';
-import {
-  driverWorkloads,
-  planSamples,
-  simulatedWorkloads,
-  torchWorkloads,
-  addSample,
-  measureSample,
-  readSamples,
-  withSlowdowns,
-  WorkerPool,
-} from './plan.js';
+import { coLocationMetrics, measurePlan } from './co-location.js';
+import { driverWorkloads, kindOf, mixOf, simulatedWorkloads, torchWorkloads } from './workloads.js';
 
 /** Context of a part of the benchmark. */
 export interface GpuRun {
@@ -45,7 +36,7 @@ async function measureAlone(run: GpuRun, workloads: readonly string[]): Promise<
   const classes = run.machine.mps ? [...shareClasses] : [100 as const];
   const measurements: Measurement[] = [];
   for (const percent of classes) {
-    const worker = await run.machine.start(workloads === torchWorkloads ? 'torch' : 'driver', percent);
+    const worker = await run.machine.start(kindOf(workloads[0] ?? ''), { percent });
     try {
       for (const workload of workloads) {
         try {
@@ -75,11 +66,12 @@ async function measureTokens(run: GpuRun): Promise<Measurement[]> {
       const smLimit = percent / 100;
       const memoryMiB = run.machine.memoryMiB;
       const share: Share = { shareClass: 100, smRequest: smLimit, smLimit, memoryMiB, tokens: { maxTokens } };
-      const worker = await run.machine.start('driver', 100, {
+      const more = {
         LD_PRELOAD: tokenLibraryPath,
         GPUWHISK_TOKENS_SOCKET: server.socketPath,
         GPUWHISK_TOKENS_TICKET: server.ticketFor(device, share),
-      });
+      };
+      const worker = await run.machine.start('driver', { more });
       try {
         await worker.load(tokenWorkload);
         const client = server.clientOf(worker.pid);
@@ -106,38 +98,9 @@ const ofDriver = (run: GpuRun): readonly string[] => (run.machine.simulated ? si
 
 /** Measures the missing samples and stores them in their file. Returns their number and slowdowns. */
 async function measureColocation(run: GpuRun): Promise<Measurement[]> {
-  const workloads = [...ofDriver(run), ...(run.torch ? torchWorkloads : [])];
-  const plan = planSamples(workloads, { count: run.samples, seed: run.seed, shares: run.machine.mps });
-  const known = await readSamples(run.samplesPath);
-  const pool = new WorkerPool(run.machine);
-  try {
-    for (const [i, planned] of plan.entries()) {
-      if (known.has(planned.id)) continue;
-      const { machine, seconds, look } = run;
-      const measured = await measureSample(planned, { machine, pool, seconds, look });
-      // Later samples are compared with solo samples; a solo sample is compared with itself.
-      known.set(planned.id, measured);
-      const sample = withSlowdowns(measured, known);
-      known.set(planned.id, sample);
-      await addSample(run.samplesPath, sample);
-      if (i % 50 === 49) run.say(`  ${i + 1} of ${plan.length} samples`);
-    }
-  } finally {
-    await pool.close();
-  }
-  const mine = plan.flatMap(({ id }) => known.get(id) ?? []);
-  const meanSlowdown = (ways: number): Measurement[] => {
-    const found = mine.filter(({ members }) => members.length === ways);
-    const slowdowns = found.flatMap(({ members }) => members.flatMap(({ slowdown }) => slowdown ?? []));
-    if (slowdowns.length === 0) return [];
-    return [{ name: `slowdown.${ways}way`, value: slowdowns.reduce((sum, one) => sum + one, 0) / slowdowns.length }];
-  };
-  return [
-    { name: 'samples', value: mine.length },
-    { name: 'failedSamples', value: mine.filter(({ failed }) => failed !== undefined).length },
-    { name: 'samplesWithActivity', value: mine.filter(({ activity }) => activity.smActivity !== undefined).length },
-    ...[2, 4, 6, 8].flatMap(meanSlowdown),
-  ];
+  const { machine, torch, samples, samplesPath, ...rest } = run;
+  const mix = mixOf({ simulated: machine.simulated, torch });
+  return coLocationMetrics(await measurePlan({ ...rest, machine, mix, count: samples, path: samplesPath }));
 }
 
 /** The parts of the benchmark, in their order. */

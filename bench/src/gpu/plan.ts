@@ -1,202 +1,194 @@
-import { appendFile, readFile, truncate } from 'node:fs/promises';
+// Which processes are measured beside each other, in which order.
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import { seededChoice } from '../statistics.js';
-import { WorkerError } from './gpu-worker.js';
-import type { GpuWorker, Times } from './gpu-worker.js';
-import type { Activity, GpuMachine } from './machine.js';
+import { seededRandom, randomFraction, type Random } from '@gpuwhisk/common/system/random';
+import type { ShareMode } from './machine.js';
+import type { Mix } from './workloads.js';
 
 /** A process in a sample: the workload that it repeats, and its limit in percent of the SMs. */
-interface Member {
+export interface Member {
   workload: string;
   percent: number;
 }
 
 /** A set of concurrent processes. Its id states all of it, so that an interrupted run finds the samples that it has. */
-interface PlannedSample {
+export interface PlannedSample {
   id: string;
+  mode: ShareMode;
   members: Member[];
 }
 
-/** Division of the samples that are not solo by number of processes. */
-const parts = [
-  { ways: 2, part: 0.4 },
-  { ways: 4, part: 0.3 },
-  { ways: 6, part: 0.15 },
-  { ways: 8, part: 0.15 },
+/** How training and inference share the device: percentages under MPS, or time slices. */
+export interface Sharing {
+  /** Name in the metrics. */
+  name: string;
+  mode: ShareMode;
+  training: number;
+  inference: number;
+}
+
+const timeslice: Sharing = { name: 'timeslice', mode: 'timeslice', training: 100, inference: 100 };
+
+/** All sharings; without MPS there are only time slices. */
+const sharings: readonly Sharing[] = [
+  { name: 'mps100', mode: 'mps', training: 100, inference: 100 },
+  { name: 'mps50', mode: 'mps', training: 50, inference: 50 },
+  { name: 'mps70', mode: 'mps', training: 70, inference: 30 },
+  timeslice,
 ];
 
-/** Workloads of native/gpu-bench, which need only the driver: bound by compute, by cache and by memory. */
-export const driverWorkloads = ['matmul:256', 'matmul:512', 'matmul:1024', 'matmul:2048', 'stream:8', 'stream:256'];
+/** The sharing of a measured set of training and inference, or undefined for other sets. */
+export function sharingOf(mode: ShareMode, training: number, inference: number): Sharing | undefined {
+  return sharings.find((one) => one.mode === mode && one.training === training && one.inference === inference);
+}
 
-/** The workloads for the stand-in, which fills memory on the CPU and is slow at it. */
-export const simulatedWorkloads = ['matmul:256', 'matmul:1024', 'stream:8'];
+/** Numbers of inference processes beside one training, and in sets without training. */
+const besideTraining = [1, 2, 3, 4];
+const setSizes = [2, 3, 4, 5, 6, 7, 8];
 
-/** Batches of inference that are measured. */
-const batches = [1, 2, 4, 8, 16, 32] as const;
+const idOf = (mode: ShareMode, members: readonly Member[], again: number): string =>
+  `${mode}/${members.map(({ workload, percent }) => `${workload}@${percent}`).join('+')}#${again}`;
 
-/** Workloads of bench/gpu/torch_worker.py. */
-export const torchWorkloads = [
-  ...batches.flatMap((batch) => [`resnet50:${batch}`, `bert:${batch}`]),
-  'train-resnet50:16',
-  'train-bert:8',
-];
-
-const sampleOf = (members: Member[], again: number): PlannedSample => ({
-  id: `${members.map(({ workload, percent }) => `${workload}@${percent}`).join('+')}#${again}`,
-  members,
-});
+/** The id of a workload alone. */
+export const soloId = (mode: ShareMode, { workload, percent }: Member): string =>
+  idOf(mode, [{ workload, percent }], 0);
 
 /**
- * Every workload alone at every share class, then `count` different sets of 2, 4, 6 and 8 processes, drawn with the
- * seed. Without MPS all shares are 100.
+ * `count` sets, each preceded by those solo samples of its members that are not planned yet: the whole device, which all
+ * are compared with, and the member's percentage. Two of three sets are training beside one to four equal inferences, over
+ * all combinations with batches and sharings; the third is a set of two to eight inferences. Any prefix has all levels of
+ * all factors about equally often. The same for the same seed, and a lower count gives a prefix.
  */
 export function planSamples(
-  workloads: readonly string[],
-  { count, seed, shares }: { count: number; seed: number; shares: boolean },
+  mix: Mix,
+  { count, seed, mps }: { count: number; seed: number; mps: boolean },
 ): PlannedSample[] {
-  // The whole device comes first, because the other samples are compared with it.
-  const classes = shares ? [...shareClasses].reverse() : [100 as const];
-  const solos = workloads.flatMap((workload) => classes.map((percent) => sampleOf([{ workload, percent }], 0)));
-  const workload = seededChoice(seed, workloads.length);
-  const percent = seededChoice(seed + 1, classes.length);
-  const sets = parts.flatMap(({ ways, part }) =>
-    Array.from({ length: Math.round(count * part) }, (_, i) =>
-      sampleOf(
-        Array.from({ length: ways }, () => ({
-          workload: workloads[workload()] as string,
-          percent: classes[percent()] as number,
-        })),
-        i,
-      ),
-    ),
-  );
-  return [...solos, ...sets];
-}
-
-/** A line of a file of samples: times of each process beside the others. */
-export interface Sample {
-  id: string;
-  device: string;
-  mode: 'mps' | 'timeslice';
-  simulated: boolean;
-  /** `slowdown`: ratio of the median to that alone at 100 %. */
-  members: (Member & Times & { slowdown?: number })[];
-  activity: Activity;
-  /** Reason if there are no times: a process did not fit or failed. */
-  failed?: string;
-}
-
-const maxIdle = 32; // MPS accepts 48 clients, and up to eight more processes may run.
-
-const kindOf = (workload: string): 'driver' | 'torch' => (/^(matmul|stream):/.test(workload) ? 'driver' : 'torch');
-
-/** A process and the workload that it has loaded, or had loaded last. */
-interface Loaded extends Member {
-  worker: GpuWorker;
-}
-
-/** Idle processes, by most recent use. Beyond the limit the least recently used one is ended. */
-export class WorkerPool {
-  private idle: Loaded[] = [];
-
-  constructor(private readonly machine: GpuMachine) {}
-
-  /**
-   * A process with the member's workload loaded; a process that has it already is preferred. Rejects if loading fails.
-   */
-  async take({ workload, percent }: Member): Promise<Loaded> {
-    const fits = (one: Loaded): boolean => one.percent === percent && kindOf(one.workload) === kindOf(workload);
-    const same = this.idle.findIndex((one) => fits(one) && one.workload === workload);
-    const at = same >= 0 ? same : this.idle.findIndex(fits);
-    const [found] = at < 0 ? [] : this.idle.splice(at, 1);
-    if (found?.workload === workload) return found;
-    const worker = found?.worker ?? (await this.machine.start(kindOf(workload), percent));
-    try {
-      await worker.load(workload);
-    } catch (error) {
-      await worker.end();
-      throw error;
-    }
-    return { workload, percent, worker };
-  }
-
-  async giveBack(loaded: Loaded): Promise<void> {
-    this.idle.push(loaded);
-    while (this.idle.length > maxIdle) await this.idle.shift()?.worker.end();
-  }
-
-  async close(): Promise<void> {
-    await Promise.all(this.idle.splice(0).map(({ worker }) => worker.end()));
-  }
-}
-
-/** The processes of all members. Ends them and rejects with the first failure if one fails. */
-async function takeAll(pool: WorkerPool, members: readonly Member[]): Promise<Loaded[]> {
-  const taken = await Promise.allSettled(members.map((member) => pool.take(member)));
-  const failed = taken.find((one) => one.status === 'rejected');
-  const loaded = taken.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-  if (failed === undefined) return loaded;
-  await Promise.all(loaded.map(({ worker }) => worker.end()));
-  throw failed.reason;
-}
-
-/** Runs the processes of a sample at once. A WorkerError gives a sample with `failed`; other errors reject. */
-export async function measureSample(
-  planned: PlannedSample,
-  given: { machine: GpuMachine; pool: WorkerPool; seconds: number; look: () => Promise<Activity> },
-): Promise<Sample> {
-  const { machine, pool, seconds, look } = given;
-  let loaded: Loaded[] = [];
-  const sample: Sample = {
-    id: planned.id,
-    device: machine.device,
-    mode: machine.mps ? 'mps' : 'timeslice',
-    simulated: machine.simulated,
-    members: [],
-    activity: {},
-  };
-  try {
-    loaded = await takeAll(pool, planned.members);
-    await look();
-    const times = await Promise.all(loaded.map(({ worker }) => worker.run(seconds)));
-    sample.activity = await look();
-    sample.members = planned.members.map((member, i) => ({ ...member, ...(times[i] as Times) }));
-    for (const one of loaded) await pool.giveBack(one);
-  } catch (error) {
-    await Promise.all(loaded.map(({ worker }) => worker.end()));
-    if (!(error instanceof WorkerError)) throw error;
-    sample.failed = error.message;
-  }
-  return sample;
-}
-
-/** Samples of a file by id; empty if the file does not exist. Removes an incomplete last line from the file. */
-export async function readSamples(path: string): Promise<Map<string, Sample>> {
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new Map();
-    throw error;
-  }
-  const whole = text.slice(0, text.lastIndexOf('\n') + 1);
-  if (whole.length < text.length) await truncate(path, Buffer.byteLength(whole));
-  const samples = whole
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Sample);
-  return new Map(samples.map((sample) => [sample.id, sample]));
-}
-
-/** Adds each process's slowdown against the whole device alone, if that is known. */
-export function withSlowdowns(sample: Sample, known: ReadonlyMap<string, Sample>): Sample {
-  const members = sample.members.map((member) => {
-    const [solo] = known.get(`${member.workload}@100#0`)?.members ?? [];
-    return solo === undefined ? member : { ...member, slowdown: member.medianMs / solo.medianMs };
+  const random = seededRandom(seed);
+  const trainings = endless(trainingSets(mix, mps), random);
+  const inferences = endless(inferenceSets(mix, mps, random), random);
+  const planned = new Set<string>();
+  return Array.from({ length: count }, (_, i) => (i % 3 === 2 ? inferences() : trainings())).flatMap((sample) => {
+    const solos = sample.members
+      .flatMap(({ workload, percent }) => [
+        { workload, percent: 100 },
+        { workload, percent },
+      ])
+      .map((member) => ({ id: soloId(sample.mode, member), mode: sample.mode, members: [member] }))
+      .filter(({ id }) => !planned.has(id) && planned.add(id));
+    return [...solos, sample];
   });
-  return { ...sample, members };
 }
 
-/** Adds a sample to a file, as a line. */
-export const addSample = (path: string, sample: Sample): Promise<void> =>
-  appendFile(path, `${JSON.stringify(sample)}\n`);
+/** Sets of one round by the levels of their factors: `sizes` has the number of levels of each. */
+interface Design {
+  sizes: readonly number[];
+  make(levels: readonly number[], again: number): PlannedSample;
+}
+
+function trainingSets({ trainings, models }: Mix, mps: boolean): Design {
+  const ways = mps ? sharings : [timeslice];
+  const batches = models[0]?.length ?? 0;
+  return {
+    sizes: [trainings.length, models.length, batches, besideTraining.length, ways.length],
+    make([training = 0, model = 0, batch = 0, beside = 0, way = 0], again) {
+      const { mode, ...percents } = at(ways, way);
+      const inference = { workload: at(at(models, model), batch), percent: percents.inference };
+      const members = [
+        { workload: at(trainings, training), percent: percents.training },
+        ...Array.from({ length: at(besideTraining, beside) }, () => inference),
+      ];
+      return { id: idOf(mode, members, again), mode, members };
+    },
+  };
+}
+
+/** Members are dealt from a shuffled deck, so that none is more frequent than the others. */
+function inferenceSets({ models }: Mix, mps: boolean, random: Random): Design {
+  const ways = [...(mps ? (['whole', 'even'] as const) : []), 'timeslice' as const];
+  const all = models.flat();
+  let deck: string[] = [];
+  const deal = (): string => {
+    if (deck.length === 0) deck = shuffled(all, random);
+    return deck.pop() as string;
+  };
+  return {
+    sizes: [setSizes.length, ways.length],
+    make([size = 0, way = 0], again) {
+      const members = at(setSizes, size);
+      const mode = at(ways, way) === 'timeslice' ? ('timeslice' as const) : ('mps' as const);
+      const even = shareClasses.findLast((percent) => percent * members <= 100) ?? shareClasses[0];
+      const percent = at(ways, way) === 'even' ? even : 100;
+      const set = Array.from({ length: members }, () => ({ workload: deal(), percent }));
+      return { id: idOf(mode, set, again), mode, members: set };
+    },
+  };
+}
+
+/** One sample after the other: all of a design in balanced order, then all of it again in another such order. */
+function endless({ sizes, make }: Design, random: Random): () => PlannedSample {
+  let round = -1;
+  let left: number[][] = [];
+  return () => {
+    if (left.length === 0) {
+      left = balanced(sizes, random).reverse();
+      round += 1;
+    }
+    return make(left.pop() ?? [], round);
+  };
+}
+
+const levelWeight = 8;
+
+/**
+ * All combinations of levels, in an order whose prefixes have all levels of a factor, and all pairs of levels of two
+ * factors, about equally often. Greedy: the next one is, of those left, the one whose levels and pairs occurred least.
+ */
+export function balanced(sizes: readonly number[], random: Random): number[][] {
+  let cells: number[][] = [[]];
+  for (const size of sizes)
+    cells = cells.flatMap((cell) => Array.from({ length: size }, (_, level) => [...cell, level]));
+  const numbers = new Map<string, number>();
+  const numberOf = (name: string): number => {
+    const number = numbers.get(name) ?? numbers.size;
+    numbers.set(name, number);
+    return number;
+  };
+  // Levels weigh more than pairs, of which any cell has more.
+  const partsOf = (cell: readonly number[]): { number: number; weight: number }[] =>
+    cell.flatMap((level, i) => [
+      { number: numberOf(`${i}:${level}`), weight: levelWeight * at(sizes, i) },
+      ...cell.slice(0, i).map((other, j) => ({
+        number: numberOf(`${j}:${other},${i}:${level}`),
+        weight: at(sizes, i) * at(sizes, j),
+      })),
+    ]);
+  const left = shuffled(cells, random).map((cell) => ({ cell, parts: partsOf(cell) }));
+  const used = new Float64Array(numbers.size);
+  const order: number[][] = [];
+  while (left.length > 0) {
+    let least = 0;
+    let leastUsed = Infinity;
+    left.forEach(({ parts }, i) => {
+      let sum = 0;
+      for (const { number } of parts) sum += used[number] ?? 0;
+      if (sum < leastUsed) [least, leastUsed] = [i, sum];
+    });
+    const [next] = left.splice(least, 1);
+    for (const { number, weight } of next?.parts ?? []) used[number] = (used[number] ?? 0) + weight;
+    order.push(next?.cell ?? []);
+  }
+  return order;
+}
+
+function shuffled<Item>(items: readonly Item[], random: Random): Item[] {
+  const order = [...items];
+  for (let i = order.length - 1; i > 0; i -= 1) {
+    const j = Math.floor(randomFraction(random) * (i + 1));
+    [order[i], order[j]] = [at(order, j), at(order, i)];
+  }
+  return order;
+}
+
+function at<Item>(items: readonly Item[], index: number): Item {
+  if (index >= items.length) throw new RangeError(`There are ${items.length} items, and none at ${index}.`);
+  return items[index] as Item;
+}

@@ -42,7 +42,11 @@ withCompiler('the benchmark of a GPU, packed for another machine', () => {
     return JSON.parse(stdout) as Result;
   };
   const results = (): string => join(folder, 'gpu-bench', 'results');
-  const samples = (): { id: string; simulated: boolean; members: { slowdown?: number }[] }[] => {
+  const samples = (): {
+    id: string;
+    simulated: boolean;
+    members: { slowdown?: number; p95Ms: number; p99Ms: number }[];
+  }[] => {
     const file = readdirSync(results()).find((name) => name.endsWith('-samples.jsonl')) ?? '';
     return readFileSync(join(results(), file), 'utf8')
       .trim()
@@ -67,6 +71,7 @@ withCompiler('the benchmark of a GPU, packed for another machine', () => {
       const all = samples();
       expect(all).toHaveLength(result.metrics['samples'] as number);
       expect(all.every(({ simulated, members }) => simulated && members.every(({ slowdown }) => slowdown))).toBe(true);
+      expect(all.every(({ members }) => members.every(({ p95Ms, p99Ms }) => p99Ms >= p95Ms && p95Ms > 0))).toBe(true);
 
       // The second start continues with the missing parts.
       const further = await run('--samples', '5', '--parts', 'colocation');

@@ -120,7 +120,7 @@ async function lookByNvml(machine: GpuMachine): Promise<{ device: NvmlDevice; sa
 }
 
 async function compareNvml(stage: Stage, machine: GpuMachine): Promise<string> {
-  const worker = await machine.start('driver', 100);
+  const worker = await machine.start('driver');
   try {
     await worker.load('stream:256');
     const { device, sample, driver } = await lookByNvml(machine);
@@ -153,9 +153,9 @@ function differencesOf(ours: object, reference: object): string[] {
 }
 
 async function knownLoads(stage: Stage, machine: GpuMachine): Promise<string> {
-  const meter = await openActivity(machine.env['GPUWHISK_SIM_SOCKET'] ?? '');
+  const meter = await openActivity(machine);
   stage.cleanup.add('management library', () => meter.close());
-  const worker = await machine.start('driver', 100);
+  const worker = await machine.start('driver');
   stage.cleanup.add('worker', () => worker.end());
   const said: string[] = [];
   for (const [workload, field] of [
