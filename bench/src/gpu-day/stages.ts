@@ -1,15 +1,16 @@
-import { colocation } from './stages/colocation-stage.js';
+import { measureColocation } from './stages/colocation.js';
 import { facts } from './stages/facts.js';
-import { injection } from './stages/injection-stage.js';
+import { measureInjection } from './stages/injection.js';
+import { measured } from './stages/measured.js';
 import { platform } from './stages/platform.js';
-import { tokens } from './stages/tokens-stage.js';
 import type { Stage } from './stages/stage.js';
+import { measureTokens } from './stages/tokens.js';
 
 /** The body of each stage by its name. A stage that rejects failed; its checks fail by themselves. */
 export const stages: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   facts,
   platform,
-  injection,
-  tokens,
-  colocation,
+  injection: (stage) => measured(stage, measureInjection),
+  tokens: (stage) => measured(stage, measureTokens),
+  colocation: (stage) => measured(stage, measureColocation),
 };

@@ -1,3 +1,3 @@
-import type { Measured, MeasurementGiven } from './measured.js';
-export const measureInjection = (_: MeasurementGiven): Promise<Measured> =>
+import type { StageGiven, StageResult } from '../../gpu/stage.js';
+export const measureInjection = (_: StageGiven): Promise<StageResult> =>
   Promise.resolve({ metrics: {}, failures: [] });
