@@ -26,6 +26,8 @@ export interface BenchContext {
   temporaryDir: string;
   /** Prints one line of progress. */
   say(line: string): void;
+  /** Says that figures of this run are of a simulated device. */
+  markSimulated(): void;
 }
 
 /** One entry of the table in benches.ts. */

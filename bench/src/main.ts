@@ -23,7 +23,7 @@ function usage(): string {
     'Usage: npm run bench -- NAME [--check] [--parts A,B] [--rounds N] [--seconds N] [--samples N]',
     '         [--idle-seconds N] [--load-seconds N] [--seed N] [--client auto|wrk|autocannon]',
     "         [--beside NAME=URL [--beside-method NAME=GET] [--beside-header 'NAME=Header: value'] [--beside-body NAME=TEXT]",
-    '           [--beside-server NAME=PID,...] [--beside-functions NAME=PID,...]]',
+    '           [--beside-server NAME=PID,...] [--beside-functions NAME=PID,...]] [--gpu-samples FILE]',
     ...names,
     '  gpu        a GPU, with flags of its own (npm run bench -- gpu --help)',
     '  figures    writes the figures of bench/results into README.md and docs; a full run of a bench also does this',
@@ -40,14 +40,16 @@ async function runBench(options: Options, cleanup: Cleanup): Promise<Result> {
   cleanup.add('temporary folder', () => rm(temporaryDir, { recursive: true, force: true }));
   const load = await chooseLoad(options.client, temporaryDir, cleanup);
   say(`Load generator: ${load.name}`);
-  const measurements = await bench.run({ options, load, cleanup, temporaryDir, say });
+  let simulated = bench.simulated ?? false;
+  const markSimulated = (): void => void (simulated = true);
+  const measurements = await bench.run({ options, load, cleanup, temporaryDir, say, markSimulated });
   process.stdout.write(`${formatTable(options.bench, measurements)}\n`);
   return {
     bench: resultName(options),
     commit: await currentCommit(),
     date: new Date().toISOString().slice(0, 10),
     machine: thisMachine(),
-    simulated: bench.simulated ?? false,
+    simulated,
     command: commandLine({ ...options, client: load.name.startsWith('wrk') ? 'wrk' : 'autocannon' }),
     seed: options.seed,
     metrics: flatMetrics(measurements),
@@ -69,10 +71,12 @@ async function main(): Promise<number> {
   try {
     const options = parseOptions(process.argv.slice(2));
     if (options.beside.length > 0 && options.bench !== 'invoke') throw new UsageError('--beside is for bench invoke.');
+    if (options.gpuSamples !== undefined && (options.bench !== 'predictor' || options.parts.length > 0))
+      throw new UsageError('--gpu-samples is for bench predictor, without --parts.');
     if (options.beside.length > 0 && options.check) throw new UsageError('--check has no bars for runs with --beside.');
     const result = await runBench(options, cleanup);
     const line = JSON.stringify(result);
-    if (options.parts.length === 0) {
+    if (options.parts.length === 0 && options.gpuSamples === undefined) {
       const folder = join(benchDir, 'results');
       await mkdir(folder, { recursive: true });
       await writeFile(join(folder, `${result.bench}.json`), `${line}\n`);

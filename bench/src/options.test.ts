@@ -23,6 +23,12 @@ test('the command of a run gives the same options again', () => {
   expect(parseOptions(commandLine(options).split(' ').slice(4))).toEqual(options);
 });
 
+test('the command of a run names the file of samples', () => {
+  const options = parseOptions(['predictor', '--gpu-samples', 'some/samples.jsonl']);
+  expect(options.gpuSamples).toBe('some/samples.jsonl');
+  expect(parseOptions(commandLine(options).split(' ').slice(4))).toEqual(options);
+});
+
 test('a peer has an address, and what its requests need', () => {
   const flags = [
     '--beside',

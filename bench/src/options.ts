@@ -37,6 +37,8 @@ export interface Options {
   client: 'auto' | 'wrk' | 'autocannon';
   /** Platforms that `invoke` measures as well. */
   beside: readonly Peer[];
+  /** File of samples of a GPU, by which `predictor` learns and is judged. */
+  gpuSamples?: string;
 }
 
 /** Thrown for an invalid command line. */
@@ -63,6 +65,7 @@ export function parseOptions(args: readonly string[]): Options {
         'load-seconds': { type: 'string' },
         parts: { type: 'string' },
         client: { type: 'string', default: 'auto' },
+        'gpu-samples': { type: 'string' },
         beside: { type: 'string', multiple: true, default: [] },
         'beside-method': { type: 'string', multiple: true, default: [] },
         'beside-header': { type: 'string', multiple: true, default: [] },
@@ -101,6 +104,7 @@ export function parseOptions(args: readonly string[]): Options {
     parts: values.parts === undefined ? [] : values.parts.split(','),
     client,
     beside: peersOf(values),
+    ...(values['gpu-samples'] !== undefined && { gpuSamples: values['gpu-samples'] }),
   };
 }
 
@@ -165,6 +169,7 @@ export function commandLine(options: Options): string {
     `--load-seconds ${options.loadSeconds}`,
     `--client ${options.client}`,
     ...(options.parts.length > 0 ? [`--parts ${options.parts.join(',')}`] : []),
+    ...(options.gpuSamples === undefined ? [] : [`--gpu-samples ${options.gpuSamples}`]),
     ...options.beside.flatMap(({ name, url, method, body }) => [
       `--beside ${name}=${url}`,
       ...(method === 'POST' ? [] : [`--beside-method ${name}=${method}`]),

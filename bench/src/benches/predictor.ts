@@ -6,8 +6,11 @@ import { modelPredictor, trainModel } from '@gpuwhisk/gpu/predict/slowdown-model
 import { faashareFeatures, type CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { medianOf, type Measurement } from '../bench.js';
 import type { Bench, BenchContext } from '../bench.js';
-import { benchDataDir } from '../data/csv.js';
+import { benchDataDir, BenchDataError } from '../data/csv.js';
 import { gavelSet, igniterSet, lucidSet, type InterferenceSet } from '../data/interference.js';
+import { readSamples } from '../gpu/sample-file.js';
+import { sampleSets } from '../gpu/samples.js';
+import { sampleErrors } from '../predictor/gpu-samples.js';
 import { learners, type Predict } from '../predictor/learners.js';
 import { choiceLosses, splits, splitSeeds, trainFraction, type Fold } from '../predictor/splits.js';
 import { median, percentile } from '../statistics.js';
@@ -96,6 +99,7 @@ export const predictor: Bench = {
   parts: ['speed', 'errors', 'choice'],
   async run(context) {
     const { options, say } = context;
+    if (options.gpuSamples !== undefined) return measureSamples(options.gpuSamples, context);
     const chosen = (part: string): boolean => options.parts.length === 0 || options.parts.includes(part);
     const sets = chosen('errors') || chosen('choice') ? await measuredSets() : [];
     say(`predictor: ${trainFraction * 100} % of a set to learn from, ${splitSeeds} seeds from ${options.seed}`);
@@ -107,6 +111,15 @@ export const predictor: Bench = {
     ];
   },
 };
+
+/** Errors on samples that bench `gpu` measured, for each device and mode in their file. */
+async function measureSamples(path: string, { options, say, markSimulated }: BenchContext): Promise<Measurement[]> {
+  const sets = sampleSets((await readSamples(path)).values());
+  if (sets.length === 0) throw new BenchDataError(`There are no samples of a GPU in ${path}.`);
+  say(`predictor: samples of ${path}`);
+  if (sets.some(({ simulated }) => simulated)) markSimulated();
+  return sets.flatMap((set) => sampleErrors(set, options.seed, say));
+}
 
 /** Size of the paper's data set (section V). */
 const sampleCount = 1000;

@@ -1,6 +1,7 @@
 import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/replay';
 import { effectiveShares, mpsSlowdowns, timesliceSlowdowns } from './model/gpu-model.js';
 import type { ModelParameters, ModelWorkload } from './model/gpu-model.js';
+import { contentionKey, contentionMember, contentionTable, type SampleSet } from '../gpu/samples.js';
 
 /** The model tier: any number of clients, under MPS or in turns. Throws RangeError for an unknown workload. */
 export function modelTruth(
@@ -57,6 +58,30 @@ export function lookupTruth(pairs: readonly MeasuredPair[], used: ReadonlyMap<st
       const slowdowns = table.get(`${first.workload} + ${second.workload}`);
       if (!slowdowns) throw new RangeError(`${first.workload} beside ${second.workload} was not measured`);
       return slowdowns;
+    },
+  };
+}
+
+/**
+ * The measured tier: slowdowns of the sets in the samples of a GPU, at the shares that were measured. Throws RangeError for
+ * a set that was not measured. A set without a measured activity counts as one that uses the whole GPU.
+ */
+export function measuredTruth(set: SampleSet): GpuTruth {
+  const table = contentionTable(set);
+  const named = (clients: readonly TruthClient[]): string[] =>
+    clients.map(({ workload, share }) => contentionMember(workload, share));
+  return {
+    noise: 0,
+    used: (clients) => (clients.length === 0 ? 0 : (table.get(contentionKey(named(clients)))?.used ?? 1)),
+    slowdowns(clients) {
+      const names = named(clients);
+      const found = table.get(contentionKey(names));
+      return Float64Array.from(names, (name) => {
+        const slowdown = found?.slowdowns.get(name);
+        if (slowdown === undefined)
+          throw new RangeError(`${names.join(' beside ')} was not measured on ${set.gpuType}`);
+        return slowdown;
+      });
     },
   };
 }
