@@ -93,7 +93,7 @@ function buildProxy() {
     sources: [...sourcesIn(core, '.cpp'), ...sourcesIn(folder, '.cpp')],
     headers: [...sourcesIn(core, '.h'), ...sourcesIn(folder, '.h'), join(here, 'prewarmer', 'mailbox.h')],
     flags: sharedFlags,
-    linkFlags: ['-pthread', ...addressAndUndefined],
+    linkFlags: ['-pthread', '-ldl', ...addressAndUndefined],
   });
 }
 
@@ -124,7 +124,7 @@ function buildAddon() {
     headers: [...sourcesIn(core, '.h'), ...sourcesIn(folder, '.h'), join(here, 'prewarmer', 'mailbox.h')],
     flags: sharedFlags,
     cppFlags: [...nodeHeaders().map((path) => `-isystem${path}`), '-DNAPI_CPP_EXCEPTIONS', '-DNAPI_VERSION=8'],
-    linkFlags: ['-shared', '-pthread', ...addressAndUndefined],
+    linkFlags: ['-shared', '-pthread', '-ldl', ...addressAndUndefined],
   });
 }
 
@@ -165,7 +165,7 @@ async function buildStandIn() {
     sources: [join(folder, 'connection.c'), ...sourcesIn(join(folder, 'libcuda'), '.c')],
     headers: [...wire, ...sourcesIn(join(folder, 'libcuda'), '.h')],
     flags: libraryFlags,
-    linkFlags: ['-shared', '-Wl,-Bsymbolic', '-Wl,-soname,libcuda.so.1'],
+    linkFlags: ['-shared', '-Wl,-Bsymbolic', '-Wl,-soname,libcuda.so.1', '-pthread'],
   });
   const runtime = join(folder, 'libcudart');
   await build({

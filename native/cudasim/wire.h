@@ -61,6 +61,8 @@ enum gwsim_operation {
   GWSIM_IPC_PUBLISH,         // gwsim_ipc and the memory's file → gwsim_ipc with the key
   GWSIM_IPC_OPEN,            // gwsim_ipc, key → gwsim_ipc and the file
   GWSIM_IPC_WITHDRAW,        // gwsim_ipc, key
+  GWSIM_CHECKPOINT,          // gwsim_checkpoint and a pidfd of the process → gwsim_checkpoint_state; passed on to its restorer
+  GWSIM_CHECKPOINT_DONE,     // gwsim_checkpoint_state, by a restorer, without an answer: a command is carried out
 };
 
 /** Status of an answer to all but the CUDA operations. */
@@ -83,7 +85,8 @@ struct gwsim_header {
   uint32_t length;           // Of the body, bytes.
 };
 
-enum gwsim_role { GWSIM_MONITOR = 0, GWSIM_CUDA = 1 };
+/** A restorer is the thread of a CUDA process that carries out GWSIM_CHECKPOINT. */
+enum gwsim_role { GWSIM_MONITOR = 0, GWSIM_CUDA = 1, GWSIM_RESTORER = 2 };
 
 struct gwsim_hello {
   uint32_t version, role;
@@ -272,6 +275,18 @@ struct gwsim_memory {
 struct gwsim_ipc {
   uint32_t context;
   uint64_t key, bytes;
+};
+
+enum gwsim_checkpoint_command { GWSIM_GET_STATE = 0, GWSIM_LOCK, GWSIM_SAVE, GWSIM_RESTORE, GWSIM_UNLOCK };
+
+struct gwsim_checkpoint {
+  uint32_t command;
+  uint32_t timeout_ms;       // Of GWSIM_LOCK; 0: none.
+};
+
+struct gwsim_checkpoint_state {
+  uint32_t state;            // A CUprocessState.
+  int32_t thread;            // Id of the restorer, in its own PID namespace.
 };
 
 struct gwsim_memory_info {

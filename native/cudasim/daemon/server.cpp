@@ -187,6 +187,7 @@ void Server::receive(Session &session) {
 
 void Server::close_session(Session &session) {
   pending_.remove_if([&](const Pending &one) { return one.session == &session; });
+  forget_commands(session);
   if (MpsDaemon *daemon = session.client->mps; daemon != nullptr) {
     end_mps(node_, *daemon, [this](Client &client, int32_t error) { strike(client, error); });
     simulation_.forget_group(daemon);

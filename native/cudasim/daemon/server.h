@@ -31,6 +31,11 @@ private:
     Descriptor socket, process;
     std::list<Client>::iterator client;
     bool greeted = false;
+    // Of a restorer.
+    bool is_restorer = false;
+    gwsim_checkpoint_state checkpoint{};
+    Session *requester = nullptr; // Whose command it carries out.
+    gwsim_header command{};
   };
   /** An answer that is not due yet, or an event that is waited for. */
   struct Pending {
@@ -51,6 +56,11 @@ private:
   Reply greet(Session &session, const gwsim_hello &hello);
   bool send(Session &session, const gwsim_header &header, const Reply &reply, int descriptor = -1);
   void close_session(Session &session);
+  /** `process`: a pidfd of the process that the command is for. */
+  bool pass_command(Session &session, const gwsim_header &header, const gwsim_checkpoint &command, const Descriptor &process);
+  bool finish_command(Session &restorer, int32_t status, const gwsim_checkpoint_state &now);
+  int32_t refuse_command(const Session &session, const Session &restorer, const gwsim_checkpoint &command) const;
+  void forget_commands(Session &session);
   void answer_pending();
   void advance();
   void drain(Session &session);

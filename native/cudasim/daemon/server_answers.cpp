@@ -18,7 +18,7 @@ bool is_for_owner(gwsim_operation operation) { return operation >= GWSIM_SET_MIG
 } // namespace
 
 bool Server::serve(Session &session, const gwsim_header &header, std::string_view body, Descriptor file) {
-  bool known = header.operation >= GWSIM_HELLO && header.operation <= GWSIM_IPC_WITHDRAW;
+  bool known = header.operation >= GWSIM_HELLO && header.operation <= GWSIM_CHECKPOINT_DONE;
   if (!known) return session.greeted && send(session, header, {GWSIM_INVALID, {}, 0});
   auto operation = static_cast<gwsim_operation>(header.operation);
   if (session.greeted == (operation == GWSIM_HELLO)) return false;
@@ -35,6 +35,9 @@ bool Server::serve(Session &session, const gwsim_header &header, std::string_vie
     Reply reply = exports_.answer(*session.client, operation, parse_body<gwsim_ipc>(body), file);
     return send(session, header, reply, file.get());
   }
+  if (operation == GWSIM_CHECKPOINT) return pass_command(session, header, parse_body<gwsim_checkpoint>(body), file);
+  if (operation == GWSIM_CHECKPOINT_DONE)
+    return finish_command(session, header.status, parse_body<gwsim_checkpoint_state>(body));
   Reply reply;
   try {
     if (is_for_owner(operation) && session.client->uid != 0 && session.client->uid != geteuid())
@@ -79,6 +82,7 @@ Reply Server::answer(Session &session, gwsim_operation operation, std::string_vi
 Reply Server::greet(Session &session, const gwsim_hello &hello) {
   if (hello.version != GWSIM_VERSION) throw Refusal{GWSIM_INVALID};
   session.greeted = true;
+  session.is_restorer = hello.role == GWSIM_RESTORER;
   if (hello.role == GWSIM_CUDA) session.client->channel = std::make_unique<Channel>();
   gwsim_node answer{};
   answer.device_count = static_cast<uint32_t>(node_.gpus.size());

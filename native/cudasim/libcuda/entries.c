@@ -135,7 +135,13 @@
   X("cuGraphKernelNodeGetParams", 12000, cuGraphKernelNodeGetParams_v2, none)                                         \
   X("cuGraphLaunch", 10000, cuGraphLaunch, cuGraphLaunch_ptsz)                                                        \
   X("cuGraphExecDestroy", 10000, cuGraphExecDestroy, none)                                                            \
-  X("cuGraphDestroy", 10000, cuGraphDestroy, none)
+  X("cuGraphDestroy", 10000, cuGraphDestroy, none)                                                                     \
+  X("cuCheckpointProcessGetRestoreThreadId", 12080, cuCheckpointProcessGetRestoreThreadId, none)                      \
+  X("cuCheckpointProcessGetState", 12080, cuCheckpointProcessGetState, none)                                          \
+  X("cuCheckpointProcessLock", 12080, cuCheckpointProcessLock, none)                                                  \
+  X("cuCheckpointProcessCheckpoint", 12080, cuCheckpointProcessCheckpoint, none)                                      \
+  X("cuCheckpointProcessRestore", 12080, cuCheckpointProcessRestore, none)                                            \
+  X("cuCheckpointProcessUnlock", 12080, cuCheckpointProcessUnlock, none)
 
 typedef void any_function(void);
 

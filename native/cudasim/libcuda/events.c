@@ -113,7 +113,9 @@ static CUresult wait_event(CUstream given, CUevent event, bool per_thread) {
     stream->capture = event->capture;
     return CUDA_SUCCESS;
   }
-  if (event->recorded == 0) return CUDA_SUCCESS;
+  // What is over is not waited for: after a restore the daemon does not know of it.
+  if (__atomic_load_n(&gwsim_state->channel->events[event->slot].generation, __ATOMIC_ACQUIRE) >= event->recorded)
+    return CUDA_SUCCESS;
   struct gwsim_entry entry = {.type = GWSIM_WAIT};
   entry.event.slot = event->slot;
   entry.event.generation = event->recorded;

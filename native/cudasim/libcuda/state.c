@@ -51,22 +51,26 @@ static bool take_from(uint32_t owner, uint32_t mine) {
   return __atomic_compare_exchange_n(&gwsim_state->lock, &owner, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-void lock_state(void) {
+void lock_state(void) { lock_state_until(UINT64_MAX); }
+
+bool lock_state_until(uint64_t deadline_ns) {
   uint32_t *lock = &gwsim_state->lock, own = (uint32_t)thread_id(), mine = own;
   for (;;) {
     uint32_t owner = __atomic_load_n(lock, __ATOMIC_RELAXED), holder = owner & ~AWAITED;
     if (holder == 0) {
-      if (take_from(owner, mine)) return;
+      if (take_from(owner, mine)) return true;
       continue;
     }
     if (holder != own) {
       if ((owner & AWAITED) == 0 && !take_from(owner, owner | AWAITED)) continue;
       mine = own | AWAITED; // There may be more who wait.
       struct timespec limit = {0, LOCK_CHECK_MS * 1000000L};
-      if (syscall(SYS_futex, lock, FUTEX_WAIT, owner | AWAITED, &limit, NULL, 0) == 0 || errno != ETIMEDOUT) continue;
+      bool late = syscall(SYS_futex, lock, FUTEX_WAIT, owner | AWAITED, &limit, NULL, 0) < 0 && errno == ETIMEDOUT;
+      if (!late) continue;
     }
     if (is_abandoned(holder) && take_from(__atomic_load_n(lock, __ATOMIC_RELAXED) & AWAITED ? holder | AWAITED : holder, mine))
-      return;
+      return true;
+    if (deadline_ns != UINT64_MAX && clock_ns() >= deadline_ns) return false;
   }
 }
 
@@ -92,6 +96,7 @@ CUresult check_ready(void) {
   struct state *state = gwsim_state;
   // A child has the mappings, but no driver works for it.
   if (state == NULL || state->pid != getpid()) return CUDA_ERROR_NOT_INITIALIZED;
+  wait_for_unlock();
   if (state->gone) return CUDA_ERROR_UNKNOWN;
   return (CUresult)__atomic_load_n(&state->channel->faulted, __ATOMIC_ACQUIRE);
 }
@@ -150,8 +155,10 @@ EXPORT CUresult cuInit(unsigned int flags) {
   CUresult result = connect_state(state);
   struct state *none = NULL;
   if (result == CUDA_SUCCESS &&
-      __atomic_compare_exchange_n(&gwsim_state, &none, state, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+      __atomic_compare_exchange_n(&gwsim_state, &none, state, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    start_restorer();
     return CUDA_SUCCESS;
+  }
   // Nothing to be seen; or another thread was faster.
   gwsim_close(&state->connection);
   if (state->channel != NULL) munmap(state->channel, sizeof *state->channel);

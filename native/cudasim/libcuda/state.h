@@ -135,6 +135,8 @@ struct mark {
 
 struct state {
   uint32_t lock; // Id of the thread that has it, or 0.
+  /** A CUprocessState, and a futex: all calls wait while it is not 0. This and the lock are of no checkpoint. */
+  uint32_t checkpoint;
   int pid;
   struct gwsim_connection connection;
   struct gwsim_node node;
@@ -169,6 +171,8 @@ CUresult check_context(struct CUctx_st **context);
 /** The lock over all tables. A thread that was ended, or rolled back, while it had it does not keep it. */
 void lock_state(void);
 void unlock_state(void);
+/** False if another thread still has the lock at that time (CLOCK_MONOTONIC). */
+bool lock_state_until(uint64_t deadline_ns);
 
 /** A request to the daemon, under the lock. Returns a CUresult. */
 CUresult call_daemon(enum gwsim_operation operation, const void *body, size_t length, void *answer, size_t answer_size);
@@ -286,6 +290,18 @@ CUresult carry_out(CUstream stream, struct CUgraphNode_st *operation, uint64_t *
 bool check_effect(const struct CUgraphNode_st *operation);
 void apply_effect(const struct CUgraphNode_st *operation);
 void end_capture_of(CUstream stream);
+
+// image.c: the checkpoint of a process, in memory of its own.
+/** Copies what the library keeps into private memory, and gives up contexts, device memory and the connection. */
+CUresult save_image(void);
+/** The way back, as of the last image that the process's memory has; CUDA_ERROR_UNKNOWN: half done. */
+CUresult restore_image(void);
+
+// restorer.c
+/** Starts the thread that carries out checkpoints for other processes; without one they answer 3 (not initialized). */
+void start_restorer(void);
+/** Waits while the process is locked, unless the caller is that thread. */
+void wait_for_unlock(void);
 
 // launch.c
 void spin_until(uint64_t until_ns);
