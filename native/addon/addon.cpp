@@ -124,7 +124,7 @@ Target::Convert answer(inject::Outcome outcome) {
   return [outcome = std::move(outcome)](Napi::Env env) { return to_javascript(env, outcome); };
 }
 
-// launch(options): {target, pid, tracksWrites, landlock}
+// launch(options): {target, pid, tracksWrites, landlock, cuda}
 Napi::Value launch(const Napi::CallbackInfo &info) {
   inject::LaunchOptions options = launch_options(object_at(info, 0));
   Napi::Object object = info.Env().GetInstanceData<Classes>()->target.New({});
@@ -134,12 +134,14 @@ Napi::Value launch(const Napi::CallbackInfo &info) {
     pid_t pid = prewarmer->pid();
     bool tracks = prewarmer->tracks_writes();
     int landlock = prewarmer->landlock();
+    std::string cuda = prewarmer->cuda();
     return [=](Napi::Env env) -> Napi::Value {
       Napi::Object result = Napi::Object::New(env);
       result.Set("target", target->Value());
       result.Set("pid", pid);
       result.Set("tracksWrites", tracks);
       result.Set("landlock", landlock);
+      result.Set("cuda", cuda);
       return result;
     };
   });

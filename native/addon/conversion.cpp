@@ -59,6 +59,7 @@ inject::LaunchOptions launch_options(const Napi::Object &options) {
   result.program = text(options, "program");
   result.arguments = texts(options, "arguments");
   result.environment = texts(options, "environment");
+  result.checkpoint = texts(options, "checkpoint");
   result.output = static_cast<int>(whole(options, "output", 1));
   result.errors = static_cast<int>(whole(options, "errors", 2));
   result.timeout_ms = static_cast<int>(whole(options, "timeoutMs", result.timeout_ms));

@@ -16,6 +16,7 @@ struct LaunchOptions {
   std::vector<std::string> arguments;
   std::vector<std::string> environment; // NAME=value: all that it gets.
   int output = 1, errors = 2;           // Descriptors that become its 1 and 2.
+  std::vector<std::string> checkpoint; // A program that calls serve_checkpoints (device_checkpoint.h); empty: none is taken.
   int runs = -1;                        // The descriptor that becomes its GW_RUNS_FD; -1: none.
   int timeout_ms = 60'000;              // Until Ready.
 };

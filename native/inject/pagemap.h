@@ -13,6 +13,7 @@ constexpr uint64_t page_bytes = 4096;
 /** A run of pages of one kind: there since the snapshot and not written, or written. */
 struct PageRuns {
   std::vector<Range> clean, written;
+  bool tracked = true; // Whether writes there are tracked still: a mapping may have been replaced.
 };
 
 /**

@@ -32,6 +32,7 @@ Prewarmer::Prewarmer(const LaunchOptions &options)
     : launched_(launch(options)), target_(launched_.pid, start_ticks(launched_.pid)), resident_(resident_of(launched_)),
       remote_(stops_, resident_) {
   try {
+    save_device(options);
     take_snapshot();
   } catch (...) {
     end();
@@ -45,12 +46,13 @@ void Prewarmer::end() {
   std::set<pid_t> children = run_ ? run_->children() : std::set<pid_t>{};
   payload_.reset();
   run_.reset();
+  device_.reset();
   if (!std::exchange(ended_, true)) end_process(launched_.pid, children);
 }
 
 void Prewarmer::take_snapshot() {
   // A driver's own threads go on.
-  bool kept = launched_.hello.cuda == GW_CUDA_KEPT;
+  bool kept = launched_.hello.cuda == GW_CUDA_KEPT && !device_;
   threads_ = kept ? std::set<int>{launched_.pid, resident_.worker} : target_.threads();
   attach();
   save_context(resident_.worker, parked_);
@@ -61,10 +63,17 @@ void Prewarmer::take_snapshot() {
         std::make_unique<Snapshot>(target_, remote_, std::move(launched_.userfault), std::move(launched_.snapshot));
     state_ = std::make_unique<ProcessState>(target_, remote_);
   }
-  held_ = threads_;
-  held_.erase(launched_.pid);
-  held_.erase(resident_.worker);
+  std::set<int> others = threads_;
+  others.erase(launched_.pid);
+  others.erase(resident_.worker);
+  if (!device_) held_ = std::move(others);
+  else
+    for (int thread : others) save_context(thread, drivers_[thread]);
   release();
+  if (!device_) return;
+  threads_ = {launched_.pid, resident_.worker};
+  device_->begin_restore();
+  settle_device();
 }
 
 // Every thread is stopped, and the worker is at the safe point, or nothing is attached and this throws.
@@ -121,6 +130,10 @@ Outcome Prewarmer::inject(Bytes code, const InjectOptions &options, const CallOp
   OneProcessor one;
   std::vector<Stage> stages;
   Watch watch(stages);
+  if (device_) {
+    settle_device();
+    watch.stage("restore device");
+  }
   address(&options.environment, first);
   if (code.empty()) throw Failure("payload", "The function has no code.");
   if (options.check) options.check(code);
@@ -134,7 +147,9 @@ Outcome Prewarmer::inject(Bytes code, const InjectOptions &options, const CallOp
     end(); // It stands still, away from its safe point.
     throw;
   }
-  run_ = std::make_unique<Run>(stops_, target_, resident_, *payload_, options.policy, threads_);
+  std::set<int> kept = threads_;
+  for (const auto &[thread, context] : drivers_) kept.insert(thread);
+  run_ = std::make_unique<Run>(stops_, target_, resident_, *payload_, options.policy, kept);
   std::memcpy(resident_.shared->entry, options.entry.c_str(), options.entry.size() + 1);
   limit_memory(options.memory_bytes);
   watch.stage("checkpoint");
@@ -297,6 +312,7 @@ void Prewarmer::check() {
   target_.check_identity();
   if (payload_) return;
   OneProcessor one;
+  settle_device();
   attach();
   save_context(resident_.worker, parked_);
   release();

@@ -5,15 +5,18 @@
 //   unload   rollback, verify, detach: the pre-warmer is as it was, and Ready
 //
 // Whatever goes wrong in injected code ends in unload by itself. With a CUDA context whose driver keeps its state in the
-// process's memory nothing can be put back: that pre-warmer ends with its function (GW_CUDA_KEPT). All of it runs on one thread, the tracer.
+// process's memory, and takes no checkpoints, nothing can be put back: that pre-warmer ends with its function (GW_CUDA_KEPT).
+// All of it runs on one thread, the tracer.
 #pragma once
 
+#include "device_checkpoint.h"
 #include "launch.h"
 #include "process_state.h"
 #include "run.h"
 #include "snapshot.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 
 namespace gpuwhisk::inject {
@@ -68,6 +71,11 @@ public:
   bool loaded() const { return payload_ != nullptr; }
   bool tracks_writes() const { return snapshot_ && snapshot_->tracks_writes(); }
   int landlock() const { return launched_.hello.landlock; }
+  /**
+   * How a CUDA context is kept from function to function: "checkpoint" (the driver's), "reset" (the stand-in's), "ends" (not at
+   * all: the pre-warmer ends with its function), or "none" if there is no context.
+   */
+  const char *cuda() const;
 
   /**
    * Loads a function, and with `first` calls it in the same go. Throws "not-ready" or "payload" with the
@@ -103,6 +111,10 @@ public:
 private:
   void end();
   void take_snapshot();
+  void save_device(const LaunchOptions &options);
+  void settle_device();
+  void stop_drivers();
+  void release_drivers();
   void attach();
   void await_stop(pid_t thread);
   bool at_safe_point();
@@ -127,6 +139,9 @@ private:
   // Threads that libraries have started stand still from the snapshot on: it would not have what they change, and while
   // nothing is attached the kernel refuses calls that a function has to ask for, of which a library may die.
   std::set<int> held_;
+  // A driver that takes checkpoints needs its threads: they run while a function does, and go back with the process's memory.
+  std::unique_ptr<DeviceCheckpoint> device_;
+  std::map<int, Context> drivers_;
   Context parked_{};
   std::unique_ptr<Snapshot> snapshot_;
   std::unique_ptr<ProcessState> state_;

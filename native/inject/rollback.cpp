@@ -34,13 +34,21 @@ void Prewarmer::roll_back(Outcome &outcome, bool thorough) {
     if (!run_->replace_reason().empty()) throw Failure("unrestorable", run_->replace_reason());
     if (!snapshot_) throw Failure("unrestorable", "Its CUDA driver keeps state in the process's memory.");
     limit_memory(0);
+    if (device_) {
+      device_->save();
+      watch.stage("checkpoint device");
+      stop_drivers();
+    }
     put_back(watch, thorough);
-    if (launched_.hello.cuda == GW_CUDA_RESET) {
+    if (device_) {
+      release_drivers();
+    } else if (launched_.hello.cuda == GW_CUDA_RESET) {
       reset_device();
       watch.stage("reset device");
       put_back(watch, thorough);
     }
     release();
+    if (device_) device_->begin_restore();
     watch.stage("detach");
     payload_.reset();
     run_.reset();

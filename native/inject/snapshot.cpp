@@ -117,7 +117,7 @@ void Snapshot::protect_present(Range range) const {
 PageRuns Snapshot::runs(Range range) const {
   if (!userfault_) return compare(range);
   if (std::optional<PageRuns> known = scan_writes(target_, range)) return *known;
-  return {{}, present_pages(target_, range)}; // Replaced by an unprotected mapping: all of it counts as written.
+  return {{}, present_pages(target_, range), false}; // Replaced by an unprotected mapping: all of it counts as written.
 }
 
 PageRuns Snapshot::compare(Range range) const {
@@ -251,6 +251,10 @@ void Snapshot::plan_mappings(std::vector<gw_call> &calls) {
 void Snapshot::plan_pages(std::vector<gw_call> &calls) {
   for (Range range : tracked_) {
     PageRuns found = runs(range);
+    if (userfault_ && !found.tracked) {
+      to_enlist_.push_back(range);
+      to_protect_.push_back(range);
+    }
     auto first = std::ranges::lower_bound(stored_ranges_, range.start, {}, &Range::start);
     auto last = std::ranges::lower_bound(stored_ranges_, range.end, {}, &Range::start);
     for (Range changed : subtract({first, last}, found.clean)) add_range(to_write_, changed);

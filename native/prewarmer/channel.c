@@ -64,6 +64,8 @@ static int open_userfault(uint32_t *error) {
 }
 
 void gw_say_hello(struct gw_hello *hello, const struct gw_channel *channel) {
+  hello->checkpoint = gw_can_be_checkpointed();
+  if (hello->checkpoint) hello->traces_mappings = 0; // Those of the driver's threads would not be told.
   hello->version = GW_VERSION;
   hello->park_return = (uintptr_t)gw_park_return;
   hello->enter = (uintptr_t)gw_enter;

@@ -15,6 +15,7 @@ enum { SUCCESS = 0, NO_DEVICE = 100 };
 
 static struct {
   result (*reset)(void);
+  int takes_checkpoints;
 } driver;
 
 /** The ledger of native/tokens, where that library is loaded: it must know that the memory is gone. */
@@ -54,6 +55,7 @@ int gw_make_cuda_context(void) {
     dprintf(2, "The pre-warmer has no CUDA context: %s: error %d\n", step, error);
     return GW_NO_CUDA;
   }
+  driver.takes_checkpoints = getenv("GPUWHISK_CUDA_CHECKPOINT") && dlsym(library, "cuCheckpointProcessLock");
   // The stand-in driver keeps its state apart from the process's memory, and takes back what was made since a mark.
   void (*mark)(void) = dlsym(library, "gpuwhisk_sim_mark");
   driver.reset = dlsym(library, "gpuwhisk_sim_reset");
@@ -64,6 +66,8 @@ int gw_make_cuda_context(void) {
   if (ledger_mark) ledger.mark = ledger_mark();
   return GW_CUDA_RESET;
 }
+
+int gw_can_be_checkpointed(void) { return driver.takes_checkpoints; }
 
 int gw_reset_device(void) {
   if (!driver.reset) return -1;

@@ -179,7 +179,7 @@ void gw_install_filter(int trace_mappings) {
   answer_value(program, SYS_fcntl, 1, lasting_commands, COUNT(lasting_commands), SECCOMP_RET_TRACE);
   answer_value(program, SYS_ioctl, 1, lasting_requests, COUNT(lasting_requests), SECCOMP_RET_TRACE);
   answer_value(program, SYS_arch_prctl, 0, refused_arch, COUNT(refused_arch), SECCOMP_RET_ERRNO | EPERM);
-  if (trace_mappings) answer_each(program, mapping, COUNT(mapping), SECCOMP_RET_TRACE);
+  if (trace_mappings && !gw_can_be_checkpointed()) answer_each(program, mapping, COUNT(mapping), SECCOMP_RET_TRACE);
   else trace_executable(program);
   answer_by_argument(program);
   // clone3 takes its flags in memory, out of the filter's sight; ENOSYS makes C libraries use clone.

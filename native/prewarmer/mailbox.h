@@ -14,7 +14,7 @@ enum { GW_CONTROL_FD = 3, GW_STATE_FD = 4, GW_MAILBOX_FD = 5, GW_SNAPSHOT_FD = 6
 // and that a program closes in a loop for good measure.
 enum { GW_RUNS_FD = 500 };
 enum { GW_EXIT_SETUP = 125 }; // The exit status of a pre-warmer that cannot start.
-enum { GW_VERSION = 4, GW_READY = 1, GW_BUSY = 2 };
+enum { GW_VERSION = 5, GW_READY = 1, GW_BUSY = 2 };
 enum { GW_MAX_CALLS = 1000, GW_ARGUMENTS_BYTES = 8 << 20, GW_ENTRY_BYTES = 256, GW_MESSAGE_BYTES = 2048 };
 
 // The state page.
@@ -71,6 +71,7 @@ struct gw_hello {
   int32_t traces_mappings;    // As for gw_install_filter.
   int32_t userfault_error;    // Why there is no userfaultfd (errno); 0: it comes along.
   int32_t cuda;               // GW_NO_CUDA, GW_CUDA_KEPT or GW_CUDA_RESET.
+  int32_t checkpoint;         // The driver can take checkpoints of the process, which is allowed: the filter lets its threads map.
   uint64_t park_return;       // Where the parked thread's instruction pointer is.
   uint64_t enter;             // Calls the function in rbx, then stops (int3): gw_enter.
   uint64_t script;            // Goes through r12 entries of the list at rbx, then stops: gw_script.

@@ -1,6 +1,9 @@
 // The proxy of one pre-warmer, as a runtime of the framed protocol.
 //
 //   proxy KIND PREWARMER [ARGUMENT]...
+//   proxy --checkpoint
+//
+// The second is what the first starts for checkpoints of a CUDA context, if the environment has GPUWHISK_CUDA_CHECKPOINT.
 //
 // In the environment, folders with a colon between: GPUWHISK_LIBRARIES, whose files functions may map as code, and
 // GPUWHISK_SCRATCH, which are emptied after a function, as the working folder is. The rest is the pre-warmer's, except
@@ -61,6 +64,9 @@ bool is_plain(std::string_view kind) {
   return kind.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:._-/") == kind.npos;
 }
 
+/** The only word of the process that calls the driver for checkpoints. */
+constexpr std::string_view checkpoint_word = "--checkpoint";
+
 constexpr std::string_view libraries_variable = "GPUWHISK_LIBRARIES=", scratch_variable = "GPUWHISK_SCRATCH=",
                            prewarm_variable = "GPUWHISK_PREWARM=", runs_variable = "GPUWHISK_RUNS_FD=";
 
@@ -85,6 +91,7 @@ Given given_by(char **words) {
   Given given;
   given.policy.executable_memory = true; // Functions of any sort may be compiled at run time.
   given.launch.program = *words;
+  given.launch.checkpoint = {"/proc/self/exe", std::string(checkpoint_word)};
   for (words++; *words; words++) given.launch.arguments.emplace_back(*words);
   for (char **variable = environ; *variable; variable++) {
     std::string_view pair(*variable);
@@ -142,8 +149,9 @@ void attend(proxy::Service &service, Inbox &inbox) {
   std::thread(read_frames, std::ref(inbox)).detach();
   // A native function that serves runs by itself reads no JSON either.
   const char *of_runs = native && given.launch.runs >= 0 ? ",\"directParts\":true" : "";
+  const std::string cuda = service.cuda(), of_context = cuda == "none" ? "" : ",\"cuda\":\"" + cuda + "\"";
   proxy::write_frames({{Type::hello, 0, "{\"version\":1,\"kind\":\"" + std::string(kind) + "\",\"pid\":" +
-                                            std::to_string(service.pid()) +
+                                            std::to_string(service.pid()) + of_context +
                                             ",\"parts\":true,\"batch\":true,\"unload\":true,\"endsLate\":true" +
                                             of_runs + "}"}});
   while (!service.lost()) {
@@ -172,6 +180,7 @@ void attend(proxy::Service &service, Inbox &inbox) {
 } // namespace
 
 int main(int count, char **words) {
+  if (count == 2 && std::string_view(words[1]) == checkpoint_word) return inject::serve_checkpoints();
   if (count < 3 || !is_plain(words[1])) {
     std::fprintf(stderr, "usage: proxy KIND PREWARMER [ARGUMENT]...\n");
     return 2;

@@ -46,6 +46,8 @@ public:
   std::optional<Failed> attend(Inbox &inbox);
 
   pid_t pid() const { return prewarmer_.pid(); }
+  /** How a CUDA context is kept: inject::Prewarmer::cuda. */
+  std::string cuda() const { return prewarmer_.cuda(); }
   pid_t worker() const { return prewarmer_.worker(); }
   /** Whether the pre-warmer's process lives; it can also end while it waits. */
   bool alive() const { return prewarmer_.alive(); }

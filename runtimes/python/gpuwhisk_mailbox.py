@@ -42,6 +42,7 @@ class Hello(ctypes.Structure):
         ("traces_mappings", ctypes.c_int32),
         ("userfault_error", ctypes.c_int32),
         ("cuda", ctypes.c_int32),
+        ("checkpoint", ctypes.c_int32),
         ("park_return", ctypes.c_uint64),
         ("enter", ctypes.c_uint64),
         ("script", ctypes.c_uint64),
