@@ -181,7 +181,7 @@ export function coLocationMetrics({ samples, added }: CoLocation): Measurement[]
     for (const { slowdown } of members.slice(1)) add(bySharing, `slowdown.${sharing.name}.inference`, slowdown);
   }
   return [
-    { name: 'samples', value: samples.length },
+    { name: 'colocationSamples', value: samples.length },
     { name: 'newSamples', value: added },
     { name: 'failedSamples', value: samples.filter(({ failed }) => failed !== undefined).length },
     { name: 'samplesWithActivity', value: samples.filter(({ activity }) => activity.smActivity !== undefined).length },

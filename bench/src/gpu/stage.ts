@@ -37,7 +37,7 @@ export async function runStage(
   given: StageGiven,
   work: (machine: GpuMachine, end: StageEnd, result: StageResult) => Promise<void>,
 ): Promise<StageResult> {
-  const workMs = given.budgetMs - Math.min(endPart * given.budgetMs, mostEndMs);
+  const workMs = Math.floor(given.budgetMs - Math.min(endPart * given.budgetMs, mostEndMs)); // A timer takes whole ones.
   const startMs = performance.now();
   const signal = AbortSignal.timeout(workMs);
   setMaxListeners(0, signal); // Each process listens.

@@ -69,13 +69,13 @@ withCompiler('the benchmark of a GPU, packed for another machine', () => {
       expect(result.metrics['failedSamples']).toBe(0);
       expect(readdirSync(results()).every((name) => name.includes('simulated'))).toBe(true);
       const all = samples();
-      expect(all).toHaveLength(result.metrics['samples'] as number);
+      expect(all).toHaveLength(result.metrics['colocationSamples'] as number);
       expect(all.every(({ simulated, members }) => simulated && members.every(({ slowdown }) => slowdown))).toBe(true);
       expect(all.every(({ members }) => members.every(({ p95Ms, p99Ms }) => p99Ms >= p95Ms && p95Ms > 0))).toBe(true);
 
       // The second start continues with the missing parts.
       const further = await run('--samples', '5', '--parts', 'colocation');
-      expect(further.metrics['samples']).toBeGreaterThan(all.length);
+      expect(further.metrics['colocationSamples']).toBeGreaterThan(all.length);
       expect(samples().slice(0, all.length)).toEqual(all);
       expect(new Set(samples().map(({ id }) => id)).size).toBe(samples().length);
     },

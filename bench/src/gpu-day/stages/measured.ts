@@ -8,10 +8,7 @@ import type { Stage } from './stage.js';
 const reserveMs = 3000;
 
 /** Runs a measurement on the machine, and reports its figures and failures as the stage's. */
-export async function measured(
-  stage: Stage,
-  measure: (given: StageGiven) => Promise<StageResult>,
-): Promise<void> {
+export async function measured(stage: Stage, measure: (given: StageGiven) => Promise<StageResult>): Promise<void> {
   const { simulated, out, seed, python, work } = stage;
   const machine = await openMachine({ ...stage, temporaryDir: work });
   if (machine.mpsProblem !== undefined) stage.note(`Without MPS: ${machine.mpsProblem}`);
