@@ -1,3 +1,10 @@
+/**
+ * How a CUDA context is kept from function to function: by checkpoints of the driver, by a reset of the stand-in driver, for
+ * functions of one owner, or not at all.
+ */
+export const cudaContextWays = ['checkpoint', 'reset', 'owner', 'ends'] as const;
+export type CudaContextKept = (typeof cudaContextWays)[number];
+
 /** A container that is ready for the next action that wants what it has. */
 export interface Prewarmer {
   /** The invoker's, such as `invoker0`. */
@@ -9,6 +16,8 @@ export interface Prewarmer {
   imports: readonly string[];
   /** Whether a CUDA context was to be made ahead. */
   cuda: boolean;
+  /** How its CUDA context is kept from function to function; undefined if there is none, or its runtime does not tell. */
+  cudaContext?: CudaContextKept;
   /** When it was made, epoch ms. */
   since: number;
   /** The MSContainer that it lies in with others; absent where it has a PID namespace of its own. */

@@ -164,9 +164,13 @@ export class Invoker {
   /** Containers that are ready for a future action. */
   prewarmers(): Prewarmer[] {
     const invoker = `invoker${this.dependencies.instance}`;
-    return this.pool.prewarmed().map(({ id: container, pid, msContainer, sinceMs: since, spec }) => {
+    return this.pool.prewarmed().map(({ id: container, pid, msContainer, cudaContext, sinceMs: since, spec }) => {
       const { kind, memoryMiB, imports, cuda } = spec;
-      const known = { ...(msContainer !== undefined && { msContainer }), ...(pid !== undefined && { pid }) };
+      const known = {
+        ...(msContainer !== undefined && { msContainer }),
+        ...(pid !== undefined && { pid }),
+        ...(cudaContext !== undefined && { cudaContext }),
+      };
       return { invoker, container, kind, memoryMiB, imports, cuda, since, ...known };
     });
   }

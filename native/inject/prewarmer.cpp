@@ -52,7 +52,8 @@ void Prewarmer::end() {
 
 void Prewarmer::take_snapshot() {
   // A driver's own threads go on.
-  bool kept = launched_.hello.cuda == GW_CUDA_KEPT && !device_;
+  bool by_owner = launched_.hello.cuda == GW_CUDA_OWNER && !device_;
+  bool kept = (launched_.hello.cuda == GW_CUDA_KEPT || by_owner) && !device_;
   threads_ = kept ? std::set<int>{launched_.pid, resident_.worker} : target_.threads();
   attach();
   save_context(resident_.worker, parked_);
@@ -63,6 +64,7 @@ void Prewarmer::take_snapshot() {
         std::make_unique<Snapshot>(target_, remote_, std::move(launched_.userfault), std::move(launched_.snapshot));
     state_ = std::make_unique<ProcessState>(target_, remote_);
   }
+  if (by_owner) state_ = std::make_unique<ProcessState>(target_, remote_);
   std::set<int> others = threads_;
   others.erase(launched_.pid);
   others.erase(resident_.worker);
@@ -267,7 +269,7 @@ Outcome Prewarmer::conclude(const Ending &ending, std::vector<Stage> stages) {
     outcome.trace = walk_frames(target_, *payload_, ending.registers);
     if (!run_->refused().empty()) outcome.message += " It had been refused: " + run_->refused() + ".";
   }
-  roll_back(outcome, false);
+  roll_back(outcome, false, true);
   return outcome;
 }
 

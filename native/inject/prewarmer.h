@@ -72,8 +72,8 @@ public:
   bool tracks_writes() const { return snapshot_ && snapshot_->tracks_writes(); }
   int landlock() const { return launched_.hello.landlock; }
   /**
-   * How a CUDA context is kept from function to function: "checkpoint" (the driver's), "reset" (the stand-in's), "ends" (not at
-   * all: the pre-warmer ends with its function), or "none" if there is no context.
+   * How a CUDA context is kept from function to function: "checkpoint" (the driver's), "reset" (the stand-in's), "owner" (for
+   * functions of one owner: their memory is not put back), "ends" (not at all), or "none" if there is no context.
    */
   const char *cuda() const;
 
@@ -124,10 +124,13 @@ private:
   void address(const std::vector<std::string> *loading, const CallOptions *call);
   Outcome conclude(const Ending &ending, std::vector<Stage> stages);
   void read_result(Outcome &outcome);
-  void roll_back(Outcome &outcome, bool thorough);
+  void roll_back(Outcome &outcome, bool thorough, bool failed);
+  void put_all_back(Watch &watch, bool thorough);
   void put_back(Watch &watch, bool thorough);
+  void unload_for_owner(Watch &watch);
   void empty_mailbox();
   void reset_device();
+  uint32_t ask_guest(uint32_t request);
   void limit_memory(int64_t bytes);
 
   Stops stops_;

@@ -13,6 +13,8 @@ const char *Prewarmer::cuda() const {
   switch (launched_.hello.cuda) {
   case GW_CUDA_RESET:
     return "reset";
+  case GW_CUDA_OWNER:
+    return "owner";
   case GW_CUDA_KEPT:
     return "ends";
   default:

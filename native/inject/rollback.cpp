@@ -7,6 +7,8 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 namespace gpuwhisk::inject {
@@ -22,31 +24,21 @@ Outcome Prewarmer::unload(bool thorough) {
   OneProcessor one;
   Outcome outcome;
   outcome.kind = "result";
-  roll_back(outcome, thorough);
+  roll_back(outcome, thorough, false);
   return outcome;
 }
 
 // Back to the safe point. If that cannot be done the process is killed: nothing of the function stays.
-void Prewarmer::roll_back(Outcome &outcome, bool thorough) {
+void Prewarmer::roll_back(Outcome &outcome, bool thorough, bool failed) {
   Watch watch(outcome.stages);
   try {
-    run_->end_threads();
+    // Without a snapshot threads that appeared may be the driver's: none is ended, and all are told of.
+    if (snapshot_ || failed) run_->end_threads();
     if (!run_->replace_reason().empty()) throw Failure("unrestorable", run_->replace_reason());
-    if (!snapshot_) throw Failure("unrestorable", "Its CUDA driver keeps state in the process's memory.");
     limit_memory(0);
-    if (device_) {
-      device_->save();
-      watch.stage("checkpoint device");
-      stop_drivers();
-    }
-    put_back(watch, thorough);
-    if (device_) {
-      release_drivers();
-    } else if (launched_.hello.cuda == GW_CUDA_RESET) {
-      reset_device();
-      watch.stage("reset device");
-      put_back(watch, thorough);
-    }
+    if (snapshot_) put_all_back(watch, thorough);
+    else if (state_ && !failed) unload_for_owner(watch);
+    else throw Failure("unrestorable", "Its CUDA driver keeps state in the process's memory.");
     release();
     if (device_) device_->begin_restore();
     watch.stage("detach");
@@ -56,6 +48,22 @@ void Prewarmer::roll_back(Outcome &outcome, bool thorough) {
     end();
     outcome.ready = false;
     outcome.replace = failure.what();
+  }
+}
+
+void Prewarmer::put_all_back(Watch &watch, bool thorough) {
+  if (device_) {
+    device_->save();
+    watch.stage("checkpoint device");
+    stop_drivers();
+  }
+  put_back(watch, thorough);
+  if (device_) {
+    release_drivers();
+  } else if (launched_.hello.cuda == GW_CUDA_RESET) {
+    reset_device();
+    watch.stage("reset device");
+    put_back(watch, thorough);
   }
 }
 
@@ -98,13 +106,37 @@ void Prewarmer::empty_mailbox() {
 
 // By the pre-warmer's own code in its own memory, which is as it was: only what the driver keeps apart is the function's.
 void Prewarmer::reset_device() {
+  if (ask_guest(GW_RESET_DEVICE) != GW_DONE) throw Failure("unrestorable", "The device cannot be reset.");
+}
+
+uint32_t Prewarmer::ask_guest(uint32_t request) {
   restore_context(resident_.worker, parked_);
-  resident_.shared->request = GW_RESET_DEVICE;
+  resident_.shared->request = request;
   Ending ending =
       run_->go(launched_.hello.enter, launched_.hello.enter_end, launched_.hello.guest, now_us() + device_limit_us);
   stops_.rest();
-  if (ending.kind != Ending::returned || resident_.shared->status != GW_DONE)
-    throw Failure("unrestorable", "The device cannot be reset.");
+  if (ending.kind != Ending::returned) throw Failure("unrestorable", "The pre-warmer does not answer after the function.");
+  return __atomic_load_n(&resident_.shared->status, __ATOMIC_RELAXED);
+}
+
+// Without a snapshot the function is unloaded by the pre-warmer's own code, and what it may have left is looked for from outside.
+void Prewarmer::unload_for_owner(Watch &watch) {
+  if (target_.threads() != state_->threads()) throw Failure("unrestorable", "The function left a thread behind.");
+  if (ask_guest(GW_UNLOAD) != GW_DONE) {
+    gw_mailbox &mailbox = *resident_.shared;
+    throw Failure("unrestorable", std::string(mailbox.message, strnlen(mailbox.message, sizeof mailbox.message)));
+  }
+  empty_mailbox(); // Its zeros are the timers, too.
+  uint64_t none = resident_.mailbox + offsetof(gw_mailbox, arguments);
+  for (int timer : {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF})
+    remote_.call("setitimer", SYS_setitimer, {static_cast<uint64_t>(timer), none, 0});
+  watch.stage("unload");
+  state_->verify();
+  const struct stat &code = payload_->identity();
+  for (const Mapping &mapping : parse_maps(target_.read_maps()))
+    if (mapping.file.ends_with(" " + std::to_string(code.st_ino)))
+      throw Failure("unrestorable", "The function's code stays mapped.");
+  watch.stage("verify");
 }
 
 } // namespace gpuwhisk::inject

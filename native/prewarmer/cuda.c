@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // Of the driver API: what it takes to make a context, as cuda.h declares it.
 typedef int result;
@@ -15,6 +16,9 @@ enum { SUCCESS = 0, NO_DEVICE = 100 };
 
 static struct {
   result (*reset)(void);
+  result (*current)(context *);
+  result (*synchronize)(void);
+  context made;
   int takes_checkpoints;
 } driver;
 
@@ -41,7 +45,11 @@ static result run_steps(void *library, const char **step) {
   *step = "cuDevicePrimaryCtxRetain";
   if ((error = retain(&primary, device))) return error;
   *step = "cuCtxSetCurrent";
-  return make_current(primary);
+  if ((error = make_current(primary))) return error;
+  driver.made = primary;
+  driver.current = dlsym(library, "cuCtxGetCurrent");
+  driver.synchronize = dlsym(library, "cuCtxSynchronize");
+  return SUCCESS;
 }
 
 int gw_make_cuda_context(void) {
@@ -55,16 +63,36 @@ int gw_make_cuda_context(void) {
     dprintf(2, "The pre-warmer has no CUDA context: %s: error %d\n", step, error);
     return GW_NO_CUDA;
   }
-  driver.takes_checkpoints = getenv("GPUWHISK_CUDA_CHECKPOINT") && dlsym(library, "cuCheckpointProcessLock");
+  const char *keep = getenv("GPUWHISK_CUDA_KEEP");
+  int by_owner = keep && strcmp(keep, "owner") == 0;
+  driver.takes_checkpoints = keep && strcmp(keep, "checkpoint") == 0 && dlsym(library, "cuCheckpointProcessLock");
   // The stand-in driver keeps its state apart from the process's memory, and takes back what was made since a mark.
   void (*mark)(void) = dlsym(library, "gpuwhisk_sim_mark");
   driver.reset = dlsym(library, "gpuwhisk_sim_reset");
-  if (!mark || !driver.reset) return GW_CUDA_KEPT;
-  mark();
   uint64_t (*ledger_mark)(void) = dlsym(RTLD_DEFAULT, "gpuwhisk_tokens_mark");
-  ledger.free_since = dlsym(RTLD_DEFAULT, "gpuwhisk_tokens_free_since");
-  if (ledger_mark) ledger.mark = ledger_mark();
-  return GW_CUDA_RESET;
+  int (*free_since)(uint64_t) = dlsym(RTLD_DEFAULT, "gpuwhisk_tokens_free_since");
+  int has_reset = mark && driver.reset && !by_owner;
+  if (ledger_mark && free_since && (has_reset || keep)) {
+    ledger.free_since = free_since;
+    ledger.mark = ledger_mark();
+  }
+  if (!has_reset) driver.reset = NULL;
+  else mark();
+  return has_reset ? GW_CUDA_RESET : GW_CUDA_KEPT;
+}
+
+int gw_can_free_device(void) { return ledger.free_since && driver.current && driver.synchronize; }
+
+int gw_free_device(const char **problem) {
+  context now = NULL;
+  *problem = "The context has an error.";
+  if (driver.synchronize() != SUCCESS) return -1;
+  *problem = "The driver does not free the function's memory.";
+  if (ledger.free_since(ledger.mark) < 0) return -1;
+  *problem = "Another context is current.";
+  if (driver.current(&now) != SUCCESS || now != driver.made) return -1;
+  *problem = "The context has an error.";
+  return driver.synchronize() == SUCCESS ? 0 : -1;
 }
 
 int gw_can_be_checkpointed(void) { return driver.takes_checkpoints; }

@@ -31,7 +31,7 @@ struct gw_call {
   int64_t result; // Negative: -errno.
 };
 
-enum { GW_LOAD = 1, GW_CALL = 2, GW_RESET_DEVICE = 4, GW_SERVE = 8 }; // gw_mailbox.request; the last two alone
+enum { GW_LOAD = 1, GW_CALL = 2, GW_RESET_DEVICE = 4, GW_SERVE = 8, GW_UNLOAD = 16 }; // gw_mailbox.request; the last three alone
 enum { // gw_mailbox.status
   GW_DONE = 0,
   GW_NOT_LOADED = 1,
@@ -39,14 +39,16 @@ enum { // gw_mailbox.status
   GW_NO_RESULT = 3,
   GW_REFUSED = 4,
   GW_NOT_RESET = 5,
-  GW_NO_BATCH = 6 // The function is loaded, and takes one request at a time.
+  GW_NO_BATCH = 6, // The function is loaded, and takes one request at a time.
+  GW_NOT_UNLOADED = 7
 };
 
 // gw_hello.cuda
 enum {
   GW_NO_CUDA = 0,
   GW_CUDA_KEPT = 1, // A context whose driver keeps state in the process's memory: nothing there can be put back.
-  GW_CUDA_RESET = 2 // A context whose driver keeps its state apart, and gives up what a function left.
+  GW_CUDA_RESET = 2, // A context whose driver keeps its state apart, and gives up what a function left.
+  GW_CUDA_OWNER = 3  // As GW_CUDA_KEPT; the guest can unload a function, for the next one of the same owner.
 };
 
 struct gw_mailbox {
@@ -70,7 +72,7 @@ struct gw_hello {
   int32_t landlock;           // Version of Landlock in force; 0: the kernel has none.
   int32_t traces_mappings;    // As for gw_install_filter.
   int32_t userfault_error;    // Why there is no userfaultfd (errno); 0: it comes along.
-  int32_t cuda;               // GW_NO_CUDA, GW_CUDA_KEPT or GW_CUDA_RESET.
+  int32_t cuda;               // A GW_CUDA_… value.
   int32_t checkpoint;         // The driver can take checkpoints of the process, which is allowed: the filter lets its threads map.
   uint64_t park_return;       // Where the parked thread's instruction pointer is.
   uint64_t enter;             // Calls the function in rbx, then stops (int3): gw_enter.

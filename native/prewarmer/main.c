@@ -93,6 +93,7 @@ int main(int count, char **arguments) {
   if (error) gw_fail("worker thread", error);
   pthread_mutex_lock(&worker.lock);
   while (!worker.thread) pthread_cond_wait(&worker.changed, &worker.lock);
+  if (worker.cuda == GW_CUDA_KEPT && gw_can_free_device()) worker.cuda = GW_CUDA_OWNER; // The guest can unload.
   struct gw_hello hello = {.worker = worker.thread, .landlock = landlock, .cuda = worker.cuda, .guest = (uintptr_t)gw_guest};
   if (fcntl(GW_RUNS_FD, F_GETFD) >= 0) hello.read_return = (uintptr_t)gw_read_return;
   gw_say_hello(&hello, &channel); // Before the filter, which denies userfaultfd.

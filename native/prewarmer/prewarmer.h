@@ -38,11 +38,17 @@ void gw_say_hello(struct gw_hello *hello, const struct gw_channel *channel);
 // functions, if the environment has GPUWHISK_CUDA. Says on descriptor 2 why a device that is there has none. Returns what
 // hello.cuda is to say. Before gw_install_filter.
 int gw_make_cuda_context(void);
-// Whether that context's driver can take checkpoints of the process, and the environment has GPUWHISK_CUDA_CHECKPOINT. Its
+// Whether that context's driver can take checkpoints of the process, and GPUWHISK_CUDA_KEEP says `checkpoint`. Its
 // threads change mappings then, with no proxy attached: the filter must not ask one.
 int gw_can_be_checkpointed(void);
 // Has the driver give up what functions left on the device (GW_CUDA_RESET). Returns 0, or the driver's error.
 int gw_reset_device(void);
+
+// Whether a ledger of device memory is loaded (native/tokens), and GPUWHISK_CUDA_KEEP is set: then a function's memory can be
+// freed, and the context kept for the next function of the same owner.
+int gw_can_free_device(void);
+// Frees it. Returns 0 if nothing is left, and the context works; otherwise what failed is in `problem`.
+int gw_free_device(const char **problem);
 
 void gw_raise_ready(struct gw_channel *channel);
 

@@ -3,7 +3,7 @@
 //   proxy KIND PREWARMER [ARGUMENT]...
 //   proxy --checkpoint
 //
-// The second is what the first starts for checkpoints of a CUDA context, if the environment has GPUWHISK_CUDA_CHECKPOINT.
+// The second is what the first starts for checkpoints of a CUDA context, if GPUWHISK_CUDA_KEEP is `checkpoint`.
 //
 // In the environment, folders with a colon between: GPUWHISK_LIBRARIES, whose files functions may map as code, and
 // GPUWHISK_SCRATCH, which are emptied after a function, as the working folder is. The rest is the pre-warmer's, except

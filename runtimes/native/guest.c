@@ -17,6 +17,8 @@ static struct {
   const char *(*batch_entry)(const char *); // Takes several requests at once; NULL: the function has none.
   void (*free_result)(const char *);
   const char *last_result;
+  void *library;
+  char **environment; // As it was before the first function; its texts are the process's first ones.
   // Marks of launch cycles for kernel tokens, where their library is loaded; else NULL.
   void (*cycle_begin)(uint32_t batch);
   void (*cycle_end)(void);
@@ -29,6 +31,11 @@ void gw_prepare_guest(struct gw_mailbox *mailbox) {
   *(void **)&guest.cycle_begin = dlsym(RTLD_DEFAULT, "gpuwhisk_tokens_cycle_begin");
   *(void **)&guest.cycle_end = dlsym(RTLD_DEFAULT, "gpuwhisk_tokens_cycle_end");
   (void)dlerror();
+  size_t variables = 0;
+  while (environ[variables]) variables++;
+  guest.environment = calloc(variables + 1, sizeof *guest.environment);
+  if (!guest.environment) _exit(1);
+  memcpy(guest.environment, environ, variables * sizeof *guest.environment);
   setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 }
 
@@ -53,6 +60,7 @@ static int load(void) {
   const char *problem = library ? NULL : dlerror();
   close(object);
   if (!library) return give_up(GW_NOT_LOADED, problem);
+  guest.library = library;
   *(void **)&guest.entry = dlsym(library, guest.mailbox->entry);
   if (!guest.entry) return give_up(GW_NO_ENTRY, dlerror());
   find_batch_entry(library);
@@ -98,11 +106,34 @@ static void call_as_addressed(void) {
   call(argument, batch);
 }
 
+// Where memory is not put back from outside: takes the function's code, device memory and environment away.
+static void unload(void) {
+  fflush(NULL);
+  if (guest.last_result && guest.free_result) guest.free_result(guest.last_result);
+  guest.last_result = NULL;
+  guest.entry = NULL;
+  guest.batch_entry = NULL;
+  guest.free_result = NULL;
+  const char *problem = "The function's code cannot be unloaded.";
+  if (guest.library && dlclose(guest.library) != 0) {
+    give_up(GW_NOT_UNLOADED, problem);
+    return;
+  }
+  guest.library = NULL;
+  clearenv();
+  for (char **variable = guest.environment; *variable; variable++) putenv(*variable);
+  if (gw_free_device(&problem) != 0) give_up(GW_NOT_UNLOADED, problem);
+}
+
 void gw_guest(void) {
   guest.mailbox->status = GW_DONE;
   if (guest.mailbox->request == GW_RESET_DEVICE) {
     int error = gw_reset_device();
     if (error) give_up(GW_NOT_RESET, "");
+    return;
+  }
+  if (guest.mailbox->request == GW_UNLOAD) {
+    unload();
     return;
   }
   if (guest.mailbox->request == GW_SERVE) {

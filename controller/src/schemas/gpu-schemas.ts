@@ -46,6 +46,11 @@ export const gpuSchemas = {
     memoryMiB: whole('Memory limit of the container, MiB'),
     imports: list({ type: 'string' }, 'Modules that the container has loaded'),
     cuda: yesNo('Whether pairs of native functions and of Python make a CUDA context ahead, where a device is visible'),
+    cudaContext: {
+      type: 'string',
+      description: 'How the CUDA context is kept from function to function',
+      enum: ['checkpoint', 'reset', 'owner', 'ends'],
+    },
     pid: whole('Process id as seen by functions in the container'),
   }),
   GpuDevice: object(

@@ -1,6 +1,7 @@
 import type { Share } from '@gpuwhisk/common/gpu';
 import type { TrainingRun } from '@gpuwhisk/common/training';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import type { CudaContextKept } from '@gpuwhisk/common/prewarmer';
 
 /** The GPU resources of a container, fixed from its start to its end. */
 export interface GpuGrant {
@@ -150,6 +151,8 @@ export interface Container {
   readonly msContainer: string | undefined;
   /** The runtime's process id as functions see it; undefined if the runtime does not report the id. */
   readonly pid: number | undefined;
+  /** How its CUDA context is kept from function to function; undefined if it has none, or its runtime does not tell. */
+  readonly cudaContext?: CudaContextKept | undefined;
   /** Time from the start of its process to the runtime's hello, ms; undefined if the runtime says none. */
   readonly runtimeMs?: number | undefined;
   /** The host's id of the first process, the ancestor of all others; undefined without processes. */

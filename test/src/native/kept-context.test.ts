@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/programs';
+import type { InitRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { startMps } from '../gpu/driver-client.js';
 import { standIn, startStandIn } from '../gpu/stand-in.js';
 import type { StandIn } from '../gpu/stand-in.js';
@@ -23,6 +24,8 @@ const crashes = 200;
 const nativeSource = `
 #define _GNU_SOURCE
 #include <cuda.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +41,10 @@ static size_t count(const unsigned char *from, size_t bytes) {
     found += same == LENGTH;
   }
   return found;
+}
+static void *idle(void *nothing) {
+  for (;;) pause();
+  return nothing;
 }
 static size_t count_on_host(void) {
   size_t found = 0;
@@ -57,13 +64,19 @@ const char *gpuwhisk_main(const char *json) {
   static char text[256];
   static const char work[] = ".version 7.0\\n// gpuwhisk threads=256 blocksPerSm=8 nsPerBlock=600000000000\\n.visible .entry work() { ret; }\\n";
   CUdeviceptr memory = 0;
+  pthread_t thread;
+  size_t free_bytes = 0, total;
+  static int runs;
   CUcontext context = NULL;
   CUmodule module;
   CUfunction function;
   size_t on_device = 0, on_host = 0, nonzero = 0;
   unsigned char *room = malloc(ROOM);
   int error = cuCtxGetCurrent(&context);
+  if (!error) error = cuMemGetInfo(&free_bytes, &total);
   if (!error) error = cuMemAlloc(&memory, ROOM);
+  if (strstr(json, "thread")) error = pthread_create(&thread, NULL, idle, NULL);
+  if (strstr(json, "open")) open("/dev/null", O_RDONLY);
   if (strstr(json, "plant")) {
     for (size_t i = 0; i < ROOM; i++) room[i] = at(i % LENGTH);
     for (size_t i = 0; i < LENGTH; i++) planted[i] = (char)at(i);
@@ -81,8 +94,8 @@ const char *gpuwhisk_main(const char *json) {
     if (!error) error = cuLaunchKernel(function, 8, 1, 1, 256, 1, 1, 0, NULL, NULL, NULL);
   }
   if (strstr(json, "crash")) { static int *volatile nowhere; *nowhere = 1; }
-  snprintf(text, sizeof text, "{\\"hasContext\\":%s,\\"onDevice\\":%zu,\\"onHost\\":%zu,\\"nonzero\\":%zu,\\"error\\":%d,\\"pid\\":%d}",
-           context ? "true" : "false", on_device, on_host, nonzero, error, getpid());
+  snprintf(text, sizeof text, "{\\"hasContext\\":%s,\\"onDevice\\":%zu,\\"onHost\\":%zu,\\"nonzero\\":%zu,\\"error\\":%d,\\"pid\\":%d,\\"freeBytes\\":%zu,\\"runs\\":%d}",
+           context ? "true" : "false", on_device, on_host, nonzero, error, getpid(), free_bytes, ++runs);
   return text;
 }`;
 
@@ -98,6 +111,8 @@ def main(args):
     if "crash" in args: ctypes.string_at(0)
     return {"hasContext": bool(context.value), "nonzero": nonzero, "error": error, "pid": os.getpid()}
 `;
+
+type Given = Pick<InitRequest, 'code' | 'binary'>;
 
 const deadline = (): { deadline: string } => ({ deadline: String(Date.now() + 30_000) });
 
@@ -123,7 +138,7 @@ const deadline = (): { deadline: string } => ({ deadline: String(Date.now() + 30
       const { command, env } = launch ?? { command: [proxyPath, 'native:1', nativePrewarmerPath], env: {} };
       const cuda = {
         GPUWHISK_CUDA: 'true',
-        GPUWHISK_CUDA_CHECKPOINT: 'true',
+        GPUWHISK_CUDA_KEEP: 'checkpoint',
         GPUWHISK_SIM_SOCKET: device.socket,
         LD_LIBRARY_PATH: standIn.folder,
         GPUWHISK_LIBRARIES: `${standIn.folder}/`,
@@ -137,8 +152,9 @@ const deadline = (): { deadline: string } => ({ deadline: String(Date.now() + 30
     }
     const way = async (): Promise<unknown> =>
       (JSON.parse((await runtime.frame(({ type }) => type === 1)).text) as { cuda: string }).cuda;
-    const load = async (owner: string, code = source.toString('base64'), binary = true): Promise<void> => {
-      const answer = await runtime.init({ code, binary, main: 'main', owner } as Parameters<RuntimeProcess['init']>[0]);
+    const native = (): Given => ({ code: source.toString('base64'), binary: true });
+    const load = async (given = native()): Promise<void> => {
+      const answer = await runtime.init({ ...given, env: { __OW_NAMESPACE: 'one' } });
       expect(answer.body).toEqual({ ok: true });
     };
     const run = async (value: object): Promise<Record<string, unknown>> => {
@@ -150,7 +166,7 @@ const deadline = (): { deadline: string } => ({ deadline: String(Date.now() + 30
     test('the next function finds nothing of a secret, in device memory or in the host’s', async () => {
       start();
       expect(await way()).toBe('checkpoint');
-      await load('one');
+      await load();
       const planted = await run({ plant: 1 });
       expect(planted).toMatchObject({ hasContext: true, error: 0 });
       // The search finds what is there.
@@ -158,13 +174,13 @@ const deadline = (): { deadline: string } => ({ deadline: String(Date.now() + 30
       expect(own['onHost']).toBeGreaterThan(0);
       expect(own['onDevice']).toBeGreaterThan(0);
       expect((await runtime.unload()).body).toMatchObject({ ok: true });
-      await load('one');
+      await load();
       expect(await run({ look: 1 })).toEqual({ ...planted, onDevice: 0, onHost: 0, nonzero: 0 });
     });
 
     test(`${crashes} crashes do not end the pair`, async () => {
       start();
-      await load('one');
+      await load();
       const { pid } = await run({ look: 1 });
       for (let turn = 0; turn < crashes; turn += 1) {
         const crashed = await runtime.run({ plant: 1, crash: 1 }, deadline());
@@ -182,7 +198,7 @@ const deadline = (): { deadline: string } => ({ deadline: String(Date.now() + 30
 
     test('a fault of the device ends the pair', async () => {
       start();
-      await load('one');
+      await load();
       await run({});
       await device.fault(0, 'client', 31, 0);
       expect(await runtime.unload()).toMatchObject({
@@ -193,7 +209,7 @@ const deadline = (): { deadline: string } => ({ deadline: String(Date.now() + 30
 
     test('a kernel that does not end lets the lock time out, and ends the pair', async () => {
       start();
-      await load('one');
+      await load();
       expect(await run({ busy: 1 })).toMatchObject({ error: 0 });
       expect(await runtime.unload()).toMatchObject({
         isError: true,
@@ -206,10 +222,10 @@ const deadline = (): { deadline: string } => ({ deadline: String(Date.now() + 30
       try {
         start(mps.env);
         expect(await way()).toBe('reset');
-        await load('one');
+        await load();
         const planted = await run({ plant: 1 });
         expect((await runtime.unload()).body).toMatchObject({ ok: true });
-        await load('one');
+        await load();
         expect(await run({ look: 1 })).toEqual({ ...planted, onDevice: 0, onHost: 0, nonzero: 0 });
       } finally {
         await runtime.close();
@@ -217,16 +233,68 @@ const deadline = (): { deadline: string } => ({ deadline: String(Date.now() + 30
       }
     });
 
+    describe('for functions of one owner', () => {
+      const tokens = fileURLToPath(new URL('../../../native/build/tokens/libgpuwhisk-tokens.so', import.meta.url));
+      const startForOwner = (): void => start({ GPUWHISK_CUDA_KEEP: 'owner', LD_PRELOAD: tokens });
+
+      test('the next one finds the context, the memory free, and nothing loaded', async () => {
+        startForOwner();
+        expect(await way()).toBe('owner');
+        const reports: Record<string, unknown>[] = [];
+        for (let turn = 0; turn < 20; turn += 1) {
+          await load();
+          reports.push(await run({}));
+          expect((await runtime.unload()).body).toMatchObject({ ok: true });
+        }
+        expect(reports[0]).toMatchObject({ hasContext: true, error: 0, runs: 1 });
+        for (const report of reports) expect(report).toEqual(reports[0]);
+      });
+
+      test('code of another owner is refused', async () => {
+        startForOwner();
+        await load();
+        await run({});
+        expect((await runtime.unload()).body).toMatchObject({ ok: true });
+        const refused = await runtime.init({ ...native(), env: { __OW_NAMESPACE: 'two' } });
+        expect(refused).toMatchObject({ isError: true, body: { error: expect.stringContaining('another namespace') } });
+      });
+
+      test.each([
+        ['a thread', { thread: 1 }, 'thread'],
+        ['an open file', { open: 1 }, 'descriptors'],
+      ])('%s that is left ends the pair', async (_what, argument, reason) => {
+        startForOwner();
+        await load();
+        await run(argument);
+        const answer = await runtime.unload();
+        expect(answer).toMatchObject({ isError: true, body: { error: expect.stringContaining(reason) } });
+      });
+
+      test('a fault of the device, and a crash, end the pair', async () => {
+        startForOwner();
+        await load();
+        await run({});
+        await device.fault(0, 'client', 31, 0);
+        const answer = await runtime.unload();
+        expect(answer).toMatchObject({ isError: true, body: { error: expect.stringContaining('context') } });
+        await runtime.close();
+        startForOwner();
+        await load();
+        expect((await runtime.run({ crash: 1 }, deadline())).isError).toBe(true);
+        expect(await runtime.exited).toBe(1);
+      });
+    });
+
     (python === undefined ? test.skip : test)('Python functions and their crashes, too', async () => {
       start({}, proxyLaunch(scratch));
       expect(await way()).toBe('checkpoint');
-      await load('one', pythonSource, false);
+      await load({ code: pythonSource, binary: false });
       const first = await run({});
       expect(first).toMatchObject({ hasContext: true, nonzero: 0, error: 0 });
       for (let turn = 0; turn < 10; turn += 1) expect((await runtime.run({ crash: 1 }, deadline())).isError).toBe(true);
       expect(await run({})).toEqual(first);
       expect((await runtime.unload()).body).toMatchObject({ ok: true });
-      await load('one', pythonSource, false);
+      await load({ code: pythonSource, binary: false });
       expect(await run({})).toEqual(first);
     });
   },
@@ -252,7 +320,7 @@ int cuCheckpointProcessUnlock(int pid, void *settings) { return 801; }`;
   const runtime = new RuntimeProcess({
     command: [proxyPath, 'native:1', nativePrewarmerPath, '--read', folder],
     binds: [],
-    env: { GPUWHISK_CUDA: 'true', GPUWHISK_CUDA_CHECKPOINT: 'true', LD_LIBRARY_PATH: folder },
+    env: { GPUWHISK_CUDA: 'true', GPUWHISK_CUDA_KEEP: 'checkpoint', LD_LIBRARY_PATH: folder },
     protocol: 'framed',
   });
   try {

@@ -1,3 +1,4 @@
+import type { CudaContextKept } from '@gpuwhisk/common/prewarmer';
 import type {
   Call,
   CallLimits,
@@ -132,6 +133,10 @@ export class ConnectedContainer implements Container {
 
   get pid(): number | undefined {
     return this.connection?.pid;
+  }
+
+  get cudaContext(): CudaContextKept | undefined {
+    return this.connection?.cudaContext;
   }
 
   get hostPid(): number | undefined {

@@ -1,3 +1,4 @@
+import type { CudaContextKept } from '@gpuwhisk/common/prewarmer';
 import type { Call, CallLimits, InitRequest, LostOutcome, RunRequest } from '../container-factory.js';
 
 /** A connection to a runtime, in one protocol. */
@@ -14,6 +15,8 @@ export interface Connection {
   printedSince(from: number): string[];
   readonly busyMs: number;
   readonly pid: number | undefined;
+  /** As Container.cudaContext. */
+  readonly cudaContext?: CudaContextKept | undefined;
   /** Called before the container is killed: calls under way wait for `ended`. */
   close(): void;
   /** Called when the container's processes have ended: calls under way end with `lost`. */

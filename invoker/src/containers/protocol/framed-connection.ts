@@ -1,6 +1,8 @@
 import type { Duplex } from 'node:stream';
 import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import { cudaContextWays } from '@gpuwhisk/common/prewarmer';
+import type { CudaContextKept } from '@gpuwhisk/common/prewarmer';
 import type {
   Call,
   CallLimits,
@@ -85,6 +87,7 @@ export interface FramedEvents {
 export class FramedConnection implements Connection, FrameHandler {
   busyMs = 0;
   pid: number | undefined;
+  cudaContext: CudaContextKept | undefined;
   canBatch = false;
   canUnload = false;
   endsLate = false;
@@ -347,7 +350,7 @@ export class FramedConnection implements Connection, FrameHandler {
 
   private helloFrame(payload: Buffer): void {
     const hello = parseJson(payload.toString()) as
-      | Partial<Record<'version' | 'pid' | 'parts' | 'directParts' | 'batch' | 'unload' | 'endsLate', unknown>>
+      | Partial<Record<'version' | 'pid' | 'cuda' | 'parts' | 'directParts' | 'batch' | 'unload' | 'endsLate', unknown>>
       | null
       | undefined;
     if (this.greeted || hello?.version !== protocolVersion) {
@@ -356,6 +359,7 @@ export class FramedConnection implements Connection, FrameHandler {
     }
     this.greeted = true;
     if (Number.isSafeInteger(hello.pid)) this.pid = hello.pid as number;
+    this.cudaContext = cudaContextWays.find((one) => one === hello.cuda);
     this.takesParts = hello.parts === true;
     this.runsTakeParts = hello.directParts === true;
     this.canBatch = hello.batch === true;
