@@ -292,6 +292,11 @@ export const configSchema = z.strictObject({
           z.object({ base: z.string(), settings: z.record(z.string(), z.number()).optional() }).catchall(z.string()),
         ])
         .default('auto'),
+      /**
+       * How pairs keep a CUDA context from function to function: by checkpoints of the driver (570 and newer), or for functions
+       * of one owner; absent: not with NVIDIA's driver. docs/mscontainer.md.
+       */
+      keepContext: z.enum(['checkpoint', 'owner']).optional(),
       /** What the invoker tells of its machine, for policies that choose between nodes: docs/gpu.md. */
       node: z
         .strictObject({

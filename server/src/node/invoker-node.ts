@@ -81,7 +81,8 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   const { config, instance, catalog, bus, store, state, marks, clock, logger, metrics } = options;
   const topic = `invoker${instance}`;
   // The values are set once the addresses are known; no container starts before that.
-  const runtimeEnv: Record<string, string> = {};
+  const keepContext = config.gpu.keepContext;
+  const runtimeEnv: Record<string, string> = keepContext === undefined ? {} : { GPUWHISK_CUDA_KEEP: keepContext };
   const gpus: { opened?: NodeGpus } = {};
   const memoryMiB = config.poolMemoryMiB ?? Math.floor((totalmem() / MiB) * 0.6);
   const { factory, service, denyNodes } = catalog.createFactory({
