@@ -233,6 +233,25 @@ function buildGpuProbe() {
   });
 }
 
+/** A function and a program of measurements on a GPU, where nothing is compiled; they find the driver at run time. */
+async function buildGpuDay() {
+  const folder = join(here, 'gpu-day');
+  await build({
+    target: join(out, 'gpu-day', 'function.so'),
+    sources: [join(folder, 'function.c')],
+    headers: [],
+    flags: libraryFlags.filter((flag) => flag !== '-fvisibility=hidden'),
+    linkFlags: ['-shared', '-ldl'],
+  });
+  await build({
+    target: join(out, 'gpu-day', 'checkpoint'),
+    sources: [join(folder, 'checkpoint.c')],
+    headers: [],
+    flags: clientFlags,
+    linkFlags: ['-ldl'],
+  });
+}
+
 /** What is preloaded into programs that use a GPU. Its own calls must not come back to its hooks. */
 function buildTokens() {
   const folder = join(here, 'tokens');
@@ -279,6 +298,7 @@ export async function buildNative() {
   await buildTokens();
   await buildGpuBench();
   await buildGpuProbe();
+  await buildGpuDay();
   if (!(await findCompiler('cpp'))) {
     const without = 'No function is injected, and no GPU is found: no C++ compiler (c++, g++, clang++).';
     return { built: true, note: without };

@@ -1,11 +1,15 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import type { CudaContextKept } from '@gpuwhisk/common/prewarmer';
 import { digestError } from '@gpuwhisk/invoker/containers/protocol/frames';
 import { builtPath } from '@gpuwhisk/invoker/host/programs';
 
+/** Steps of pre-warmers with a CUDA context. */
+type CudaStage = 'checkpoint device' | 'restore device' | 'reset device' | 'unload';
+
 /** One step of an injection and its duration. */
 export interface Stage {
-  name: 'integrity' | 'attach' | 'checkpoint' | 'execute' | 'call' | 'restore' | 'verify' | 'detach';
+  name: 'integrity' | 'attach' | 'checkpoint' | 'execute' | 'call' | 'restore' | 'verify' | 'detach' | CudaStage;
   us: number;
 }
 
@@ -35,6 +39,8 @@ export interface LaunchOptions {
   arguments?: string[];
   /** All of its environment: NAME=value. */
   environment?: string[];
+  /** Command of the process that calls the driver for checkpoints; absent: none is taken. */
+  checkpoint?: string[];
   /** Descriptors that become its standard output and error; default 1 and 2. */
   output?: number;
   errors?: number;
@@ -86,6 +92,8 @@ export interface LaunchedPrewarmer {
   tracksWrites: boolean;
   /** Version of Landlock that confines the pre-warmer; 0 if this kernel has none. */
   landlock: number;
+  /** How a CUDA context is kept from function to function; `none` without one. */
+  cuda: CudaContextKept | 'none';
 }
 
 /**
