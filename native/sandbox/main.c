@@ -174,32 +174,37 @@ static void await_platform(int channel) {
   if (waits[1].revents != 0) _exit(EXIT_SETUP_FAILED);
 }
 
-// The new /proc, handed to the launcher so that it can watch the sandbox's memory.
-static void send_proc(int channel) {
-  int folder = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) fail("proc", errno, "/proc");
-  char mark = 'p', space[CMSG_SPACE(sizeof folder)] = {0};
+// The new /proc, and a look at the sandbox's sockets, handed to the launcher so that it can watch the sandbox's memory.
+static void send_views(const struct spec *spec, int channel) {
+  int views[2] = {open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), -1};
+  if (views[0] < 0) fail("proc", errno, "/proc");
+  if (spec->namespaces & CLONE_NEWNET) views[1] = open_diagnosis();
+  size_t bytes = views[1] >= 0 ? sizeof views : sizeof *views;
+  char mark = 'p', space[CMSG_SPACE(sizeof views)] = {0};
   struct iovec body = {&mark, 1};
-  struct msghdr message = {.msg_iov = &body, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+  struct msghdr message = {
+      .msg_iov = &body, .msg_iovlen = 1, .msg_control = space, .msg_controllen = CMSG_SPACE(bytes)};
   struct cmsghdr *header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof folder);
-  memcpy(CMSG_DATA(header), &folder, sizeof folder);
+  header->cmsg_len = CMSG_LEN(bytes);
+  memcpy(CMSG_DATA(header), views, bytes);
   if (sendmsg(channel, &message, MSG_NOSIGNAL) != 1) _exit(EXIT_SETUP_FAILED);
-  close(folder);
+  close(views[0]);
+  if (views[1] >= 0) close(views[1]);
 }
 
-static int receive_proc(int channel) {
-  int folder;
-  char mark, space[CMSG_SPACE(sizeof folder)];
+static void receive_views(int channel, struct watched *watched) {
+  int views[2] = {-1, -1};
+  char mark, space[CMSG_SPACE(sizeof views)];
   struct iovec body = {&mark, 1};
   struct msghdr message = {.msg_iov = &body, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
   if (recvmsg(channel, &message, MSG_CMSG_CLOEXEC) != 1) _exit(EXIT_SETUP_FAILED);
   struct cmsghdr *header = CMSG_FIRSTHDR(&message);
   if (header == NULL) _exit(EXIT_SETUP_FAILED);
-  memcpy(&folder, CMSG_DATA(header), sizeof folder);
-  return folder;
+  memcpy(views, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
+  watched->proc_folder = views[0];
+  watched->diagnosis = views[1];
 }
 
 _Noreturn static void sandbox_process(struct spec *spec, int channel, bool early_user) {
@@ -221,7 +226,7 @@ _Noreturn static void sandbox_process(struct spec *spec, int channel, bool early
     if (mounts) build_root(spec, first);
   }
   if (mounts) enter_root(spec);
-  if (find_step(spec, OP_WATCH) != NULL) send_proc(channel);
+  if (find_step(spec, OP_WATCH) != NULL) send_views(spec, channel);
   send_mark(channel, 'b');
   await_mark(channel, 'j');
   // Goes before the processes that it is to end and to reap, which get the usual priority. Only root may say so.
@@ -311,8 +316,8 @@ int main(int count, char **words) {
     prepare_host(&spec);
     forward_spec(&spec, channel[0]);
   }
-  struct watched watched = {.proc_folder = -1};
-  if (find_step(&spec, OP_WATCH) != NULL) watched.proc_folder = receive_proc(channel[0]);
+  struct watched watched = {.proc_folder = -1, .diagnosis = -1};
+  if (find_step(&spec, OP_WATCH) != NULL) receive_views(channel[0], &watched);
   await_mark(channel[0], 'b');
   if (watched.proc_folder >= 0) watch_tmpfs(&spec, child, &watched);
   send_mark(channel[0], 'j');

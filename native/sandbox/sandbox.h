@@ -129,10 +129,16 @@ void end_group(const struct spec *spec);
 // Keeps a PID namespace until the platform ends; its PID 1 runs as `user`.
 int hold(uid_t user);
 
+// sockets.c
+// A socket by which the sockets of this process's network are looked at; -1 where the kernel has none.
+int open_diagnosis(void);
+long socket_bytes(int diagnosis);
+
 // supervise.c
 // What the watch on a sandbox's memory looks at, where there is no control group to count it.
 struct watched {
   int proc_folder;
+  int diagnosis; // A socket of sockets.c; -1 where the sandbox shares the host's network.
   int tmpfs[8];
   int tmpfs_count;
 };

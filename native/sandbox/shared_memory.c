@@ -1,6 +1,7 @@
 // Where no control group counts a sandbox's memory, a watch on its processes' private pages does (supervise.c). Shared
 // memory would escape it: its pages stay when they are mapped no more. So it comes from /tmp and /dev/shm alone, which
-// have a size; a second system call filter answers EPERM to all else.
+// have a size; a second system call filter answers EPERM to all else, and to System V's semaphores and messages, which no
+// process's pages hold.
 #define _GNU_SOURCE
 #include "sandbox.h"
 
@@ -21,7 +22,9 @@ void forbid_uncounted_memory(bool traces) {
   struct sock_filter code[] = {
       // The other filter has turned away calls of other architectures.
       LOAD(nr),
-      EQUAL(SYS_shmget, 7, 0),
+      EQUAL(SYS_shmget, 9, 0),
+      EQUAL(SYS_semget, 8, 0),
+      EQUAL(SYS_msgget, 7, 0),
       // A proxy puts code into such files; its functions have a filter of their own.
       EQUAL(traces ? SYS_shmget : SYS_memfd_create, 6, 0),
       EQUAL(SYS_mmap, 1, 0),

@@ -177,7 +177,9 @@ int supervise(const struct spec *spec, pid_t child, const struct watched *watche
       exhausted = true;
       kill_sandbox(spec, child);
     }
-    if (limit > 0 && resident_bytes(watched->proc_folder) + tmpfs_bytes(watched) > limit) {
+    long used = limit == 0 ? 0 : resident_bytes(watched->proc_folder) + tmpfs_bytes(watched);
+    if (limit > 0 && watched->diagnosis >= 0) used += socket_bytes(watched->diagnosis);
+    if (limit > 0 && used > limit) {
       exhausted = true;
       kill_sandbox(spec, child);
     }

@@ -40,6 +40,8 @@ suite('without control groups', () => {
     ['the same by its newer name', '9, 0, 1 << 20, 3, 0x23, -1, 0'],
     ['a file in memory', '319, $name, 0'],
     ["System V's", '29, 0, 1 << 20, 0x3ff'],
+    ['semaphores, which the kernel keeps', '64, 0, 32000, 0x3ff'],
+    ['message queue, which the kernel keeps', '68, 0, 0x3ff'],
   ])('a function gets no %s', async (_, words) => {
     expect(await call(words)).toBe(EPERM);
   });
@@ -51,6 +53,30 @@ suite('without control groups', () => {
       'done',
     );
     expect(await perl(`print -e '/dev/zero' ? 'there' : 'not there'`)).toBe('not there');
+  });
+
+  const fill = `my $data = 'x' x 65536; my @kept; for (1 .. 480) {`;
+  test.each([
+    [
+      'sockets',
+      `socketpair(my $a, my $b, 1, 1, 0); $a->blocking(0); 1 while syswrite $a, $data; push @kept, $a, $b; }`,
+    ],
+    [
+      'sockets whose other end is closed',
+      `socketpair(my $a, my $b, 1, 1, 0); $a->blocking(0); 1 while syswrite $a, $data; close $a; push @kept, $b; }`,
+    ],
+    [
+      'connections',
+      `push @kept, IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or last; push @kept, scalar $l->accept;
+       $kept[-1]->blocking(0); 1 while syswrite $kept[-1], $data; }`,
+    ],
+  ])('a function that fills %s beyond its memory is ended', async (_, body) => {
+    const greedy = await initialized(harness.factory, { memoryMiB: 128 });
+    const program = `use IO::Socket; use IO::Handle; for (1 .. 4) { fork; } my $l = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1');
+      my $port = $l ? $l->sockport : 0; ${fill} ${body} sleep 30;`;
+    const script = `return require('child_process').spawnSync('/usr/bin/perl', ['-e', ${JSON.stringify(program)}],
+      { encoding: 'utf8' }).stderr;`;
+    expect(await run(greedy, { do: 'script', script }).outcome).toEqual({ type: 'lost', oomKilled: true });
   });
 
   test('a function that takes more private memory than it may is ended', async () => {
