@@ -1,14 +1,14 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { withCompiler } from '../native/compiler.js';
 
 const timeoutMs = 240_000;
-const pack = fileURLToPath(new URL('../../../scripts/pack-gpu-bench.mjs', import.meta.url));
+const main = fileURLToPath(new URL('../../../bench/dist/main.js', import.meta.url));
 
 interface Result {
   device: string;
@@ -18,30 +18,19 @@ interface Result {
   metrics: Record<string, number>;
 }
 
-withCompiler('the benchmark of a GPU, packed for another machine', () => {
+withCompiler('the benchmark of a GPU', () => {
   let folder: string;
-  let program: string;
-  beforeAll(async () => {
+  beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-gpu-bench-'));
-    const archive = join(folder, 'bench.tgz');
-    await promisify(execFile)(process.execPath, [pack, archive, '--without-node', '--as-built'], {
-      timeout: timeoutMs,
-    });
-    await promisify(execFile)('tar', ['-xzf', archive, '-C', folder], { timeout: timeoutMs });
-    program = join(folder, 'gpu-bench', 'run-gpu-bench');
-  }, timeoutMs);
+  });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   const run = async (...flags: string[]): Promise<Result> => {
-    const PATH = `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`;
-    const { stdout } = await promisify(execFile)(program, ['--simulated', '--seconds', '0.02', ...flags], {
-      env: { PATH },
-      cwd: folder,
-      timeout: timeoutMs,
-    });
+    const args = [main, 'gpu', '--simulated', '--seconds', '0.02', '--out', results(), ...flags];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder, timeout: timeoutMs });
     return JSON.parse(stdout) as Result;
   };
-  const results = (): string => join(folder, 'gpu-bench', 'results');
+  const results = (): string => join(folder, 'results');
   const samples = (): {
     id: string;
     simulated: boolean;
@@ -83,9 +72,9 @@ withCompiler('the benchmark of a GPU, packed for another machine', () => {
   );
 
   test('says that there is no device', async () => {
-    const PATH = `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`;
-    const alone = promisify(execFile)(program, ['--parts', 'matmul'], {
-      env: { PATH, CUDA_VISIBLE_DEVICES: '' },
+    const args = [main, 'gpu', '--parts', 'matmul', '--out', results()];
+    const alone = promisify(execFile)(process.execPath, args, {
+      env: { ...process.env, CUDA_VISIBLE_DEVICES: '' },
       timeout: timeoutMs,
     });
     await expect(alone).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(/libcuda|NO_DEVICE/) });
