@@ -75,7 +75,11 @@ const budgetMs = 60_000;
       expect(file).toMatch(/^gpu-.*simulated-samples\.jsonl$/);
       const lines = (): string[] => readFileSync(join(given.out, file), 'utf8').trim().split('\n');
       const before = lines();
-      expect(first.metrics).toMatchObject({ samples: before.length, newSamples: before.length, failedSamples: 0 });
+      expect(first.metrics).toMatchObject({
+        colocationSamples: before.length,
+        newSamples: before.length,
+        failedSamples: 0,
+      });
       const second = await within(short.budgetMs, () => measureColocation(short));
       expect(second.failures).toEqual([]);
       expect(second.metrics['newSamples']).toBeGreaterThan(0);
