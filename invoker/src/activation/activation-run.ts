@@ -2,7 +2,6 @@ import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { Placement } from '@gpuwhisk/common/gpu';
-import { isJsonObject } from '@gpuwhisk/common/json';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import { problemOf } from '../containers/container-factory.js';
@@ -15,7 +14,7 @@ import type {
   ProvisioningError,
   RunRequest,
 } from '../containers/container-factory.js';
-import { batchLimits, batchOf, outcomesOf, repeated } from '../containers/protocol/call-outcome.js';
+import { batchLimits, batchOf, isFailure, mayHaveFailed, outcomesOf, repeated } from '../containers/protocol/call-outcome.js';
 import { gpuUserOf } from '../gpu-agent/gpu-runs.js';
 import type { GpuUser } from '../gpu-agent/gpu-runs.js';
 import type { PoolJob } from '../pool/action-queue.js';
@@ -282,7 +281,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
         ? container.run(request, watched === undefined ? ownLimits : { ...ownLimits, ...watched.limits })
         : container.run(alone ? repeated(request, size) : batchOf([request, ...further]), batchLimits(ownLimits));
     watched?.began(call);
-    const outcome = await call.outcome;
+    const outcome = await this.ownOutcome(container, await call.outcome);
     if (watched !== undefined) {
       // A full disk is a reason that the job's code need not name.
       if (isFailure(outcome)) await this.context.trainings?.lookAt(watched);
@@ -339,7 +338,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     const { container } = member;
     const beganMs = clock.monotonicMs();
     const call = container.init(init, callLimits(this.context, this.message, this.action));
-    const outcome = await call.outcome;
+    const outcome = await this.ownOutcome(container, await call.outcome);
     const load: Load = { initMs: Math.round(clock.monotonicMs() - beganMs), start: member.origin };
     if (outcome.type === 'unavailable') return retryElsewhere(all);
     if (this.cutShort(outcome) || this.runsAgain(container, outcome, all)) return 'discard';
@@ -372,6 +371,13 @@ export class ActivationRun implements PoolJob<ActivationRun> {
 
   private noteLoad({ id }: Container, ms: number): void {
     if (this.gpuUser !== undefined) this.context.gpu?.loaded(id, ms);
+  }
+
+  /** The outcome of a call; `lost` if another function's fault on the GPU has failed it. */
+  private async ownOutcome({ id }: Container, outcome: CallOutcome): Promise<CallOutcome> {
+    const { gpu } = this.context;
+    if (gpu === undefined || this.gpuUser === undefined || !mayHaveFailed(outcome)) return outcome;
+    return (await gpu.isInnocent(id)) ? { type: 'lost', oomKilled: false } : outcome;
   }
 
   /** The response of a run whose container the GPU agent ended; undefined if the agent did not end the container. */
@@ -486,12 +492,6 @@ function startParts(
     ...(codeMs !== undefined && { codeMs }),
     ...(entryMs !== undefined && { modelMs: entryMs }),
   };
-}
-
-/** Whether a request has no result, or an error for one. */
-function isFailure(outcome: CallOutcome): boolean {
-  if (outcome.type === 'result') return isJsonObject(outcome.result) && outcome.result.error !== undefined;
-  return outcome.type !== 'oversize';
 }
 
 function retryElsewhere(all: readonly Prepared[]): Disposition {

@@ -259,6 +259,10 @@ export class GpuAgent implements GpuRuns {
     return this.healer.endingOf(container);
   }
 
+  isInnocent(container: string): Promise<boolean> {
+    return this.healer.isInnocent(container);
+  }
+
   /** Called after a restart of the driver: ends its former clients and prepares the devices again. */
   async driverRestarted(): Promise<void> {
     for (const one of this.gpuContainers.all()) {

@@ -39,6 +39,8 @@ export interface GpuRuns {
   ended(user: GpuUser): void;
   /** Calls `listener` once when a run in the container is to end within a grace, unless it has ended before. */
   onRetire(container: string, listener: () => void): void;
+  /** Whether a fault that is not known to be its own has failed a run in a container, whose ending is known then. Never rejects. */
+  isInnocent(container: string): Promise<boolean>;
   /** Why the agent ended a container; undefined if it did not. The last 1000 endings are known. */
   endingOf(container: string): Ending | undefined;
 }

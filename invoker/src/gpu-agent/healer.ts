@@ -1,4 +1,5 @@
 import type { Logger } from '@gpuwhisk/common/logging';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container } from '../containers/container-factory.js';
 import { withFault, classifyXid, sharingFails } from './device-faults.js';
@@ -36,6 +37,11 @@ const restartsWithinMs = 600_000;
 /** Endings that are remembered; activations ask for them within moments. */
 const maxEndings = 1000;
 
+/** Longest wait for the driver's event of a fault that MPS has told of, and the interval of looks, ms. */
+const [eventWithinMs, eventLookMs] = [500, 50];
+/** Time after a fault that MPS has told of during which a late event counts as the same fault, ms. */
+const handledMs = 2000;
+
 /** Repairs faults of devices, or keeps work off faulty devices. */
 export class Healer {
   private readonly endings = new Map<string, Ending>();
@@ -45,6 +51,9 @@ export class Healer {
   /** Restarts of the enforcers of each device's places since the process began. */
   readonly restarted = new Map<string, number>();
 
+  /** By device, until when (epoch ms) events of functions' faults tell of one that MPS has told of already. */
+  private readonly handledUntil = new Map<string, number>();
+
   constructor(private readonly parts: HealerParts) {}
 
   endingOf(container: string): Ending | undefined {
@@ -53,7 +62,7 @@ export class Healer {
 
   /** Handles an event of the driver. */
   note(event: Exclude<DeviceEvent, { type: 'mig-changed' }>): void {
-    const { inventory, logger } = this.parts;
+    const { inventory, gpuContainers, logger } = this.parts;
     const { device } = event;
     if (event.type === 'lost') return this.lose(device, 'it does not answer any more');
     if (event.type === 'ecc') return this.fault(device, 'uncorrectable memory error');
@@ -61,7 +70,10 @@ export class Healer {
     logger.warn({ device, xid: event.code }, text);
     if (kind === 'lost') this.lose(device, text);
     else if (kind === 'hardware') this.fault(device, text);
-    else if (kind === 'function') this.replaceClients(device, text);
+    else if (kind === 'function') {
+      const isHandled = this.parts.clock.now() < (this.handledUntil.get(device) ?? 0);
+      if (!isHandled) this.replaceClients(device, gpuContainers.on(device), text);
+    }
     else inventory.setRecord(device, inventory.record(device));
   }
 
@@ -102,7 +114,8 @@ export class Healer {
       logger.error({ device: device.uuid, slice, error: String(error) }, 'a GPU cannot be shared');
     }
     for (const one of had) {
-      this.end(one, { text: `The GPU's sharing failed while the action ran: ${problem}.`, byAction: false });
+      const text = `The GPU's sharing failed while the action ran: ${problem.replace(/\.$/, '')}.`;
+      this.end(one, { text, byAction: false, again: true });
     }
   }
 
@@ -129,19 +142,49 @@ export class Healer {
   }
 
   /**
-   * Ends all clients of a device after a function's fault, which hits every client of an MPS server. An action that ran
-   * alone caused it.
+   * Whether a run that has failed in a container is not known to be the cause: a fault has ended all clients of its MPS server,
+   * and other functions ran. The driver's event of the fault may come after the failure, or never. Never rejects.
    */
-  private replaceClients(device: string, text: string): void {
-    const { gpuContainers, enforcer, faultHistory, clock } = this.parts;
-    const there = gpuContainers.on(device);
-    const users = there.flatMap((one) => [...one.users.values()]);
-    const [only] = users;
-    if (only !== undefined && new Set(users.map(({ action }) => action)).size === 1)
-      faultHistory.note(only.action, clock.now());
-    if (!enforcer.name.includes('mps')) return;
-    const byAction = users.length === 1;
-    for (const one of there)
-      this.end(one, { text: `The GPU reported an error while the action ran: ${text}.`, byAction });
+  async isInnocent(container: string): Promise<boolean> {
+    const { gpuContainers, enforcer, clock } = this.parts;
+    const one = gpuContainers.get(container);
+    const [device = ''] = one?.grant.devices ?? [];
+    if (one !== undefined && !one.ending && this.haveOneServer(device) && enforcer.isFaulted !== undefined) {
+      const { slice } = one.grant;
+      // Other checks find a daemon that does not answer.
+      if (!(await enforcer.isFaulted(device, slice).catch(() => false))) return false;
+      const untilMs = clock.monotonicMs() + eventWithinMs;
+      while (!one.ending && clock.monotonicMs() < untilMs) await sleep(clock, eventLookMs);
+      if (!one.ending) {
+        this.handledUntil.set(device, clock.now() + handledMs);
+        this.replaceClients(device, gpuContainers.at(slice ?? device), 'MPS reports a fatal fault');
+      }
+    }
+    return this.endings.get(container)?.byAction === false;
+  }
+
+  /** Whether the functions of a device are clients of one MPS server, so that a fault of one ends all. */
+  private haveOneServer(device: string): boolean {
+    const { enforcer } = this.parts;
+    return enforcer.name.includes('mps') && enforcer.sharing?.(device)?.isShared !== false;
+  }
+
+  /**
+   * Ends all clients of a device's MPS server after a function's fault, which hits them all. A run that was alone caused it;
+   * MPS does not tell which of several did. An action that ran alone, once or several times, is charged with the fault.
+   */
+  private replaceClients(device: string, clients: readonly GpuContainer[], text: string): void {
+    const { faultHistory, clock } = this.parts;
+    const there = clients.filter(({ ending }) => !ending);
+    const busy = there.filter(({ users }) => users.size > 0);
+    const actions = new Set(busy.flatMap(({ users }) => [...users.values()].map(({ action }) => action)));
+    const [only] = actions;
+    if (only !== undefined && actions.size === 1) faultHistory.note(only, clock.now());
+    if (!this.haveOneServer(device)) return;
+    const isKnown = busy.length === 1;
+    const ending: Ending = isKnown
+      ? { text: `GPU ${device} reported an error while the action ran: ${text}.`, byAction: true }
+      : { text: `A function's fault on GPU ${device} ended this run: ${text}.`, byAction: false, again: true };
+    for (const one of there) this.end(one, ending);
   }
 }

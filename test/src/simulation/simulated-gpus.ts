@@ -169,6 +169,7 @@ function deskOf(agent: GpuAgent): Desk {
     loaded: (container, ms) => agent.loaded(container, ms),
     ended: (user) => agent.ended(user),
     onRetire: (container, listener) => agent.onRetire(container, listener),
+    isInnocent: (container) => agent.isInnocent(container),
     endingOf: (container) => agent.endingOf(container),
     joined: (container, grant, startMs) => agent.joined(container, grant, startMs),
     failed: (grant) => agent.failed(grant),

@@ -115,3 +115,17 @@ function cutError(
   if (bytes > maxResultBytes) return oversizeOutcome(Buffer.from(text), truncationBytes, bytes);
   return outcome.error === undefined ? outcome : { ...outcome, body: '' };
 }
+
+/** Whether a request has no result, or an error for one. */
+export function isFailure(outcome: CallOutcome): boolean {
+  if (outcome.type === 'result') return isJsonObject(outcome.result) && outcome.result.error !== undefined;
+  return outcome.type !== 'oversize';
+}
+
+/** Whether a fault on the GPU may have made a call fail. Results of a batch are texts where a request has failed. */
+export function mayHaveFailed(outcome: CallOutcome): boolean {
+  if (outcome.type === 'result' && Array.isArray(outcome.result)) {
+    return outcome.result.some((one) => typeof one === 'string' || (isJsonObject(one) && one.error !== undefined));
+  }
+  return isFailure(outcome) && ['result', 'error'].includes(outcome.type);
+}

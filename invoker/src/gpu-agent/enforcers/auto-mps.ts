@@ -135,6 +135,7 @@ export function createAutoMps(options: AutoMpsOptions): ShareEnforcer {
     adjust: async (client, share) => of(client.device).adjust(client, share),
     clients: async (device, slice) => of(device).clients(device, slice),
     terminate: async (client) => of(client.device).terminate(client),
+    isFaulted: async (device, slice) => (await of(device).isFaulted?.(device, slice)) ?? false,
     check: async (device, slice) => of(device).check(device, slice),
     shut: async (device, slice) => made.get(device)?.enforcer.shut(device, slice),
     async close() {

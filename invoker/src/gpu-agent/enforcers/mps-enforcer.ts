@@ -119,6 +119,10 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): MpsEnforcer {
       if (!client) throw new ShareError(`Process ${pid} is no client of MPS on ${daemon.visible}.`);
       await daemon.control.terminate(client.server, pid);
     },
+    async isFaulted(device, slice) {
+      const { control } = daemons.find(device, slice);
+      return control.isFaulted(await control.servers());
+    },
     async check(device, slice) {
       if (daemons.isChanging(device)) return undefined;
       const { control, visible } = daemons.find(device, slice);

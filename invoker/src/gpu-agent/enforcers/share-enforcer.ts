@@ -84,6 +84,8 @@ export interface ShareEnforcer {
   launches?(client: ShareClient): Promise<LaunchFigures>;
   /** Ends a client's use of the device; its process gets an error at its next call. */
   terminate(client: ShareClient): Promise<void>;
+  /** Whether a fatal fault has ended the work of all clients of a device or slice. Absent: clients have faults of their own. */
+  isFaulted?(device: string, slice?: string): Promise<boolean>;
   /** The enforcer's problem on a device or slice; undefined if there is none. */
   check(device: string, slice?: string): Promise<string | undefined>;
   /** How an opened device is shared; undefined before open(). Absent: every opened device as `name` says. */

@@ -108,6 +108,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
       for (const { uuid } of devices) gangs.add(uuid);
       return settings;
     },
+    ...(under?.isFaulted && { isFaulted: under.isFaulted.bind(under) }),
     ...(under?.sharing && { sharing: under.sharing.bind(under) }),
     ...(under?.foreignWork && { foreignWork: under.foreignWork.bind(under) }),
     ...(under?.giveUp && { giveUp: under.giveUp.bind(under) }),
