@@ -14,7 +14,14 @@ import type {
   ProvisioningError,
   RunRequest,
 } from '../containers/container-factory.js';
-import { batchLimits, batchOf, isFailure, mayHaveFailed, outcomesOf, repeated } from '../containers/protocol/call-outcome.js';
+import {
+  batchLimits,
+  batchOf,
+  isFailure,
+  mayHaveFailed,
+  outcomesOf,
+  repeated,
+} from '../containers/protocol/call-outcome.js';
 import { gpuUserOf } from '../gpu-agent/gpu-runs.js';
 import type { GpuUser } from '../gpu-agent/gpu-runs.js';
 import type { PoolJob } from '../pool/action-queue.js';

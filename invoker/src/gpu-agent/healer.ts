@@ -73,8 +73,7 @@ export class Healer {
     else if (kind === 'function') {
       const isHandled = this.parts.clock.now() < (this.handledUntil.get(device) ?? 0);
       if (!isHandled) this.replaceClients(device, gpuContainers.on(device), text);
-    }
-    else inventory.setRecord(device, inventory.record(device));
+    } else inventory.setRecord(device, inventory.record(device));
   }
 
   /** Marks a device as lost and ends its containers with this reason. */

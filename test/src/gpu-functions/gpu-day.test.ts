@@ -212,6 +212,18 @@ os.execv(sys.argv[1], sys.argv[1:])
     caseMs,
   );
 
+  test(
+    'passes in time slices, where a fault ends no run of another function',
+    async () => {
+      const outcome = await run(kit, 'turns', platformOnly, { GPUWHISK_GPU__MANAGE__MPS: 'false' });
+      expect(failuresOf(outcome)).toEqual([]);
+      const names = outcome.stages.flatMap(({ checks }) => checks.map(({ name }) => name));
+      expect(names).toContain("a fault ends no other function's run");
+      expect(names).not.toContain('a share is that part of the throughput');
+    },
+    caseMs,
+  );
+
   test('says that there is no GPU, of each stage, and goes on', async () => {
     const outcome = await run(kit, 'none', []);
     expect(outcome.code).toBe(1);

@@ -229,10 +229,9 @@ export async function startKitPlatform(stage: KitStage): Promise<KitPlatform> {
   if (device === undefined) throw new Error('The platform found no GPU.');
   if (device.mode === 'mps' || device.mode === 'mig') return first;
   stage.note(`The platform's own MPS is not in force (mode ${device.mode}).`);
+  await first.server.stop(); // The daemon's clients must find the device free.
   try {
-    const daemon = await startDaemon(stage);
-    await first.server.stop();
-    return await start(stage, 'beside', daemon);
+    return await start(stage, 'beside', await startDaemon(stage));
   } catch (error) {
     stage.note(`No MPS daemon beside it: ${(error as Error).message.split('\n')[0]}`);
     return start(stage, 'turns', {});
