@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import Koa from 'koa';
 import type Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
-import { createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
+import { createArgumentUnlock, createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { ApiError, notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { ActionCache, ActionWriter } from './actions/action-store.js';
@@ -93,7 +93,10 @@ export function createController(dependencies: ControllerDependencies): Controll
     maxLength: config.limits.maxSequenceLength,
     maxAtOnce: config.maxCompositions,
   });
-  const trainingJobs = new TrainingJobs({ ...dependencies, identities, resolver: actionResolver });
+  const trainingJobs = new TrainingJobs({
+    ...dependencies,
+    ...{ identities, resolver: actionResolver, lock, unlock: createArgumentUnlock(config.parameterStorage) },
+  });
   const triggerWriter = new TriggerWriter(store);
   const operators = authenticateOperators(identities, config, logger);
   const activity = new ActivityWindow(state, clock);

@@ -1,10 +1,11 @@
 // Training jobs: functions that run for hours or days on GPUs.
 import { readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
-import { malformedContent, malformedQuery, noSuchTrainingJob } from '@gpuwhisk/common/errors';
+import { malformedContent, malformedQuery } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { TrainingStatus } from '@gpuwhisk/common/training';
+import { parametersOf } from '../gpu/training/job-documents.js';
 import { isOver, lastAttempt } from '../gpu/training/training-job.js';
 import type { TrainingJob, TrainingOrder } from '../gpu/training/training-job.js';
 import type { Answer } from '../http/answer.js';
@@ -75,7 +76,7 @@ async function readOrder(context: Context, call: ViewerCall): Promise<TrainingOr
   return {
     namespace: own,
     action: given.startsWith('/') ? given.replace(/^\/_\//, `/${own}/`) : `/${own}/${given}`,
-    parameters,
+    parameters: parametersOf(parameters),
     ...size,
     maxRestarts: whole(body, 'restarts') ?? bounds.restarts.otherwise,
     timeLimitMs: whole(body, 'timeLimitMs') ?? bounds.timeLimitMs.otherwise,
@@ -124,15 +125,11 @@ function queryNumber({ query }: ViewerCall, name: string, otherwise: number): nu
 /** Routes to training jobs. */
 export function gpuJobRoutes(context: Context): Route[] {
   const { trainingJobs, throttles } = context;
-  const mayView = ({ isOperator, identity }: ViewerCall, { namespace }: TrainingJob): boolean =>
-    isOperator || namespace === identity.namespace.name;
+  /** The namespace whose jobs the caller may see; undefined: all. */
+  const seenBy = ({ isOperator, identity }: ViewerCall): string | undefined =>
+    isOperator ? undefined : identity.namespace.name;
   /** The job that the path names. Throws ApiError (404). */
-  const jobOf = async (call: ViewerCall): Promise<TrainingJob> => {
-    const id = pathParameter(call, 'id');
-    const job = await trainingJobs.get(id);
-    if (!mayView(call, job)) throw noSuchTrainingJob(id);
-    return job;
-  };
+  const jobOf = (call: ViewerCall): Promise<TrainingJob> => trainingJobs.get(pathParameter(call, 'id'), seenBy(call));
   const viewOf = async (job: TrainingJob): Promise<Answer> =>
     jsonAnswer(jobView(job, (await trainingJobs.statuses()).get(job.id)));
   const shared = { access: 'viewer', tag: 'GPUs' } as const;
@@ -160,7 +157,7 @@ export function gpuJobRoutes(context: Context): Route[] {
       responses: { 200: { description: 'Jobs', schema: { arrayOf: 'GpuJob' } }, ...errorResponses(401, 500) },
       handle: async (call: ViewerCall) => {
         const statuses = await trainingJobs.statuses();
-        const seen = (await trainingJobs.list()).filter((each) => mayView(call, each));
+        const seen = await trainingJobs.list(seenBy(call));
         return jsonAnswer(seen.map((each) => jobView(each, statuses.get(each.id))));
       },
     },
@@ -206,8 +203,8 @@ export function gpuJobRoutes(context: Context): Route[] {
       responses: { ...job, ...errorResponses(400, 401, 404, 500, 503) },
       handle: async (call: ViewerCall) => {
         const graceMs = graceOf(call) ?? defaultGraceMs;
-        const { id } = await jobOf(call);
-        return viewOf(await trainingJobs.stop(id, graceMs));
+        const { id, namespace } = await jobOf(call);
+        return viewOf(await trainingJobs.stop(id, namespace, graceMs));
       },
     },
   ];

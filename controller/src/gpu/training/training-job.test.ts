@@ -14,7 +14,7 @@ import {
 import type { RunEnd, TrainingJob } from './training-job.js';
 
 const order = {
-  ...{ namespace: 'guest', action: '/guest/train', parameters: {}, gpus: 2, members: 2, maxRestarts: 1 },
+  ...{ namespace: 'guest', action: '/guest/train', parameters: [], gpus: 2, members: 2, maxRestarts: 1 },
   ...{ timeLimitMs: 100_000, rendezvousMs: 5000, checkpointMiB: 10 },
 };
 

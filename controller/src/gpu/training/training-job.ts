@@ -2,8 +2,8 @@
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
+import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { isJsonObject } from '@gpuwhisk/common/json';
-import type { JsonObject } from '@gpuwhisk/common/json';
 import { readTrainingProgress } from '@gpuwhisk/common/training';
 import type { TrainingRun } from '@gpuwhisk/common/training';
 
@@ -31,7 +31,8 @@ export interface TrainingOrder {
   namespace: string;
   /** `/namespace/[package/]action`. */
   action: string;
-  parameters: JsonObject;
+  /** Encrypted in a stored job where `parameterStorage` encrypts those of actions; none once the job has ended. */
+  parameters: readonly Parameter[];
   gpus: number;
   members: number;
   /** Runs that may begin again after a failure. */
@@ -209,7 +210,7 @@ function over(
   reason: string | undefined,
   nowMs: number,
 ): TrainingJob {
-  const ended: TrainingJob = { ...job, state, endedAt: nowMs };
+  const ended: TrainingJob = { ...job, state, endedAt: nowMs, parameters: [] };
   delete ended.retryAt;
   delete ended.reason;
   return reason === undefined ? ended : { ...ended, reason };

@@ -1,3 +1,4 @@
+import type { LockParameters, UnlockArguments } from '@gpuwhisk/common/entities/parameter-encryption';
 import { activationDocumentId, readActivation } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import {
@@ -26,6 +27,7 @@ import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
 import type { DesiredState } from '../state/desired-state.js';
 import { gpuDocuments } from '../state/gpu-documents.js';
 import type { GpuTable } from '../state/gpu-table.js';
+import { jobDocumentId, jobIn, jobPrefix, namespacePrefix, payloadOf, storedParameters } from './job-documents.js';
 import {
   afterRun,
   endOf,
@@ -50,6 +52,8 @@ export interface TrainingJobsParts {
   invoker: InvokeService;
   identities: Pick<Identities, 'ofNamespace'>;
   resolver: Pick<ActionResolver, 'resolve'>;
+  lock: LockParameters;
+  unlock: UnlockArguments;
   clock: Clock;
   random: Random;
   logger: Logger;
@@ -61,7 +65,6 @@ export interface TrainingLogPart extends TrainingLog {
   next?: { attempt: number; from: number };
 }
 
-const prefix = 'training-job/';
 /** Most jobs of a namespace that have not ended, and most ended ones that are kept. */
 const [maxActive, maxEnded] = [50, 100];
 /** Interval of looks at the jobs, ms. */
@@ -111,15 +114,26 @@ export class TrainingJobs {
     await this.last.catch(() => undefined);
   }
 
-  /** All jobs that are kept, the newest first. */
-  async list(): Promise<TrainingJob[]> {
-    const jobs = (await gpuDocuments(this.parts.store, prefix)).map(jobOf);
+  /** The jobs of a namespace, or of all, that are kept, the newest first. */
+  async list(namespace?: string): Promise<TrainingJob[]> {
+    const prefix = namespace === undefined ? jobPrefix : namespacePrefix(namespace);
+    const jobs = (await gpuDocuments(this.parts.store, prefix)).map(jobIn);
     return jobs.sort((one, other) => other.createdAt - one.createdAt);
   }
 
-  /** Throws ApiError (404). */
-  async get(id: string): Promise<TrainingJob> {
-    return (await this.stored(id)).job;
+  /** A job of a namespace, or of any. Throws ApiError (404). */
+  async get(id: string, namespace?: string): Promise<TrainingJob> {
+    if (namespace === undefined) {
+      const found = (await this.list()).find((job) => job.id === id);
+      if (found === undefined) throw noSuchTrainingJob(id);
+      return found;
+    }
+    try {
+      return jobIn(await this.parts.store.get('gpu', jobDocumentId({ namespace, id })));
+    } catch (error) {
+      if (error instanceof NoDocumentError) throw noSuchTrainingJob(id);
+      throw error;
+    }
   }
 
   /** The reports of runs under way, by job. */
@@ -135,7 +149,8 @@ export class TrainingJobs {
       if (own.length >= maxActive) throw tooManyTrainingJobs(own.length, maxActive);
       await this.removeOldest(order.namespace);
       const { clock, random } = this.parts;
-      const job = newTrainingJob(random.hex(8), order, clock.now());
+      const accepted = newTrainingJob(random.hex(8), order, clock.now());
+      const job = { ...accepted, parameters: this.parts.lock(order.parameters, jobDocumentId(accepted)) };
       const kept = await this.put({ job, revision: '' });
       try {
         return (await this.begin(kept)).job;
@@ -147,10 +162,10 @@ export class TrainingJobs {
   }
 
   /** Stops a job within a grace. Throws ApiError (404, 503). */
-  stop(id: string, graceMs: number): Promise<TrainingJob> {
+  stop(id: string, namespace: string, graceMs: number): Promise<TrainingJob> {
     return this.inTurn(async () => {
       const kept = (await this.leading()).get(id);
-      if (kept === undefined) return this.get(id);
+      if (kept === undefined) return this.get(id, namespace);
       const stopped = await this.put({ ...kept, job: whenStopped(kept.job, graceMs, this.parts.clock.now()) });
       if (!isOver(stopped.job)) await this.endRun(stopped.job);
       return stopped.job;
@@ -194,11 +209,28 @@ export class TrainingJobs {
   }
 
   private async read(): Promise<Map<string, Kept>> {
-    const all = (await gpuDocuments(this.parts.store, prefix)).map(keptOf);
+    const { store } = this.parts;
+    const documents = await gpuDocuments(store, jobPrefix);
+    const all = await Promise.all(documents.map((document) => this.moved(document)));
     this.missing.clear();
     // The cluster's state may have been lost.
     for (const { job } of all) if (isOver(job)) await this.tellEnded(job);
     return new Map(all.flatMap((kept) => (isOver(kept.job) ? [] : [[kept.job.id, kept]])));
+  }
+
+  /** A job whose document is found by its namespace: an earlier version had the id alone. */
+  private async moved(document: StoredDocument): Promise<Kept> {
+    const job = jobIn(document);
+    const id = jobDocumentId(job);
+    if (document._id === id) return keptOf(document);
+    const { store, lock } = this.parts;
+    const moved = { ...job, parameters: isOver(job) ? [] : lock(job.parameters, id) };
+    await store.put('gpu', documentOf(moved)).catch((error: unknown) => {
+      // A process that ended here had moved it already.
+      if (!(error instanceof DocumentConflictError)) throw error;
+    });
+    await store.delete('gpu', document._id, String(document._rev));
+    return keptOf(await store.get('gpu', id));
   }
 
   private async look(): Promise<void> {
@@ -293,7 +325,7 @@ export class TrainingJobs {
     await invoker.invoke({
       ...resolved,
       identity,
-      payload: job.parameters,
+      payload: payloadOf(job, this.parts.unlock),
       blocking: false,
       waitMs: 0,
       transactionId: newTransactionId(random),
@@ -321,8 +353,7 @@ export class TrainingJobs {
   /** Stores a job. Rejects with DocumentConflictError if another controller has changed it. */
   private async put({ job, revision }: Kept): Promise<Kept> {
     const { state, store } = this.parts;
-    const document = { _id: prefix + job.id, ...(revision !== '' && { _rev: revision }), ...job };
-    const kept = { job, revision: await store.put('gpu', document as unknown as StoredDocument) };
+    const kept = { job, revision: await store.put('gpu', documentOf(job, revision)) };
     if (!isOver(job)) {
       this.active?.set(job.id, kept);
       return kept;
@@ -340,15 +371,14 @@ export class TrainingJobs {
   }
 
   private async forget({ job, revision }: Kept): Promise<void> {
-    await this.parts.store.delete('gpu', prefix + job.id, revision);
+    await this.parts.store.delete('gpu', jobDocumentId(job), revision);
     this.active?.delete(job.id);
     await this.parts.state.deleteRow(endedTrainingTable, job.id);
   }
 
   private async removeOldest(namespace: string): Promise<void> {
-    const ended = (await gpuDocuments(this.parts.store, prefix))
-      .map(keptOf)
-      .filter(({ job }) => job.namespace === namespace && isOver(job));
+    const own = await gpuDocuments(this.parts.store, namespacePrefix(namespace));
+    const ended = own.map(keptOf).filter(({ job }) => isOver(job));
     ended.sort((one, other) => (other.job.endedAt ?? 0) - (one.job.endedAt ?? 0));
     for (const kept of ended.slice(maxEnded - 1)) await this.forget(kept);
   }
@@ -365,22 +395,13 @@ export class TrainingJobs {
       throw error;
     }
   }
-
-  private async stored(id: string): Promise<Kept> {
-    try {
-      return keptOf(await this.parts.store.get('gpu', prefix + id));
-    } catch (error) {
-      if (error instanceof NoDocumentError) throw noSuchTrainingJob(id);
-      throw error;
-    }
-  }
 }
 
 function keptOf(document: StoredDocument): Kept {
-  return { job: jobOf(document), revision: String(document._rev) };
+  return { job: jobIn(document), revision: String(document._rev) };
 }
 
-function jobOf(document: StoredDocument): TrainingJob {
-  const fields = Object.entries(document).filter(([name]) => !name.startsWith('_'));
-  return Object.fromEntries(fields) as unknown as TrainingJob;
+function documentOf(job: TrainingJob, revision = ''): StoredDocument {
+  const document = { _id: jobDocumentId(job), ...(revision !== '' && { _rev: revision }), ...job };
+  return { ...document, parameters: storedParameters(job.parameters) } as unknown as StoredDocument;
 }
