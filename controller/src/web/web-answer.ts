@@ -122,17 +122,29 @@ const namePattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 // Control characters would end the header and begin another one. Characters beyond Latin-1 cannot be sent.
 const valuePattern = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Headers that only the server knows, or that frame the message; those of an action are dropped. */
+/**
+ * Headers that only the server knows, that frame the message, or that hold for the whole origin or host; those of an action
+ * are dropped.
+ */
 const serverHeaders = new Set([
+  // Browsers would go elsewhere for all paths of the server.
+  'alt-svc',
+  // What other pages of the server, or of other ports of the host, keep in the browser would be gone.
+  'clear-site-data',
   'connection',
   'content-length',
   // With the console's policy a page could read a window of the console that it opens.
   'cross-origin-opener-policy',
   'date',
   'keep-alive',
+  // Browsers would report the requests of all pages of the server to the action's address.
+  'nel',
+  'report-to',
   'server',
   // A worker would answer for other paths of the server.
   'service-worker-allowed',
+  // Browsers would refuse plain HTTP to all ports of the host.
+  'strict-transport-security',
   'trailer',
   'transfer-encoding',
   'upgrade',

@@ -212,6 +212,19 @@ describe('headers', () => {
       expect(reply.headers).not.toHaveProperty(name);
   });
 
+  test.each([
+    ['Clear-Site-Data', '"*"'],
+    ['NEL', '{"report_to":"own","max_age":31536000}'],
+    ['Report-To', '{"group":"own","max_age":31536000,"endpoints":[{"url":"https://own.example"}]}'],
+    ['Alt-Svc', 'h2="own.example:443"; ma=86400; persist=1'],
+    ['strict-transport-security', 'max-age=31536000; includeSubDomains'],
+  ])('%s, which holds for all of the origin, is left out', async (name, value) => {
+    const reply = await answerTo({ headers: { [name]: value, 'x-kept': 'yes', 'Set-Cookie': 'own=1' }, body: 'hello' });
+    expect(reply.headers).toMatchObject({ 'x-kept': 'yes' });
+    expect(reply.headers).toHaveProperty('set-cookie');
+    expect(reply.headers).not.toHaveProperty(name.toLowerCase());
+  });
+
   test('those that frame the message are the server’s', async () => {
     const headers = {
       'Content-Length': '1',
