@@ -8,6 +8,7 @@ import { messageOf } from './errors.js';
 import { asList, asMap, asNumber, asText } from './json/json.js';
 import type { JsonMap } from './json/json.js';
 import { UsageError } from './migrate/run.js';
+import { printable } from './printable.js';
 import { loadSettings } from './settings.js';
 
 const actionHelp = `usage: gpuwhisk action versions NAME
@@ -52,7 +53,7 @@ export async function runAction(words: readonly string[]): Promise<number> {
     if (values.version !== undefined) throw new UsageError("'--version' belongs to 'rollback'");
     if (values.updated !== undefined) throw new UsageError("'--updated' belongs to 'rollback'");
     const versions = asList(await client.get(namespace, route)).map((one, at) => lineOf(asMap(one), at === 0));
-    process.stdout.write(versions.join(''));
+    process.stdout.write(printable(versions.join('')));
     return 0;
   }
   const query = new URLSearchParams();

@@ -7,6 +7,7 @@ import {
   type CommandContext,
   type Json,
 } from './command.js';
+import { printableJson } from '../printable.js';
 
 /** Rows of one request. */
 const pageRows = 500;
@@ -61,7 +62,7 @@ export const dataCommands: AdminCommand[] = [
       print(`getting contents for ${database} (${view ?? 'primary index'})`);
       return attempt(print, 'get database', async () => {
         const rows = await allRows(client, database, view, given.flag('docs'));
-        print(JSON.stringify(sorted({ total_rows: rows.length, offset: 0, rows }), null, 4));
+        print(printableJson(JSON.stringify(sorted({ total_rows: rows.length, offset: 0, rows }), null, 4)));
       });
     },
   },
@@ -159,7 +160,9 @@ export const refusedCommands: AdminCommand[] = [
     run: ({ given, client, print }: CommandContext) =>
       attempt(print, 'get refused record', async () => {
         print(
-          JSON.stringify(await client.request('GET', refusedPath(given.positional('namespace/activation'))), null, 4),
+          printableJson(
+            JSON.stringify(await client.request('GET', refusedPath(given.positional('namespace/activation'))), null, 4),
+          ),
         );
       }),
   },

@@ -1,4 +1,5 @@
 import { WskError } from '../errors.js';
+import { printable } from '../printable.js';
 import {
   dataFolderOf,
   defaultApiVersion,
@@ -80,7 +81,7 @@ function localOperatorKey(apiHost: string, environment: NodeJS.ProcessEnv): stri
 
 /** Runs one command line, without the leading `node wskadmin`, and returns its exit code. */
 export async function runAdmin(commandLine: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
-  const print = (line: string): void => void process.stdout.write(`${line}\n`);
+  const print = (line: string): void => void process.stdout.write(`${printable(line)}\n`);
   let usage = summary;
   try {
     const words = [...commandLine];
@@ -101,11 +102,11 @@ export async function runAdmin(commandLine: readonly string[], environment: Node
     return await command.run({ given, client: createAdminClient(settingsFrom(values, environment)), print });
   } catch (error) {
     if (error instanceof UsageError) {
-      process.stderr.write(`${usage}\nwskadmin: error: ${error.message}\n`);
+      process.stderr.write(`${usage}\nwskadmin: error: ${printable(error.message)}\n`);
       return exitCodes.usage;
     }
     if (!(error instanceof WskError)) throw error;
-    process.stderr.write(`wskadmin: error: ${error.message}\n`);
+    process.stderr.write(`wskadmin: error: ${printable(error.message)}\n`);
     return exitCodes.usage;
   }
 }

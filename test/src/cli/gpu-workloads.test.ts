@@ -76,6 +76,12 @@ ab12      train  registered  -        GPU-0       77    -         -    -        
     requests: [`DELETE ${base}/workloads/ab12`],
     stdout: 'ok: removed workload ab12',
   },
+  {
+    wsk: 'gpu workload add train',
+    answers: [[200, { id: 'ab\u001b[2J\u009b1A12', device: 'GPU\u0007-0' }]],
+    requests: [`POST ${base}/workloads {"name":"train"}`],
+    stdout: 'ok: registered workload ab[2J1A12 on GPU-0',
+  },
   { wsk: 'gpu workload', code: 1, stderr: errorWithHint(verbs) },
   { wsk: 'gpu workload toString', code: 1, stderr: errorWithHint(verbs) },
   { wsk: 'gpu workload add', code: 1, stderr: errorWithHint('Invalid argument(s). A workload name is required.') },

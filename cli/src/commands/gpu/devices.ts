@@ -26,23 +26,27 @@ export async function listDevices({ args, client }: CommandContext): Promise<voi
 }
 
 const refreshMs = 1000;
-const clearScreen = '\u001b[H\u001b[2J';
 
 /** `wsk gpu top`: prints once, or every second on a terminal. */
 export async function top({ args, client, flags }: CommandContext): Promise<void> {
   checkArgs(args, 0, 0, 'No arguments are required.');
   const isWatched = process.stdout.isTTY === true && !flags.bool('once');
-  stdout.print((isWatched ? clearScreen : '') + picture(await readDevices(client)));
+  const first = picture(await readDevices(client));
+  if (isWatched) stdout.clear();
+  stdout.print(first);
   if (!isWatched) return;
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(0));
   for (;;) {
     await sleep(refreshMs);
     try {
-      stdout.print(clearScreen + picture(await readDevices(client)));
+      const next = picture(await readDevices(client));
+      stdout.clear();
+      stdout.print(next);
     } catch (error) {
       // The server may come back; a wrong command line stays wrong.
       if (!(error instanceof WskError) || error.exitCode === 2) throw error;
-      stdout.print(`${clearScreen}${messageOf(error)}\n`);
+      stdout.clear();
+      stdout.print(`${messageOf(error)}\n`);
     }
   }
 }
