@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -53,7 +53,10 @@ export interface FailedStart {
 
 /** A new folder for a platform's data. */
 export function newDataDir(): string {
-  return join(mkdtempSync(join(tmpdir(), 'gpuwhisk-platform-')), 'data');
+  const folder = join(mkdtempSync(join(tmpdir(), 'gpuwhisk-platform-')), 'data');
+  // Tests that put something there before the start find it closed to other users.
+  mkdirSync(folder, { mode: 0o700 });
+  return folder;
 }
 
 /** Removes a folder that newDataDir made. */
