@@ -45,6 +45,16 @@ export interface ViewRow {
   doc?: StoredDocument;
 }
 
+/** How documents are given as JSON texts: records as the API shows them or parts of them, or entities without internal fields. */
+export type DocumentShape = 'activation' | 'logs' | 'result' | 'entity';
+
+/** Rows of a view as JSON texts: their values, or their documents. */
+export interface TextQuery extends Omit<ViewQuery, 'includeDocs'> {
+  as: 'value' | DocumentShape;
+  /** On whose behalf they are read. Readers have equal shares of the time that reads take. */
+  reader: string;
+}
+
 /** Bytes beside a document. */
 export interface Attachment {
   contentType: string;
@@ -72,6 +82,44 @@ export class DocumentConflictError extends Error {
   }
 }
 
+/** Thrown by reads of texts of a document that is not what it should be. */
+export class DamagedDocumentError extends Error {
+  override name = 'DamagedDocumentError';
+  constructor(
+    readonly id: string,
+    options?: ErrorOptions,
+  ) {
+    super(`document '${id}' is damaged`, options);
+  }
+}
+
+/** Thrown by a `get` with a bound. */
+export class LargeDocumentError extends Error {
+  override name = 'LargeDocumentError';
+  constructor(readonly id: string) {
+    super(`document '${id}' is larger than asked for`);
+  }
+}
+
+/** Thrown by reads of texts and counts of a reader who has as many under way as it may. */
+export class ReadsFullError extends Error {
+  override name = 'ReadsFullError';
+  constructor(
+    readonly count: number,
+    readonly allowed: number,
+  ) {
+    super(`${count} reads are under way, ${allowed} may be`);
+  }
+}
+
+/** Thrown by reads that would pass over more rows than they may. */
+export class TooManyRowsError extends Error {
+  override name = 'TooManyRowsError';
+  constructor(readonly allowed: number) {
+    super(`more than ${allowed} rows would have to be counted or skipped`);
+  }
+}
+
 /**
  * Documents with revisions, views and attachments, as OpenWhisk uses CouchDB.
  *
@@ -80,8 +128,11 @@ export class DocumentConflictError extends Error {
  * stored as U+FFFD.
  */
 export interface ArtifactStore {
-  /** Throws NoDocumentError. */
-  get(database: DatabaseName, id: string): Promise<StoredDocument>;
+  /**
+   * Throws NoDocumentError, and LargeDocumentError where the store knows without reading it that the document has more than
+   * `mostBytes`.
+   */
+  get(database: DatabaseName, id: string, mostBytes?: number): Promise<StoredDocument>;
   /**
    * Creates (no `_rev`) or replaces (`_rev` of the stored one); resolves with the new revision.
    * Throws DocumentConflictError. With `attachments` the document has these and no others from then on, both or
@@ -98,8 +149,22 @@ export interface ArtifactStore {
   /** Documents by id (in the order of its UTF-8 bytes), those behind `after`, `limit` of them at most. */
   list(database: DatabaseName, options: { after?: string; limit: number }): Promise<StoredDocument[]>;
   query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]>;
-  /** The number of rows in the range, before skip and limit. */
-  count(database: DatabaseName, query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>): Promise<number>;
+  /**
+   * The rows of a query as JSON texts, some at a time: several texts are joined by commas. Rows without a document are left
+   * out. Neither is the whole list in memory, nor the caller's thread held up by it. Throws ReadsFullError, TooManyRowsError,
+   * DamagedDocumentError.
+   */
+  texts(database: DatabaseName, query: TextQuery): AsyncIterable<Uint8Array>;
+  /** A document as JSON text. Throws NoDocumentError, ReadsFullError, DamagedDocumentError. */
+  text(database: DatabaseName, id: string, as: DocumentShape, reader: string): Promise<Uint8Array>;
+  /**
+   * The number of rows in the range, before skip and limit. Counts for a `reader` throw ReadsFullError, and all of them
+   * TooManyRowsError.
+   */
+  count(
+    database: DatabaseName,
+    query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'> & { reader?: string },
+  ): Promise<number>;
   /**
    * Removes the activation records that ended before `beforeMs` (ms since the epoch) and their rows, some at a time: with each
    * step of the iteration, which gives their number. What they took is free for others then, or by and by. Throws as other

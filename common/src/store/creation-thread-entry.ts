@@ -21,12 +21,14 @@ const writes = new LmdbWrites();
 const documents = new LmdbDocuments(root, writes);
 const deferred = documents.views.deferredRows();
 
-port.on('message', (request: ThreadRequest | undefined) => {
+type Numbered = ThreadRequest & { number: number };
+
+port.on('message', (request: Numbered | undefined) => {
   if (request !== undefined) void answer(request);
   else void deferred.idle().then(close);
 });
 
-async function answer(request: ThreadRequest): Promise<void> {
+async function answer(request: Numbered): Promise<void> {
   const { number } = request;
   try {
     if (request.type === 'expire') {

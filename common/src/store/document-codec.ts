@@ -57,6 +57,15 @@ export function decodeDocument(stored: string): StoredDocument {
   return document;
 }
 
+const internalFields = ['_id', '_rev', 'entityType'];
+
+/** The JSON text of an entity without the fields that only the store knows. */
+export function entityText(document: StoredDocument): string {
+  const entity: JsonObject = { ...document };
+  for (const field of internalFields) delete entity[field];
+  return JSON.stringify(entity);
+}
+
 /**
  * An activation's row in the view `activations` holds most of its document; what the row has, the document is stored
  * without.

@@ -37,6 +37,11 @@ export class LmdbDocuments {
     return this.table(database).getBinary(Buffer.from(id))?.toString('utf8');
   }
 
+  /** Bytes of a document as it is stored; 0 if there is none. Nothing is copied. */
+  bytesOf(database: DatabaseName, id: string): number {
+    return this.table(database).getBinaryFast(Buffer.from(id))?.length ?? 0;
+  }
+
   /** A stored document with what its row has of it. */
   decode(database: DatabaseName, stored: string): StoredDocument {
     const document = decodeDocument(stored);

@@ -6,20 +6,29 @@ import type {
   ArtifactStore,
   Attachment,
   DatabaseName,
+  DocumentShape,
   NamedAttachment,
   StoredDocument,
+  TextQuery,
   ViewKey,
   ViewName,
   ViewQuery,
   ViewRow,
 } from './artifact-store.js';
-import { DocumentConflictError, NoDocumentError, StoreOpenError, StoreWriteError } from './artifact-store.js';
+import {
+  DocumentConflictError,
+  LargeDocumentError,
+  NoDocumentError,
+  StoreOpenError,
+  StoreWriteError,
+} from './artifact-store.js';
 import { CreationThread } from './creation-thread.js';
 import type { ExpiredRecords } from './creation-thread.js';
 import { encodeDocument, encodeNewDocument, revisionOf, withoutShared } from './document-codec.js';
 import { systemDisk } from '../system/disk.js';
 import { KeyQueue } from './key-queue.js';
 import { LmdbAttachments, LmdbDocuments } from './lmdb-documents.js';
+import { LmdbReads } from './lmdb-reads.js';
 import { openRoot, tableOptions, textOf, LmdbWrites } from './lmdb-table.js';
 import type { Root, Table } from './lmdb-table.js';
 import type { Disk, DiskFile } from '../system/disk.js';
@@ -66,6 +75,7 @@ class LmdbStore implements ArtifactStore {
   private readonly attachments: LmdbAttachments;
   private readonly writes = new LmdbWrites();
   private readonly creation: CreationThread;
+  private readonly reads: LmdbReads;
   /** Holds `database id` while a write of it is not yet durable. */
   private readonly queue = new KeyQueue();
   private closed = false;
@@ -78,9 +88,12 @@ class LmdbStore implements ArtifactStore {
     this.documents = new LmdbDocuments(root, this.writes);
     this.attachments = new LmdbAttachments(root.openDB('attachments', tableOptions), this.writes);
     this.creation = new CreationThread(folder);
+    this.reads = new LmdbReads(folder, this.documents, (database) => this.settled(database));
   }
 
-  async get(database: DatabaseName, id: string): Promise<StoredDocument> {
+  async get(database: DatabaseName, id: string, mostBytes = Infinity): Promise<StoredDocument> {
+    this.checkOpen();
+    if (mostBytes < Infinity && this.documents.bytesOf(database, id) > mostBytes) throw new LargeDocumentError(id);
     const stored = this.read(database, id);
     if (stored === undefined) throw new NoDocumentError(id);
     return this.documents.decode(database, stored);
@@ -152,9 +165,22 @@ class LmdbStore implements ArtifactStore {
     return rows;
   }
 
-  async count(_database: DatabaseName, query: { view: ViewName; startKey: ViewKey; endKey: ViewKey }): Promise<number> {
+  texts(database: DatabaseName, query: TextQuery): AsyncIterable<Uint8Array> {
     this.checkOpen();
-    return this.documents.views.count(query);
+    return this.reads.texts(database, query);
+  }
+
+  async text(database: DatabaseName, id: string, as: DocumentShape, reader: string): Promise<Uint8Array> {
+    this.checkOpen();
+    return await this.reads.text(database, id, as, reader);
+  }
+
+  async count(
+    database: DatabaseName,
+    { reader = '', ...query }: { view: ViewName; startKey: ViewKey; endKey: ViewKey; reader?: string },
+  ): Promise<number> {
+    this.checkOpen();
+    return await this.reads.count(database, query, reader);
   }
 
   async getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
@@ -178,6 +204,7 @@ class LmdbStore implements ArtifactStore {
     await this.queue.idle();
     await this.creation.close();
     this.closed = true;
+    await this.reads.close();
     await this.meta.remove(ownerKey);
     await this.root.close();
   }

@@ -75,14 +75,24 @@ export class LmdbViews {
     // Read whole first: reading a value goes through the buffer that the range lends its values from.
     return this.find(query).map(({ row, value }) => {
       const { key, id } = parseRow(row);
-      return { key, id, value: this.shown(query.view, key, id, value) };
+      return { key, id, value: JSON.parse(this.valueText(query.view, key, id, value)) as JsonValue };
     });
   }
 
-  /** How many rows a view has from one key to another. */
-  count({ view, startKey, endKey }: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>): number {
-    const range = rangeOf(startKey, endKey);
-    return this.table(view).getKeysCount(range) + this.deferredIn(view, range).length;
+  /** How many rows from one key to another are not in their view yet. */
+  deferredCount({ view, startKey, endKey }: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>): number {
+    return this.deferredIn(view, rangeOf(startKey, endKey)).length;
+  }
+
+  /** A row's value as JSON text. */
+  valueText(view: ViewName, key: (string | number)[], id: string, value: Uint8Array): string {
+    const shared = sharesValueOf[view];
+    if (shared === undefined) return textOf(value);
+    const [path, start] = key as [string, number];
+    // Earlier releases stored the key of the row that has the value.
+    const ownKey = [path.slice(0, path.indexOf('/')), start];
+    const sharing: Uint8Array = value.length > 0 ? value : rowKey(ownKey, id);
+    return textOf(this.table(shared).get(sharing) ?? nothing);
   }
 
   private find(query: ViewQuery): { row: Buffer; value: Buffer }[] {
@@ -103,24 +113,14 @@ export class LmdbViews {
     return found.slice(skip, limit === undefined ? undefined : skip + limit);
   }
 
-  /** Rows of a range that are not in their view yet. */
-  private deferredIn(view: ViewName, { start, end }: Range): Buffer[] {
+  /** Rows of a range that are not in their view yet, in no order. */
+  deferredIn(view: ViewName, { start, end }: Range): Buffer[] {
     if (view !== deferredView) return [];
     const table = this.table(view);
     return deferredWithin(this.deferredLog, start, end).filter((row) => !table.doesExist(row));
   }
 
-  private shown(view: ViewName, key: (string | number)[], id: string, value: Uint8Array): JsonValue {
-    const shared = sharesValueOf[view];
-    if (shared === undefined) return JSON.parse(textOf(value)) as JsonValue;
-    const [path, start] = key as [string, number];
-    // Earlier releases stored the key of the row that has the value.
-    const ownKey = [path.slice(0, path.indexOf('/')), start];
-    const sharing: Uint8Array = value.length > 0 ? value : rowKey(ownKey, id);
-    return JSON.parse(textOf(this.table(shared).get(sharing) ?? nothing)) as JsonValue;
-  }
-
-  private table(view: ViewName): Table {
+  table(view: ViewName): Table {
     return this.tables.get(view) as Table;
   }
 }

@@ -7,13 +7,16 @@ import type {
   ArtifactStore,
   Attachment,
   DatabaseName,
+  DocumentShape,
   NamedAttachment,
   StoredDocument,
+  TextQuery,
   ViewName,
   ViewQuery,
   ViewRow,
 } from '../store/artifact-store.js';
 import { DocumentConflictError, NoDocumentError, StoreWriteError } from '../store/artifact-store.js';
+import { documentText, textsByQuery } from '../activations/record-texts.js';
 import { decodeDocument, encodeDocument, encodeNewDocument, revisionOf } from '../store/document-codec.js';
 import { hasExpired, emitRows, sharesValueOf, viewsOf } from '../store/views.js';
 import { parseRow, rangeOf, rowKey } from '../store/view-key.js';
@@ -128,6 +131,14 @@ class MemoryStore implements SimulatedStore {
         return found;
       });
     });
+  }
+
+  texts(database: DatabaseName, query: TextQuery): AsyncIterable<Uint8Array> {
+    return textsByQuery(this, database, query);
+  }
+
+  async text(database: DatabaseName, id: string, as: DocumentShape): Promise<Uint8Array> {
+    return Buffer.from(documentText(await this.get(database, id), as));
   }
 
   count(database: DatabaseName, query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>): Promise<number> {

@@ -50,6 +50,7 @@ export type ActionContext = Pick<
   | 'config'
   | 'gpuTable'
   | 'invoker'
+  | 'logger'
   | 'manifest'
   | 'packageWriter'
   | 'packages'

@@ -18,11 +18,12 @@ import {
 import { isActivationId } from '@gpuwhisk/common/ids';
 import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import { sleep } from '@gpuwhisk/common/system/clock';
-import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import type { ArtifactStore, ViewQuery } from '@gpuwhisk/common/store/artifact-store';
+import { DamagedDocumentError, LargeDocumentError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ViewQuery } from '@gpuwhisk/common/store/artifact-store';
 import { isInFlight } from '../entitlement/in-flight.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
+import { listAnswer, readOrRefuse } from '../http/list-answer.js';
 import { booleanParameter, listRange, timeParameter, afterAll } from '../http/request.js';
 import type { ApiContext } from './api-context.js';
 import {
@@ -35,7 +36,7 @@ import {
 import { apiRoot, checkOwner, namespaceOf, pathParameter } from '../http/route.js';
 import type { IdentifiedCall, Route } from '../http/route.js';
 
-type Context = Pick<ApiContext, 'clock' | 'store' | 'state' | 'logStreams'>;
+type Context = Pick<ApiContext, 'clock' | 'store' | 'state' | 'logStreams' | 'logger'>;
 
 const collection = 'activations';
 const idLength = 32;
@@ -43,6 +44,17 @@ const idLength = 32;
 const recordLagMs = 60;
 /** Longest wait between two looks for logs, ms: a blocking call may return before they are complete, and their record is stored. */
 const longestLogsWaitMs = 480;
+
+/** Stored records up to this size are read at once; larger ones in the store's thread. */
+const atOnceBytes = 64 * 1024;
+
+/** What is shown of a record. */
+const shownParts = {
+  activation: activationToApi,
+  logs: ({ logs }: WhiskActivation) => ({ logs }),
+  result: ({ response }: WhiskActivation) => responseToApi(response),
+} as const;
+type RecordPart = keyof typeof shownParts;
 
 /** Query parameter `name`: `action` or `package/action`; undefined for none. Throws ApiError (400). */
 function nameFilter(query: URLSearchParams): string | undefined {
@@ -55,7 +67,7 @@ function nameFilter(query: URLSearchParams): string | undefined {
   return segments.join('/');
 }
 
-async function listActivations(store: ArtifactStore, call: IdentifiedCall): Promise<Answer> {
+async function listActivations({ store, logger }: Context, call: IdentifiedCall): Promise<Answer> {
   const namespace = namespaceOf(call);
   checkOwner(call, namespace);
   const { query } = call;
@@ -72,14 +84,13 @@ async function listActivations(store: ArtifactStore, call: IdentifiedCall): Prom
     startKey: [path, since ?? 0],
     endKey: [path, upto ?? afterAll, afterAll],
   };
+  const reader = call.identity.namespace.uuid;
   if (count) {
-    const rows = await store.count('activations', range);
+    const rows = await readOrRefuse(store.count('activations', { ...range, reader }));
     return jsonAnswer({ [collection]: Math.max(0, rows - skip) });
   }
-  const rows = await store.query('activations', { ...range, descending: true, skip, limit, includeDocs: docs });
-  if (!docs) return jsonAnswer(rows.map((row) => row.value));
-  // The document of a row is undefined if its record was removed after the view was read.
-  return jsonAnswer(rows.flatMap((row) => (row.doc === undefined ? [] : [activationToApi(readActivation(row.doc))])));
+  const as = docs ? 'activation' : 'value';
+  return listAnswer(store.texts('activations', { ...range, descending: true, skip, limit, as, reader }), logger);
 }
 
 /** The activation that a path names, which must be the caller's. Throws ApiError (400, 403). */
@@ -106,22 +117,41 @@ async function recordOf(
   }
 }
 
-async function readRecord(context: Context, call: IdentifiedCall): Promise<WhiskActivation> {
-  const activation = activationOf(call);
-  const record = await recordOf(context, activation);
-  if (record !== undefined) return record;
+/** A record or a part of it as an answer, or undefined if there is no record. Throws ApiError (429, 500). */
+async function shownRecord({ store }: Context, call: IdentifiedCall, as: RecordPart): Promise<Answer | undefined> {
+  const { namespace, activationId } = activationOf(call);
+  const id = activationDocumentId(namespace, activationId);
+  try {
+    return jsonAnswer(shownParts[as](readActivation(await store.get('activations', id, atOnceBytes))));
+  } catch (error) {
+    if (error instanceof NoDocumentError) return undefined;
+    if (error instanceof MalformedError) throw corruptedEntity();
+    if (!(error instanceof LargeDocumentError)) throw error;
+  }
+  try {
+    const text = await readOrRefuse(store.text('activations', id, as, call.identity.namespace.uuid));
+    return { status: 200, body: Buffer.from(text.buffer, text.byteOffset, text.length) };
+  } catch (error) {
+    if (error instanceof NoDocumentError) return undefined;
+    if (error instanceof DamagedDocumentError) throw corruptedEntity();
+    throw error;
+  }
+}
+
+async function readRecord(context: Context, call: IdentifiedCall, as: RecordPart): Promise<Answer> {
+  const known = await shownRecord(context, call, as);
+  if (known !== undefined) return known;
   await sleep(context.clock, recordLagMs);
-  const late = await recordOf(context, activation);
+  const late = await shownRecord(context, call, as);
   if (late === undefined) throw noSuchEntity();
   return late;
 }
 
 /** The logs of a record, which is waited for. */
 async function readLogs(context: Context, call: IdentifiedCall): Promise<Answer> {
-  const activation = activationOf(call);
   for (let waitMs = recordLagMs; ; waitMs *= 2) {
-    const record = await recordOf(context, activation);
-    if (record !== undefined) return jsonAnswer({ logs: record.logs });
+    const logs = await shownRecord(context, call, 'logs');
+    if (logs !== undefined) return logs;
     if (waitMs > longestLogsWaitMs) throw noSuchEntity();
     await sleep(context.clock, waitMs);
   }
@@ -165,7 +195,7 @@ export function activationRoutes(context: Context): Route[] {
         200: { description: 'Activations', schema: { arrayOf: 'ActivationBrief', count: 'activations' } },
         ...errorResponses(400, 401, 403, 500),
       },
-      handle: (call) => listActivations(context.store, call),
+      handle: (call) => listActivations(context, call),
     },
     {
       method: 'GET',
@@ -177,7 +207,7 @@ export function activationRoutes(context: Context): Route[] {
       summary: 'The record of an activation',
       parameters: one,
       responses: { 200: { description: 'Record', schema: 'Activation' }, ...errorResponses(400, 401, 403, 404, 500) },
-      handle: async (call) => jsonAnswer(activationToApi(await readRecord(context, call))),
+      handle: (call) => readRecord(context, call, 'activation'),
     },
     {
       method: 'GET',
@@ -215,7 +245,7 @@ export function activationRoutes(context: Context): Route[] {
         200: { description: 'Result', schema: 'ActivationResult' },
         ...errorResponses(400, 401, 403, 404, 500),
       },
-      handle: async (call) => jsonAnswer(responseToApi((await readRecord(context, call)).response)),
+      handle: (call) => readRecord(context, call, 'result'),
     },
   ];
 }

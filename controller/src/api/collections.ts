@@ -1,24 +1,16 @@
-import type { JsonValue } from '@gpuwhisk/common/json';
-import type { ViewName, ViewRow } from '@gpuwhisk/common/store/artifact-store';
+import type { ViewName } from '@gpuwhisk/common/store/artifact-store';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
+import { listAnswer, readOrRefuse } from '../http/list-answer.js';
 import { booleanParameter, listRange, afterAll } from '../http/request.js';
 import type { ApiContext } from './api-context.js';
 import { checkOwner, namespaceOf } from '../http/route.js';
 import type { IdentifiedCall } from '../http/route.js';
 
-type Context = Pick<ApiContext, 'store'>;
+type Context = Pick<ApiContext, 'store' | 'logger'>;
 
 /** A kind of entity in a namespace; also the name of its path and view. */
 export type Collection = 'actions' | 'packages' | 'triggers' | 'rules';
-
-/** The list entry of a row: a rule's whole document, or for other entities the value of the view. */
-function listed({ value, doc }: ViewRow): JsonValue {
-  if (doc === undefined) return value;
-  const rule: Record<string, JsonValue> = { ...doc };
-  for (const internal of ['_id', '_rev', 'entityType']) delete rule[internal];
-  return rule;
-}
 
 /** Lists or counts the entities of one kind in the caller's namespace, last written first. Throws ApiError (400, 403). */
 export async function listEntities(context: Context, call: IdentifiedCall, collection: Collection): Promise<Answer> {
@@ -41,12 +33,16 @@ export async function listRows(
   { collection, view, path }: ListSource,
 ): Promise<Answer> {
   const { skip, limit } = listRange(call.query, collection);
+  const reader = call.identity.namespace.uuid;
   const range = { view, startKey: [path, 0], endKey: [path, afterAll, afterAll] } as const;
   if (booleanParameter(call.query, 'count', false)) {
-    const rows = await context.store.count('whisks', range);
+    const rows = await readOrRefuse(context.store.count('whisks', { ...range, reader }));
     return jsonAnswer({ [collection]: Math.max(0, rows - skip) });
   }
-  const includeDocs = collection === 'rules';
-  const rows = await context.store.query('whisks', { ...range, descending: true, skip, limit, includeDocs });
-  return jsonAnswer(rows.map(listed));
+  // A rule's entry is its whole document, others' the value of the view.
+  const as = collection === 'rules' ? 'entity' : 'value';
+  return listAnswer(
+    context.store.texts('whisks', { ...range, descending: true, skip, limit, as, reader }),
+    context.logger,
+  );
 }

@@ -21,7 +21,7 @@ import {
 import { apiRoot, checkOwner, entityNameOf, namespaceOf } from '../http/route.js';
 import type { IdentifiedCall, Route } from '../http/route.js';
 
-type Context = Pick<ApiContext, 'clock' | 'config' | 'packageWriter' | 'packages' | 'store'>;
+type Context = Pick<ApiContext, 'clock' | 'config' | 'logger' | 'packageWriter' | 'packages' | 'store'>;
 
 /** Name of the default package in paths of web actions; reserved for that use. */
 const reservedName = 'default';

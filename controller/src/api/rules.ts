@@ -24,7 +24,7 @@ import { apiRoot, checkOwner, entityNameOf, namespaceOf } from '../http/route.js
 import type { IdentifiedCall, Route } from '../http/route.js';
 import { actionNameOf } from '../entities/action-name.js';
 
-type Context = Pick<ApiContext, 'actionResolver' | 'clock' | 'config' | 'ruleWriter' | 'store'>;
+type Context = Pick<ApiContext, 'actionResolver' | 'clock' | 'config' | 'logger' | 'ruleWriter' | 'store'>;
 
 /** The rule that the path names, in the caller's own namespace. Throws ApiError (400, 403). */
 function ownRule(call: IdentifiedCall): { namespace: string; name: string; id: string } {

@@ -16,6 +16,8 @@ export interface Answer {
   headers?: readonly string[];
   /** The value of a JSON body. */
   value?: JsonValue;
+  /** A long JSON body in pieces, which `stream` writes. They can be read once. */
+  pieces?: AsyncGenerator<Uint8Array>;
   /** Writes the body in place of `body`, as it comes, and ends the response. */
   stream?: (response: ServerResponse) => void;
 }
@@ -72,8 +74,11 @@ export function writeAnswer(response: ServerResponse, transactionId: string, ans
   }
   if (answer.headers !== undefined) headers.push(...answer.headers);
   response.writeHead(answer.status, headers);
-  if (answer.stream === undefined || response.req.method === 'HEAD') response.end(answer.body);
-  else answer.stream(response);
+  if (answer.stream === undefined) response.end(answer.body);
+  else if (response.req.method === 'HEAD') {
+    response.end();
+    void answer.pieces?.return(undefined);
+  } else answer.stream(response);
 }
 
 /** The answer for an error: `{"error","code"}` with the transaction id as code. */

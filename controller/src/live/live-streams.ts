@@ -59,6 +59,9 @@ interface Followed {
 /** What a look has found: the answer, or why there is none. */
 type Found = Snapshot | { status: number; error: string };
 
+/** Bytes of one answer that comes as text: they are parsed in some 20 ms. */
+const mostBytes = 2 * 1024 * 1024;
+
 const tooLarge: Found = { status: 413, error: 'The answers that are followed are too large together.' };
 
 /**
@@ -174,15 +177,28 @@ export class LiveStreams {
       if (route.access === 'identified') await this.parts.authentication.namespace(authorization);
       const answer = await route.handle({ ...call, params, query });
       const { status } = answer;
+      if (answer.pieces !== undefined) return await snapshotOfPieces(answer.pieces);
       if (answer.stream !== undefined) return { status: 404, error: noSuchRoute().message };
       if (status !== 200) return { status, error: `The answer has status ${status}.` };
-      // The body is made when it is read.
-      return snapshotOf(answer.value ?? (JSON.parse(String(answer.body)) as JsonValue));
+      if (answer.value !== undefined) return snapshotOf(answer.value);
+      return answer.body.length > mostBytes ? tooLarge : snapshotOf(JSON.parse(String(answer.body)) as JsonValue);
     } catch (error) {
       const { status, message } = knownError(error, call.transactionId, this.parts.logger);
       return { status, error: message };
     }
   }
+}
+
+/** The snapshot of an answer in pieces; tooLarge as soon as it has more bytes than it may. */
+async function snapshotOfPieces(pieces: AsyncIterable<Uint8Array>): Promise<Found> {
+  const all: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of pieces) {
+    all.push(piece);
+    bytes += piece.length;
+    if (bytes > mostBytes) return tooLarge;
+  }
+  return snapshotOf(JSON.parse(Buffer.concat(all).toString('utf8')) as JsonValue);
 }
 
 /** Stands for the snapshot before the first one. */

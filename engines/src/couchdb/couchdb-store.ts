@@ -2,8 +2,10 @@ import type {
   ArtifactStore,
   Attachment,
   DatabaseName,
+  DocumentShape,
   NamedAttachment,
   StoredDocument,
+  TextQuery,
   ViewKey,
   ViewName,
   ViewQuery,
@@ -16,6 +18,7 @@ import {
   StoreRefusedError,
   StoreWriteError,
 } from '@gpuwhisk/common/store/artifact-store';
+import { documentText, textsByQuery } from '@gpuwhisk/common/activations/record-texts';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -150,6 +153,14 @@ class CouchdbStore implements ArtifactStore {
       if (isJsonObject(doc) && doc._deleted !== true) row.doc = documentOf(doc);
       return row;
     });
+  }
+
+  texts(database: DatabaseName, query: TextQuery): AsyncIterable<Uint8Array> {
+    return textsByQuery(this, database, query);
+  }
+
+  async text(database: DatabaseName, id: string, as: DocumentShape): Promise<Uint8Array> {
+    return Buffer.from(documentText(await this.get(database, id), as));
   }
 
   async count(database: DatabaseName, query: { view: ViewName; startKey: ViewKey; endKey: ViewKey }): Promise<number> {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { activationDocument } from '@gpuwhisk/common/entities/activation';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import { alice, errorOf, startApi } from './harness.js';
+import { alice, bob, errorOf, startApi } from './harness.js';
 import type { Api } from './harness.js';
 
 const list = '/api/v1/namespaces/_/activations';
@@ -183,5 +183,24 @@ describe('one activation', () => {
     await api.store.put('activations', { _id: `alice/${id(77777)}`, entityType: 'activation' });
     const reply = await api.request('GET', `${list}/${id(77777)}`);
     expect([reply.status, errorOf(reply)]).toEqual([500, 'Resource is corrupted and cannot be read.']);
+  });
+});
+
+describe('records that are large together', () => {
+  const line = 'x'.repeat(300_000);
+  const large = (number: number): WhiskActivation => ({ ...record(number), namespace: 'bob', logs: [line] });
+
+  test('come as a list that is sent in pieces, and one by one', async () => {
+    await api.store.createMany(
+      'activations',
+      [1, 2, 3].map((number) => activationDocument(large(number), 1)),
+    );
+    const docs = await api.request('GET', `${list}?docs=true`, { as: bob });
+    expect([docs.status, ids(docs.json)]).toEqual([200, [id(3), id(2), id(1)]]);
+    expect(docs.json).toMatchObject([{ logs: [line], response: { result: { number: 3 } } }, {}, {}]);
+    const logs = await api.request('GET', `${list}/${id(2)}/logs`, { as: bob });
+    expect(logs.json).toEqual({ logs: [line] });
+    const one = await api.request('GET', `${list}/${id(2)}`, { as: bob });
+    expect(one.json).toMatchObject({ activationId: id(2), response: { status: 'success' } });
   });
 });

@@ -330,6 +330,8 @@ function bound(of: ArtifactStore): ArtifactStore {
     delete: of.delete.bind(of),
     list: of.list.bind(of),
     query: of.query.bind(of),
+    texts: of.texts.bind(of),
+    text: of.text.bind(of),
     count: of.count.bind(of),
     expire: of.expire.bind(of),
     getAttachment: of.getAttachment.bind(of),

@@ -50,12 +50,14 @@ export function containerLike(
 /** A store like `store`, with the members of `changes` replaced. */
 export function storeLike(store: ArtifactStore, changes: Partial<ArtifactStore>): ArtifactStore {
   return {
-    get: (database, id) => store.get(database, id),
+    get: (database, id, mostBytes) => store.get(database, id, mostBytes),
     put: (database, document, attachments) => store.put(database, document, attachments),
     createMany: (database, documents) => store.createMany(database, documents),
     delete: (database, id, revision) => store.delete(database, id, revision),
     list: (database, options) => store.list(database, options),
     query: (database, query) => store.query(database, query),
+    texts: (database, query) => store.texts(database, query),
+    text: (database, id, as, reader) => store.text(database, id, as, reader),
     count: (database, query) => store.count(database, query),
     expire: (beforeMs) => store.expire(beforeMs),
     getAttachment: (database, id, name) => store.getAttachment(database, id, name),

@@ -27,12 +27,16 @@ export function troubledStore(
     return operation();
   }
   return {
-    get: (database, id) => through(() => inner.get(database, id)),
+    get: (database, id, mostBytes) => through(() => inner.get(database, id, mostBytes)),
     put: (database, document, attachments) => through(() => inner.put(database, document, attachments), true),
     createMany: (database, documents) => through(() => inner.createMany(database, documents), true),
     delete: (database, id, revision) => through(() => inner.delete(database, id, revision), true),
     list: (database, options) => through(() => inner.list(database, options)),
     query: (database, query) => through(() => inner.query(database, query)),
+    async *texts(database, query) {
+      for await (const texts of inner.texts(database, query)) yield await through(() => Promise.resolve(texts));
+    },
+    text: (database, id, as, reader) => through(() => inner.text(database, id, as, reader)),
     count: (database, query) => through(() => inner.count(database, query)),
     async *expire(beforeMs) {
       for await (const removed of inner.expire(beforeMs)) yield await through(() => Promise.resolve(removed));

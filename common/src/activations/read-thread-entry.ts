@@ -1,0 +1,49 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
+import { nameThread } from '../system/thread-name.js';
+import { DamagedDocumentError, NoDocumentError } from '../store/artifact-store.js';
+import { documentText } from './record-texts.js';
+import { LmdbDocuments } from '../store/lmdb-documents.js';
+import { openRoot, LmdbWrites } from '../store/lmdb-table.js';
+import { countStep, textStep } from '../store/lmdb-texts.js';
+import type { ReadBudget } from '../store/lmdb-texts.js';
+import type { ReadAnswer, ReadRequest } from '../store/read-thread.js';
+
+/** The thread that ReadThread starts. */
+nameThread('reads');
+const port = parentPort as MessagePort;
+const root = openRoot(workerData as string);
+const documents = new LmdbDocuments(root, new LmdbWrites());
+/** 50,000 rows are passed over in about 15 ms. */
+const budget: ReadBudget = { bytes: 256 * 1024, rows: 50_000, isStrict: false };
+
+port.on('message', (request: (ReadRequest & { number: number }) | undefined) => {
+  if (request === undefined) void root.close().then(() => port.close());
+  else port.postMessage(answerTo(request));
+});
+
+function answerTo(request: ReadRequest & { number: number }): ReadAnswer {
+  const { number } = request;
+  try {
+    // Whatever the server's thread has written must be seen.
+    root.resetReadTxn();
+    switch (request.type) {
+      case 'texts': {
+        const step = textStep(documents, request.database, request.query, request.position, budget, documentText);
+        return { number, step };
+      }
+      case 'count':
+        return { number, counted: countStep(documents, request.query, request.from, budget) };
+      case 'text': {
+        const stored = documents.read(request.database, request.id);
+        if (stored === undefined) throw new NoDocumentError(request.id);
+        const text = documentText(documents.decode(request.database, stored), request.as);
+        return { number, text: Buffer.from(text) };
+      }
+    }
+  } catch (error) {
+    const isMissing = error instanceof NoDocumentError;
+    const kind = isMissing ? 'missing' : error instanceof DamagedDocumentError ? 'damaged' : 'other';
+    return { number, problem: (error as Error).message, kind };
+  }
+}

@@ -1,0 +1,186 @@
+// Steps of reads in LMDB, each within a budget of bytes and rows.
+import type { RangeOptions } from 'lmdb';
+import type { DatabaseName, DocumentShape, StoredDocument, TextQuery, ViewQuery } from './artifact-store.js';
+import { entityText } from './document-codec.js';
+import type { LmdbDocuments } from './lmdb-documents.js';
+import { parseRow, rangeOf } from './view-key.js';
+
+/** What one step may take. */
+export interface ReadBudget {
+  /** Bytes of texts and documents. */
+  bytes: number;
+  /** Rows that are passed over or counted. */
+  rows: number;
+  /** Whether a step without any text is better than one with a document beyond `bytes`. */
+  isStrict: boolean;
+}
+
+/** Where the next step begins. */
+export interface Position {
+  /** The last row that was read; undefined at the beginning. */
+  after?: Uint8Array;
+  skip: number;
+  /** Rows that are wanted; undefined for all. */
+  limit?: number;
+}
+
+/** A step's texts, joined by commas, and where to go on; absent when all is read. */
+export interface TextStep {
+  texts: Uint8Array;
+  next?: Position;
+}
+
+/** A step's rows, and the row that the next one begins with. */
+export interface CountStep {
+  rows: number;
+  next?: Uint8Array;
+}
+
+/** Rows that a step reads at most, those that it passes over included. */
+const mostRows = 1000;
+
+/** How a document is written. */
+export type DocumentText = (document: StoredDocument, as: DocumentShape) => string;
+
+/** What is known here. Records are left to the thread that knows how they are shown. */
+const entitiesOnly: DocumentText = (document) => entityText(document);
+
+interface Row {
+  row: Buffer;
+  value: Buffer;
+}
+
+/** Whether a step passes over rows by their number only, for which all rows must be in their view. */
+export function skipsMany({ skip }: Position): boolean {
+  return skip > mostRows;
+}
+
+/** The next texts of a query. */
+export function textStep(
+  documents: LmdbDocuments,
+  database: DatabaseName,
+  query: TextQuery,
+  position: Position,
+  budget: ReadBudget,
+  documentText: DocumentText = entitiesOnly,
+): TextStep {
+  if (skipsMany(position)) return skipStep(documents, query, position, budget);
+  const { rows, isLast } = nextRows(documents, query, position, budget);
+  const texts: string[] = [];
+  let { skip, after } = position;
+  let left = position.limit ?? Infinity;
+  let bytes = 0;
+  for (const { row, value } of rows) {
+    if (left === 0) break;
+    if (skip > 0) skip -= 1;
+    else {
+      const most = mayExceed(texts, budget) ? Infinity : budget.bytes - bytes;
+      const text = most > 0 ? rowText(documents, database, query, { row, value }, most, documentText) : tooLong;
+      if (text === tooLong) return { texts: joined(texts), next: { ...positionAt(after, skip, left) } };
+      if (text !== undefined) {
+        texts.push(text);
+        bytes += text.length;
+      }
+      left -= 1;
+    }
+    after = row;
+  }
+  if (isLast || left === 0) return { texts: joined(texts) };
+  return { texts: joined(texts), next: positionAt(after, skip, left) };
+}
+
+/** The next rows of a range, counted. Rows that are not in their view yet are not counted. */
+export function countStep(
+  documents: LmdbDocuments,
+  { view, startKey, endKey }: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>,
+  from: Uint8Array | undefined,
+  { rows }: Pick<ReadBudget, 'rows'>,
+): CountStep {
+  const table = documents.views.table(view);
+  const { start, end } = rangeOf(startKey, endKey);
+  const range = { start: from ?? start, end };
+  const [next] = table.getKeys({ ...range, offset: rows, limit: 1 });
+  // getKeys lends its keys.
+  if (next !== undefined) return { rows, next: Uint8Array.from(next as unknown as Uint8Array) };
+  return { rows: table.getKeysCount(range) };
+}
+
+function mayExceed(texts: readonly string[], { isStrict }: ReadBudget): boolean {
+  return !isStrict && texts.length === 0;
+}
+
+function positionAt(after: Uint8Array | undefined, skip: number, left: number): Position {
+  return { skip, ...(after !== undefined && { after }), ...(left !== Infinity && { limit: left }) };
+}
+
+const joined = (texts: readonly string[]): Uint8Array => Buffer.from(texts.join(','));
+
+/** Passes over rows. */
+function skipStep(documents: LmdbDocuments, query: TextQuery, position: Position, budget: ReadBudget): TextStep {
+  const { after, skip } = position;
+  const step = Math.min(skip, budget.rows);
+  // The last of the rows that are passed over. The first row of the range is `after` itself.
+  const offset = after === undefined ? step - 1 : step;
+  const [last] = documents.views.table(query.view).getKeys({ ...boundsOf(query, after), offset, limit: 1 });
+  if (last === undefined) return { texts: joined([]) };
+  const next = { ...position, after: Uint8Array.from(last as unknown as Uint8Array), skip: skip - step };
+  return { texts: joined([]), next };
+}
+
+function boundsOf({ startKey, endKey, descending = false }: TextQuery, after: Uint8Array | undefined): RangeOptions {
+  const { start, end } = rangeOf(startKey, endKey);
+  return descending ? { start: after ?? end, end: start, reverse: true } : { start: after ?? start, end };
+}
+
+/** The next rows from a position, in their order, as far as the budget goes. */
+function nextRows(
+  { views }: LmdbDocuments,
+  query: TextQuery,
+  { after, skip, limit = Infinity }: Position,
+  budget: ReadBudget,
+): { rows: Row[]; isLast: boolean } {
+  const isBehind = query.descending === true ? -1 : 1;
+  const inOrder = (one: Uint8Array, other: Uint8Array): number => Buffer.compare(one, other) * isBehind;
+  const wanted = Math.min(skip + limit, mostRows);
+  const rows: Row[] = [];
+  let bytes = 0;
+  let isLast = true;
+  // Read whole first: reading a document goes through the buffer that the range lends its values from.
+  for (const { key, value } of views.table(query.view).getRange(boundsOf(query, after))) {
+    const row = Buffer.from(key);
+    if (after !== undefined && row.equals(after)) continue;
+    if (rows.length >= wanted || bytes >= budget.bytes) {
+      isLast = false;
+      break;
+    }
+    rows.push({ row, value: Buffer.from(value) });
+    bytes += value.length;
+  }
+  const range = rangeOf(query.startKey, query.endKey);
+  const last = isLast ? undefined : rows.at(-1)?.row;
+  const deferred = views.deferredIn(query.view, range).filter((row) => {
+    return (after === undefined || inOrder(row, after) > 0) && (last === undefined || inOrder(row, last) < 0);
+  });
+  for (const row of deferred) rows.push({ row, value: Buffer.alloc(0) });
+  if (deferred.length > 0) rows.sort((one, other) => inOrder(one.row, other.row));
+  return { rows, isLast };
+}
+
+const tooLong = Symbol('a text beyond the budget');
+
+/** A row's text; undefined if its document is not there, `tooLong` if it is not to be made here. */
+function rowText(
+  documents: LmdbDocuments,
+  database: DatabaseName,
+  { view, as }: TextQuery,
+  { row, value }: Row,
+  mostBytes: number,
+  documentText: DocumentText,
+): string | undefined | typeof tooLong {
+  const { key, id } = parseRow(row);
+  if (as === 'value') return documents.views.valueText(view, key, id, value);
+  if (as !== 'entity' && documentText === entitiesOnly) return tooLong;
+  if (documents.bytesOf(database, id) > mostBytes) return tooLong;
+  const stored = documents.read(database, id);
+  return stored && documentText(documents.decode(database, stored), as);
+}

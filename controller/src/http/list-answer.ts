@@ -1,0 +1,90 @@
+// Answers that are read from the store in pieces, and sent as they come.
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { notAllowed, tooManyInFlight } from '@gpuwhisk/common/errors';
+import type { Logger } from '@gpuwhisk/common/logging';
+import { ReadsFullError, TooManyRowsError } from '@gpuwhisk/common/store/artifact-store';
+import type { Answer } from './answer.js';
+
+/** An answer up to this size is sent as a whole, with its length, bytes. */
+const wholeBytes = 64 * 1024;
+/** A client that reads nothing for so long is cut off, ms. */
+const stalledMs = 30_000;
+
+const [opening, comma, closing] = ['[', ',', ']'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer];
+
+/** What `read` resolves with. Its errors for too many reads and too long ones become ApiErrors (429, 400). */
+export async function readOrRefuse<Result>(read: Promise<Result>): Promise<Result> {
+  try {
+    return await read;
+  } catch (error) {
+    if (error instanceof ReadsFullError) throw tooManyInFlight(error.count, error.allowed);
+    if (error instanceof TooManyRowsError) {
+      throw notAllowed(`More than ${error.allowed} entries would have to be counted or skipped: narrow the range.`);
+    }
+    throw error;
+  }
+}
+
+/**
+ * The JSON list of texts that the store gives. Resolves when the list is complete or has 64 KiB; the rest of a longer one is read
+ * while it is sent, no faster than the client takes it. If reading fails then, the connection is closed. Rejects as readOrRefuse.
+ */
+export async function listAnswer(texts: AsyncIterable<Uint8Array>, logger: Logger): Promise<Answer> {
+  const iterator = texts[Symbol.asyncIterator]();
+  const known: Uint8Array[] = [];
+  let bytes = 0;
+  while (bytes < wholeBytes) {
+    const { done, value } = await readOrRefuse(iterator.next());
+    if (done === true) return { status: 200, body: Buffer.concat([opening, ...joined(known), closing]) };
+    known.push(value);
+    bytes += value.length;
+  }
+  const pieces = piecesOf(known, iterator);
+  return {
+    status: 200,
+    body: '',
+    pieces,
+    stream: (response) => {
+      send(response, pieces).catch((error: unknown) => {
+        logger.warn({ err: error }, 'a list broke off, and so does its connection');
+        response.destroy();
+      });
+    },
+  };
+}
+
+function joined(texts: readonly Uint8Array[]): Uint8Array[] {
+  return texts.flatMap((text, index) => (index === 0 ? [text] : [comma, text]));
+}
+
+async function* piecesOf(known: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield Buffer.concat([opening, ...joined(known)]);
+    for (let next = await rest.next(); next.done !== true; next = await rest.next()) {
+      yield Buffer.concat([comma, next.value]);
+    }
+    yield closing;
+  } finally {
+    // The store's read ends also where the list does not.
+    await rest.return?.();
+  }
+}
+
+/** Writes the pieces, and ends the response. Rejects as reading them does. */
+async function send(response: ServerResponse, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  const gone = new AbortController();
+  const onClose = (): void => gone.abort();
+  response.once('close', onClose);
+  response.setTimeout(stalledMs, () => response.destroy());
+  try {
+    for await (const piece of pieces) {
+      if (response.destroyed) return;
+      if (!response.write(piece)) await once(response, 'drain', { signal: gone.signal }).catch(() => undefined);
+    }
+    response.end();
+  } finally {
+    response.off('close', onClose);
+    response.setTimeout(0);
+  }
+}
