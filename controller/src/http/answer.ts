@@ -65,7 +65,10 @@ const corsHeaders: Record<Cors, readonly string[]> = {
 
 /** Writes an answer. Does nothing if the client is gone or an answer was begun. */
 export function writeAnswer(response: ServerResponse, transactionId: string, answer: Answer, cors: Cors = 'api'): void {
-  if (response.headersSent || response.destroyed) return;
+  if (response.headersSent || response.destroyed) {
+    void answer.pieces?.return(undefined);
+    return;
+  }
   const headers = [...corsHeaders[cors], 'X-Request-ID', transactionId];
   // These statuses have no body, and therefore no headers about one.
   if (answer.status !== 204 && answer.status !== 304) {

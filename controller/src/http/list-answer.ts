@@ -41,6 +41,8 @@ export async function listAnswer(texts: AsyncIterable<Uint8Array>, logger: Logge
     bytes += value.length;
   }
   const pieces = piecesOf(known, iterator);
+  // Begun, so that its return() ends the store's read also where no piece is ever taken.
+  await pieces.next();
   return {
     status: 200,
     body: '',
@@ -60,6 +62,7 @@ function joined(texts: readonly Uint8Array[]): Uint8Array[] {
 
 async function* piecesOf(known: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
+    yield Buffer.alloc(0);
     yield Buffer.concat([opening, ...joined(known)]);
     for (let next = await rest.next(); next.done !== true; next = await rest.next()) {
       yield Buffer.concat([comma, next.value]);

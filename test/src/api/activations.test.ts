@@ -203,4 +203,11 @@ describe('records that are large together', () => {
     const one = await api.request('GET', `${list}/${id(2)}`, { as: bob });
     expect(one.json).toMatchObject({ activationId: id(2), response: { status: 'success' } });
   });
+
+  test('are read no further than the answer is sent', async () => {
+    for (let count = 0; count < 70; count += 1) {
+      expect((await api.request('HEAD', `${list}?docs=true`, { as: bob })).status).toBe(200);
+    }
+    expect((await api.request('GET', `${list}?docs=true`, { as: bob })).status).toBe(200);
+  });
 });
