@@ -4,11 +4,13 @@
 #include "inbox.h"
 #include "outbox.h"
 
+#include <errno.h>
 #include <node_api.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 // Of libuv's stable interface, as uv.h does not come with Node-API's headers.
@@ -338,6 +340,14 @@ static napi_value open_channel(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
+// hide(): other processes of this user, such as a compiler with the code of an action, open none of this one's descriptors by
+// /proc. Throws if the kernel refuses.
+static napi_value hide(napi_env env, napi_callback_info info) {
+  (void)info;
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) napi_throw_error(env, NULL, strerror(errno));
+  return NULL;
+}
+
 NAPI_MODULE_INIT() {
   const napi_property_descriptor functions[] = {
       {.utf8name = "open", .method = open_channel, .attributes = napi_enumerable},
@@ -348,6 +358,7 @@ NAPI_MODULE_INIT() {
       {.utf8name = "takeRuns", .method = take_runs, .attributes = napi_enumerable},
       {.utf8name = "takeBody", .method = take_body, .attributes = napi_enumerable},
       {.utf8name = "answerRun", .method = answer_run, .attributes = napi_enumerable},
+      {.utf8name = "hide", .method = hide, .attributes = napi_enumerable},
   };
   check(napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions), "functions");
   return exports;

@@ -16,6 +16,14 @@ const styles = {
 };
 const notBuilt = 'The action failed to generate or locate a binary. See logs for details.';
 
+// A compiler runs as the same user and reads what the source includes, which could be this process's pipes.
+if (process.env.GPUWHISK_CHANNEL !== undefined) {
+  const addon = { exports: {} };
+  process.dlopen(addon, process.env.GPUWHISK_CHANNEL);
+  addon.exports.hide();
+  delete process.env.GPUWHISK_CHANNEL;
+}
+
 let initialized = false;
 /** Set by init: `run(message, environment)` resolves with the text of the result or rejects with the error's text. */
 let action;

@@ -71,6 +71,7 @@ function wantedBy(message: ActivationMessage, action: RunnableAction): Container
       requirements: action.requirements,
       imports: action.warm.imports,
       cuda: action.warm.cuda,
+      ...(action.requirements.length > 0 && { installsFor: namespace }),
       ...(gpu !== undefined && { gpu }),
       ...(training !== undefined && { training: trainingSpec(training) }),
     },

@@ -2,18 +2,17 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { bounded } from '../host/concurrency.js';
+import { fair, TooMuchWaits } from '../host/concurrency.js';
 import { partialPrefix } from '../host/partial-folders.js';
 import { ProvisioningError } from './container-factory.js';
 import type { Call, CallLimits, Container, InitRequest, CallOutcome } from './container-factory.js';
 import type { Build } from './runtime-launch.js';
 
-const buildTimeoutMs = 300_000;
 const maxProgramBytes = 64 * 1024 * 1024;
 /** Programs kept; the least recently used are removed first. */
 const maxPrograms = 200;
-/** Builds that run at once; further ones wait. */
-const maxBuilding = 2;
+/** Builds that run at once, and those of a namespace that wait. */
+const [maxBuilding, maxWaiting] = [2, 8];
 
 const digestBytes = 32;
 
@@ -31,7 +30,7 @@ type Built = Program | { outcome: CallOutcome; lines: string[] };
  */
 export class BuildCache<Step extends Build> {
   private readonly underWay = new Map<string, Promise<Built>>();
-  private readonly inTurn = bounded(maxBuilding, Infinity);
+  private readonly inTurn = fair(maxBuilding, maxWaiting);
 
   constructor(
     private readonly folder: string,
@@ -82,7 +81,8 @@ export class BuildCache<Step extends Build> {
       await utimes(file, nowSeconds, nowSeconds);
       return asBuilt(program);
     }
-    const built = await this.inTurn(() => this.build(step, request, limits));
+    const owner = limits.forNamespace ?? '';
+    const built = await this.inTurn(owner, () => this.build(step, request, limits)).catch(tooManyBuilds);
     if ('program' in built) await this.keep(file, built);
     return built;
   }
@@ -96,7 +96,7 @@ export class BuildCache<Step extends Build> {
       const text = 'The action could not be built: no sandbox for it could be started.';
       return { outcome: { type: 'error', error: text, body: '' }, lines: [] };
     }
-    const bounds = { ...limits, timeoutMs: buildTimeoutMs, maxResultBytes: maxProgramBytes };
+    const bounds = { ...limits, maxResultBytes: maxProgramBytes };
     try {
       // The caller's environment is left out: the program serves all callers with the same code.
       const init = container.init({ ...request, env: {} }, bounds);
@@ -126,6 +126,12 @@ export class BuildCache<Step extends Build> {
     const superfluous = aged.slice(0, names.length - maxPrograms);
     await Promise.all(superfluous.map(({ name }) => rm(join(this.folder, name), { force: true })));
   }
+}
+
+function tooManyBuilds(error: unknown): Built {
+  if (!(error instanceof TooMuchWaits)) throw error;
+  const text = `The action could not be built: ${maxWaiting} builds of the namespace wait already. Try again later.`;
+  return { outcome: { type: 'error', error: text, body: JSON.stringify({ error: text }) }, lines: [] };
 }
 
 const sha256 = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest();

@@ -29,6 +29,8 @@ export interface ContainerSpec {
   cuda: boolean;
   /** Absent: the container sees no GPU. */
   gpu?: GpuGrant;
+  /** The namespace that `requirements` are installed for; absent without any. */
+  installsFor?: string;
   /** The only run that the container is for; absent unless that is a training job's. */
   training?: TrainingSpec;
 }

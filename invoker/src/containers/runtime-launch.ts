@@ -113,9 +113,9 @@ export interface RuntimeCatalog {
   useSandboxes?(run: RunJob): void;
   /**
    * The launch of a kind with packages in a sandbox of `memoryMiB` (default 256). The first use fetches a Node.js release
-   * and installs packages; concurrent calls share this work. Rejects with ProvisioningError.
+   * and installs packages, fairly between namespaces; concurrent calls share this work. Rejects with ProvisioningError.
    */
-  launch(kind: string, requirements: readonly string[], memoryMiB?: number): Promise<RuntimeLaunch>;
+  launch(kind: string, requirements: readonly string[], memoryMiB?: number, namespace?: string): Promise<RuntimeLaunch>;
 }
 
 /** Environment, mounts and user by which a container uses its GPU. */

@@ -72,3 +72,52 @@ export function bounded(atOnce: number, maxWaiting: number): <Result>(work: () =
     return work().finally(leave);
   };
 }
+
+/**
+ * Returns a function that runs at most `atOnce` works at a time, of one owner at most all but one of them (one if `atOnce` is 1), and
+ * takes waiting works of the owners in turn. It rejects with TooMuchWaits if `maxWaiting` works of the owner wait.
+ */
+export function fair(
+  atOnce: number,
+  maxWaiting: number,
+): <Result>(owner: string, work: () => Promise<Result>) => Promise<Result> {
+  const mostOfOne = Math.max(1, atOnce - 1);
+  // Owners with waiting works, those first whose turn it is.
+  const waiting = new Map<string, (() => void)[]>();
+  const runningOf = new Map<string, number>();
+  let running = 0;
+  const mayBegin = (owner: string): boolean => running < atOnce && (runningOf.get(owner) ?? 0) < mostOfOne;
+  const begin = (owner: string): void => {
+    running++;
+    runningOf.set(owner, (runningOf.get(owner) ?? 0) + 1);
+  };
+  const leave = (owner: string): void => {
+    running--;
+    const left = (runningOf.get(owner) ?? 1) - 1;
+    if (left === 0) runningOf.delete(owner);
+    else runningOf.set(owner, left);
+    for (const [next, works] of waiting) {
+      if (!mayBegin(next)) continue;
+      waiting.delete(next);
+      const work = works.shift();
+      // Behind the other owners.
+      if (works.length > 0) waiting.set(next, works);
+      begin(next);
+      work?.();
+      return;
+    }
+  };
+  return async (owner, work) => {
+    const works = waiting.get(owner) ?? [];
+    if (works.length === 0 && mayBegin(owner)) {
+      begin(owner);
+    } else {
+      if (works.length >= maxWaiting) throw new TooMuchWaits(`${maxWaiting} wait already.`);
+      await new Promise<void>((resolve) => {
+        works.push(resolve);
+        waiting.set(owner, works);
+      });
+    }
+    return work().finally(() => leave(owner));
+  };
+}

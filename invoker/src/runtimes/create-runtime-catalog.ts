@@ -220,9 +220,13 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
       return { ...interpreter, packageFolders: [...interpreter.packageFolders, ...folders] };
     });
 
-  async function launchPython(interpreter: Python, requirements: readonly string[]): Promise<RuntimeLaunch> {
+  async function launchPython(
+    interpreter: Python,
+    requirements: readonly string[],
+    namespace: string | undefined,
+  ): Promise<RuntimeLaunch> {
     const found = await withImagePackages(interpreter);
-    const packages = requirements.length === 0 ? undefined : await packageSets.folder(found, requirements);
+    const packages = requirements.length === 0 ? undefined : await packageSets.folder(found, requirements, namespace);
     const launch = pythonLaunch(runtimesDir, dataDir, found, packages);
     return hasPythonPairs() ? { ...launch, pair: pythonPairLaunch(runtimesDir, dataDir, found, packages) } : launch;
   }
@@ -260,12 +264,17 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     }
   }
 
-  function launchOf(entry: RuntimeEntry, requirements: readonly string[], memoryMiB: number): Promise<RuntimeLaunch> {
+  function launchOf(
+    entry: RuntimeEntry,
+    requirements: readonly string[],
+    memoryMiB: number,
+    namespace?: string,
+  ): Promise<RuntimeLaunch> {
     const { kind } = entry;
     if (entry.command) return launches.do(kind, () => commandLaunch(entry));
     const [family, version] = kind.split(':');
     if (family === 'nodejs') return launches.do(kind, () => launchNode(Number(version)));
-    if (family === 'python' && python) return launchPython(python, requirements);
+    if (family === 'python' && python) return launchPython(python, requirements, namespace);
     if (family === 'java' && jdk) return launches.do(`${kind} ${memoryMiB}`, () => launchJava(jdk, memoryMiB));
     if (family === 'native') {
       return launches.do(kind, async () => nativeLaunch(runtimesDir, await realpath(process.execPath), compilers));
@@ -293,12 +302,12 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
       runJob = run;
     },
     supports: (kind) => isExecutableKind(kind) || entries.has(kind),
-    launch(kind, requirements, memoryMiB = defaultMemoryMiB) {
+    launch(kind, requirements, memoryMiB = defaultMemoryMiB, namespace) {
       if (isExecutableKind(kind)) {
         return launches.do(executableKind, async () => executableLaunch(runtimesDir, await realpath(process.execPath)));
       }
       const entry = entries.get(kind);
-      if (entry) return launchOf(entry, requirements, memoryMiB);
+      if (entry) return launchOf(entry, requirements, memoryMiB, namespace);
       const image = imageOfKind(kind);
       if (image !== undefined) return Promise.reject(noImage(image));
       return Promise.reject(new ProvisioningError(`The runtime '${kind}' is not available here.`));

@@ -13,7 +13,8 @@ import { isThere, partialPrefix } from '../host/partial-folders.js';
 export const zipLibrary = dirname(createRequire(import.meta.url).resolve('adm-zip/package.json'));
 
 /** The addon by which the runtime reads and writes its socket, from native/build.mjs; absent without a compiler. */
-const channelAddon = builtPath('channel.node');
+/** The addon with the Node.js runtime's end of its socket. */
+export const channelAddon = builtPath('channel.node');
 
 /** Path in a sandbox of packages that belong to no action; Node.js searches it last, for `require` and `import`. */
 const packagesTarget = '/node_modules';

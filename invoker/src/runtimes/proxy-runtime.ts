@@ -1,11 +1,12 @@
 // Runtimes that are started by the proxy in Node.js (executables, action loops, builds), and those that speak HTTP
 // themselves.
+import { existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { join, isAbsolute, basename } from 'node:path';
 import type { RuntimeEntry } from '@gpuwhisk/common/runtimes';
 import { bindsFor } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
-import { zipLibrary } from './node-runtime.js';
+import { channelAddon, zipLibrary } from './node-runtime.js';
 import { findOnPath, ProgramError, runProgram } from '../host/programs.js';
 
 /** The image whose actions are executables. */
@@ -53,7 +54,13 @@ export function buildLaunch(
   build: { kind: string; style: string; sourceFile: string; command: readonly string[]; needs: readonly string[] },
 ): RuntimeLaunch {
   const launch = proxyLaunch(runtimesDir, program, [build.kind, build.style, build.sourceFile, ...build.command]);
-  return { ...launch, binds: [...launch.binds, ...bindsFor(build.needs)] };
+  // With the addon a builder hides its descriptors from the compiler, which has the action's source.
+  const hides = build.style.startsWith('build-') && existsSync(channelAddon);
+  return {
+    ...launch,
+    binds: [...launch.binds, ...bindsFor(hides ? [...build.needs, channelAddon] : build.needs)],
+    env: hides ? { ...launch.env, GPUWHISK_CHANNEL: channelAddon } : launch.env,
+  };
 }
 
 function proxyLaunch(runtimesDir: string, program: string, words: readonly string[]): RuntimeLaunch {

@@ -5,7 +5,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, JobLimitError } from '../containers/runtime-launch.js';
 import type { RunJob, SandboxJob, Bind } from '../containers/runtime-launch.js';
-import { SharedWork, bounded } from '../host/concurrency.js';
+import { SharedWork, TooMuchWaits, fair } from '../host/concurrency.js';
 import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
 import { ProgramError, runProgram } from '../host/programs.js';
 import { measureTree, removeTree } from '../host/trees.js';
@@ -13,8 +13,8 @@ import { pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
 
 const failureKeptMs = 30_000;
-/** Installations that run at once; further ones wait. */
-const maxInstalling = 2;
+/** Installations that run at once, and those of a namespace that wait. */
+const [maxInstalling, maxWaiting] = [2, 8];
 /** Longest time from the return of a folder until the process that uses it is visible, ms. */
 const handoverMs = 600_000;
 
@@ -44,14 +44,17 @@ export class RequirementsCache {
   private readonly removing = new Map<string, Promise<void>>();
   private readonly bytes = new Map<string, number>();
   private trimming: Promise<void> = Promise.resolve();
-  private readonly inTurn = bounded(maxInstalling, Infinity);
+  private readonly inTurn = fair(maxInstalling, maxWaiting);
 
   constructor(private readonly options: RequirementsCacheOptions) {
     this.installs = new SharedWork(options.clock, failureKeptMs);
   }
 
-  /** The folder with these packages, which must have passed validateRequirements. Rejects with ProvisioningError. */
-  async folder(python: Python, requirements: readonly string[]): Promise<string> {
+  /**
+   * The folder with these packages, which must have passed validateRequirements; `namespace` is the one that they are installed
+   * for. Rejects with ProvisioningError.
+   */
+  async folder(python: Python, requirements: readonly string[], namespace = ''): Promise<string> {
     const { root, clock, logger } = this.options;
     const key = requirementsKey(python, requirements);
     await this.removing.get(key);
@@ -60,9 +63,9 @@ export class RequirementsCache {
       this.installs.do(key, async () => {
         const { run, dataDir, maxSetBytes } = this.options;
         const installation = { run, dataDir, maxBytes: maxSetBytes };
-        const { folder, installed } = await this.inTurn(() =>
+        const { folder, installed } = await this.inTurn(namespace, () =>
           installRequirements(root, python, requirements, installation),
-        );
+        ).catch(tooManyInstallations);
         if (installed) {
           logger?.info(`Python packages were installed for actions: ${requirements.join(' ')}`);
           this.trim();
@@ -150,6 +153,13 @@ export class RequirementsCache {
       throw error;
     }
   }
+}
+
+function tooManyInstallations(error: unknown): never {
+  if (!(error instanceof TooMuchWaits)) throw error;
+  throw new ProvisioningError(
+    `The requirements could not be installed: ${maxWaiting} installations of the namespace wait already. Try again later.`,
+  );
 }
 
 const installTimeoutMs = 600_000;

@@ -26,7 +26,7 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
   let sharing = false;
 
   const launchOf = (spec: ContainerSpec): Promise<RuntimeLaunch> =>
-    catalog.launch(spec.kind, spec.requirements, spec.memoryMiB);
+    catalog.launch(spec.kind, spec.requirements, spec.memoryMiB, spec.installsFor);
 
   const startPair = (spec: ContainerSpec, launch: RuntimeLaunch, ahead: boolean): Promise<Container> =>
     sharing && spec.gpu === undefined // Containers with a GPU may all run as one user and could signal each other.

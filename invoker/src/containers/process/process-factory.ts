@@ -190,7 +190,7 @@ class ProcessFactory implements ProcessContainerFactory {
 
   async create(spec: ContainerSpec, ahead = false): Promise<Container> {
     this.openedLaunchers();
-    const launch = await this.options.catalog.launch(spec.kind, spec.requirements, spec.memoryMiB);
+    const launch = await this.options.catalog.launch(spec.kind, spec.requirements, spec.memoryMiB, spec.installsFor);
     return this.launchContainer(spec, launch, { ahead });
   }
 
