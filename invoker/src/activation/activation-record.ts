@@ -4,7 +4,8 @@ import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import type { ColdStartRecord, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { TrainingProgress } from '@gpuwhisk/common/training';
-import type { LoadingStart } from '../pool/pool-member.js';
+import type { LoadTimes } from '../containers/container-factory.js';
+import type { LoadingStart, PoolMember } from '../pool/pool-member.js';
 
 /** Parts of a start that the invoker and the runtime measure, ms. */
 export type StartParts = Pick<ColdStartRecord, 'allocMs' | 'runtimeMs' | 'importMs' | 'codeMs' | 'modelMs'>;
@@ -129,4 +130,23 @@ function queueMsOf(at: number, [, acceptedMs]: ActivationMessage['transid']): nu
 /** Degradation of a run's rate, 1 − soloMs / ranMs, to a thousandth; 0 if the run was quicker than alone. */
 function degradationOf(soloMs: number, ranMs: number): number {
   return Math.max(0, Math.round((1 - soloMs / ranMs) * 1000) / 1000);
+}
+
+/**
+ * The parts of a start whose code is loaded. A container that was ready was made ahead of the activation; an injection is
+ * one part.
+ */
+export function startParts(
+  { container, createMs, origin }: PoolMember,
+  { importMs, codeMs, entryMs }: LoadTimes = {},
+): StartParts {
+  const { runtimeMs } = container;
+  if (origin === 'injected') return {};
+  return {
+    ...(origin === 'cold' && { allocMs: Math.max(0, createMs - (runtimeMs ?? 0)) }),
+    ...(origin === 'cold' && runtimeMs !== undefined && { runtimeMs }),
+    ...(importMs !== undefined && { importMs }),
+    ...(codeMs !== undefined && { codeMs }),
+    ...(entryMs !== undefined && { modelMs: entryMs }),
+  };
 }

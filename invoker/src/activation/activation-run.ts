@@ -10,7 +10,6 @@ import type {
   ContainerSpec,
   InitRequest,
   CallOutcome,
-  LoadTimes,
   ProvisioningError,
   RunRequest,
 } from '../containers/container-factory.js';
@@ -30,8 +29,7 @@ import { fullyQualifiedName } from './action-loader.js';
 import type { RunnableAction } from './action-loader.js';
 import { endActivation, momentOf, refuse } from './activation-end.js';
 import type { Ended, Found, Load, Moment } from './activation-end.js';
-import { activationRecord } from './activation-record.js';
-import type { StartParts } from './activation-record.js';
+import { activationRecord, startParts } from './activation-record.js';
 import { ActivationTrace } from './activation-trace.js';
 import { developerError, initResponse, runResponse, whiskError } from './activation-response.js';
 import { containerWanted, callLimits, deadlineMs, runLimits, initRequest, runRequest } from './container-requests.js';
@@ -480,25 +478,6 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       return undefined;
     }
   }
-}
-
-/**
- * The parts of a start whose code is loaded. A container that was ready was made ahead of the activation; an injection is
- * one part.
- */
-function startParts(
-  { container, createMs, origin }: PoolMember,
-  { importMs, codeMs, entryMs }: LoadTimes = {},
-): StartParts {
-  const { runtimeMs } = container;
-  if (origin === 'injected') return {};
-  return {
-    ...(origin === 'cold' && { allocMs: Math.max(0, createMs - (runtimeMs ?? 0)) }),
-    ...(origin === 'cold' && runtimeMs !== undefined && { runtimeMs }),
-    ...(importMs !== undefined && { importMs }),
-    ...(codeMs !== undefined && { codeMs }),
-    ...(entryMs !== undefined && { modelMs: entryMs }),
-  };
 }
 
 function retryElsewhere(all: readonly Prepared[]): Disposition {
