@@ -166,6 +166,29 @@ print(codes + [cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device)], flush=Tru
   );
 
   test(
+    'a fault among several runs is recorded as none of theirs, and idempotent ones run again',
+    async () => {
+      await put(1, 'cordon');
+      const plain = { memoryMiB: 1500 }; // Two such functions run side by side from their first call.
+      const code = compileGpuFunction();
+      await platform.api.putAction('once', code, { kind, annotations: { gpu: plain } });
+      await platform.api.putAction('repeats', code, { kind, annotations: { gpu: plain, idempotent: true } });
+      const [once, repeats] = ['once', 'repeats'].map((name) => platform.api.run(name, { holdMs: 4000 }));
+      const busy = async () => (await devicesOf(platform))[0]!.functions.filter(({ running }) => running > 0).length;
+      await until('both run', async () => (await busy()) === 2, soonMs);
+      const uuid = await uuidOf(0);
+      fail(platform, 0, 'client', '31');
+      expect((await once!).record.response).toMatchObject({
+        success: false,
+        result: { error: `A function's fault on GPU ${uuid} ended this run: Xid 31: memory page fault.` },
+      });
+      expect((await repeats!).record.response).toMatchObject({ success: true, result: { result: 0 } });
+      await put(1, 'uncordon');
+    },
+    caseMs,
+  );
+
+  test(
     'a warm process that holds more device memory without a function than before its first one is replaced',
     async () => {
       await put(1, 'cordon');
