@@ -5,7 +5,6 @@ import type { AccountLimits } from './identities.js';
 
 /** Standalone's defaults where they differ from a cluster's. */
 const standaloneDefaults = {
-  recordTtlHours: 0,
   limits: {
     maxMemoryMiB: 4096,
     maxConcurrency: 500,
