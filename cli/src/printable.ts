@@ -1,9 +1,10 @@
 // Texts of other people on a terminal.
 
-/** Controls of C0 without tab and line feed, of C1, and those that reorder text of two directions. */
-const controls = '\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069';
+/** Controls of C0 without tab, line feed and carriage return, of C1, and those that reorder text of two directions. */
+const controls = '\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069';
 const colour = '\\u001b\\[(?:0|1|31|32)m';
-const unsafe = new RegExp(`(${colour})|[${controls}]`, 'g');
+/** A carriage return may end a line, as in CSV, and do nothing else. */
+const unsafe = new RegExp(`(${colour})|[${controls}]|\\r(?!\\n)`, 'g');
 /** JSON text has no other controls of C0 than line feeds. */
 const unsafeInJson = /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
