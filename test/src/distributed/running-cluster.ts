@@ -65,8 +65,8 @@ export async function startCluster(
   const cluster = await starter.startCluster({
     ...options,
     ...{ dir, controllers, invokers },
-    set: ['userEvents=true', ...(options.set ?? [])],
-    // Small settings, so that tests measure the cluster and not the machine.
+    // Small settings, so that tests measure the cluster and not the machine; functions of tests load no framework.
+    set: ['userEvents=true', 'limits.gpuDefaultMemoryMiB=256', ...(options.set ?? [])],
     invokerSet: [
       ...['containers=process', 'stemCells=false', 'poolMemoryMiB=1024', 'gpus=sim:a100-40'],
       ...(options.invokerSet ?? []),
