@@ -26,12 +26,9 @@ import { CreationThread } from './creation-thread.js';
 import type { ExpiredRecords } from './creation-thread.js';
 import { encodeDocument, encodeNewDocument, revisionOf, withoutShared } from './document-codec.js';
 import { systemDisk } from '../system/disk.js';
-import { openSpaceAhead } from '../system/space-ahead.js';
-import type { SpaceAhead } from '../system/space-ahead.js';
 import { KeyQueue } from './key-queue.js';
 import { LmdbAttachments, LmdbDocuments } from './lmdb-documents.js';
 import { LmdbReads } from './lmdb-reads.js';
-import { documentCost, expiryCost, leaving, StoreRoom } from './store-room.js';
 import { openRoot, tableOptions, textOf, LmdbWrites } from './lmdb-table.js';
 import type { Root, Table } from './lmdb-table.js';
 import type { Disk, DiskFile } from '../system/disk.js';
@@ -46,17 +43,13 @@ const ownerKey = Buffer.from('owner');
  */
 export async function openLmdbStore(folder: string): Promise<ArtifactStore> {
   let root: Root | undefined;
-  let space: SpaceAhead | undefined;
   try {
     await systemDisk.makeFolder(folder);
     await checkLmdbFile(systemDisk, folder);
-    space = await openSpaceAhead(`${folder}/data.mdb`);
-    const room = await StoreRoom.open(space);
     root = openRoot(folder);
-    return new LmdbStore(folder, root, claim(root, folder), room);
+    return new LmdbStore(folder, root, claim(root, folder));
   } catch (error) {
     await root?.close();
-    await space?.close();
     if (error instanceof StoreOpenError) throw error;
     const message = `the database in '${folder}' cannot be opened: ${(error as Error).message}`;
     throw new StoreOpenError(message, { cause: error });
@@ -91,7 +84,6 @@ class LmdbStore implements ArtifactStore {
     folder: string,
     private readonly root: Root,
     private readonly meta: Table,
-    private readonly room: StoreRoom,
   ) {
     this.documents = new LmdbDocuments(root, this.writes);
     this.attachments = new LmdbAttachments(root.openDB('attachments', tableOptions), this.writes);
@@ -115,16 +107,11 @@ class LmdbStore implements ArtifactStore {
       if (document._rev !== previous) throw new DocumentConflictError(document._id);
       const { revision, stored } = encodeDocument(withoutShared(database, document), previous);
       if (before !== undefined) await this.settled(database);
-      const write = (): void => {
+      await this.writes.durable(() => {
         if (before !== undefined) this.documents.views.remove(database, this.documents.decode(database, before));
         this.documents.write(database, document, stored);
         if (attachments) this.attachments.replace(database, document._id, attachments);
-      };
-      const bytes = (attachments ?? []).reduce((sum, { bytes: { length } }) => sum + 2 * length, stored.length);
-      // A document that does not grow may be part of a removal: a rule's trigger without the rule.
-      const grows = attachments !== undefined || before === undefined || stored.length > before.length;
-      const keep = grows ? keptBy(database) : leaving.removal;
-      await this.room.write(documentCost(bytes), keep, () => this.writes.durable(write));
+      });
       return revision;
     });
   }
@@ -152,12 +139,11 @@ class LmdbStore implements ArtifactStore {
       if (before === undefined) throw new NoDocumentError(id);
       if (revisionOf(before) !== revision) throw new DocumentConflictError(id);
       await this.settled(database);
-      const remove = (): void => {
+      await this.writes.durable(() => {
         this.documents.views.remove(database, this.documents.decode(database, before));
         this.writes.note(this.documents.table(database).remove(Buffer.from(id)));
         this.attachments.removeAll(database, id);
-      };
-      await this.room.write(documentCost(0), leaving.removal, () => this.writes.durable(remove));
+      });
     });
   }
 
@@ -205,9 +191,7 @@ class LmdbStore implements ArtifactStore {
   async *expire(beforeMs: number): AsyncIterable<number> {
     for (let from: string | undefined = ''; from !== undefined;) {
       if (this.writes.refused) throw new StoreWriteError('the store is closed');
-      const start: string = from;
-      const step = (): Promise<ExpiredRecords> => this.creation.expire(beforeMs, start);
-      const { removed, next }: ExpiredRecords = await this.room.write(expiryCost, leaving.removal, step);
+      const { removed, next }: ExpiredRecords = await this.creation.expire(beforeMs, from);
       this.root.resetReadTxn();
       yield removed;
       from = next;
@@ -223,11 +207,6 @@ class LmdbStore implements ArtifactStore {
     await this.reads.close();
     await this.meta.remove(ownerKey);
     await this.root.close();
-    await this.room.close();
-  }
-
-  get isFull(): boolean {
-    return this.room.isFull;
   }
 
   /** Creates the documents with the indices `keys`, whose keys are not in use, and notes in `created` which were not there. */
@@ -240,7 +219,7 @@ class LmdbStore implements ArtifactStore {
     const indices = [...keys.values()];
     const given =
       indices.length === documents.length ? documents : indices.map((index) => documents[index] as StoredDocument);
-    const written = this.create(database, given).then((answers) => {
+    const written = this.creation.create(database, given).then((answers) => {
       // What is read from now on must have them.
       this.root.resetReadTxn();
       for (const [at, index] of indices.entries()) created[index] = answers[at] === true;
@@ -256,23 +235,15 @@ class LmdbStore implements ArtifactStore {
     return await this.queue.run(`${database} ${document._id}`, async () => {
       if (this.documents.has(database, document._id)) return false;
       const stored = encodeNewDocument(withoutShared(database, document));
-      const write = (): void => this.documents.write(database, document, stored);
-      await this.room.write(documentCost(stored.length), keptBy(database), () => this.writes.durable(write));
+      await this.writes.durable(() => this.documents.write(database, document, stored));
       return true;
     });
-  }
-
-  /** Has the thread create documents if there is space for them. */
-  private create(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]> {
-    const json = JSON.stringify(documents);
-    const cost = documents.length * documentCost(0) + documentCost(Buffer.byteLength(json));
-    return this.room.write(cost, keptBy(database), () => this.creation.create(database, json));
   }
 
   /** Resolves when the rows of a database's documents are in their views. Rejects with StoreWriteError. */
   private async settled(database: DatabaseName): Promise<void> {
     if (!this.documents.views.hasDeferred(database)) return;
-    await this.room.write(expiryCost, leaving.removal, () => this.creation.merge());
+    await this.creation.merge();
     this.root.resetReadTxn();
   }
 
@@ -292,10 +263,6 @@ class LmdbStore implements ArtifactStore {
     if (stored !== undefined) row.doc = this.documents.decode(database, stored);
   }
 }
-
-/** What the creation of documents leaves: records belong to activations that were accepted. */
-const keptBy = (database: DatabaseName): number =>
-  database === 'whisks' ? leaving.acceptance : database === 'activations' ? leaving.record : leaving.platform;
 
 /*
  * Where LMDB (0.9.90, data version 2, 64 bit) keeps what we look at, from the start of its first page. The second
