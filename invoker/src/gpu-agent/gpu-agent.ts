@@ -259,6 +259,11 @@ export class GpuAgent implements GpuRuns {
     return this.healer.endingOf(container);
   }
 
+  /** Whether a function's fault has ended all clients of one of the grant's devices since then (monotonic ms). */
+  faultSince({ devices }: GpuGrant, sinceMs: number): boolean {
+    return devices.some((device) => this.healer.faultSince(device, sinceMs));
+  }
+
   isInnocent(container: string): Promise<boolean> {
     return this.healer.isInnocent(container);
   }

@@ -2,6 +2,7 @@
 import type { GpuIsolation, Placement } from '@gpuwhisk/common/gpu';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { ProvisioningError } from '../containers/container-factory.js';
 import type { GpuGrant, Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
 import type { GpuAgent } from './gpu-agent.js';
 import type { Ending } from './healer.js';
@@ -76,10 +77,13 @@ export function gpuUserOf({ activationId, action, user, gpuNeed, sample }: Activ
   };
 }
 
-/** A factory that reports every container with a GPU to the agent. */
+/**
+ * A factory that reports every container with a GPU to the agent. A container whose GPU had a function's fault while it
+ * started is destroyed: the fault has hit its CUDA context, too.
+ */
 export function reportingFactory(
   factory: ContainerFactory,
-  agent: Pick<GpuAgent, 'joined' | 'failed'>,
+  agent: Pick<GpuAgent, 'joined' | 'failed' | 'faultSince'>,
   clock: Pick<Clock, 'monotonicMs'>,
 ): ContainerFactory {
   const told = async (spec: ContainerSpec, making: Promise<Container>): Promise<Container> => {
@@ -88,7 +92,14 @@ export function reportingFactory(
       if (spec.gpu !== undefined) agent.failed(spec.gpu);
       throw error;
     });
-    if (spec.gpu !== undefined) agent.joined(container, spec.gpu, clock.monotonicMs() - beganMs);
+    if (spec.gpu === undefined) return container;
+    if (agent.faultSince(spec.gpu, beganMs)) {
+      agent.failed(spec.gpu);
+      await container.destroy();
+      const why = `A function's fault on GPU ${spec.gpu.devices.join(', ')} hit a process that was being started.`;
+      throw new ProvisioningError(why, why, false, true);
+    }
+    agent.joined(container, spec.gpu, clock.monotonicMs() - beganMs);
     return container;
   };
   return {

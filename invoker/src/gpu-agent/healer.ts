@@ -54,7 +54,15 @@ export class Healer {
   /** By device, until when (epoch ms) events of functions' faults tell of one that MPS has told of already. */
   private readonly handledUntil = new Map<string, number>();
 
+  /** By device, when a function's fault last ended all its clients, monotonic ms. */
+  private readonly faultedAtMs = new Map<string, number>();
+
   constructor(private readonly parts: HealerParts) {}
+
+  /** Whether a function's fault has ended all clients of a device since then (monotonic ms). */
+  faultSince(device: string, sinceMs: number): boolean {
+    return (this.faultedAtMs.get(device) ?? -Infinity) >= sinceMs;
+  }
 
   endingOf(container: string): Ending | undefined {
     return this.endings.get(container);
@@ -180,6 +188,7 @@ export class Healer {
     const [only] = actions;
     if (only !== undefined && actions.size === 1) faultHistory.note(only, clock.now());
     if (!this.haveOneServer(device)) return;
+    this.faultedAtMs.set(device, clock.monotonicMs());
     const isKnown = busy.length === 1;
     const ending: Ending = isKnown
       ? { text: `GPU ${device} reported an error while the action ran: ${text}.`, byAction: true }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { bindsFor, isWithin } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { proxyPath, pythonChannel, residentLibrary, runProgram } from '../host/programs.js';
@@ -68,7 +68,10 @@ export function pythonLaunch(runtimesDir: string, dataDir: string, python: Pytho
 /** Variables for interpreters that an action starts; the runtime's own starts isolated. */
 function variablesOf(python: Python, packages: string | undefined): Record<string, string> {
   // The program is the virtual environment's base, which does not look into its packages by itself.
-  const ofEnvironment = python.packageFolders.filter((folder) => !isWithin(folder, python.basePrefix));
+  const environment = dirname(dirname(python.installer));
+  const ofEnvironment = python.packageFolders.filter(
+    (folder) => isWithin(folder, environment) && !isWithin(folder, python.basePrefix),
+  );
   const folders = [...(packages === undefined ? [] : [packages]), ...ofEnvironment];
   return folders.length === 0 ? {} : { PYTHONPATH: folders.join(':') };
 }

@@ -47,7 +47,7 @@ export interface SimulatedGpuParts {
 
 /** An agent and a scheduler, assembled as in standalone. */
 export interface SimulatedGpus {
-  agent: InvokerGpus & Pick<GpuAgent, 'joined' | 'failed' | 'accessFor'>;
+  agent: InvokerGpus & Pick<GpuAgent, 'joined' | 'failed' | 'faultSince' | 'accessFor'>;
   scheduler: GpuScheduler;
   /** Whether no activation waits for a GPU or has a reservation on one. */
   isIdle(): boolean;
@@ -173,6 +173,7 @@ function deskOf(agent: GpuAgent): Desk {
     endingOf: (container) => agent.endingOf(container),
     joined: (container, grant, startMs) => agent.joined(container, grant, startMs),
     failed: (grant) => agent.failed(grant),
+    faultSince: (grant, sinceMs) => agent.faultSince(grant, sinceMs),
     accessFor: (grant) => agent.accessFor(grant),
   };
 }
