@@ -9,6 +9,7 @@ const longest = [
   'conformance/conformance',
   'native/fuzz',
   'docker/docker-factory',
+  'gpu-functions/gpu-day',
   'gpu-functions/policies',
   'replay/experiments/experiments',
   'distributed/cluster',
