@@ -106,9 +106,9 @@ def main(args):
       } finally {
         clearInterval(timer);
       }
-      // 64 MiB of checkpoints, in an image of 92 MiB, and what else the platform writes.
+      // 64 MiB of checkpoints, in an image of 92 MiB, and what else is written and removed on the disk meanwhile.
       expect((before - least) / 2 ** 20).toBeLessThan(200);
-      expect((before - least) / 2 ** 20).toBeGreaterThan(80);
+      expect((before - least) / 2 ** 20).toBeGreaterThan(30);
       await until('the space is free again', () => before - free() < 50 * 2 ** 20, caseMs);
     },
     caseMs,
