@@ -48,7 +48,9 @@ function responseProblem(record: WhiskActivation, runs: readonly Run[], markedEa
   if (
     ended?.type === 'lost' &&
     statusCode >= 2 &&
-    /^The GPU('s sharing failed|.* while the action ran|.* was lost)/.test(error)
+    /^(The GPU('s sharing failed|.* while the action ran|.* was lost)|GPU \S+ reported an error|A function's fault on GPU)/.test(
+      error,
+    )
   ) {
     return undefined;
   }
