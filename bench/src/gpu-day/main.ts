@@ -104,7 +104,13 @@ async function earlierReport(folder: string, simulated: boolean): Promise<KitRep
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
-  const report = JSON.parse(text) as KitReport;
+  let report: KitReport;
+  try {
+    report = JSON.parse(text) as KitReport;
+  } catch (error) {
+    say(`The results of an earlier run cannot be read, and all stages run again: ${(error as Error).message}`);
+    return undefined;
+  }
   return report.simulated === simulated ? report : undefined;
 }
 
@@ -159,7 +165,13 @@ async function runKit(options: KitOptions, stop: AbortSignal): Promise<KitReport
       await results.log(`== ${name}\n`);
       const log = (text: string): void => void results.log(text);
       const budgetMs = limitS * 1000;
-      const done = await runStage({ stage: name, simulated, out, python, seed, budgetMs, folder, log, signal: stop });
+      const given = { stage: name, simulated, out, python, seed, budgetMs, folder, log, signal: stop };
+      // A stage that cannot be begun, as on a full disk, costs only itself.
+      const done = await runStage(given).catch(({ message }: Error): StageReport => ({
+        ...empty,
+        state: 'crashed',
+        problem: message,
+      }));
       now.push(done);
       say(
         `${name}: ${done.state} in ${done.tookS.toFixed(0)} s${done.state === 'passed' ? '' : `: ${firstError(done)}`}`,
