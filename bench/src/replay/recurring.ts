@@ -4,6 +4,7 @@ import { seededRandom, type Random } from '@gpuwhisk/common/system/random';
 import { steadyNeighbours } from '@gpuwhisk/gpu/profile/run-log';
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
+import { jobOf } from '@gpuwhisk/gpu/share/quotas';
 import type { QuotaChoice, QuotaJob, Quotas } from '@gpuwhisk/gpu/share/quotas';
 import { SetDemands } from '@gpuwhisk/gpu/share/set-demands';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
@@ -11,7 +12,6 @@ import { SetObservations } from '@gpuwhisk/gpu/share/set-observations';
 import type { SetMember } from '@gpuwhisk/gpu/share/set-observations';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
-import type { Task } from '@gpuwhisk/gpu/view/view';
 import { drawEntry, functionPrefix, type Popularity } from './jobs.js';
 import { driverMajor, offlineQuotas, search } from './profiling.js';
 import type { Known, Setting } from './setting.js';
@@ -110,16 +110,6 @@ export class LearningTable implements Quotas {
     const measured = this.sets.add(gpu.type, gpu.mode, members, ranMs / task.soloMs);
     if (measured !== undefined) this.table.record(measured.set, gpu.type, gpu.mode, measured.point, driverMajor);
   }
-}
-
-function jobOf({ function: name, version, batch, soloMs, features }: Task): QuotaJob {
-  return {
-    function: name,
-    version,
-    batch,
-    ...(soloMs !== undefined && { soloMs }),
-    ...(features !== undefined && { features }),
-  };
 }
 
 /**
