@@ -3,8 +3,7 @@ import { options } from 'preact';
 import type { ComponentChildren } from 'preact';
 
 /** Controls without tab and line ends, and those that reorder text of two directions. */
-// eslint-disable-next-line no-control-regex
-const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+const controls = /(?![\t\n\r])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
 
 /** The text without control characters, by which a name would look like another one. */
 export function printable(text: string): string {
