@@ -26,7 +26,7 @@ export function testTexts(held: StoreUnderTest): void {
       await held.store.put('whisks', action('b', 2));
       const rows = await held.store.query('whisks', newestFirst('actions', 'guest'));
       expect(await listOf('actions', 'guest')).toEqual(rows.map(({ value }) => value));
-      expect(await listOf('actions', 'nobody')).toEqual([]);
+      expect(await listOf('actions', 'absent')).toEqual([]);
       const entity = { ...(await held.store.get('whisks', 'guest/b')) } as Record<string, unknown>;
       for (const field of ['_id', '_rev', 'entityType']) delete entity[field];
       expect(await listOf('actions', 'guest', { as: 'entity', limit: 1 })).toEqual([entity]);
