@@ -93,9 +93,10 @@ const stop = async () => {
 process.on('SIGINT', () => void stop());
 process.on('SIGTERM', () => void stop());
 try {
-  const { url, auth, controllers } = await starting;
+  const { url, consoleUrl, auth, controllers } = await starting;
   const wsk = `./bin/wsk --apihost ${url} --auth ${auth}`;
   console.log(`The cluster is ready at ${url}; its controllers at ${controllers.map((each) => each.url).join(', ')}
+Its console is at ${consoleUrl}/console, its documentation at ${consoleUrl}/docs
 
   ${wsk} action create hello examples/hello/hello.js
   ${wsk} action invoke hello --result --param name you

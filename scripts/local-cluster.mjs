@@ -173,7 +173,7 @@ async function createAccount(couchdbUrl, name) {
  * `wayToRedis(port)` gives the port at which the processes reach Redis, `engineHost` is the address of this machine
  * where they reach the engines. `placeOf(name)` gives the address that a process listens at and words before its
  * command.
- * Gives `{ url, auth, controllers, invokers, redis, kafka, stop }`; members have `name`, `url`, `pid`.
+ * Gives `{ url, consoleUrl, auth, controllers, invokers, redis, kafka, couchdb, stop }`; members have `name`, `url`, `pid`.
  */
 export async function startCluster({
   dir,
@@ -213,19 +213,21 @@ export async function startCluster({
     const addresses = [];
     while (addresses.length < controllerCount) {
       const { host = localhost } = placeOf(`controller-${addresses.length}`);
-      addresses.push({ host, port: await freePort() });
+      addresses.push({ host, port: await freePort(), consolePort: await freePort() });
     }
     const proxy = await started(startProxy(addresses));
+    const consoles = addresses.map(({ host, consolePort }) => ({ host, port: consolePort }));
+    const consoleProxy = await started(startProxy(consoles));
     const common = (name) => [...shared, '--data', join(dir, name), ...settings([`apiHost=${proxy.url}`, ...set])];
     const memory = `poolMemoryMiB=${Math.floor((totalmem() * 0.6) / 1024 / 1024 / invokerCount)}`;
     const member = (role, name, args) => {
       const { host = localhost, before = [] } = placeOf(name);
       return new Member(role, name, ['--host', host, ...args], log, before);
     };
-    const controllers = addresses.map(({ port }, at) =>
+    const controllers = addresses.map(({ port, consolePort }, at) =>
       member('controller', `controller-${at}`, [
         ...common(`controller-${at}`),
-        ...settings(['gatewayPort=false']),
+        ...settings(['gatewayPort=false', `consolePort=${consolePort}`, `consoleUrl=${consoleProxy.url}`]),
         ...['--port', String(port)],
       ]),
     );
@@ -250,7 +252,17 @@ export async function startCluster({
     await Promise.all([...others, ...invokers].map((each) => started(each.start().then(() => each))));
     const auth = await createAccount(couch.url, 'guest');
     await untilUp(proxy.url, invokerCount);
-    return { url: proxy.url, auth, controllers, invokers, redis, kafka, couchdb: couch, stop };
+    return {
+      url: proxy.url,
+      consoleUrl: consoleProxy.url,
+      auth,
+      controllers,
+      invokers,
+      redis,
+      kafka,
+      couchdb: couch,
+      stop,
+    };
   } catch (error) {
     await stop();
     throw error;

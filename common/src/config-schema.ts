@@ -34,6 +34,15 @@ export const configSchema = z.strictObject({
   gatewayPort: z.union([z.number().int().min(0).max(65535), z.literal(false)]).optional(),
   /** Where the gateway is reached from outside, `https://apis.example`; absent: the address that it listens on. */
   gatewayUrl: z.url().optional(),
+  /** Port of the console and the documentation; 0 picks a free one, false: none. Absent: two above the API's, or a free one. */
+  consolePort: z.union([z.number().int().min(0).max(65535), z.literal(false)]).optional(),
+  /** Origin at which browsers reach the console's port, `https://console.example`, which is not the API's; absent: the address that it listens on. */
+  consoleUrl: z
+    .url({ protocol: /^https?$/ })
+    .refine((url) => URL.canParse(url) && new URL(url).href === `${new URL(url).origin}/`, {
+      error: 'takes an origin, such as https://console.example',
+    })
+    .optional(),
   /** Who signs the JSON web tokens of APIs' callers, by the name of the security definition. */
   gatewayIssuers: z.record(z.string(), tokenIssuerSchema).default({}),
   /** What actions get as __OW_API_HOST; absent: the address that the API listens on. */

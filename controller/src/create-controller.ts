@@ -3,7 +3,7 @@ import Koa from 'koa';
 import type Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import { createArgumentUnlock, createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
-import { ApiError, notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
+import { ApiError, isApiError, notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
 import { ActionCache, ActionWriter } from './actions/action-store.js';
 import { ActionResolver } from './actions/action-resolver.js';
@@ -16,7 +16,9 @@ import { fromSandbox, isForSandboxes } from './http/route.js';
 import type { Route } from './http/route.js';
 import { Throttles } from './entitlement/throttles.js';
 import { accepts, acceptsJson, textAnswer, writeAnswer, writeError } from './http/answer.js';
-import { createSiteHandler } from './http/static-files.js';
+import type { Cors } from './http/answer.js';
+import { createMovedHandler } from './http/moved-sites.js';
+import { createSiteHandler, refuse } from './http/static-files.js';
 import { ClientGoneError, maxUriLength, logAnswered, transactionIdOf } from './http/request.js';
 import { authenticateNamespaces, authenticateOperators, Identities } from './authentication/authentication.js';
 import type { Authentication } from './authentication/authentication.js';
@@ -49,6 +51,11 @@ export interface Controller {
   handleSandboxes(request: IncomingMessage, response: ServerResponse): void;
   /** Answers one HTTP request to the API gateway, which has its own port; never throws. */
   handleGateway(request: IncomingMessage, response: ServerResponse): void;
+  /**
+   * Answers one HTTP request to the listener of the console, an origin without pages of tenants: sites and the versioned
+   * API without web actions, for pages of this origin only; never throws. Functions are served nothing.
+   */
+  handleConsole(request: IncomingMessage, response: ServerResponse): void;
   /** The callers' identities; `cached` does not wait. */
   readonly identities: Identities;
   /** The actions without their code; `cached` does not wait. */
@@ -137,10 +144,16 @@ export function createController(dependencies: ControllerDependencies): Controll
   };
   listen();
   const routes = createRoutes(context);
-  const serve = (served: readonly Route[], authentication: Authentication) =>
-    createApp(dependencies, createRouter(served, authentication), authentication);
+  const serve = (served: readonly Route[], authentication: Authentication, own: ListenerKind = 'api') =>
+    createApp(dependencies, createRouter(served, authentication), authentication, own);
   const outside = serve(routes, operators);
   const sandboxes = serve(routes.filter(isForSandboxes), authenticateNamespaces(identities));
+  // The console asks `/` for the kinds.
+  const forConsole = serve(
+    routes.filter(({ path }) => isApiPath(path) || path === '/'),
+    operators,
+    'console',
+  );
   const answerWarmInvocation = createInvokeRoute(context);
   const callWebAction = createWebCaller(context);
   const answerWebAction = createWebHandler(context, callWebAction);
@@ -168,17 +181,25 @@ export function createController(dependencies: ControllerDependencies): Controll
     logger,
     countInWindow: (key, windowMs) => state.windowCounters(`gateway ${windowMs}`, windowMs).add(key),
   });
-  const siteHandlers = (dependencies.sites ?? []).map((site) => createSiteHandler(site, logger));
+  const sites = dependencies.sites ?? [];
+  const siteHandlers = sites.map((site) => createSiteHandler(site, logger));
+  const answerMovedSite = createMovedHandler(sites, dependencies.consoleAddress ?? (() => undefined));
   return {
     handle(request, response) {
       const isOutside = request.headers[fromSandbox] === undefined;
-      if (isOutside && siteHandlers.some((answerSite) => answerSite(request, response))) return;
+      if (isOutside && answerMovedSite(request, response)) return;
       answer(request, response, isOutside ? outside : sandboxes);
     },
     handleSandboxes: (request, response) => answer(request, response, sandboxes),
     handleGateway(request, response) {
       requestTraces?.begin(request, response, gatewayRoute);
       answerGateway(request, response);
+    },
+    handleConsole(request, response) {
+      if (request.headers[fromSandbox] !== undefined) return refuse(response, {}, 404, 'No function is served here.');
+      if (siteHandlers.some((answerSite) => answerSite(request, response))) return;
+      requestTraces?.begin(request, response);
+      forConsole(request, response);
     },
     identities,
     actions,
@@ -195,11 +216,18 @@ export function createController(dependencies: ControllerDependencies): Controll
   };
 }
 
-/** Answers the requests that no faster handler has answered. */
+/** The listener of the API, or that of the console. */
+type ListenerKind = 'api' | 'console';
+
+/**
+ * Answers the requests that no faster handler has answered. At the console's listener no page of another origin may read
+ * an answer, and no browser asks for a key: it would keep the key, and send it with the requests of all pages.
+ */
 function createApp(
   { clock, random, logger }: ControllerDependencies,
   router: Router<CallState>,
   authentication: Authentication,
+  listener: ListenerKind,
 ): HttpHandler {
   const dispatch = router.routes();
   const app = new Koa<CallState>();
@@ -208,10 +236,11 @@ function createApp(
     ctx.respond = false;
     const startedMs = clock.monotonicMs();
     const transactionId = transactionIdOf(request, random);
-    let cors: 'api' | 'server' = 'server';
+    let cors: Cors = listener === 'console' ? 'none' : 'server';
     try {
-      if (isApiPath(pathOf(ctx))) cors = 'api';
-      checkRequest(request, cors === 'api');
+      const isApi = isApiPath(pathOf(ctx));
+      if (isApi && listener === 'api') cors = 'api';
+      checkRequest(request, isApi);
       if (request.method === 'OPTIONS') {
         writeAnswer(response, transactionId, textAnswer('OK'), cors);
       } else {
@@ -222,7 +251,8 @@ function createApp(
         writeAnswer(response, transactionId, ctx.state.answer, cors);
       }
     } catch (error) {
-      if (!(error instanceof ClientGoneError)) writeError(response, error, transactionId, logger, cors);
+      const told = listener === 'console' ? withoutChallenge(error) : error;
+      if (!(error instanceof ClientGoneError)) writeError(response, told, transactionId, logger, cors);
     }
     logAnswered(logger, response, transactionId, clock.monotonicMs() - startedMs);
   });
@@ -230,6 +260,11 @@ function createApp(
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'a connection failed'));
   const handle = app.callback();
   return (request, response) => void handle(request, response);
+}
+
+/** A refusal without the header that makes browsers ask for a key; other errors as they are. */
+function withoutChallenge(error: unknown): unknown {
+  return isApiError(error) && error.status === 401 ? new ApiError(401, error.message, { rejection: true }) : error;
 }
 
 /** The path of a request. Throws ApiError (400) for a malformed URL as target. */

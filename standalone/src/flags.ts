@@ -16,6 +16,7 @@ export const usage = `Usage: npm start -- [flags]
 
   --port N               port of the API (default 3233; 0 takes a free one)
   --gateway-port N|off   port of the API gateway (default one above the API's; 0 takes a free one)
+  --console-port N|off   port of the console (default two above the API's; 0 takes a free one)
   --host ADDRESS         address to listen on (default 127.0.0.1)
   --data DIR             folder of all state (default .gpuwhisk)
   --couchdb URL          entities, identities and records in a CouchDB (http://user:password@host:5984)
@@ -41,6 +42,7 @@ export const usage = `Usage: npm start -- [flags]
 const standaloneFlags = {
   ...settingsFlags,
   'gateway-port': { type: 'string' },
+  'console-port': { type: 'string' },
   memory: { type: 'string' },
   'stem-cells': { type: 'string' },
   containers: { type: 'string' },
@@ -61,8 +63,9 @@ export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
   const values = readFlags(args, standaloneFlags);
   if (values.help) return { type: 'help' };
   const flags = settingsOf(values);
-  const gatewayPort = values['gateway-port'];
+  const { 'gateway-port': gatewayPort, 'console-port': consolePort } = values;
   if (gatewayPort !== undefined) flags.gatewayPort = gatewayPort === 'off' ? false : Number(gatewayPort);
+  if (consolePort !== undefined) flags.consolePort = consolePort === 'off' ? false : Number(consolePort);
   if (values.memory !== undefined) flags.poolMemoryMiB = Number(values.memory);
   if (values['stem-cells'] !== undefined) flags.stemCells = jsonOrText(values['stem-cells']);
   if (values.containers !== undefined) flags.containers = values.containers;

@@ -19,7 +19,9 @@ function greet(platform: Platform): void {
   const wsk = `./bin/wsk --apihost ${platform.url} --auth ${key}`;
   const lines = [
     `gpuwhisk is ready at ${platform.url}`,
-    `Its console is at ${platform.url}/console, its documentation at ${platform.url}/docs`,
+    ...(platform.consoleUrl === undefined
+      ? []
+      : [`Its console is at ${platform.consoleUrl}/console, its documentation at ${platform.consoleUrl}/docs`]),
     ...(platform.gatewayUrl === undefined ? [] : [`APIs that it serves are at ${platform.gatewayUrl}/api/...`]),
     ...(platform.gpus === undefined ? [] : [platform.gpus]),
     ...platform.notes.map((note) => `  note: ${note}`),

@@ -25,6 +25,8 @@ export interface Platform {
   readonly url: string;
   /** Address of the API gateway; undefined if it is off. */
   readonly gatewayUrl: string | undefined;
+  /** Origin of the console and the documentation; undefined if they are off. */
+  readonly consoleUrl: string | undefined;
   /** Whether the platform has OpenWhisk's guest and whisk.system with their well-known keys. */
   readonly wellKnownAccounts: boolean;
   /** A line about the GPUs; undefined if there is nothing to report. */
@@ -124,6 +126,7 @@ async function start(given: Config, options: PlatformOptions, opened: Opened): P
   return {
     url: servers.url,
     gatewayUrl: servers.gatewayUrl,
+    consoleUrl: servers.console?.url,
     wellKnownAccounts,
     notes: invoker.notes,
     gpus: invoker.gpus,

@@ -84,7 +84,7 @@ async function serve(cluster: ConsoleCluster): Promise<void> {
       reporter.ended({ namespace: 'guest', start, isFailed: false, sloMs: 150, tookMs });
     }
   }, 1000);
-  const server: ConsoleServer = { url: api.url, key: `${operator.uuid}:${operator.key}` };
+  const server: ConsoleServer = { url: api.consoleUrl, key: `${operator.uuid}:${operator.key}` };
   process.stdout.write(`${JSON.stringify(server)}\n`);
   process.stdin.resume().once('end', () => process.exit(0));
 }

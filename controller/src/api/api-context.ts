@@ -34,6 +34,7 @@ import type { GpuTable } from '../gpu/state/gpu-table.js';
 import type { DesiredState, DeviceCordons } from '../gpu/state/desired-state.js';
 import type { GpuWorkloads } from '../gpu/state/gpu-workloads.js';
 import type { TrainingJobs } from '../gpu/training/training-jobs.js';
+import type { ConsoleAddress } from '../http/moved-sites.js';
 import type { ActivityWindow } from '../cluster/activity-window.js';
 import type { EntityChanges } from '../cluster/entity-changes.js';
 import type { Retirements } from '../cluster/retirements.js';
@@ -148,6 +149,8 @@ export interface ControllerDependencies {
   prewarmers: () => readonly Prewarmer[];
   /** External URL of the API gateway, `http://host:port`; absent or undefined without a gateway. */
   gatewayUrl?: () => string | undefined;
+  /** Where the console is served; absent or undefined: nowhere. */
+  consoleAddress?: () => ConsoleAddress | undefined;
   /** `date` starts with the year, as clients expect. */
   build: { date: string; number: string };
 }

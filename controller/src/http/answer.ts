@@ -45,7 +45,7 @@ export function emptyAnswer(status: number): Answer {
 }
 
 /** The CORS headers of an answer: those under /api/v1, those of the server's own routes, or none. */
-type Cors = 'api' | 'server' | 'none';
+export type Cors = 'api' | 'server' | 'none';
 
 /** Request headers that browsers may send from pages of other origins. */
 export const defaultAllowedHeaders = 'Authorization, Origin, X-Requested-With, Content-Type, Accept, User-Agent';

@@ -55,6 +55,11 @@ interface SentFile {
   tag: string;
 }
 
+/** The site that a request's URL belongs to; undefined for other URLs. */
+export function siteOf<S extends Pick<Site, 'root'>>(sites: readonly S[], url: string): S | undefined {
+  return sites.find(({ root }) => url.startsWith(root) && [undefined, '/', '?'].includes(url[root.length]));
+}
+
 /**
  * Answers requests below the site's root; false for any other. Files are listed at the first request, and only listed
  * ones are served. Each is read once and then kept.
@@ -88,10 +93,8 @@ export function createSiteHandler(
 
   return (request, response) => {
     const { url = '' } = request;
-    // Every call of the API passes here.
-    if (!url.startsWith(site.root)) return false;
+    if (siteOf([site], url) === undefined) return false;
     const [path = ''] = url.split('?');
-    if (path !== site.root && !path.startsWith(`${site.root}/`)) return false;
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       refuse(response, { ...security, Allow: 'GET, HEAD' }, 405, `${site.name} is only read.`);
     } else if (path === site.root) {
@@ -147,7 +150,8 @@ function send(
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-function refuse(response: ServerResponse, headers: Record<string, string>, status: number, text: string): void {
+/** Answers with a line of text. */
+export function refuse(response: ServerResponse, headers: Record<string, string>, status: number, text: string): void {
   const all = { ...headers, 'Content-Type': 'text/plain; charset=UTF-8' };
   response.writeHead(status, { ...all, 'Content-Length': Buffer.byteLength(text) }).end(text);
 }

@@ -79,7 +79,10 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   // Other processes count on this controller from now on.
   await members.open();
   return {
-    line: `${name} is ready at ${servers.url}`,
+    line: [
+      `${name} is ready at ${servers.url}`,
+      ...(servers.console ? [`Its console is at ${servers.console.url}/console`] : []),
+    ].join('\n'),
     async close(drainMs) {
       await members.close();
       const serverClosed = servers.close(drainMs + requestGraceMs);

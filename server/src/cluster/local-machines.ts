@@ -22,7 +22,10 @@ function dyingWithParent(): string[] {
 }
 
 /** Settings that are the controller's own, or secret, and those that rent machines. */
-const ownSettings = ['port', 'gatewayPort', 'gatewayUrl', 'operatorKey', 'operators', 'name', 'dataDir'];
+const ownSettings = [
+  ...['port', 'gatewayPort', 'gatewayUrl', 'consolePort', 'consoleUrl'],
+  ...['operatorKey', 'operators', 'name', 'dataDir'],
+];
 
 /**
  * Machines as invoker processes with the engines of this controller's cluster. `config.gpu.procure.emulated.set` has further

@@ -37,12 +37,12 @@ import type { Procurement } from '@gpuwhisk/controller/gpu/procure/procurement';
 import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
-import { ConfigError } from '@gpuwhisk/common/config';
-import { systemNetwork } from '@gpuwhisk/common/system/network';
 import { queueLimits } from '../engines/engines.js';
 import type { Engines } from '../engines/engines.js';
 import { readBuildInfo } from '../process/build-info.js';
 import { Opened } from '../process/opened.js';
+import { listen } from './listen.js';
+import type { Servers } from './listen.js';
 import { readSchema } from './schema-files.js';
 import { openProcurement, retireInvoker } from './open-procurement.js';
 import { sites } from './sites.js';
@@ -70,7 +70,7 @@ interface ControllerNodeOptions extends Engines {
 /** A controller. */
 export interface ControllerNode {
   readonly controller: Controller;
-  /** Listens for the API and the gateway. Throws ConfigError, and the system's error (EADDRINUSE). */
+  /** Listens for the API, the gateway and the console. Throws ConfigError, and the system's error (EADDRINUSE). */
   listen(): Promise<Servers>;
   /** Continues sequences and compositions that the previous process left unfinished. */
   start(): Promise<void>;
@@ -144,8 +144,8 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   opened.onClose(() => earlier.close());
   // Jobs close before the services that they work on.
   opened.onClose(() => jobs?.close());
-  // The URL is set once the port is known.
-  const gateway: { url?: string | undefined } = {};
+  // Set once the ports are known.
+  let servers: Servers | undefined;
   const retirements = options.cluster && openRetirements(options, options.cluster, { records, inFlight });
   opened.onClose(() => retirements?.close());
   if (retirements !== undefined) gpu.retire.by = retireInvoker(store, retirements);
@@ -157,7 +157,8 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
     ...gpu,
     records,
     invoker: dispatcher,
-    gatewayUrl: () => gateway.url,
+    gatewayUrl: () => servers?.gatewayUrl,
+    consoleAddress: () => servers?.console,
     sites,
     readSchema,
     build: readBuildInfo(),
@@ -167,12 +168,10 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   return {
     controller,
     async listen() {
-      const servers = await listen(config, controller);
-      gateway.url = servers.gatewayUrl;
-      return servers;
+      return (servers = await listen(config, controller));
     },
     async start() {
-      if (gateway.url !== undefined) {
+      if (servers?.gatewayUrl !== undefined) {
         const [kind, memoryMiB] = ['nodejs:default', config.limits.minMemoryMiB];
         await storeManagementActions(store, clock, { kind, memoryMiB });
       }
@@ -395,51 +394,4 @@ function openRetirements(
       }
     },
   });
-}
-
-/** The listening servers of a controller. */
-interface Servers {
-  /** `http://address:port` of the API. */
-  readonly url: string;
-  /** Address of the API gateway; undefined if it is off. */
-  readonly gatewayUrl: string | undefined;
-  /** Accepts nothing new, lets open requests end for up to `graceMs`, then cuts the remaining connections. */
-  close(graceMs: number): Promise<void>;
-}
-
-/**
- * The gateway's port: one above the API's, as OpenWhisk's standalone has 3233 and 3234. A free port if the API's port
- * is free.
- */
-function gatewayPortOf(config: Config, apiPort: number): number | false {
-  return config.gatewayPort ?? (config.port === 0 || apiPort === 65_535 ? 0 : apiPort + 1);
-}
-
-/**
- * Listens for the API and for the gateway. Rejects with the system's error (EADDRINUSE) for the API's port, with
- * ConfigError for the gateway's, and then listens for neither.
- */
-async function listen(config: Config, controller: Controller): Promise<Servers> {
-  const { host } = config;
-  const urlHost = host.includes(':') ? `[${host}]` : host;
-  const api = await systemNetwork.listen(controller.handle, { host, port: config.port });
-  const url = `http://${urlHost}:${api.port}`;
-  const port = gatewayPortOf(config, api.port);
-  if (port === false) return { url, gatewayUrl: undefined, close: (graceMs) => api.close(graceMs) };
-  try {
-    const gateway = await systemNetwork.listen(controller.handleGateway, { host, port });
-    return {
-      url,
-      gatewayUrl: config.gatewayUrl?.replace(/\/+$/, '') ?? `http://${urlHost}:${gateway.port}`,
-      async close(graceMs) {
-        await Promise.all([api.close(graceMs), gateway.close(graceMs)]);
-      },
-    };
-  } catch (error) {
-    await api.close(0);
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error;
-    const why = code === 'EACCES' ? 'may not be used by this user' : 'is in use';
-    throw new ConfigError(`Port ${port} of ${host} ${why}; choose another for the gateway with --gateway-port.`);
-  }
 }

@@ -172,6 +172,10 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
       await wsk('action', 'create', 'asking', at('asking.js'), '--kind', kind, '-a', 'provide-api-key', 'true');
       const answer = await wsk('action', 'invoke', 'asking', '--result');
       expect(JSON.parse(answer)).toEqual({ namespaces: ['someone'] });
+      const curl = `curl -sk -o /dev/null -w '%{http_code} %{redirect_url}' https://${machine.address}`;
+      expect(machine.run(`${curl}/console`)).toBe(`302 https://${machine.address}:8443/console`);
+      expect(machine.run(`${curl}:8443/console/`)).toBe('200 ');
+      expect(machine.run(`${curl}:8443/api/v1/web/someone/default/hello.json`)).toBe('401 ');
       expect(machine.run('nvidia-smi -L').match(/MIG 3g.20gb/g)).toHaveLength(2);
       expect(machine.run('promtool check config /etc/prometheus/prometheus.yml')).toContain('SUCCESS');
       expect(machine.run(`promtool test rules '${join(root, 'test/src/ansible/alerts.yml')}'`)).toContain('SUCCESS');
@@ -208,7 +212,7 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
 
       writeFileSync(at('reaching.js'), reaching);
       await wsk('action', 'create', 'reaching', at('reaching.js'), '--kind', kind);
-      const places = [9092, 9093, 6379, couchdbPort, 10001, 12001].map((port) => [address, port]);
+      const places = [9092, 9093, 6379, couchdbPort, 10001, 10003, 12001].map((port) => [address, port]);
       const answer = await wsk('action', 'invoke', 'reaching', '--result', '-p', 'places', JSON.stringify(places));
       expect(JSON.parse(answer)).toEqual({ reached: places.map(() => 'dropped') });
     },

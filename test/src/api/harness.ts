@@ -20,6 +20,7 @@ import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desi
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
 import { createController } from '@gpuwhisk/controller/create-controller';
 import type { ControllerDependencies, Controller } from '@gpuwhisk/controller/create-controller';
+import type { ConsoleAddress } from '@gpuwhisk/controller/http/moved-sites';
 import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
 import { newCostBook } from '@gpuwhisk/gpu/procure/costs';
@@ -98,6 +99,9 @@ export interface RequestOptions {
 export interface Api {
   readonly url: string;
   readonly port: number;
+  /** Of the console's listener. */
+  readonly consoleUrl: string;
+  readonly consolePort: number;
   readonly store: ArtifactStore;
   readonly controller: Controller;
   readonly metrics: Metrics;
@@ -131,7 +135,9 @@ export interface ApiSettings {
   clock?: Clock;
   /** URL of the API gateway; absent: there is no gateway. */
   gatewayUrl?: string | undefined;
-  /** Sites beside the API; absent: none. */
+  /** Where the console is, or `off`; absent: where its listener is. */
+  consoleAddress?: ConsoleAddress | 'off';
+  /** Sites of the console's listener; absent: none. */
   sites?: NonNullable<ControllerDependencies['sites']>;
 }
 
@@ -198,6 +204,10 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
       base: { operators: [operator.subject], limits: { ...roomy, ...settings.limits }, ...settings.config },
     }),
     gatewayUrl: () => settings.gatewayUrl,
+    consoleAddress: () => {
+      const { consoleAddress = { url: consoleUrl, isConfigured: false } } = settings;
+      return consoleAddress === 'off' ? undefined : consoleAddress;
+    },
     sites: settings.sites ?? [],
     readSchema,
     manifest: () => manifest,
@@ -228,9 +238,13 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   });
   await controller.composing.open();
   const server = await systemNetwork.listen(controller.handle, { host: '127.0.0.1', port: 0 });
+  const consoleServer = await systemNetwork.listen(controller.handleConsole, { host: '127.0.0.1', port: 0 });
+  const consoleUrl = `http://127.0.0.1:${consoleServer.port}`;
   const api: Api = {
     url: `http://127.0.0.1:${server.port}`,
     port: server.port,
+    consoleUrl,
+    consolePort: consoleServer.port,
     store: memory,
     controller,
     metrics,
@@ -242,7 +256,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     },
     request: (method, path, options) => send(server.port, method, path, options ?? {}),
     close: async () => {
-      await server.close(1000);
+      await Promise.all([server.close(1000), consoleServer.close(1000)]);
       await controller.composing.close(1000);
       await closeLog();
       await records.close();

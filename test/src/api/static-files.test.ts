@@ -6,7 +6,6 @@ import { afterEach, expect, test } from '@jest/globals';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { createSiteHandler } from '@gpuwhisk/controller/http/static-files';
 import type { Site, SiteFiles } from '@gpuwhisk/controller/http/static-files';
-import { startApi } from './harness.js';
 
 const filesOf = (texts: Record<string, string>): SiteFiles =>
   new Map(Object.entries(texts).map(([path, text]) => [path, () => Promise.resolve(Buffer.from(text))]));
@@ -130,15 +129,4 @@ test('a server without a built console says so, and tries again at the next requ
   const first = await fetch(`${url}/console/`);
   expect([first.status, await first.text()]).toEqual([404, 'The console was not built.']);
   expect((await fetch(`${url}/console/`)).status).toBe(200);
-});
-
-test('functions in sandboxes get no site', async () => {
-  const api = await startApi({
-    sites: [{ root: '/console', name: 'The console', list: () => Promise.resolve(consoleFiles) }],
-  });
-  const statuses = [];
-  const kinds: Record<string, string>[] = [{}, { 'x-gpuwhisk-sandbox': '1' }];
-  for (const headers of kinds) statuses.push((await api.request('GET', '/console/', { as: null, headers })).status);
-  await api.close();
-  expect(statuses).toEqual([200, 404]);
 });

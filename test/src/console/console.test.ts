@@ -39,8 +39,8 @@ const slow = 'function main({ ms = 0 }) { return new Promise((end) => setTimeout
   beforeEach(async () => {
     context = await browser.newContext();
     page = await context.newPage();
-    complaints = complaintsOf(page, platform.url);
-    await page.goto(`${platform.url}/console`);
+    complaints = complaintsOf(page, platform.consoleUrl);
+    await page.goto(`${platform.consoleUrl}/console`);
   }, caseMs);
   afterEach(async () => {
     await context.close();
@@ -112,7 +112,7 @@ const slow = 'function main({ ms = 0 }) { return new Promise((end) => setTimeout
       await status.filter({ hasText: 'connection lost' }).waitFor({ timeout: soonMs });
       platform = await startPlatform({
         dataDir: platform.dataDir,
-        flags: [...flags, '--port', new URL(platform.url).port],
+        flags: [...flags, '--console-port', new URL(platform.consoleUrl).port],
       });
       await status.filter({ hasText: /^live$/ }).waitFor({ timeout: soonMs });
       await page.getByRole('table', { name: 'GPUs' }).waitFor();

@@ -36,7 +36,7 @@ const pictures = new URL('../../../build/pictures/', import.meta.url).pathname;
   beforeEach(async () => {
     context = await browser.newContext();
     page = await context.newPage();
-    complaints = complaintsOf(page, platform.url);
+    complaints = complaintsOf(page, platform.consoleUrl);
   });
   afterEach(() => context.close());
 
@@ -55,12 +55,12 @@ const pictures = new URL('../../../build/pictures/', import.meta.url).pathname;
   test(
     'a page is opened from the map, found by its words and shown without a request to another host',
     async () => {
-      await page.goto(`${platform.url}/docs`);
+      await page.goto(`${platform.consoleUrl}/docs`);
       await page.getByRole('heading', { name: 'Documentation', level: 1 }).waitFor();
       await look('docs');
       await page.getByRole('main').getByRole('link', { name: 'Five-minute start' }).click();
       await page.getByRole('heading', { name: 'Five-minute start', level: 1 }).waitFor();
-      expect(page.url()).toBe(`${platform.url}/docs/tutorials/start`);
+      expect(page.url()).toBe(`${platform.consoleUrl}/docs/tutorials/start`);
       await look('docs-page');
       await page.getByRole('button', { name: 'Search' }).first().click();
       await page.getByRole('searchbox').fill('quota rows');
@@ -80,14 +80,14 @@ const pictures = new URL('../../../build/pictures/', import.meta.url).pathname;
   test(
     'reference, measurements and a page that is not there',
     async () => {
-      await page.goto(`${platform.url}/docs/reference/settings`);
+      await page.goto(`${platform.consoleUrl}/docs/reference/settings`);
       await page.getByRole('cell', { name: 'gpu.search.idleMs' }).waitFor();
-      await page.goto(`${platform.url}/docs/reference/api`);
+      await page.goto(`${platform.consoleUrl}/docs/reference/api`);
       await page.getByRole('heading', { name: 'PUT /namespaces/{namespace}/actions/{actionName}' }).waitFor();
-      await page.goto(`${platform.url}/docs/smore-measurements`);
+      await page.goto(`${platform.consoleUrl}/docs/smore-measurements`);
       await page.getByRole('heading', { level: 1 }).waitFor();
       expect(complaints).toEqual([]);
-      const missing = await page.goto(`${platform.url}/docs/nothing`);
+      const missing = await page.goto(`${platform.consoleUrl}/docs/nothing`);
       expect(missing?.status()).toBe(404);
       await page.getByText('404').waitFor();
       // The browser notes the status of a page.
@@ -100,7 +100,7 @@ const pictures = new URL('../../../build/pictures/', import.meta.url).pathname;
     'on a phone nothing is wider than the screen',
     async () => {
       await page.setViewportSize({ width: 360, height: 740 });
-      await page.goto(`${platform.url}/docs/tutorials/start`);
+      await page.goto(`${platform.consoleUrl}/docs/tutorials/start`);
       await page.getByRole('heading', { level: 1 }).waitFor();
       await look('docs-phone');
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);

@@ -78,14 +78,14 @@ def main(args):
   beforeEach(async () => {
     context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
     page = await context.newPage();
-    complaints = complaintsOf(page, platform.url);
+    complaints = complaintsOf(page, platform.consoleUrl);
   }, caseMs);
   afterEach(async () => {
     await context.close();
   });
 
   async function open(...parts: string[]): Promise<void> {
-    await page.goto(`${platform.url}/console/#/${parts.map(encodeURIComponent).join('/')}`);
+    await page.goto(`${platform.consoleUrl}/console/#/${parts.map(encodeURIComponent).join('/')}`);
     await page.getByLabel('Key').fill(platform.auth);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'gpuwhisk' }).waitFor();
@@ -245,7 +245,7 @@ def main(args):
           .toString(),
       ).toBe('PK');
 
-      await page.goto(`${platform.url}/console/#/functions/noisy`);
+      await page.goto(`${platform.consoleUrl}/console/#/functions/noisy`);
       await page.getByRole('heading', { name: 'noisy' }).waitFor();
       const input = page.getByLabel('Input (JSON)');
       await input.fill('{"lines": ');
@@ -293,7 +293,7 @@ def main(args):
         await rowCount(),
       );
 
-      await page.goto(`${platform.url}/console/#/activations/${record.activationId}`);
+      await page.goto(`${platform.consoleUrl}/console/#/activations/${record.activationId}`);
       await page.getByText(/^Placed on GPU-\S+ of invoker0 with/).waitFor();
       await page.getByRole('row', { name: /^Queue / }).waitFor();
       await page.getByText('Ran on GPU-').waitFor();
@@ -303,11 +303,11 @@ def main(args):
       await page.getByRole('region', { name: 'Measured times' }).waitFor({ timeout: soonMs });
       await page.getByRole('figure').getByText('Requests a minute', { exact: true }).waitFor();
       await look('function-gpu');
-      await page.goto(`${platform.url}/console/#/activations/${chain.record.activationId}`);
+      await page.goto(`${platform.consoleUrl}/console/#/activations/${chain.record.activationId}`);
       await page.getByRole('listitem').getByRole('link', { name: 'hello' }).first().click();
       await page.getByText('as a part of').waitFor();
 
-      await page.goto(`${platform.url}/console/#/activations`);
+      await page.goto(`${platform.consoleUrl}/console/#/activations`);
       await page.getByRole('searchbox', { name: 'Function' }).fill('failing');
       await page.getByRole('button', { name: 'Show' }).click();
       await page.getByText('None.').waitFor();
@@ -371,9 +371,9 @@ def main(args):
       page.on('request', (request) => asked.push(new URL(request.url()).pathname));
       await open('functions', '../../../web/mallory/default/steal');
       await page.getByText('The function cannot be shown: There is nothing of this name').waitFor();
-      await page.goto(`${platform.url}/console/#/activations/..%2F..%2F..%2Fweb%2Fmallory%2Fdefault%2Fsteal`);
+      await page.goto(`${platform.consoleUrl}/console/#/activations/..%2F..%2F..%2Fweb%2Fmallory%2Fdefault%2Fsteal`);
       await page.getByText('its id must be of 32 hexadecimal digits').waitFor();
-      await page.goto(`${platform.url}/console/#/functions/hello`);
+      await page.goto(`${platform.consoleUrl}/console/#/functions/hello`);
       await page.getByRole('heading', { name: 'Invoke' }).waitFor();
       expect(asked).toContain('/api/v1/namespaces/_/actions/hello');
       expect(asked.filter((path) => /\/(web|mallory)\b/.test(path))).toEqual([]);
@@ -382,7 +382,7 @@ def main(args):
   );
 
   test('the operator is told which key has functions', async () => {
-    await page.goto(`${platform.url}/console/#/functions`);
+    await page.goto(`${platform.consoleUrl}/console/#/functions`);
     await page.getByLabel('Key').fill(platform.operatorAuth);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('Sign in with the key of a namespace.').waitFor();

@@ -52,8 +52,8 @@ const slow = 'function main({ ms = 0 }) { return new Promise((end) => setTimeout
   beforeEach(async () => {
     context = await browser.newContext();
     page = await context.newPage();
-    complaints = complaintsOf(page, platform.url);
-    await page.goto(`${platform.url}/console`);
+    complaints = complaintsOf(page, platform.consoleUrl);
+    await page.goto(`${platform.consoleUrl}/console`);
   }, caseMs);
   afterEach(async () => {
     await context.close();

@@ -14,6 +14,8 @@ export interface Member {
 export interface Cluster {
   /** URL that leads to all controllers in rotation. */
   url: string;
+  /** URL that leads to the consoles of all controllers in rotation. */
+  consoleUrl: string;
   /** Key of an account with high limits. */
   auth: string;
   controllers: Member[];

@@ -70,11 +70,20 @@ async function reachNone(api: ApiClient, backend: string): Promise<void> {
     [`${backend}.11`, 9092],
     [`${backend}.12`, 6379],
     [`${backend}.13`, 3233],
+    [`${backend}.13`, 3235],
     [`${backend}.1`, 22],
   ];
   await api.putAction('reaching', reaching, { kind: 'nodejs:22' });
   const { body } = await api.invokeForResult('reaching', { places });
   expect(body).toEqual({ reached: places.map(() => 'dropped') });
+}
+
+/** The console is at its own address, which has no web actions; the API's names its port. */
+async function servesConsole(url: string, consoleUrl: string): Promise<void> {
+  expect(await (await fetch(`${consoleUrl}/console/`)).text()).toContain('<title>');
+  expect((await fetch(`${consoleUrl}/api/v1/web/carol/default/hello0.json`)).status).toBe(401);
+  const moved = await fetch(`${url}/console`, { redirect: 'manual' });
+  expect([moved.status, await moved.text()]).toEqual([404, expect.stringContaining('port 3235 of this host')]);
 }
 
 /** Ends a service's process as a crash does: the engine starts it again. */
@@ -122,6 +131,7 @@ export function composeCases(engine: () => DockerEngine, java: (() => Promise<Ru
           const api = new ApiClient(url, await makeAccount(url, cluster.operator));
           await runFunctions(api);
           await reachNone(api, cluster.backend);
+          await servesConsole(url, await cluster.consoleAddress());
 
           const isServed = async (): Promise<void> => {
             expect(await api.invokeForResult('hello0', { name: 'you' })).toMatchObject({

@@ -30,8 +30,9 @@ export interface ComposeCluster {
   backend: string;
   /** Runs `docker compose` on the file; resolves with its output. Rejects if it fails. */
   compose(...args: readonly string[]): Promise<string>;
-  /** Address of nginx, once it is up. */
+  /** Addresses of nginx, once it is up: of the API and of the console. */
   address(): Promise<string>;
+  consoleAddress(): Promise<string>;
   /** The process of a service's container, and how often the service has reported there that it is ready. */
   inspect(service: string): Promise<{ pid: number; starts: number }>;
 }
@@ -55,6 +56,7 @@ export function composeCluster({ docker, socketPath, folder }: DockerEngine): Co
     DATA_FOLDER: join(folder, 'cluster'),
     // The system chooses a free port.
     API_PORT: '0',
+    CONSOLE_PORT: '0',
   };
   const compose: ComposeCluster['compose'] = async (...args) => {
     const [command, ...words] = program ?? [];
@@ -63,15 +65,17 @@ export function composeCluster({ docker, socketPath, folder }: DockerEngine): Co
     const options = { timeout: callTimeoutMs, maxBuffer: 16 * 1024 * 1024, env };
     return (await promisify(execFile)(command, [...words, '-f', file, ...args], options)).stdout;
   };
+  const addressOf = async (inside: string): Promise<string> => {
+    const [, port] = /:(\d+)\s*$/.exec(await compose('port', 'nginx', inside)) ?? [];
+    if (port === undefined) throw new Error('nginx has no port.');
+    return `http://127.0.0.1:${port}`;
+  };
   return {
     operator: made.OPERATOR_KEY ?? '',
     backend,
     compose,
-    address: async () => {
-      const [, port] = /:(\d+)\s*$/.exec(await compose('port', 'nginx', '3233')) ?? [];
-      if (port === undefined) throw new Error('nginx has no port.');
-      return `http://127.0.0.1:${port}`;
-    },
+    address: () => addressOf('3233'),
+    consoleAddress: () => addressOf('3235'),
     inspect: async (service) => {
       const id = (await docker(['ps', '-aq', '--filter', `label=com.docker.compose.service=${service}`])).trim();
       const pid = Number(await docker(['inspect', '--format', '{{.State.Pid}}', id]));

@@ -96,9 +96,12 @@ describe('the compose file', () => {
         .filter((name) => !/^[./]/.test(name));
       for (const name of named) expect(Object.keys(volumes)).toContain(name);
     }
-    const [, asked = ''] = /proxy_pass http:\/\/\$(\w+):3233/.exec(readFileSync(fileOf('nginx.conf'), 'utf8')) ?? [];
+    const passed = readFileSync(fileOf('nginx.conf'), 'utf8').matchAll(/proxy_pass http:\/\/\$(\w+):(\d+)/g);
+    const [[asked, port] = [], ...others] = [...passed].map(([, host, to]) => [host!, to]);
+    expect([[asked, port], ...others]).toEqual(['3233', '3235'].map((to) => [asked, to]));
+    expect(services.nginx?.ports).toEqual(['3233:3233', '3235:3235']);
     const answering = Object.entries(services).filter(([, { networks: joined = [] }]) =>
-      Object.values(joined).some((one) => typeof one === 'object' && one.aliases?.includes(asked)),
+      Object.values(joined).some((one) => typeof one === 'object' && one.aliases?.includes(String(asked))),
     );
     expect(answering.map(([name]) => name)).toEqual(['controller0', 'controller1']);
   });

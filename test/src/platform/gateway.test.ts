@@ -156,13 +156,13 @@ test('routes outlive the platform, and the gateway can be off', async () => {
   }
 });
 
-test("a gateway's port that is taken is told in a line", async () => {
+test.each(['gateway', 'console'])('a port that is taken is told in a line: %s', async (name) => {
   const dataDir = newDataDir();
   const { port } = new URL(platform.url);
   try {
-    expect(await startAndFail({ dataDir, flags: ['--gateway-port', port] })).toMatchObject({
+    expect(await startAndFail({ dataDir, flags: [`--${name}-port`, port] })).toMatchObject({
       code: 1,
-      stderr: `Port ${port} of 127.0.0.1 is in use; choose another for the gateway with --gateway-port.\n`,
+      stderr: `Port ${port} of 127.0.0.1 is in use; choose another for the ${name} with --set ${name}Port=PORT.\n`,
     });
   } finally {
     removeDataDir(dataDir);

@@ -12,6 +12,8 @@ const stopMs = 20_000;
 /** The platform, started as a user starts it: in a process of its own, on a free port. */
 export interface RunningPlatform {
   url: string;
+  /** Origin of the console and the documentation; empty if they are off. */
+  consoleUrl: string;
   /** `uuid:key` of the guest, as the platform printed it. */
   auth: string;
   /** `uuid:secret` of the operator, as the platform's data folder has it. */
@@ -134,6 +136,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Runn
   };
   return {
     url,
+    consoleUrl: /console is at (\S+)\/console,/.exec(printed.stdout)?.[1] ?? '',
     auth,
     operatorAuth: readFileSync(join(dataDir, 'operator.key'), 'utf8').trim(),
     pid: child.pid ?? 0,
