@@ -133,8 +133,6 @@ const serverHeaders = new Set([
   'clear-site-data',
   'connection',
   'content-length',
-  // With the console's policy a page could read a window of the console that it opens.
-  'cross-origin-opener-policy',
   'date',
   'keep-alive',
   // Browsers would report the requests of all pages of the server to the action's address.
