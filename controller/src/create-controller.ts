@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import Koa from 'koa';
 import type Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
+import { recordHorizon } from '@gpuwhisk/common/activations/record-horizon';
 import { createArgumentUnlock, createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { ApiError, isApiError, notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
@@ -111,6 +112,7 @@ export function createController(dependencies: ControllerDependencies): Controll
   const liveStreams = new LiveStreams({ routes: () => routes, authentication: operators, clock, logger });
   const requestTraces = dependencies.tracer && new RequestTraces(dependencies.tracer);
   const { instance } = dependencies;
+  const ttlMs = config.recordTtlHours * 3_600_000;
   const logStreams = new LogStreams({ state, authentication: operators, clock, logger, instance });
   const context: ApiContext = {
     ...dependencies,
@@ -119,6 +121,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     activity,
     deviceHistory,
     logStreams,
+    expiredBefore: ttlMs > 0 ? recordHorizon(clock, ttlMs) : () => undefined,
     actions,
     actionResolver,
     invoker: composing,

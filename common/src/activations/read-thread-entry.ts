@@ -8,6 +8,7 @@ import { openRoot, LmdbWrites } from '../store/lmdb-table.js';
 import { countStep, textStep } from '../store/lmdb-texts.js';
 import type { ReadBudget } from '../store/lmdb-texts.js';
 import type { ReadAnswer, ReadRequest } from '../store/read-thread.js';
+import { endedBefore } from '../store/views.js';
 
 /** The thread that ReadThread starts. */
 nameThread('reads');
@@ -37,7 +38,9 @@ function answerTo(request: ReadRequest & { number: number }): ReadAnswer {
       case 'text': {
         const stored = documents.read(request.database, request.id);
         if (stored === undefined) throw new NoDocumentError(request.id);
-        const text = documentText(documents.decode(request.database, stored), request.as);
+        const document = documents.decode(request.database, stored);
+        if (endedBefore(document, request.endedSince)) throw new NoDocumentError(request.id);
+        const text = documentText(document, request.as);
         return { number, text: Buffer.from(text) };
       }
     }

@@ -3,6 +3,7 @@ import type { ClusterState, Lease } from '../state/cluster-state.js';
 import type { ArtifactStore } from '../store/artifact-store.js';
 import { sleep } from '../system/clock.js';
 import type { Clock, Timer } from '../system/clock.js';
+import { recordHorizon } from './record-horizon.js';
 
 /** When records expire, and how often that is looked for, ms. */
 export interface RecordExpiryTimes {
@@ -31,19 +32,21 @@ const leaseMs = 120_000;
 /** After each step the store is left to others for twice as long as the step took, and for so long at least, ms. */
 const leastPauseMs = 20;
 
-/** Removes activation records that have expired, a few at a time, in the background. */
+/**
+ * Removes activation records that have expired, some at a time, in the background. The API shows none of those that still wait
+ * (record-horizon.ts).
+ */
 export class RecordExpiry {
   /** Records that were removed since the start. */
   removed = 0;
   private timer: Timer | undefined;
   private closed = false;
   private pass: Promise<void> = Promise.resolve();
-  /** The wall clock's time less the monotonic clock's, at the start. */
-  private readonly startedAtMs: number;
+  private readonly horizonMs: () => number;
 
   constructor(private readonly dependencies: RecordExpiryDependencies) {
-    const { clock } = dependencies;
-    this.startedAtMs = clock.now() - clock.monotonicMs();
+    const { clock, times } = dependencies;
+    this.horizonMs = recordHorizon(clock, times.ttlMs);
   }
 
   /** Looks for expired records from now on. */
@@ -83,21 +86,15 @@ export class RecordExpiry {
   }
 
   private async removeExpired(lease: Lease): Promise<void> {
-    const { store, clock, state, logger, times } = this.dependencies;
+    const { store, clock, state, logger } = this.dependencies;
     const before = this.removed;
     let stepMs = clock.monotonicMs();
-    for await (const removed of store.expire(this.nowMs() - times.ttlMs)) {
+    for await (const removed of store.expire(this.horizonMs())) {
       this.removed += removed;
       if (this.closed || !(await state.renewLease(lease, leaseMs))) break;
       await sleep(clock, Math.max(leastPauseMs, 2 * (clock.monotonicMs() - stepMs)));
       stepMs = clock.monotonicMs();
     }
     if (this.removed > before) logger.info({ records: this.removed - before }, 'expired records were removed');
-  }
-
-  /** The wall clock's time, but none that a clock which was set forward since the start says. */
-  private nowMs(): number {
-    const { clock } = this.dependencies;
-    return Math.min(clock.now(), this.startedAtMs + clock.monotonicMs());
   }
 }

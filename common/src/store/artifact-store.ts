@@ -51,6 +51,8 @@ export type DocumentShape = 'activation' | 'logs' | 'result' | 'entity';
 /** Rows of a view as JSON texts: their values, or their documents. */
 export interface TextQuery extends Omit<ViewQuery, 'includeDocs'> {
   as: 'value' | DocumentShape;
+  /** Leaves out activation records that ended before, ms since the epoch; for descending queries. See `lookedAt` of views.ts. */
+  endedSince?: number;
   /** On whose behalf they are read. Readers have equal shares of the time that reads take. */
   reader: string;
 }
@@ -155,15 +157,18 @@ export interface ArtifactStore {
    * DamagedDocumentError.
    */
   texts(database: DatabaseName, query: TextQuery): AsyncIterable<Uint8Array>;
-  /** A document as JSON text. Throws NoDocumentError, ReadsFullError, DamagedDocumentError. */
-  text(database: DatabaseName, id: string, as: DocumentShape, reader: string): Promise<Uint8Array>;
+  /**
+   * A document as JSON text; with `endedSince`, none of a record that ended before. Throws NoDocumentError, ReadsFullError,
+   * DamagedDocumentError.
+   */
+  text(database: DatabaseName, id: string, as: DocumentShape, reader: string, endedSince?: number): Promise<Uint8Array>;
   /**
    * The number of rows in the range, before skip and limit. Counts for a `reader` throw ReadsFullError, and all of them
    * TooManyRowsError.
    */
   count(
     database: DatabaseName,
-    query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'> & { reader?: string },
+    query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'> & { reader?: string; endedSince?: number },
   ): Promise<number>;
   /**
    * Removes the activation records that ended before `beforeMs` (ms since the epoch) and their rows, some at a time: with each

@@ -67,15 +67,15 @@ async function merge(): Promise<boolean[]> {
 }
 
 /** Removes the next records that have expired, and says how many, and where to go on. */
-async function expire({ beforeMs, from }: ThreadRequest & { type: 'expire' }): Promise<ExpiredRecords> {
+async function expire({ beforeMs, from, most }: ThreadRequest & { type: 'expire' }): Promise<ExpiredRecords> {
   // None of their rows may be put into its view later.
   await deferred.merged();
   root.resetReadTxn();
-  const { ids, next } = documents.views.expired(beforeMs, from);
-  let removed = 0;
+  const { records, next } = documents.views.expired(beforeMs, from, most);
   await writes.durable(() => {
-    for (const id of ids) if (documents.remove('activations', id)) removed++;
+    for (const record of records) documents.removeRecord(record);
   });
+  const removed = records.length;
   return next === undefined ? { removed } : { removed, next };
 }
 

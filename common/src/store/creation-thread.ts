@@ -6,7 +6,7 @@ import { AskedThread } from './asked-thread.js';
 export type ThreadRequest =
   | { type: 'create'; database: DatabaseName; documents: string }
   | { type: 'merge' }
-  | { type: 'expire'; beforeMs: number; from: string };
+  | { type: 'expire'; beforeMs: number; from: string; most: number };
 
 /** Records that were removed, and the namespace where to go on; absent: there are no more. */
 export interface ExpiredRecords {
@@ -46,9 +46,12 @@ export class CreationThread {
     return 'created' in answer ? answer.created : [];
   }
 
-  /** Removes the first records from namespace `from` on that ended before `beforeMs`. Resolves once that is on disk. Rejects with StoreWriteError. */
-  async expire(beforeMs: number, from: string): Promise<ExpiredRecords> {
-    const answer = await this.ask({ type: 'expire', beforeMs, from });
+  /**
+   * Removes the first records, `most` of them, from namespace `from` on that ended before `beforeMs`. Resolves once that is on
+   * disk. Rejects with StoreWriteError.
+   */
+  async expire(beforeMs: number, from: string, most: number): Promise<ExpiredRecords> {
+    const answer = await this.ask({ type: 'expire', beforeMs, from, most });
     return 'expired' in answer ? answer.expired : { removed: 0 };
   }
 

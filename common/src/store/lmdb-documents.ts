@@ -60,13 +60,10 @@ export class LmdbDocuments {
     this.views.add(database, document, deferred);
   }
 
-  /** Removes a document, without attachments, and its rows as part of a durable write; false if it is not there. */
-  remove(database: DatabaseName, id: string): boolean {
-    const stored = this.read(database, id);
-    if (stored === undefined) return false;
-    this.views.remove(database, this.decode(database, stored));
-    this.writes.note(this.table(database).remove(Buffer.from(id)));
-    return true;
+  /** Removes a record and its rows as part of a durable write. Its fields that rows have are given. */
+  removeRecord(record: StoredDocument): void {
+    this.views.remove('activations', record);
+    this.writes.note(this.table('activations').remove(Buffer.from(record._id)));
   }
 }
 

@@ -6,6 +6,7 @@ import { countStep, skipsMany, textStep } from './lmdb-texts.js';
 import type { Position, ReadBudget, TextStep } from './lmdb-texts.js';
 import { ReadQueue } from './read-queue.js';
 import { ReadThread } from './read-thread.js';
+import { lookedAt, partsByStart } from './views.js';
 
 /** What is read at once, without the thread: a millisecond of work. */
 const atOnce: ReadBudget = { bytes: 64 * 1024, rows: 1000, isStrict: true };
@@ -13,6 +14,10 @@ const atOnce: ReadBudget = { bytes: 64 * 1024, rows: 1000, isStrict: true };
 const mostRows = 20_000_000;
 /** Rows that cost as much as a byte of text. */
 const rowsPerByte = 1 / 64;
+/** A row that is left out is parsed, which costs as much as passing over so many. */
+const leftOutCost = 10;
+
+type CountQuery = Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>;
 
 /** Lists, counts and texts of documents, for readers who have equal shares of one thread. */
 export class LmdbReads {
@@ -30,34 +35,65 @@ export class LmdbReads {
   }
 
   /** ArtifactStore.texts */
-  async *texts(database: DatabaseName, query: TextQuery): AsyncGenerator<Uint8Array> {
-    const { skip = 0, limit, reader } = query;
+  async *texts(database: DatabaseName, { endedSince, ...query }: TextQuery): AsyncGenerator<Uint8Array> {
+    const { skip = 0, limit } = query;
     if (limit === 0) return;
     if (skip > mostRows) throw new TooManyRowsError(mostRows);
     const whole: Position = { skip, ...(limit !== undefined && { limit }) };
-    if (skipsMany(whole)) await this.settled(database);
-    const first = textStep(this.documents, database, query, whole, atOnce);
-    if (first.texts.length > 0) yield first.texts;
-    if (first.next === undefined) return;
+    if (endedSince === undefined) return void (yield* this.part(database, query, whole));
+    const { younger, older } = partsByStart(query, endedSince);
+    const left = younger ? yield* this.part(database, { ...query, ...younger }, whole) : whole;
+    if (older === undefined || left.limit === 0) return;
+    // The second part begins with its own first row, wherever the first one has ended.
+    const toCome: Position = { skip: left.skip, ...(left.limit !== undefined && { limit: left.limit }) };
+    yield* this.part(database, { ...query, ...older, endedSince }, toCome);
+  }
+
+  /**
+   * Texts of a query, with `endedSince` of few of its rows. Returns how many rows are still to be passed over, and wanted.
+   */
+  private async *part(
+    database: DatabaseName,
+    query: TextQuery,
+    whole: Position,
+  ): AsyncGenerator<Uint8Array, Position, undefined> {
+    const { reader, endedSince } = query;
+    let position = whole;
+    if (endedSince === undefined) {
+      if (skipsMany(whole, query)) await this.settled(database);
+      const first = textStep(this.documents, database, query, whole, atOnce);
+      if (first.count > 0) yield first.texts;
+      if (first.isDone) return first.position;
+      position = first.position;
+    } else if (this.isEmpty(query)) return whole;
     const end = this.queue.begin(reader);
     try {
-      for (let position: Position | undefined = first.next; position !== undefined;) {
-        const from: Position = position;
+      for (let leftOut = 0; leftOut < lookedAt;) {
+        const from = position;
         const work = (): Promise<TextStep> => this.open().texts(database, query, from);
-        const { texts, next } = await this.queue.step(reader, work, (step) => costOf(from, step));
-        if (texts.length > 0) yield texts;
-        position = next;
+        const step = await this.queue.step(reader, work, (done) => costOf(from, done));
+        if (step.count > 0) yield step.texts;
+        ({ position } = step);
+        if (step.isDone) break;
+        leftOut += step.leftOut;
       }
+      return position;
     } finally {
       end();
     }
   }
 
   /** ArtifactStore.text */
-  async text(database: DatabaseName, id: string, as: DocumentShape, reader: string): Promise<Uint8Array> {
+  async text(
+    database: DatabaseName,
+    id: string,
+    as: DocumentShape,
+    reader: string,
+    endedSince?: number,
+  ): Promise<Uint8Array> {
     const end = this.queue.begin(reader);
     try {
-      const work = (): Promise<Uint8Array> => this.open().text(database, id, as);
+      const work = (): Promise<Uint8Array> => this.open().text(database, id, as, endedSince);
       return await this.queue.step(reader, work, ({ length }) => length);
     } finally {
       end();
@@ -65,11 +101,36 @@ export class LmdbReads {
   }
 
   /** ArtifactStore.count */
-  async count(
-    database: DatabaseName,
-    query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>,
-    reader: string,
-  ): Promise<number> {
+  async count(database: DatabaseName, query: CountQuery, reader: string, endedSince?: number): Promise<number> {
+    if (endedSince === undefined) return await this.countRows(database, query, reader);
+    const { younger, older } = partsByStart(query, endedSince);
+    let rows = younger ? await this.countRows(database, { ...query, ...younger }, reader) : 0;
+    if (older === undefined || this.isEmpty({ ...query, ...older })) return rows;
+    const looked: TextQuery = { ...query, ...older, as: 'value', descending: true, endedSince, reader };
+    const end = this.queue.begin(reader);
+    try {
+      let position: Position = { skip: 0 };
+      for (let leftOut = 0; leftOut < lookedAt;) {
+        const from = position;
+        const work = (): Promise<TextStep> => this.open().texts(database, looked, from);
+        const step = await this.queue.step(reader, work, (done) => costOf(from, done));
+        rows += step.count;
+        if (step.isDone) break;
+        ({ position } = step);
+        leftOut += step.leftOut;
+      }
+      return rows;
+    } finally {
+      end();
+    }
+  }
+
+  private isEmpty(query: CountQuery): boolean {
+    const { rows, next } = countStep(this.documents, query, undefined, { rows: 1 });
+    return rows === 0 && next === undefined && this.documents.views.deferredCount(query) === 0;
+  }
+
+  private async countRows(database: DatabaseName, query: CountQuery, reader: string): Promise<number> {
     const first = countStep(this.documents, query, undefined, atOnce);
     if (first.next === undefined) return first.rows + this.documents.views.deferredCount(query);
     const end = this.queue.begin(reader);
@@ -105,6 +166,6 @@ export class LmdbReads {
   }
 }
 
-function costOf({ skip }: Position, { texts, next }: TextStep): number {
-  return 1 + texts.length + (skip - (next?.skip ?? 0)) * rowsPerByte;
+function costOf({ skip }: Position, { texts, position, leftOut }: TextStep): number {
+  return 1 + texts.length + (skip - position.skip + leftOut * leftOutCost) * rowsPerByte;
 }

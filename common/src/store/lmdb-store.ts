@@ -6,12 +6,9 @@ import type {
   ArtifactStore,
   Attachment,
   DatabaseName,
-  DocumentShape,
   NamedAttachment,
   StoredDocument,
   TextQuery,
-  ViewKey,
-  ViewName,
   ViewQuery,
   ViewRow,
 } from './artifact-store.js';
@@ -25,6 +22,7 @@ import {
 import { CreationThread } from './creation-thread.js';
 import type { ExpiredRecords } from './creation-thread.js';
 import { encodeDocument, encodeNewDocument, revisionOf, withoutShared } from './document-codec.js';
+import { systemClock } from '../system/clock.js';
 import { systemDisk } from '../system/disk.js';
 import { KeyQueue } from './key-queue.js';
 import { LmdbAttachments, LmdbDocuments } from './lmdb-documents.js';
@@ -32,6 +30,10 @@ import { LmdbReads } from './lmdb-reads.js';
 import { openRoot, tableOptions, textOf, LmdbWrites } from './lmdb-table.js';
 import type { Root, Table } from './lmdb-table.js';
 import type { Disk, DiskFile } from '../system/disk.js';
+import { StepSize } from './step-size.js';
+
+/** Records that are removed at once: those that are created meanwhile wait for a step. */
+const expirySteps = { least: 100, most: 1000, growsBelowMs: 20, shrinksAboveMs: 40 };
 
 const ownerKey = Buffer.from('owner');
 
@@ -170,17 +172,17 @@ class LmdbStore implements ArtifactStore {
     return this.reads.texts(database, query);
   }
 
-  async text(database: DatabaseName, id: string, as: DocumentShape, reader: string): Promise<Uint8Array> {
+  async text(...asked: Parameters<ArtifactStore['text']>): Promise<Uint8Array> {
     this.checkOpen();
-    return await this.reads.text(database, id, as, reader);
+    return await this.reads.text(...asked);
   }
 
   async count(
     database: DatabaseName,
-    { reader = '', ...query }: { view: ViewName; startKey: ViewKey; endKey: ViewKey; reader?: string },
+    { reader = '', endedSince, ...query }: Parameters<ArtifactStore['count']>[1],
   ): Promise<number> {
     this.checkOpen();
-    return await this.reads.count(database, query, reader);
+    return await this.reads.count(database, query, reader, endedSince);
   }
 
   async getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
@@ -189,9 +191,12 @@ class LmdbStore implements ArtifactStore {
   }
 
   async *expire(beforeMs: number): AsyncIterable<number> {
+    const size = new StepSize(expirySteps);
     for (let from: string | undefined = ''; from !== undefined;) {
       if (this.writes.refused) throw new StoreWriteError('the store is closed');
-      const { removed, next }: ExpiredRecords = await this.creation.expire(beforeMs, from);
+      const beganMs = systemClock.monotonicMs();
+      const { removed, next }: ExpiredRecords = await this.creation.expire(beforeMs, from, size.most);
+      size.took(removed, systemClock.monotonicMs() - beganMs);
       this.root.resetReadTxn();
       yield removed;
       from = next;

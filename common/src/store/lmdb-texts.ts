@@ -3,7 +3,9 @@ import type { RangeOptions } from 'lmdb';
 import type { DatabaseName, DocumentShape, StoredDocument, TextQuery, ViewQuery } from './artifact-store.js';
 import { entityText } from './document-codec.js';
 import type { LmdbDocuments } from './lmdb-documents.js';
+import type { JsonObject } from '../json.js';
 import { parseRow, rangeOf } from './view-key.js';
+import { endedBefore } from './views.js';
 
 /** What one step may take. */
 export interface ReadBudget {
@@ -24,10 +26,16 @@ export interface Position {
   limit?: number;
 }
 
-/** A step's texts, joined by commas, and where to go on; absent when all is read. */
+/** A step's texts, joined by commas, and where to go on. */
 export interface TextStep {
   texts: Uint8Array;
-  next?: Position;
+  /** How many texts there are. */
+  count: number;
+  /** Rows that were left out as those of ended records. */
+  leftOut: number;
+  /** Whether all is read; `position` then has what is still to be passed over, and wanted. */
+  isDone: boolean;
+  position: Position;
 }
 
 /** A step's rows, and the row that the next one begins with. */
@@ -51,11 +59,11 @@ interface Row {
 }
 
 /** Whether a step passes over rows by their number only, for which all rows must be in their view. */
-export function skipsMany({ skip }: Position): boolean {
-  return skip > mostRows;
+export function skipsMany({ skip }: Position, { endedSince }: Pick<TextQuery, 'endedSince'>): boolean {
+  return skip > mostRows && endedSince === undefined;
 }
 
-/** The next texts of a query. */
+/** The next texts of a query. With `endedSince` each of its rows is looked at. */
 export function textStep(
   documents: LmdbDocuments,
   database: DatabaseName,
@@ -64,19 +72,25 @@ export function textStep(
   budget: ReadBudget,
   documentText: DocumentText = entitiesOnly,
 ): TextStep {
-  if (skipsMany(position)) return skipStep(documents, query, position, budget);
+  if (skipsMany(position, query)) return skipStep(documents, query, position, budget);
   const { rows, isLast } = nextRows(documents, query, position, budget);
   const texts: string[] = [];
   let { skip, after } = position;
   let left = position.limit ?? Infinity;
   let bytes = 0;
+  let leftOut = 0;
+  const stepTo = (isDone: boolean): TextStep => {
+    const common = { count: texts.length, leftOut, isDone };
+    return { texts: joined(texts), ...common, position: positionAt(after, skip, left) };
+  };
   for (const { row, value } of rows) {
     if (left === 0) break;
-    if (skip > 0) skip -= 1;
+    if (query.endedSince !== undefined && hasEnded(documents, query, { row, value })) leftOut += 1;
+    else if (skip > 0) skip -= 1;
     else {
       const most = mayExceed(texts, budget) ? Infinity : budget.bytes - bytes;
       const text = most > 0 ? rowText(documents, database, query, { row, value }, most, documentText) : tooLong;
-      if (text === tooLong) return { texts: joined(texts), next: { ...positionAt(after, skip, left) } };
+      if (text === tooLong) return stepTo(false);
       if (text !== undefined) {
         texts.push(text);
         bytes += text.length;
@@ -85,8 +99,12 @@ export function textStep(
     }
     after = row;
   }
-  if (isLast || left === 0) return { texts: joined(texts) };
-  return { texts: joined(texts), next: positionAt(after, skip, left) };
+  return stepTo(isLast || left === 0);
+}
+
+function hasEnded({ views }: LmdbDocuments, { view, endedSince }: TextQuery, { row, value }: Row): boolean {
+  const { key, id } = parseRow(row);
+  return endedBefore(JSON.parse(views.valueText(view, key, id, value)) as JsonObject, endedSince);
 }
 
 /** The next rows of a range, counted. Rows that are not in their view yet are not counted. */
@@ -121,10 +139,15 @@ function skipStep(documents: LmdbDocuments, query: TextQuery, position: Position
   const step = Math.min(skip, budget.rows);
   // The last of the rows that are passed over. The first row of the range is `after` itself.
   const offset = after === undefined ? step - 1 : step;
-  const [last] = documents.views.table(query.view).getKeys({ ...boundsOf(query, after), offset, limit: 1 });
-  if (last === undefined) return { texts: joined([]) };
+  const table = documents.views.table(query.view);
+  const none = { texts: joined([]), count: 0, leftOut: 0 };
+  const [last] = table.getKeys({ ...boundsOf(query, after), offset, limit: 1 });
+  if (last === undefined) {
+    const rows = table.getKeysCount(boundsOf(query, after)) - (after === undefined ? 0 : 1);
+    return { ...none, isDone: true, position: { ...position, skip: skip - rows } };
+  }
   const next = { ...position, after: Uint8Array.from(last as unknown as Uint8Array), skip: skip - step };
-  return { texts: joined([]), next };
+  return { ...none, isDone: false, position: next };
 }
 
 function boundsOf({ startKey, endKey, descending = false }: TextQuery, after: Uint8Array | undefined): RangeOptions {
@@ -141,7 +164,7 @@ function nextRows(
 ): { rows: Row[]; isLast: boolean } {
   const isBehind = query.descending === true ? -1 : 1;
   const inOrder = (one: Uint8Array, other: Uint8Array): number => Buffer.compare(one, other) * isBehind;
-  const wanted = Math.min(skip + limit, mostRows);
+  const wanted = query.endedSince === undefined ? Math.min(skip + limit, mostRows) : mostRows;
   const rows: Row[] = [];
   let bytes = 0;
   let isLast = true;

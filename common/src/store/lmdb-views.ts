@@ -1,6 +1,6 @@
 // Views in LMDB, rows that are put into them together, and expired records by the view of activations.
 import type { RangeOptions } from 'lmdb';
-import type { JsonValue } from '../json.js';
+import type { JsonObject, JsonValue } from '../json.js';
 import type { DatabaseName, StoredDocument, ViewKey, ViewName, ViewQuery, ViewRow } from './artifact-store.js';
 import { tableOptions, textOf } from './lmdb-table.js';
 import type { Root, Table, LmdbWrites } from './lmdb-table.js';
@@ -43,8 +43,8 @@ export class LmdbViews {
   }
 
   /** Records that ended before `beforeMs`: findExpired. */
-  expired(beforeMs: number, from: string): { ids: string[]; next: string | undefined } {
-    return findExpired(this.table('activations'), beforeMs, from);
+  expired(beforeMs: number, from: string, most: number): ExpiredRows {
+    return findExpired(this.table('activations'), beforeMs, from, most);
   }
 
   /** What keeps rows until they are put into their view; one thread has it. */
@@ -125,26 +125,32 @@ export class LmdbViews {
   }
 }
 
-/** Records that are removed at once: those that are created meanwhile wait for a step. */
-const maxRecords = 100;
 const everything = rangeUnder([]);
 
+/** Records that have expired. */
+interface ExpiredRows {
+  /** Their ids, with what their rows in view `activations` have of them: enough for all of their rows (emitRows). */
+  records: StoredDocument[];
+  /** The namespace to go on with; undefined: there are no more. */
+  next: string | undefined;
+}
+
 /**
- * Ids of records that ended before `beforeMs`, a hundred at most, by their rows in view `activations`: those of the first
- * namespaces from `from` on that have any. `next` is where to go on; undefined: there are no more.
+ * Records that ended before `beforeMs`, `most` of them, by their rows in view `activations`: those of the first namespaces
+ * from `from` on that have any.
  */
-function findExpired(view: Table, beforeMs: number, from: string): { ids: string[]; next: string | undefined } {
-  const ids: string[] = [];
+function findExpired(view: Table, beforeMs: number, from: string, most: number): ExpiredRows {
+  const records: StoredDocument[] = [];
   let start = rangeUnder([from]).start;
   for (;;) {
     const [first] = view.getKeys({ start, end: everything.end, limit: 1 });
-    if (first === undefined) return { ids, next: undefined };
+    if (first === undefined) return { records, next: undefined };
     const namespace = String(parseRow(first as unknown as Uint8Array).key[0]);
     for (const { key, value } of view.getRange(rangeOf([namespace], [namespace, beforeMs]))) {
       const { id, key: viewKey } = parseRow(Buffer.from(key));
-      const row = JSON.parse(textOf(value)) as JsonValue;
-      if (hasExpired(row, Number(viewKey[1]), beforeMs)) ids.push(id);
-      if (ids.length === maxRecords) return { ids, next: namespace };
+      const row = JSON.parse(textOf(value)) as JsonObject;
+      if (hasExpired(row, Number(viewKey[1]), beforeMs)) records.push({ ...row, _id: id });
+      if (records.length === most) return { records, next: namespace };
     }
     start = rangeUnder([namespace]).end;
   }

@@ -9,7 +9,7 @@ type CountQuery = Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>;
 export type ReadRequest =
   | { type: 'texts'; database: DatabaseName; query: TextQuery; position: Position }
   | { type: 'count'; query: CountQuery; from: Uint8Array | undefined }
-  | { type: 'text'; database: DatabaseName; id: string; as: DocumentShape };
+  | { type: 'text'; database: DatabaseName; id: string; as: DocumentShape; endedSince: number | undefined };
 
 /** Its answer, or why there is none. */
 export type ReadAnswer = { number: number } & (
@@ -46,8 +46,13 @@ export class ReadThread {
   }
 
   /** Rejects with NoDocumentError and DamagedDocumentError. */
-  async text(database: DatabaseName, id: string, as: DocumentShape): Promise<Uint8Array> {
-    const answer = await this.ask({ type: 'text', database, id, as });
+  async text(
+    database: DatabaseName,
+    id: string,
+    as: DocumentShape,
+    endedSince: number | undefined,
+  ): Promise<Uint8Array> {
+    const answer = await this.ask({ type: 'text', database, id, as, endedSince });
     return 'text' in answer ? answer.text : unexpected();
   }
 

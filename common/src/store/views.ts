@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../json.js';
 import { isJsonObject } from '../json.js';
-import type { DatabaseName, StoredDocument, ViewKey, ViewName } from './artifact-store.js';
+import type { DatabaseName, StoredDocument, ViewKey, ViewName, ViewQuery } from './artifact-store.js';
 
 /** A row that a document has in a view. */
 interface EmittedRow {
@@ -166,6 +166,38 @@ function present(fields: Record<string, JsonValue | undefined>): JsonObject {
     if (value !== undefined) object[key] = value;
   }
   return object;
+}
+
+/**
+ * Rows of expired records at which one list or count looks for records that have not expired: those that started before
+ * and ended later. Where more of a namespace wait for their removal, records that started before these are left out.
+ */
+export const lookedAt = 20_000;
+
+/** The ends of a range of rows by start. */
+type StartRange = Pick<ViewQuery, 'startKey' | 'endKey'>;
+
+/**
+ * A range of rows of activations in two: records that started since `endedSince`, none of which has ended before, and the
+ * older ones, which are looked at one by one. A part is absent if it is empty.
+ */
+export function partsByStart(
+  { startKey, endKey }: StartRange,
+  endedSince: number,
+): { younger?: StartRange; older?: StartRange } {
+  const since = Math.ceil(endedSince);
+  const path = startKey[0] ?? '';
+  const startsBefore = typeof startKey[1] !== 'number' || startKey[1] < since;
+  const endsBefore = typeof endKey[1] === 'number' && endKey[1] < since;
+  return {
+    ...(!endsBefore && { younger: { startKey: startsBefore ? [path, since] : startKey, endKey } }),
+    ...(startsBefore && { older: { startKey, endKey: endsBefore ? endKey : [path, since - 1] } }),
+  };
+}
+
+/** Whether a record ended before `endedSince`; no other document does. */
+export function endedBefore({ start, end }: JsonObject, endedSince = -Infinity): boolean {
+  return typeof start === 'number' && hasExpired({ end: end ?? null }, start, endedSince);
 }
 
 /**

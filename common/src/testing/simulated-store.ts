@@ -11,14 +11,13 @@ import type {
   NamedAttachment,
   StoredDocument,
   TextQuery,
-  ViewName,
   ViewQuery,
   ViewRow,
 } from '../store/artifact-store.js';
 import { DocumentConflictError, NoDocumentError, StoreWriteError } from '../store/artifact-store.js';
 import { documentText, textsByQuery } from '../activations/record-texts.js';
 import { decodeDocument, encodeDocument, encodeNewDocument, revisionOf } from '../store/document-codec.js';
-import { hasExpired, emitRows, sharesValueOf, viewsOf } from '../store/views.js';
+import { endedBefore, hasExpired, emitRows, sharesValueOf, viewsOf } from '../store/views.js';
 import { parseRow, rangeOf, rowKey } from '../store/view-key.js';
 
 export interface SimulatedStoreOptions {
@@ -137,11 +136,19 @@ class MemoryStore implements SimulatedStore {
     return textsByQuery(this, database, query);
   }
 
-  async text(database: DatabaseName, id: string, as: DocumentShape): Promise<Uint8Array> {
-    return Buffer.from(documentText(await this.get(database, id), as));
+  async text(
+    database: DatabaseName,
+    id: string,
+    as: DocumentShape,
+    _reader: string,
+    endedSince?: number,
+  ): Promise<Uint8Array> {
+    const document = await this.get(database, id);
+    if (endedBefore(document, endedSince)) throw new NoDocumentError(id);
+    return Buffer.from(documentText(document, as));
   }
 
-  count(database: DatabaseName, query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>): Promise<number> {
+  count(database: DatabaseName, query: Parameters<ArtifactStore['count']>[1]): Promise<number> {
     return this.later(() => this.rowsIn(database, query).length);
   }
 
@@ -177,7 +184,7 @@ class MemoryStore implements SimulatedStore {
 
   private rowsIn(
     database: DatabaseName,
-    { view, startKey, endKey }: { view: ViewName; startKey: ViewQuery['startKey']; endKey: ViewQuery['endKey'] },
+    { view, startKey, endKey, endedSince }: Parameters<ArtifactStore['count']>[1],
   ): { row: Buffer; value: JsonValue }[] {
     if (!viewsOf[database].includes(view)) throw new Error(`database '${database}' has no view '${view}'`);
     const { start, end } = rangeOf(startKey, endKey);
@@ -191,7 +198,7 @@ class MemoryStore implements SimulatedStore {
         if (each.view !== view || row.compare(start) < 0 || row.compare(end) >= 0) continue;
         const shared = sharesValueOf[view];
         const value = each.value ?? emitted.find((other) => other.view === shared)?.value ?? null;
-        found.push({ row, value });
+        if (endedSince === undefined || !hasExpired(value, Number(each.key[1]), endedSince)) found.push({ row, value });
       }
     }
     return found.sort((one, other) => one.row.compare(other.row));

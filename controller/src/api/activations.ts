@@ -20,6 +20,7 @@ import { StateUnavailableError } from '@gpuwhisk/common/state/cluster-state';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import { DamagedDocumentError, LargeDocumentError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ViewQuery } from '@gpuwhisk/common/store/artifact-store';
+import { endedBefore } from '@gpuwhisk/common/store/views';
 import { isInFlight } from '../entitlement/in-flight.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
@@ -36,7 +37,7 @@ import {
 import { apiRoot, checkOwner, namespaceOf, pathParameter } from '../http/route.js';
 import type { IdentifiedCall, Route } from '../http/route.js';
 
-type Context = Pick<ApiContext, 'clock' | 'store' | 'state' | 'logStreams' | 'logger'>;
+type Context = Pick<ApiContext, 'clock' | 'store' | 'state' | 'logStreams' | 'logger' | 'expiredBefore'>;
 
 const collection = 'activations';
 const idLength = 32;
@@ -67,7 +68,7 @@ function nameFilter(query: URLSearchParams): string | undefined {
   return segments.join('/');
 }
 
-async function listActivations({ store, logger }: Context, call: IdentifiedCall): Promise<Answer> {
+async function listActivations({ store, logger, expiredBefore }: Context, call: IdentifiedCall): Promise<Answer> {
   const namespace = namespaceOf(call);
   checkOwner(call, namespace);
   const { query } = call;
@@ -84,13 +85,14 @@ async function listActivations({ store, logger }: Context, call: IdentifiedCall)
     startKey: [path, since ?? 0],
     endKey: [path, upto ?? afterAll, afterAll],
   };
-  const reader = call.identity.namespace.uuid;
+  const endedSince = expiredBefore();
+  const shown = { ...range, reader: call.identity.namespace.uuid, ...(endedSince !== undefined && { endedSince }) };
   if (count) {
-    const rows = await readOrRefuse(store.count('activations', { ...range, reader }));
+    const rows = await readOrRefuse(store.count('activations', shown));
     return jsonAnswer({ [collection]: Math.max(0, rows - skip) });
   }
   const as = docs ? 'activation' : 'value';
-  return listAnswer(store.texts('activations', { ...range, descending: true, skip, limit, as, reader }), logger);
+  return listAnswer(store.texts('activations', { ...shown, descending: true, skip, limit, as }), logger);
 }
 
 /** The activation that a path names, which must be the caller's. Throws ApiError (400, 403). */
@@ -105,11 +107,12 @@ function activationOf(call: IdentifiedCall): { namespace: string; activationId: 
 
 /** The record of an activation, or undefined if there is none. Throws ApiError (500) for a corrupted one. */
 async function recordOf(
-  { store }: Pick<Context, 'store'>,
+  { store, expiredBefore }: Pick<Context, 'store' | 'expiredBefore'>,
   { namespace, activationId }: ReturnType<typeof activationOf>,
 ): Promise<WhiskActivation | undefined> {
   try {
-    return readActivation(await store.get('activations', activationDocumentId(namespace, activationId)));
+    const document = await store.get('activations', activationDocumentId(namespace, activationId));
+    return endedBefore(document, expiredBefore()) ? undefined : readActivation(document);
   } catch (error) {
     if (error instanceof NoDocumentError) return undefined;
     if (error instanceof MalformedError) throw corruptedEntity();
@@ -118,18 +121,24 @@ async function recordOf(
 }
 
 /** A record or a part of it as an answer, or undefined if there is no record. Throws ApiError (429, 500). */
-async function shownRecord({ store }: Context, call: IdentifiedCall, as: RecordPart): Promise<Answer | undefined> {
+async function shownRecord(
+  { store, expiredBefore }: Context,
+  call: IdentifiedCall,
+  as: RecordPart,
+): Promise<Answer | undefined> {
   const { namespace, activationId } = activationOf(call);
   const id = activationDocumentId(namespace, activationId);
   try {
-    return jsonAnswer(shownParts[as](readActivation(await store.get('activations', id, atOnceBytes))));
+    const document = await store.get('activations', id, atOnceBytes);
+    return endedBefore(document, expiredBefore()) ? undefined : jsonAnswer(shownParts[as](readActivation(document)));
   } catch (error) {
     if (error instanceof NoDocumentError) return undefined;
     if (error instanceof MalformedError) throw corruptedEntity();
     if (!(error instanceof LargeDocumentError)) throw error;
   }
   try {
-    const text = await readOrRefuse(store.text('activations', id, as, call.identity.namespace.uuid));
+    const reader = call.identity.namespace.uuid;
+    const text = await readOrRefuse(store.text('activations', id, as, reader, expiredBefore()));
     return { status: 200, body: Buffer.from(text.buffer, text.byteOffset, text.length) };
   } catch (error) {
     if (error instanceof NoDocumentError) return undefined;

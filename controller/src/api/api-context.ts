@@ -64,6 +64,8 @@ export interface ApiContext extends ControllerDependencies {
   /** What was on each device in the last minutes. */
   deviceHistory: Pick<DeviceHistory, 'of'>;
   logStreams: Pick<LogStreams, 'open'>;
+  /** The time before which records must have ended to be expired now, ms since the epoch; undefined: none expires. */
+  expiredBefore: () => number | undefined;
 }
 
 /** Dependencies of a controller. */

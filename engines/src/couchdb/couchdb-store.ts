@@ -26,6 +26,7 @@ import { CouchError, couchClient } from './couchdb-client.js';
 import type { CouchClient, CouchRequest } from './couchdb-client.js';
 import { designDocuments, viewPlaces } from './design-documents.js';
 import type { ViewPlace } from './design-documents.js';
+import { endedBefore, hasExpired, lookedAt, partsByStart } from '@gpuwhisk/common/store/views';
 import { compactSparse, removeExpired } from './expiry.js';
 import { prepareDatabases, serverWarnings } from './prepare-databases.js';
 
@@ -58,6 +59,9 @@ export async function openCouchdbStore({ onWarning, ...options }: CouchdbOptions
   }
   return new CouchdbStore(client, prefix, clock);
 }
+
+/** Rows that are looked at together. */
+const pageRows = 1000;
 
 class CouchdbStore implements ArtifactStore {
   private readonly underWay = new Set<Promise<unknown>>();
@@ -155,25 +159,85 @@ class CouchdbStore implements ArtifactStore {
     });
   }
 
-  texts(database: DatabaseName, query: TextQuery): AsyncIterable<Uint8Array> {
-    return textsByQuery(this, database, query);
+  texts(database: DatabaseName, { endedSince, ...query }: TextQuery): AsyncIterable<Uint8Array> {
+    const get = (_: DatabaseName, id: string): Promise<StoredDocument> => this.get(database, id);
+    const rows = (): Promise<ViewRow[]> =>
+      endedSince === undefined ? this.query(database, query) : this.endedSince(database, query, endedSince);
+    return textsByQuery({ query: rows, get }, database, query);
   }
 
-  async text(database: DatabaseName, id: string, as: DocumentShape): Promise<Uint8Array> {
-    return Buffer.from(documentText(await this.get(database, id), as));
+  async text(
+    database: DatabaseName,
+    id: string,
+    as: DocumentShape,
+    _reader: string,
+    endedSince?: number,
+  ): Promise<Uint8Array> {
+    const document = await this.get(database, id);
+    if (endedBefore(document, endedSince)) throw new NoDocumentError(id);
+    return Buffer.from(documentText(document, as));
   }
 
-  async count(database: DatabaseName, query: { view: ViewName; startKey: ViewKey; endKey: ViewKey }): Promise<number> {
+  async count(
+    database: DatabaseName,
+    { endedSince, ...query }: Parameters<ArtifactStore['count']>[1],
+  ): Promise<number> {
+    if (endedSince !== undefined) {
+      const { younger, older } = partsByStart(query, endedSince);
+      const since = younger ? await this.count(database, { ...query, ...younger }) : 0;
+      return since + (older ? (await this.olderRows(database, { ...query, ...older }, endedSince)).length : 0);
+    }
     if (!viewPlaces[query.view].counts) return (await this.rows(database, query.view, rangeOf(query, false))).length;
     const [total] = await this.rows(database, query.view, { ...rangeOf(query, false), reduce: true });
     return Number(total?.value ?? 0);
+  }
+
+  /** Rows of a query, newest first, but those of records that ended before `endedSince`. */
+  private async endedSince(
+    database: DatabaseName,
+    { skip = 0, limit = Infinity, ...query }: ViewQuery,
+    endedSince: number,
+  ): Promise<ViewRow[]> {
+    const { younger, older } = partsByStart(query, endedSince);
+    const most = limit === Infinity ? {} : { limit };
+    const found: ViewRow[] = [];
+    let left = skip;
+    if (younger) {
+      found.push(...(await this.query(database, { ...query, ...younger, skip, ...most })));
+      const isPassed = found.length > 0 || skip === 0;
+      left = isPassed ? 0 : skip - (await this.count(database, { view: query.view, ...younger }));
+    }
+    if (older === undefined || found.length >= limit) return found;
+    const rows = await this.olderRows(
+      database,
+      { view: query.view, ...older },
+      endedSince,
+      left + limit - found.length,
+    );
+    return [...found, ...rows.slice(left)];
+  }
+
+  /** Rows of records that ended since `endedSince`, newest first, `wanted` at most, of those that started before. */
+  private async olderRows(
+    database: DatabaseName,
+    query: Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>,
+    endedSince: number,
+    wanted = Infinity,
+  ): Promise<ViewRow[]> {
+    const found: ViewRow[] = [];
+    for (let skip = 0; skip < lookedAt && found.length < wanted; skip += pageRows) {
+      const rows = await this.query(database, { ...query, descending: true, skip, limit: pageRows });
+      found.push(...rows.filter(({ key, value }) => !hasExpired(value, Number(key[1]), endedSince)));
+      if (rows.length < pageRows) break;
+    }
+    return found.slice(0, wanted);
   }
 
   async *expire(beforeMs: number): AsyncIterable<number> {
     const ask = (request: CouchRequest) => this.ask({ ...request, database: 'activations' });
     const view = (query: Record<string, JsonValue>) => this.rows('activations', 'activations', query);
     let removed = 0;
-    for await (const count of removeExpired({ ask, view }, beforeMs)) {
+    for await (const count of removeExpired({ ask, view, clock: this.clock }, beforeMs)) {
       removed += count;
       yield count;
     }

@@ -1,10 +1,12 @@
+import { StepSize } from '@gpuwhisk/common/store/step-size';
 import { hasExpired } from '@gpuwhisk/common/store/views';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { CouchError, CouchRequest } from './couchdb-client.js';
 
-/** Records that are removed at once. */
-const maxRecords = 500;
+/** Records that are removed at once. Three requests for them take longer than a step of a store in this process. */
+const steps = { least: 500, most: 2000, growsBelowMs: 200, shrinksAboveMs: 400 };
 
 /** Sends a request to the database of activation records. */
 type Ask = (request: CouchRequest) => Promise<JsonObject | JsonValue[]>;
@@ -12,21 +14,26 @@ type Ask = (request: CouchRequest) => Promise<JsonObject | JsonValue[]>;
 /** What is asked of the database. */
 interface RecordDatabase {
   ask: Ask;
+  /** For the time that steps take. */
+  clock: Pick<Clock, 'monotonicMs'>;
   /** Rows of view `activations`. */
   view(query: Record<string, JsonValue>): Promise<JsonObject[]>;
 }
 
 /** Removes records that ended before `beforeMs`; gives how many after each page, none included. Throws CouchError. */
-export async function* removeExpired({ ask, view }: RecordDatabase, beforeMs: number): AsyncIterable<number> {
+export async function* removeExpired({ ask, view, clock }: RecordDatabase, beforeMs: number): AsyncIterable<number> {
   const groups = await view({ reduce: true, group_level: 1 });
+  const size = new StepSize(steps);
   for (const { key } of groups) {
     const [namespace] = Array.isArray(key) ? key : [];
     if (namespace === undefined) continue;
-    const range = { startkey: [namespace], endkey: [namespace, beforeMs], limit: maxRecords };
+    const range = { startkey: [namespace], endkey: [namespace, beforeMs] };
     // Rows of records that started before and ended later.
     let skip = 0;
     for (;;) {
-      const rows = await view({ ...range, ...(skip > 0 && { skip }) });
+      const beganMs = clock.monotonicMs();
+      const limit = size.most;
+      const rows = await view({ ...range, limit, ...(skip > 0 && { skip }) });
       const expired = rows.filter((row) => hasExpired(row.value, startOf(row), beforeMs));
       const removed =
         expired.length === 0
@@ -35,10 +42,11 @@ export async function* removeExpired({ ask, view }: RecordDatabase, beforeMs: nu
               ask,
               expired.map(({ id }) => String(id)),
             );
+      size.took(rows.length, clock.monotonicMs() - beganMs);
       yield removed;
       skip += rows.length - expired.length;
       // A view that is behind has rows of what was removed already: those are left to the next pass.
-      if (rows.length < maxRecords || (expired.length > 0 && removed === 0)) break;
+      if (rows.length < limit || (expired.length > 0 && removed === 0)) break;
     }
   }
 }

@@ -360,7 +360,7 @@ function openRecordExpiry(options: ControllerNodeOptions, opened: Opened): void 
     logger,
     state,
     holder: nameOf(options),
-    times: { ttlMs: config.recordTtlHours * hourMs, firstMs: hourMs / 6, everyMs: hourMs },
+    times: { ttlMs: config.recordTtlHours * hourMs, firstMs: hourMs / 6, everyMs: hourMs / 60 },
   });
   showExpiry(metrics.registry, expiry);
   expiry.open();

@@ -211,3 +211,44 @@ describe('records that are large together', () => {
     expect((await api.request('GET', `${list}?docs=true`, { as: bob })).status).toBe(200);
   });
 });
+
+test('a record that has expired is in no list, no count and no answer from that instant on', async () => {
+  const expiring = await startApi({ config: { recordTtlHours: 1 } });
+  try {
+    const hourMs = 3_600_000;
+    const nowMs = Date.now();
+    const ending = (number: number, end: number, start = end - 5): object =>
+      activationDocument({ ...record(number), start, end, duration: end - start }, 1);
+    const soonMs = 700;
+    await expiring.store.createMany('activations', [
+      ending(2, nowMs - 2 * hourMs),
+      ending(4, nowMs - hourMs + soonMs),
+      ending(6, nowMs - 100, nowMs - 5 * hourMs),
+      ending(8, nowMs),
+    ] as never);
+    const get = (path: string) => expiring.request('GET', `${list}${path}`);
+    const shown = async (): Promise<unknown> => [
+      ids((await get('')).json),
+      ids((await get('?docs=true')).json),
+      ids((await get('?name=a&limit=200')).json),
+      (await get('?count=true')).json,
+      (await get('?count=true&name=a')).json,
+    ];
+    const expected = (...numbers: number[]): unknown[] => [
+      ...[1, 2, 3].map(() => numbers.map(id)),
+      ...[1, 2].map(() => ({ activations: numbers.length })),
+    ];
+    expect(await shown()).toEqual(expected(8, 4, 6));
+    const statuses = async (number: number): Promise<number[]> =>
+      Promise.all(['', '/logs', '/result'].map(async (part) => (await get(`/${id(number)}${part}`)).status));
+    expect(await statuses(4)).toEqual([200, 200, 200]);
+    await new Promise((resolve) => setTimeout(resolve, nowMs + soonMs + 1 - Date.now()));
+    expect(await shown()).toEqual(expected(8, 6));
+    for (const number of [2, 4]) expect(await statuses(number)).toEqual([404, 404, 404]);
+    for (const number of [6, 8]) expect(await statuses(number)).toEqual([200, 200, 200]);
+    // None of them was removed.
+    expect(await expiring.store.list('activations', { limit: 10 })).toHaveLength(4);
+  } finally {
+    await expiring.close();
+  }
+});

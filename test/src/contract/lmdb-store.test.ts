@@ -9,6 +9,7 @@ import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
 import { StoreOpenError } from '@gpuwhisk/common/store/artifact-store';
 import { parseRow, rowKey } from '@gpuwhisk/common/store/view-key';
 import { testArtifactStore } from './artifact-store.js';
+import { activation } from './store/documents.js';
 
 const makeFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'gpuwhisk-store-'));
 const removeFolder = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true });
@@ -110,6 +111,41 @@ describe('the LMDB store', () => {
     }
     await root.close();
     await expectAll();
+  });
+
+  test('a backlog of expired records is worked off in steps that grow, and keep the thread free', async () => {
+    const store = await openLmdbStore(join(folder, 'backlog'));
+    for (let batch = 0; batch < 10; batch += 1) {
+      const some = Array.from({ length: 1000 }, (_, n) => activation(batch * 1000 + n, batch * 1000 + n));
+      await store.createMany('activations', some);
+    }
+    const steps: number[] = [];
+    const before = performance.eventLoopUtilization();
+    for await (const removed of store.expire(1_000_000)) steps.push(removed);
+    const { active } = performance.eventLoopUtilization(before);
+    expect(steps.reduce((sum, one) => sum + one)).toBe(10_000);
+    expect(Math.max(...steps)).toBeGreaterThan(100);
+    expect(active / steps.length).toBeLessThan(5);
+    await store.close();
+  });
+
+  test('many rows are passed over by their number, from records that started since to those that did before', async () => {
+    const store = await openLmdbStore(join(folder, 'passed over'));
+    const since = 1_000_000;
+    const young = Array.from({ length: 1200 }, (_, n) => activation(n, since + n));
+    const long = Array.from({ length: 1500 }, (_, n) => activation(5000 + n, n, { end: since + 1 }));
+    await store.createMany('activations', [...young, ...long]);
+    const newest = [...long, ...young].reverse().map(({ activationId }) => activationId);
+    for (const skip of [1100, 1199, 1200, 2300, 2600, 2699, 2700]) {
+      const range = { startKey: ['guest', 0], endKey: ['guest', Infinity], descending: true, skip, limit: 3 };
+      const query = { view: 'activations', ...range, as: 'value', endedSince: since, reader: 'guest' } as const;
+      let list = '';
+      for await (const texts of store.texts('activations', query))
+        list += `${list && ','}${Buffer.from(texts).toString()}`;
+      const ids = (JSON.parse(`[${list}]`) as { activationId: string }[]).map(({ activationId }) => activationId);
+      expect([skip, ids]).toEqual([skip, newest.slice(skip, skip + 3)]);
+    }
+    await store.close();
   });
 
   const damaged: [string, (bytes: Buffer) => Buffer][] = [

@@ -57,7 +57,7 @@ export function storeLike(store: ArtifactStore, changes: Partial<ArtifactStore>)
     list: (database, options) => store.list(database, options),
     query: (database, query) => store.query(database, query),
     texts: (database, query) => store.texts(database, query),
-    text: (database, id, as, reader) => store.text(database, id, as, reader),
+    text: (...asked) => store.text(...asked),
     count: (database, query) => store.count(database, query),
     expire: (beforeMs) => store.expire(beforeMs),
     getAttachment: (database, id, name) => store.getAttachment(database, id, name),
