@@ -43,6 +43,8 @@ export interface Device {
   /** Empty where `mode` is not `mig`. */
   slices: Slice[];
   simulated: boolean;
+  /** In time slices while several namespaces use it; work whose share is bounded brings MPS back. Absent: it stays in its mode. */
+  returnsToMps?: true;
 }
 
 /** Whether work may be placed on a device, and why not. */
@@ -236,6 +238,8 @@ export interface GpuDesired {
   shares: Record<string, DesiredShare>;
   /** By device, the profiles of its MIG instances: `3g.20gb`; none: it is not cut. */
   geometry: Record<string, string[]>;
+  /** Devices that go over to time slices where the platform has chosen MPS by itself; absent: none. */
+  timeSlices?: string[];
 }
 
 /** How long a row lasts whose agent does not write it again, ms. */
@@ -404,10 +408,7 @@ export interface GpuRecord {
   simulated?: boolean;
 }
 
-/**
- * Annotation `coldStart` of the record of an activation with a GPU that loaded its code: the parts of its start that are
- * known (SMORE thesis, equation 3.12), ms.
- */
+/** Annotation `coldStart` of a run with a GPU that loaded its code: known parts of its start (SMORE thesis, equation 3.12), ms. */
 export interface ColdStartRecord {
   /** From acceptance until the code was loaded, waits between the parts included. */
   totalMs: number;
@@ -491,8 +492,8 @@ export interface Workload {
 }
 
 /**
- * What each namespace (its name) has had of GPUs in the calendar minute, in ms of a whole GPU: a run with half of one for a
- * second is 500. Agents count it, controllers hold it against the limit `gpuSecondsPerMinute`.
+ * What each namespace (its name) has had of GPUs in the calendar minute, ms of a whole GPU: half of one for a second is 500.
+ * Agents count it, controllers hold it against the limit `gpuSecondsPerMinute`.
  */
 export function gpuSpendingCounters(state: ClusterState): WindowCounters {
   return state.windowCounters('gpuSpentMs', 60_000);

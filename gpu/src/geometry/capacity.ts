@@ -7,14 +7,14 @@ import { profilesOf } from './mig-profiles.js';
 
 /**
  * Why no device that is known can ever serve such a function, whatever runs there; undefined if one can. A device that is being
- * cut counts with what it has and with what it will have.
+ * cut counts with what it has and with what it will have, and one that may return to MPS with its shares enforced.
  */
 export function capacityProblem(
   nodes: readonly NodeStatus[],
   { memoryMiB, gpus, spans = 1, maxShareClass }: Pick<GpuNeed, 'memoryMiB' | 'gpus' | 'spans' | 'maxShareClass'>,
 ): string | undefined {
   const places = [...placesOf(nodes), ...comingPlaces(nodes)].filter(
-    ({ device }) => maxShareClass === undefined || holdsToShares(device.mode),
+    ({ device }) => maxShareClass === undefined || holdsToShares(device.mode) || device.returnsToMps === true,
   );
   const [largest] = [...places].sort((one, other) => other.capacityMiB - one.capacityMiB);
   if (largest === undefined) {

@@ -6,12 +6,14 @@ import type { ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { Geometry } from './geometry.js';
 import type { GpuContainer, GpuContainers } from './gpu-containers.js';
 import type { Ending, Healer } from './healer.js';
+import type { TimeSlices } from './time-slices.js';
 
 /** Dependencies of a DesiredState. */
 export interface DesiredStateParts {
   gpuContainers: GpuContainers;
   enforcer: Pick<ShareEnforcer, 'adjusts'>;
   geometry: Pick<Geometry, 'set'>;
+  timeSlices: Pick<TimeSlices, 'set'>;
   healer: Pick<Healer, 'end'>;
   /** Destroys a container. */
   end(container: Container): void;
@@ -35,6 +37,7 @@ export class DesiredState {
     if (desired.epoch < epoch) return;
     this.desired = desired;
     this.parts.geometry.set(desired.geometry);
+    this.parts.timeSlices.set(desired.timeSlices ?? []);
     this.reconcile();
   }
 

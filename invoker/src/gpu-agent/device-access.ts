@@ -8,7 +8,7 @@ import { joinedAccess } from '../containers/runtime-launch.js';
 import type { GpuAccess } from '../containers/runtime-launch.js';
 import { grantedMiB, placesOf } from '../pool/memory-budget.js';
 import type { ShareCeilings } from './container-shares.js';
-import { foreignWorkThere } from './device-faults.js';
+import { foreignWorkThere, sharingChanges } from './device-faults.js';
 import type { ClientSettings, ShareEnforcer } from './enforcers/share-enforcer.js';
 import type { GpuContainers } from './gpu-containers.js';
 import type { Healer } from './healer.js';
@@ -71,7 +71,9 @@ export class DeviceAccess {
     const { state, reasons } = this.parts.inventory.healthOf(uuid);
     // Work that was placed before a cordon still gets its container, but no client comes to a device that leaves MPS.
     const leavesMps = reasons.includes(foreignWorkThere);
-    if (device !== undefined && state !== 'offline' && !leavesMps) return device;
+    // It has waited for the work that was placed before, so that this is a container that waits for work.
+    const isEmptied = reasons.includes(sharingChanges) && this.parts.gpuContainers.awaited(uuid, '').length === 0;
+    if (device !== undefined && state !== 'offline' && !leavesMps && !isEmptied) return device;
     throw unusable(`GPU ${uuid} cannot be used: ${reasons.join('; ') || 'there is none of that name'}`);
   }
 

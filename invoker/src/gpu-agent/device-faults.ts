@@ -6,6 +6,8 @@ export const sharingFails = 'the enforcer of its shares fails repeatedly';
 export const sharingMissing = 'its share of SMs cannot be enforced';
 /** Trouble of a device that is being emptied, since other work uses it past MPS. */
 export const foreignWorkThere = 'other work uses it past MPS';
+/** Trouble of a device that is being emptied, since it goes over from MPS to time slices or back. */
+export const sharingChanges = 'the way in which it is shared is being changed';
 
 /** All reasons against work on a device. */
 export interface HealthRecord {

@@ -59,11 +59,7 @@ export class ForeignWork {
     inventory.setTrouble(device, foreignWorkThere, looks >= foreignLooks);
     if (why === undefined || looks < foreignLooks) return;
     if (looks === foreignLooks) logger.warn({ device, why }, 'a GPU with MPS gets no new work: other work uses it');
-    const there = gpuContainers.on(device);
-    for (const one of there.filter(({ users, ending }) => users.size === 0 && !ending)) {
-      healer.end(one, { text: 'The GPU is being drained.', byAction: false });
-    }
-    if (there.length > 0) return;
+    if (!isEmptied(device, gpuContainers, healer)) return;
     await enforcer.giveUp?.(device, `MPS was ended, since other work came: ${why}`);
     inventory.setTrouble(device, foreignWorkThere, false);
     logger.warn({ device, why }, 'functions and other work take turns on a GPU until the next start');
@@ -84,4 +80,13 @@ export class ForeignWork {
     const listedMiB = processes.reduce((sum, { memoryMiB }) => sum + memoryMiB, 0);
     return { others, unlistedMiB: isListed ? usedMemoryMiB - listedMiB : undefined };
   }
+}
+
+/** Ends the idle containers of a device that gets no new work. Whether no container is left there. */
+export function isEmptied(device: string, gpuContainers: GpuContainers, healer: Pick<Healer, 'end'>): boolean {
+  const there = gpuContainers.on(device);
+  for (const one of there.filter(({ users, ending }) => users.size === 0 && !ending)) {
+    healer.end(one, { text: 'The GPU is being drained.', byAction: false });
+  }
+  return there.length === 0;
 }

@@ -29,6 +29,7 @@ import { DeviceLedger, Inventory } from './inventory.js';
 import { UseCounts } from './node-use.js';
 import { placementProblem, occupancyOf } from './placement-check.js';
 import { ContextSizes, Sampler } from './sampler.js';
+import { TimeSlices } from './time-slices.js';
 import { WorkloadAttestation } from './workload-attestation.js';
 
 /** The pool, which owns the containers, as the agent uses it. */
@@ -86,6 +87,7 @@ export class GpuAgent implements GpuRuns {
   private readonly useCounts: UseCounts;
   private readonly departure: Departure;
   private readonly foreignWork: ForeignWork;
+  private readonly timeSlices: TimeSlices;
   private readonly accesses: DeviceAccess;
   private statuses: DeviceStatus[] = [];
   private clientEnv: Record<string, Record<string, string>> = {};
@@ -116,8 +118,15 @@ export class GpuAgent implements GpuRuns {
     const clients = new ContainerClients(enforcer, processes);
     this.launches = new LaunchChecks({ enforcer, gpuContainers, clients, healer, clock, logger });
     this.shareUpdates = new ShareUpdates({ enforcer, gpuContainers, clients, logger });
+    const timeSlices = (this.timeSlices = new TimeSlices({
+      ...this.options,
+      inventory,
+      gpuContainers,
+      healer,
+      refresh,
+    }));
     const { geometry } = this;
-    this.desired = new DesiredState({ gpuContainers, enforcer, geometry, healer, clock, end });
+    this.desired = new DesiredState({ gpuContainers, enforcer, geometry, timeSlices, healer, clock, end });
     const ceilings = (this.ceilings = new ShareCeilings({ ...options, inventory, gpuContainers }));
     this.row = new NodeRow(options, () => this.rowNow());
     this.useCounts = new UseCounts({ ...options, node: options.node ?? {} });
@@ -283,6 +292,7 @@ export class GpuAgent implements GpuRuns {
     this.departure.close();
     for (const subscription of this.subscriptions) await subscription.close();
     await this.looking;
+    await this.timeSlices.settled();
     await this.spending.tell(this.gpuContainers.all());
     await this.useCounts.tell(this.inventory.devices.length);
     await this.row.close();
@@ -366,6 +376,7 @@ export class GpuAgent implements GpuRuns {
   private async look(): Promise<void> {
     this.statuses = await this.attestation.attest(await this.sampler.look());
     await this.foreignWork.look(this.statuses);
+    this.timeSlices.look(this.statuses);
     await this.workloads.look();
     await this.ceilings.look();
     this.desired.reconcile();
@@ -382,7 +393,7 @@ export class GpuAgent implements GpuRuns {
     const { inventory, gpuContainers, statuses, clientEnv } = this;
     return {
       driver: this.options.driver.version.driver,
-      devices: [...inventory.devices],
+      devices: inventory.devices.map((device) => this.timeSlices.mark(device)),
       cuts: this.options.driver.cuts,
       status: statuses.map((status) => {
         const cut = this.geometry.statusOf(status.uuid);

@@ -34,6 +34,7 @@ import { SampleMeasurements, SampleRunner, SampleSource } from '@gpuwhisk/contro
 import { CostLedger } from '@gpuwhisk/controller/gpu/cost/cost-ledger';
 import type { Machines } from '@gpuwhisk/controller/gpu/procure/emulated-provider';
 import type { Procurement } from '@gpuwhisk/controller/gpu/procure/procurement';
+import { NamespaceTurns } from '@gpuwhisk/controller/gpu/scheduler/namespace-turns';
 import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
@@ -313,6 +314,9 @@ async function openGpuScheduling(
     ...(procurement && { procurer: procurement }),
     ...(options.tracer && { tracer: options.tracer }),
   });
+  const namespaceTurns = new NamespaceTurns({ scheduler: gpuScheduler, desired: gpuDesired, clock, logger });
+  namespaceTurns.open();
+  opened.onClose(() => namespaceTurns.close());
   const scheduling = { gpuTable, gpuWorkloads, gpuCordons, gpuDesired, gpuScheduler, performanceData };
   return { ...scheduling, costLedger, retire, ...(procurement && { procurement }) };
 }

@@ -65,6 +65,19 @@ export class DesiredState {
     await this.set(invoker, { ...row, geometry: { ...row.geometry, [device]: [...profiles] } });
   }
 
+  /** The devices that are to be in time slices. */
+  get timeSlices(): ReadonlySet<string> {
+    return new Set([...this.rows.values()].flatMap(({ timeSlices = [] }) => timeSlices));
+  }
+
+  /** Has a device that is shared by MPS go over to time slices, or back. Rejects as `retire` does. */
+  async setTimeSlices(invoker: string, device: string, are: boolean): Promise<void> {
+    await this.takeOver();
+    const row = this.rowOf(invoker);
+    const others = (row.timeSlices ?? []).filter((one) => one !== device);
+    await this.set(invoker, { ...row, timeSlices: are ? [...others, device] : others });
+  }
+
   /**
    * Begins a new term of this controller, if there is one. Removes requests about instances that no longer exist on the
    * node, and shares that hold while an instance is busy once it is not.

@@ -61,7 +61,7 @@ export function createAutoMps(options: AutoMpsOptions): ShareEnforcer {
       const why = await refutation(own, device, slice, options.env ?? process.env);
       if (why === undefined) {
         const how = isServed ? 'an earlier MPS daemon is used' : 'MPS was started; the compute mode is as it was';
-        return { enforcer: own, isShared: true, how, idleMiB: usedMiB };
+        return { enforcer: own, isShared: true, how, idleMiB: usedMiB, mayGiveUp: true };
       }
       await own.shut(device.uuid, slice);
       return inTurns(why);
@@ -124,6 +124,7 @@ export function createAutoMps(options: AutoMpsOptions): ShareEnforcer {
       made.set(device, inTurns(why));
       choices.set(device, Promise.resolve(inTurns(why)));
     },
+    reconsider: (device) => void choices.delete(device),
     settings: async (device, share, slice) => of(device.uuid).settings(device, share, slice),
     async gangSettings(devices, share, partsMiB) {
       const [enforcer, ...more] = new Set(devices.map(({ uuid }) => of(uuid)));

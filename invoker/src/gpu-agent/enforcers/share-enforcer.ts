@@ -44,6 +44,8 @@ export interface Sharing {
   isShared: boolean;
   /** A clause, without a full stop. */
   how: string;
+  /** Whether giveUp() applies: processes share it by a daemon that the platform has chosen to start. */
+  mayGiveUp?: true;
 }
 
 /** Gives processes their share of a device's SMs and memory, and holds them to it. All methods reject with ShareError. */
@@ -97,6 +99,8 @@ export interface ShareEnforcer {
   foreignWork?(device: string, seen: DeviceUse): Promise<string | undefined>;
   /** Ends the daemon of a device without clients; processes take turns from then on. Rejects while it has clients. */
   giveUp?(device: string, why: string): Promise<void>;
+  /** Has the next open() of a device that was given up decide anew how it is shared; it has no clients. */
+  reconsider?(device: string): void;
   /**
    * Ends the daemon that open() started for a device or slice, so that it can be cut again. Does nothing if it is not open.
    * Rejects while it has clients.

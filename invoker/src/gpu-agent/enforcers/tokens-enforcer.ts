@@ -112,6 +112,7 @@ export function createTokensEnforcer(options: TokensEnforcerOptions): ShareEnfor
     ...(under?.sharing && { sharing: under.sharing.bind(under) }),
     ...(under?.foreignWork && { foreignWork: under.foreignWork.bind(under) }),
     ...(under?.giveUp && { giveUp: under.giveUp.bind(under) }),
+    ...(under?.reconsider && { reconsider: under.reconsider.bind(under) }),
     ...(under?.limitClients && { limitClients: under.limitClients.bind(under) }),
     async confirm(client) {
       if (!gangs.has(client.device)) await clientFor(client);
