@@ -10,6 +10,27 @@ export interface Bar {
 
 const source = 'issue 2';
 
+/** Loads of bench `neighbours`, with the numbers of hostile namespaces. */
+const neighbourLoads = [
+  'streams',
+  'lists',
+  'counts',
+  'puts',
+  'coldStarts',
+  'builds',
+  'logs',
+  'installs',
+  'jobs',
+].flatMap((load) => [`${load}.1`, `${load}.20`]);
+const neighbourBar = (metric: string, value: number): Bar[] =>
+  neighbourLoads.map((load) => ({
+    bench: 'neighbours',
+    metric: `${metric}.${load}`,
+    bound: 'at most',
+    value,
+    source: 'issue 42',
+  }));
+
 /** All bars, for a machine of two cores. */
 export const bars: readonly Bar[] = [
   { bench: 'invoke', metric: 'addedP50Ms', bound: 'at most', value: 0.15, source: 'issue 26' },
@@ -190,6 +211,8 @@ export const bars: readonly Bar[] = [
   { bench: 'dilu', metric: 'coscalingSaved.svr.fastGshareLow', bound: 'at least', value: 0, source: 'issue 24' },
   { bench: 'protean', metric: 'cost.most', bound: 'at most', value: 1, source: 'issue 25' },
   { bench: 'protean', metric: 'complianceLost.most', bound: 'at most', value: 0.005, source: 'issue 25' },
+  ...neighbourBar('neighbourP99Over', 1.5),
+  ...neighbourBar('longestPauseMs', 50),
 ];
 
 /** Whether `value` reaches the bar. */

@@ -15,6 +15,7 @@ import { inject } from './benches/inject.js';
 import { invoke } from './benches/invoke.js';
 import { kit } from './benches/kit.js';
 import { live } from './benches/live.js';
+import { neighbours } from './benches/neighbours.js';
 import { order } from './benches/order.js';
 import { predictor } from './benches/predictor.js';
 import { profile } from './benches/profile.js';
@@ -44,6 +45,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   dilu,
   kit,
   live,
+  neighbours,
   order,
   predictor,
   profile,

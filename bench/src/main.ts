@@ -21,7 +21,7 @@ function usage(): string {
   );
   return [
     'Usage: npm run bench -- NAME [--check] [--parts A,B] [--rounds N] [--seconds N] [--samples N]',
-    '         [--idle-seconds N] [--load-seconds N] [--seed N] [--client auto|wrk|autocannon]',
+    '         [--idle-seconds N] [--load-seconds N] [--calls N] [--seed N] [--client auto|wrk|autocannon]',
     "         [--beside NAME=URL [--beside-method NAME=GET] [--beside-header 'NAME=Header: value'] [--beside-body NAME=TEXT]",
     '           [--beside-server NAME=PID,...] [--beside-functions NAME=PID,...]] [--gpu-samples FILE]',
     ...names,

@@ -11,6 +11,7 @@ test('defaults', () => {
     samples: 50,
     idleSeconds: 60,
     loadSeconds: 300,
+    calls: 1000,
     parts: [],
     client: 'auto',
     beside: [],

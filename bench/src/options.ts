@@ -31,6 +31,8 @@ export interface Options {
   idleSeconds: number;
   /** Length of a steady load, s. */
   loadSeconds: number;
+  /** Calls of which one percentile is taken (`neighbours`). */
+  calls: number;
   /** Parts of the bench to run; all if empty. */
   parts: readonly string[];
   /** Load generator; `auto` uses wrk if it is installed. */
@@ -46,7 +48,7 @@ export class UsageError extends Error {
   override name = 'UsageError';
 }
 
-const defaults = { seed: 1, rounds: 5, seconds: 5, samples: 50, 'idle-seconds': 60, 'load-seconds': 300 };
+const defaults = { seed: 1, rounds: 5, seconds: 5, samples: 50, 'idle-seconds': 60, 'load-seconds': 300, calls: 1000 };
 
 /** Reads `NAME [flags]`. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options {
@@ -63,6 +65,7 @@ export function parseOptions(args: readonly string[]): Options {
         samples: { type: 'string' },
         'idle-seconds': { type: 'string' },
         'load-seconds': { type: 'string' },
+        calls: { type: 'string' },
         parts: { type: 'string' },
         client: { type: 'string', default: 'auto' },
         'gpu-samples': { type: 'string' },
@@ -101,6 +104,7 @@ export function parseOptions(args: readonly string[]): Options {
     samples: number('samples'),
     idleSeconds: number('idle-seconds'),
     loadSeconds: number('load-seconds'),
+    calls: number('calls'),
     parts: values.parts === undefined ? [] : values.parts.split(','),
     client,
     beside: peersOf(values),
@@ -167,6 +171,7 @@ export function commandLine(options: Options): string {
     `--samples ${options.samples}`,
     `--idle-seconds ${options.idleSeconds}`,
     `--load-seconds ${options.loadSeconds}`,
+    `--calls ${options.calls}`,
     `--client ${options.client}`,
     ...(options.parts.length > 0 ? [`--parts ${options.parts.join(',')}`] : []),
     ...(options.gpuSamples === undefined ? [] : [`--gpu-samples ${options.gpuSamples}`]),

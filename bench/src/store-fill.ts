@@ -9,33 +9,35 @@ export async function fillDataFolder(
   dataDir: string,
   name: string,
   counts: { actions: number; activations: number },
+  namespace = 'guest',
 ): Promise<void> {
   const store = await openLmdbStore(join(dataDir, 'store'));
   try {
-    await fillStore(store, name, counts);
+    await fillStore(store, name, counts, namespace);
   } finally {
     await store.close();
   }
 }
 
 /**
- * Copies the action `guest/<name>` until there are `actions` copies, and its newest activation until there are
+ * Copies the action `NAMESPACE/NAME` until there are `actions` copies, and its newest activation until there are
  * `activations`, each one second earlier. Copies of the platform's own documents stay valid when its format changes.
  */
 export async function fillStore(
   store: ArtifactStore,
   name: string,
   counts: { actions: number; activations: number },
+  namespace = 'guest',
 ): Promise<void> {
-  const action = await store.get('whisks', `guest/${name}`);
+  const action = await store.get('whisks', `${namespace}/${name}`);
   await createCopies(store, 'whisks', action, counts.actions - 1, (copy, index) => {
-    copy._id = `guest/${name}${index}`;
+    copy._id = `${namespace}/${name}${index}`;
     copy.name = `${name}${index}`;
   });
   const [newest] = await store.query('activations', {
     view: 'activations',
-    startKey: ['guest', 0],
-    endKey: ['guest', Number.MAX_SAFE_INTEGER],
+    startKey: [namespace, 0],
+    endKey: [namespace, Number.MAX_SAFE_INTEGER],
     descending: true,
     limit: 1,
     includeDocs: true,
@@ -44,7 +46,7 @@ export async function fillStore(
   const startMs = Number(newest.doc.start);
   await createCopies(store, 'activations', newest.doc, counts.activations - 1, (copy, index) => {
     const id = index.toString(16).padStart(32, '0');
-    copy._id = `guest/${id}`;
+    copy._id = `${namespace}/${id}`;
     copy.activationId = id;
     copy.start = startMs - (index + 1) * 1000;
     copy.end = Number(copy.start) + 2;

@@ -1,0 +1,109 @@
+// One measurement: a victim's calls beside hostile namespaces, on a platform of their own.
+import { mkdir, readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { connectApi } from '../api.js';
+import type { BenchContext } from '../bench.js';
+import { benchDir } from '../machine.js';
+import { cpuTime, readTree } from '../processes.js';
+import { freePort, startPlatform, type Server } from '../servers.js';
+import { fillDataFolder } from '../store-fill.js';
+import { startHostile } from './hostile.js';
+import type { HostileOrder, StruckLoad } from './hostile-process.js';
+import { callVictim, callsPerS, warmVictim } from './victim.js';
+
+/** What the hostile namespaces do: a load, or burn `cores` together. */
+export type Neighbours = { load: string; records?: number } | { cores: number };
+
+/** What was measured while the victim called. */
+export interface Trial {
+  latenciesMs: readonly number[];
+  errors: number;
+  /** Longest pause of the server's event loop, ms. */
+  pauseMs: number;
+  /** Processor time of the server, all sandboxes and the hostile clients, s. */
+  cpuS: number;
+  /** Time that this was measured for, s. */
+  tookS: number;
+  struck: StruckLoad | undefined;
+}
+
+/** Time after which a load is under way, before it is measured, ms. */
+const settleMs = 1000;
+const meterTimeoutMs = 60_000;
+
+/** Runs a trial with `count` hostile namespaces on a new platform. `name` is of a folder in the bench's. */
+export async function runTrial(
+  { cleanup, options, temporaryDir }: Pick<BenchContext, 'cleanup' | 'options' | 'temporaryDir'>,
+  name: string,
+  neighbours: Neighbours,
+  count: number,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Trial> {
+  const folder = join(temporaryDir, name);
+  await mkdir(folder, { mode: 0o700 });
+  const [dataDir, meter, port] = [join(folder, 'data'), join(folder, 'meter'), await freePort()];
+  const start = (): Promise<Server> =>
+    startPlatform(cleanup, {
+      dataDir,
+      port,
+      nodeFlags: ['--import', join(benchDir, 'pause-meter.mjs')],
+      environment: { ...environment, PAUSE_METER: meter },
+    });
+  let platform = await start();
+  const { url } = platform;
+  const names = Array.from({ length: count }, (_, at) => `hostile${at}`);
+  const [victim = '', ...keys] = await newKeys(url, dataDir, ['victim', ...names]);
+  const hostile = startHostile(cleanup);
+  const seconds = options.calls / callsPerS;
+  const order: Extract<HostileOrder, { do: 'prepare' | 'burn' }> =
+    'load' in neighbours
+      ? { do: 'prepare', load: neighbours.load, url, keys }
+      : { do: 'burn', url, keys, cores: neighbours.cores, seconds: seconds * 2 + 10 };
+  if ('load' in neighbours) await hostile.prepare(order);
+  if ('records' in neighbours && neighbours.records !== undefined) {
+    await platform.stop();
+    const activations = Math.floor(neighbours.records / count);
+    for (const namespace of names) await fillDataFolder(dataDir, 'one', { actions: 1, activations }, namespace);
+    platform = await start();
+  }
+  await warmVictim(url, victim);
+  if (!('load' in neighbours) && neighbours.cores > 0) await hostile.prepare(order);
+  await hostile.strike();
+  await new Promise((done) => setTimeout(done, settleMs));
+  await readPause(meter);
+  const cpuS = (): number => {
+    const { serverS, sandboxesS } = cpuTime(readTree(platform.pid));
+    return serverS + sandboxesS;
+  };
+  const [beforeS, beganMs] = [cpuS(), performance.now()];
+  const calls = await callVictim(url, victim, options.calls);
+  const [spentS, tookS] = [cpuS() - beforeS, (performance.now() - beganMs) / 1000];
+  const pauseMs = await readPause(meter);
+  const struck = await hostile.stop();
+  await platform.stop();
+  const share = tookS / (tookS + settleMs / 1000);
+  return { ...calls, pauseMs, cpuS: spentS + struck.cpuS * share, tookS, struck };
+}
+
+/** Keys of new namespaces. */
+async function newKeys(url: string, dataDir: string, names: readonly string[]): Promise<string[]> {
+  const operator = connectApi(url, (await readFile(join(dataDir, 'operator.key'), 'utf8')).trim());
+  const keys: string[] = [];
+  for (const name of names) {
+    const made = (await operator.json('PUT', `/api/v1/admin/subjects/${name}`, {})) as { uuid: string; key: string };
+    keys.push(`${made.uuid}:${made.key}`);
+  }
+  operator.close();
+  return keys;
+}
+
+/** The longest pause of the event loop since the last call, ms. */
+async function readPause(meter: string): Promise<number> {
+  const socket = connect(meter);
+  socket.setTimeout(meterTimeoutMs, () => socket.destroy(new Error('the server told no pause')));
+  const pauseMs = Number(await text(socket));
+  if (!Number.isFinite(pauseMs)) throw new Error('the server told no pause');
+  return pauseMs;
+}
