@@ -6,6 +6,7 @@ import { recordHorizon } from '@gpuwhisk/common/activations/record-horizon';
 import { createArgumentUnlock, createParameterLock } from '@gpuwhisk/common/entities/parameter-encryption';
 import { ApiError, isApiError, notAcceptable, uriTooLong } from '@gpuwhisk/common/errors';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
+import { LargeCodes } from './http/action-answer.js';
 import { ActionCache, ActionWriter } from './actions/action-store.js';
 import { ActionResolver } from './actions/action-resolver.js';
 import { identityChanges } from './api/admin.js';
@@ -90,7 +91,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     actions.changedElsewhere(id);
     packages.changedElsewhere(id);
   });
-  const actionWriter = new ActionWriter(store, actions, random, lock);
+  const actionWriter = new ActionWriter(store, actions, { random, clock }, lock);
   const actionResolver = new ActionResolver(actions, packages);
   const composing = new ComposingInvoker({
     ...dependencies,
@@ -127,6 +128,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     invoker: composing,
     primitive: dependencies.invoker,
     actionWriter,
+    largeCodes: new LargeCodes(clock, logger),
     packages,
     packageWriter: new PackageWriter(store, packages, actionWriter, lock),
     identities,

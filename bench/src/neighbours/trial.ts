@@ -1,11 +1,9 @@
 // One measurement: a victim's calls beside hostile namespaces, on a platform of their own.
 import { mkdir, readFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { longestPauseMs, pauseMeter } from '@gpuwhisk/test/support/longest-pause';
 import { connectApi } from '../api.js';
 import type { BenchContext } from '../bench.js';
-import { benchDir } from '../machine.js';
 import { cpuTime, readTree } from '../processes.js';
 import { freePort, startPlatform, type Server } from '../servers.js';
 import { fillDataFolder } from '../store-fill.js';
@@ -31,7 +29,6 @@ export interface Trial {
 
 /** Time after which a load is under way, before it is measured, ms. */
 const settleMs = 1000;
-const meterTimeoutMs = 60_000;
 
 /** Runs a trial with `count` hostile namespaces on a new platform. `name` is of a folder in the bench's. */
 export async function runTrial(
@@ -48,7 +45,7 @@ export async function runTrial(
     startPlatform(cleanup, {
       dataDir,
       port,
-      nodeFlags: ['--import', join(benchDir, 'pause-meter.mjs')],
+      nodeFlags: ['--import', pauseMeter],
       environment: { ...environment, PAUSE_METER: meter },
     });
   let platform = await start();
@@ -72,7 +69,7 @@ export async function runTrial(
   if (!('load' in neighbours) && neighbours.cores > 0) await hostile.prepare(order);
   await hostile.strike();
   await new Promise((done) => setTimeout(done, settleMs));
-  await readPause(meter);
+  await longestPauseMs(meter);
   const cpuS = (): number => {
     const { serverS, sandboxesS } = cpuTime(readTree(platform.pid));
     return serverS + sandboxesS;
@@ -80,7 +77,7 @@ export async function runTrial(
   const [beforeS, beganMs] = [cpuS(), performance.now()];
   const calls = await callVictim(url, victim, options.calls);
   const [spentS, tookS] = [cpuS() - beforeS, (performance.now() - beganMs) / 1000];
-  const pauseMs = await readPause(meter);
+  const pauseMs = await longestPauseMs(meter);
   const struck = await hostile.stop();
   await platform.stop();
   const share = tookS / (tookS + settleMs / 1000);
@@ -97,13 +94,4 @@ async function newKeys(url: string, dataDir: string, names: readonly string[]): 
   }
   operator.close();
   return keys;
-}
-
-/** The longest pause of the event loop since the last call, ms. */
-async function readPause(meter: string): Promise<number> {
-  const socket = connect(meter);
-  socket.setTimeout(meterTimeoutMs, () => socket.destroy(new Error('the server told no pause')));
-  const pauseMs = Number(await text(socket));
-  if (!Number.isFinite(pauseMs)) throw new Error('the server told no pause');
-  return pauseMs;
 }

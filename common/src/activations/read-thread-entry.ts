@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { nameThread } from '../system/thread-name.js';
 import { DamagedDocumentError, NoDocumentError } from '../store/artifact-store.js';
 import { documentText } from './record-texts.js';
-import { LmdbDocuments } from '../store/lmdb-documents.js';
+import { LmdbDocuments, openAttachments } from '../store/lmdb-documents.js';
 import { openRoot, LmdbWrites } from '../store/lmdb-table.js';
 import { countStep, textStep } from '../store/lmdb-texts.js';
 import type { ReadBudget } from '../store/lmdb-texts.js';
@@ -14,13 +14,19 @@ import { endedBefore } from '../store/views.js';
 nameThread('reads');
 const port = parentPort as MessagePort;
 const root = openRoot(workerData as string);
-const documents = new LmdbDocuments(root, new LmdbWrites());
+const writes = new LmdbWrites();
+const documents = new LmdbDocuments(root, writes);
+const attachments = openAttachments(root, writes);
 /** 50,000 rows are passed over in about 15 ms. */
 const budget: ReadBudget = { bytes: 256 * 1024, rows: 50_000, isStrict: false };
 
 port.on('message', (request: (ReadRequest & { number: number }) | undefined) => {
   if (request === undefined) void root.close().then(() => port.close());
-  else port.postMessage(answerTo(request));
+  else {
+    const answer = answerTo(request);
+    // The bytes of an attachment are handed over, not copied.
+    port.postMessage(answer, 'attachment' in answer ? [answer.attachment.bytes.buffer as ArrayBuffer] : []);
+  }
 });
 
 function answerTo(request: ReadRequest & { number: number }): ReadAnswer {
@@ -43,6 +49,8 @@ function answerTo(request: ReadRequest & { number: number }): ReadAnswer {
         const text = documentText(document, request.as);
         return { number, text: Buffer.from(text) };
       }
+      case 'attachment':
+        return { number, attachment: attachments.get(request.database, request.id, request.name) };
     }
   } catch (error) {
     const isMissing = error instanceof NoDocumentError;

@@ -1,8 +1,9 @@
 import type { Parameter } from './parameters.js';
 import type { JsonObject, JsonValue } from '../json.js';
 import type { ArtifactStore, StoredDocument } from '../store/artifact-store.js';
-import { codeText, locateCode, isSequence, readStoredExec, writeExec } from './exec-codec.js';
+import { codeText, isReference, locateCode, isSequence, readStoredExec, writeExec } from './exec-codec.js';
 import { readActionLimits, writeLimits } from './limits.js';
+import { mostSmallBytes } from './large-code.js';
 import { MalformedError, asString } from './malformed.js';
 import { EntityTypeError } from './names.js';
 import { readParameters, writeParameters } from './parameters.js';
@@ -25,12 +26,12 @@ export interface CodeAttachment {
 }
 
 /**
- * Code for a runtime kind. `code` is the source text, or base64 of an archive when `binary`; or where that lies
- * (readActionCode in action-codec.ts fetches it).
+ * Code for a runtime kind. `code` is the source text, or base64 of an archive when `binary`; the bytes of either if they are
+ * large (large-code.ts); or where they lie (readActionCode fetches them).
  */
 interface CodeExec {
   kind: string;
-  code: string | CodeAttachment;
+  code: string | Uint8Array | CodeAttachment;
   binary: boolean;
   main?: string;
 }
@@ -40,7 +41,7 @@ export interface BlackboxExec {
   kind: 'blackbox';
   image: string;
   binary: boolean;
-  code?: string | CodeAttachment;
+  code?: string | Uint8Array | CodeAttachment;
   main?: string;
 }
 
@@ -108,7 +109,7 @@ export function actionDocument(action: WhiskAction): StoredDocument {
   };
 }
 
-/** The action as the API shows it. `code: false` leaves the code out, else it must be at hand. */
+/** The action as the API shows it, large code as ''. `code: false` leaves the code out, else it must be at hand. */
 export function actionToApi(action: WhiskAction, options: { code: boolean }): JsonObject {
   const exec = writeExec(action.exec);
   if (!options.code) delete exec.code;
@@ -136,31 +137,35 @@ export function withoutCode(action: WhiskAction): WhiskAction {
 }
 
 /**
- * The action with its code as text in `exec.code`, fetched if it lies beside the document.
+ * The action with its code in `exec.code`, as text or, if it is large, as bytes; fetched if it lies beside the document.
  * Throws NoDocumentError if the attachment is gone.
  */
 export async function withCode(store: ArtifactStore, action: WhiskAction): Promise<WhiskAction> {
   const { exec } = action;
-  if (isSequence(exec) || exec.code === undefined || typeof exec.code === 'string') return action;
+  if (isSequence(exec) || !isReference(exec.code)) return action;
   return { ...action, exec: { ...exec, code: await fetchCode(store, actionId(action), exec) } };
 }
 
 /**
- * The code of a stored action: source text, or base64 when `binary`; '' where an image carries it.
+ * The code of a stored action: source text, or base64 when `binary`, '' where an image carries it; large code as its bytes.
  * Throws MalformedError for a document that is no action with code, NoDocumentError if the attachment is gone.
  */
 export async function readActionCode(
   store: ArtifactStore,
   document: StoredDocument,
-): Promise<{ code: string; binary: boolean }> {
+): Promise<{ code: string | Uint8Array; binary: boolean }> {
   const exec = readStoredExec(document.exec);
   if (isSequence(exec)) throw new MalformedError('a sequence has no code');
   return { code: await fetchCode(store, document._id, exec), binary: exec.binary };
 }
 
-async function fetchCode(store: ArtifactStore, id: string, exec: CodeExec | BlackboxExec): Promise<string> {
-  if (exec.code === undefined || typeof exec.code === 'string') return exec.code ?? '';
+async function fetchCode(
+  store: ArtifactStore,
+  id: string,
+  exec: CodeExec | BlackboxExec,
+): Promise<string | Uint8Array> {
+  if (!isReference(exec.code)) return exec.code ?? '';
   const place = locateCode(exec.code);
   const bytes = 'bytes' in place ? place.bytes : (await store.getAttachment('whisks', id, place.attachmentName)).bytes;
-  return codeText(bytes, exec.binary);
+  return bytes.length > mostSmallBytes ? bytes : codeText(bytes, exec.binary);
 }

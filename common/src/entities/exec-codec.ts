@@ -5,8 +5,10 @@ import type { JsonObject, JsonValue } from '../json.js';
 import { kindsOf, resolveKind } from '../runtimes.js';
 import type { RuntimeManifest } from '../runtimes.js';
 import type { BlackboxExec, CodeAttachment, Exec, SequenceExec } from './action.js';
+import { sha256Of } from './large-code.js';
 import { MalformedError, asObject, asString } from './malformed.js';
 import { canonicalFullName } from './names.js';
+import type { Clock } from '../system/clock.js';
 import type { Random } from '../system/random.js';
 import { newUuid } from '../ids.js';
 
@@ -19,14 +21,15 @@ const imagePattern = new RegExp(
 const maxImageLength = 512;
 
 /**
- * The `exec` of a PUT body: the kind resolved to one of the manifest, `binary` computed. Throws MalformedError with
+ * The `exec` of a PUT body, with the large code that was taken out of it: the kind resolved to one of the manifest, `binary`
+ * computed. Throws MalformedError with
  * OpenWhisk's texts.
  */
-export function readExecInput(value: JsonValue, manifest: RuntimeManifest): Exec {
+export function readExecInput(value: JsonValue, manifest: RuntimeManifest, large?: GivenCode): Exec {
   const exec = asObject(value);
   const kind = asString(exec.kind, "'kind' must be a string defined in 'exec'").trim().toLowerCase();
   if (kind === 'sequence') return readSequence(exec);
-  if (kind === 'blackbox') return readBlackboxInput(exec);
+  if (kind === 'blackbox') return readBlackboxInput(exec, large);
   const entry = resolveKind(manifest, kind);
   if (entry === undefined) {
     const valid = [...kindsOf(manifest), 'sequence', 'blackbox'].map((known) => `'${known}'`).join(', ');
@@ -40,7 +43,9 @@ export function readExecInput(value: JsonValue, manifest: RuntimeManifest): Exec
   if (main === undefined && entry.requireMain) {
     throw new MalformedError(`'main' must be a string defined in 'exec' for '${kind}' actions`);
   }
-  return { kind: entry.kind, code, binary: isBase64Code(code), ...(main !== undefined && { main }) };
+  const given =
+    large === undefined ? { code, binary: isBase64Code(code) } : { code: large.bytes, binary: large.binary };
+  return { kind: entry.kind, ...given, ...(main !== undefined && { main }) };
 }
 
 function readMain(value: JsonValue | undefined, kind: string): string | undefined {
@@ -68,13 +73,14 @@ function readComponent(value: JsonValue): string {
   }
 }
 
-function readBlackboxInput(exec: JsonObject): BlackboxExec {
+function readBlackboxInput(exec: JsonObject, large: GivenCode | undefined): BlackboxExec {
   const image = asString(exec.image, "'image' must be a string defined in 'exec' for 'blackbox' actions");
   if (image.length > maxImageLength || !imagePattern.test(image))
     throw new MalformedError('could not parse image name');
   const main = readMain(exec.main, 'blackbox');
   const read: BlackboxExec = { kind: 'blackbox', image, binary: false, ...(main !== undefined && { main }) };
   if (exec.code === undefined) return read;
+  if (large !== undefined) return { ...read, code: large.bytes, binary: large.binary };
   const code = asString(
     exec.code,
     "'code' must be a string or attachment object defined in 'exec' for 'blackbox' actions",
@@ -114,12 +120,13 @@ function readStoredCode(value: JsonValue): string | CodeAttachment {
   };
 }
 
-/** `exec` as JSON, for documents and the API alike; without code where it is ''. */
+/** `exec` as JSON, for documents and the API alike; large code as ''. */
 export function writeExec(exec: Exec): JsonObject {
   if (isSequence(exec)) return { kind: exec.kind, components: exec.components };
   const written: JsonObject = { kind: exec.kind };
   if ('image' in exec) written.image = exec.image;
-  if (exec.code !== undefined) written.code = typeof exec.code === 'string' ? exec.code : { ...exec.code };
+  if (exec.code !== undefined)
+    written.code = isReference(exec.code) ? { ...exec.code } : typeof exec.code === 'string' ? exec.code : '';
   written.binary = exec.binary;
   if (exec.main !== undefined) written.main = exec.main;
   return written;
@@ -128,9 +135,22 @@ export function writeExec(exec: Exec): JsonObject {
 /** The size that the limit on `exec` applies to, in bytes; attached code counts nothing. */
 export function execBytes(exec: Exec): number {
   if (isSequence(exec)) return exec.components.reduce((sum, component) => sum + Buffer.byteLength(component), 0);
-  const code = typeof exec.code === 'string' ? Buffer.byteLength(exec.code) : 0;
+  const { code: given, binary } = exec;
+  const code =
+    typeof given === 'string'
+      ? Buffer.byteLength(given)
+      : given instanceof Uint8Array
+        ? binary
+          ? Math.ceil(given.length / 3) * 4
+          : given.length
+        : 0;
   const image = 'image' in exec ? Buffer.byteLength(exec.image) : 0;
   return code + image + Buffer.byteLength(exec.main ?? '');
+}
+
+/** Whether code is a reference to where it lies. */
+export function isReference(code: string | Uint8Array | CodeAttachment | undefined): code is CodeAttachment {
+  return typeof code === 'object' && !(code instanceof Uint8Array);
 }
 
 /** Whether `exec` is a sequence's. */
@@ -151,6 +171,12 @@ export interface StoredCode {
   attachment?: { name: string; contentType: string; bytes: Uint8Array };
 }
 
+/** Large code of a PUT body: source text as UTF-8, or an archive if `binary`. */
+export interface GivenCode {
+  bytes: Uint8Array;
+  binary: boolean;
+}
+
 /** Whether OpenWhisk takes code for base64 of an archive: a length that is a multiple of 4, only base64 inside. */
 export function isBase64Code(code: string): boolean {
   const trimmed = code.trim();
@@ -159,24 +185,41 @@ export function isBase64Code(code: string): boolean {
   return !/[^A-Za-z0-9+/]/.test(trimmed.slice(0, trimmed.length - padding));
 }
 
+/** Large code of a PUT body: source text as UTF-8, or an archive if `binary`. */
+export interface GivenCode {
+  bytes: Uint8Array;
+  binary: boolean;
+}
+
 /** What is stored for `code` (base64 when `binary`). */
 export function storeCode(code: string, binary: boolean, random: Random): StoredCode {
   const bytes = Buffer.from(code, binary ? 'base64' : 'utf8');
-  const attachmentType = binary ? 'application/octet-stream' : 'text/plain; charset=UTF-8';
-  const reference = {
-    attachmentType,
-    length: bytes.length,
-    digest: `sha256-${createHash('sha256').update(bytes).digest('hex')}`,
-  };
+  const reference = referenceTo(bytes, binary, createHash('sha256').update(bytes).digest('hex'));
   if (bytes.length < maxInlineBytes) {
     // With padding, as Java's URL encoder writes it.
     const name = bytes.toString('base64').replaceAll('+', '-').replaceAll('/', '_');
     return { reference: { attachmentName: memoryScheme + name, ...reference } };
   }
+  return attached(bytes, reference, random);
+}
+
+/** As storeCode, for large code. */
+export async function storeLargeCode({ bytes, binary }: GivenCode, random: Random, clock: Clock): Promise<StoredCode> {
+  return attached(bytes, referenceTo(bytes, binary, await sha256Of(clock, bytes)), random);
+}
+
+type Reference = Omit<CodeAttachment, 'attachmentName'>;
+
+function referenceTo({ length }: Uint8Array, binary: boolean, sha256: string): Reference {
+  const attachmentType = binary ? 'application/octet-stream' : 'text/plain; charset=UTF-8';
+  return { attachmentType, length, digest: `sha256-${sha256}` };
+}
+
+function attached(bytes: Uint8Array, reference: Reference, random: Random): StoredCode {
   const name = newUuid(random);
   return {
     reference: { attachmentName: beside + name, ...reference },
-    attachment: { name, contentType: attachmentType, bytes },
+    attachment: { name, contentType: reference.attachmentType, bytes },
   };
 }
 

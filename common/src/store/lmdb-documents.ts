@@ -75,6 +75,10 @@ interface Description {
   bytes: number;
 }
 
+/** The attachments of an environment. */
+export const openAttachments = (root: Root, writes: LmdbWrites): LmdbAttachments =>
+  new LmdbAttachments(root.openDB('attachments', tableOptions), writes);
+
 /** Attachments: [database, id, name] → its description, [database, id, name, 0...] → its pieces. */
 export class LmdbAttachments {
   constructor(
@@ -96,10 +100,14 @@ export class LmdbAttachments {
     }
   }
 
+  /** The size of an attachment, bytes. Throws NoDocumentError. */
+  bytesOf(database: DatabaseName, id: string, name: string): number {
+    return this.described(database, id, name).bytes;
+  }
+
+  /** An attachment, in a buffer of its own. Throws NoDocumentError. */
   get(database: DatabaseName, id: string, name: string): Attachment {
-    const described = this.table.getBinary(rowKey([database, id, name], ''));
-    if (!described) throw new NoDocumentError(`${id}/${name}`);
-    const description = JSON.parse(described.toString('utf8')) as Description;
+    const description = this.described(database, id, name);
     const bytes = Buffer.allocUnsafeSlow(description.bytes);
     let at = 0;
     for (let piece = 0; at < bytes.length; piece++) {
@@ -109,6 +117,12 @@ export class LmdbAttachments {
       at += part.length;
     }
     return { contentType: description.contentType, bytes };
+  }
+
+  private described(database: DatabaseName, id: string, name: string): Description {
+    const described = this.table.getBinary(rowKey([database, id, name], ''));
+    if (!described) throw new NoDocumentError(`${id}/${name}`);
+    return JSON.parse(described.toString('utf8')) as Description;
   }
 
   /** Removes a document's attachments, as part of a durable write. */

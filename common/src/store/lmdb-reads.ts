@@ -1,5 +1,5 @@
 // Reads of the store in LMDB whose length callers choose: short ones at once, others in steps in a thread.
-import type { DatabaseName, DocumentShape, TextQuery, ViewQuery } from './artifact-store.js';
+import type { Attachment, DatabaseName, DocumentShape, TextQuery, ViewQuery } from './artifact-store.js';
 import { TooManyRowsError } from './artifact-store.js';
 import type { LmdbDocuments } from './lmdb-documents.js';
 import { countStep, skipsMany, textStep } from './lmdb-texts.js';
@@ -10,8 +10,8 @@ import { lookedAt, partsByStart } from './views.js';
 
 /** What is read at once, without the thread: a millisecond of work. */
 const atOnce: ReadBudget = { bytes: 64 * 1024, rows: 1000, isStrict: true };
-/** Rows that one read passes over at most: 3 to 6 s of the thread. */
-const mostRows = 20_000_000;
+/** Rows that one read passes over at most, unless told otherwise: 3 to 6 s of the thread. */
+export const mostRowsPassed = 20_000_000;
 /** Rows that cost as much as a byte of text. */
 const rowsPerByte = 1 / 64;
 /** A row that is left out is parsed, which costs as much as passing over so many. */
@@ -30,6 +30,7 @@ export class LmdbReads {
     private readonly documents: LmdbDocuments,
     /** Resolves when the rows of a database's documents are in their views. */
     private readonly settled: (database: DatabaseName) => Promise<void>,
+    private readonly mostRows: number,
   ) {
     this.thread = new ReadThread(folder);
   }
@@ -38,7 +39,7 @@ export class LmdbReads {
   async *texts(database: DatabaseName, { endedSince, ...query }: TextQuery): AsyncGenerator<Uint8Array> {
     const { skip = 0, limit } = query;
     if (limit === 0) return;
-    if (skip > mostRows) throw new TooManyRowsError(mostRows);
+    if (skip > this.mostRows) throw new TooManyRowsError(this.mostRows);
     const whole: Position = { skip, ...(limit !== undefined && { limit }) };
     if (endedSince === undefined) return void (yield* this.part(database, query, whole));
     const { younger, older } = partsByStart(query, endedSince);
@@ -145,13 +146,18 @@ export class LmdbReads {
           (one) => 1 + one.rows * rowsPerByte,
         );
         rows += step.rows;
-        if (rows > mostRows) throw new TooManyRowsError(mostRows);
+        if (rows > this.mostRows) throw new TooManyRowsError(this.mostRows);
         from = step.next;
       }
       return rows;
     } finally {
       end();
     }
+  }
+
+  /** A large attachment, read in the thread. Rejects with NoDocumentError. */
+  attachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
+    return this.open().attachment(database, id, name);
   }
 
   /** Ends the thread. Reads under way fail at their next step. */

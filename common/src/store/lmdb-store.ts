@@ -25,8 +25,9 @@ import { encodeDocument, encodeNewDocument, revisionOf, withoutShared } from './
 import { systemClock } from '../system/clock.js';
 import { systemDisk } from '../system/disk.js';
 import { KeyQueue } from './key-queue.js';
-import { LmdbAttachments, LmdbDocuments } from './lmdb-documents.js';
-import { LmdbReads } from './lmdb-reads.js';
+import { LmdbDocuments, openAttachments } from './lmdb-documents.js';
+import type { LmdbAttachments } from './lmdb-documents.js';
+import { LmdbReads, mostRowsPassed } from './lmdb-reads.js';
 import { openRoot, tableOptions, textOf, LmdbWrites } from './lmdb-table.js';
 import type { Root, Table } from './lmdb-table.js';
 import type { Disk, DiskFile } from '../system/disk.js';
@@ -35,21 +36,25 @@ import { StepSize } from './step-size.js';
 /** Records that are removed at once: those that are created meanwhile wait for a step. */
 const expirySteps = { least: 100, most: 1000, growsBelowMs: 20, shrinksAboveMs: 40 };
 
+/** Larger attachments are read in the thread. */
+const mostReadAtOnce = 1024 * 1024;
+
 const ownerKey = Buffer.from('owner');
 
 /**
  * The store inside one process, in LMDB (one file, memory-mapped, copy on write). One process at a time has a
  * folder, so checks against what is stored are made in memory, one write a document at a time.
+ * Counts and lists that would pass over more than `mostRows` rows are refused.
  *
  * Throws StoreOpenError.
  */
-export async function openLmdbStore(folder: string): Promise<ArtifactStore> {
+export async function openLmdbStore(folder: string, mostRows = mostRowsPassed): Promise<ArtifactStore> {
   let root: Root | undefined;
   try {
     await systemDisk.makeFolder(folder);
     await checkLmdbFile(systemDisk, folder);
     root = openRoot(folder);
-    return new LmdbStore(folder, root, claim(root, folder));
+    return new LmdbStore(folder, root, claim(root, folder), mostRows);
   } catch (error) {
     await root?.close();
     if (error instanceof StoreOpenError) throw error;
@@ -86,11 +91,12 @@ class LmdbStore implements ArtifactStore {
     folder: string,
     private readonly root: Root,
     private readonly meta: Table,
+    mostRows: number,
   ) {
     this.documents = new LmdbDocuments(root, this.writes);
-    this.attachments = new LmdbAttachments(root.openDB('attachments', tableOptions), this.writes);
+    this.attachments = openAttachments(root, this.writes);
     this.creation = new CreationThread(folder);
-    this.reads = new LmdbReads(folder, this.documents, (database) => this.settled(database));
+    this.reads = new LmdbReads(folder, this.documents, (database) => this.settled(database), mostRows);
   }
 
   async get(database: DatabaseName, id: string, mostBytes = Infinity): Promise<StoredDocument> {
@@ -187,7 +193,9 @@ class LmdbStore implements ArtifactStore {
 
   async getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
     this.checkOpen();
-    return this.attachments.get(database, id, name);
+    return this.attachments.bytesOf(database, id, name) > mostReadAtOnce
+      ? await this.reads.attachment(database, id, name)
+      : this.attachments.get(database, id, name);
   }
 
   async *expire(beforeMs: number): AsyncIterable<number> {

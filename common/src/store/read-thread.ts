@@ -1,4 +1,4 @@
-import type { DatabaseName, DocumentShape, TextQuery, ViewQuery } from './artifact-store.js';
+import type { Attachment, DatabaseName, DocumentShape, TextQuery, ViewQuery } from './artifact-store.js';
 import { DamagedDocumentError, NoDocumentError } from './artifact-store.js';
 import { AskedThread } from './asked-thread.js';
 import type { CountStep, Position, TextStep } from './lmdb-texts.js';
@@ -9,13 +9,15 @@ type CountQuery = Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>;
 export type ReadRequest =
   | { type: 'texts'; database: DatabaseName; query: TextQuery; position: Position }
   | { type: 'count'; query: CountQuery; from: Uint8Array | undefined }
-  | { type: 'text'; database: DatabaseName; id: string; as: DocumentShape; endedSince: number | undefined };
+  | { type: 'text'; database: DatabaseName; id: string; as: DocumentShape; endedSince: number | undefined }
+  | { type: 'attachment'; database: DatabaseName; id: string; name: string };
 
 /** Its answer, or why there is none. */
 export type ReadAnswer = { number: number } & (
   | { step: TextStep }
   | { counted: CountStep }
   | { text: Uint8Array }
+  | { attachment: Attachment }
   | { problem: string; kind: 'missing' | 'damaged' | 'other' }
 );
 
@@ -54,6 +56,12 @@ export class ReadThread {
   ): Promise<Uint8Array> {
     const answer = await this.ask({ type: 'text', database, id, as, endedSince });
     return 'text' in answer ? answer.text : unexpected();
+  }
+
+  /** Rejects with NoDocumentError. */
+  async attachment(database: DatabaseName, id: string, name: string): Promise<Attachment> {
+    const answer = await this.ask({ type: 'attachment', database, id, name });
+    return 'attachment' in answer ? answer.attachment : unexpected();
   }
 
   close(): Promise<void> {

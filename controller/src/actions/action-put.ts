@@ -1,5 +1,6 @@
 // An action's PUT: its body, and the action that it makes or changes.
 import type { Exec, SequenceExec, WhiskAction, ActionLimits } from '@gpuwhisk/common/entities/action';
+import type { GivenCode } from '@gpuwhisk/common/entities/exec-codec';
 import { execBytes, readExecInput, isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { readLimitsPatch, instancesProblem, limitsProblem } from '@gpuwhisk/common/entities/limits';
 import type { LimitBounds, LimitsPatch } from '@gpuwhisk/common/entities/limits';
@@ -33,13 +34,17 @@ export interface ActionPut {
 type PutBounds = Pick<LimitBounds, 'maxParametersBytes'> & { maxCodeBytes: number };
 
 /**
- * Reads a PUT body. As in OpenWhisk, large fields are read and measured before the others. Unknown fields are ignored.
+ * Reads a PUT body, with the large code that was taken out of it. As in OpenWhisk, large fields are read and measured before the others. Unknown fields are ignored.
  * Throws ApiError (400, 413).
  */
-export function readActionPut(body: JsonValue, manifest: RuntimeManifest, bounds: PutBounds): ActionPut {
+export function readActionPut(
+  { value: body, large }: { value: JsonValue; large?: GivenCode },
+  manifest: RuntimeManifest,
+  bounds: PutBounds,
+): ActionPut {
   return readFields(() => {
     const fields = asObject(body, "Object expected in field 'exec'");
-    const exec = optionalField(fields.exec, (value) => readExecInput(value, manifest));
+    const exec = optionalField(fields.exec, (value) => readExecInput(value, manifest, large));
     const parameters = optionalField(fields.parameters, readParameters);
     const annotations = optionalField(fields.annotations, readParameters);
     if (exec !== undefined) checkFieldSize('exec', execBytes(exec), bounds.maxCodeBytes);

@@ -10,7 +10,7 @@ import {
   isApiError,
   noSuchVersion,
 } from '@gpuwhisk/common/errors';
-import { storeCode, isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import { codeText, storeCode, storeLargeCode, isReference, isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import type { StoredCode } from '@gpuwhisk/common/entities/exec-codec';
 import type { LockParameters } from '@gpuwhisk/common/entities/parameter-encryption';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
@@ -98,7 +98,7 @@ export class ActionWriter {
   constructor(
     private readonly store: ArtifactStore,
     private readonly cache: ActionCache,
-    private readonly random: Random,
+    private readonly sources: { random: Random; clock: Clock },
     private readonly lock: LockParameters,
   ) {
     this.earlier = new ActionVersions(store);
@@ -234,8 +234,9 @@ export class ActionWriter {
   }
 
   /** Stores an action; new code replaces the old code in the same write. */
-  private async write(action: WhiskAction, newExec: Exec | undefined, manifest: RuntimeManifest): Promise<WhiskAction> {
-    const code = newExec === undefined ? undefined : this.codeToStore(newExec, manifest);
+  private async write(given: WhiskAction, newExec: Exec | undefined, manifest: RuntimeManifest): Promise<WhiskAction> {
+    const code = newExec === undefined ? undefined : await this.codeToStore(newExec, manifest);
+    const action = code === undefined ? withCodeAsText(given) : given;
     const attachments = newExec === undefined ? undefined : code?.attachment === undefined ? [] : [code.attachment];
     const locked = { ...action, parameters: this.lock(action.parameters, actionId(action)) };
     const referring =
@@ -254,9 +255,21 @@ export class ActionWriter {
   }
 
   /** How the store keeps the code, beside or in the document; undefined for code that is a plain field. */
-  private codeToStore(exec: Exec, manifest: RuntimeManifest): StoredCode | undefined {
-    if (isSequence(exec) || typeof exec.code !== 'string') return undefined;
+  private async codeToStore(exec: Exec, manifest: RuntimeManifest): Promise<StoredCode | undefined> {
+    if (isSequence(exec) || exec.code === undefined || isReference(exec.code)) return undefined;
     const attached = exec.kind === 'blackbox' || resolveKind(manifest, exec.kind)?.attached !== undefined;
-    return attached ? storeCode(exec.code, exec.binary, this.random) : undefined;
+    if (!attached) return undefined;
+    const { code, binary } = exec;
+    const { random, clock } = this.sources;
+    return typeof code === 'string'
+      ? storeCode(code, binary, random)
+      : storeLargeCode({ bytes: code, binary }, random, clock);
   }
+}
+
+/** The action with large code as text, for kinds that have code as a plain field of the document. */
+function withCodeAsText(action: WhiskAction): WhiskAction {
+  const { exec } = action;
+  if (isSequence(exec) || !(exec.code instanceof Uint8Array)) return action;
+  return { ...action, exec: { ...exec, code: codeText(exec.code, exec.binary) } };
 }

@@ -1,7 +1,8 @@
 // Earlier versions of actions, kept when an update replaces them.
 import { actionDocument, actionId, readAction } from '@gpuwhisk/common/entities/action';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
-import { codeText, isSequence, locateCode } from '@gpuwhisk/common/entities/exec-codec';
+import { codeText, isReference, isSequence, locateCode } from '@gpuwhisk/common/entities/exec-codec';
+import { mostSmallBytes } from '@gpuwhisk/common/entities/large-code';
 import type { ArtifactStore, NamedAttachment, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 
@@ -51,13 +52,14 @@ export class ActionVersions {
   /** A version that `before` has listed, with its code. Throws NoDocumentError if it was removed meanwhile. */
   async withCode(action: WhiskAction): Promise<WhiskAction> {
     const { exec } = action;
-    if (isSequence(exec) || exec.code === undefined || typeof exec.code === 'string') return action;
+    if (isSequence(exec) || !isReference(exec.code)) return action;
     const place = locateCode(exec.code);
     const bytes =
       'bytes' in place
         ? place.bytes
         : (await this.store.getAttachment('gpu', keptId(action), place.attachmentName)).bytes;
-    return { ...action, exec: { ...exec, code: codeText(bytes, exec.binary) } };
+    const code = bytes.length > mostSmallBytes ? bytes : codeText(bytes, exec.binary);
+    return { ...action, exec: { ...exec, code } };
   }
 
   /** Removes all versions of an action. */
@@ -83,7 +85,7 @@ export class ActionVersions {
   /** The code beside the document; undefined if it is not there. */
   private async attachmentsOf(action: WhiskAction): Promise<NamedAttachment[] | undefined> {
     const { exec } = action;
-    if (isSequence(exec) || exec.code === undefined || typeof exec.code === 'string') return [];
+    if (isSequence(exec) || !isReference(exec.code)) return [];
     const place = locateCode(exec.code);
     if ('bytes' in place) return [];
     const name = place.attachmentName;

@@ -1,5 +1,6 @@
 // The versions of an action before its present one.
 import { actionToApi } from '@gpuwhisk/common/entities/action';
+import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import type { WantedVersion } from '../actions/action-store.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
@@ -29,18 +30,22 @@ async function getVersions(context: ActionContext, call: IdentifiedCall): Promis
     const versions = await actionWriter.versions(namespace, name);
     return jsonAnswer(versions.map((one) => actionToApi(one, { code: false })));
   }
-  return jsonAnswer([actionToApi(await actionWriter.readVersion(namespace, name, wanted), { code: true })]);
+  const read = (): Promise<WhiskAction> => actionWriter.readVersion(namespace, name, wanted);
+  // Its size is known once it has been read.
+  return context.largeCodes.answer(call.identity.namespace.name, true, read, 'list');
 }
 
 async function restore(context: ActionContext, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name, inherited, write } = await writableAction(context, call);
   const place = { namespace, name, wanted: wantedVersion(call) };
   const merge = mergeContext(context, call, inherited);
-  const written = await write(() =>
-    context.actionWriter.restore(place, merge, (exec) => checkExec(context, call, `${namespace}/${name}`, exec)),
-  );
-  context.performanceData.trials.written(written, merge.nowMs);
-  return jsonAnswer(actionToApi(written, { code: true }));
+  return context.largeCodes.answer(call.identity.namespace.name, true, async () => {
+    const written = await write(() =>
+      context.actionWriter.restore(place, merge, (exec) => checkExec(context, call, `${namespace}/${name}`, exec)),
+    );
+    context.performanceData.trials.written(written, merge.nowMs);
+    return written;
+  });
 }
 
 const updated = 'Where several versions have the number: its time, epoch ms';

@@ -1,5 +1,6 @@
 import { actionToApi } from '@gpuwhisk/common/entities/action';
-import type { Exec } from '@gpuwhisk/common/entities/action';
+import type { Exec, WhiskAction } from '@gpuwhisk/common/entities/action';
+import { mostSmallBytes } from '@gpuwhisk/common/entities/large-code';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { packageId } from '@gpuwhisk/common/entities/package';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
@@ -12,13 +13,14 @@ import type { MergeContext } from '../actions/action-put.js';
 import { checkActionShown, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
 import { checkSequence, inNamespace } from '../compose/sequence.js';
+import { hasLargeCode } from '../http/action-answer.js';
+import { mayBeLarge, readActionBody } from '../http/action-body.js';
 import { jsonAnswer } from '../http/answer.js';
 import {
   checkContentType,
   checkDeclaredLength,
   parseArguments,
   readBody,
-  readPutBody,
   wantsExtraLogging,
   booleanParameter,
 } from '../http/request.js';
@@ -50,6 +52,7 @@ export type ActionContext = Pick<
   | 'config'
   | 'gpuTable'
   | 'invoker'
+  | 'largeCodes'
   | 'logger'
   | 'manifest'
   | 'packageWriter'
@@ -142,24 +145,28 @@ async function putAction(context: ActionContext, call: IdentifiedCall): Promise<
   const { namespace, name, inherited, write } = await writableAction(context, call);
   // Code and both lists of parameters at their maximum sizes.
   const maxBodyBytes = config.limits.maxCodeBytes + 2 * config.limits.maxParametersBytes;
-  const body = await readPutBody(call.request, maxBodyBytes);
-  const manifest = context.manifest();
-  const bounds = boundsOf(context, call.identity);
-  const put = readActionPut(body, manifest, { ...bounds, maxCodeBytes: config.limits.maxCodeBytes });
-  const overwrite = booleanParameter(call.query, 'overwrite', false);
-  // Before an update the stored annotations, which may ask for a GPU, are not known.
-  const mayNeedGpu = overwrite || (put.annotations ?? []).some(({ key }) => key === 'gpu');
-  const gpuBounds = gpuBoundsOf(context, call.identity);
-  const problem = limitsProblem(put.limits ?? {}, mayNeedGpu ? gpuBounds : bounds);
-  if (problem !== undefined) throw notAllowed(problem);
-  if (put.exec !== undefined && isSequence(put.exec)) {
-    put.exec = { ...put.exec, components: inNamespace(put.exec.components, call.identity.namespace.name) };
-  }
-  if (put.exec !== undefined) await checkExec(context, call, `${namespace}/${name}`, put.exec);
-  const merge = mergeContext(context, call, inherited);
-  const written = await write(() => context.actionWriter.put(namespace, name, put, overwrite, merge));
-  context.performanceData.trials.written(written, merge.nowMs);
-  return jsonAnswer(actionToApi(written, { code: true }));
+  const { maxParametersBytes } = config.limits;
+  const maxRestBytes = 2 * maxParametersBytes + mostSmallBytes;
+  return context.largeCodes.answer(call.identity.namespace.name, mayBeLarge(call.request), async () => {
+    const body = await readActionBody(call.request, { maxBytes: maxBodyBytes, maxRestBytes }, context.clock);
+    const manifest = context.manifest();
+    const bounds = boundsOf(context, call.identity);
+    const put = readActionPut(body, manifest, { ...bounds, maxCodeBytes: config.limits.maxCodeBytes });
+    const overwrite = booleanParameter(call.query, 'overwrite', false);
+    // Before an update the stored annotations, which may ask for a GPU, are not known.
+    const mayNeedGpu = overwrite || (put.annotations ?? []).some(({ key }) => key === 'gpu');
+    const gpuBounds = gpuBoundsOf(context, call.identity);
+    const problem = limitsProblem(put.limits ?? {}, mayNeedGpu ? gpuBounds : bounds);
+    if (problem !== undefined) throw notAllowed(problem);
+    if (put.exec !== undefined && isSequence(put.exec)) {
+      put.exec = { ...put.exec, components: inNamespace(put.exec.components, call.identity.namespace.name) };
+    }
+    if (put.exec !== undefined) await checkExec(context, call, `${namespace}/${name}`, put.exec);
+    const merge = mergeContext(context, call, inherited);
+    const written = await write(() => context.actionWriter.put(namespace, name, put, overwrite, merge));
+    context.performanceData.trials.written(written, merge.nowMs);
+    return written;
+  });
 }
 
 async function getAction(context: ActionContext, call: IdentifiedCall): Promise<Answer> {
@@ -169,17 +176,28 @@ async function getAction(context: ActionContext, call: IdentifiedCall): Promise<
   const place = await actionResolver.locate(call.identity, asked);
   if (context.config.sharedPackagesExecuteOnly) checkActionShown(call.identity.namespace.name, asked, place);
   const { namespace, name, inherited, binding } = place;
-  const stored = await (code ? actionWriter.readWithCode(namespace, name) : actionWriter.read(namespace, name));
-  const merged = { ...stored, parameters: mergeParameters(inherited, stored.parameters) };
-  const shown = actionToApi(merged, { code });
-  return jsonAnswer(code || binding === undefined ? shown : { ...shown, binding });
+  const merged = (stored: WhiskAction): WhiskAction => ({
+    ...stored,
+    parameters: mergeParameters(inherited, stored.parameters),
+  });
+  const stored = await actionWriter.read(namespace, name);
+  if (code) {
+    const read = async (): Promise<WhiskAction> => merged(await actionWriter.readWithCode(namespace, name));
+    return context.largeCodes.answer(call.identity.namespace.name, hasLargeCode(stored), read);
+  }
+  const shown = actionToApi(merged(stored), { code });
+  return jsonAnswer(binding === undefined ? shown : { ...shown, binding });
 }
 
 async function deleteAction(context: ActionContext, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name } = await writableAction(context, call);
-  const deleted = await context.actionWriter.delete(namespace, name);
-  context.performanceData.trials.deleted(`/${namespace}/${name}`);
-  return jsonAnswer(actionToApi(deleted, { code: true }));
+  const { actionWriter, largeCodes, performanceData } = context;
+  const isLarge = hasLargeCode(await actionWriter.read(namespace, name));
+  return largeCodes.answer(call.identity.namespace.name, isLarge, async () => {
+    const deleted = await actionWriter.delete(namespace, name);
+    performanceData.trials.deleted(`/${namespace}/${name}`);
+    return deleted;
+  });
 }
 
 /** The actions of a package, or of the package that a binding leads to. */

@@ -13,6 +13,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { Tracer } from '@gpuwhisk/common/tracing';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { ActionCache, ActionWriter } from '../actions/action-store.js';
+import type { LargeCodes } from '../http/action-answer.js';
 import type { ActionResolver } from '../actions/action-resolver.js';
 import type { Site } from '../http/static-files.js';
 import type { Identities } from '../authentication/authentication.js';
@@ -47,6 +48,7 @@ export interface ApiContext extends ControllerDependencies {
   primitive: InvokeService;
   actions: ActionCache;
   actionResolver: ActionResolver;
+  largeCodes: LargeCodes;
   actionWriter: ActionWriter;
   packages: PackageCache;
   packageWriter: PackageWriter;

@@ -9,7 +9,7 @@ import type { Answer } from './answer.js';
 /** An answer up to this size is sent as a whole, with its length, bytes. */
 const wholeBytes = 64 * 1024;
 /** A client that reads nothing for so long is cut off, ms. */
-const stalledMs = 30_000;
+const mostStalledMs = 30_000;
 
 const [opening, comma, closing] = ['[', ',', ']'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer];
 
@@ -40,16 +40,27 @@ export async function listAnswer(texts: AsyncIterable<Uint8Array>, logger: Logge
     known.push(value);
     bytes += value.length;
   }
-  const pieces = piecesOf(known, iterator);
-  // Begun, so that its return() ends the store's read also where no piece is ever taken.
+  return streamedAnswer(piecesOf(known, iterator), logger);
+}
+
+/**
+ * The answer of JSON in pieces, the first of which is empty and marks the begin; each is sent once the client has taken those before. If the
+ * pieces fail, or the client reads nothing for `stalledMs`, the connection is closed.
+ */
+export async function streamedAnswer(
+  pieces: AsyncGenerator<Uint8Array>,
+  logger: Logger,
+  stalledMs = mostStalledMs,
+): Promise<Answer> {
+  // Begun, so that its return() releases what it holds also where no piece is ever taken.
   await pieces.next();
   return {
     status: 200,
     body: '',
     pieces,
     stream: (response) => {
-      send(response, pieces).catch((error: unknown) => {
-        logger.warn({ err: error }, 'a list broke off, and so does its connection');
+      send(response, pieces, stalledMs).catch((error: unknown) => {
+        logger.warn({ err: error }, 'an answer broke off, and so does its connection');
         response.destroy();
       });
     },
@@ -75,7 +86,7 @@ async function* piecesOf(known: readonly Uint8Array[], rest: AsyncIterator<Uint8
 }
 
 /** Writes the pieces, and ends the response. Rejects as reading them does. */
-async function send(response: ServerResponse, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+async function send(response: ServerResponse, pieces: AsyncIterable<Uint8Array>, stalledMs: number): Promise<void> {
   const gone = new AbortController();
   const onClose = (): void => gone.abort();
   response.once('close', onClose);

@@ -28,7 +28,7 @@ export const maxUriLength = 8192;
 const maxDiscardedBytes = 64 * 1024 * 1024;
 
 /** Reads and discards the rest of a body; closes the connection if the body is too long. */
-function discard(request: IncomingMessage): void {
+export function discard(request: IncomingMessage): void {
   let bytes = 0;
   request.on('data', (chunk: Buffer) => {
     bytes += chunk.length;

@@ -1,5 +1,7 @@
 import type { ActionLimits, Exec } from '@gpuwhisk/common/entities/action';
 import { readAction, readActionCode } from '@gpuwhisk/common/entities/action';
+import { isReference } from '@gpuwhisk/common/entities/exec-codec';
+import { LargeCode, mostSmallBytes } from '@gpuwhisk/common/entities/large-code';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
@@ -10,12 +12,14 @@ import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { fair } from '@gpuwhisk/common/concurrency';
 import { kindOfImage } from '../runtimes/proxy-runtime.js';
 
 /** An action's code. */
 export interface ActionCode {
-  /** Source text, or base64 when binary. */
-  code: string;
+  /** Source text, or base64 when binary; absent where it is large. */
+  code?: string;
+  large?: LargeCode;
   binary: boolean;
   /**
    * SHA-256 of the text or the bytes as they were registered, hexadecimal; absent in documents that other programs wrote.
@@ -57,6 +61,9 @@ type LoadFailure =
 
 type Loaded = { action: RunnableAction } | { failure: LoadFailure; reason: string };
 
+/** Large codes that are read and passed on at once; further containers wait for their turn, by namespace. */
+const mostLarge = 4;
+
 const cacheSize = 2000;
 /** How long reads of an action from a failing store are retried, ms. */
 const patienceMs = 60_000;
@@ -66,6 +73,8 @@ const longestRetryMs = 2000;
 /** Reads the actions that messages name, and remembers the revisions it has read (without their code). */
 export class ActionLoader {
   private readonly cache = new Map<string, RunnableAction>();
+  /** Each container of the pool waits at most once. */
+  private readonly inTurn = fair(mostLarge, Infinity);
 
   constructor(
     private readonly store: ArtifactStore,
@@ -121,18 +130,42 @@ export class ActionLoader {
     }
   }
 
+  /** Reads code, and has the next wait until it has been passed on. */
+  private readInTurn(namespace: string, read: (onPassed: () => void) => Promise<ActionCode>): Promise<ActionCode> {
+    return new Promise((resolve, reject) => {
+      const turn = (): Promise<void> =>
+        new Promise((end) => {
+          read(end).then(
+            (code) => {
+              if (code.large === undefined) end();
+              resolve(code);
+            },
+            (error: Error) => {
+              end();
+              reject(error);
+            },
+          );
+        });
+      this.inTurn(namespace.split('/', 1)[0] ?? '', turn).catch(reject);
+    });
+  }
+
   private runnable(id: string, action: ReturnType<typeof readAction>): RunnableAction {
     const { exec, annotations } = action;
     if (exec.kind === 'sequence') throw new Error('a sequence is not run by an invoker');
     const kind = exec.kind.endsWith(':default') ? (this.defaultKind(exec.kind) ?? exec.kind) : exec.kind;
     const requirements = parameterValue(annotations, 'requirements');
     const warm = parameterValue(annotations, 'warm');
-    const code = async (): Promise<ActionCode> => {
+    const read = async (onPassed: () => void = () => undefined): Promise<ActionCode> => {
       const document = await this.patiently(() => this.store.get('whisks', id));
       if (document._rev !== action.revision) throw new Error('the action was changed meanwhile');
-      const read = await this.patiently(() => readActionCode(this.store, document));
-      return { ...read, ...registeredDigest(exec) };
+      const { code, binary } = await this.patiently(() => readActionCode(this.store, document));
+      const given = typeof code === 'string' ? { code } : { large: new LargeCode(code, onPassed) };
+      return { ...given, binary, ...registeredDigest(exec) };
     };
+    const stored = 'code' in exec ? exec.code : undefined;
+    const isLarge = isReference(stored) && (stored.length ?? Infinity) > mostSmallBytes;
+    const code = isLarge ? () => this.readInTurn(action.namespace, read) : () => read();
     return {
       namespace: action.namespace,
       name: action.name,
@@ -154,7 +187,7 @@ const sha256Prefix = 'sha256-';
 
 function registeredDigest(exec: Exec): Pick<ActionCode, 'digest'> {
   const code = 'code' in exec ? exec.code : undefined;
-  const digest = typeof code === 'object' ? code.digest : undefined;
+  const digest = isReference(code) ? code.digest : undefined;
   return digest?.startsWith(sha256Prefix) ? { digest: digest.slice(sha256Prefix.length) } : {};
 }
 

@@ -1,3 +1,4 @@
+import type { LargeCode } from '@gpuwhisk/common/entities/large-code';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
@@ -112,9 +113,8 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       const init = await this.initRequest(content, container, undefined);
       if (init === undefined) return 'its code could not be read';
       const beganMs = this.context.clock.monotonicMs();
-      const problem = problemOf(
-        await container.init(init, callLimits(this.context, this.message, this.action)).outcome,
-      );
+      const call = container.init(init, callLimits(this.context, this.message, this.action));
+      const problem = problemOf(await call.outcome.finally(() => init.large?.passed()));
       if (problem === undefined) this.noteLoad(container, this.context.clock.monotonicMs() - beganMs);
       return problem;
     } catch (error) {
@@ -343,7 +343,8 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     const { container } = member;
     const beganMs = clock.monotonicMs();
     const call = container.init(init, callLimits(this.context, this.message, this.action));
-    const outcome = await this.ownOutcome(container, await call.outcome);
+    const told = await call.outcome.finally(() => init.large?.passed());
+    const outcome = await this.ownOutcome(container, told);
     const load: Load = { initMs: Math.round(clock.monotonicMs() - beganMs), start: member.origin };
     if (outcome.type === 'unavailable') return retryElsewhere(all);
     if (this.cutShort(outcome) || this.runsAgain(container, outcome, all)) return 'discard';
@@ -469,11 +470,14 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     untilMs: number | undefined,
   ): Promise<InitRequest | undefined> {
     const { action, message, context } = this;
+    let large: LargeCode | undefined;
     try {
       const { digest, ...code } = await action.code();
+      ({ large } = code);
       const checked = canUnload && digest !== undefined ? { ...code, digest } : code;
       return initRequest(action, checked, message, content, untilMs);
     } catch (error) {
+      large?.passed();
       context.logger.error({ action: fullyQualifiedName(action), error: String(error) }, 'code could not be read');
       return undefined;
     }

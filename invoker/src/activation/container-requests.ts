@@ -88,7 +88,7 @@ function trainingSpec({ job, attempt, members, rendezvousMs, checkpointMiB }: Tr
  */
 export function initRequest(
   action: RunnableAction,
-  { code, binary, digest }: ActionCode,
+  { code, large, binary, digest }: ActionCode,
   message: ActivationMessage,
   content: ActivationMessage['content'],
   deadlineMs: number | undefined,
@@ -110,7 +110,7 @@ export function initRequest(
   return {
     name: action.name,
     main: action.main,
-    code,
+    ...(large === undefined ? { code: code ?? '' } : { large }),
     binary,
     ...(entry !== undefined && { entry }),
     ...(digest !== undefined && { digest }),

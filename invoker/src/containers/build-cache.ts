@@ -1,10 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { LargeCode, mostSmallBytes, sha256Of } from '@gpuwhisk/common/entities/large-code';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { fair, TooMuchWaits } from '../host/concurrency.js';
+import { fair, TooMuchWaits } from '@gpuwhisk/common/concurrency';
 import { partialPrefix } from '../host/partial-folders.js';
-import { ProvisioningError } from './container-factory.js';
+import { later, ProvisioningError } from './container-factory.js';
 import type { Call, CallLimits, Container, InitRequest, CallOutcome } from './container-factory.js';
 import type { Build } from './runtime-launch.js';
 
@@ -16,9 +17,9 @@ const [maxBuilding, maxWaiting] = [2, 8];
 
 const digestBytes = 32;
 
-/** A program in base64 with its SHA-256 (hexadecimal). */
+/** A program with its SHA-256 (hexadecimal). */
 interface Program {
-  program: string;
+  program: Buffer;
   digest: string;
 }
 /** The program that a build made, or the outcome and the printed lines of a failed build. */
@@ -41,29 +42,27 @@ export class BuildCache<Step extends Build> {
 
   /** Calls `init` with the program in place of the code; if the build fails, its failure is the outcome. */
   init(step: Step, request: InitRequest, limits: CallLimits, init: (request: InitRequest) => Call): Call {
-    const { code = '', binary } = request;
-    if (code === '' || !step.needs({ code, binary })) return init(request);
+    const { code = '', large } = request;
+    if ((code === '' && large === undefined) || !step.needs(request)) return init(request);
     const call = this.built(step, request, limits).then((built): Call => {
+      // Another call's build may have been the one that had the code.
+      large?.passed();
       if ('program' in built) {
         const { name, main, entry, env } = request;
         const { program, digest } = built;
-        return init({ name, main, code: program, binary: true, digest, ...(entry !== undefined && { entry }), env });
+        const loaded = program.length > mostSmallBytes ? { large: new LargeCode(program) } : { code: base64(program) };
+        return init({ name, main, ...loaded, binary: true, digest, ...(entry !== undefined && { entry }), env });
       }
       return { outcome: Promise.resolve(built.outcome), logs: Promise.resolve(built.lines) };
     });
-    return {
-      outcome: call.then(({ outcome }) => outcome),
-      logs: call.then(
-        ({ logs }) => logs,
-        () => [],
-      ),
-    };
+    return later(call);
   }
 
-  private built(step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {
-    const { code = '', binary, main } = request;
+  private async built(step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {
+    const { code = '', large, binary, main } = request;
+    const source = large === undefined ? code : { sha256: await sha256Of(this.clock, large.bytes) };
     const key = createHash('sha256')
-      .update(JSON.stringify([step.key, main, binary, code]))
+      .update(JSON.stringify([step.key, main, binary, source]))
       .digest('hex');
     const known = this.underWay.get(key);
     if (known) return known;
@@ -76,10 +75,13 @@ export class BuildCache<Step extends Build> {
     const file = join(this.folder, key);
     const kept = await readFile(file).catch(() => undefined);
     const program = kept?.subarray(digestBytes);
-    if (program && kept && sha256(program).equals(kept.subarray(0, digestBytes))) {
-      const nowSeconds = this.clock.now() / 1000;
-      await utimes(file, nowSeconds, nowSeconds);
-      return asBuilt(program);
+    if (program && kept) {
+      const digest = await sha256Of(this.clock, program);
+      if (digest === kept.toString('hex', 0, digestBytes)) {
+        const nowSeconds = this.clock.now() / 1000;
+        await utimes(file, nowSeconds, nowSeconds);
+        return { program, digest };
+      }
     }
     const owner = limits.forNamespace ?? '';
     const built = await this.inTurn(owner, () => this.build(step, request, limits)).catch(tooManyBuilds);
@@ -104,7 +106,8 @@ export class BuildCache<Step extends Build> {
       if (outcome.type !== 'ok') return { outcome, lines: await init.logs };
       const taken = await container.run(emptyRun, bounds).outcome;
       if (taken.type === 'result' && !Array.isArray(taken.result) && typeof taken.result.program === 'string') {
-        return asBuilt(Buffer.from(taken.result.program, 'base64'));
+        const program = Buffer.from(taken.result.program, 'base64');
+        return { program, digest: await sha256Of(this.clock, program) };
       }
       return { outcome: { type: 'error', error: 'The built program is too large.', body: '' }, lines: [] };
     } finally {
@@ -115,7 +118,7 @@ export class BuildCache<Step extends Build> {
   private async keep(file: string, { program, digest }: Program): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const partial = join(this.folder, `${partialPrefix}${randomUUID()}`);
-    await writeFile(partial, Buffer.concat([Buffer.from(digest, 'hex'), Buffer.from(program, 'base64')]));
+    await writeFile(partial, [Buffer.from(digest, 'hex'), program]);
     await rename(partial, file);
     const names = await readdir(this.folder);
     if (names.length <= maxPrograms) return;
@@ -134,12 +137,7 @@ function tooManyBuilds(error: unknown): Built {
   return { outcome: { type: 'error', error: text, body: JSON.stringify({ error: text }) }, lines: [] };
 }
 
-const sha256 = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest();
-
-const asBuilt = (program: Buffer): Program => ({
-  program: program.toString('base64'),
-  digest: sha256(program).toString('hex'),
-});
+const base64 = (bytes: Buffer): string => bytes.toString('base64');
 
 const emptyRun = {
   value: {},

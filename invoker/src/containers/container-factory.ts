@@ -1,3 +1,4 @@
+import type { LargeCode } from '@gpuwhisk/common/entities/large-code';
 import type { Share } from '@gpuwhisk/common/gpu';
 import type { TrainingRun } from '@gpuwhisk/common/training';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
@@ -52,6 +53,8 @@ export interface InitRequest {
   main: string;
   /** Source text, or base64 of an archive when `binary`. Absent for an image that carries its code. */
   code?: string;
+  /** Code of more than 1 MiB, in place of `code`; it is given up once the runtime has it. */
+  large?: LargeCode;
   binary: boolean;
   /** Name of a function that is called once after the code is loaded (annotation `warm`). */
   entry?: string;
@@ -282,4 +285,15 @@ function isSameGrant(had: GpuGrant | undefined, wanted: GpuGrant | undefined): b
   const isSame = had.share.shareClass === shareClass && had.share.memoryMiB === memoryMiB;
   const areSameParts = had.partsMiB?.join(' ') === wanted.partsMiB?.join(' ');
   return isSame && areSameParts && had.devices.join(' ') === wanted.devices.join(' ') && had.slice === wanted.slice;
+}
+
+/** A call that begins later. Where it does not, its outcome rejects, and it has no logs. */
+export function later(call: Promise<Call>): Call {
+  return {
+    outcome: call.then(({ outcome }) => outcome),
+    logs: call.then(
+      ({ logs }) => logs,
+      () => [],
+    ),
+  };
 }

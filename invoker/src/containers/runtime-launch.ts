@@ -1,6 +1,7 @@
 // The interface between runtimes and containers: launches, builds and jobs in sandboxes, binds, and access to GPUs.
 import { sep } from 'node:path';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import type { InitRequest } from './container-factory.js';
 
 /** A folder or file of the host that is mounted into a sandbox. */
 export interface Bind {
@@ -27,10 +28,21 @@ export function bindsFor(paths: readonly string[]): Bind[] {
     .map((path) => ({ source: path, target: path }));
 }
 
+/** Code of an init request. */
+export type GivenCode = Pick<InitRequest, 'code' | 'large' | 'binary'>;
+
+/** The first bytes of an archive or a program; none of source text. */
+export function firstBytes({ code = '', large, binary }: GivenCode, count: number): Uint8Array {
+  if (!binary) return new Uint8Array();
+  return large === undefined
+    ? Buffer.from(code.slice(0, Math.ceil(count / 3) * 4), 'base64').subarray(0, count)
+    : large.bytes.subarray(0, count);
+}
+
 /** Tells which code is built before a container gets it. */
 export interface Build {
   /** Whether this code has to be built; other code goes to the container unchanged. */
-  needs(code: { code: string; binary: boolean }): boolean;
+  needs(code: GivenCode): boolean;
   /** Key of everything that the program depends on besides the code and the name of its main function. */
   key: string;
 }

@@ -20,7 +20,7 @@ import { until } from '@gpuwhisk/common/testing/until';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor } from '../containers/runtime-launch.js';
 import { hostJobs } from '../containers/sandbox/sandbox-job.js';
-import { SharedWork } from '../host/concurrency.js';
+import { SharedWork } from '@gpuwhisk/common/concurrency';
 import { createRuntimeCatalog, fitManifest } from './create-runtime-catalog.js';
 import { pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';

@@ -6,7 +6,7 @@ import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import type { RuntimeCatalog, RuntimeLaunch, RunJob } from '../containers/runtime-launch.js';
-import { SharedWork } from '../host/concurrency.js';
+import { SharedWork } from '@gpuwhisk/common/concurrency';
 import { removeAbandoned } from '../host/partial-folders.js';
 import { findOnPath, ProgramError } from '../host/programs.js';
 import { findPython, minorOf, findGo, findJdk } from './find-toolchains.js';

@@ -3,7 +3,8 @@ import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import AdmZip from 'adm-zip';
 import { ProvisioningError } from '../containers/container-factory.js';
-import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
+import { firstBytes } from '../containers/runtime-launch.js';
+import type { BuildStep, GivenCode, RuntimeLaunch } from '../containers/runtime-launch.js';
 import { fillFolder, isThere } from '../host/partial-folders.js';
 import { runInBackground, ProgramError, runProgram } from '../host/programs.js';
 import { removeTree } from '../host/trees.js';
@@ -27,7 +28,7 @@ export function goLaunch(runtimesDir: string, node: string, folder: string, go: 
   const proxy = process.env.GOPROXY;
   const env = { ...goEnv(folder), GOMODCACHE: '/tmp/modules', ...(proxy === undefined ? {} : { GOPROXY: proxy }) };
   const build: BuildStep = {
-    needs: ({ code, binary }) => !binary || !isProgram(Buffer.from(code, 'base64')),
+    needs: (given) => !given.binary || !isProgram(given),
     key: folder,
     launch: { ...builder, env },
     memoryMiB: buildMemoryMiB,
@@ -35,11 +36,17 @@ export function goLaunch(runtimesDir: string, node: string, folder: string, go: 
   return { ...loopLaunch(runtimesDir, node, { kind, sourceFile: 'exec', command: [], needs: [] }), build };
 }
 
+const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength);
+
 /** Whether code is an executable, or a zip with the executable `exec` and no sources. */
-function isProgram(bytes: Buffer): boolean {
-  if (bytes.toString('hex', 0, 4) === elfMagic) return true;
+function isProgram(given: GivenCode): boolean {
+  if (Buffer.from(firstBytes(given, 4)).toString('hex') === elfMagic) return true;
+  const { code = '', large } = given;
   try {
-    const names = new AdmZip(bytes).getEntries().map((entry) => entry.entryName);
+    const names = new AdmZip(large === undefined ? Buffer.from(code, 'base64') : asBuffer(large.bytes))
+      .getEntries()
+      .map((entry) => entry.entryName);
     return names.includes('exec') && !names.some((name) => name.endsWith('.go'));
   } catch {
     return false; // The code is no zip; the build reports the error.

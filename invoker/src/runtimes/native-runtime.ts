@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { bindsFor } from '../containers/runtime-launch.js';
-import type { BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
+import { bindsFor, firstBytes } from '../containers/runtime-launch.js';
+import type { BuildStep, GivenCode, RuntimeLaunch } from '../containers/runtime-launch.js';
 import { nativePrewarmerPath, proxyPath } from '../host/programs.js';
 import { buildLaunch } from './proxy-runtime.js';
 
@@ -15,8 +15,8 @@ export const buildMemoryMiB = 1024;
 const elfMagic = '7f454c46';
 
 /** Whether code is source text or an archive of it, rather than an ELF file. */
-export function isNativeSource({ code, binary }: { code: string; binary: boolean }): boolean {
-  return !binary || Buffer.from(code.slice(0, 8), 'base64').toString('hex', 0, 4) !== elfMagic;
+export function isNativeSource(code: GivenCode): boolean {
+  return Buffer.from(firstBytes(code, 4)).toString('hex') !== elfMagic;
 }
 
 /** Whether native functions can run on this machine, as the proxy and the pre-warmer were built. */

@@ -5,7 +5,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, JobLimitError } from '../containers/runtime-launch.js';
 import type { RunJob, SandboxJob, Bind } from '../containers/runtime-launch.js';
-import { SharedWork, TooMuchWaits, fair } from '../host/concurrency.js';
+import { SharedWork, TooMuchWaits, fair } from '@gpuwhisk/common/concurrency';
 import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
 import { ProgramError, runProgram } from '../host/programs.js';
 import { measureTree, removeTree } from '../host/trees.js';

@@ -8,7 +8,7 @@ import type { GpuAccess, Build } from '../runtime-launch.js';
 import type { EgressPolicy } from '../sandbox/egress.js';
 import type { EngineTimeouts, ImageFacts } from './engine.js';
 import type { ImageCatalog } from './images.js';
-import { bounded, TooMuchWaits } from '../../host/concurrency.js';
+import { bounded, TooMuchWaits } from '@gpuwhisk/common/concurrency';
 import { removeTree } from '../../host/trees.js';
 import { buildMemoryMiB, isNativeSource } from '../../runtimes/native-runtime.js';
 import { BuildCache } from '../build-cache.js';

@@ -4,7 +4,7 @@ import { ConfigError } from '@gpuwhisk/common/config';
 import { parseManifest } from '@gpuwhisk/common/runtimes';
 import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { SharedWork, bounded } from '../../host/concurrency.js';
+import { SharedWork, bounded } from '@gpuwhisk/common/concurrency';
 import { imageOfKind } from '../../runtimes/proxy-runtime.js';
 import { ProvisioningError } from '../container-factory.js';
 import { EngineError } from './engine-client.js';

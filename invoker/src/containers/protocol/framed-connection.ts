@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import type { LargeCode } from '@gpuwhisk/common/entities/large-code';
 import { cudaContextWays } from '@gpuwhisk/common/prewarmer';
 import type { CudaContextKept } from '@gpuwhisk/common/prewarmer';
 import type {
@@ -20,10 +21,13 @@ import {
   resultsOutcome,
   unreadOutcome,
 } from './call-outcome.js';
+import { later } from '../container-factory.js';
 import { deferred } from './connection.js';
 import type { Connection, Deferred } from './connection.js';
-import { encodeFrame, FrameReader, maxFrameBytes, encodeParts, initParts, runParts } from './frames.js';
+import { encodeFrame, frameHeader, FrameReader, maxFrameBytes, encodeParts, initParts, runParts } from './frames.js';
 import type { FrameHandler } from './frames.js';
+import { largePayload } from './large-init.js';
+import type { LargePayload } from './large-init.js';
 import type { LogCollector } from './log-collector.js';
 
 const protocolVersion = 1;
@@ -105,7 +109,7 @@ export class FramedConnection implements Connection, FrameHandler {
   private readonly forgotten = new Map<number, 'awaited' | 'answered'>();
   /** Calls that the bytes being read have answered. */
   private unlogged: Pending[] = [];
-  private unsent: Buffer[] = [];
+  private readonly unsent: Buffer[] = [];
   /** Runs whose last output can be read by the end of this turn of the event loop. */
   private readonly printed: Pending[] = [];
   private nextId = 1;
@@ -151,9 +155,16 @@ export class FramedConnection implements Connection, FrameHandler {
 
   init(request: InitRequest, limits: CallLimits): Call {
     this.logs.limit(limits.logLimitBytes);
+    const { large, ...rest } = request;
+    if (large !== undefined) return later(this.initLarge(rest, large, limits));
     if (!this.takesParts) return this.call(types.init, JSON.stringify(request), limits);
     const parts = initParts(request);
     return typeof parts === 'string' ? refusal(parts) : this.call(types.init, encodeParts(parts), limits);
+  }
+
+  private async initLarge(request: InitRequest, large: LargeCode, limits: CallLimits): Promise<Call> {
+    const payload = await largePayload(this.clock, request, large, this.takesParts);
+    return typeof payload === 'string' ? refusal(payload) : this.call(types.init, payload, limits);
   }
 
   run(request: RunRequest, limits: CallLimits): Call {
@@ -241,7 +252,7 @@ export class FramedConnection implements Connection, FrameHandler {
     this.break(`it sent a frame of ${lengthBytes} bytes`);
   }
 
-  private call(type: number, body: string | Buffer, limits: CallLimits, direct = false): Call {
+  private call(type: number, body: string | Buffer | LargePayload, limits: CallLimits, direct = false): Call {
     const entry: Pending = {
       type,
       leavesLogs: type === types.check,
@@ -261,10 +272,10 @@ export class FramedConnection implements Connection, FrameHandler {
       entry.logs.resolve([]);
       return call;
     }
-    const frame = encodeFrame(type, this.nextId, body);
-    if (frame.length > maxFrameBytes) {
-      return refusal(`The request of ${frame.length} bytes is too long.`);
-    }
+    const isLarge = typeof body === 'object' && 'pieces' in body;
+    const frame = isLarge ? frameHeader(type, this.nextId, body.length) : encodeFrame(type, this.nextId, body);
+    const frameBytes = frame.length + (isLarge ? body.length : 0);
+    if (frameBytes > maxFrameBytes) return refusal(`The request of ${frameBytes} bytes is too long.`);
     const id = this.nextId;
     this.nextId = id === maxId ? 1 : id + 1;
     this.pending.set(id, entry);
@@ -276,6 +287,7 @@ export class FramedConnection implements Connection, FrameHandler {
     if (this.state === 'closed') return call; // `ended` follows.
     entry.timer = this.clock.setTimer(limits.timeoutMs, () => this.expire(id, entry));
     if (direct) this.runs?.socket.write(frame);
+    else if (isLarge) this.sendLarge(frame, body);
     else this.send(frame);
     return call;
   }
@@ -296,9 +308,16 @@ export class FramedConnection implements Connection, FrameHandler {
     }
     if (this.unsent.push(frame) > 1) return;
     this.clock.defer(() => {
-      this.socket.write(Buffer.concat(this.unsent));
-      this.unsent = [];
+      if (this.unsent.length > 0) this.socket.write(Buffer.concat(this.unsent.splice(0)));
     });
+  }
+
+  /** Writes a frame in pieces, behind those that wait. */
+  private sendLarge(header: Buffer, { pieces, written }: LargePayload): void {
+    for (const frame of this.unsent.splice(0)) this.socket.write(frame);
+    this.socket.write(header);
+    const last = pieces.length - 1;
+    for (const [at, piece] of pieces.entries()) this.socket.write(piece, at === last ? written : undefined);
   }
 
   private answer(type: number, id: number, payload: Buffer, lengthBytes: number): void {

@@ -89,13 +89,19 @@ export class FrameReader {
   }
 }
 
+/** The bytes before a payload of `length` bytes, in a buffer with `more` bytes behind them. */
+export function frameHeader(type: number, id: number, length: number, more = 0): Buffer {
+  const header = Buffer.allocUnsafe(headerBytes + more);
+  header.writeUInt32LE(length, 0);
+  header.writeUInt8(type, 4);
+  header.writeUInt32LE(id, 5);
+  return header;
+}
+
 /** A frame, ready to be written in one piece. */
 export function encodeFrame(type: number, id: number, payload: string | Buffer): Buffer {
   const length = Buffer.byteLength(payload);
-  const frame = Buffer.allocUnsafe(headerBytes + length);
-  frame.writeUInt32LE(length, 0);
-  frame.writeUInt8(type, 4);
-  frame.writeUInt32LE(id, 5);
+  const frame = frameHeader(type, id, length, length);
   if (typeof payload === 'string') frame.write(payload, headerBytes, 'utf8');
   else payload.copy(frame, headerBytes);
   return frame;
@@ -110,6 +116,11 @@ const base64 = /^[A-Za-z0-9+/=\r\n]*$/;
 
 /** Encodes parts as a payload: for each part its name and its bytes, each preceded by its length (u32, little-endian). */
 export function encodeParts(parts: readonly Part[]): Buffer {
+  return Buffer.concat(partPieces(parts));
+}
+
+/** The payload of encodeParts in pieces, the bytes of parts uncopied. */
+export function partPieces(parts: readonly Part[]): Uint8Array[] {
   const pieces: Uint8Array[] = [];
   for (const piece of parts.flat()) {
     const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece;
@@ -117,7 +128,7 @@ export function encodeParts(parts: readonly Part[]): Buffer {
     length.writeUInt32LE(bytes.length);
     pieces.push(length, bytes);
   }
-  return Buffer.concat(pieces);
+  return pieces;
 }
 
 /** The parts of a payload; undefined if the payload is no list of parts. */
@@ -138,12 +149,15 @@ export function decodeParts(payload: Buffer): [name: string, bytes: Buffer][] | 
 
 /** The parts of an init request, or a string with the reason if the code cannot be loaded. */
 export function initParts(request: InitRequest): Part[] | string {
-  const { main, code = '', binary, entry, digest, env } = request;
+  const { code = '', binary, digest } = request;
   if (binary && !base64.test(code)) return 'The code is not valid base64.';
   const bytes = Buffer.from(code, binary ? 'base64' : 'utf8');
   if (bytes.length === 0) return noCode;
-  const wrong = digest === undefined ? undefined : digestError(bytes, digest);
-  if (wrong !== undefined) return wrong;
+  return (digest === undefined ? undefined : digestError(bytes, digest)) ?? partsWith(request, bytes);
+}
+
+/** The parts of an init request whose code has been checked. */
+export function partsWith({ main, entry, env }: InitRequest, bytes: Uint8Array): Part[] {
   const variables = Object.entries(env);
   return [
     ['code', bytes],
@@ -171,6 +185,10 @@ export function runParts({ value, batch, ...variables }: RunRequest): Part[] {
  * hexadecimal). Callers check right before they pass the code to the process that runs it.
  */
 export function digestError(code: Uint8Array, digest: string): string | undefined {
-  const is = createHash('sha256').update(code).digest('hex');
+  return differenceOf(createHash('sha256').update(code).digest('hex'), digest);
+}
+
+/** As digestError, for code whose SHA-256 `is` known. */
+export function differenceOf(is: string, digest: string): string | undefined {
   return is === digest ? undefined : `The code's SHA-256 is ${is}, not ${digest} as registered.`;
 }

@@ -4,6 +4,8 @@ import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Call, CallLimits, InitRequest, CallOutcome, LostOutcome, RunRequest } from '../container-factory.js';
 import { errorOutcome, oversizeOutcome, resultOutcome } from './call-outcome.js';
 import { deferred, refused } from './connection.js';
+import { largeJson } from './large-init.js';
+import type { LargePayload } from './large-init.js';
 import type { Connection, Deferred } from './connection.js';
 import { maxFrameBytes } from './frames.js';
 import type { LogCollector } from './log-collector.js';
@@ -92,7 +94,11 @@ export class HttpConnection implements Connection {
 
   private async load(request: InitRequest, limits: CallLimits): Promise<CallOutcome> {
     const deadlineMs = this.clock.monotonicMs() + limits.timeoutMs;
-    const body = JSON.stringify({ value: request });
+    const { large, ...rest } = request;
+    const body =
+      large === undefined
+        ? JSON.stringify({ value: rest })
+        : await largeJson(this.clock, rest, ['value'], large, rest.binary);
     for (;;) {
       const outcome = await this.attempt('/init', body, limits, deadlineMs);
       if (outcome !== 'refused') return outcome;
@@ -104,7 +110,7 @@ export class HttpConnection implements Connection {
 
   private async attempt(
     path: string,
-    body: string,
+    body: string | LargePayload,
     limits: CallLimits,
     deadlineMs: number,
   ): Promise<CallOutcome | 'refused'> {
@@ -121,9 +127,9 @@ export class HttpConnection implements Connection {
     }
   }
 
-  private post(path: string, body: string, wantedBytes: number, timeoutMs: number): Promise<Answer> {
+  private post(path: string, body: string | LargePayload, wantedBytes: number, timeoutMs: number): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const payload = Buffer.from(body);
+      const payload = typeof body === 'string' ? Buffer.from(body) : body;
       const headers = { 'content-type': 'application/json', 'content-length': payload.length };
       const signal = this.aborts.signal;
       const request = httpRequest({ host: this.host, port, path, method: 'POST', headers, agent: false, signal });
@@ -144,7 +150,11 @@ export class HttpConnection implements Connection {
           (error: Error) => finish(() => reject(error)),
         );
       });
-      request.end(payload);
+      if (Buffer.isBuffer(payload)) request.end(payload);
+      else {
+        for (const piece of payload.pieces) request.write(piece);
+        request.end(payload.written);
+      }
     });
   }
 

@@ -1,5 +1,5 @@
 // Work that concurrent callers share, and work that is bounded in number.
-import type { Clock } from '@gpuwhisk/common/system/clock';
+import type { Clock } from './system/clock.js';
 
 /**
  * Work that is done once per key: all callers share the promise, also after it is fulfilled. A failure is kept for
