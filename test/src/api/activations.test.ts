@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { activationDocument } from '@gpuwhisk/common/entities/activation';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
 import { alice, bob, errorOf, startApi } from './harness.js';
 import type { Api } from './harness.js';
 
@@ -251,4 +256,39 @@ test('a record that has expired is in no list, no count and no answer from that 
   } finally {
     await expiring.close();
   }
+});
+
+describe('with more rows than a read may pass over', () => {
+  const rows = 3000;
+  const allowed = 2000;
+  let folder: string;
+  let store: ArtifactStore;
+  let long: Api;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'gpuwhisk-rows-'));
+    store = await openLmdbStore(folder, allowed);
+    long = await startApi({ wrapStore: () => store });
+    await store.createMany(
+      'activations',
+      Array.from({ length: rows }, (_, index) => activationDocument(record(index + 1), 1)),
+    );
+  });
+  afterAll(async () => {
+    await long.close();
+    await store.close();
+    await rm(folder, { recursive: true });
+  });
+
+  test.each(['count=true', `limit=1&skip=${allowed + 1}`, 'limit=1&skip=20000001'])('?%s is refused', async (query) => {
+    const reply = await long.request('GET', `${list}?${query}`);
+    const text = `More than ${allowed} entries would have to be counted or skipped: narrow the range.`;
+    expect([reply.status, errorOf(reply)]).toEqual([400, text]);
+  });
+
+  test.each([
+    [`count=true&since=${(rows - 1499) * 100}`, { activations: 1500 }],
+    [`limit=1&skip=${allowed}`, [{ start: (rows - allowed) * 100 }]],
+  ])('?%s is answered', async (query, answer) => {
+    expect(await long.request('GET', `${list}?${query}`)).toMatchObject({ status: 200, json: answer });
+  });
 });

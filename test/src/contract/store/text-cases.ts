@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { TextQuery } from '@gpuwhisk/common/store/artifact-store';
+import { mostReads } from '@gpuwhisk/common/store/read-queue';
 import { action, activation, newestFirst } from './documents.js';
 import type { StoreUnderTest } from './documents.js';
 
@@ -30,6 +31,20 @@ export function testTexts(held: StoreUnderTest): void {
       const entity = { ...(await held.store.get('whisks', 'guest/b')) } as Record<string, unknown>;
       for (const field of ['_id', '_rev', 'entityType']) delete entity[field];
       expect(await listOf('actions', 'guest', { as: 'entity', limit: 1 })).toEqual([entity]);
+    });
+
+    test('may be left in the middle: more such reads than one reader may have leave nothing behind', async () => {
+      await create(200, { response: { statusCode: 0, result: { text: 'x'.repeat(5000) } } });
+      const query: TextQuery = { ...newestFirst('activations', 'guest'), as: 'activation', reader: 'guest' };
+      for (let read = 0; read < mostReads + 6; read += 1) {
+        let pieces = 0;
+        // The first is read at once, without a place in the queue.
+        for await (const piece of held.store.texts('activations', query)) {
+          expect(piece.length).toBeGreaterThan(0);
+          if (++pieces === 2) break;
+        }
+      }
+      expect(await listOf('activations', 'guest', { as: 'activation' })).toHaveLength(200);
     });
 
     test('of records are as the API shows them, however long they are together', async () => {
