@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../json.js';
 import { isJsonObject } from '../json.js';
+import { othersFirst } from '../system/clock.js';
 import type { Clock } from '../system/clock.js';
 
 /** Code of more bytes is large. */
@@ -32,11 +33,6 @@ export class LargeCode {
     this.held = undefined;
     this.passOn();
   }
-}
-
-/** Resolves after the input and output that is ready now has been handled. */
-export function othersFirst(clock: Clock): Promise<void> {
-  return new Promise((resolve) => clock.defer(resolve));
 }
 
 /** The SHA-256 of bytes, hexadecimal. */

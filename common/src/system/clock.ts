@@ -26,6 +26,11 @@ export function sleep(clock: Clock, delayMs: number): Promise<void> {
   });
 }
 
+/** Resolves after the input and output that is ready now has been handled. */
+export function othersFirst(clock: Pick<Clock, 'defer'>): Promise<void> {
+  return new Promise((resolve) => clock.defer(resolve));
+}
+
 /** The operating system's clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),

@@ -14,7 +14,7 @@ function accountsOf(): {
     pass(ms);
     return 'found';
   };
-  return { accounts: new LookAccounts({ monotonicMs: () => nowMs }), pass, look };
+  return { accounts: new LookAccounts({ monotonicMs: () => nowMs, defer: setImmediate }), pass, look };
 }
 
 test('a namespace rests four times as long as its looks took together, and others do not', async () => {
@@ -51,4 +51,19 @@ test('looks of a namespace are made one at a time, those of others meanwhile', a
   release();
   await Promise.all([held, next]);
   expect(begun).toEqual(['first', 'other', 'second']);
+});
+
+test('looks of many namespaces that wait for nothing are made between other work', async () => {
+  const { accounts, look } = accountsOf();
+  let turns = 0;
+  let isDone = false;
+  const count = (): void => {
+    turns += 1;
+    if (!isDone) setImmediate(count);
+  };
+  setImmediate(count);
+  const all = Array.from({ length: 20 }, (_, at) => [`n${at}`, `n${at}`]).flat();
+  await Promise.all(all.map((namespace) => accounts.take(namespace, look(1))));
+  isDone = true;
+  expect(turns).toBeGreaterThanOrEqual(all.length);
 });

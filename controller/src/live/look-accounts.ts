@@ -1,4 +1,5 @@
 // Time that namespaces use for their live streams.
+import { othersFirst } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 
 /** A namespace rests for so many times the time that its looks took. */
@@ -18,12 +19,14 @@ interface Account {
 
 /**
  * Accounts of the time that the looks of each namespace take. A namespace has one look at a time, and after its looks it rests
- * four times as long as they took, 30 s at most. Looks that take a fifth of a second together are repeated each second.
+ * four times as long as they took, 30 s at most. Of all namespaces one look begins in a turn of the event loop. Looks that take a fifth of a second together are repeated each second.
  */
 export class LookAccounts {
   private readonly accounts = new Map<string, Account>();
+  /** Resolves when the next look of any namespace may begin. */
+  private turn: Promise<void> = Promise.resolve();
 
-  constructor(private readonly clock: Pick<Clock, 'monotonicMs'>) {}
+  constructor(private readonly clock: Pick<Clock, 'monotonicMs' | 'defer'>) {}
 
   /** Whether a namespace has looks to pay for. */
   rests(namespace: string): boolean {
@@ -46,6 +49,9 @@ export class LookAccounts {
   }
 
   private async measured<Found>(account: Account, look: () => Promise<Found>): Promise<Found> {
+    // Looks of many namespaces are due at the same time, and those at short lists never wait for anything.
+    this.turn = this.turn.then(() => othersFirst(this.clock));
+    await this.turn;
     const startedMs = this.clock.monotonicMs();
     try {
       return await look();
