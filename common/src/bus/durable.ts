@@ -81,6 +81,11 @@ function activationIdOf(message: JsonObject): string | undefined {
 
 /** The log stream that start marks are in. */
 const markStream = 'marks';
+/**
+ * Entries of each mark, written in one group. Damage to the last entry of a log looks like a torn tail: a single entry lost
+ * there would permit a second run.
+ */
+const markCopies = 2;
 
 /**
  * Durable notes that work on a message began, in the log that holds the messages. A note lasts at least as long as
@@ -89,29 +94,34 @@ const markStream = 'marks';
 export class StartJournal {
   /** Marks of messages that are not done. */
   private readonly current = new ShortLivedMap<string, true>();
-  private readonly earlier = new Set<string>();
+  /** Readable entries of earlier processes' marks, by id. */
+  private readonly earlier = new Map<string, number>();
   private log: AppendLog | undefined;
 
   /** Takes an entry of an earlier process. */
   restore(entry: LogEntry): void {
     const id = Buffer.from(entry.payload).toString('utf8');
     this.current.set(id, true);
-    this.earlier.add(id);
+    this.earlier.set(id, (this.earlier.get(id) ?? 0) + 1);
   }
 
-  /** Starts writing to `log`. Of the earlier marks, those of unfinished messages are kept. */
+  /** Starts writing to `log`. Of the earlier marks, those of unfinished messages are kept, and written again if a copy is lost. */
   open(log: AppendLog, unfinishedIds: () => ReadonlySet<string | undefined>): void {
     this.log = log;
     if (this.earlier.size === 0) return;
     const ids = unfinishedIds();
-    for (const id of this.earlier) if (!ids.has(id)) this.forget(id);
+    for (const [id, copies] of this.earlier) {
+      if (!ids.has(id)) this.forget(id);
+      else if (copies < markCopies) this.mark(id);
+    }
   }
 
   /** Notes that work on `id` starts now; the function returned waits until the note would survive a power loss. */
   mark(id: string): () => Promise<void> {
     const log = this.log;
     if (!log) throw new Error('the log is not open');
-    const position = log.append(markStream, id);
+    let position = 0;
+    for (let copy = 0; copy < markCopies; copy++) position = log.append(markStream, id);
     this.current.set(id, true);
     return () => log.synced(position);
   }
@@ -176,12 +186,15 @@ export class LocalStartJournal {
       bus.subscribe(topic, topic, { maxInFlight: Infinity }, take).catch(reject);
       if (left === 0) resolve();
     });
+    marks.writeLostCopies();
     return marks;
   }
 
   /** Notes that work on `id` starts now; the function returned waits until the note would survive a power loss. */
   mark(id: string): () => Promise<void> {
-    const receipt = this.durable.bus.send(topic, { id, atMs: this.clock.now() });
+    const message = { id, atMs: this.clock.now() };
+    let receipt = this.durable.bus.send(topic, message);
+    for (let copy = 1; copy < markCopies; copy++) receipt = this.durable.bus.send(topic, message);
     return () => receipt.synced();
   }
 
@@ -199,6 +212,15 @@ export class LocalStartJournal {
 
   close(): Promise<void> {
     return this.durable.close();
+  }
+
+  /** Completes earlier marks of which damage left fewer entries than are written. */
+  private writeLostCopies(): void {
+    for (const id of this.earlier) {
+      const copies = this.held.get(id) ?? [];
+      const [first] = copies;
+      if (first && copies.length < markCopies) this.durable.bus.send(topic, first.message);
+    }
   }
 
   private take(delivery: Delivery, oldestMs: number): void {

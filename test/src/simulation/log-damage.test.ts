@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { LogDamage, LogEntry } from '@gpuwhisk/common/bus/append-log';
+import { LocalStartJournal, openDurable } from '@gpuwhisk/common/bus/durable';
+import type { EmbeddedBus } from '@gpuwhisk/common/bus/embedded-bus';
 import { openAppendLog } from '@gpuwhisk/common/bus/file-log';
 import { entryHeaderBytes, fileHeaderBytes, markBytes } from '@gpuwhisk/common/bus/log-format';
 import type { Disk } from '@gpuwhisk/common/system/disk';
@@ -153,6 +155,84 @@ describe('a damaged log', () => {
     expect(entries).toEqual(['stream after']);
     expect(damage).toEqual([{ file: '0000000000000001.log', offset: fileHeaderBytes, reason: 'bad checksum' }]);
     expect(entryHeaderBytes).toBe(24);
+  });
+});
+
+const topicOptions = { durable: true, maxPendingMessages: 100, maxPendingBytes: 1e6 };
+const optionsOn = (
+  files: Map<string, Buffer>,
+): { disk: Disk; folder: string; clock: typeof systemClock; random: Random } => ({
+  ...{ disk: memoryDisk(files), folder, clock: systemClock, random: seededRandom(1) },
+});
+
+/** Runs `check` with each byte of each file flipped. */
+async function forFlippedBytes(
+  files: Map<string, Buffer>,
+  check: (damaged: Map<string, Buffer>) => Promise<void>,
+): Promise<void> {
+  for (const [path, bytes] of files) {
+    for (let at = 0; at < bytes.length; at++) {
+      const damaged = copyOf(files);
+      damaged.get(path)?.writeUInt8(bytes.readUInt8(at) ^ 0xff, at);
+      await check(damaged);
+    }
+  }
+}
+
+/** Opens a log with messages; resolves with the ids of messages that are left and permitted to run. */
+async function permittedRuns(files: Map<string, Buffer>): Promise<{ left: string[]; permitted: string[] }> {
+  const { bus, marks, log } = await openDurable(optionsOn(files));
+  const left = Array.from((bus as EmbeddedBus).unfinished(), ({ activationId }) => String(activationId));
+  await log.close();
+  return { left, permitted: left.filter((id) => !marks.startedBefore(id)) };
+}
+
+describe('a damaged start mark', () => {
+  test('permits no second run, whichever byte is flipped, and is whole again after the next start', async () => {
+    const files = new Map<string, Buffer>();
+    const { bus, marks, log } = await openDurable(optionsOn(files));
+    await bus.ensureTopic('t', topicOptions);
+    await bus.send('t', { activationId: 'waiting' }).synced();
+    await bus.send('t', { activationId: 'begun' }).synced();
+    await marks.mark('begun')();
+    const crashed = copyOf(files);
+    await log.close();
+    expect(await permittedRuns(copyOf(crashed))).toEqual({ left: ['waiting', 'begun'], permitted: ['waiting'] });
+    await forFlippedBytes(crashed, async (damaged) => {
+      expect((await permittedRuns(damaged)).permitted).not.toContain('begun');
+    });
+    // Two flips, with a start between them.
+    const [bytes = Buffer.alloc(0)] = crashed.values();
+    bytes.writeUInt8(bytes.readUInt8(bytes.length - 1) ^ 1, bytes.length - 1);
+    await permittedRuns(crashed);
+    const first = bytes.indexOf('marksbegun');
+    bytes.writeUInt8(bytes.readUInt8(first) ^ 1, first);
+    expect(await permittedRuns(crashed)).toEqual({ left: ['waiting', 'begun'], permitted: ['waiting'] });
+  });
+
+  test('of a message that is kept elsewhere permits no second run', async () => {
+    const open = (files: Map<string, Buffer>): Promise<LocalStartJournal> =>
+      LocalStartJournal.open({ ...optionsOn(files), keepMs: 60_000 });
+    const files = new Map<string, Buffer>();
+    const marks = await open(files);
+    await marks.mark('earlier')();
+    await marks.mark('begun')();
+    const crashed = copyOf(files);
+    await marks.close();
+    await forFlippedBytes(crashed, async (damaged) => {
+      const next = await open(damaged);
+      expect(['earlier', 'begun', 'other'].map((id) => next.startedBefore(id))).toEqual([true, true, false]);
+      await next.close();
+    });
+  });
+
+  test('of the former form, one entry, counts', async () => {
+    const files = new Map<string, Buffer>();
+    const { log } = await openAppendLog({ ...optionsOn(files), onEntry: () => undefined });
+    log.append('bus.topic.t', JSON.stringify({ activationId: 'begun' }));
+    await log.synced(log.append('marks', 'begun'));
+    await log.close();
+    expect(await permittedRuns(files)).toEqual({ left: ['begun'], permitted: [] });
   });
 });
 
