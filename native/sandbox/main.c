@@ -1,15 +1,16 @@
 // Order of events. L: launcher, S: the sandbox's first process, which becomes its init.
 //
 //   L  clones S into its namespaces; with cgroups v1 a helper does, which has joined them and ends then
-//   L  builds the network                               S  begins its root
+//   L  builds the network                               S  begins its root, enters it
 //   L  waits for the rest of the spec, writes the limits, passes the rest on
-//   S  completes its root, enters it
+//   L  sends what is bound                              S  completes its root
 //   S  "built"; L "joined"                              S  new cgroup namespace
 //   S  new user namespace (with root: after the mounts, which only real root can make from a 0700 folder)
 //   S  "unshared"; L maps the ids, reports ready        S  drops every privilege, starts the runtime
 //   L  supervises
 //
-// A spec whose first message names no namespaces is waited for as a whole, before S is cloned.
+// A spec whose first message names no namespaces is waited for as a whole, before S is cloned. Where L may not copy
+// mounts for S, S enters its root only when the root is complete.
 #define _GNU_SOURCE
 #include "sandbox.h"
 
@@ -179,30 +180,14 @@ static void send_views(const struct spec *spec, int channel) {
   int views[2] = {open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), -1};
   if (views[0] < 0) fail("proc", errno, "/proc");
   if (spec->namespaces & CLONE_NEWNET) views[1] = open_diagnosis();
-  size_t bytes = views[1] >= 0 ? sizeof views : sizeof *views;
-  char mark = 'p', space[CMSG_SPACE(sizeof views)] = {0};
-  struct iovec body = {&mark, 1};
-  struct msghdr message = {
-      .msg_iov = &body, .msg_iovlen = 1, .msg_control = space, .msg_controllen = CMSG_SPACE(bytes)};
-  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(bytes);
-  memcpy(CMSG_DATA(header), views, bytes);
-  if (sendmsg(channel, &message, MSG_NOSIGNAL) != 1) _exit(EXIT_SETUP_FAILED);
+  send_descriptors(channel, views, views[1] >= 0 ? 2 : 1);
   close(views[0]);
   if (views[1] >= 0) close(views[1]);
 }
 
 static void receive_views(int channel, struct watched *watched) {
   int views[2] = {-1, -1};
-  char mark, space[CMSG_SPACE(sizeof views)];
-  struct iovec body = {&mark, 1};
-  struct msghdr message = {.msg_iov = &body, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
-  if (recvmsg(channel, &message, MSG_CMSG_CLOEXEC) != 1) _exit(EXIT_SETUP_FAILED);
-  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  if (header == NULL) _exit(EXIT_SETUP_FAILED);
-  memcpy(views, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
+  receive_descriptors(channel, views, 2);
   watched->proc_folder = views[0];
   watched->diagnosis = views[1];
 }
@@ -219,13 +204,17 @@ _Noreturn static void sandbox_process(struct spec *spec, int channel, bool early
       sethostname(hostname->args[0], strlen(hostname->args[0])) < 0)
     fail("uts", errno, "sethostname");
   bool mounts = spec->namespaces & CLONE_NEWNS;
-  if (mounts) build_root(spec, 0);
+  if (mounts) build_root(spec, 0, channel);
   if (spec->command[0] == NULL) {
+    if (spec->enters_ahead) enter_root(spec);
     int first = spec->count;
     read_spec(spec, channel);
-    if (mounts) build_root(spec, first);
+    if (mounts) build_root(spec, first, channel);
   }
-  if (mounts) enter_root(spec);
+  if (mounts) {
+    enter_root(spec);
+    close_root();
+  }
   if (find_step(spec, OP_WATCH) != NULL) send_views(spec, channel);
   send_mark(channel, 'b');
   await_mark(channel, 'j');
@@ -292,6 +281,7 @@ int main(int count, char **words) {
   // Without root the user namespace comes first, for it grants the right to the others.
   bool early_user = (spec.namespaces & CLONE_NEWUSER) && geteuid() != 0;
   int flags = spec.namespaces & ~CLONE_NEWCGROUP & ~(early_user ? 0 : CLONE_NEWUSER);
+  spec.enters_ahead = ahead && (spec.namespaces & CLONE_NEWNS) && !early_user && can_copy_mounts();
   bool joined = false;
   pid_t child = start_sandbox(&spec, flags, &joined);
   if (child < 0) fail("namespaces", errno, "clone");
@@ -311,10 +301,12 @@ int main(int count, char **words) {
   if (find_step(&spec, OP_VETH) != NULL) build_network(&spec, child);
   if (ahead) {
     await_platform(channel[0]);
+    int first = spec.count;
     read_spec(&spec, SOCKET_FD);
     if (spec.command[0] == NULL) fail("spec", 0, "a third message");
     prepare_host(&spec);
     forward_spec(&spec, channel[0]);
+    if (spec.enters_ahead) send_binds(&spec, first, channel[0]);
   }
   struct watched watched = {.proc_folder = -1, .diagnosis = -1};
   if (find_step(&spec, OP_WATCH) != NULL) receive_views(channel[0], &watched);

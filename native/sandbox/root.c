@@ -27,6 +27,13 @@ enum { DETACH = 2 /* MNT_DETACH */ };
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
 #endif
+#ifndef SYS_open_tree
+#define SYS_open_tree 428
+#endif
+#ifndef SYS_move_mount
+#define SYS_move_mount 429
+#endif
+enum { TREE_CLONE = 1, TREE_CLOEXEC = O_CLOEXEC, MOVE_FROM_EMPTY_PATH = 4 };
 
 // Laid out as struct mount_attr, which older headers lack.
 struct attributes {
@@ -34,14 +41,18 @@ struct attributes {
 };
 enum { ATTR_RDONLY = 1, ATTR_NOSUID = 2, ATTR_NODEV = 4 };
 
+// The root as this process sees it.
+static const char *root_of(const struct spec *spec) {
+  return spec->entered ? "" : find_step(spec, OP_ROOT)->args[0];
+}
+
 static void inside(const struct spec *spec, const char *path, char *into) {
-  const struct step *root = find_step(spec, OP_ROOT);
-  if (snprintf(into, PATH_MAX, "%s%s", root->args[0], path) >= PATH_MAX) fail("mount", ENAMETOOLONG, path);
+  if (snprintf(into, PATH_MAX, "%s%s", root_of(spec), path) >= PATH_MAX) fail("mount", ENAMETOOLONG, path);
 }
 
 // Makes the folders between the root, which is there, and `path` inside of it.
 static void make_parents(const struct spec *spec, char *path) {
-  char *below = path + strlen(find_step(spec, OP_ROOT)->args[0]) + 1;
+  char *below = path + strlen(root_of(spec)) + 1;
   for (char *slash = strchr(below, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
     *slash = '\0';
     if (mkdir(path, 0755) < 0 && errno != EEXIST && errno != EROFS) fail("mount", errno, path);
@@ -49,9 +60,10 @@ static void make_parents(const struct spec *spec, char *path) {
   }
 }
 
-static void make_mount_point(const struct spec *spec, const char *source, char *target) {
+// `tree`: the source's descriptor, or -1 where its path can be reached.
+static void make_mount_point(const struct spec *spec, const char *source, int tree, char *target) {
   struct stat found, existing;
-  if (stat(source, &found) < 0) fail("mount", errno, source);
+  if ((tree < 0 ? stat(source, &found) : fstat(tree, &found)) < 0) fail("mount", errno, source);
   if (stat(target, &existing) == 0) return;
   make_parents(spec, target);
   if (S_ISDIR(found.st_mode)) {
@@ -89,19 +101,49 @@ static void restrict_mount(const char *path, uint64_t set, bool recursive) {
 }
 
 // Nothing that the host mounts later appears below the target, though the source may get it.
-static void bind_mount(const char *source, const char *target, bool recursive, const char *measure) {
+static void bind_mount(const char *source, int tree, const char *target, bool recursive, const char *measure) {
   unsigned long whole = recursive ? MS_REC : 0;
-  if (mount(source, target, NULL, MS_BIND | whole, NULL) < 0) fail(measure, errno, source);
+  long moved = tree < 0 ? mount(source, target, NULL, MS_BIND | whole, NULL)
+                        : syscall(SYS_move_mount, tree, "", AT_FDCWD, target, MOVE_FROM_EMPTY_PATH);
+  if (moved < 0) fail(measure, errno, source);
   if (mount(NULL, target, NULL, MS_PRIVATE | whole, NULL) < 0) fail(measure, errno, target);
 }
 
-static void bind(const struct spec *spec, const struct step *step) {
+static bool is_whole(const struct step *bind) { return strcmp(bind->args[2], "ro") == 0; }
+
+// A copy of the mount at `path`, attached nowhere; -1 and errno.
+static int copy_mount(const char *path, bool recursive) {
+  return (int)syscall(SYS_open_tree, AT_FDCWD, path, TREE_CLONE | TREE_CLOEXEC | (recursive ? AT_RECURSIVE : 0));
+}
+
+bool can_copy_mounts(void) {
+  int tree = copy_mount("/", false);
+  if (tree < 0) return false;
+  close(tree);
+  return true;
+}
+
+void send_binds(const struct spec *spec, int first, int channel) {
+  for (int i = first; i < spec->count; i++) {
+    const struct step *step = &spec->steps[i];
+    if (step->op != OP_BIND) continue;
+    int tree = copy_mount(step->args[0], is_whole(step));
+    if (tree < 0) fail("mount", errno, step->args[0]);
+    send_descriptors(channel, &tree, 1);
+    close(tree);
+  }
+}
+
+static void bind(const struct spec *spec, const struct step *step, int channel) {
   char target[PATH_MAX];
   inside(spec, step->args[1], target);
   const char *source = step->args[0], *mode = step->args[2];
-  make_mount_point(spec, source, target);
-  bind_mount(source, target, strcmp(mode, "ro") == 0, "mount");
-  if (strcmp(mode, "ro") == 0) restrict_mount(target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true);
+  int tree = -1;
+  if (spec->entered && receive_descriptors(channel, &tree, 1) != 1) fail("mount", 0, source);
+  make_mount_point(spec, source, tree, target);
+  bind_mount(source, tree, target, is_whole(step), "mount");
+  if (tree >= 0) close(tree);
+  if (is_whole(step)) restrict_mount(target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true);
   else if (strcmp(mode, "rw") == 0) restrict_mount(target, ATTR_NOSUID | ATTR_NODEV, false);
 }
 
@@ -138,7 +180,7 @@ static void mask(const struct spec *spec, const struct step *step) {
     if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=256k,nr_inodes=1k,mode=555") < 0)
       fail("mount", errno, path);
   } else {
-    bind_mount("/dev/null", path, false, "mount");
+    bind_mount("/dev/null", -1, path, false, "mount");
   }
 }
 
@@ -157,7 +199,7 @@ static void mount_proc(const struct spec *spec) {
   for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
     snprintf(path + base, sizeof path - base, "/%s", fixed[i]);
     if (access(path, F_OK) < 0) continue;
-    bind_mount(path, path, true, "proc");
+    bind_mount(path, -1, path, true, "proc");
     restrict_mount(path, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true);
   }
   for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
@@ -208,14 +250,14 @@ static void make_root(const struct spec *spec) {
     fail("mount", errno, "mounting the root");
 }
 
-void build_root(const struct spec *spec, int first) {
+void build_root(const struct spec *spec, int first, int channel) {
   if (first == 0) make_root(spec);
   for (int i = first; i < spec->count; i++) {
-    if (spec->steps[i].op == OP_FORGET) forget(&spec->steps[i]);
+    if (spec->steps[i].op == OP_FORGET && !spec->enters_ahead) forget(&spec->steps[i]);
   }
   for (int i = first; i < spec->count; i++) {
     const struct step *step = &spec->steps[i];
-    if (step->op == OP_BIND) bind(spec, step);
+    if (step->op == OP_BIND) bind(spec, step, channel);
     else if (step->op == OP_TMPFS) mount_tmpfs(spec, step);
     else if (step->op == OP_LINK) make_link(spec, step);
     else if (step->op == OP_PROC) mount_proc(spec);
@@ -223,11 +265,14 @@ void build_root(const struct spec *spec, int first) {
   }
 }
 
-void enter_root(const struct spec *spec) {
+void enter_root(struct spec *spec) {
+  if (spec->entered) return;
   if (chdir(find_step(spec, OP_ROOT)->args[0]) < 0) fail("mount", errno, "entering the root");
   // The old root is stacked on the new one's "." and detached from there: no folder for it is needed.
   if (syscall(SYS_pivot_root, ".", ".") < 0) fail("mount", errno, "pivot_root");
   if (umount2(".", DETACH) < 0) fail("mount", errno, "leaving the old root");
   if (chdir("/") < 0) fail("mount", errno, "entering the root");
-  restrict_mount("/", ATTR_RDONLY, false);
+  spec->entered = true;
 }
+
+void close_root(void) { restrict_mount("/", ATTR_RDONLY, false); }

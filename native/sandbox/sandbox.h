@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { CONTROL_FD = 0, SOCKET_FD = 3, RUNS_FD = 4, MAX_STEPS = 512, MAX_ARGS = 256, EXIT_SETUP_FAILED = 125 };
+enum { CONTROL_FD = 0, SOCKET_FD = 3, RUNS_FD = 4, MAX_STEPS = 512, MAX_ARGS = 256, EXIT_SETUP_FAILED = 125, MAX_SENT = 2 };
 
 // What the platform may write to descriptor 0 later. Its end means that the platform is gone.
 enum { COMMAND_PAUSE = 'p', COMMAND_RESUME = 'r' };
@@ -33,7 +33,7 @@ enum operation {
   OP_DOMAIN,     // a Landlock domain, for the command and all that it starts
   OP_ID,         // user and group inside, user and group outside
   OP_ROOT,       // an empty folder of the host to build the root on
-  OP_FORGET,     // path of the host: what is mounted there and below is not kept while the spec is waited for
+  OP_FORGET,     // path of the host: what is mounted below is not kept while the spec is waited for outside of the root
   OP_OWN,        // path: made if absent and given to the outer id
   OP_TMPFS,      // path inside, size in bytes, inodes, own | shared: whose it is, the sandbox's user's or everybody's
   OP_BIND,       // source, path inside, ro | rw | dev
@@ -66,6 +66,9 @@ struct spec {
   int namespaces; // CLONE_NEW* flags
   uid_t inner, outer;
   bool has_id;
+  // Whether the sandbox enters its root before it waits for the rest of its spec; what is bound later is sent to it.
+  bool enters_ahead;
+  bool entered;
   // The last message as it came.
   const char *message;
   uint32_t message_length;
@@ -89,10 +92,24 @@ void report_ready(void);
 // Writes text to an existing file; -1 and errno if it could not.
 int write_file(const char *path, const char *text);
 
+// descriptors.c
+// Sends up to MAX_SENT descriptors with one byte; ends this process if the other side has ended.
+void send_descriptors(int channel, const int *descriptors, int count);
+// How many came, at most `count`; ends this process if the other side has ended.
+int receive_descriptors(int channel, int *descriptors, int count);
+
 // root.c
-// Carries out the steps from `first`; the first call, with 0, makes the root.
-void build_root(const struct spec *spec, int first);
-void enter_root(const struct spec *spec);
+// Carries out the steps from `first`; the first call, with 0, makes the root. Once it is entered, what is bound comes over
+// `channel`.
+void build_root(const struct spec *spec, int first, int channel);
+// Nothing of the host's view of the file system is kept, so that the host may unmount what it likes.
+void enter_root(struct spec *spec);
+// No more is made in the root.
+void close_root(void);
+// Whether this process may copy mounts that another process attaches: since Linux 5.2, with root.
+bool can_copy_mounts(void);
+// Sends copies of what the steps from `first` bind, as the host has them now.
+void send_binds(const struct spec *spec, int first, int channel);
 
 // network.c
 void raise_loopback(void);

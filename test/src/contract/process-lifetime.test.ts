@@ -2,7 +2,16 @@ import { describe, expect, test } from '@jest/globals';
 import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -49,6 +58,19 @@ async function until(condition: () => boolean, withinMs: number): Promise<number
 function launchedOf({ dataDir }: Pick<ProcessHarness, 'dataDir'>): () => string[] {
   const hash = createHash('sha256').update(realpathSync(dataDir)).digest('hex').slice(0, 12);
   return () => marked(`gpuwhisk-${hash}`);
+}
+
+/** The first processes of sandboxes among `pids`: those with a view of mounts of their own. */
+function firstProcesses(pids: string[]): string[] {
+  const viewOf = (pid: string): string | undefined => {
+    try {
+      return readlinkSync(join('/proc', pid, 'ns/mnt'));
+    } catch {
+      return undefined; // The process has ended.
+    }
+  };
+  const own = viewOf('self');
+  return pids.filter((pid) => ![own, undefined].includes(viewOf(pid)));
 }
 
 /** Starts a platform of platform-process.ts in its own process. */
@@ -147,48 +169,71 @@ suite(`the life of sandboxes${reason ? ` (skipped: ${reason})` : ''}`, () => {
     await harness.close();
   });
 
-  whole('what the host mounts while a sandbox waits is not in it, and what it unmounts is not kept', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-mount-'));
-    const [before, dataDir] = [join(folder, 'before'), join(folder, 'data')];
-    const later = join(dataDir, 'sandboxes/.etc/later');
-    const has = (pid: string, path: string): boolean =>
-      readFileSync(join('/proc', pid, 'mountinfo'), 'utf8').includes(`${path} `);
-    const mount = (...words: string[]): void => void execFileSync('mount', words);
-    mount('-t', 'tmpfs', 'none', folder);
-    // As all mounts are where systemd runs.
-    mount('--make-shared', folder);
-    mkdirSync(before);
-    mount('-t', 'tmpfs', 'none', before);
-    const harness = await openProcessFactory({ dataDir });
-    try {
-      const launched = launchedOf(harness);
-      await until(() => launched().length === 4, 5000);
-      // Which comes after the folders of the host.
-      const proc = join(dataDir, 'sandboxes/.root/proc');
-      await until(() => launched().filter((pid) => has(pid, proc)).length === 2, 5000);
-      expect(launched().filter((pid) => has(pid, before))).toHaveLength(4);
-      execFileSync('umount', [before]);
-      expect(launched().filter((pid) => has(pid, before))).toEqual([]);
-      // Below a folder that sandboxes see.
-      mkdirSync(later);
-      mount('-t', 'tmpfs', 'none', later);
-      expect(launched().filter((pid) => has(pid, later))).toHaveLength(4);
-      expect(launched().filter((pid) => has(pid, join(dataDir, 'sandboxes/.root/etc/later')))).toEqual([]);
-    } finally {
-      await harness.close();
-      execFileSync('umount', ['-R', folder]);
-      rmSync(folder, { recursive: true });
-    }
+  whole.each(['private', 'shared'])(
+    'what the host mounts while a sandbox waits is not in it, and what it unmounts is free: %s mounts',
+    async (propagation) => {
+      const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-mount-'));
+      const [image, before, dataDir] = [join(folder, 'image'), join(folder, 'before'), join(folder, 'data')];
+      const later = join(dataDir, 'sandboxes/.etc/later');
+      const has = (pid: string, path: string): boolean =>
+        readFileSync(join('/proc', pid, 'mountinfo'), 'utf8').includes(`${path} `);
+      const mount = (...words: string[]): void => void execFileSync('mount', words);
+      mount('-t', 'tmpfs', 'none', folder);
+      // As all mounts are where systemd runs.
+      if (propagation === 'shared') mount('--make-shared', folder);
+      mkdirSync(before);
+      execFileSync('truncate', ['-s', '8M', image]);
+      execFileSync('mkfs.ext4', ['-q', image]);
+      mount('-o', 'loop', image, before);
+      const harness = await openProcessFactory({ dataDir });
+      try {
+        const launched = launchedOf(harness);
+        const waiting = (): string[] => firstProcesses(launched());
+        await until(() => waiting().length === 2 && !waiting().some((pid) => has(pid, before)), 5000);
+        expect(waiting()).toHaveLength(2);
+        execFileSync('umount', [before]);
+        const users = (): string => execFileSync('losetup', ['-j', image], { encoding: 'utf8' });
+        await until(() => users() === '', 1000);
+        expect(users()).toBe('');
+        // Below a folder that sandboxes see.
+        mkdirSync(later);
+        mount('-t', 'tmpfs', 'none', later);
+        expect(waiting().filter((pid) => has(pid, '/etc/later'))).toEqual([]);
+        const container = await initialized(harness.factory);
+        expect(await run(container, { a: 1 }).outcome).toMatchObject({ type: 'result' });
+        await container.destroy();
+      } finally {
+        await harness.close();
+        execFileSync('umount', ['-R', folder]);
+        rmSync(folder, { recursive: true });
+      }
+    },
+  );
+
+  whole('a sandbox that was begun ahead and ends as it is taken is replaced', async () => {
+    const harness = await openProcessFactory();
+    const launched = launchedOf(harness);
+    await until(() => firstProcesses(launched()).length === 2, 5000);
+    const launchers = launched().filter((pid) => parentOf(pid) === String(process.pid));
+    expect(launchers).toHaveLength(2);
+    for (const pid of launchers) process.kill(Number(pid), 'SIGKILL');
+    // This process is not told of their end before it yields.
+    while (launchers.some((pid) => !/^State:\tZ/m.test(readFileSync(join('/proc', pid, 'status'), 'utf8')))) continue;
+    const container = await initialized(harness.factory);
+    expect(await run(container, { a: 1 }).outcome).toMatchObject({ type: 'result' });
+    await container.destroy();
+    await harness.close();
+    expect(launched()).toEqual([]);
   });
 
   whole('a sandbox that was begun ahead and has ended is not used', async () => {
     const harness = await openProcessFactory();
     const launched = launchedOf(harness);
     // Two launchers, each with the first process of its sandbox.
-    await until(() => launched().length === 4, 5000);
+    await until(() => firstProcesses(launched()).length === 2, 5000);
     const launchers = launched().filter((pid) => parentOf(pid) === String(process.pid));
     expect(launchers).toHaveLength(2);
-    for (const pid of launched()) if (!launchers.includes(pid)) process.kill(Number(pid), 'SIGKILL');
+    for (const pid of firstProcesses(launched())) process.kill(Number(pid), 'SIGKILL');
     // Until this process, their parent, has been told of their end.
     expect(await until(() => !launchers.some((pid) => existsSync(join('/proc', pid))), 2000)).toBeLessThan(1000);
     const container = await initialized(harness.factory);

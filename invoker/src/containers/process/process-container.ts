@@ -114,14 +114,23 @@ interface StartingRuntime {
   hasLauncher: boolean;
 }
 
-/** Connects a container to its runtime. Resolves with the reason if the runtime did not start, else with undefined. */
-export function connectRuntime(starting: StartingRuntime): Promise<string | undefined> {
+/** Why a runtime did not start. */
+interface StartFailure {
+  reason: string;
+  /** Whether its launcher ended without a report: nothing of the runtime had begun. */
+  beforeStart: boolean;
+}
+
+/** Connects a container to its runtime. Resolves with the failure if the runtime did not start, else with undefined. */
+export function connectRuntime(starting: StartingRuntime): Promise<StartFailure | undefined> {
   const { container, started, logs, clock, protocol, host, hasLauncher } = starting;
-  const outcome = deferred<string | undefined>();
+  const outcome = deferred<StartFailure | undefined>();
   let ready = !hasLauncher;
   let greeted = protocol === 'http';
   let startedMs = clock.monotonicMs();
   let greetedMs = startedMs;
+  const fail = (reason: string, launcherSaidSo = false): void =>
+    outcome.resolve({ reason, beforeStart: !ready && !launcherSaidSo });
   const progress = (): void => {
     if (!ready || !greeted) return;
     // The hello may be read before the launcher's report.
@@ -136,7 +145,7 @@ export function connectRuntime(starting: StartingRuntime): Promise<string | unde
     },
     launcher: (text) => {
       if (text !== 'ready') {
-        outcome.resolve(text.split('\n').slice(1).join(': '));
+        fail(text.split('\n').slice(1).join(': '), true);
         return;
       }
       ready = true;
@@ -146,15 +155,15 @@ export function connectRuntime(starting: StartingRuntime): Promise<string | unde
     broken: (reason) => {
       // With a runtime that speaks HTTP, the launcher closes the socket after its report.
       if (protocol === 'http' && ready) return;
-      outcome.resolve(reason);
+      fail(reason);
       void container.destroy();
     },
   });
   if (started.runs?.destroyed === false) framed.openRuns(started.runs);
   const broken = (): void => void container.destroy();
   container.connect(protocol === 'framed' ? framed : new HttpConnection(host, logs, clock, broken));
-  void container.exited.then(() => outcome.resolve('it ended at once'));
-  const timer = clock.setTimer(startTimeoutMs, () => outcome.resolve(`it was not ready within ${startTimeoutMs} ms`));
+  void container.exited.then(() => fail('it ended at once'));
+  const timer = clock.setTimer(startTimeoutMs, () => fail(`it was not ready within ${startTimeoutMs} ms`, true));
   void outcome.promise.then(() => timer.cancel());
   return outcome.promise;
 }

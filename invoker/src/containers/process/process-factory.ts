@@ -23,6 +23,7 @@ import { closeCheckpoints, openCheckpoints, refused } from '../sandbox/checkpoin
 import { detectCgroups } from '../sandbox/cgroups.js';
 import { defaultEgress, nameServers } from '../sandbox/egress.js';
 import { startHolder, sendSpec, startBare, LauncherPool, Slots, removeLeftovers } from '../sandbox/launcher.js';
+import { SpareEndedError } from '../sandbox/launcher.js';
 import { prepareHostView } from '../sandbox/host-view.js';
 import type { HostView } from '../sandbox/host-view.js';
 import {
@@ -204,9 +205,25 @@ class ProcessFactory implements ProcessContainerFactory {
     const completed = await this.withTraining(spec, await this.withGpu(spec, launch));
     // A spare's sandbox has processes and a user of its own.
     const plain = options.shared !== undefined || completed.sharesUser === true;
-    const container = await this.launch(launchers.take({ plain }), spec, completed, options);
+    const container = await this.launchIn(launchers, { plain }, spec, completed, options);
     launchers.refill();
     return container;
+  }
+
+  /** Launches with a spare, and with a new launcher if the spare ended as it was taken. */
+  private async launchIn(
+    launchers: LauncherPool,
+    wanted: { plain?: boolean },
+    spec: ContainerSpec,
+    launch: RuntimeLaunch,
+    options?: LaunchOptions,
+  ): Promise<Container> {
+    try {
+      return await this.launch(launchers.take(wanted), spec, launch, options);
+    } catch (error) {
+      if (!(error instanceof SpareEndedError)) throw error;
+      return this.launch(launchers.take({ ...wanted, isNew: true }), spec, launch, options);
+    }
   }
 
   private async withTraining({ training }: ContainerSpec, launch: RuntimeLaunch): Promise<RuntimeLaunch> {
@@ -247,7 +264,7 @@ class ProcessFactory implements ProcessContainerFactory {
   }
 
   private createBuilder({ launch, memoryMiB }: BuildStep): Promise<Container> {
-    return this.launch(this.openedLaunchers().take(), bareSpec('build', memoryMiB), launch);
+    return this.launchIn(this.openedLaunchers(), {}, bareSpec('build', memoryMiB), launch);
   }
 
   /** Runs a job in a sandbox, or as the platform's user on a host without sandboxes. */
@@ -426,9 +443,8 @@ class ProcessFactory implements ProcessContainerFactory {
     }
     await container.destroy();
     const printed = logs.cut().slice(-20).join('\n');
-    throw new ProvisioningError(
-      `A container for '${spec.kind}' did not start: ${failure}.${printed && `\n${printed}`}`,
-    );
+    const Failure = parked.isSpare && failure.beforeStart ? SpareEndedError : ProvisioningError;
+    throw new Failure(`A container for '${spec.kind}' did not start: ${failure.reason}.${printed && `\n${printed}`}`);
   }
 
   /**

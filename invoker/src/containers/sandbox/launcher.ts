@@ -178,7 +178,12 @@ export interface Parked {
   process: SandboxProcess | undefined;
   /** Whether its launcher has been given the frame of its sandbox. */
   framed: boolean;
+  /** Whether it waited for its use, so that its launcher may have ended meanwhile. */
+  isSpare: boolean;
 }
+
+/** A spare launcher ended before it reported how the start went, as when it ends in the instant in which it is taken. */
+export class SpareEndedError extends ProvisioningError {}
 
 interface LauncherPoolOptions {
   /** Path of the launcher; undefined if containers have no launchers. */
@@ -204,12 +209,13 @@ export class LauncherPool {
   constructor(private readonly options: LauncherPoolOptions) {}
 
   /**
-   * A spare or new launcher; `plain`: one without a frame. Throws ProvisioningError if there are too many containers or no
-   * process starts.
+   * A spare or new launcher; `plain`: one without a frame, `isNew`: no spare. Throws ProvisioningError if there are too many
+   * containers or no process starts.
    */
-  take({ plain = false } = {}): Parked {
+  take({ plain = false, isNew = false } = {}): Parked {
     if (plain && this.options.frame !== undefined) return this.park(true);
-    return this.spares.shift() ?? this.park();
+    const spare = isNew ? undefined : this.spares.shift();
+    return spare === undefined ? this.park() : { ...spare, isSpare: true };
   }
 
   /** Starts missing spares after `spareDelayMs`. */
@@ -251,7 +257,7 @@ export class LauncherPool {
     try {
       const words = [...cgroups.makeWords(id), ...(frame?.(slot) ?? [])];
       const process = launcherPath === undefined ? undefined : startLauncher(launcherPath, tag, words);
-      return { id, slot, process, framed: frame !== undefined };
+      return { id, slot, process, framed: frame !== undefined, isSpare: false };
     } catch (error) {
       slots.release(slot);
       throw new ProvisioningError(`No process could be started: ${(error as Error).message}`);
