@@ -106,6 +106,7 @@ export interface ControllerDependencies {
     | 'decisions'
     | 'instances'
     | 'isLeader'
+    | 'epoch'
     | 'trialSince'
     | 'savedView'
     | 'isQueued'

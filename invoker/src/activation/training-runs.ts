@@ -17,7 +17,7 @@ import type { TrainingLog, TrainingProgress, TrainingRun, TrainingStatus } from 
 import type { Call, CallLimits, Container } from '../containers/container-factory.js';
 import { checkCheckpoints, removeCheckpoints } from '../containers/sandbox/checkpoints.js';
 import { checkpointsFolder } from '../containers/training-launch.js';
-import { applicationError } from './activation-response.js';
+import { applicationError, whiskError } from './activation-response.js';
 
 /** Dependencies of TrainingRuns. */
 export interface TrainingRunsParts {
@@ -27,10 +27,17 @@ export interface TrainingRunsParts {
   state: Pick<ClusterState, 'setRow' | 'deleteRow' | 'rows' | 'watch'>;
   clock: Clock;
   logger: Logger;
+  /** False while the cluster may count this invoker as lost. Absent: always true. */
+  mayBegin?: () => boolean;
 }
 
 /** Interval of looks at the runs, ms. */
 const lookMs = 1000;
+/**
+ * After so long without the cluster, ms, a node's runs are ended: before the leader, which sees them nowhere for two minutes,
+ * begins others in their place.
+ */
+const fencedMs = 60_000;
 /** The part of a run's log that others can read while it goes on: its last lines, and their characters. */
 const [keptLines, keptCharacters] = [500, 64 * 1024];
 
@@ -97,6 +104,12 @@ export class WatchedTraining {
     return this.log;
   }
 
+  /** Ends the run because another node may be given the next one. */
+  async endFenced(): Promise<void> {
+    this.response ??= whiskError('The invoker lost touch with the cluster while the action ran.');
+    await this.container.destroy();
+  }
+
   /** Ends the run if its checkpoints exceed their bound or fill the disk. */
   async checkCheckpoints(): Promise<void> {
     const { checkpointMiB } = this.run;
@@ -118,6 +131,8 @@ export class TrainingRuns {
   private timer: Timer | undefined;
   private looking: Promise<void> = Promise.resolve();
   private closed = false;
+  /** Monotonic ms since which the cluster may count this invoker as lost. */
+  private fencedSinceMs: number | undefined;
 
   constructor(private readonly parts: TrainingRunsParts) {
     this.folder = checkpointsFolder(parts.dataDir);
@@ -185,7 +200,15 @@ export class TrainingRuns {
     });
   }
 
+  private isFenced(): boolean {
+    const { mayBegin, clock } = this.parts;
+    if (mayBegin?.() !== false) this.fencedSinceMs = undefined;
+    else this.fencedSinceMs ??= clock.monotonicMs();
+    return this.fencedSinceMs !== undefined && clock.monotonicMs() - this.fencedSinceMs >= fencedMs;
+  }
+
   private async look(): Promise<void> {
+    if (this.isFenced()) await Promise.all([...this.runs].map((run) => run.endFenced()));
     for (const run of [...this.runs]) {
       try {
         await run.checkCheckpoints();

@@ -121,7 +121,9 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   const { registry } = metrics;
   const userEvents = config.userEvents ? await openUserEvents({ bus, clock, registry, source: topic }) : undefined;
   if (agent !== undefined) showDevices(registry, () => agent.shown);
-  const trainings = agent && new TrainingRuns({ invoker: topic, dataDir: config.dataDir, state, clock, logger });
+  const { mayBegin } = options;
+  const parts = { invoker: topic, dataDir: config.dataDir, state, clock, logger };
+  const trainings = agent && new TrainingRuns({ ...parts, ...(mayBegin && { mayBegin }) });
   await trainings?.open();
   opened.onClose(() => trainings?.close());
   const activity = new ActivityReporter({ state, clock, logger });
@@ -151,7 +153,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     followed,
     ...(userEvents && { userEvents }),
     ...(options.tracer && { tracer: options.tracer }),
-    ...(options.mayBegin && { mayBegin: options.mayBegin }),
+    ...(mayBegin && { mayBegin }),
     unlockArguments: createArgumentUnlock(config.parameterStorage),
     defaultKind: (kind) => resolveKind(catalog.manifest, kind)?.kind,
   });

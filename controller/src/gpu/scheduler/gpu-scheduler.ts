@@ -200,6 +200,11 @@ export class GpuScheduler {
     return this.placer.isLeader;
   }
 
+  /** The epoch of this controller's term as the leader; undefined while another controller may be the leader. */
+  get epoch(): number | undefined {
+    return this.dependencies.lease.epoch;
+  }
+
   /** Whether an activation waits for a GPU in this controller's queue. */
   isQueued(activationId: string): boolean {
     return this.queue.has(activationId);

@@ -21,9 +21,34 @@ export function jobDocumentId({ namespace, id }: Pick<TrainingJob, 'namespace' |
   return namespacePrefix(namespace) + id;
 }
 
+/** The field of a job's document with the epoch of the leader that wrote it. */
+const epochField = 'leaderEpoch';
+
+/** A job and its document. */
+export interface Kept {
+  job: TrainingJob;
+  /** Of the document, '' if there is none. */
+  revision: string;
+  /** That of the leader that wrote the document; undefined if an earlier version did. */
+  epoch?: number;
+}
+
+/** The job of a document. */
+export function keptOf(document: StoredDocument): Kept {
+  const epoch = document[epochField];
+  return { job: jobIn(document), revision: String(document._rev), ...(typeof epoch === 'number' && { epoch }) };
+}
+
+/** The document of a job that the leader of `epoch` writes. */
+export function documentOf(job: TrainingJob, epoch: number, revision = ''): StoredDocument {
+  const document = { _id: jobDocumentId(job), ...(revision !== '' && { _rev: revision }), ...job };
+  const parameters = storedParameters(job.parameters);
+  return { ...document, parameters, [epochField]: epoch } as unknown as StoredDocument;
+}
+
 /** The job in a document. Earlier versions kept its parameters as a plain object. */
 export function jobIn(document: StoredDocument): TrainingJob {
-  const fields = Object.entries(document).filter(([name]) => !name.startsWith('_'));
+  const fields = Object.entries(document).filter(([name]) => !name.startsWith('_') && name !== epochField);
   const job = Object.fromEntries(fields) as unknown as TrainingJob;
   const { parameters } = document;
   return isJsonObject(parameters) ? { ...job, parameters: parametersOf(parameters) } : job;
@@ -35,7 +60,7 @@ export function parametersOf(payload: JsonObject): Parameter[] {
 }
 
 /** The parameters as they are stored: `lockedIn`, the document's id, is left out. */
-export function storedParameters(parameters: readonly Parameter[]): Parameter[] {
+function storedParameters(parameters: readonly Parameter[]): Parameter[] {
   return parameters.map((parameter) => {
     const stored = { ...parameter };
     delete stored.lockedIn;

@@ -27,7 +27,8 @@ import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
 import type { DesiredState } from '../state/desired-state.js';
 import { gpuDocuments } from '../state/gpu-documents.js';
 import type { GpuTable } from '../state/gpu-table.js';
-import { jobDocumentId, jobIn, jobPrefix, namespacePrefix, payloadOf, storedParameters } from './job-documents.js';
+import { documentOf, jobDocumentId, jobIn, jobPrefix, keptOf, namespacePrefix, payloadOf } from './job-documents.js';
+import type { Kept } from './job-documents.js';
 import {
   afterRun,
   endOf,
@@ -47,7 +48,7 @@ export interface TrainingJobsParts {
   store: ArtifactStore;
   state: Pick<ClusterState, 'rows' | 'setRow' | 'deleteRow'>;
   gpuTable: Pick<GpuTable, 'nodes'>;
-  gpuScheduler: Pick<GpuScheduler, 'isLeader' | 'isQueued' | 'cancel'>;
+  gpuScheduler: Pick<GpuScheduler, 'epoch' | 'isQueued' | 'cancel'>;
   gpuDesired: Pick<DesiredState, 'retire' | 'isRetiring'>;
   invoker: InvokeService;
   identities: Pick<Identities, 'ofNamespace'>;
@@ -69,24 +70,26 @@ export interface TrainingLogPart extends TrainingLog {
 const [maxActive, maxEnded] = [50, 100];
 /** Interval of looks at the jobs, ms. */
 const lookMs = 1000;
+/** Interval at which the leader reads all jobs, ms: a controller that was the leader may have accepted one since. */
+const readMs = 60_000;
 /** How long a run may be seen nowhere until it counts as lost, ms: longer than an invoker takes to start again. */
 const lostMs = 120_000;
 /** Most lines of a log in one answer. */
 const maxLines = 1000;
 
-/** A job and the revision of its document. */
-interface Kept {
-  job: TrainingJob;
-  revision: string;
-}
-
 /**
  * The training jobs of all namespaces. Each is a document; the leader begins their runs as activations, and follows them by
  * the queue, the rows of the agents and the records. It decides about one job at a time.
+ *
+ * A leader begins its term by writing its epoch into the document of each job that goes on. It writes only while its lease
+ * certainly lasts, and to revisions that it has read: a write of an earlier leader that arrives later is refused.
  */
 export class TrainingJobs {
   /** The jobs that have not ended; undefined while another controller is the leader. */
   private active: Map<string, Kept> | undefined;
+  /** The epoch of the term in which `active` was read, and when that was, monotonic ms. */
+  private epoch: number | undefined;
+  private readAtMs = 0;
   /** Monotonic ms since which a job's run is seen nowhere. */
   private readonly missing = new Map<string, number>();
   private last: Promise<unknown> = Promise.resolve();
@@ -155,7 +158,13 @@ export class TrainingJobs {
       try {
         return (await this.begin(kept)).job;
       } catch (error) {
-        await this.forget(this.active?.get(job.id) ?? kept);
+        try {
+          await this.forget(this.active?.get(job.id) ?? kept);
+        } catch (conflict) {
+          // The next leader has taken the job over.
+          if (conflict instanceof DocumentConflictError) return this.get(job.id, job.namespace);
+          throw conflict;
+        }
         throw error;
       }
     });
@@ -201,21 +210,42 @@ export class TrainingJobs {
 
   /** The jobs that have not ended. Throws ApiError (503) if another controller is the leader. */
   private async leading(): Promise<Map<string, Kept>> {
-    if (!this.parts.gpuScheduler.isLeader) {
-      this.active = undefined;
-      throw trainingJobsElsewhere();
+    const { gpuScheduler, clock } = this.parts;
+    const { epoch } = gpuScheduler;
+    if (epoch === undefined || epoch !== this.epoch) this.active = undefined;
+    if (epoch === undefined) throw trainingJobsElsewhere();
+    if (this.active === undefined) {
+      this.active = await this.read(epoch);
+      this.readAtMs = clock.monotonicMs();
     }
-    return (this.active ??= await this.read());
+    return this.active;
   }
 
-  private async read(): Promise<Map<string, Kept>> {
-    const { store } = this.parts;
-    const documents = await gpuDocuments(store, jobPrefix);
+  /** Whether this controller has been the leader since the jobs were read. Throws ApiError (503) if not. */
+  private checkTerm(): number {
+    const { epoch } = this.parts.gpuScheduler;
+    if (epoch !== undefined && epoch === this.epoch) return epoch;
+    this.active = undefined;
+    throw trainingJobsElsewhere();
+  }
+
+  private async read(epoch: number): Promise<Map<string, Kept>> {
+    const isNewTerm = epoch !== this.epoch;
+    this.epoch = epoch;
+    const documents = await gpuDocuments(this.parts.store, jobPrefix);
     const all = await Promise.all(documents.map((document) => this.moved(document)));
-    this.missing.clear();
-    // The cluster's state may have been lost.
-    for (const { job } of all) if (isOver(job)) await this.tellEnded(job);
-    return new Map(all.flatMap((kept) => (isOver(kept.job) ? [] : [[kept.job.id, kept]])));
+    if (isNewTerm) {
+      this.missing.clear();
+      // The cluster's state may have been lost.
+      for (const { job } of all) if (isOver(job)) await this.tellEnded(job);
+    }
+    const active = await Promise.all(all.filter(({ job }) => !isOver(job)).map((kept) => this.takenOver(kept)));
+    return new Map(active.map((kept) => [kept.job.id, kept]));
+  }
+
+  /** A job whose document has the epoch of this term, so that an earlier leader's revisions of it are out of date. */
+  private async takenOver(kept: Kept): Promise<Kept> {
+    return kept.epoch === this.checkTerm() ? kept : this.write(kept);
   }
 
   /** A job whose document is found by its namespace: an earlier version had the id alone. */
@@ -225,7 +255,7 @@ export class TrainingJobs {
     if (document._id === id) return keptOf(document);
     const { store, lock } = this.parts;
     const moved = { ...job, parameters: isOver(job) ? [] : lock(job.parameters, id) };
-    await store.put('gpu', documentOf(moved)).catch((error: unknown) => {
+    await store.put('gpu', documentOf(moved, this.checkTerm())).catch((error: unknown) => {
       // A process that ended here had moved it already.
       if (!(error instanceof DocumentConflictError)) throw error;
     });
@@ -234,10 +264,11 @@ export class TrainingJobs {
   }
 
   private async look(): Promise<void> {
-    if (this.closed || !this.parts.gpuScheduler.isLeader) {
+    const { gpuScheduler, clock } = this.parts;
+    if (this.closed || gpuScheduler.epoch === undefined || clock.monotonicMs() - this.readAtMs >= readMs) {
       this.active = undefined;
-      return;
     }
+    if (this.closed || gpuScheduler.epoch === undefined) return;
     const active = await this.leading();
     if (active.size === 0) return;
     const statuses = await this.statuses();
@@ -322,6 +353,7 @@ export class TrainingJobs {
     if (name === undefined) throw new Error(`training job ${job.id} has the action '${job.action}'`);
     const identity = await identities.ofNamespace(job.namespace);
     const resolved = await resolver.resolve(identity, name);
+    this.checkTerm();
     await invoker.invoke({
       ...resolved,
       identity,
@@ -350,10 +382,17 @@ export class TrainingJobs {
     }
   }
 
-  /** Stores a job. Rejects with DocumentConflictError if another controller has changed it. */
-  private async put({ job, revision }: Kept): Promise<Kept> {
-    const { state, store } = this.parts;
-    const kept = { job, revision: await store.put('gpu', documentOf(job, revision)) };
+  /** Stores a job. Rejects with ApiError (503) after this term, DocumentConflictError if a later leader has taken it over. */
+  private async write({ job, revision }: Kept): Promise<Kept> {
+    const epoch = this.checkTerm();
+    return { job, epoch, revision: await this.parts.store.put('gpu', documentOf(job, epoch, revision)) };
+  }
+
+  /** Stores a job as `write` does, and follows or ends it. */
+  private async put(changed: Kept): Promise<Kept> {
+    const { state } = this.parts;
+    const { job } = changed;
+    const kept = await this.write(changed);
     if (!isOver(job)) {
       this.active?.set(job.id, kept);
       return kept;
@@ -395,13 +434,4 @@ export class TrainingJobs {
       throw error;
     }
   }
-}
-
-function keptOf(document: StoredDocument): Kept {
-  return { job: jobIn(document), revision: String(document._rev) };
-}
-
-function documentOf(job: TrainingJob, revision = ''): StoredDocument {
-  const document = { _id: jobDocumentId(job), ...(revision !== '' && { _rev: revision }), ...job };
-  return { ...document, parameters: storedParameters(job.parameters) } as unknown as StoredDocument;
 }

@@ -19,7 +19,7 @@ import type { ConnectedContainer } from '../protocol/connected-container.js';
 import { LogCollector } from '../protocol/log-collector.js';
 import { launchWithGpu } from '../runtime-launch.js';
 import { checkpointsFolder, launchForTraining } from '../training-launch.js';
-import { closeCheckpoints, openCheckpoints, refused } from '../sandbox/checkpoints.js';
+import { adoptCheckpoints, closeCheckpoints, openCheckpoints, refused } from '../sandbox/checkpoints.js';
 import { detectCgroups } from '../sandbox/cgroups.js';
 import { defaultEgress, nameServers } from '../sandbox/egress.js';
 import { startHolder, sendSpec, startBare, LauncherPool, Slots, removeLeftovers } from '../sandbox/launcher.js';
@@ -133,6 +133,8 @@ class ProcessFactory implements ProcessContainerFactory {
   private launchers: LauncherPool | undefined;
   /** Launchers of running jobs. */
   private readonly jobs = new Set<SandboxProcess>();
+  /** The last start of a container for a training job with checkpoints, by job, while one is under way. */
+  private readonly trainingStarts = new Map<string, Promise<unknown>>();
 
   constructor(private readonly options: ProcessFactoryOptions) {
     const { dataDir, clock } = options;
@@ -196,6 +198,19 @@ class ProcessFactory implements ProcessContainerFactory {
   }
 
   async launchContainer(spec: ContainerSpec, launch: RuntimeLaunch, options: LaunchOptions = {}): Promise<Container> {
+    const { job, checkpointMiB } = spec.training ?? {};
+    if (job === undefined || checkpointMiB === undefined) return this.launchAny(spec, launch, options);
+    const last = this.trainingStarts.get(job) ?? Promise.resolve();
+    const start = last.catch(() => undefined).then(() => this.launchAny(spec, launch, options));
+    this.trainingStarts.set(job, start);
+    try {
+      return await start;
+    } finally {
+      if (this.trainingStarts.get(job) === start) this.trainingStarts.delete(job);
+    }
+  }
+
+  private async launchAny(spec: ContainerSpec, launch: RuntimeLaunch, options: LaunchOptions): Promise<Container> {
     const launchers = this.openedLaunchers();
     if (launch.protocol === 'http' && !this.isolation.network) {
       throw new ProvisioningError(
@@ -232,6 +247,10 @@ class ProcessFactory implements ProcessContainerFactory {
     if (this.firstId === 0) throw refused('without root their size cannot be bounded');
     if (!this.isolation.namespaces.has('mount')) throw refused('functions have no private root on this host');
     const folder = join(checkpointsFolder(this.dataDir), training.job);
+    await adoptCheckpoints(folder, training.attempt);
+    // An earlier run that was thought lost may go on here.
+    const earlier = [...this.containers.values()].filter((one) => one.spec.training?.job === training.job);
+    await Promise.all(earlier.map((container) => container.destroy()));
     const user = this.outerId(sharedUserSlot);
     return launchForTraining(launch, training, await openCheckpoints(folder, training.checkpointMiB, user));
   }

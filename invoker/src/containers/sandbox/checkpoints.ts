@@ -3,7 +3,8 @@
 //
 //   checkpoints/JOB/image   the image
 //   checkpoints/JOB/files   where it is mounted, which the job's sandbox sees
-import { mkdir, readdir, rename, rmdir, stat, statfs } from 'node:fs/promises';
+//   checkpoints/JOB/attempt the number of the last run that began here
+import { mkdir, open, readdir, readFile, rename, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { findTool, runTool } from '../../host/programs.js';
 import { isThere } from '../../host/partial-folders.js';
@@ -51,6 +52,32 @@ export async function openCheckpoints(folder: string, maxMiB: number, user: numb
   } catch (error) {
     throw refused((error as Error).message);
   }
+}
+
+/**
+ * Notes durably that attempt `attempt` of a job begins to use its checkpoints. Rejects with ProvisioningError if a later one
+ * has begun: the attempt was thought lost, and must not write what the later one has.
+ */
+export async function adoptCheckpoints(folder: string, attempt: number): Promise<void> {
+  const path = join(folder, 'attempt');
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return '0';
+  });
+  // A damaged note is no permission.
+  if (!/^\d+$/.test(text)) throw refused(`'${path}' does not hold the number of a run`);
+  const last = Number(text);
+  if (attempt < last) throw refused(`run ${last} has begun, and this is run ${attempt}`);
+  if (attempt === last) return;
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const file = await open(`${path}.new`, 'w', 0o600);
+  try {
+    await file.writeFile(String(attempt));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(`${path}.new`, path);
 }
 
 /** A job with checkpoints is refused for this reason. */
