@@ -111,8 +111,11 @@ export class JobLimitError extends Error {
   override name = 'JobLimitError';
 }
 
-/** Runs a job to its end. Rejects with ProgramError if the job fails or cannot be started, and with JobLimitError. */
-export type RunJob = (job: SandboxJob) => Promise<void>;
+/**
+ * Runs a job to its end. Resolves with what it printed on its standard output, of which the last 16 KiB are sure to be there.
+ * Rejects with ProgramError if the job fails or cannot be started, and with JobLimitError.
+ */
+export type RunJob = (job: SandboxJob) => Promise<string>;
 
 /** The runtimes that this machine can run. */
 export interface RuntimeCatalog {

@@ -112,7 +112,10 @@ describe('the catalog', () => {
     return catalog;
   };
 
-  /** A stand-in python3 that answers discovery as given and records its other calls. */
+  /**
+   * A stand-in python3 that answers discovery as given and records its other calls. Called as the compiler of packages (-I -S -W
+   * ignore PROGRAM FOLDER MARK COMMAND...), it runs the command alone.
+   */
   function standIn(version: string, installs: string): string {
     const bin = join(folder, 'bin');
     mkdirSync(bin, { recursive: true });
@@ -124,7 +127,15 @@ describe('the catalog', () => {
       platform: 'x',
       packageFolders: [],
     };
-    const script = `#!/bin/sh\nif [ "$2" = -c ]; then echo asked >> ${folder}/asked; echo '${JSON.stringify(facts)}'; exit; fi\n${installs}\n`;
+    const script = `#!/bin/sh
+if [ "$2" = -c ]; then echo asked >> ${folder}/asked; echo '${JSON.stringify(facts)}'; exit; fi
+if [ "$3" = -W ]; then
+  shift 7
+  "$@" && echo '{"sources":0,"compiled":0,"refused":0,"failed":0,"named":[]}'
+  exit
+fi
+${installs}
+`;
     writeFileSync(join(bin, 'python3'), script);
     chmodSync(join(bin, 'python3'), 0o755);
     return bin;

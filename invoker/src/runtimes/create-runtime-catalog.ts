@@ -1,5 +1,6 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { Registry } from 'prom-client';
 import { ConfigError } from '@gpuwhisk/common/config';
 import { parseManifest } from '@gpuwhisk/common/runtimes';
 import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
@@ -12,7 +13,8 @@ import { findOnPath, ProgramError } from '../host/programs.js';
 import { findPython, minorOf, findGo, findJdk } from './find-toolchains.js';
 import type { Python, Go, Jdk } from './find-toolchains.js';
 import { GoPackages, goMinor, goLaunch } from './go-runtime.js';
-import { builtPackages, findPackages, installPackages, nodePackages, pythonPackages } from './image-packages.js';
+import { builtPackages, compilePackages, findPackages } from './image-packages.js';
+import { installPackages, nodePackages, pythonPackages } from './image-packages.js';
 import type { PackageSet } from './image-packages.js';
 import { canHaveGson, javaLaunch, prepareJava, withJavaPair } from './java-runtime.js';
 import { hasNative, nativeLaunch, nativeVersion } from './native-runtime.js';
@@ -28,6 +30,7 @@ import {
   interpreterFamilies,
   interpreterLaunch,
 } from './proxy-runtime.js';
+import { Compilations } from './python-compiler.js';
 import { compilePythonRuntime, hasPythonPairs, pythonLaunch, pythonPairLaunch } from './python-runtime.js';
 import { RequirementsCache } from './requirements-cache.js';
 import type { Interpreter } from './proxy-runtime.js';
@@ -119,6 +122,8 @@ function notesOn(missing: readonly string[], listed: RuntimeManifest, offered: R
 
 /** The runtimes of this machine. */
 interface MachineCatalog extends RuntimeCatalog {
+  /** Shows how many modules of packages were compiled. */
+  showMetrics(registry: Registry): void;
   /** Sets the sandboxes for installations of actions' packages, which fail before this call. */
   useSandboxes(run: RunJob): void;
   /**
@@ -166,7 +171,9 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const stop = new AbortController();
   let runJob: RunJob = () =>
     Promise.reject(new ProvisioningError('There are no sandboxes yet to install packages in.'));
+  const compilations = new Compilations(options.logger);
   const packageSets = new RequirementsCache({
+    compilations,
     dataDir,
     run: (job) => runJob(job),
     root: requirementsDir,
@@ -182,16 +189,27 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   function imagePackages(set: PackageSet): Promise<string | undefined> {
     return packageFolders.do(set.name, async () => {
       const found = await findPackages([builtPackages(runtimesDir), releasesDir], set);
-      if (found !== undefined) return found;
+      if (found !== undefined) return compiled(found, set);
       info(`The packages ${set.name} are installed for actions, once.`);
       try {
-        return await installPackages(releasesDir, set, stop.signal);
+        return await compiled(await installPackages(releasesDir, set, stop.signal), set);
       } catch (error) {
         if (!(error instanceof ProgramError)) throw error;
         options.logger?.warn(`Actions do not find the packages of OpenWhisk's image (${set.name}): ${error.lastLine}`);
         return undefined;
       }
     });
+  }
+
+  async function compiled(folder: string, set: PackageSet): Promise<string> {
+    try {
+      const report = await compilePackages(folder, set, stop.signal);
+      if (report !== undefined) compilations.add(set.name, report);
+    } catch (error) {
+      if (!(error instanceof ProgramError)) throw error;
+      compilations.addFailure(set.name, error);
+    }
+    return folder;
   }
 
   async function nodeProgram(major: number): Promise<string> {
@@ -298,6 +316,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
       stop.abort();
       await Promise.all([goPackages?.close(), nodeReleases.settled(), packageFolders.settled(), pythons.settled()]);
     },
+    showMetrics: (registry) => compilations.show(registry),
     useSandboxes(run) {
       runJob = run;
     },

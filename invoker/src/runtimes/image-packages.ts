@@ -5,6 +5,8 @@ import { fillFolder, isThere } from '../host/partial-folders.js';
 import { ProgramError, runProgram } from '../host/programs.js';
 import type { Python } from './find-toolchains.js';
 import { findNpm } from './node-runtime.js';
+import { compileCommand, compileReport, isCompiled } from './python-compiler.js';
+import type { CompileReport } from './python-compiler.js';
 
 const installTimeoutMs = 300_000;
 
@@ -14,6 +16,8 @@ export interface PackageSet {
   name: string;
   /** Fills an empty folder. Rejects with ProgramError. */
   fill(folder: string, stop: AbortSignal | undefined): Promise<void>;
+  /** Compiles the modules of a folder that is filled; absent if the language needs none. Rejects with ProgramError. */
+  compile?: (folder: string, stop: AbortSignal | undefined) => Promise<CompileReport>;
 }
 
 /** The packages of Node.js actions, which runtimes/nodejs/packages lists: folder `node_modules` below the set's folder. */
@@ -62,11 +66,11 @@ export async function pythonPackages(runtimesDir: string, python: Python): Promi
         env: { ...process.env, PIP_ROOT_USER_ACTION: 'ignore', PIP_NO_WARN_SCRIPT_LOCATION: '1' },
         ...(stop && { stop }),
       });
-      // Without compiled files, every process would compile the sources at each import.
-      await runProgram(python.executable, ['-I', '-m', 'compileall', '-q', '-j', '0', folder], {
-        timeoutMs: installTimeoutMs,
-        ...(stop && { stop }),
-      });
+    },
+    async compile(folder, stop) {
+      const [program, ...args] = compileCommand(python, folder);
+      const options = { timeoutMs: installTimeoutMs, ...(stop && { stop }) };
+      return compileReport(await runProgram(program, args, options));
     },
   };
 }
@@ -82,6 +86,18 @@ export async function installPackages(root: string, set: PackageSet, stop?: Abor
   const folder = join(root, set.name);
   await fillFolder(folder, (partial) => set.fill(partial, stop));
   return folder;
+}
+
+/**
+ * Compiles the modules of an installed set, unless that is done: without compiled files, every process compiles the sources at
+ * each import. Resolves with the report if this call did it. Rejects with ProgramError.
+ */
+export async function compilePackages(
+  folder: string,
+  { compile }: PackageSet,
+  stop?: AbortSignal,
+): Promise<CompileReport | undefined> {
+  return compile === undefined || (await isCompiled(folder)) ? undefined : compile(folder, stop);
 }
 
 /** Folder of the sets that the build of a clone or a release has installed. */
@@ -100,7 +116,7 @@ export async function installImagePackages(
   const notes = await Promise.all(
     sets.map(async (set) => {
       try {
-        await installPackages(root, set);
+        await compilePackages(await installPackages(root, set), set);
         return [];
       } catch (error) {
         if (!(error instanceof ProgramError)) throw error;

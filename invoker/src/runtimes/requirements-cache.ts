@@ -1,20 +1,24 @@
 import { createHash } from 'node:crypto';
-import { lstat, readdir, rename, utimes, chmod, mkdir } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rename, utimes } from 'node:fs/promises';
 import { join, dirname, isAbsolute } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, JobLimitError } from '../containers/runtime-launch.js';
-import type { RunJob, SandboxJob, Bind } from '../containers/runtime-launch.js';
-import { SharedWork, TooMuchWaits, fair } from '@gpuwhisk/common/concurrency';
+import type { RunJob, Bind } from '../containers/runtime-launch.js';
+import { SharedWork, TooMuchWaits, bounded, fair } from '@gpuwhisk/common/concurrency';
 import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
 import { ProgramError, runProgram } from '../host/programs.js';
 import { measureTree, removeTree } from '../host/trees.js';
 import { pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
+import { compileCommand, compileReport, compilerPath, isCompiled } from './python-compiler.js';
+import type { Compilations, CompileReport } from './python-compiler.js';
 
 const failureKeptMs = 30_000;
 /** Installations that run at once, and those of a namespace that wait. */
 const [maxInstalling, maxWaiting] = [2, 8];
+/** Sets of an earlier version that wait to be compiled; further ones are after the next start of the platform. */
+const maxUncompiled = 1024;
 /** Longest time from the return of a folder until the process that uses it is visible, ms. */
 const handoverMs = 600_000;
 
@@ -31,6 +35,8 @@ interface RequirementsCacheOptions {
   /** Runs the jobs that install packages. */
   run: RunJob;
   clock: Clock;
+  /** Counts the modules of the packages. */
+  compilations: Compilations;
   logger?: { info(message: string): void; warn(message: string): void } | undefined;
 }
 
@@ -45,6 +51,9 @@ export class RequirementsCache {
   private readonly bytes = new Map<string, number>();
   private trimming: Promise<void> = Promise.resolve();
   private readonly inTurn = fair(maxInstalling, maxWaiting);
+  /** Names of folders that are being compiled, or will be. */
+  private readonly uncompiled = new Set<string>();
+  private readonly compileInTurn = bounded(1, maxUncompiled);
 
   constructor(private readonly options: RequirementsCacheOptions) {
     this.installs = new SharedWork(options.clock, failureKeptMs);
@@ -55,20 +64,23 @@ export class RequirementsCache {
    * for. Rejects with ProvisioningError.
    */
   async folder(python: Python, requirements: readonly string[], namespace = ''): Promise<string> {
-    const { root, clock, logger } = this.options;
+    const { root, clock, logger, compilations } = this.options;
     const key = requirementsKey(python, requirements);
     await this.removing.get(key);
     this.handedOutMs.set(key, clock.monotonicMs());
     const install = (): Promise<string> =>
       this.installs.do(key, async () => {
-        const { run, dataDir, maxSetBytes } = this.options;
-        const installation = { run, dataDir, maxBytes: maxSetBytes };
-        const { folder, installed } = await this.inTurn(namespace, () =>
+        const installation = this.installation();
+        const { folder, report } = await this.inTurn(namespace, () =>
           installRequirements(root, python, requirements, installation),
         ).catch(tooManyInstallations);
-        if (installed) {
-          logger?.info(`Python packages were installed for actions: ${requirements.join(' ')}`);
+        const name = requirements.join(' ');
+        if (report) {
+          logger?.info(`Python packages were installed for actions: ${name}`);
+          compilations.add(name, report);
           this.trim();
+        } else if (!(await isCompiled(folder))) {
+          void this.compile(python, key, name);
         }
         return folder;
       });
@@ -77,6 +89,27 @@ export class RequirementsCache {
     if (await this.touch(folder)) return folder;
     this.installs.forget(key, installed); // Another platform has removed the folder.
     return install();
+  }
+
+  private installation(): Installation {
+    const { run, dataDir, maxSetBytes } = this.options;
+    return { run, dataDir, maxBytes: maxSetBytes };
+  }
+
+  /** Compiles a set that an earlier version of the platform installed, while functions use it. Never rejects. */
+  private async compile(python: Python, key: string, name: string): Promise<void> {
+    const { root, compilations } = this.options;
+    this.uncompiled.add(key);
+    try {
+      const folder = join(root, key);
+      const report = await this.compileInTurn(() => compileInstalled(python, folder, this.installation()));
+      compilations.add(name, report);
+    } catch (error) {
+      compilations.addFailure(name, error);
+    } finally {
+      this.uncompiled.delete(key);
+      this.bytes.delete(key);
+    }
   }
 
   /** Removes folders beyond the bound, in the background. */
@@ -102,7 +135,7 @@ export class RequirementsCache {
     sets.sort((one, other) => one.usedMs - other.usedMs);
     for (const { name, bytes } of sets) {
       if (total <= maxBytes) return;
-      if (used?.has(name) || this.isHandedOut(name, used !== undefined)) continue;
+      if (used?.has(name) || this.uncompiled.has(name) || this.isHandedOut(name, used !== undefined)) continue;
       await this.remove(name);
       total -= bytes;
       logger?.info(`A set of Python packages was removed, ${Math.ceil(bytes / 1024 / 1024)} MiB unused longest.`);
@@ -166,7 +199,6 @@ const installTimeoutMs = 600_000;
 const maxFiles = 300_000;
 /** Memory of the sandbox that installs, without its files on the disk. */
 const memoryMiB = 1024;
-const compilers = 4;
 /** pip's scratch folder, inside the folder that is filled, so that pip moves unpacked files instead of copying them. */
 const scratch = '.scratch';
 
@@ -180,20 +212,23 @@ interface Installation {
 }
 
 /**
- * The folder under `root` with the packages, and whether this call installed them. `requirements` must have passed
- * validateRequirements. Packages are resolved, fetched and unpacked in a sandbox. Only wheels are accepted, so that no code
- * of packages runs there. Rejects with ProvisioningError, with pip's last line.
+ * The folder under `root` with the packages, and the report on their modules if this call installed them. `requirements` must
+ * have passed validateRequirements. Packages are resolved, fetched, unpacked and compiled in a sandbox. Only wheels are
+ * accepted, so that no code of packages runs there. Rejects with ProvisioningError, with pip's last line.
  */
 export async function installRequirements(
   root: string,
   python: Python,
   requirements: readonly string[],
   installation: Installation,
-): Promise<{ folder: string; installed: boolean }> {
+): Promise<{ folder: string; report: CompileReport | undefined }> {
   const folder = join(root, requirementsKey(python, requirements));
+  let report: CompileReport | undefined;
   try {
-    const fill = (partial: string): Promise<void> => install(python, requirements, partial, folder, installation);
-    return { folder, installed: await fillFolder(folder, fill) };
+    const fill = async (partial: string): Promise<void> => {
+      report = await install(python, requirements, partial, folder, installation);
+    };
+    return (await fillFolder(folder, fill)) ? { folder, report } : { folder, report: undefined };
   } catch (error) {
     if (error instanceof JobLimitError) {
       throw new ProvisioningError(`The requirements could not be installed: ${error.message}.`);
@@ -201,6 +236,22 @@ export async function installRequirements(
     if (!(error instanceof ProgramError)) throw error;
     throw new ProvisioningError(`The requirements could not be installed: ${error.lastLine}`);
   }
+}
+
+/**
+ * Compiles the modules of an installed folder, in a sandbox. Functions may use the folder meanwhile. Rejects with ProgramError
+ * or JobLimitError; the folder is complete then, too.
+ */
+async function compileInstalled(
+  python: Python,
+  folder: string,
+  { run, maxBytes, dataDir }: Installation,
+): Promise<CompileReport> {
+  const binds = [...pythonBinds(python, dataDir), ...bindsFor([compilerPath])];
+  const bounds = { maxBytes, maxFiles, memoryMiB, timeoutMs: installTimeoutMs };
+  return compileReport(
+    await run({ command: compileCommand(python, folder), binds, env: {}, folder, target: folder, ...bounds }),
+  );
 }
 
 /** The name of the folder for these packages. */
@@ -215,14 +266,16 @@ async function install(
   folder: string,
   target: string,
   { run, maxBytes, dataDir }: Installation,
-): Promise<void> {
-  await mkdir(join(folder, scratch), { mode: 0o777 });
-  await chmod(join(folder, scratch), 0o777); // Set whatever the umask is: the sandbox has its own user.
+): Promise<CompileReport> {
+  await mkdir(join(folder, scratch));
   const pip = await pipSettings(python);
   const environment = dirname(dirname(python.installer));
   const own = (await isThere(join(environment, 'pyvenv.cfg'))) ? [environment] : [];
-  const job: Omit<SandboxJob, 'command'> = {
-    binds: [...pythonBinds(python, dataDir), ...bindsFor([...own, python.installer]), ...pip.binds],
+  const options = ['--only-binary=:all:', '--no-compile', '--no-input', '--disable-pip-version-check', '--quiet'];
+  const installer = [python.installer, '-m', 'pip', 'install', ...options, '--target', target, '--', ...requirements];
+  const printed = await run({
+    command: compileCommand(python, target, installer),
+    binds: [...pythonBinds(python, dataDir), ...bindsFor([...own, python.installer, compilerPath]), ...pip.binds],
     env: {
       ...pip.env,
       TMPDIR: join(target, scratch),
@@ -236,20 +289,9 @@ async function install(
     maxFiles,
     memoryMiB,
     timeoutMs: installTimeoutMs,
-  };
-  const options = ['--only-binary=:all:', '--no-compile', '--no-input', '--disable-pip-version-check', '--quiet'];
-  await run({
-    ...job,
-    command: [python.installer, '-m', 'pip', 'install', ...options, '--target', target, '--', ...requirements],
   });
-  try {
-    const each = ['-m', 'compileall', '-q', '-j', String(compilers), target];
-    await run({ ...job, command: [python.executable, '-I', ...each] });
-  } catch (error) {
-    // Some packages carry files for other versions of Python, which do not compile and are never imported.
-    if (!(error instanceof ProgramError)) throw error;
-  }
   await removeTree(join(folder, scratch));
+  return compileReport(printed);
 }
 
 const timeoutMs = 30_000;

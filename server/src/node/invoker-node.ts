@@ -120,6 +120,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   const { agent } = nodeGpus;
   const { registry } = metrics;
   const userEvents = config.userEvents ? await openUserEvents({ bus, clock, registry, source: topic }) : undefined;
+  catalog.showMetrics(registry);
   if (agent !== undefined) showDevices(registry, () => agent.shown);
   const { mayBegin } = options;
   const parts = { invoker: topic, dataDir: config.dataDir, state, clock, logger };

@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Registry } from 'prom-client';
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -37,6 +38,8 @@ export interface NodeCatalog {
   fetchDefaults(): Promise<void>;
   /** Does in the background the work that would delay a first use. Never rejects. */
   prepare(): Promise<void>;
+  /** Shows how the runtimes were prepared. */
+  showMetrics(registry: Registry): void;
   close(): Promise<void>;
   createFactory(surroundings: ContainerSurroundings): NodeFactory;
 }
@@ -71,6 +74,7 @@ async function imageCatalog(config: Config, logger: Logger): Promise<NodeCatalog
     notes: catalog.notes,
     fetchDefaults: nothing,
     prepare: nothing,
+    showMetrics: () => undefined, // Images are complete.
     close: nothing,
     createFactory({ instance, memoryMiB, runtimeEnv, gpuAccess, serve }) {
       const factory = createDockerFactory({
@@ -116,6 +120,7 @@ async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatal
     notes: catalog.notes,
     fetchDefaults: () => catalog.fetchDefaults(),
     prepare: () => catalog.prepare(),
+    showMetrics: (registry) => catalog.showMetrics(registry),
     close: () => catalog.close(),
     createFactory({ runtimeEnv, gpuAccess, serve }) {
       const options = { catalog, clock, dataDir, actionNetwork, egress, runtimeEnv, gpuAccess, serveSandboxes: serve };

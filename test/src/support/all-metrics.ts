@@ -9,6 +9,7 @@ import { CostLedger } from '@gpuwhisk/controller/gpu/cost/cost-ledger';
 import { learningMetrics } from '@gpuwhisk/controller/gpu/learning/learning-metrics';
 import { showDevices } from '@gpuwhisk/invoker/gpu-agent/device-metrics';
 import { showPool } from '@gpuwhisk/invoker/pool/pool-metrics';
+import { Compilations } from '@gpuwhisk/invoker/runtimes/python-compiler';
 import { showProcess } from '@gpuwhisk/server/process/process-metrics';
 
 /** What is read only when metrics are collected. */
@@ -28,6 +29,7 @@ export async function allMetrics(): Promise<MetricDescription[]> {
   new CostLedger({ metrics: { registry } } as never);
   showPool(registry, unread);
   showDevices(registry, unread);
+  new Compilations().show(registry);
   showProcess(registry);
   const bus = { ensureTopic: () => Promise.resolve(), send: unread };
   await openUserEvents({ bus, clock: systemClock, registry, source: 'controller0' });

@@ -286,8 +286,8 @@ class ProcessFactory implements ProcessContainerFactory {
     return this.launchIn(this.openedLaunchers(), {}, bareSpec('build', memoryMiB), launch);
   }
 
-  /** Runs a job in a sandbox, or as the platform's user on a host without sandboxes. */
-  private async runJob(job: SandboxJob): Promise<void> {
+  /** Runs a job in a sandbox, or as the platform's user on a host without sandboxes. Resolves with what it printed. */
+  private async runJob(job: SandboxJob): Promise<string> {
     const launchers = this.openedLaunchers();
     const { isolation, dataDir } = this;
     if (!isolation.namespaces.has('mount')) return hostJobs(this.options.clock)(job);
@@ -295,7 +295,13 @@ class ProcessFactory implements ProcessContainerFactory {
     if (launcher === undefined) throw new ProvisioningError('No sandbox could be started.');
     this.jobs.add(launcher);
     try {
-      await runSandboxJob(launcher, isolation, job, { id, frame: this.frame(slot), dataDir }, this.options.clock);
+      return await runSandboxJob(
+        launcher,
+        isolation,
+        job,
+        { id, frame: this.frame(slot), dataDir },
+        this.options.clock,
+      );
     } finally {
       this.jobs.delete(launcher);
       await isolation.cgroups.remove(id);

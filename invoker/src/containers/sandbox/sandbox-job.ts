@@ -58,17 +58,28 @@ function jobWords(given: Isolation, job: SandboxJob, { id, frame, dataDir }: Job
   ];
 }
 
-/** Runs a job by a launcher that waits for its spec. Rejects with ProgramError or JobLimitError. */
+/**
+ * Runs a job by a launcher that waits for its spec. Resolves with the end of what it printed. Rejects with ProgramError or
+ * JobLimitError. The job's user owns the folder meanwhile, with all in it.
+ */
 export async function runSandboxJob(
   launcher: SandboxProcess,
   isolation: Isolation,
   job: SandboxJob,
   plan: JobPlan,
   clock: Clock,
-): Promise<void> {
+): Promise<string> {
   const [program = ''] = job.command;
-  let said = '';
+  const ownsFiles = isolation.ownUser && process.getuid?.() === 0;
+  let [printed, said] = ['', ''];
+  if (ownsFiles) {
+    await ownTree(job.folder, plan.frame.outerId).catch((error: unknown) => {
+      launcher.child.kill('SIGTERM');
+      throw error;
+    });
+  }
   launcher.child.ref();
+  launcher.stdout.setEncoding('utf8').on('data', (text: string) => (printed = (printed + text).slice(-keptBytes)));
   launcher.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-keptBytes)));
   const ended = launcherResult(launcher);
   const over = new AbortController();
@@ -77,10 +88,9 @@ export async function runSandboxJob(
   sendSpec(launcher, jobWords(isolation, job, plan));
   const { reports, status } = await ended;
   over.abort();
-  const exceeded = await watched;
-  if (isolation.ownUser && process.getuid?.() === 0) await ownTree(job.folder, 0);
+  const exceeded = await watched.finally(() => (ownsFiles ? ownTree(job.folder, 0) : undefined));
   if (exceeded) throw exceeded;
-  if (status === 0) return;
+  if (status === 0) return printed;
   const error = reports.find((report) => report.startsWith('error\n'))?.replaceAll('\n', ' ');
   const exhausted =
     launcher.child.signalCode === outOfMemorySignal ? `more than ${job.memoryMiB} MiB of memory` : undefined;
@@ -147,18 +157,17 @@ export function hostJobs(clock: Clock): RunJob {
     const hostEnv = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, toHost(value)]));
     const watched = watchFolder({ folder, ...bounds }, clock, over.signal).finally(() => stop.abort());
     watched.catch(() => undefined); // Awaited once the program has ended.
-    const done = runProgram(program, args, {
-      timeoutMs: bounds.timeoutMs,
-      stop: stop.signal,
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...hostEnv },
-    }).then(
-      () => undefined,
-      (error: unknown) => error,
-    );
-    const failure = await done;
+    const [done] = await Promise.allSettled([
+      runProgram(program, args, {
+        timeoutMs: bounds.timeoutMs,
+        stop: stop.signal,
+        env: { PATH: process.env.PATH, HOME: process.env.HOME, ...hostEnv },
+      }),
+    ]);
     over.abort();
     const exceeded = await watched;
     if (exceeded) throw exceeded;
-    if (failure !== undefined) throw failure;
+    if (done.status === 'rejected') throw done.reason;
+    return done.value;
   };
 }

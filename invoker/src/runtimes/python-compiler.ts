@@ -1,0 +1,99 @@
+// Byte compilation of Python packages by runtimes/python/compile_packages.py, and its metrics.
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Counter } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { isThere } from '../host/partial-folders.js';
+import { ProgramError } from '../host/programs.js';
+import type { Python } from './find-toolchains.js';
+
+/** The program that compiles, as a path of the host. */
+export const compilerPath = fileURLToPath(new URL('../../../runtimes/python/compile_packages.py', import.meta.url));
+
+/** File in a compiled folder. A change of its number has all folders compiled again. */
+const mark = '.gpuwhisk-compiled-1';
+
+/** Modules of a folder, by the result of their compilation. */
+export interface CompileReport {
+  sources: number;
+  /** Sources whose compiled file is there and matches. */
+  compiled: number;
+  /** Sources that are no code for the interpreter, such as those for Python 2. */
+  refused: number;
+  /** Sources whose compiled file could not be written. */
+  failed: number;
+  /** Paths of some of the latter two. */
+  named: readonly string[];
+}
+
+/** Program and arguments that compile the modules in `folder`, which the command `fill` fills before. */
+export function compileCommand(python: Python, folder: string, fill: readonly string[] = []): [string, ...string[]] {
+  return [python.executable, '-I', '-S', '-W', 'ignore', compilerPath, folder, mark, ...fill];
+}
+
+/** Whether the folder was compiled by this version of the platform, without a file that could not be written. */
+export function isCompiled(folder: string): Promise<boolean> {
+  return isThere(join(folder, mark));
+}
+
+/** The report in what compileCommand printed. Throws ProgramError if there is none. */
+export function compileReport(printed: string): CompileReport {
+  let report: Partial<Record<keyof CompileReport, unknown>> = {};
+  try {
+    report = Object(JSON.parse(printed.trim().split('\n').at(-1) ?? '')) as typeof report;
+  } catch {
+    // Refused below.
+  }
+  const { sources, compiled, refused, failed, named } = report;
+  const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+  if (!isCount(sources) || !isCount(compiled) || !isCount(refused) || !isCount(failed) || !Array.isArray(named)) {
+    throw new ProgramError(compilerPath, 'it printed no report');
+  }
+  return { sources, compiled, refused, failed, named: named.map(String) };
+}
+
+/** Counts and logs compilations of Python packages. */
+export class Compilations {
+  private readonly modules = { compiled: 0, refused: 0, failed: 0 };
+  private failures = 0;
+
+  constructor(private readonly logger?: { info(message: string): void; warn(message: string): void }) {}
+
+  /** Notes the compilation of `name`, some packages. */
+  add(name: string, { sources, compiled, refused, failed, named }: CompileReport): void {
+    this.modules.compiled += compiled;
+    this.modules.refused += refused;
+    this.modules.failed += failed;
+    if (compiled === sources) return;
+    const text = `${sources - compiled} of ${sources} Python modules were not compiled (${name}), such as ${named.join(', ')}`;
+    if (failed > 0) this.logger?.warn(`${text}. ${failed} could not be written.`);
+    else this.logger?.info(`${text}, which are not for this Python.`);
+  }
+
+  /** Notes that `name` could not be compiled at all: its functions import more slowly. */
+  addFailure(name: string, error: unknown): void {
+    this.failures += 1;
+    const reason = error instanceof ProgramError ? error.lastLine : String(error);
+    this.logger?.warn(`Python functions start more slowly, since packages were not compiled (${name}): ${reason}`);
+  }
+
+  /** Shows the counts in `registry`. */
+  show(registry: Registry): void {
+    const counter = (name: string, help: string, labelNames: string[], collect: (this: Counter) => void): void => {
+      registry.removeSingleMetric(name);
+      new Counter({ name, help, labelNames, registers: [registry], collect });
+    };
+    const { modules } = this;
+    const failures = (): number => this.failures;
+    const help = 'Python modules of packages that were to be compiled, by outcome';
+    counter('gpuwhisk_python_modules_total', help, ['outcome'], function () {
+      this.reset();
+      for (const [outcome, count] of Object.entries(modules)) this.inc({ outcome }, count);
+    });
+    const failed = 'Compilations of Python packages that failed as a whole';
+    counter('gpuwhisk_python_compilation_failures_total', failed, [], function () {
+      this.reset();
+      this.inc(failures());
+    });
+  }
+}
