@@ -179,7 +179,7 @@ const edges = [
   'common/src/testing/until.ts',
   'common/src/config.ts',
   'common/src/store/lmdb-store.ts',
-  'invoker/src/containers/build-cache.ts',
+  'invoker/src/containers/program-files.ts',
   'invoker/src/containers/docker/**',
   'invoker/src/containers/mscontainer/**',
   'invoker/src/containers/process/**',

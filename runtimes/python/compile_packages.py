@@ -23,8 +23,10 @@ MOST_NAMED = 5
 FILE_SECONDS = 30
 MEMORY_BYTES = 512 << 20
 REFUSED, FAILED = 3, 4
+# How compiled files are told to be out of date, and the flags of their headers. Functions cannot change packages.
 UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
-UNCHECKED_FLAGS = 1
+CHECKED = py_compile.PycInvalidationMode.CHECKED_HASH
+FLAGS = {UNCHECKED: 1, CHECKED: 3}
 
 
 def sources_of(folder):
@@ -37,10 +39,10 @@ def sources_of(folder):
     return sorted(found)
 
 
-def compile_file(source):
+def compile_file(source, mode):
     """Returns 0, REFUSED or FAILED."""
     try:
-        py_compile.compile(source, doraise=True, invalidation_mode=UNCHECKED)
+        py_compile.compile(source, doraise=True, invalidation_mode=mode)
         return 0
     except (py_compile.PyCompileError, ValueError, RecursionError, MemoryError):
         return REFUSED
@@ -48,7 +50,7 @@ def compile_file(source):
         return FAILED
 
 
-def start(sources):
+def start(sources, mode):
     """A process that compiles the sources; its status tells of the last of them."""
     process = os.fork()
     if process != 0:
@@ -59,7 +61,7 @@ def start(sources):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         for source in sources:
             signal.alarm(FILE_SECONDS)
-            status = compile_file(source)
+            status = compile_file(source, mode)
     finally:
         os._exit(status)
 
@@ -70,7 +72,7 @@ def wait(process):
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
 
 
-def is_compiled(source):
+def is_compiled(source, mode):
     """Whether the compiled file is there and has been made of this source."""
     try:
         with open(importlib.util.cache_from_source(source), "rb") as file:
@@ -79,19 +81,20 @@ def is_compiled(source):
             digest = importlib.util.source_hash(file.read())
     except OSError:
         return False
-    return header == importlib.util.MAGIC_NUMBER + UNCHECKED_FLAGS.to_bytes(4, "little") + digest
+    return header == importlib.util.MAGIC_NUMBER + FLAGS[mode].to_bytes(4, "little") + digest
 
 
-def compile_folder(folder):
+def compile_folder(folder, mode=UNCHECKED):
+    """Compiles all modules below the folder. Returns the report, which is made by looking at each file."""
     sources = sources_of(folder)
     count = min(MOST_PROCESSES, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
-    for process in [start(sources[at::count]) for at in range(count)]:
+    for process in [start(sources[at::count], mode) for at in range(count)]:
         wait(process)
     refused, failed = [], []
     # A source that ends its process, such as one that nests too deeply for the compiler, takes no other one with it.
-    for source in [source for source in sources if not is_compiled(source)]:
-        status = wait(start([source]))
-        if not is_compiled(source):
+    for source in [source for source in sources if not is_compiled(source, mode)]:
+        status = wait(start([source], mode))
+        if not is_compiled(source, mode):
             (failed if status in (0, FAILED) else refused).append(os.path.relpath(source, folder))
     return {
         "sources": len(sources),

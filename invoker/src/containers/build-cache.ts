@@ -1,44 +1,40 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { LargeCode, mostSmallBytes, sha256Of } from '@gpuwhisk/common/entities/large-code';
+import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { fair, TooMuchWaits } from '@gpuwhisk/common/concurrency';
-import { partialPrefix } from '../host/partial-folders.js';
 import { later, ProvisioningError } from './container-factory.js';
+import { ProgramFiles, programName } from './program-files.js';
+import type { Program } from './program-files.js';
 import type { Call, CallLimits, Container, InitRequest, CallOutcome } from './container-factory.js';
 import type { Build } from './runtime-launch.js';
 
 const maxProgramBytes = 64 * 1024 * 1024;
-/** Programs kept; the least recently used are removed first. */
-const maxPrograms = 200;
+/** Bound on the programs kept, bytes. */
+const maxKeptBytes = 2 * 1024 * 1024 * 1024;
 /** Builds that run at once, and those of a namespace that wait. */
 const [maxBuilding, maxWaiting] = [2, 8];
 
-const digestBytes = 32;
-
-/** A program with its SHA-256 (hexadecimal). */
-interface Program {
-  program: Buffer;
-  digest: string;
-}
 /** The program that a build made, or the outcome and the printed lines of a failed build. */
 type Built = Program | { outcome: CallOutcome; lines: string[] };
 
 /**
- * Programs that were built from actions' code, each built once. A file in `folder` holds a program's SHA-256 and the
- * program. A program that does not match its digest is built again.
+ * Programs that were built from actions' code, each built once for a namespace. A program that does not match its digest is
+ * built again.
  */
 export class BuildCache<Step extends Build> {
   private readonly underWay = new Map<string, Promise<Built>>();
   private readonly inTurn = fair(maxBuilding, maxWaiting);
+  private readonly files: ProgramFiles;
 
   constructor(
-    private readonly folder: string,
+    folder: string,
     private readonly clock: Clock,
     /** Starts the sandbox of a build. */
     private readonly start: (step: Step) => Promise<Container>,
-  ) {}
+    maxBytes = maxKeptBytes,
+  ) {
+    this.files = new ProgramFiles(folder, clock, maxBytes);
+  }
 
   /** Calls `init` with the program in place of the code; if the build fails, its failure is the outcome. */
   init(step: Step, request: InitRequest, limits: CallLimits, init: (request: InitRequest) => Call): Call {
@@ -61,31 +57,21 @@ export class BuildCache<Step extends Build> {
   private async built(step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {
     const { code = '', large, binary, main } = request;
     const source = large === undefined ? code : { sha256: await sha256Of(this.clock, large.bytes) };
-    const key = createHash('sha256')
-      .update(JSON.stringify([step.key, main, binary, source]))
-      .digest('hex');
-    const known = this.underWay.get(key);
+    const name = programName([step.key, main, binary, source], limits.forNamespace);
+    const known = this.underWay.get(name);
     if (known) return known;
-    const built = this.load(key, step, request, limits).finally(() => this.underWay.delete(key));
-    this.underWay.set(key, built);
+    const built = this.load(name, step, request, limits).finally(() => this.underWay.delete(name));
+    this.underWay.set(name, built);
     return built;
   }
 
-  private async load(key: string, step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {
-    const file = join(this.folder, key);
-    const kept = await readFile(file).catch(() => undefined);
-    const program = kept?.subarray(digestBytes);
-    if (program && kept) {
-      const digest = await sha256Of(this.clock, program);
-      if (digest === kept.toString('hex', 0, digestBytes)) {
-        const nowSeconds = this.clock.now() / 1000;
-        await utimes(file, nowSeconds, nowSeconds);
-        return { program, digest };
-      }
-    }
+  private async load(name: string, step: Step, request: InitRequest, limits: CallLimits): Promise<Built> {
+    const kept = await this.files.load(name);
+    // No program is empty.
+    if (kept !== undefined && kept.program.length > 0) return kept;
     const owner = limits.forNamespace ?? '';
     const built = await this.inTurn(owner, () => this.build(step, request, limits)).catch(tooManyBuilds);
-    if ('program' in built) await this.keep(file, built);
+    if ('program' in built) await this.files.keep(name, built);
     return built;
   }
 
@@ -98,36 +84,35 @@ export class BuildCache<Step extends Build> {
       const text = 'The action could not be built: no sandbox for it could be started.';
       return { outcome: { type: 'error', error: text, body: '' }, lines: [] };
     }
-    const bounds = { ...limits, maxResultBytes: maxProgramBytes };
-    try {
-      // The caller's environment is left out: the program serves all callers with the same code.
-      const init = container.init({ ...request, env: {} }, bounds);
-      const outcome = await init.outcome;
-      if (outcome.type !== 'ok') return { outcome, lines: await init.logs };
-      const taken = await container.run(emptyRun, bounds).outcome;
-      if (taken.type === 'result' && !Array.isArray(taken.result) && typeof taken.result.program === 'string') {
-        const program = Buffer.from(taken.result.program, 'base64');
-        return { program, digest: await sha256Of(this.clock, program) };
-      }
-      return { outcome: { type: 'error', error: 'The built program is too large.', body: '' }, lines: [] };
-    } finally {
-      void container.destroy();
+    const made = await makeProgram(container, request, limits);
+    if (!('result' in made)) return made;
+    if (typeof made.result.program === 'string') {
+      const program = Buffer.from(made.result.program, 'base64');
+      return { program, digest: await sha256Of(this.clock, program) };
     }
+    return { outcome: { type: 'error', error: 'The built program is too large.', body: '' }, lines: [] };
   }
+}
 
-  private async keep(file: string, { program, digest }: Program): Promise<void> {
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
-    const partial = join(this.folder, `${partialPrefix}${randomUUID()}`);
-    await writeFile(partial, [Buffer.from(digest, 'hex'), program]);
-    await rename(partial, file);
-    const names = await readdir(this.folder);
-    if (names.length <= maxPrograms) return;
-    const aged = await Promise.all(
-      names.map(async (name) => ({ name, usedMs: (await stat(join(this.folder, name))).mtimeMs })),
-    );
-    aged.sort((one, other) => one.usedMs - other.usedMs);
-    const superfluous = aged.slice(0, names.length - maxPrograms);
-    await Promise.all(superfluous.map(({ name }) => rm(join(this.folder, name), { force: true })));
+/**
+ * The answer of a builder to the code of a request, or the outcome and the printed lines of its failure. The answer is empty if
+ * it is too large. Ends the builder.
+ */
+export async function makeProgram(
+  builder: Container,
+  request: InitRequest,
+  limits: CallLimits,
+): Promise<{ result: JsonObject } | { outcome: CallOutcome; lines: string[] }> {
+  const bounds = { ...limits, maxResultBytes: maxProgramBytes };
+  try {
+    // The caller's environment is left out: the program serves all callers of the namespace with the same code.
+    const init = builder.init({ ...request, env: {} }, bounds);
+    const outcome = await init.outcome;
+    if (outcome.type !== 'ok') return { outcome, lines: await init.logs };
+    const taken = await builder.run(emptyRun, bounds).outcome;
+    return { result: taken.type === 'result' && !Array.isArray(taken.result) ? taken.result : {} };
+  } finally {
+    void builder.destroy();
   }
 }
 

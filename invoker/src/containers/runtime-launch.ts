@@ -1,5 +1,6 @@
 // The interface between runtimes and containers: launches, builds and jobs in sandboxes, binds, and access to GPUs.
 import { sep } from 'node:path';
+import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import type { InitRequest } from './container-factory.js';
 
@@ -55,6 +56,14 @@ export interface BuildStep extends Build {
   memoryMiB: number;
 }
 
+/** Tells which code is replaced by a program that starts faster, once that is made. */
+export interface BackgroundBuild extends Build {
+  /** Called with the builder's answer to the code of the action `name`. */
+  made(name: string, answer: JsonObject): void;
+  /** Called if no program could be made. */
+  failed(name: string, error: unknown): void;
+}
+
 /** How to start a runtime in a sandbox. */
 export interface RuntimeLaunch {
   /** Program and arguments, as paths inside the sandbox. */
@@ -80,6 +89,8 @@ export interface RuntimeLaunch {
   pair?: RuntimeLaunch;
   /** Absent if the runtime takes code without a build. */
   build?: BuildStep;
+  /** A build that is not waited for; absent if there is none. */
+  quicken?: BuildStep & BackgroundBuild;
 }
 
 /** A launch whose pair is the same program with `flag`: the runtime is its own pre-warmer. */

@@ -30,7 +30,7 @@ import {
   interpreterFamilies,
   interpreterLaunch,
 } from './proxy-runtime.js';
-import { Compilations } from './python-compiler.js';
+import { Compilations, archiveCompiler } from './python-compiler.js';
 import { compilePythonRuntime, hasPythonPairs, pythonLaunch, pythonPairLaunch } from './python-runtime.js';
 import { RequirementsCache } from './requirements-cache.js';
 import type { Interpreter } from './proxy-runtime.js';
@@ -246,7 +246,9 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     const found = await withImagePackages(interpreter);
     const packages = requirements.length === 0 ? undefined : await packageSets.folder(found, requirements, namespace);
     const launch = pythonLaunch(runtimesDir, dataDir, found, packages);
-    return hasPythonPairs() ? { ...launch, pair: pythonPairLaunch(runtimesDir, dataDir, found, packages) } : launch;
+    const quicken = archiveCompiler(runtimesDir, found, launch, compilations);
+    const pair = hasPythonPairs() && { ...pythonPairLaunch(runtimesDir, dataDir, found, packages), quicken };
+    return { ...launch, quicken, ...(pair && { pair }) };
   }
 
   async function launchJava(found: Jdk, memoryMiB: number): Promise<RuntimeLaunch> {

@@ -1,8 +1,10 @@
-// Byte compilation of Python packages by runtimes/python/compile_packages.py, and its metrics.
+// Byte compilation of Python packages and archives by programs of runtimes/python, and its metrics.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Counter } from 'prom-client';
 import type { Registry } from 'prom-client';
+import type { JsonObject } from '@gpuwhisk/common/json';
+import type { BackgroundBuild, BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
 import { isThere } from '../host/partial-folders.js';
 import { ProgramError } from '../host/programs.js';
 import type { Python } from './find-toolchains.js';
@@ -38,18 +40,56 @@ export function isCompiled(folder: string): Promise<boolean> {
 
 /** The report in what compileCommand printed. Throws ProgramError if there is none. */
 export function compileReport(printed: string): CompileReport {
-  let report: Partial<Record<keyof CompileReport, unknown>> = {};
+  let report: unknown;
   try {
-    report = Object(JSON.parse(printed.trim().split('\n').at(-1) ?? '')) as typeof report;
+    report = JSON.parse(printed.trim().split('\n').at(-1) ?? '');
   } catch {
     // Refused below.
   }
+  return readReport(report);
+}
+
+function readReport(given: unknown): CompileReport {
+  const report = Object(given) as Partial<Record<keyof CompileReport, unknown>>;
   const { sources, compiled, refused, failed, named } = report;
   const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
   if (!isCount(sources) || !isCount(compiled) || !isCount(refused) || !isCount(failed) || !Array.isArray(named)) {
     throw new ProgramError(compilerPath, 'it printed no report');
   }
   return { sources, compiled, refused, failed, named: named.map(String) };
+}
+
+const archiveMemoryMiB = 1024;
+/** Base64 of the first bytes of a zip and of a gzip. */
+const archives = ['UEsDB', 'H4sI'];
+/** Longer code is not compiled: the archive with compiled files has to fit into one frame, which has 64 MiB. */
+const maxCodeLength = 40 * 1024 * 1024;
+
+function isArchive({ code, binary }: { code: string; binary: boolean }): boolean {
+  return binary && code.length <= maxCodeLength && archives.some((start) => code.startsWith(start));
+}
+
+/** The compilation of archives, which `plain`, a launch of the Python runtime, loads as they are until then. */
+export function archiveCompiler(
+  runtimesDir: string,
+  python: Python,
+  plain: RuntimeLaunch,
+  compilations: Compilations,
+): BuildStep & BackgroundBuild {
+  const program = join(runtimesDir, 'python', 'compile_archive.py');
+  return {
+    key: ['python archive 1', python.version, python.platform].join(' '),
+    needs: isArchive,
+    launch: {
+      command: [python.executable, '-I', '-S', '-W', 'ignore', program],
+      binds: plain.binds,
+      env: {},
+      protocol: 'framed',
+    },
+    memoryMiB: archiveMemoryMiB,
+    made: compilations.addArchive,
+    failed: compilations.addFailure,
+  };
 }
 
 /** Counts and logs compilations of Python packages. */
@@ -70,12 +110,16 @@ export class Compilations {
     else this.logger?.info(`${text}, which are not for this Python.`);
   }
 
+  /** Notes the answer of runtimes/python/compile_archive.py for the action `name`. Throws ProgramError. */
+  readonly addArchive = (name: string, { report }: JsonObject): void => this.add(name, readReport(report));
+
   /** Notes that `name` could not be compiled at all: its functions import more slowly. */
-  addFailure(name: string, error: unknown): void {
+  readonly addFailure = (name: string, error: unknown): void => {
     this.failures += 1;
-    const reason = error instanceof ProgramError ? error.lastLine : String(error);
+    const reason =
+      error instanceof ProgramError ? error.lastLine : error instanceof Error ? error.message : String(error);
     this.logger?.warn(`Python functions start more slowly, since packages were not compiled (${name}): ${reason}`);
-  }
+  };
 
   /** Shows the counts in `registry`. */
   show(registry: Registry): void {

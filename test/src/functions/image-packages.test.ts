@@ -1,4 +1,10 @@
 // The packages of OpenWhisk's Node.js and Python images: actions find them after their own.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import AdmZip from 'adm-zip';
 import { hasPython, networkLack } from '../support/machine.js';
@@ -17,6 +23,17 @@ function zip(files: Readonly<Record<string, string>>): { code: string; binary: t
   const archive = new AdmZip();
   for (const [name, text] of Object.entries(files)) archive.addFile(name, Buffer.from(text));
   return { code: archive.toBuffer().toString('base64'), binary: true };
+}
+
+function tar(files: Readonly<Record<string, string>>): { code: string; binary: true } {
+  const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-tar-'));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+  const archive = execFileSync('tar', ['-czf', '-', '-C', folder, '.']);
+  rmSync(folder, { recursive: true });
+  return { code: archive.toString('base64'), binary: true };
 }
 
 describe.each([
@@ -81,6 +98,38 @@ describe.each([
 def main(args):
   return {"found": [importlib.import_module(name).__name__ for name in ${JSON.stringify(pythonModules)}]}`;
     expect(await resultOf('python-imports', code, 'python:default')).toEqual({ found: pythonModules });
+  });
+
+  withPython.each([
+    ['zip', (files: Readonly<Record<string, string>>) => zip(files)],
+    ['tar.gz', (files: Readonly<Record<string, string>>) => tar(files)],
+  ])('in Python have the modules of a %s compiled after its first start', async (type, archived) => {
+    const code = archived({
+      '__main__.py': `import os, helper.deep, installed
+def is_compiled(module):
+  return os.path.exists(module.__cached__)
+def main(args):
+  with open("setting.py", "w") as file:
+    file.write("VALUE = 'changed'")
+  import setting
+  return {"compiled": [is_compiled(module) for module in (helper, helper.deep, installed, setting)], "setting": setting.VALUE}`,
+      'helper/__init__.py': `# ${flags.join(' ')}`,
+      'helper/deep.py': '',
+      'helper/old.py': 'print "Python 2"',
+      'setting.py': 'VALUE = "archived"',
+      'virtualenv/lib/python3/site-packages/installed/__init__.py': '',
+    });
+    const start = (number: number): Promise<unknown> => resultOf(`compiled-${type}-${number}`, code, 'python:default');
+    const [none, all] = [false, true].map((each) => ({ compiled: [each, each, each, each], setting: 'changed' }));
+    let last = await start(0);
+    expect(last).toEqual(none);
+    for (let number = 1; number < 30 && isDeepStrictEqual(last, none); number++) {
+      await sleep(300);
+      last = await start(number);
+    }
+    expect(last).toEqual(all);
+    const metrics = await (await fetch(new URL('/metrics', platform.url))).text();
+    expect(metrics).toMatch(/^gpuwhisk_python_modules_total\{outcome="refused"\} [1-9]/m);
   });
 
   withPython("in Python find the archive's own module first", async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import { until } from '@gpuwhisk/common/testing/until';
 import type {
   Call,
   CallLimits,
@@ -11,8 +12,9 @@ import type {
   InitRequest,
   CallOutcome,
 } from '@gpuwhisk/invoker/containers/container-factory';
+import { BackgroundBuilds } from '@gpuwhisk/invoker/containers/background-builds';
 import { BuildCache } from '@gpuwhisk/invoker/containers/build-cache';
-import type { Build } from '@gpuwhisk/invoker/containers/runtime-launch';
+import type { BackgroundBuild, Build } from '@gpuwhisk/invoker/containers/runtime-launch';
 
 const limits: CallLimits = { timeoutMs: 1000, maxResultBytes: 1 << 20, logLimitBytes: 0, truncationBytes: 1024 };
 const program = Buffer.from('\x7fELF, or so');
@@ -76,5 +78,79 @@ describe('programs that are built from code', () => {
     expect(await load()).toMatchObject(expected);
     expect(await load()).toMatchObject(expected);
     expect(builds).toBe(2);
+  });
+});
+
+describe('programs that only quicken a start', () => {
+  let folder: string;
+  let noted: string[];
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-background-builds-'));
+    noted = [];
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const step: BackgroundBuild = {
+    needs: ({ binary }) => binary,
+    key: 'compiler 1',
+    made: (name) => void noted.push(`made ${name}`),
+    failed: (name, error) => void noted.push(`failed ${name}: ${(error as Error).message}`),
+  };
+  const open = (outcome: CallOutcome = { type: 'ok' }): BackgroundBuilds<BackgroundBuild> =>
+    new BackgroundBuilds(folder, systemClock, async () => {
+      const result = { program: program.toString('base64') };
+      const builder: Partial<Container> = {
+        init: () => ended(outcome),
+        run: () => ended({ type: 'result', result, bytes: 100 }),
+        destroy: async () => undefined,
+      };
+      return builder as Container;
+    });
+
+  /** The code that a container of the namespace gets. */
+  async function codeOf(cache: BackgroundBuilds<BackgroundBuild>, forNamespace: string): Promise<string | undefined> {
+    let given: InitRequest | undefined;
+    const request = { ...source, binary: true, digest: 'of archive' };
+    await cache.init(step, request, { ...limits, forNamespace }, (init) => {
+      given = init;
+      return ended({ type: 'ok' });
+    }).outcome;
+    return given?.code;
+  }
+  const made = program.toString('base64');
+
+  test('replace the code once they are made, also after a restart', async () => {
+    const cache = open();
+    expect(await codeOf(cache, 'a')).toBe(source.code);
+    await until(() => noted.length === 1);
+    expect([await codeOf(cache, 'a'), await codeOf(open(), 'a'), noted]).toEqual([made, made, ['made a']]);
+  });
+
+  test('are made for each namespace', async () => {
+    const cache = open();
+    await codeOf(cache, 'a');
+    await until(() => noted.length === 1);
+    expect(await codeOf(cache, 'b')).toBe(source.code);
+    await until(() => noted.length === 2);
+    expect(await codeOf(cache, 'b')).toBe(made);
+  });
+
+  test('are not made again after a failure, and the code is used as it is', async () => {
+    const cache = open({ type: 'error', error: 'damaged', body: '' });
+    for (let at = 0; at < 3; at++) expect(await codeOf(cache, 'a')).toBe(source.code);
+    await until(() => noted.length > 0);
+    expect(await codeOf(cache, 'a')).toBe(source.code);
+    expect(noted).toEqual(['failed a: damaged']);
+  });
+
+  test('are made again if the file is damaged', async () => {
+    const cache = open();
+    await codeOf(cache, 'a');
+    await until(() => noted.length === 1);
+    const [name = ''] = readdirSync(folder);
+    writeFileSync(join(folder, name), readFileSync(join(folder, name)).fill(0, 40));
+    expect(await codeOf(cache, 'a')).toBe(source.code);
+    await until(() => noted.length === 2);
+    expect(await codeOf(cache, 'a')).toBe(made);
   });
 });

@@ -6,12 +6,20 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import type { Container, ContainerFactory, ContainerSpec, GpuGrant, Match, StartReport } from '../container-factory.js';
-import type { RuntimeCatalog, RuntimeLaunch, GpuAccess, BuildStep, SandboxJob } from '../runtime-launch.js';
+import type {
+  BackgroundBuild,
+  RuntimeCatalog,
+  RuntimeLaunch,
+  GpuAccess,
+  BuildStep,
+  SandboxJob,
+} from '../runtime-launch.js';
 import type { Cgroups } from '../sandbox/cgroups.js';
 import type { EgressPolicy } from '../sandbox/egress.js';
 import type { Holder, SharedNamespace, SandboxProcess, Parked } from '../sandbox/launcher.js';
 import { launcherPath, ToolTimeoutError } from '../../host/programs.js';
 import { removeTree } from '../../host/trees.js';
+import { BackgroundBuilds } from '../background-builds.js';
 import { BuildCache } from '../build-cache.js';
 import { IsolationError, ProvisioningError, bareSpec, matchSpecs } from '../container-factory.js';
 import { processBounds } from '../framework-needs.js';
@@ -121,6 +129,7 @@ class ProcessFactory implements ProcessContainerFactory {
   private readonly launcherPath: string;
   private readonly random: Random;
   private readonly builds: BuildCache<BuildStep>;
+  private readonly backgroundBuilds: BackgroundBuilds<BuildStep & BackgroundBuild>;
   private isolation: Isolation = noIsolation;
   private network: ActionNetwork | undefined;
   private view: HostView = { words: () => [] };
@@ -138,7 +147,13 @@ class ProcessFactory implements ProcessContainerFactory {
 
   constructor(private readonly options: ProcessFactoryOptions) {
     const { dataDir, clock } = options;
-    this.builds = new BuildCache(join(resolve(dataDir), 'builds'), clock, (step) => this.createBuilder(step));
+    const start = (step: BuildStep): Promise<Container> => this.createBuilder(step);
+    this.builds = new BuildCache(join(resolve(dataDir), 'builds'), clock, start);
+    this.backgroundBuilds = new BackgroundBuilds<BuildStep & BackgroundBuild>(
+      join(resolve(dataDir), 'compiled'),
+      clock,
+      start,
+    );
     this.launcherPath = options.launcherPath ?? launcherPath;
     this.random = options.random ?? systemRandom;
   }
@@ -319,6 +334,7 @@ class ProcessFactory implements ProcessContainerFactory {
 
   async close(): Promise<void> {
     this.closed = true;
+    this.backgroundBuilds.close();
     const containers = [...this.containers.values()].map((container) => container.destroy());
     for (const job of this.jobs) job.child.kill('SIGTERM');
     await Promise.all([...this.jobs].map(({ closed }) => closed));
@@ -439,9 +455,11 @@ class ProcessFactory implements ProcessContainerFactory {
       cgroups: this.isolation.cgroups,
       clock,
       load: (request, limits, init) =>
-        tenancy.admit(limits.forNamespace, () =>
-          launch.build ? this.builds.init(launch.build, request, limits, init) : init(request),
-        ),
+        tenancy.admit(limits.forNamespace, () => {
+          if (launch.build) return this.builds.init(launch.build, request, limits, init);
+          if (launch.quicken) return this.backgroundBuilds.init(launch.quicken, request, limits, init);
+          return init(request);
+        }),
       release: async () => {
         this.containers.delete(id);
         await Promise.all([this.isolation.cgroups.remove(id), removeTree(folder), tenancy.end()]);
