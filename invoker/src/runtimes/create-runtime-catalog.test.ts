@@ -22,12 +22,17 @@ import { bindsFor } from '../containers/runtime-launch.js';
 import { hostJobs } from '../containers/sandbox/sandbox-job.js';
 import { SharedWork } from '@gpuwhisk/common/concurrency';
 import { createRuntimeCatalog, fitManifest } from './create-runtime-catalog.js';
-import { pythonBinds } from './find-toolchains.js';
+import { findPython, pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
+import { compilePackages, pythonPackages } from './image-packages.js';
 import { fetchNodeRelease } from './node-runtime.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
 const manifest = JSON.parse(readFileSync(join(runtimesDir, 'runtimes.json'), 'utf8')) as RuntimeManifest;
+const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-find-python-'));
+const found = await findPython(join(scratch, 'python.json'));
+rmSync(scratch, { recursive: true });
+const withPython = found === undefined ? test.skip : test;
 
 describe('the manifest on a machine', () => {
   const stemCellsOf = (fitted: RuntimeManifest): Record<string, number> =>
@@ -198,6 +203,19 @@ ${installs}
     expect((await (await create(path)).launch('python:3.12', [])).command).toEqual(first.command);
     expect(readFileSync(join(folder, 'calls'), 'utf8')).toBe(calls);
   });
+
+  withPython(
+    "the packages of OpenWhisk's image are compiled once, also those that an earlier version installed",
+    async () => {
+      const packages = join(folder, 'packages');
+      mkdirSync(join(packages, 'sample', 'deep'), { recursive: true });
+      for (const name of ['__init__.py', 'deep/module.py']) writeFileSync(join(packages, 'sample', name), 'x = 1');
+      const set = await pythonPackages(runtimesDir, found as Python);
+      const counts = { sources: 2, compiled: 2, refused: 0, failed: 0, named: [] };
+      expect([await compilePackages(packages, set), await compilePackages(packages, set)]).toEqual([counts, undefined]);
+      expect(readdirSync(join(packages, 'sample', 'deep'))).toContain('__pycache__');
+    },
+  );
 
   test('actions run without these packages where they cannot be installed, and the log tells', async () => {
     const logger = { info: jest.fn(), warn: jest.fn() };

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { copyFile, readFile } from 'node:fs/promises';
+import { access, constants, copyFile, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fillFolder, isThere } from '../host/partial-folders.js';
 import { ProgramError, runProgram } from '../host/programs.js';
 import type { Python } from './find-toolchains.js';
 import { findNpm } from './node-runtime.js';
-import { compileCommand, compileReport, isCompiled } from './python-compiler.js';
+import { compileCommand, compileReport, compilerPath, isCompiled } from './python-compiler.js';
 import type { CompileReport } from './python-compiler.js';
 
 const installTimeoutMs = 300_000;
@@ -90,14 +90,18 @@ export async function installPackages(root: string, set: PackageSet, stop?: Abor
 
 /**
  * Compiles the modules of an installed set, unless that is done: without compiled files, every process compiles the sources at
- * each import. Resolves with the report if this call did it. Rejects with ProgramError.
+ * each import. Resolves with the report if this call did it. Rejects with ProgramError, also if the folder is read-only.
  */
 export async function compilePackages(
   folder: string,
   { compile }: PackageSet,
   stop?: AbortSignal,
 ): Promise<CompileReport | undefined> {
-  return compile === undefined || (await isCompiled(folder)) ? undefined : compile(folder, stop);
+  if (compile === undefined || (await isCompiled(folder))) return undefined;
+  await access(folder, constants.W_OK).catch(() => {
+    throw new ProgramError(compilerPath, `'${folder}' cannot be written`);
+  });
+  return compile(folder, stop);
 }
 
 /** Folder of the sets that the build of a clone or a release has installed. */
