@@ -1,5 +1,7 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
+import { runProgram } from '@gpuwhisk/invoker/host/programs';
 import { guestHeaders } from '../api.js';
 import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
 import { startPlatform } from '../servers.js';
@@ -11,6 +13,8 @@ interface ModuleSet {
   code(number: number): string;
   memoryMiB: number;
   requirements?: readonly string[];
+  /** Packages in a virtual environment of the archive, which all functions of the set have; `code` is its `__main__.py`. */
+  archived?: readonly string[];
 }
 
 const python = (imports: string, result: string): ModuleSet['code'] => {
@@ -54,6 +58,12 @@ exports.main = async ({ holdS = 0 }) => {
     requirements: ['numpy==2.2.6', 'pandas==2.2.3'],
     code: python('import pandas', 'int(pandas.Series([1, 2]).sum())'),
   },
+  archive: {
+    kind: 'python:default',
+    memoryMiB: 256,
+    archived: ['requests==2.32.3', 'jinja2==3.1.4'],
+    code: python('import jinja2, requests', 'requests.__version__'),
+  },
   model: {
     kind: 'python:default',
     memoryMiB: 1024,
@@ -92,11 +102,13 @@ async function measureSet(context: BenchContext, name: string, set: ModuleSet): 
   const { cleanup, temporaryDir, options, say } = context;
   const server = await startPlatform(cleanup, { dataDir: join(temporaryDir, name) });
   let number = 0;
+  const { archived } = set;
+  const archive = archived && (await zipOf(join(temporaryDir, `${name}-archive`), set.code(0), archived));
   const make = async (): Promise<string> => {
     const action = `${name}${(number += 1)}`;
     const { kind, memoryMiB, requirements, code } = set;
     await ask(server.url, 'PUT', `actions/${action}`, {
-      exec: { kind, code: code(number) },
+      exec: { kind, code: archive ?? code(number), binary: archive !== undefined },
       limits: { memory: memoryMiB, timeout: 300_000 },
       ...(requirements && { annotations: [{ key: 'requirements', value: requirements }] }),
     });
@@ -141,6 +153,20 @@ async function measureSet(context: BenchContext, name: string, set: ModuleSet): 
     medianOf(`realColdMs.${name}.eight`, together),
     { name: `realColdP95Ms.${name}.eight`, value: percentile(together, 95) },
   ];
+}
+
+const installTimeoutMs = 300_000;
+
+/** A zip, in base64, with `__main__.py` and the packages in a virtual environment without compiled files. */
+async function zipOf(folder: string, main: string, packages: readonly string[]): Promise<string> {
+  const target = join(folder, 'virtualenv', 'lib', 'python3', 'site-packages');
+  await mkdir(target, { recursive: true });
+  await writeFile(join(folder, '__main__.py'), main);
+  const run = (...words: string[]): Promise<string> =>
+    runProgram('python3', words, { timeoutMs: installTimeoutMs, cwd: folder });
+  await run('-m', 'pip', 'install', '--quiet', '--no-compile', '--only-binary=:all:', '--target', target, ...packages);
+  await run('-m', 'zipfile', '-c', 'archive.zip', '__main__.py', 'virtualenv');
+  return (await readFile(join(folder, 'archive.zip'))).toString('base64');
 }
 
 async function ask(url: string, method: string, path: string, body: unknown): Promise<Record<string, unknown>> {
