@@ -17,6 +17,9 @@ import { countRuns, toldCode } from './counted-runs.js';
 import type { CountedRuns } from './counted-runs.js';
 import { namespacesLack, openNamespaces } from './linked-namespaces.js';
 import type { LinkedNamespace, LinkedNamespaces } from './linked-namespaces.js';
+import { sendRequest, startRegisterCalls } from './history-calls.js';
+import type { Send } from './history-calls.js';
+import { problemsOf } from './history-check.js';
 import { hasCompiler, steppedClocks } from './stepped-clocks.js';
 import type { SteppedClock } from './stepped-clocks.js';
 import { startTraffic } from './traffic.js';
@@ -35,6 +38,9 @@ const askedAtOnce = 16;
 const steppedEveryMs = 200;
 /** Number of characters of the cluster's output in the error of a failed test. */
 const printedLength = 6000;
+/** Duration of a partition, and the pause of a caller between submissions beside partitions, ms. */
+const [partitionMs, partitionedEveryMs] = [5000, 100];
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 /** Result of an activation whose container was killed during start, init or run. */
 const died = {
   error: expect.stringMatching(
@@ -250,6 +256,49 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
         await until('functions run on GPUs', onGpu, waitMs);
         link('controller-1').mend();
       });
+    },
+    testMs,
+  );
+
+  test(
+    'that partitions cut in turn: writes of entities are linearizable, and what was accepted is kept and ran at most once',
+    async () => {
+      const registers = ['register0', 'register1'];
+      const urls = callers.map(({ url }) => url);
+      load = startTraffic(callers, 'load', { ms: 20 }, partitionedEveryMs);
+      const written = await startRegisterCalls(urls, cluster.auth, registers, 0);
+      for (const names of [
+        ['controller-1'],
+        ['invoker-1'],
+        ['controller-1', 'invoker-0'],
+        ['invoker-0', 'invoker-1'],
+      ]) {
+        for (const name of names) link(name).cut();
+        await pause(partitionMs);
+        for (const name of names) link(name).mend();
+        await pause(partitionMs / 4);
+      }
+      const calls = await written.end();
+      const accepted = await load.end();
+      const records = new Map<string, boolean>();
+      for (const id of accepted) records.set(id, (await anyone.record(id, waitMs)).response.success);
+      const history = { calls, accepted, runs: counted.runs().map(({ activationId }) => activationId), records };
+      expect(accepted.length).toBeGreaterThan(50);
+      expect(calls.filter(({ endedMs }) => endedMs < Infinity).length).toBeGreaterThan(200);
+      expect(problemsOf(history, 0)).toEqual([]);
+
+      // The check finds an answer to a write that was not sent.
+      let count = 0;
+      const forgetful: Send = async (url, init) => {
+        if (init.method !== 'PUT' || ++count % 5 !== 0) return sendRequest(url, init);
+        return { status: 200, body: {} };
+      };
+      const forgotten = await startRegisterCalls(urls, cluster.auth, registers, 0, forgetful);
+      await pause(partitionMs / 2);
+      expect(problemsOf({ ...history, calls: await forgotten.end() }, 0)).toContainEqual(
+        expect.stringMatching(/ are not linearizable$/),
+      );
+      await allServe();
     },
     testMs,
   );
