@@ -105,7 +105,6 @@ export interface ControllerDependencies {
     | 'queued'
     | 'decisions'
     | 'instances'
-    | 'isLeader'
     | 'epoch'
     | 'trialSince'
     | 'savedView'

@@ -85,7 +85,7 @@ export function gpuPolicyRoutes(
           jsonAnswer({
             policy: composition.name,
             admission: config.gpu.admission,
-            decides: gpuScheduler.isLeader,
+            decides: gpuScheduler.epoch !== undefined,
             stages: { ...composition.stages },
             settings: settingsInForce(composition) as JsonObject,
             settingNotes: settingNotes(config.gpu.policy),
@@ -316,7 +316,7 @@ export function gpuDecisionRoutes({ gpuScheduler }: Pick<ApiContext, 'gpuSchedul
         ...errorResponses(401, 403, 500, 503),
       },
       handle: () => {
-        if (!gpuScheduler.isLeader) throw viewNotSaved();
+        if (gpuScheduler.epoch === undefined) throw viewNotSaved();
         return Promise.resolve(jsonAnswer(gpuScheduler.savedView()));
       },
     },

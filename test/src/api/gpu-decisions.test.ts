@@ -48,7 +48,7 @@ test('operators read the view, and are told where another controller decides', a
   const { status, json } = await api.request('GET', '/api/v1/gpu/view', { as: operator });
   expect([status, json]).toEqual([200, { format: 'gpuwhisk view', version: 1 }]);
   expect((await api.request('GET', '/api/v1/gpu/view', { as: alice })).status).toBe(403);
-  const other = await startApi({ gpuScheduler: { ...idleGpuScheduler, isLeader: false } });
+  const other = await startApi({ gpuScheduler: { ...idleGpuScheduler, epoch: undefined } });
   try {
     const refused = await other.request('GET', '/api/v1/gpu/view', { as: operator });
     expect([refused.status, refused.json]).toMatchObject([

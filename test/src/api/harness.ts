@@ -160,7 +160,7 @@ const nothingLearned: ControllerDependencies['performanceData'] = {
 
 /** A GPU scheduler without GPUs and with an empty queue. */
 export const idleGpuScheduler: ControllerDependencies['gpuScheduler'] = {
-  ...{ queued: () => [], decisions: () => [], instances: () => [], isLeader: true, epoch: 1 },
+  ...{ queued: () => [], decisions: () => [], instances: () => [], epoch: 1 },
   trialSince: () => ({ tasks: [], places: [], models: [] }),
   savedView: () => ({ format: 'gpuwhisk view', version: 1 }),
   isQueued: () => false,

@@ -195,11 +195,6 @@ export class GpuScheduler {
     await this.intake.close();
   }
 
-  /** Whether this controller is the leader. */
-  get isLeader(): boolean {
-    return this.placer.isLeader;
-  }
-
   /** The epoch of this controller's term as the leader; undefined while another controller may be the leader. */
   get epoch(): number | undefined {
     return this.dependencies.lease.epoch;
