@@ -47,7 +47,7 @@ function buildSandbox() {
   });
 }
 
-/** Addons in C: the Node.js runtime's end of its socket, pipes of sandboxes, walks over folders that functions fill. */
+/** Addons in C: the Node.js runtime's end of its socket, pipes of sandboxes, walks over folders that functions fill, space for the store. */
 function buildSmallAddon(name) {
   const folder = join(here, name);
   return build({
@@ -294,6 +294,7 @@ export async function buildNative() {
   await buildSmallAddon('channel');
   await buildSmallAddon('pipe');
   await buildSmallAddon('tree');
+  await buildSmallAddon('allocate');
   await buildPythonChannel();
   await buildTokens();
   await buildGpuBench();

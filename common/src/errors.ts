@@ -316,3 +316,6 @@ export const gpuWaitTooLong = (waitMs: number): ApiError =>
 /** 503: agents gave the activation back, the last one for `reason`. */
 export const gpuRefused = (times: number, reason: string): ApiError =>
   new ApiError(503, `The action was placed ${times} times, and no GPU took it: ${reason}.`);
+/** 507: the disk of the store has too little space left. */
+export const storeFull = (): ApiError =>
+  new ApiError(507, 'The disk of the platform is full: nothing new is stored or run until it has free space.');

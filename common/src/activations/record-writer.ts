@@ -99,6 +99,11 @@ export class RecordWriter {
     return this.unstored >= maxPending || this.unstoredBytes >= maxPendingBytes;
   }
 
+  /** Whether the store's disk has too little space for what ends with a record. */
+  get storeIsFull(): boolean {
+    return this.store.isFull === true;
+  }
+
   /** Resolves once the writer is not full, or is closed. */
   async room(): Promise<void> {
     while (this.isFull && !this.closed) await new Promise<void>((resolve) => this.waiting.push(resolve));

@@ -178,6 +178,8 @@ export interface ArtifactStore {
   expire(beforeMs: number): AsyncIterable<number>;
   /** Throws NoDocumentError. */
   getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment>;
+  /** Whether its disk has too little space for new entities and activations. Absent: the store cannot tell. */
+  readonly isFull?: boolean;
   close(): Promise<void>;
 }
 
@@ -189,6 +191,14 @@ export class StoreOpenError extends Error {
 /** Rejected by a write that did not become durable (disk full, input or output error), and after close. */
 export class StoreWriteError extends Error {
   override name = 'StoreWriteError';
+}
+
+/** The disk of the store has too little space for the write; nothing was written. */
+export class StoreFullError extends StoreWriteError {
+  override name = 'StoreFullError';
+  constructor() {
+    super('the disk of the store has too little free space');
+  }
 }
 
 /**

@@ -14,10 +14,11 @@ test('a thread that cannot start fails what it was asked for, and the next one d
   const path = join(folder, 'store');
   await writeFile(path, 'no folder');
   const thread = new CreationThread(path);
-  const asked = [thread.create('activations', [{ _id: 'a' }]), thread.merge()];
+  const create = (documents: { _id: string }[]) => thread.create('activations', JSON.stringify(documents));
+  const asked = [create([{ _id: 'a' }]), thread.merge()];
   for (const each of asked) await expect(each).rejects.toBeInstanceOf(StoreWriteError);
   await rm(path);
-  await expect(thread.create('activations', [{ _id: 'a' }, { _id: 'b' }])).resolves.toEqual([true, true]);
-  await expect(thread.create('activations', [{ _id: 'b' }, { _id: 'c' }])).resolves.toEqual([false, true]);
+  await expect(create([{ _id: 'a' }, { _id: 'b' }])).resolves.toEqual([true, true]);
+  await expect(create([{ _id: 'b' }, { _id: 'c' }])).resolves.toEqual([false, true]);
   await thread.close();
 });

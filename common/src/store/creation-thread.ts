@@ -1,4 +1,4 @@
-import type { DatabaseName, StoredDocument } from './artifact-store.js';
+import type { DatabaseName } from './artifact-store.js';
 import { StoreWriteError } from './artifact-store.js';
 import { AskedThread } from './asked-thread.js';
 
@@ -40,9 +40,9 @@ export class CreationThread {
     });
   }
 
-  /** Creates documents that are not there yet; true for those it did. Resolves once they are on disk. Rejects with StoreWriteError. */
-  async create(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]> {
-    const answer = await this.ask({ type: 'create', database, documents: JSON.stringify(documents) });
+  /** Creates the documents of a JSON array that are not there yet; true for those it did. Resolves once they are on disk. Rejects with StoreWriteError. */
+  async create(database: DatabaseName, documents: string): Promise<boolean[]> {
+    const answer = await this.ask({ type: 'create', database, documents });
     return 'created' in answer ? answer.created : [];
   }
 

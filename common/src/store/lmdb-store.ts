@@ -16,6 +16,7 @@ import {
   DocumentConflictError,
   LargeDocumentError,
   NoDocumentError,
+  StoreFullError,
   StoreOpenError,
   StoreWriteError,
 } from './artifact-store.js';
@@ -24,10 +25,13 @@ import type { ExpiredRecords } from './creation-thread.js';
 import { encodeDocument, encodeNewDocument, revisionOf, withoutShared } from './document-codec.js';
 import { systemClock } from '../system/clock.js';
 import { systemDisk } from '../system/disk.js';
+import { openSpaceAhead } from '../system/space-ahead.js';
+import type { SpaceAhead } from '../system/space-ahead.js';
 import { KeyQueue } from './key-queue.js';
 import { LmdbDocuments, openAttachments } from './lmdb-documents.js';
 import type { LmdbAttachments } from './lmdb-documents.js';
 import { LmdbReads, mostRowsPassed } from './lmdb-reads.js';
+import { documentCost, expiryCost, leaving, mergeCost, StoreRoom } from './store-room.js';
 import { openRoot, tableOptions, textOf, LmdbWrites } from './lmdb-table.js';
 import type { Root, Table } from './lmdb-table.js';
 import type { Disk, DiskFile } from '../system/disk.js';
@@ -41,22 +45,36 @@ const mostReadAtOnce = 1024 * 1024;
 
 const ownerKey = Buffer.from('owner');
 
+/** Options of the store in LMDB. */
+export interface LmdbStoreOptions {
+  /** Told in a line if space cannot be allocated ahead of the file. */
+  onWarning?: (line: string) => void;
+  /** Counts and lists that would pass over more rows are refused; default 20 million. */
+  mostRows?: number;
+}
+
 /**
  * The store inside one process, in LMDB (one file, memory-mapped, copy on write). One process at a time has a
  * folder, so checks against what is stored are made in memory, one write a document at a time.
- * Counts and lists that would pass over more than `mostRows` rows are refused.
  *
  * Throws StoreOpenError.
  */
-export async function openLmdbStore(folder: string, mostRows = mostRowsPassed): Promise<ArtifactStore> {
+export async function openLmdbStore(
+  folder: string,
+  { onWarning = () => undefined, mostRows = mostRowsPassed }: LmdbStoreOptions = {},
+): Promise<ArtifactStore> {
   let root: Root | undefined;
+  let space: SpaceAhead | undefined;
   try {
     await systemDisk.makeFolder(folder);
     await checkLmdbFile(systemDisk, folder);
+    space = await openSpaceAhead(`${folder}/data.mdb`, onWarning);
+    const room = await StoreRoom.open(space);
     root = openRoot(folder);
-    return new LmdbStore(folder, root, claim(root, folder), mostRows);
+    return new LmdbStore(folder, root, claim(root, folder), room, mostRows);
   } catch (error) {
     await root?.close();
+    await space?.close();
     if (error instanceof StoreOpenError) throw error;
     const message = `the database in '${folder}' cannot be opened: ${(error as Error).message}`;
     throw new StoreOpenError(message, { cause: error });
@@ -91,6 +109,7 @@ class LmdbStore implements ArtifactStore {
     folder: string,
     private readonly root: Root,
     private readonly meta: Table,
+    private readonly room: StoreRoom,
     mostRows: number,
   ) {
     this.documents = new LmdbDocuments(root, this.writes);
@@ -115,11 +134,16 @@ class LmdbStore implements ArtifactStore {
       if (document._rev !== previous) throw new DocumentConflictError(document._id);
       const { revision, stored } = encodeDocument(withoutShared(database, document), previous);
       if (before !== undefined) await this.settled(database);
-      await this.writes.durable(() => {
+      const write = (): void => {
         if (before !== undefined) this.documents.views.remove(database, this.documents.decode(database, before));
         this.documents.write(database, document, stored);
         if (attachments) this.attachments.replace(database, document._id, attachments);
-      });
+      };
+      const bytes = (attachments ?? []).reduce((sum, { bytes: { length } }) => sum + 2 * length, stored.length);
+      // A document that does not grow may be part of a removal: a rule's trigger without the rule.
+      const grows = attachments !== undefined || before === undefined || stored.length > before.length;
+      const keep = grows ? keptBy(database) : leaving.removal;
+      await this.room.write(documentCost(bytes), keep, () => this.writes.durable(write));
       return revision;
     });
   }
@@ -147,11 +171,12 @@ class LmdbStore implements ArtifactStore {
       if (before === undefined) throw new NoDocumentError(id);
       if (revisionOf(before) !== revision) throw new DocumentConflictError(id);
       await this.settled(database);
-      await this.writes.durable(() => {
+      const remove = (): void => {
         this.documents.views.remove(database, this.documents.decode(database, before));
         this.writes.note(this.documents.table(database).remove(Buffer.from(id)));
         this.attachments.removeAll(database, id);
-      });
+      };
+      await this.room.write(documentCost(0), leaving.removal, () => this.writes.durable(remove));
     });
   }
 
@@ -203,7 +228,21 @@ class LmdbStore implements ArtifactStore {
     for (let from: string | undefined = ''; from !== undefined;) {
       if (this.writes.refused) throw new StoreWriteError('the store is closed');
       const beganMs = systemClock.monotonicMs();
-      const { removed, next }: ExpiredRecords = await this.creation.expire(beforeMs, from, size.most);
+      const start: string = from;
+      const most: number = size.most;
+      const step = (): Promise<ExpiredRecords> => this.creation.expire(beforeMs, start, most);
+      const expired: ExpiredRecords | undefined = await this.room
+        .write(expiryCost(most), leaving.removal, step)
+        .catch((error: unknown) => {
+          if (error instanceof StoreFullError && most > expirySteps.least) return undefined;
+          throw error;
+        });
+      if (expired === undefined) {
+        // On a full disk a smaller step may fit, and makes room.
+        size.took(0, Infinity);
+        continue;
+      }
+      const { removed, next }: ExpiredRecords = expired;
       size.took(removed, systemClock.monotonicMs() - beganMs);
       this.root.resetReadTxn();
       yield removed;
@@ -220,6 +259,11 @@ class LmdbStore implements ArtifactStore {
     await this.reads.close();
     await this.meta.remove(ownerKey);
     await this.root.close();
+    await this.room.close();
+  }
+
+  get isFull(): boolean {
+    return this.room.isFull;
   }
 
   /** Creates the documents with the indices `keys`, whose keys are not in use, and notes in `created` which were not there. */
@@ -232,7 +276,7 @@ class LmdbStore implements ArtifactStore {
     const indices = [...keys.values()];
     const given =
       indices.length === documents.length ? documents : indices.map((index) => documents[index] as StoredDocument);
-    const written = this.creation.create(database, given).then((answers) => {
+    const written = this.create(database, given).then((answers) => {
       // What is read from now on must have them.
       this.root.resetReadTxn();
       for (const [at, index] of indices.entries()) created[index] = answers[at] === true;
@@ -248,15 +292,23 @@ class LmdbStore implements ArtifactStore {
     return await this.queue.run(`${database} ${document._id}`, async () => {
       if (this.documents.has(database, document._id)) return false;
       const stored = encodeNewDocument(withoutShared(database, document));
-      await this.writes.durable(() => this.documents.write(database, document, stored));
+      const write = (): void => this.documents.write(database, document, stored);
+      await this.room.write(documentCost(stored.length), keptBy(database), () => this.writes.durable(write));
       return true;
     });
+  }
+
+  /** Has the thread create documents if there is space for them. */
+  private create(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]> {
+    const json = JSON.stringify(documents);
+    const cost = documents.length * documentCost(0) + documentCost(Buffer.byteLength(json));
+    return this.room.write(cost, keptBy(database), () => this.creation.create(database, json));
   }
 
   /** Resolves when the rows of a database's documents are in their views. Rejects with StoreWriteError. */
   private async settled(database: DatabaseName): Promise<void> {
     if (!this.documents.views.hasDeferred(database)) return;
-    await this.creation.merge();
+    await this.room.write(mergeCost, leaving.removal, () => this.creation.merge());
     this.root.resetReadTxn();
   }
 
@@ -276,6 +328,10 @@ class LmdbStore implements ArtifactStore {
     if (stored !== undefined) row.doc = this.documents.decode(database, stored);
   }
 }
+
+/** What the creation of documents leaves: records belong to activations that were accepted. */
+const keptBy = (database: DatabaseName): number =>
+  database === 'whisks' ? leaving.acceptance : database === 'activations' ? leaving.record : leaving.platform;
 
 /*
  * Where LMDB (0.9.90, data version 2, 64 bit) keeps what we look at, from the start of its first page. The second

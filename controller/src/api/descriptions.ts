@@ -77,6 +77,7 @@ const errors: Readonly<Record<number, string>> = {
   429: 'Too many requests',
   500: 'Server error',
   503: 'Overloaded',
+  507: 'Disk full',
 };
 
 /** Parameters of a path, by name and description. */

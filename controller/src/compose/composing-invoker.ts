@@ -1,7 +1,7 @@
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { WhiskActivation, ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { ActivationStatus, activationStatusWords } from '@gpuwhisk/common/entities/activation';
-import { isApiError, noSuchEntity, overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
+import { isApiError, noSuchEntity, overloaded, storeFull, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { sleep } from '@gpuwhisk/common/system/clock';
@@ -83,6 +83,7 @@ export class ComposingInvoker implements InvokeService {
       names.filter((name) => name !== undefined),
     );
     if (this.closing || this.journal.isFull) throw overloaded();
+    if (request.cause === undefined && this.journal.storeIsFull) throw storeFull();
     if (runner.running >= maxAtOnce) throw tooManyInFlight(runner.running, maxAtOnce);
     let run: CompositeRun;
     try {

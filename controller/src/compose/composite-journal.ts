@@ -84,6 +84,11 @@ export class CompositeJournal {
     return this.records.isFull;
   }
 
+  /** Whether the store's disk has too little space for more compositions. */
+  get storeIsFull(): boolean {
+    return this.records.storeIsFull;
+  }
+
   /** Accepts a composition. Throws TopicFullError, or another Error if the log has failed. */
   send(message: ActivationMessage): Receipt {
     const { activationId } = message;

@@ -17,7 +17,7 @@ import type {
 import { activationMessageText, completedTopic, ownerOf, readAcknowledgement } from '@gpuwhisk/common/messages';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
-import { isApiError, noGpu, notAllowed, overloaded, tooManyInFlight } from '@gpuwhisk/common/errors';
+import { isApiError, noGpu, notAllowed, overloaded, storeFull, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Tracer } from '@gpuwhisk/common/tracing';
@@ -42,7 +42,7 @@ export interface DispatcherDependencies {
   inFlight: InFlight;
   logger: Logger;
   /** The store of the records; a blocking caller's result may come without a message. */
-  store: Pick<ArtifactStore, 'get'>;
+  store: Pick<ArtifactStore, 'get' | 'isFull'>;
   /** Absent: nothing is counted. */
   metrics?: Metrics;
   /** This controller's number; acknowledgements arrive on `completed<number>`. */
@@ -125,8 +125,10 @@ export class Dispatcher implements InvokeService {
   }
 
   private async send(request: InvokeRequest): Promise<InvokeOutcome> {
-    const { clock, random, inFlight, instance } = this.dependencies;
+    const { clock, random, inFlight, instance, store } = this.dependencies;
     const { identity, action, cause, payload, training } = request;
+    // A component belongs to an activation that was accepted.
+    if (cause === undefined && store.isFull === true) throw storeFull();
     const activationId = request.activationId ?? newActivationId(clock.now(), random);
     const need = this.gpuNeed(request);
     const timeoutMs = need?.timeoutMs ?? action.limits.timeout;

@@ -1,7 +1,8 @@
 // Answers: making and writing them, and the content types that a client accepts.
 import type { ServerResponse } from 'node:http';
-import { internalError, isApiError } from '@gpuwhisk/common/errors';
+import { internalError, isApiError, storeFull } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
+import { StoreFullError } from '@gpuwhisk/common/store/artifact-store';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -96,6 +97,7 @@ function errorAnswer(error: ApiError, transactionId: string): Answer {
 /** The error to answer with. Any error other than an ApiError is logged and becomes a 500. */
 export function knownError(error: unknown, transactionId: string, logger: Logger): ApiError {
   if (isApiError(error)) return error;
+  if (error instanceof StoreFullError) return storeFull();
   transactionLogger(logger, transactionId, false).error({ err: error }, 'a request failed');
   return internalError();
 }

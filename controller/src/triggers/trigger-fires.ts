@@ -1,4 +1,4 @@
-import { overloaded, isApiError, internalError, tooLarge } from '@gpuwhisk/common/errors';
+import { overloaded, isApiError, internalError, storeFull, tooLarge } from '@gpuwhisk/common/errors';
 import { isRecordKept } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
@@ -73,6 +73,7 @@ export class TriggerFires {
     const rules = [...(trigger.rules ?? [])];
     if (!rules.some(([, link]) => link.status === 'active')) return undefined;
     if (records.isFull) throw overloaded();
+    if (records.storeIsFull) throw storeFull();
     const startMs = clock.now();
     const activationId = newActivationId(startMs, random);
     const logs = await this.runRules(fire, rules);

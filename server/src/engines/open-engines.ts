@@ -137,7 +137,7 @@ export function openStore(
 ): Promise<ArtifactStore> {
   if (couchdb) return openCouchdb(couchdb, clock, logger);
   outliveFailedCommits();
-  return openLmdbStore(folder);
+  return openLmdbStore(folder, { onWarning: (line) => logger.warn(line) });
 }
 
 /** The store in a CouchDB. Logs a warning for each setting of the server that is known to cause harm. */

@@ -266,7 +266,7 @@ describe('with more rows than a read may pass over', () => {
   let long: Api;
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'gpuwhisk-rows-'));
-    store = await openLmdbStore(folder, allowed);
+    store = await openLmdbStore(folder, { mostRows: allowed });
     long = await startApi({ wrapStore: () => store });
     await store.createMany(
       'activations',

@@ -9,7 +9,7 @@ import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import { newDataDir, removeDataDir, startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
-import { canMount, mountSmall, unmountSmall } from '../support/small-disk.js';
+import { canMount, canMountExt4, mountSmall, mountSmallExt4, unmountSmall } from '../support/small-disk.js';
 
 const waitMs = 60_000;
 const testMs = 120_000;
@@ -61,36 +61,71 @@ function fill(folder: string): () => void {
     const code = 'function main({ n, text = "" }) { return { n, text }; }';
     const text = 'x'.repeat(20_000);
 
-    test(
-      'of the store: records wait, and are stored once there is room',
+    (canMountExt4 ? test : test.skip)(
+      'of the store, by entities and records at once: nothing more is accepted until there is room, nothing accepted is lost',
       async () => {
-        const folder = mount(join(dataDir, 'store'), 16);
+        const folder = join(dataDir, 'store');
+        expect(mountSmallExt4(folder, join(dataDir, 'image'), 96)).toBe(true);
+        mounted.push(folder);
         await start();
-        const { api } = platform;
-        await api.putAction('echo', code);
-        await api.invoke('echo', { n: 0 });
+        await platform.api.putAction('echo', code);
         const giveBack = fill(folder);
+        const put = (name: string, body: string) =>
+          platform.api.request('PUT', `_/actions/${name}`, { exec: { kind: 'nodejs:default', code: body } });
         const accepted: string[] = [];
-        const stored = async (id: string) => (await api.request('GET', `_/activations/${id}`)).status === 200;
-        const pending = async (): Promise<number> => {
-          const metrics = await (await fetch(`${platform.url}/metrics`)).text();
-          return Number(/^gpuwhisk_invoker_records_pending (\d+)/m.exec(metrics)?.[1]);
+        const invoke = async (): Promise<number> => {
+          const { status, body } = await platform.api.request('POST', '_/actions/echo', { n: accepted.length, text });
+          if (status === 202) accepted.push(body.activationId as string);
+          else expect([429, 507]).toContain(status);
+          return status;
         };
-        await until(
-          'the store has no room',
-          async () => {
-            accepted.push(await api.submit('echo', { n: accepted.length, text }));
-            return platform.output().includes('activation records could not be stored');
-          },
-          waitMs,
-        );
-        expect(await pending()).toBeGreaterThan(0);
-        // Stored entities can still be read, and invocations continue.
-        expect((await api.request('GET', '_/actions/echo')).status).toBe(200);
-        accepted.push(await api.submit('echo', { n: -1, text }));
+        const entities: string[] = [];
+        const write = async (): Promise<number> => {
+          const name = `large${entities.length}`;
+          const { status, body } = await put(name, `${code}//${'x'.repeat(600_000)}`);
+          if (status === 200) entities.push(name);
+          else expect([status, body.error]).toEqual([507, expect.stringContaining('The disk of the platform is full')]);
+          return status;
+        };
+        const untilFull = async (act: () => Promise<number>): Promise<void> => {
+          while ((await act()) !== 507);
+        };
+        await Promise.all([untilFull(write), untilFull(invoke), untilFull(invoke)]);
+        expect(entities.length).toBeGreaterThan(0);
+        expect(accepted.length).toBeGreaterThan(0);
+        // What is stored can be read and removed.
+        expect((await platform.api.request('GET', '_/actions/echo')).status).toBe(200);
+        expect((await platform.api.request('DELETE', `_/actions/${entities.pop() ?? ''}`)).status).toBe(200);
+        for (const id of accepted) await platform.api.record(id, waitMs);
+        // A start on the full disk has the space that was allocated before.
+        await platform.end('SIGKILL');
+        await start();
+        expect(await invoke()).toBe(507);
+        for (const name of entities) expect((await platform.api.request('GET', `_/actions/${name}`)).status).toBe(200);
         giveBack();
-        await until('all are stored', async () => (await Promise.all(accepted.map(stored))).every(Boolean), waitMs);
-        expect(await pending()).toBe(0);
+        await until('it is accepted again', async () => (await invoke()) === 202, waitMs);
+        for (const id of accepted) await platform.api.record(id, waitMs);
+      },
+      testMs,
+    );
+
+    (canMountExt4 ? test : test.skip)(
+      'of the store, where no space can be allocated ahead: the start says so, and free space of the disk counts',
+      async () => {
+        const folder = join(dataDir, 'store');
+        expect(mountSmallExt4(folder, join(dataDir, 'image'), 96, false)).toBe(true);
+        mounted.push(folder);
+        await start();
+        expect(platform.output()).toMatch(
+          /space for \S+data\.mdb cannot be allocated ahead \(its file system answers error 95\)/,
+        );
+        const put = () =>
+          platform.api.request('PUT', '_/actions/echo?overwrite=true', { exec: { kind: 'nodejs:default', code } });
+        expect((await put()).status).toBe(200);
+        const giveBack = fill(folder);
+        expect((await put()).status).toBe(507);
+        giveBack();
+        await until('it is accepted again', async () => (await put()).status === 200, waitMs);
       },
       testMs,
     );

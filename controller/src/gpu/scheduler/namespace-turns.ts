@@ -8,7 +8,8 @@ import type { DesiredState } from '../state/desired-state.js';
 /** Dependencies of NamespaceTurns. */
 interface NamespaceTurnsParts {
   scheduler: {
-    readonly isLeader: boolean;
+    /** Undefined while another controller is the leader. */
+    readonly epoch: number | undefined;
     /** Number of queued activations. */
     readonly waiting: number;
     view(): Pick<View, 'waiting' | 'ledger'>;
@@ -55,7 +56,7 @@ export class NamespaceTurns {
   look(): void {
     const { scheduler, desired, clock } = this.parts;
     const sliced = desired.timeSlices;
-    if (!scheduler.isLeader || (scheduler.waiting === 0 && sliced.size === 0)) {
+    if (scheduler.epoch === undefined || (scheduler.waiting === 0 && sliced.size === 0)) {
       this.looks.clear();
       this.neededMs.clear();
       return;
