@@ -96,6 +96,23 @@ test('the order of use outlives the server', async () => {
   expect(existsSync(a)).toBe(true);
 });
 
+test('beyond the bound, the namespace with the most loses its own, also after a restart', async () => {
+  const install = async (cache: RequirementsCache, namespace: string, name: string): Promise<string> => {
+    const path = await cache.folder(python, [name], namespace);
+    laterMs += 3_600_000;
+    return path;
+  };
+  const victim = await install(cacheOf(), 'victim', 'v');
+  const first = await install(cacheOf(), 'other', 'a');
+  const cache = cacheOf();
+  const second = await install(cache, 'other', 'b');
+  await until(() => !existsSync(first));
+  const third = await install(cache, 'other', 'c');
+  await until(() => !existsSync(second));
+  expect([existsSync(victim), existsSync(third)]).toEqual([true, true]);
+  await until(() => readdirSync(join(root, '.owners')).length === 2);
+});
+
 test('a set that a process has stays, whatever the bound', async () => {
   const cache = cacheOf();
   const [a = '', b = ''] = await use(cache, 'a', 'b');

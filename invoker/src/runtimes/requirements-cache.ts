@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { lstat, mkdir, readdir, rename, utimes } from 'node:fs/promises';
+import { lstat, mkdir, readFile, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { join, dirname, isAbsolute } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, JobLimitError } from '../containers/runtime-launch.js';
 import type { RunJob, Bind } from '../containers/runtime-launch.js';
 import { SharedWork, TooMuchWaits, bounded, fair } from '@gpuwhisk/common/concurrency';
+import { superfluous } from '../host/fair-cache.js';
 import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/partial-folders.js';
 import { ProgramError, runProgram } from '../host/programs.js';
 import { measureTree, removeTree } from '../host/trees.js';
@@ -14,6 +15,8 @@ import type { Python } from './find-toolchains.js';
 import { compileCommand, compileReport, compilerPath, isCompiled } from './python-compiler.js';
 import type { Compilations, CompileReport } from './python-compiler.js';
 
+/** Folder beside the sets with a file for each: the namespace that it was installed for. */
+const ownersFolder = '.owners';
 const failureKeptMs = 30_000;
 /** Installations that run at once, and those of a namespace that wait. */
 const [maxInstalling, maxWaiting] = [2, 8];
@@ -41,8 +44,9 @@ interface RequirementsCacheOptions {
 }
 
 /**
- * Folders of Python packages, installed at their first use. After an installation the least recently used ones are removed
- * until the rest is within the bound. Folders that a process uses, or that were just returned to a caller, stay.
+ * Folders of Python packages, installed at their first use, for all namespaces. A folder counts for the namespace that it was
+ * installed for. After an installation the namespace with the most bytes loses folders, the least recently used first, until
+ * the rest is within the bound. Folders that a process uses, or that were just returned to a caller, stay.
  */
 export class RequirementsCache {
   private readonly installs: SharedWork<string>;
@@ -76,6 +80,7 @@ export class RequirementsCache {
         ).catch(tooManyInstallations);
         const name = requirements.join(' ');
         if (report) {
+          await this.noteOwner(key, namespace);
           logger?.info(`Python packages were installed for actions: ${name}`);
           compilations.add(name, report);
           this.trim();
@@ -121,24 +126,45 @@ export class RequirementsCache {
 
   private async removeUnused(): Promise<void> {
     const { root, maxBytes, logger } = this.options;
-    const names = (await readdir(root)).filter((name) => !name.startsWith(partialPrefix));
+    const names = (await readdir(root)).filter((name) => !name.startsWith('.'));
     const sets = await Promise.all(
       names.map(async (name) => ({
         name,
+        owner: await this.owner(name),
         usedMs: (await lstat(join(root, name))).mtimeMs,
         bytes: await this.size(name),
       })),
     );
-    let total = sets.reduce((sum, { bytes }) => sum + bytes, 0);
-    if (total <= maxBytes) return;
+    if (sets.reduce((sum, { bytes }) => sum + bytes, 0) <= maxBytes) return;
     const used = await namedByProcesses(names);
-    sets.sort((one, other) => one.usedMs - other.usedMs);
-    for (const { name, bytes } of sets) {
-      if (total <= maxBytes) return;
-      if (used?.has(name) || this.uncompiled.has(name) || this.isHandedOut(name, used !== undefined)) continue;
+    const isKept = (name: string): boolean =>
+      used?.has(name) === true || this.uncompiled.has(name) || this.isHandedOut(name, used !== undefined);
+    const removed = superfluous(
+      sets.map((set) => ({ ...set, isKept: isKept(set.name) })),
+      maxBytes,
+    );
+    for (const { name, bytes } of removed) {
+      // It may have been handed out since.
+      if (this.isHandedOut(name, used !== undefined)) continue;
       await this.remove(name);
-      total -= bytes;
       logger?.info(`A set of Python packages was removed, ${Math.ceil(bytes / 1024 / 1024)} MiB unused longest.`);
+    }
+  }
+
+  private async noteOwner(name: string, namespace: string): Promise<void> {
+    if (namespace === '') return;
+    const folder = join(this.options.root, ownersFolder);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(join(folder, name), namespace);
+  }
+
+  /** The namespace that a set was installed for; empty if it is not known. */
+  private async owner(name: string): Promise<string> {
+    try {
+      return await readFile(join(this.options.root, ownersFolder, name), 'utf8');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
+      throw error;
     }
   }
 
@@ -164,6 +190,7 @@ export class RequirementsCache {
     await gone;
     this.removing.delete(name);
     await renamed;
+    await rm(join(root, ownersFolder, name), { force: true });
     await removeTree(hidden);
   }
 

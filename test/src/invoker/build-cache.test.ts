@@ -33,8 +33,8 @@ describe('programs that are built from code', () => {
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   /** The init request that a new cache gives the runtime, as after a restart. */
-  async function load(): Promise<InitRequest | undefined> {
-    const cache = new BuildCache(folder, systemClock, async () => {
+  async function load(forNamespace = '', code = 'int main;', maxBytes?: number): Promise<InitRequest | undefined> {
+    const start = async (): Promise<Container> => {
       builds += 1;
       const result = { program: program.toString('base64') };
       const builder: Partial<Container> = {
@@ -43,10 +43,11 @@ describe('programs that are built from code', () => {
         destroy: async () => undefined,
       };
       return builder as Container;
-    });
+    };
+    const cache = new BuildCache(folder, systemClock, start, maxBytes);
     const step: Build = { needs: () => true, key: 'compiler 1' };
     let given: InitRequest | undefined;
-    const call = cache.init(step, source, limits, (request) => {
+    const call = cache.init(step, { ...source, code }, { ...limits, forNamespace }, (request) => {
       given = request;
       return ended({ type: 'ok' });
     });
@@ -64,6 +65,20 @@ describe('programs that are built from code', () => {
     expect(await load()).toMatchObject(expected);
     expect(await load()).toMatchObject(expected);
     expect(builds).toBe(1);
+  });
+
+  test('of a namespace that builds many take no place of another', async () => {
+    const room = 64 * 1024 * 1024;
+    const many = Array.from({ length: 12 }, (_, n) => `int n${n};`);
+    await load('victim');
+    for (const code of many) await load('other', code, room);
+    // A small program counts 8 MiB.
+    expect(readdirSync(folder)).toHaveLength(8);
+    await load('victim');
+    await load('other', many.at(-1));
+    expect(builds).toBe(1 + many.length);
+    await load('other', many[0]);
+    expect(builds).toBe(2 + many.length);
   });
 
   test.each([
