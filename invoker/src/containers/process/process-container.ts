@@ -8,6 +8,7 @@ import type { LogCollector } from '../protocol/log-collector.js';
 import type { RuntimeLaunch } from '../runtime-launch.js';
 import type { Cgroups } from '../sandbox/cgroups.js';
 import { commands, outOfMemorySignal } from '../sandbox/launcher.js';
+import { observeProcessState } from '../sandbox/process-state.js';
 import type { SandboxProcess } from '../sandbox/launcher.js';
 
 /** A launcher ends after its sandbox, which takes seconds only if the kernel cannot end a process, ms. */
@@ -166,4 +167,14 @@ export function connectRuntime(starting: StartingRuntime): Promise<StartFailure 
   const timer = clock.setTimer(startTimeoutMs, () => fail(`it was not ready within ${startTimeoutMs} ms`, true));
   void outcome.promise.then(() => timer.cancel());
   return outcome.promise;
+}
+
+/**
+ * Records the process state of a container with a launcher for checks of unloads. Without a launcher a runtime's processes
+ * are not known, so that its unloads stay unconfirmed and the container is not reused.
+ */
+export async function observeState(container: ConnectedContainer, clock: Clock): Promise<void> {
+  const { hostPid } = container;
+  if (!container.needsStateCheck || hostPid === undefined) return;
+  container.confirmUnloadsBy(await observeProcessState(hostPid, clock));
 }

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import type { Container, ContainerFactory, ContainerSpec, GpuGrant, Match, StartReport } from '../container-factory.js';
@@ -30,8 +31,15 @@ import { checkpointsFolder, launchForTraining } from '../training-launch.js';
 import { adoptCheckpoints, closeCheckpoints, openCheckpoints, refused } from '../sandbox/checkpoints.js';
 import { detectCgroups } from '../sandbox/cgroups.js';
 import { defaultEgress, nameServers } from '../sandbox/egress.js';
-import { startHolder, sendSpec, startBare, LauncherPool, Slots, removeLeftovers } from '../sandbox/launcher.js';
-import { SpareEndedError } from '../sandbox/launcher.js';
+import {
+  startHolder,
+  sendSpec,
+  startBare,
+  LauncherPool,
+  Slots,
+  SpareEndedError,
+  removeLeftovers,
+} from '../sandbox/launcher.js';
 import { prepareHostView } from '../sandbox/host-view.js';
 import type { HostView } from '../sandbox/host-view.js';
 import {
@@ -50,9 +58,8 @@ import {
 import type { Frame, Isolation, SandboxPlan, TrialFrame } from '../sandbox/isolation.js';
 import { defaultNetworkRange, maxSlots, openNetwork, Tenancy } from '../sandbox/network.js';
 import type { ActionNetwork } from '../sandbox/network.js';
-import { observeProcessState } from '../sandbox/process-state.js';
 import { hostJobs, runSandboxJob } from '../sandbox/sandbox-job.js';
-import { connectRuntime, createProcessContainer } from './process-container.js';
+import { connectRuntime, createProcessContainer, observeState } from './process-container.js';
 
 /** Dependencies and settings of the process factory. */
 export interface ProcessFactoryOptions {
@@ -142,18 +149,15 @@ class ProcessFactory implements ProcessContainerFactory {
   private launchers: LauncherPool | undefined;
   /** Launchers of running jobs. */
   private readonly jobs = new Set<SandboxProcess>();
-  /** The last start of a container for a training job with checkpoints, by job, while one is under way. */
-  private readonly trainingStarts = new Map<string, Promise<unknown>>();
+  /** Starts of containers for training jobs with checkpoints, by job. */
+  private readonly trainingStarts = new KeyQueue();
 
   constructor(private readonly options: ProcessFactoryOptions) {
     const { dataDir, clock } = options;
     const start = (step: BuildStep): Promise<Container> => this.createBuilder(step);
     this.builds = new BuildCache(join(resolve(dataDir), 'builds'), clock, start);
-    this.backgroundBuilds = new BackgroundBuilds<BuildStep & BackgroundBuild>(
-      join(resolve(dataDir), 'compiled'),
-      clock,
-      start,
-    );
+    const compiled = join(resolve(dataDir), 'compiled');
+    this.backgroundBuilds = new BackgroundBuilds<BuildStep & BackgroundBuild>(compiled, clock, start);
     this.launcherPath = options.launcherPath ?? launcherPath;
     this.random = options.random ?? systemRandom;
   }
@@ -215,14 +219,7 @@ class ProcessFactory implements ProcessContainerFactory {
   async launchContainer(spec: ContainerSpec, launch: RuntimeLaunch, options: LaunchOptions = {}): Promise<Container> {
     const { job, checkpointMiB } = spec.training ?? {};
     if (job === undefined || checkpointMiB === undefined) return this.launchAny(spec, launch, options);
-    const last = this.trainingStarts.get(job) ?? Promise.resolve();
-    const start = last.catch(() => undefined).then(() => this.launchAny(spec, launch, options));
-    this.trainingStarts.set(job, start);
-    try {
-      return await start;
-    } finally {
-      if (this.trainingStarts.get(job) === start) this.trainingStarts.delete(job);
-    }
+    return this.trainingStarts.run(job, () => this.launchAny(spec, launch, options));
   }
 
   private async launchAny(spec: ContainerSpec, launch: RuntimeLaunch, options: LaunchOptions): Promise<Container> {
@@ -481,23 +478,13 @@ class ProcessFactory implements ProcessContainerFactory {
     }
     const failure = await outcome;
     if (failure === undefined) {
-      await this.observeState(container, parked.process !== undefined);
+      if (parked.process !== undefined) await observeState(container, clock);
       return container;
     }
     await container.destroy();
     const printed = logs.cut().slice(-20).join('\n');
     const Failure = parked.isSpare && failure.beforeStart ? SpareEndedError : ProvisioningError;
     throw new Failure(`A container for '${spec.kind}' did not start: ${failure.reason}.${printed && `\n${printed}`}`);
-  }
-
-  /**
-   * Records the process state for checks of unloads. Without a launcher a runtime's processes are not known, so that its
-   * unloads stay unconfirmed and the container is not reused.
-   */
-  private async observeState(container: ConnectedContainer, hasLauncher: boolean): Promise<void> {
-    const { hostPid } = container;
-    if (!container.needsStateCheck || !hasLauncher || hostPid === undefined) return;
-    container.confirmUnloadsBy(await observeProcessState(hostPid, this.options.clock));
   }
 
   private async startBare(folder: string, spec: ContainerSpec, launch: RuntimeLaunch): Promise<SandboxProcess> {

@@ -99,7 +99,7 @@ export interface ShareEnforcer {
   foreignWork?(device: string, seen: DeviceUse): Promise<string | undefined>;
   /** Ends the daemon of a device without clients; processes take turns from then on. Rejects while it has clients. */
   giveUp?(device: string, why: string): Promise<void>;
-  /** Has the next open() of a device that was given up decide anew how it is shared; it has no clients. */
+  /** Has the next open() of a device that was given up decide again how it is shared; it has no clients. */
   reconsider?(device: string): void;
   /**
    * Ends the daemon that open() started for a device or slice, so that it can be cut again. Does nothing if it is not open.
