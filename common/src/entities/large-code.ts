@@ -35,11 +35,24 @@ export class LargeCode {
   }
 }
 
+/** By clock, the last piece that is to be worked on. */
+const lastTurns = new WeakMap<Clock, Promise<void>>();
+
+/**
+ * Resolves when the next piece may be worked on: one a turn of the event loop, however many codes are on their way, since
+ * other requests wait for several turns.
+ */
+export function nextPiece(clock: Clock): Promise<void> {
+  const turn = (lastTurns.get(clock) ?? Promise.resolve()).then(() => othersFirst(clock));
+  lastTurns.set(clock, turn);
+  return turn;
+}
+
 /** The SHA-256 of bytes, hexadecimal. */
 export async function sha256Of(clock: Clock, bytes: Uint8Array): Promise<string> {
   const hash = createHash('sha256');
   for (let at = 0; at < bytes.length; at += pieceBytes) {
-    if (at > 0) await othersFirst(clock);
+    if (at > 0) await nextPiece(clock);
     hash.update(bytes.subarray(at, at + pieceBytes));
   }
   return hash.digest('hex');
@@ -55,7 +68,7 @@ export async function* jsonTextOf(clock: Clock, code: Uint8Array, binary: boolea
       ? Buffer.from(piece.toString('base64'), 'latin1')
       : Buffer.from(JSON.stringify(piece.toString('utf8')).slice(1, -1));
     at = end;
-    await othersFirst(clock);
+    await nextPiece(clock);
   }
 }
 

@@ -2,10 +2,9 @@
 import type { IncomingMessage } from 'node:http';
 import { contentExpected, tooLarge } from '@gpuwhisk/common/errors';
 import type { GivenCode } from '@gpuwhisk/common/entities/exec-codec';
-import { mostSmallBytes, pieceBytes } from '@gpuwhisk/common/entities/large-code';
+import { mostSmallBytes, nextPiece, pieceBytes } from '@gpuwhisk/common/entities/large-code';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { othersFirst } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { CodeScanner } from './code-scanner.js';
 import { checkContentType, checkDeclaredLength, ClientGoneError, discard, parseJson, readPutBody } from './request.js';
@@ -101,7 +100,7 @@ async function codeOf(pieces: Buffer[], length: number, clock: Clock): Promise<G
     copied += piece.length;
     if (copied < pieceBytes) continue;
     copied = 0;
-    await othersFirst(clock);
+    await nextPiece(clock);
   }
   const base64 = await base64In(text, clock);
   return base64 === undefined ? { bytes: text, binary: false } : { bytes: await decoded(base64, clock), binary: true };
@@ -120,7 +119,7 @@ async function base64In(text: Buffer, clock: Clock): Promise<Buffer | undefined>
   const end = trimmed.length - padding;
   for (let at = 0; at < end; at += pieceBytes) {
     if (/[^A-Za-z0-9+/]/.test(trimmed.toString('latin1', at, Math.min(at + pieceBytes, end)))) return undefined;
-    await othersFirst(clock);
+    await nextPiece(clock);
   }
   return trimmed;
 }
@@ -131,7 +130,7 @@ async function decoded(base64: Buffer, clock: Clock): Promise<Buffer> {
   // A piece divides by 4.
   for (let at = 0; at < base64.length; at += pieceBytes) {
     length += bytes.write(base64.toString('latin1', at, at + pieceBytes), length, 'base64');
-    await othersFirst(clock);
+    await nextPiece(clock);
   }
   return bytes.subarray(0, length);
 }
