@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { Counter } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { BackgroundBuild, BuildStep, RuntimeLaunch } from '../containers/runtime-launch.js';
+import { firstBytes } from '../containers/runtime-launch.js';
+import type { BackgroundBuild, BuildStep, GivenCode, RuntimeLaunch } from '../containers/runtime-launch.js';
 import { isThere } from '../host/partial-folders.js';
 import { ProgramError } from '../host/programs.js';
 import type { Python } from './find-toolchains.js';
@@ -60,13 +61,14 @@ function readReport(given: unknown): CompileReport {
 }
 
 const archiveMemoryMiB = 1024;
-/** Base64 of the first bytes of a zip and of a gzip. */
-const archives = ['UEsDB', 'H4sI'];
-/** Longer code is not compiled: the archive with compiled files has to fit into one frame, which has 64 MiB. */
-const maxCodeLength = 40 * 1024 * 1024;
+/** The first bytes of a zip and of a gzip, hexadecimal. */
+const archives = ['504b03', '1f8b08'];
+/** Longer code is not compiled, bytes: the archive with compiled files has to fit, in base64, into one frame, which has 64 MiB. */
+const maxCodeBytes = 30 * 1024 * 1024;
 
-function isArchive({ code, binary }: { code: string; binary: boolean }): boolean {
-  return binary && code.length <= maxCodeLength && archives.some((start) => code.startsWith(start));
+function isArchive(given: GivenCode): boolean {
+  const bytes = given.large?.bytes.length ?? ((given.code?.length ?? 0) * 3) / 4;
+  return bytes <= maxCodeBytes && archives.includes(Buffer.from(firstBytes(given, 3)).toString('hex'));
 }
 
 /** The compilation of archives, which `plain`, a launch of the Python runtime, loads as they are until then. */
