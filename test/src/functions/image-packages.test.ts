@@ -1,5 +1,6 @@
 // The packages of OpenWhisk's Node.js and Python images: actions find them after their own.
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -18,6 +19,8 @@ const pythonModules = [
 ];
 const networked = networkLack === undefined ? test : test.skip;
 const withPython = hasPython ? test : test.skip;
+
+const incompressible = randomBytes(1_500_000).toString('base64');
 
 function zip(files: Readonly<Record<string, string>>): { code: string; binary: true } {
   const archive = new AdmZip();
@@ -103,6 +106,8 @@ def main(args):
   withPython.each([
     ['zip', (files: Readonly<Record<string, string>>) => zip(files)],
     ['tar.gz', (files: Readonly<Record<string, string>>) => tar(files)],
+    // Code of more than 1 MiB goes its own way to the container and to the compiler.
+    ['large zip', (files: Readonly<Record<string, string>>) => zip({ ...files, data: incompressible })],
   ])('in Python have the modules of a %s compiled after its first start', async (type, archived) => {
     const code = archived({
       '__main__.py': `import os, helper.deep, installed
@@ -119,7 +124,8 @@ def main(args):
       'setting.py': 'VALUE = "archived"',
       'virtualenv/lib/python3/site-packages/installed/__init__.py': '',
     });
-    const start = (number: number): Promise<unknown> => resultOf(`compiled-${type}-${number}`, code, 'python:default');
+    const start = (number: number): Promise<unknown> =>
+      resultOf(`compiled-${type.replace(' ', '-')}-${number}`, code, 'python:default');
     const [none, all] = [false, true].map((each) => ({ compiled: [each, each, each, each], setting: 'changed' }));
     let last = await start(0);
     expect(last).toEqual(none);
