@@ -21,6 +21,7 @@ interface TimeSlicesParts {
 
 /** A device is emptied only if all that runs there ends within this time by its own limit, ms. */
 const maxEmptyingMs = 300_000;
+/** Looks after a failed change until it is tried again. */
 const pauseLooks = 60;
 const why = 'several namespaces, which may not share an MPS server, use it';
 
