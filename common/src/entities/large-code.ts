@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../json.js';
 import { isJsonObject } from '../json.js';
+import { isPlainJsonText } from '../json-bytes.js';
 import { othersFirst } from '../system/clock.js';
 import type { Clock } from '../system/clock.js';
 
@@ -64,13 +65,14 @@ export async function* jsonTextOf(clock: Clock, code: Uint8Array, binary: boolea
   for (let at = 0; at < bytes.length;) {
     const end = binary ? at + pieceBytes : characterEnd(bytes, at + pieceBytes);
     const piece = bytes.subarray(at, end);
-    yield binary
-      ? Buffer.from(piece.toString('base64'), 'latin1')
-      : Buffer.from(JSON.stringify(piece.toString('utf8')).slice(1, -1));
+    yield binary ? Buffer.from(piece.toString('base64'), 'latin1') : jsonOf(piece);
     at = end;
     await nextPiece(clock);
   }
 }
+
+const jsonOf = (piece: Buffer): Buffer =>
+  isPlainJsonText(piece) ? piece : Buffer.from(JSON.stringify(piece.toString('utf8')).slice(1, -1));
 
 /** The first end of a character of UTF-8 at `at` or after it. */
 function characterEnd(bytes: Buffer, at: number): number {

@@ -71,7 +71,9 @@ export async function openLmdbStore(
     space = await openSpaceAhead(`${folder}/data.mdb`, onWarning);
     const room = await StoreRoom.open(space);
     root = openRoot(folder);
-    return new LmdbStore(folder, root, claim(root, folder), room, mostRows);
+    const store = new LmdbStore(folder, root, claim(root, folder), room, mostRows);
+    await store.removeUnfinished();
+    return store;
   } catch (error) {
     await root?.close();
     await space?.close();
@@ -118,6 +120,11 @@ class LmdbStore implements ArtifactStore {
     this.reads = new LmdbReads(folder, this.documents, (database) => this.settled(database), mostRows);
   }
 
+  /** Removes what a put had written when its process was killed. Rejects with StoreFullError or StoreWriteError. */
+  async removeUnfinished(): Promise<void> {
+    await this.room.write(documentCost(0), leaving.removal, () => this.attachments.removeUnfinished());
+  }
+
   async get(database: DatabaseName, id: string, mostBytes = Infinity): Promise<StoredDocument> {
     this.checkOpen();
     if (mostBytes < Infinity && this.documents.bytesOf(database, id) > mostBytes) throw new LargeDocumentError(id);
@@ -134,16 +141,20 @@ class LmdbStore implements ArtifactStore {
       if (document._rev !== previous) throw new DocumentConflictError(document._id);
       const { revision, stored } = encodeDocument(withoutShared(database, document), previous);
       if (before !== undefined) await this.settled(database);
+      const owner = { database, id: document._id, revision };
       const write = (): void => {
         if (before !== undefined) this.documents.views.remove(database, this.documents.decode(database, before));
         this.documents.write(database, document, stored);
-        if (attachments) this.attachments.replace(database, document._id, attachments);
+        if (attachments) this.attachments.replace(owner, attachments);
       };
       const bytes = (attachments ?? []).reduce((sum, { bytes: { length } }) => sum + 2 * length, stored.length);
       // A document that does not grow may be part of a removal: a rule's trigger without the rule.
       const grows = attachments !== undefined || before === undefined || stored.length > before.length;
       const keep = grows ? keptBy(database) : leaving.removal;
-      await this.room.write(documentCost(bytes), keep, () => this.writes.durable(write));
+      await this.room.write(documentCost(bytes), keep, async () => {
+        await this.attachments.writeAhead(owner, attachments ?? []);
+        await this.writes.durable(write);
+      });
       return revision;
     });
   }

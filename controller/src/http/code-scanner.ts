@@ -1,5 +1,6 @@
 // Takes the code out of the JSON of an action while it comes, so that it is never one long text.
 import { malformedContent } from '@gpuwhisk/common/errors';
+import { hasControlCharacter } from '@gpuwhisk/common/json-bytes';
 
 const [quote, backslash, colon, comma] = [0x22, 0x5c, 0x3a, 0x2c];
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d];
@@ -9,7 +10,6 @@ const pairBytes = 12;
 /** Longer names are not those that are looked for. */
 const mostNameBytes = 64;
 const none = Buffer.alloc(0);
-const firstPrintable = 0x20;
 
 type Mode = 'structure' | 'name' | 'text' | 'code';
 
@@ -217,7 +217,7 @@ export class CodeScanner {
   private keepCode(escaped: Buffer, hasEscapes: boolean): void {
     if (escaped.length === 0) return;
     if (!hasEscapes) {
-      for (const byte of escaped) if (byte < firstPrintable) throw malformedContent('Bad control character in JSON');
+      if (hasControlCharacter(escaped)) throw malformedContent('Bad control character in JSON');
       this.pieces.push(escaped);
       return;
     }
