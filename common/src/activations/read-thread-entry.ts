@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { nameThread } from '../system/thread-name.js';
 import { DamagedDocumentError, NoDocumentError } from '../store/artifact-store.js';
 import { documentText } from './record-texts.js';
-import { LmdbDocuments, openAttachments } from '../store/lmdb-documents.js';
+import { LmdbDocuments } from '../store/lmdb-documents.js';
 import { openRoot, LmdbWrites } from '../store/lmdb-table.js';
 import { countStep, textStep } from '../store/lmdb-texts.js';
 import type { ReadBudget } from '../store/lmdb-texts.js';
@@ -16,7 +16,6 @@ const port = parentPort as MessagePort;
 const root = openRoot(workerData as string);
 const writes = new LmdbWrites();
 const documents = new LmdbDocuments(root, writes);
-const attachments = openAttachments(root, writes);
 /** 50,000 rows are passed over in about 15 ms. */
 const budget: ReadBudget = { bytes: 256 * 1024, rows: 50_000, isStrict: false };
 
@@ -50,7 +49,7 @@ function answerTo(request: ReadRequest & { number: number }): ReadAnswer {
         return { number, text: Buffer.from(text) };
       }
       case 'attachment':
-        return { number, attachment: attachments.get(request.database, request.id, request.name) };
+        return { number, attachment: documents.attachments.get(request.database, request.id, request.name) };
     }
   } catch (error) {
     const isMissing = error instanceof NoDocumentError;

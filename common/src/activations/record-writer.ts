@@ -30,6 +30,8 @@ const defaults: RecordWriterOptions = {
   maxPending: 2000,
   maxPendingBytes: 64 * MiB,
 };
+/** Larger records are written one by one, beside the batches: none of another namespace waits for them. */
+const largeRecordBytes = MiB;
 const firstRetryMs = 100;
 const longestRetryMs = 5000;
 const closeTimeoutMs = 5000;
@@ -57,6 +59,8 @@ export class RecordWriter {
   private timerSet = false;
   private writing: Promise<void> | undefined;
   private readonly apart = new Set<Promise<void>>();
+  /** The end of the last large record's write. */
+  private lastLarge: Promise<void> = Promise.resolve();
   private closed = false;
   private givenUp = false;
   private unstored = 0;
@@ -118,9 +122,11 @@ export class RecordWriter {
   /** Adds a record; `stored` is called once it is durable (or was stored before under the same id). */
   add(document: StoredDocument, stored: () => void): void {
     const bytes = approximateBytes(document);
-    this.queue.push({ document, bytes, stored, addedMs: this.clock.monotonicMs() });
+    const entry = { document, bytes, stored, addedMs: this.clock.monotonicMs() };
     this.unstored++;
     this.unstoredBytes += bytes;
+    if (bytes > largeRecordBytes) return this.writeLarge(entry);
+    this.queue.push(entry);
     if (this.writing === undefined && !this.timerSet) this.gather();
   }
 
@@ -206,9 +212,18 @@ export class RecordWriter {
     return this.queue.splice(0, count);
   }
 
+  private writeLarge(entry: Entry): void {
+    const write = async (): Promise<void> => this.retryApart(entry, await this.tryWrite([entry]));
+    this.lastLarge = this.lastLarge.then(write);
+    this.noteApart(this.lastLarge);
+  }
+
   /** Goes on with a record that the store refuses, apart from the others. */
   private writeApart(entry: Entry, refusal: StoreRefusedError): void {
-    const work = this.retryApart(entry, refusal);
+    this.noteApart(this.retryApart(entry, refusal));
+  }
+
+  private noteApart(work: Promise<void>): void {
     this.apart.add(work);
     void work.finally(() => this.apart.delete(work));
   }

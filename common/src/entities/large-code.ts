@@ -3,13 +3,11 @@ import { createHash } from 'node:crypto';
 import type { JsonObject, JsonValue } from '../json.js';
 import { isJsonObject } from '../json.js';
 import { isPlainJsonText } from '../json-bytes.js';
-import { othersFirst } from '../system/clock.js';
 import type { Clock } from '../system/clock.js';
+import { nextPiece, pieceBytes } from '../system/pieces.js';
 
 /** Code of more bytes is large. */
 export const mostSmallBytes = 1024 * 1024;
-/** Bytes of a piece: a millisecond of work at most. It divides by 3, so that pieces of base64 can be put together. */
-export const pieceBytes = 192 * 1024;
 
 /** Large code on its way to a runtime. */
 export class LargeCode {
@@ -34,19 +32,6 @@ export class LargeCode {
     this.held = undefined;
     this.passOn();
   }
-}
-
-/** By clock, the last piece that is to be worked on. */
-const lastTurns = new WeakMap<Clock, Promise<void>>();
-
-/**
- * Resolves when the next piece may be worked on: one a turn of the event loop, however many codes are on their way, since
- * other requests wait for several turns.
- */
-export function nextPiece(clock: Clock): Promise<void> {
-  const turn = (lastTurns.get(clock) ?? Promise.resolve()).then(() => othersFirst(clock));
-  lastTurns.set(clock, turn);
-  return turn;
 }
 
 /** The SHA-256 of bytes, hexadecimal. */

@@ -25,14 +25,14 @@ export class AskedThread<Request extends object, Answer extends { number: number
 
   constructor(private readonly parts: AskedThreadParts) {}
 
-  /** Resolves with the thread's answer. Rejects with the error of `onEnd`. */
-  ask(request: Request): Promise<Answer> {
+  /** Resolves with the thread's answer. Rejects with the error of `onEnd`. `moved` are buffers in `request` that it takes. */
+  ask(request: Request, moved: readonly ArrayBuffer[] = []): Promise<Answer> {
     const worker = (this.worker ??= this.start());
     const number = ++this.asks;
     return new Promise((resolve, reject) => {
       this.asked.set(number, { resolve, reject });
       worker.ref();
-      worker.postMessage({ ...request, number });
+      worker.postMessage({ ...request, number }, moved);
     });
   }
 

@@ -19,13 +19,15 @@ const port = parentPort as MessagePort;
 const root = openRoot(workerData as string);
 const writes = new LmdbWrites();
 const documents = new LmdbDocuments(root, writes);
-const deferred = documents.views.deferredRows();
+/** Of the thread that has rows to defer: one that writes large documents has none. */
+let deferredRows: ReturnType<typeof documents.views.deferredRows> | undefined;
+const deferred = (): NonNullable<typeof deferredRows> => (deferredRows ??= documents.views.deferredRows());
 
 type Numbered = ThreadRequest & { number: number };
 
 port.on('message', (request: Numbered | undefined) => {
   if (request !== undefined) void answer(request);
-  else void deferred.idle().then(close);
+  else void (deferredRows?.idle() ?? Promise.resolve()).then(close);
 });
 
 async function answer(request: Numbered): Promise<void> {
@@ -35,11 +37,32 @@ async function answer(request: Numbered): Promise<void> {
       port.postMessage({ number, expired: await expire(request) } satisfies ThreadAnswer);
       return;
     }
-    const created = request.type === 'create' ? await create(request) : await merge();
-    port.postMessage({ number, created } satisfies ThreadAnswer);
+    port.postMessage({ number, created: await created(request) } satisfies ThreadAnswer);
   } catch (error) {
     port.postMessage({ number, problem: (error as Error).message } satisfies ThreadAnswer);
   }
+}
+
+function created(request: Exclude<ThreadRequest, { type: 'expire' }>): Promise<boolean[]> {
+  switch (request.type) {
+    case 'create':
+      return create(request);
+    case 'createLarge':
+      return createLarge(request);
+    case 'merge':
+      return merge();
+  }
+}
+
+async function createLarge({
+  database,
+  document: pieces,
+}: ThreadRequest & { type: 'createLarge' }): Promise<boolean[]> {
+  const document = JSON.parse(withoutHalfPairs(Buffer.concat(pieces).toString('utf8'))) as StoredDocument;
+  root.resetReadTxn();
+  if (documents.has(database, document._id)) return [false];
+  await documents.writeApart(database, document, encodeNewDocument(withoutShared(database, document)));
+  return [true];
 }
 
 async function create({ database, documents: json }: ThreadRequest & { type: 'create' }): Promise<boolean[]> {
@@ -55,21 +78,21 @@ async function create({ database, documents: json }: ThreadRequest & { type: 'cr
       if (isNew) documents.write(database, document, encodeNewDocument(withoutShared(database, document)), rows);
       created.push(isNew);
     }
-    onDurable = deferred.add(rows);
+    onDurable = deferred().add(rows);
   });
   onDurable?.();
   return created;
 }
 
 async function merge(): Promise<boolean[]> {
-  await deferred.merged();
+  await deferred().merged();
   return [];
 }
 
 /** Removes the next records that have expired, and says how many, and where to go on. */
 async function expire({ beforeMs, from, most }: ThreadRequest & { type: 'expire' }): Promise<ExpiredRecords> {
   // None of their rows may be put into its view later.
-  await deferred.merged();
+  await deferred().merged();
   root.resetReadTxn();
   const { records, next } = documents.views.expired(beforeMs, from, most);
   await writes.durable(() => {

@@ -5,6 +5,7 @@ import { AskedThread } from './asked-thread.js';
 /** What the thread is asked for; `documents` is a JSON array. */
 export type ThreadRequest =
   | { type: 'create'; database: DatabaseName; documents: string }
+  | { type: 'createLarge'; database: DatabaseName; document: readonly Uint8Array<ArrayBuffer>[] }
   | { type: 'merge' }
   | { type: 'expire'; beforeMs: number; from: string; most: number };
 
@@ -46,6 +47,13 @@ export class CreationThread {
     return 'created' in answer ? answer.created : [];
   }
 
+  /** Creates one document of many MiB, in several commits; its JSON comes in pieces, which the thread takes. Else as `create`. */
+  async createLarge(database: DatabaseName, document: readonly Uint8Array<ArrayBuffer>[]): Promise<boolean[]> {
+    const moved = document.map(({ buffer }) => buffer);
+    const answer = await this.ask({ type: 'createLarge', database, document }, moved);
+    return 'created' in answer ? answer.created : [];
+  }
+
   /**
    * Removes the first records, `most` of them, from namespace `from` on that ended before `beforeMs`. Resolves once that is on
    * disk. Rejects with StoreWriteError.
@@ -65,8 +73,11 @@ export class CreationThread {
     return this.thread.close();
   }
 
-  private async ask(request: ThreadRequest): Promise<Exclude<ThreadAnswer, { problem: string }>> {
-    const answer = await this.thread.ask(request);
+  private async ask(
+    request: ThreadRequest,
+    moved?: readonly ArrayBuffer[],
+  ): Promise<Exclude<ThreadAnswer, { problem: string }>> {
+    const answer = await this.thread.ask(request, moved);
     if ('problem' in answer) throw new StoreWriteError(answer.problem);
     return answer;
   }

@@ -24,12 +24,13 @@ import { CreationThread } from './creation-thread.js';
 import type { ExpiredRecords } from './creation-thread.js';
 import { encodeDocument, encodeNewDocument, revisionOf, withoutShared } from './document-codec.js';
 import { systemClock } from '../system/clock.js';
+import { nextPiece, pieceBytes } from '../system/pieces.js';
 import { systemDisk } from '../system/disk.js';
 import { openSpaceAhead } from '../system/space-ahead.js';
 import type { SpaceAhead } from '../system/space-ahead.js';
 import { KeyQueue } from './key-queue.js';
-import { LmdbDocuments, openAttachments } from './lmdb-documents.js';
-import type { LmdbAttachments } from './lmdb-documents.js';
+import type { LmdbAttachments } from './lmdb-attachments.js';
+import { LmdbDocuments } from './lmdb-documents.js';
 import { LmdbReads, mostRowsPassed } from './lmdb-reads.js';
 import { documentCost, expiryCost, leaving, mergeCost, StoreRoom } from './store-room.js';
 import { openRoot, tableOptions, textOf, LmdbWrites } from './lmdb-table.js';
@@ -102,6 +103,8 @@ class LmdbStore implements ArtifactStore {
   private readonly attachments: LmdbAttachments;
   private readonly writes = new LmdbWrites();
   private readonly creation: CreationThread;
+  /** Creates large records, for which no other is to wait. */
+  private readonly largeCreation: CreationThread;
   private readonly reads: LmdbReads;
   /** Holds `database id` while a write of it is not yet durable. */
   private readonly queue = new KeyQueue();
@@ -115,8 +118,9 @@ class LmdbStore implements ArtifactStore {
     mostRows: number,
   ) {
     this.documents = new LmdbDocuments(root, this.writes);
-    this.attachments = openAttachments(root, this.writes);
+    this.attachments = this.documents.attachments;
     this.creation = new CreationThread(folder);
+    this.largeCreation = new CreationThread(folder);
     this.reads = new LmdbReads(folder, this.documents, (database) => this.settled(database), mostRows);
   }
 
@@ -197,8 +201,11 @@ class LmdbStore implements ArtifactStore {
     if (after !== undefined) Object.assign(range, { start: Buffer.from(after), exclusiveStart: true });
     this.checkOpen();
     // Read whole first: what decoding reads goes through the buffer that the range lends its values from.
-    const found = Array.from(this.documents.table(database).getRange(range), ({ value }) => textOf(value));
-    return found.map((stored) => this.documents.decode(database, stored));
+    const found = Array.from(this.documents.table(database).getRange(range), ({ key, value }) => ({
+      id: textOf(key),
+      value: Buffer.from(value),
+    }));
+    return found.map(({ id, value }) => this.documents.decode(database, this.documents.textOf(database, id, value)));
   }
 
   async query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]> {
@@ -266,6 +273,7 @@ class LmdbStore implements ArtifactStore {
     this.writes.refuse();
     await this.queue.idle();
     await this.creation.close();
+    await this.largeCreation.close();
     this.closed = true;
     await this.reads.close();
     await this.meta.remove(ownerKey);
@@ -310,10 +318,17 @@ class LmdbStore implements ArtifactStore {
   }
 
   /** Has the thread create documents if there is space for them. */
-  private create(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]> {
+  private async create(database: DatabaseName, documents: readonly StoredDocument[]): Promise<boolean[]> {
+    const [document] = documents;
+    if (document !== undefined && documents.length === 1 && hasLongLogs(document)) {
+      const pieces = await jsonPieces(document);
+      const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+      const create = (): Promise<boolean[]> => this.largeCreation.createLarge(database, pieces);
+      return await this.room.write(documentCost(bytes), keptBy(database), create);
+    }
     const json = JSON.stringify(documents);
     const cost = documents.length * documentCost(0) + documentCost(Buffer.byteLength(json));
-    return this.room.write(cost, keptBy(database), () => this.creation.create(database, json));
+    return await this.room.write(cost, keptBy(database), () => this.creation.create(database, json));
   }
 
   /** Resolves when the rows of a database's documents are in their views. Rejects with StoreWriteError. */
@@ -338,6 +353,38 @@ class LmdbStore implements ArtifactStore {
     const stored = this.read(database, typeof linked === 'string' ? linked : row.id);
     if (stored !== undefined) row.doc = this.documents.decode(database, stored);
   }
+}
+
+/** Records with more logs are created apart, bytes. */
+const mostLogBytes = 1024 * 1024;
+
+const logsOf = ({ logs }: StoredDocument): readonly string[] => (Array.isArray(logs) ? (logs as string[]) : []);
+
+function hasLongLogs(document: StoredDocument): boolean {
+  let bytes = 0;
+  for (const { length } of logsOf(document)) {
+    bytes += length;
+    if (bytes > mostLogBytes) return true;
+  }
+  return false;
+}
+
+/** A record as JSON, a piece of its logs in a turn. */
+async function jsonPieces(document: StoredDocument): Promise<Uint8Array<ArrayBuffer>[]> {
+  const encoder = new TextEncoder();
+  const rest = JSON.stringify({ ...document, logs: undefined });
+  const pieces = [encoder.encode(`${rest.slice(0, -1)},"logs":[`)];
+  const logs = logsOf(document);
+  for (let from = 0; from < logs.length;) {
+    await nextPiece(systemClock);
+    let to = from;
+    for (let bytes = 0; to < logs.length && bytes < pieceBytes; to += 1) bytes += (logs[to] as string).length;
+    const comma = from === 0 ? '' : ',';
+    pieces.push(encoder.encode(comma + JSON.stringify(logs.slice(from, to)).slice(1, -1)));
+    from = to;
+  }
+  pieces.push(encoder.encode(']}'));
+  return pieces;
 }
 
 /** What the creation of documents leaves: records belong to activations that were accepted. */

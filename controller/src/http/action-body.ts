@@ -2,10 +2,11 @@
 import type { IncomingMessage } from 'node:http';
 import { contentExpected, tooLarge } from '@gpuwhisk/common/errors';
 import type { GivenCode } from '@gpuwhisk/common/entities/exec-codec';
-import { mostSmallBytes, nextPiece, pieceBytes } from '@gpuwhisk/common/entities/large-code';
+import { mostSmallBytes } from '@gpuwhisk/common/entities/large-code';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { nextPiece, pieceBytes } from '@gpuwhisk/common/system/pieces';
 import { CodeScanner } from './code-scanner.js';
 import { checkContentType, checkDeclaredLength, ClientGoneError, discard, parseJson, readPutBody } from './request.js';
 

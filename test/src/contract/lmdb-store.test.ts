@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { open as openLmdb } from 'lmdb';
 import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
-import { StoreOpenError } from '@gpuwhisk/common/store/artifact-store';
+import { NoDocumentError, StoreOpenError } from '@gpuwhisk/common/store/artifact-store';
 import { parseRow, rowKey } from '@gpuwhisk/common/store/view-key';
 import { testArtifactStore } from './artifact-store.js';
 import { activation } from './store/documents.js';
@@ -111,6 +112,57 @@ describe('the LMDB store', () => {
     }
     await root.close();
     await expectAll();
+  });
+
+  test('a crash while large code is written leaves none of its pieces', async () => {
+    const path = join(folder, 'pieces');
+    const script = `
+      const { openLmdbStore } = await import(${JSON.stringify(import.meta.resolve('@gpuwhisk/common/store/lmdb-store'))});
+      const store = await openLmdbStore(${JSON.stringify(path)});
+      console.log('open');
+      const bytes = Buffer.alloc(40 << 20, 'code');
+      await store.put('whisks', { _id: 'guest/a' }, [{ name: 'code', contentType: 'text/plain', bytes }]);`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(child.stdout, 'data');
+    const file = join(path, 'data.mdb');
+    while ((await stat(file)).size < 8 << 20) await sleep(1);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const piecesOf = async (): Promise<number> => {
+      const root = openLmdb({ path, noSubdir: false, maxDbs: 32 });
+      const table = root.openDB({ name: 'attachments', keyEncoding: 'binary', encoding: 'binary' });
+      const pieces = table.getKeysCount();
+      await root.close();
+      return pieces;
+    };
+    expect(await piecesOf()).toBeGreaterThan(0);
+    await (await openLmdbStore(path)).close();
+    expect(await piecesOf()).toBe(0);
+  });
+
+  test('a record with long logs is created in pieces, beside others, and leaves nothing when it expires', async () => {
+    const store = await openLmdbStore(join(folder, 'long logs'));
+    const logs = Array.from({ length: 30_000 }, (_, n) => `line ${n} "é"`.padEnd(100, '.'));
+    const long = activation(1, 1, { logs });
+    const [created] = await Promise.all([
+      store.createMany('activations', [long]),
+      store.createMany('activations', [activation(2, 2)]),
+    ]);
+    expect(created).toEqual([true]);
+    expect(await store.createMany('activations', [long])).toEqual([false]);
+    expect((await store.get('activations', long._id)).logs).toEqual(logs);
+    expect((await store.list('activations', { limit: 1 }))[0]?.logs).toEqual(logs);
+    const text = await store.text('activations', long._id, 'entity', 'guest');
+    expect((JSON.parse(Buffer.from(text).toString('utf8')) as { logs: string[] }).logs).toEqual(logs);
+    for await (const removed of store.expire(1000)) expect(removed).toBe(2);
+    await expect(store.get('activations', long._id)).rejects.toBeInstanceOf(NoDocumentError);
+    expect(await store.createMany('activations', [activation(1, 3)])).toEqual([true]);
+    await store.close();
+    const root = openLmdb({ path: join(folder, 'long logs'), noSubdir: false, maxDbs: 32 });
+    expect(root.openDB({ name: 'attachments', keyEncoding: 'binary', encoding: 'binary' }).getKeysCount()).toBe(0);
+    await root.close();
   });
 
   test('a backlog of expired records is worked off in steps that grow, and keep the thread free', async () => {

@@ -30,6 +30,23 @@ describe('LogCollector', () => {
     expect(logs.cut()).toEqual([]);
   });
 
+  test('takes a large chunk as it takes the same text in small ones', async () => {
+    const text = Buffer.from(Array.from({ length: 2000 }, (_, n) => `line ${n} é${'.'.repeat(n % 50)}\n`).join(''));
+    for (const limit of [1_000_000, 60_000]) {
+      const cuts: string[][] = [];
+      for (const size of [100, 20_000]) {
+        const { logs, out } = collecting(true);
+        logs.limit(limit);
+        for (let at = 0; at < text.length; at += size) out.write(text.subarray(at, at + size));
+        out.write(`${sentinel}\n`);
+        while (out.readableLength > 0) await handled();
+        cuts.push(logs.cut());
+      }
+      expect(cuts[1]).toEqual(cuts[0]);
+      expect(cuts[0]?.length).toBeGreaterThan(500);
+    }
+  });
+
   test('cuts at the limit within a line, once, and starts afresh', async () => {
     const { logs, out } = collecting();
     logs.limit(120);
