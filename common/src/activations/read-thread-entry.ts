@@ -1,3 +1,4 @@
+import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { nameThread } from '../system/thread-name.js';
@@ -11,6 +12,8 @@ import type { ReadAnswer, ReadRequest } from '../store/read-thread.js';
 import { endedBefore } from '../store/views.js';
 
 /** The thread that ReadThread starts. */
+// Where the server goes before others, the thread's lists do not: they would hold up the records of other namespaces.
+if (process.platform === 'linux' && getPriority() < 0) setPriority(0);
 nameThread('reads');
 const port = parentPort as MessagePort;
 const root = openRoot(workerData as string);
@@ -23,10 +26,20 @@ port.on('message', (request: (ReadRequest & { number: number }) | undefined) => 
   if (request === undefined) void root.close().then(() => port.close());
   else {
     const answer = answerTo(request);
-    // The bytes of an attachment are handed over, not copied.
-    port.postMessage(answer, 'attachment' in answer ? [answer.attachment.bytes.buffer as ArrayBuffer] : []);
+    // Large bytes are handed over, not copied.
+    const bytes = 'attachment' in answer ? answer.attachment.bytes : 'step' in answer ? answer.step.texts : undefined;
+    port.postMessage(answer, bytes === undefined ? [] : [bytes.buffer as ArrayBuffer]);
   }
 });
+
+/** A text in a buffer that was used before, or a new one if that is too small. New ones have the collector walk all memory. */
+function bytesIn(used: ArrayBuffer | undefined, text: string): Uint8Array {
+  const length = Buffer.byteLength(text);
+  const isEnough = used !== undefined && used.byteLength >= length;
+  const buffer = isEnough ? used : new ArrayBuffer(Math.max(length, budget.bytes * 2));
+  const bytes = Buffer.from(buffer);
+  return bytes.subarray(0, bytes.write(text));
+}
 
 function answerTo(request: ReadRequest & { number: number }): ReadAnswer {
   const { number } = request;
@@ -35,7 +48,8 @@ function answerTo(request: ReadRequest & { number: number }): ReadAnswer {
     root.resetReadTxn();
     switch (request.type) {
       case 'texts': {
-        const step = textStep(documents, request.database, request.query, request.position, budget, documentText);
+        const making = { documentText, bytesOf: (text: string) => bytesIn(request.used, text) };
+        const step = textStep(documents, request.database, request.query, request.position, budget, making);
         return { number, step };
       }
       case 'count':

@@ -153,8 +153,8 @@ export interface ArtifactStore {
   query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]>;
   /**
    * The rows of a query as JSON texts, some at a time: several texts are joined by commas. Rows without a document are left
-   * out. Neither is the whole list in memory, nor the caller's thread held up by it. Throws ReadsFullError, TooManyRowsError,
-   * DamagedDocumentError.
+   * out. Neither is the whole list in memory, nor the caller's thread held up by it. The bytes may be used until the next ones
+   * are asked for, which may come in their place. Throws ReadsFullError, TooManyRowsError, DamagedDocumentError.
    */
   texts(database: DatabaseName, query: TextQuery): AsyncIterable<Uint8Array>;
   /**

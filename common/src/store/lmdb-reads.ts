@@ -69,11 +69,13 @@ export class LmdbReads {
     } else if (this.isEmpty(query)) return whole;
     const end = this.queue.begin(reader);
     try {
+      let last: TextStep | undefined;
       for (let leftOut = 0; leftOut < lookedAt;) {
-        const from = position;
-        const work = (): Promise<TextStep> => this.open().texts(database, query, from);
+        const [from, used] = [position, last];
+        const work = (): Promise<TextStep> => this.open().texts(database, query, from, used);
         const step = await this.queue.step(reader, work, (done) => costOf(from, done));
         if (step.count > 0) yield step.texts;
+        last = step;
         ({ position } = step);
         if (step.isDone) break;
         leftOut += step.leftOut;

@@ -47,11 +47,18 @@ export interface CountStep {
 /** Rows that a step reads at most, those that it passes over included. */
 const mostRows = 1000;
 
-/** How a document is written. */
-export type DocumentText = (document: StoredDocument, as: DocumentShape) => string;
+/** How texts are made. */
+export interface TextMaking {
+  documentText: (document: StoredDocument, as: DocumentShape) => string;
+  /** Bytes of a text, in a buffer of their own or not. */
+  bytesOf: (text: string) => Uint8Array;
+}
 
 /** What is known here. Records are left to the thread that knows how they are shown. */
-const entitiesOnly: DocumentText = (document) => entityText(document);
+const entitiesOnly: TextMaking = {
+  documentText: (document) => entityText(document),
+  bytesOf: (text) => Buffer.from(text),
+};
 
 interface Row {
   row: Buffer;
@@ -70,7 +77,7 @@ export function textStep(
   query: TextQuery,
   position: Position,
   budget: ReadBudget,
-  documentText: DocumentText = entitiesOnly,
+  making: TextMaking = entitiesOnly,
 ): TextStep {
   if (skipsMany(position, query)) return skipStep(documents, query, position, budget);
   const { rows, isLast } = nextRows(documents, query, position, budget);
@@ -81,7 +88,7 @@ export function textStep(
   let leftOut = 0;
   const stepTo = (isDone: boolean): TextStep => {
     const common = { count: texts.length, leftOut, isDone };
-    return { texts: joined(texts), ...common, position: positionAt(after, skip, left) };
+    return { texts: making.bytesOf(texts.join(',')), ...common, position: positionAt(after, skip, left) };
   };
   for (const { row, value } of rows) {
     if (left === 0) break;
@@ -89,7 +96,7 @@ export function textStep(
     else if (skip > 0) skip -= 1;
     else {
       const most = mayExceed(texts, budget) ? Infinity : budget.bytes - bytes;
-      const text = most > 0 ? rowText(documents, database, query, { row, value }, most, documentText) : tooLong;
+      const text = most > 0 ? rowText(documents, database, query, { row, value }, most, making) : tooLong;
       if (text === tooLong) return stepTo(false);
       if (text !== undefined) {
         texts.push(text);
@@ -131,7 +138,7 @@ function positionAt(after: Uint8Array | undefined, skip: number, left: number): 
   return { skip, ...(after !== undefined && { after }), ...(left !== Infinity && { limit: left }) };
 }
 
-const joined = (texts: readonly string[]): Uint8Array => Buffer.from(texts.join(','));
+const nothing = Buffer.alloc(0);
 
 /** Passes over rows. */
 function skipStep(documents: LmdbDocuments, query: TextQuery, position: Position, budget: ReadBudget): TextStep {
@@ -140,7 +147,7 @@ function skipStep(documents: LmdbDocuments, query: TextQuery, position: Position
   // The last of the rows that are passed over. The first row of the range is `after` itself.
   const offset = after === undefined ? step - 1 : step;
   const table = documents.views.table(query.view);
-  const none = { texts: joined([]), count: 0, leftOut: 0 };
+  const none = { texts: nothing, count: 0, leftOut: 0 };
   const [last] = table.getKeys({ ...boundsOf(query, after), offset, limit: 1 });
   if (last === undefined) {
     const rows = table.getKeysCount(boundsOf(query, after)) - (after === undefined ? 0 : 1);
@@ -198,12 +205,12 @@ function rowText(
   { view, as }: TextQuery,
   { row, value }: Row,
   mostBytes: number,
-  documentText: DocumentText,
+  making: TextMaking,
 ): string | undefined | typeof tooLong {
   const { key, id } = parseRow(row);
   if (as === 'value') return documents.views.valueText(view, key, id, value);
-  if (as !== 'entity' && documentText === entitiesOnly) return tooLong;
+  if (as !== 'entity' && making === entitiesOnly) return tooLong;
   if (documents.bytesOf(database, id) > mostBytes) return tooLong;
   const stored = documents.read(database, id);
-  return stored && documentText(documents.decode(database, stored), as);
+  return stored && making.documentText(documents.decode(database, stored), as);
 }

@@ -7,7 +7,7 @@ type CountQuery = Pick<ViewQuery, 'view' | 'startKey' | 'endKey'>;
 
 /** A step of a read. */
 export type ReadRequest =
-  | { type: 'texts'; database: DatabaseName; query: TextQuery; position: Position }
+  | { type: 'texts'; database: DatabaseName; query: TextQuery; position: Position; used: ArrayBuffer | undefined }
   | { type: 'count'; query: CountQuery; from: Uint8Array | undefined }
   | { type: 'text'; database: DatabaseName; id: string; as: DocumentShape; endedSince: number | undefined }
   | { type: 'attachment'; database: DatabaseName; id: string; name: string };
@@ -37,8 +37,10 @@ export class ReadThread {
     });
   }
 
-  async texts(database: DatabaseName, query: TextQuery, position: Position): Promise<TextStep> {
-    const answer = await this.ask({ type: 'texts', database, query, position });
+  /** `last` is an earlier step whose texts are no longer used. */
+  async texts(database: DatabaseName, query: TextQuery, position: Position, last?: TextStep): Promise<TextStep> {
+    const used = last?.texts.buffer as ArrayBuffer | undefined;
+    const answer = await this.ask({ type: 'texts', database, query, position, used }, used && [used]);
     return 'step' in answer ? answer.step : unexpected();
   }
 
@@ -68,8 +70,8 @@ export class ReadThread {
     return this.thread.close();
   }
 
-  private async ask(request: ReadRequest): Promise<ReadAnswer> {
-    const answer = await this.thread.ask(request);
+  private async ask(request: ReadRequest, moved?: readonly ArrayBuffer[]): Promise<ReadAnswer> {
+    const answer = await this.thread.ask(request, moved);
     if (!('problem' in answer)) return answer;
     if (answer.kind === 'missing') throw new NoDocumentError('id' in request ? request.id : '');
     if (answer.kind === 'damaged') throw new DamagedDocumentError('id' in request ? request.id : '');

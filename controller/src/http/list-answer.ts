@@ -1,5 +1,4 @@
 // Answers that are read from the store in pieces, and sent as they come.
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { notAllowed, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
@@ -37,15 +36,16 @@ export async function listAnswer(texts: AsyncIterable<Uint8Array>, logger: Logge
   while (bytes < wholeBytes) {
     const { done, value } = await readOrRefuse(iterator.next());
     if (done === true) return { status: 200, body: Buffer.concat([opening, ...joined(known), closing]) };
-    known.push(value);
     bytes += value.length;
+    // Bytes of the store may be used until the next ones are asked for.
+    known.push(bytes < wholeBytes ? Buffer.from(value) : value);
   }
   return streamedAnswer(piecesOf(known, iterator), logger);
 }
 
 /**
- * The answer of JSON in pieces, the first of which is empty and marks the begin; each is sent once the client has taken those before. If the
- * pieces fail, or the client reads nothing for `stalledMs`, the connection is closed.
+ * The answer of JSON in pieces, the first of which is empty and marks the begin; each is asked for once those before have been handed to the
+ * system, so that their bytes may be used again. If the pieces fail, or the client reads nothing for `stalledMs`, the connection is closed.
  */
 export async function streamedAnswer(
   pieces: AsyncGenerator<Uint8Array>,
@@ -76,7 +76,8 @@ async function* piecesOf(known: readonly Uint8Array[], rest: AsyncIterator<Uint8
     yield Buffer.alloc(0);
     yield Buffer.concat([opening, ...joined(known)]);
     for (let next = await rest.next(); next.done !== true; next = await rest.next()) {
-      yield Buffer.concat([comma, next.value]);
+      yield comma;
+      yield next.value;
     }
     yield closing;
   } finally {
@@ -94,7 +95,10 @@ async function send(response: ServerResponse, pieces: AsyncIterable<Uint8Array>,
   try {
     for await (const piece of pieces) {
       if (response.destroyed) return;
-      if (!response.write(piece)) await once(response, 'drain', { signal: gone.signal }).catch(() => undefined);
+      await new Promise<void>((resolve) => {
+        gone.signal.addEventListener('abort', () => resolve(), { once: true });
+        response.write(piece, () => resolve());
+      });
     }
     response.end();
   } finally {
