@@ -180,6 +180,13 @@ export interface ArtifactStore {
   getAttachment(database: DatabaseName, id: string, name: string): Promise<Attachment>;
   /** Whether its disk has too little space for new entities and activations. Absent: the store cannot tell. */
   readonly isFull?: boolean;
+  /**
+   * Bytes that a namespace has stored: documents that belong to it (namespaceOfDocument) with attachments and rows of lists.
+   * Answers at once. A store elsewhere answers as of some seconds ago, and undefined until it knows.
+   */
+  storedBytes(namespace: string): number | undefined;
+  /** The namespaces with their bytes; of a store elsewhere those that it was asked for. */
+  storedNamespaces(): Iterable<[namespace: string, bytes: number]>;
   close(): Promise<void>;
 }
 

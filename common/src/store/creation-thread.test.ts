@@ -13,7 +13,7 @@ test('a thread that cannot start fails what it was asked for, and the next one d
   folder = await mkdtemp(join(tmpdir(), 'gpuwhisk-thread-'));
   const path = join(folder, 'store');
   await writeFile(path, 'no folder');
-  const thread = new CreationThread(path);
+  const thread = new CreationThread(path, () => undefined);
   const create = (documents: { _id: string }[]) => thread.create('activations', JSON.stringify(documents));
   const asked = [create([{ _id: 'a' }]), thread.merge()];
   for (const each of asked) await expect(each).rejects.toBeInstanceOf(StoreWriteError);

@@ -1,6 +1,7 @@
 import type { DatabaseName } from './artifact-store.js';
 import { StoreWriteError } from './artifact-store.js';
 import { AskedThread } from './asked-thread.js';
+import type { NamespaceBytes } from './stored-bytes.js';
 
 /** What the thread is asked for; `documents` is a JSON array. */
 export type ThreadRequest =
@@ -15,10 +16,10 @@ export interface ExpiredRecords {
   next?: string;
 }
 
-/** Its answer: which documents were created, which were removed, or why it failed. */
+/** Its answer: which documents were created, which were removed, and its counts of bytes that have changed; or why it failed. */
 export type ThreadAnswer =
-  | { number: number; created: boolean[] }
-  | { number: number; expired: ExpiredRecords }
+  | { number: number; created: boolean[]; stored: NamespaceBytes }
+  | { number: number; expired: ExpiredRecords; stored: NamespaceBytes }
   | { number: number; problem: string };
 
 /** Its young generation. A batch of documents dies at once, and takes a few MiB at most. */
@@ -32,7 +33,11 @@ const maxYoungMiB = 12;
 export class CreationThread {
   private readonly thread: AskedThread<ThreadRequest, ThreadAnswer>;
 
-  constructor(folder: string) {
+  constructor(
+    folder: string,
+    /** Told of the thread's counts of bytes that have changed. */
+    private readonly onStored: (counts: NamespaceBytes) => void,
+  ) {
     this.thread = new AskedThread({
       entry: new URL('./creation-thread-entry.js', import.meta.url),
       folder,
@@ -79,6 +84,7 @@ export class CreationThread {
   ): Promise<Exclude<ThreadAnswer, { problem: string }>> {
     const answer = await this.thread.ask(request, moved);
     if ('problem' in answer) throw new StoreWriteError(answer.problem);
+    this.onStored(answer.stored);
     return answer;
   }
 }

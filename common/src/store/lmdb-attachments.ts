@@ -2,8 +2,8 @@
 import type { Attachment, DatabaseName, NamedAttachment } from './artifact-store.js';
 import { NoDocumentError } from './artifact-store.js';
 import { KeyQueue } from './key-queue.js';
-import type { LmdbWrites, Root, Table } from './lmdb-table.js';
-import { tableOptions } from './lmdb-table.js';
+import type { LmdbWrites, ReadTransaction, Root, Table } from './lmdb-table.js';
+import { tableOptions, textOf } from './lmdb-table.js';
 import { parseRow, rangeUnder, rowKey } from './view-key.js';
 
 /** Attachments are cut into pieces, as LMDB looks for one stretch of free pages for each value. */
@@ -14,6 +14,19 @@ interface Description {
   bytes: number;
   /** The revision in the keys of its pieces, where they were written before the document. */
   revision?: string;
+}
+
+/** Opens the table of attachments. */
+export const attachmentTable = (root: Root): Table => root.openDB('attachments', tableOptions);
+
+/** Elements of the key of a description. */
+const describingElements = 3;
+
+/** Bytes of the attachment that a row of the table describes; 0 for a row of one of its pieces. */
+export function describedBytes(table: Table, row: Buffer, transaction?: ReadTransaction): number {
+  if (parseRow(row).key.length > describingElements) return 0;
+  const described = table.get(row, transaction && { transaction });
+  return described === undefined ? 0 : (JSON.parse(textOf(described)) as Description).bytes;
 }
 
 /** Of a document that is being written. */
@@ -40,7 +53,7 @@ export class LmdbAttachments {
     root: Root,
     private readonly writes: LmdbWrites,
   ) {
-    this.table = root.openDB('attachments', tableOptions);
+    this.table = attachmentTable(root);
     this.ahead = root.openDB('attachments ahead', tableOptions);
   }
 
@@ -64,11 +77,15 @@ export class LmdbAttachments {
     }
   }
 
-  /** Gives a document these attachments in place of those that it had, as part of a durable write. */
-  replace({ database, id, revision }: Owner, attachments: readonly NamedAttachment[]): void {
-    this.removeAll(database, id, revision);
+  /**
+   * Gives a document these attachments in place of those that it had, as part of a durable write. Returns by how many bytes
+   * there are more of them.
+   */
+  replace({ database, id, revision }: Owner, attachments: readonly NamedAttachment[]): number {
+    let more = -this.removeAll(database, id, revision);
     for (const attachment of attachments) {
       const { name, contentType, bytes } = attachment;
+      more += bytes.length;
       const large = isLarge(attachment);
       const description: Description = { contentType, bytes: bytes.length, ...(large && { revision }) };
       this.note(rowKey([database, id, name], ''), Buffer.from(JSON.stringify(description)));
@@ -76,6 +93,7 @@ export class LmdbAttachments {
       for (const [at, piece] of piecesOf(bytes).entries()) this.note(rowKey([database, id, name, at], ''), piece);
     }
     this.writes.note(this.ahead.remove(noteKey({ database, id, revision })));
+    return more;
   }
 
   /** Removes pieces whose documents were never written. Rejects with StoreWriteError. */
@@ -112,18 +130,28 @@ export class LmdbAttachments {
     return JSON.parse(described.toString('utf8')) as Description;
   }
 
-  /** Removes a document's attachments, but for pieces of `revision`, as part of a durable write. */
-  removeAll(database: DatabaseName, id: string, revision?: string): void {
-    for (const row of this.table.getKeys(rangeUnder([database, id]))) {
-      if (revision === undefined || !isAhead(row, revision)) this.writes.note(this.table.remove(row));
+  /**
+   * Removes a document's attachments, but for pieces of `revision`, as part of a durable write. Returns the bytes that they
+   * had.
+   */
+  removeAll(database: DatabaseName, id: string, revision?: string): number {
+    let bytes = 0;
+    for (const row of this.rowsOf(database, id)) {
+      if (revision !== undefined && isAhead(row, revision)) continue;
+      bytes += describedBytes(this.table, row);
+      this.writes.note(this.table.remove(row));
     }
+    return bytes;
   }
 
   private removeAhead({ database, id, revision }: Owner): void {
-    for (const row of this.table.getKeys(rangeUnder([database, id]))) {
-      if (isAhead(row, revision)) this.writes.note(this.table.remove(row));
-    }
+    for (const row of this.rowsOf(database, id)) if (isAhead(row, revision)) this.writes.note(this.table.remove(row));
     this.writes.note(this.ahead.remove(noteKey({ database, id, revision })));
+  }
+
+  /** Read whole first: reading a value goes through the buffer that the range lends its keys from. */
+  private rowsOf(database: DatabaseName, id: string): Buffer[] {
+    return Array.from(this.table.getKeys(rangeUnder([database, id])), (key) => Buffer.from(key));
   }
 
   private note(key: Buffer, value: Uint8Array): void {

@@ -3,7 +3,7 @@ import type { JsonObject } from '../json.js';
 import type { DatabaseName, StoredDocument } from './artifact-store.js';
 import { decodeDocument, addShared, revisionOf, sharedRowKey } from './document-codec.js';
 import type { Root, Table, LmdbWrites } from './lmdb-table.js';
-import { tableOptions, textOf } from './lmdb-table.js';
+import { bytesAt, tableOptions, textOf } from './lmdb-table.js';
 import { LmdbAttachments } from './lmdb-attachments.js';
 import { LmdbViews } from './lmdb-views.js';
 import { viewsOf } from './views.js';
@@ -32,6 +32,11 @@ export class LmdbDocuments {
 
   table(database: DatabaseName): Table {
     return this.tables.get(database) as Table;
+  }
+
+  /** Whether there are no documents. */
+  get isEmpty(): boolean {
+    return [...this.tables.values()].every((table) => table.getKeysCount({ limit: 1 }) === 0);
   }
 
   has(database: DatabaseName, id: string): boolean {
@@ -67,30 +72,48 @@ export class LmdbDocuments {
 
   /**
    * Writes a document and its rows as part of a durable write. Rows that need not be in their views at once are added to
-   * `deferred`, if it is given.
+   * `deferred`, if it is given. Returns the bytes of the document and its rows.
    */
-  write(database: DatabaseName, document: StoredDocument, stored: string, deferred?: Buffer[]): void {
-    this.writes.note(this.table(database).put(Buffer.from(document._id), Buffer.from(stored)));
-    this.views.add(database, document, deferred);
+  write(database: DatabaseName, document: StoredDocument, stored: string, deferred?: Buffer[]): number {
+    const bytes = Buffer.from(stored);
+    this.writes.note(this.table(database).put(Buffer.from(document._id), bytes));
+    return bytes.length + this.views.add(database, document, deferred);
   }
 
-  /** Writes a new document as `write` does, in several commits, so that other writes need not wait for all of it. */
-  async writeApart(database: DatabaseName, document: StoredDocument, stored: string): Promise<void> {
+  /**
+   * Writes a new document as `write` does, in several commits, so that other writes need not wait for all of it; the last one
+   * is made by `durable`, which is told the bytes.
+   */
+  async writeApart(
+    database: DatabaseName,
+    document: StoredDocument,
+    stored: string,
+    durable: (gather: () => number) => Promise<void>,
+  ): Promise<void> {
     const owner = { database, id: document._id, revision: revisionOf(stored) };
     const attachments = [{ name: apartName, contentType: 'application/json', bytes: Buffer.from(stored) }];
     await this.attachments.writeAhead(owner, attachments);
-    await this.writes.durable(() => {
+    await durable(() => {
       this.writes.note(this.table(database).put(Buffer.from(document._id), apart));
-      this.views.add(database, document);
-      this.attachments.replace(owner, attachments);
+      return apart.length + this.views.add(database, document) + this.attachments.replace(owner, attachments);
     });
   }
 
-  /** Removes a record and its rows as part of a durable write. Its fields that rows have are given. */
-  removeRecord(record: StoredDocument): void {
-    this.views.remove('activations', record);
-    const value = this.table('activations').getBinaryFast(Buffer.from(record._id));
-    if (value !== undefined && isApart(value)) this.attachments.removeAll('activations', record._id);
-    this.writes.note(this.table('activations').remove(Buffer.from(record._id)));
+  /** Whether a document is kept as an attachment. */
+  isApart(database: DatabaseName, id: string): boolean {
+    const value = this.table(database).getBinaryFast(Buffer.from(id));
+    return value !== undefined && isApart(value);
+  }
+
+  /**
+   * Removes a document, its rows and its attachment if it is kept as one, as part of a durable write; of a record, the fields
+   * that rows have are enough. Returns the bytes that they had.
+   */
+  remove(database: DatabaseName, document: StoredDocument): number {
+    const { _id: id } = document;
+    const attached = this.isApart(database, id) ? this.attachments.removeAll(database, id) : 0;
+    const bytes = bytesAt(this.table(database), Buffer.from(id)) + this.views.remove(database, document);
+    this.writes.note(this.table(database).remove(Buffer.from(id)));
+    return bytes + attached;
   }
 }

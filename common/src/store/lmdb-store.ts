@@ -32,11 +32,14 @@ import { KeyQueue } from './key-queue.js';
 import type { LmdbAttachments } from './lmdb-attachments.js';
 import { LmdbDocuments } from './lmdb-documents.js';
 import { LmdbReads, mostRowsPassed } from './lmdb-reads.js';
+import type { NoteBytes } from './lmdb-sizes.js';
 import { documentCost, expiryCost, leaving, mergeCost, StoreRoom } from './store-room.js';
 import { openRoot, tableOptions, textOf, LmdbWrites } from './lmdb-table.js';
 import type { Root, Table } from './lmdb-table.js';
 import type { Disk, DiskFile } from '../system/disk.js';
 import { StepSize } from './step-size.js';
+import { StoredByNamespace } from './stored-by-namespace.js';
+import { namespaceOfDocument } from './stored-bytes.js';
 
 /** Records that are removed at once: those that are created meanwhile wait for a step. */
 const expirySteps = { least: 100, most: 1000, growsBelowMs: 20, shrinksAboveMs: 40 };
@@ -48,7 +51,7 @@ const ownerKey = Buffer.from('owner');
 
 /** Options of the store in LMDB. */
 export interface LmdbStoreOptions {
-  /** Told in a line if space cannot be allocated ahead of the file. */
+  /** Told in a line if space cannot be allocated ahead of the file, or stored data cannot be counted. */
   onWarning?: (line: string) => void;
   /** Counts and lists that would pass over more rows are refused; default 20 million. */
   mostRows?: number;
@@ -72,7 +75,7 @@ export async function openLmdbStore(
     space = await openSpaceAhead(`${folder}/data.mdb`, onWarning);
     const room = await StoreRoom.open(space);
     root = openRoot(folder);
-    const store = new LmdbStore(folder, root, claim(root, folder), room, mostRows);
+    const store = new LmdbStore(folder, root, claim(root, folder), room, { mostRows, onWarning });
     await store.removeUnfinished();
     return store;
   } catch (error) {
@@ -105,6 +108,7 @@ class LmdbStore implements ArtifactStore {
   private readonly creation: CreationThread;
   /** Creates large records, for which no other is to wait. */
   private readonly largeCreation: CreationThread;
+  private readonly stored: StoredByNamespace;
   private readonly reads: LmdbReads;
   /** Holds `database id` while a write of it is not yet durable. */
   private readonly queue = new KeyQueue();
@@ -115,12 +119,17 @@ class LmdbStore implements ArtifactStore {
     private readonly root: Root,
     private readonly meta: Table,
     private readonly room: StoreRoom,
-    mostRows: number,
+    { mostRows, onWarning }: Required<LmdbStoreOptions>,
   ) {
     this.documents = new LmdbDocuments(root, this.writes);
     this.attachments = this.documents.attachments;
-    this.creation = new CreationThread(folder);
-    this.largeCreation = new CreationThread(folder);
+    this.stored = new StoredByNamespace({
+      ...{ folder, root, onWarning, writes: this.writes },
+      isEmpty: this.documents.isEmpty,
+      write: (bytes, work) => room.write(bytes, leaving.removal, work),
+    });
+    this.creation = new CreationThread(folder, (counts) => this.stored.take('records', counts));
+    this.largeCreation = new CreationThread(folder, (counts) => this.stored.take('largeRecords', counts));
     this.reads = new LmdbReads(folder, this.documents, (database) => this.settled(database), mostRows);
   }
 
@@ -146,10 +155,13 @@ class LmdbStore implements ArtifactStore {
       const { revision, stored } = encodeDocument(withoutShared(database, document), previous);
       if (before !== undefined) await this.settled(database);
       const owner = { database, id: document._id, revision };
-      const write = (): void => {
-        if (before !== undefined) this.documents.views.remove(database, this.documents.decode(database, before));
-        this.documents.write(database, document, stored);
-        if (attachments) this.attachments.replace(owner, attachments);
+      const write = (note: NoteBytes): void => {
+        const { _id: id } = document;
+        const removed =
+          before === undefined ? 0 : this.documents.remove(database, this.documents.decode(database, before));
+        const written = this.documents.write(database, document, stored);
+        const attached = attachments ? this.attachments.replace(owner, attachments) : 0;
+        note(namespaceOfDocument(database, id), written - removed + attached);
       };
       const bytes = (attachments ?? []).reduce((sum, { bytes: { length } }) => sum + 2 * length, stored.length);
       // A document that does not grow may be part of a removal: a rule's trigger without the rule.
@@ -157,7 +169,7 @@ class LmdbStore implements ArtifactStore {
       const keep = grows ? keptBy(database) : leaving.removal;
       await this.room.write(documentCost(bytes), keep, async () => {
         await this.attachments.writeAhead(owner, attachments ?? []);
-        await this.writes.durable(write);
+        await this.stored.durable(write);
       });
       return revision;
     });
@@ -186,12 +198,12 @@ class LmdbStore implements ArtifactStore {
       if (before === undefined) throw new NoDocumentError(id);
       if (revisionOf(before) !== revision) throw new DocumentConflictError(id);
       await this.settled(database);
-      const remove = (): void => {
-        this.documents.views.remove(database, this.documents.decode(database, before));
-        this.writes.note(this.documents.table(database).remove(Buffer.from(id)));
-        this.attachments.removeAll(database, id);
+      const remove = (note: NoteBytes): void => {
+        const attached = this.documents.isApart(database, id) ? 0 : this.attachments.removeAll(database, id);
+        const removed = this.documents.remove(database, this.documents.decode(database, before));
+        note(namespaceOfDocument(database, id), -removed - attached);
       };
-      await this.room.write(documentCost(0), leaving.removal, () => this.writes.durable(remove));
+      await this.room.write(documentCost(0), leaving.removal, () => this.stored.durable(remove));
     });
   }
 
@@ -271,6 +283,7 @@ class LmdbStore implements ArtifactStore {
   async close(): Promise<void> {
     if (this.writes.refused) return;
     this.writes.refuse();
+    await this.stored.close();
     await this.queue.idle();
     await this.creation.close();
     await this.largeCreation.close();
@@ -283,6 +296,14 @@ class LmdbStore implements ArtifactStore {
 
   get isFull(): boolean {
     return this.room.isFull;
+  }
+
+  storedBytes(namespace: string): number {
+    return this.stored.of(namespace);
+  }
+
+  storedNamespaces(): Iterable<[namespace: string, bytes: number]> {
+    return this.stored.all();
   }
 
   /** Creates the documents with the indices `keys`, whose keys are not in use, and notes in `created` which were not there. */
@@ -311,8 +332,9 @@ class LmdbStore implements ArtifactStore {
     return await this.queue.run(`${database} ${document._id}`, async () => {
       if (this.documents.has(database, document._id)) return false;
       const stored = encodeNewDocument(withoutShared(database, document));
-      const write = (): void => this.documents.write(database, document, stored);
-      await this.room.write(documentCost(stored.length), keptBy(database), () => this.writes.durable(write));
+      const write = (note: NoteBytes): void =>
+        note(namespaceOfDocument(database, document._id), this.documents.write(database, document, stored));
+      await this.room.write(documentCost(stored.length), keptBy(database), () => this.stored.durable(write));
       return true;
     });
   }

@@ -6,6 +6,8 @@ import { StoreWriteError } from './artifact-store.js';
 /** A table of LMDB: bytes → bytes. */
 export type Table = Database<Uint8Array, Uint8Array>;
 export type Root = RootDatabase<Uint8Array, Uint8Array>;
+/** A view of all tables as of one moment. */
+export type ReadTransaction = ReturnType<Root['useReadTransaction']>;
 
 /** What every table is opened with. */
 export const tableOptions = { keyEncoding: 'binary', encoding: 'binary' } as const;
@@ -19,6 +21,16 @@ export function openRoot(folder: string): Root {
 /** A stored value as text. */
 export function textOf(value: Uint8Array): string {
   return Buffer.from(value.buffer, value.byteOffset, value.length).toString('utf8');
+}
+
+/** What the library's types leave out: the transaction that a fast read is made in. */
+interface FastReads {
+  getBinaryFast(key: Uint8Array, options?: { transaction: ReadTransaction }): Buffer | undefined;
+}
+
+/** Bytes of a stored value, as a transaction (absent: the present one) has it; 0 if there is none. */
+export function bytesAt(table: FastReads, key: Uint8Array, transaction?: ReadTransaction): number {
+  return table.getBinaryFast(key, transaction && { transaction })?.length ?? 0;
 }
 
 /** Gathers the promises of LMDB's asynchronous operations, which share a commit when made in one turn. */

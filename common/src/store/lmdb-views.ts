@@ -2,7 +2,7 @@
 import type { RangeOptions } from 'lmdb';
 import type { JsonObject, JsonValue } from '../json.js';
 import type { DatabaseName, StoredDocument, ViewKey, ViewName, ViewQuery, ViewRow } from './artifact-store.js';
-import { tableOptions, textOf } from './lmdb-table.js';
+import { bytesAt, tableOptions, textOf } from './lmdb-table.js';
 import type { Root, Table, LmdbWrites } from './lmdb-table.js';
 import { parseRow, rangeOf, rowKey, rangeUnder } from './view-key.js';
 import { emitRows, sharesValueOf, viewsOf, hasExpired } from './views.js';
@@ -31,15 +31,22 @@ export class LmdbViews {
     this.deferredLog = root.openDB('deferred rows', tableOptions);
   }
 
-  /** Writes a document's rows as part of a durable write, but for those that it adds to `deferred`, if that is given. */
-  add(database: DatabaseName, document: StoredDocument, deferred?: Buffer[]): void {
+  /**
+   * Writes a document's rows as part of a durable write, but for those that it adds to `deferred`, if that is given. Returns
+   * the bytes of their values.
+   */
+  add(database: DatabaseName, document: StoredDocument, deferred?: Buffer[]): number {
+    let bytes = 0;
     for (const { view, key, value } of emitRows(database, document)) {
       const row = rowKey(key, document._id);
       if (deferred !== undefined && view === deferredView) deferred.push(row);
       else {
-        this.writes.note(this.table(view).put(row, value === undefined ? nothing : Buffer.from(JSON.stringify(value))));
+        const stored = value === undefined ? nothing : Buffer.from(JSON.stringify(value));
+        this.writes.note(this.table(view).put(row, stored));
+        bytes += stored.length;
       }
     }
+    return bytes;
   }
 
   /** Records that ended before `beforeMs`: findExpired. */
@@ -57,11 +64,15 @@ export class LmdbViews {
     return viewsOf[database].includes(deferredView) && this.deferredLog.getKeysCount({ limit: 1 }) > 0;
   }
 
-  /** Removes a document's rows as part of a durable write; none may be deferred. */
-  remove(database: DatabaseName, document: StoredDocument): void {
+  /** Removes a document's rows as part of a durable write; none may be deferred. Returns the bytes that their values had. */
+  remove(database: DatabaseName, document: StoredDocument): number {
+    let bytes = 0;
     for (const { view, key } of emitRows(database, document)) {
-      this.writes.note(this.table(view).remove(rowKey(key, document._id)));
+      const row = rowKey(key, document._id);
+      bytes += bytesAt(this.table(view), row);
+      this.writes.note(this.table(view).remove(row));
     }
+    return bytes;
   }
 
   /** A row's value as it is stored; undefined if there is no such row. */

@@ -18,6 +18,8 @@ import { DocumentConflictError, NoDocumentError, StoreWriteError } from '../stor
 import { documentText, textsByQuery } from '../activations/record-texts.js';
 import { decodeDocument, encodeDocument, encodeNewDocument, revisionOf } from '../store/document-codec.js';
 import { endedBefore, hasExpired, emitRows, sharesValueOf, viewsOf } from '../store/views.js';
+import { addBytes, namespaceOfDocument } from '../store/stored-bytes.js';
+import type { NamespaceBytes } from '../store/stored-bytes.js';
 import { parseRow, rangeOf, rowKey } from '../store/view-key.js';
 
 export interface SimulatedStoreOptions {
@@ -47,6 +49,7 @@ const simulatedBatch = 3;
 class MemoryStore implements SimulatedStore {
   private readonly documents = new Map<string, string>();
   private readonly attachments = new Map<string, Map<string, Attachment>>();
+  private readonly stored: NamespaceBytes = new Map();
   /** Writes that were asked for and have not taken effect. */
   private underWay = new Set<() => void>();
   private life = 0;
@@ -73,8 +76,10 @@ class MemoryStore implements SimulatedStore {
       const previous = before === undefined ? undefined : revisionOf(before);
       if (document._rev !== previous) throw new DocumentConflictError(document._id);
       const { revision, stored } = encodeDocument(document, previous);
-      this.documents.set(key, stored);
-      if (copies) this.attachments.set(key, new Map(copies));
+      this.counting(database, document._id, () => {
+        this.documents.set(key, stored);
+        if (copies) this.attachments.set(key, new Map(copies));
+      });
       return revision;
     });
   }
@@ -84,7 +89,8 @@ class MemoryStore implements SimulatedStore {
       documents.map((document) => {
         const key = `${database} ${document._id}`;
         if (this.documents.has(key)) return false;
-        this.documents.set(key, encodeNewDocument(withoutHalfPairsIn(document)));
+        const stored = encodeNewDocument(withoutHalfPairsIn(document));
+        this.counting(database, document._id, () => this.documents.set(key, stored));
         return true;
       }),
     );
@@ -96,8 +102,10 @@ class MemoryStore implements SimulatedStore {
       const before = this.documents.get(key);
       if (before === undefined) throw new NoDocumentError(id);
       if (revisionOf(before) !== revision) throw new DocumentConflictError(id);
-      this.documents.delete(key);
-      this.attachments.delete(key);
+      this.counting(database, id, () => {
+        this.documents.delete(key);
+        this.attachments.delete(key);
+      });
     });
   }
 
@@ -158,7 +166,9 @@ class MemoryStore implements SimulatedStore {
     const expired = rows.filter(({ key, value }) => hasExpired(value, Number(key[1]), beforeMs));
     for (let at = 0; at < expired.length; at += simulatedBatch) {
       const batch = expired.slice(at, at + simulatedBatch);
-      yield await this.write(() => batch.filter(({ id }) => this.documents.delete(`activations ${id}`)).length);
+      const remove = (id: string): boolean =>
+        this.counting('activations', id, () => this.documents.delete(`activations ${id}`));
+      yield await this.write(() => batch.filter(({ id }) => remove(id)).length);
     }
   }
 
@@ -180,6 +190,27 @@ class MemoryStore implements SimulatedStore {
     for (const takeEffect of this.underWay) if (randomFraction(this.options.random) < 0.5) takeEffect();
     this.underWay = new Set();
     this.closed = false;
+  }
+
+  storedBytes(namespace: string): number {
+    return this.stored.get(namespace) ?? 0;
+  }
+
+  storedNamespaces(): Iterable<[namespace: string, bytes: number]> {
+    return this.stored;
+  }
+
+  /** Changes a document, and counts by how many bytes. */
+  private counting<Result>(database: DatabaseName, id: string, change: () => Result): Result {
+    const key = `${database} ${id}`;
+    const bytes = (): number => {
+      const attached = [...(this.attachments.get(key)?.values() ?? [])];
+      return attached.reduce((sum, one) => sum + one.bytes.length, this.documents.get(key)?.length ?? 0);
+    };
+    const before = bytes();
+    const result = change();
+    addBytes(this.stored, namespaceOfDocument(database, id), bytes() - before);
+    return result;
   }
 
   private rowsIn(

@@ -24,11 +24,12 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { CouchError, couchClient } from './couchdb-client.js';
 import type { CouchClient, CouchRequest } from './couchdb-client.js';
-import { designDocuments, viewPlaces } from './design-documents.js';
+import { designDocuments, storedDatabases, storedDesign, storedView, viewPlaces } from './design-documents.js';
 import type { ViewPlace } from './design-documents.js';
 import { endedBefore, hasExpired, lookedAt, partsByStart } from '@gpuwhisk/common/store/views';
 import { compactSparse, removeExpired } from './expiry.js';
 import { prepareDatabases, serverWarnings } from './prepare-databases.js';
+import { StoredSizes } from './stored-sizes.js';
 
 /** Which CouchDB, and which databases there. */
 export interface CouchdbOptions {
@@ -39,16 +40,18 @@ export interface CouchdbOptions {
   /** After which a request is given up, ms. */
   timeoutMs: number;
   clock: Clock;
-  /** Told at the start, a line each, what of the server's configuration is known to harm. */
+  /** Told in lines: at the start what of the server's configuration is known to harm, later when sizes cannot be read. */
   onWarning?: (warning: string) => void;
+  /** From one reading of the bytes that namespaces have stored to the next, ms; default 5000. */
+  sizesEveryMs?: number;
 }
 
 /**
  * The store in a CouchDB server, in OpenWhisk's layout: databases of an OpenWhisk are used as they are, missing ones are
  * made, with the views that are asked for. Throws StoreOpenError.
  */
-export async function openCouchdbStore({ onWarning, ...options }: CouchdbOptions): Promise<ArtifactStore> {
-  const { url, prefix, timeoutMs, clock } = options;
+export async function openCouchdbStore(options: CouchdbOptions): Promise<ArtifactStore> {
+  const { url, prefix, timeoutMs, clock, onWarning } = options;
   const client = couchClient(url, timeoutMs, clock);
   try {
     await prepareDatabases(client, prefix, clock);
@@ -57,7 +60,7 @@ export async function openCouchdbStore({ onWarning, ...options }: CouchdbOptions
     const { message } = error as Error;
     throw new StoreOpenError(`CouchDB at ${client.address} cannot be used: ${message}`, { cause: error });
   }
-  return new CouchdbStore(client, prefix, clock);
+  return new CouchdbStore(client, options);
 }
 
 /** Rows that are looked at together. */
@@ -65,13 +68,19 @@ const pageRows = 1000;
 
 class CouchdbStore implements ArtifactStore {
   private readonly underWay = new Set<Promise<unknown>>();
+  private readonly sizes: StoredSizes;
+  private readonly prefix: string;
+  private readonly clock: Clock;
   private closed = false;
 
   constructor(
     private readonly client: CouchClient,
-    private readonly prefix: string,
-    private readonly clock: Clock,
-  ) {}
+    { prefix, clock, onWarning = () => undefined, sizesEveryMs: everyMs = 5000 }: CouchdbOptions,
+  ) {
+    this.prefix = prefix;
+    this.clock = clock;
+    this.sizes = new StoredSizes({ clock, everyMs, onWarning, read: (namespaces) => this.readSizes(namespaces) });
+  }
 
   async get(database: DatabaseName, id: string): Promise<StoredDocument> {
     return documentOf(await this.read(database, id));
@@ -254,9 +263,31 @@ class CouchdbStore implements ArtifactStore {
 
   async close(): Promise<void> {
     this.closed = true;
+    const sizes = this.sizes.close();
     const timer = this.clock.setTimer(closeTimeoutMs, () => this.client.abort());
     await Promise.allSettled(this.underWay);
+    await sizes;
     timer.cancel();
+  }
+
+  storedBytes(namespace: string): number | undefined {
+    return this.sizes.of(namespace);
+  }
+
+  storedNamespaces(): Iterable<[namespace: string, bytes: number]> {
+    return this.sizes.all();
+  }
+
+  /** Rows of the views of sizes, of all databases. One that is behind for long is read as it is. */
+  private async readSizes(namespaces: readonly string[]): Promise<JsonObject[]> {
+    const path = `_design/${storedDesign}/_view/${storedView}`;
+    const query = { group: true };
+    const rows = await Promise.all(
+      storedDatabases.map((database) => {
+        return this.asItIs({ database, path, method: 'POST', query, body: { keys: [...namespaces] } });
+      }),
+    );
+    return rows.flat();
   }
 
   private async rows(database: DatabaseName, view: ViewName, query: Record<string, JsonValue>): Promise<JsonObject[]> {
@@ -265,13 +296,19 @@ class CouchdbStore implements ArtifactStore {
     // Also of a view that has no reduce function here: OpenWhisk's of that name may have one.
     const rows = { reduce: false, ...query };
     // Records come all the time: a list of them may be a little old rather than late.
-    if (database !== 'activations') return rowsOf(await this.ask({ database, path, query: rows }));
+    return database === 'activations'
+      ? await this.asItIs({ database, path, query: rows })
+      : rowsOf(await this.ask({ database, path, query: rows }));
+  }
+
+  /** Rows of a view, as it is where it is behind for longer than `viewWaitMs`. */
+  private async asItIs(request: CouchRequest & { database: DatabaseName }): Promise<JsonObject[]> {
     try {
-      return rowsOf(await this.ask({ database, path, query: rows, timeoutMs: viewWaitMs }));
+      return rowsOf(await this.ask({ ...request, timeoutMs: viewWaitMs }));
     } catch (error) {
       const { status } = error as CouchError;
       if (status > 0 && status < 500) throw error;
-      return rowsOf(await this.ask({ database, path, query: { ...rows, stale: 'ok' } }));
+      return rowsOf(await this.ask({ ...request, query: { ...request.query, stale: 'ok' } }));
     }
   }
 

@@ -112,6 +112,29 @@ const apis = `function (doc) {
 
 const javascript = (views: DesignDocument['views']): DesignDocument => ({ language: 'javascript', views });
 
+/**
+ * The size of a document by its namespace: its JSON text in characters, and its attachments. In `gpu` documents of these kinds
+ * belong to one.
+ */
+const storedBytes = (inGpu: boolean): string => `function (doc) {
+  var parts = doc._id.split('/');
+  ${inGpu ? "if (['action-version', 'api', 'refused-record', 'training-job'].indexOf(parts.shift()) < 0) return;" : ''}
+  if (parts.length < 2 || parts[0] === '' || doc._id.charAt(0) === '_') return;
+  var bytes = JSON.stringify(doc).length;
+  var attachments = doc._attachments || {};
+  Object.keys(attachments).forEach(function (name) { bytes += attachments[name].length || 0; });
+  emit(parts[0], bytes);
+}`;
+
+/** The design document that counts the bytes of namespaces, in each database that has data of theirs. */
+export const storedDesign = 'gpuwhisk-stored.v1';
+export const storedView = 'bytes';
+export const storedDatabases: readonly DatabaseName[] = ['whisks', 'activations', 'gpu'];
+
+const storedViews = (inGpu = false): Record<string, DesignDocument> => ({
+  [storedDesign]: javascript({ [storedView]: { map: storedBytes(inGpu), reduce: '_sum' } }),
+});
+
 /** What a new database is given: views of the names that OpenWhisk's have, with the same rows. */
 export const designDocuments: Record<DatabaseName, Record<string, DesignDocument>> = {
   subjects: {
@@ -141,10 +164,12 @@ export const designDocuments: Record<DatabaseName, Record<string, DesignDocument
         '',
       ),
     }),
+    ...storedViews(),
   },
   activations: {
     'whisks.v2.1.0': javascript({ activations: activationView('\n  emit([doc.namespace, doc.start], row);') }),
     'whisks-filters.v2.1.1': javascript({ activations: activationView(emitByName) }),
+    ...storedViews(),
   },
-  gpu: { 'gpuwhisk.v1': javascript({ apis: { map: apis, reduce: '_count' } }) },
+  gpu: { 'gpuwhisk.v1': javascript({ apis: { map: apis, reduce: '_count' } }), ...storedViews(true) },
 };

@@ -6,6 +6,7 @@ import { testDocuments } from './store/document-cases.js';
 import type { StoreHome, StoreUnderTest } from './store/documents.js';
 import { testExpiry } from './store/expiry-cases.js';
 import { testLists } from './store/list-cases.js';
+import { testSizes } from './store/size-cases.js';
 import { testTexts } from './store/text-cases.js';
 import { testVersions } from './store/version-cases.js';
 import { testViews } from './store/view-cases.js';
@@ -33,6 +34,7 @@ export function testArtifactStore(name: string, makeHome: () => Promise<StoreHom
     testExpiry(held);
     testAttachments(held);
     testVersions(held);
+    testSizes(held);
     testClosing(held);
   });
 }

@@ -18,7 +18,8 @@ const timeoutMs = 20_000;
 
   afterAll(() => server.stop());
 
-  const open = (prefix: string) => openCouchdbStore({ url: server.url, prefix, timeoutMs, clock: systemClock });
+  const open = (prefix: string) =>
+    openCouchdbStore({ url: server.url, prefix, timeoutMs, clock: systemClock, sizesEveryMs: 100 });
 
   testArtifactStore('the CouchDB store', async () => {
     const prefix = `contract${++count}_`;

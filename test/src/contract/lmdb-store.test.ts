@@ -6,9 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { open as openLmdb } from 'lmdb';
+import { countAll } from '@gpuwhisk/common/store/lmdb-count';
+import { openSizes } from '@gpuwhisk/common/store/lmdb-sizes';
 import { openLmdbStore } from '@gpuwhisk/common/store/lmdb-store';
+import { openRoot } from '@gpuwhisk/common/store/lmdb-table';
 import { NoDocumentError, StoreOpenError } from '@gpuwhisk/common/store/artifact-store';
 import { parseRow, rowKey } from '@gpuwhisk/common/store/view-key';
+import { until } from '../support/running-platform.js';
 import { testArtifactStore } from './artifact-store.js';
 import { activation } from './store/documents.js';
 
@@ -19,6 +23,35 @@ testArtifactStore('the LMDB store', async () => {
   const folder = await makeFolder();
   return { open: () => openLmdbStore(folder), remove: () => removeFolder(folder) };
 });
+
+/** A program that writes, replaces, removes and expires documents of two namespaces until it is killed. */
+const writerScript = (path: string): string => `
+  const { openLmdbStore } = await import(${JSON.stringify(import.meta.resolve('@gpuwhisk/common/store/lmdb-store'))});
+  const store = await openLmdbStore(${JSON.stringify(path)});
+  const attachment = (length) => [{ name: 'code', contentType: 'a/b', bytes: Buffer.alloc(length) }];
+  const records = async () => {
+    for (let start = 1; ; start++) {
+      const batch = Array.from({ length: 20 }, (_, at) => {
+        const namespace = at % 2 ? 'guest' : 'other';
+        const activationId = String(start * 20 + at).padStart(32, '0');
+        const logs = ['x'.repeat(at * 100)];
+        return { _id: namespace + '/' + activationId, namespace, name: 'a', activationId, start, annotations: [], logs };
+      });
+      await store.createMany('activations', batch);
+      if (start % 10 === 0) for await (const removed of store.expire(start - 5)) void removed;
+    }
+  };
+  const entities = async () => {
+    for (let number = 0; ; number++) {
+      const document = { _id: 'guest/a' + number, namespace: 'guest', updated: number, exec: {}, annotations: ['y'.repeat(500)] };
+      const first = await store.put('whisks', document, attachment(2_000_000));
+      const second = await store.put('whisks', { ...document, exec: { code: 'longer' }, _rev: first }, attachment(number));
+      if (number % 3) await store.delete('whisks', document._id, second);
+    }
+  };
+  void records();
+  void entities();
+  console.log('writes');`;
 
 describe('the LMDB store', () => {
   let folder: string;
@@ -65,6 +98,42 @@ describe('the LMDB store', () => {
     await expect(openLmdbStore(used)).rejects.toBeInstanceOf(StoreOpenError);
     expect((await store.get('whisks', 'guest/a')).text).toBe('kept');
     await store.close();
+  });
+
+  test('bytes of namespaces add up to what is stored after a crash amid writes, and with data of an earlier release', async () => {
+    const path = join(folder, 'sizes');
+    const child = spawn(process.execPath, ['--input-type=module', '-e', writerScript(path)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(child.stdout, 'data');
+    await new Promise((done) => setTimeout(done, 500));
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const counted = async (): Promise<[Record<string, number>, Record<string, number>]> => {
+      const root = openRoot(path);
+      const { all = new Map<string, number>() } = countAll(root, () => false) ?? {};
+      await root.close();
+      const store = await openLmdbStore(path);
+      const sizes = [Object.fromEntries(all), Object.fromEntries(store.storedNamespaces())] as const;
+      await store.close();
+      return [...sizes];
+    };
+    const [all, stored] = await counted();
+    expect(Object.keys(all).sort()).toEqual(['guest', 'other']);
+    expect(stored).toEqual(all);
+    // An earlier release has stored no counts.
+    const root = openRoot(path);
+    await openSizes(root).clearAsync();
+    await root.close();
+    const store = await openLmdbStore(path);
+    const more = { _id: 'other/more', namespace: 'other', text: 'x'.repeat(1000) };
+    await store.put('whisks', more);
+    await until('what was there before is counted', () => (store.storedBytes('guest') ?? 0) > 0);
+    await store.close();
+    const [now, known] = await counted();
+    expect(known).toEqual(now);
+    expect(now.guest).toBe(all.guest);
+    expect((now.other ?? 0) - (all.other ?? 0)).toBeGreaterThan(1000);
   });
 
   test('rows by name that were not in their view yet are found after a crash, and those of earlier releases', async () => {

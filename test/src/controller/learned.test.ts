@@ -335,6 +335,8 @@ function bound(of: ArtifactStore): ArtifactStore {
     count: of.count.bind(of),
     expire: of.expire.bind(of),
     getAttachment: of.getAttachment.bind(of),
+    storedBytes: of.storedBytes.bind(of),
+    storedNamespaces: of.storedNamespaces.bind(of),
     close: of.close.bind(of),
   };
 }

@@ -61,6 +61,8 @@ export function storeLike(store: ArtifactStore, changes: Partial<ArtifactStore>)
     count: (database, query) => store.count(database, query),
     expire: (beforeMs) => store.expire(beforeMs),
     getAttachment: (database, id, name) => store.getAttachment(database, id, name),
+    storedBytes: (namespace) => store.storedBytes(namespace),
+    storedNamespaces: () => store.storedNamespaces(),
     close: () => store.close(),
     ...changes,
   };

@@ -42,6 +42,8 @@ export function troubledStore(
       for await (const removed of inner.expire(beforeMs)) yield await through(() => Promise.resolve(removed));
     },
     getAttachment: (database, id, name) => through(() => inner.getAttachment(database, id, name)),
+    storedBytes: (namespace) => inner.storedBytes(namespace),
+    storedNamespaces: () => inner.storedNamespaces(),
     close: () => inner.close(),
   };
 }
