@@ -218,6 +218,8 @@ export const configSchema = z.strictObject({
       maxGpuShare: z.number().int().min(shareClasses[0]).max(100).optional(),
       /** Idle containers with a GPU that each invoker keeps for a namespace; absent: any. */
       warmGpuContainers: count.optional(),
+      /** What may be stored of a namespace, MiB: entities with code, earlier versions, records, APIs and training jobs. */
+      storedMiB: count.default(10_240),
     })
     .prefault({}),
   /** How parameters of actions and packages are stored: as they are, or encrypted as OpenWhisk does. */

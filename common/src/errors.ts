@@ -251,6 +251,13 @@ export const tooManyGpusInFlight = (limit: string, count: number, allowed: numbe
 /** 429: a namespace's functions have had GPUs for as many seconds of the minute as they may. */
 export const tooManyGpuSeconds = (count: number, allowed: number): ApiError =>
   new ApiError(429, `Too many GPU seconds in the last minute (count: ${count}, allowed: ${allowed}).`);
+/** 429: a namespace has stored as many bytes as it may. */
+export const tooMuchStored = (bytes: number, allowedBytes: number): ApiError =>
+  new ApiError(
+    429,
+    `Too much is stored in the namespace (bytes: ${bytes}, allowed: ${allowedBytes}, limit: storedMiB). ` +
+      'Delete entities, or wait until records of activations expire.',
+  );
 /** 429: an action asks for a larger share of a GPU, percent, than its namespace may have. */
 export const gpuShareTooLarge = (asked: number, allowed: number): ApiError =>
   new ApiError(

@@ -427,6 +427,8 @@ export interface ThrottleMetrics {
   timed(namespace: string): void;
   /** Refused for its invocations in flight. */
   concurrent(namespace: string): void;
+  /** Refused for what it has stored. */
+  stored(namespace: string): void;
   /** A completion did not come in time. */
   forcedCompletion(): void;
 }
@@ -444,6 +446,7 @@ export function throttleMetrics(registry: Registry): ThrottleMetrics {
   const concurrent = once(registry, 'openwhisk_action_limit_concurrent_total', `${help} limit in flight`, [
     'namespace',
   ]);
+  const stored = once(registry, 'gpuwhisk_stored_limit_total', `${help} limit of stored bytes`, ['namespace']);
   const forced = once(registry, 'gpuwhisk_forced_completions_total', 'Activations whose completion was lost', []);
   const namespaces = new Set<string>();
   const label = (namespace: string): { namespace: string } => {
@@ -453,6 +456,7 @@ export function throttleMetrics(registry: Registry): ThrottleMetrics {
   return {
     timed: (namespace) => timed.inc(label(namespace)),
     concurrent: (namespace) => concurrent.inc(label(namespace)),
+    stored: (namespace) => stored.inc(label(namespace)),
     forcedCompletion: () => forced.inc(),
   };
 }

@@ -232,6 +232,7 @@ const limits: readonly [name: string, type: OptionSpec['type'], help: string][] 
   ['gpuSecondsPerMinute', 'whole', 'seconds of whole GPUs per minute allowed for this namespace'],
   ['maxGpuShare', 'whole', 'percent of a GPU that one run may have, 10 to 100'],
   ['warmGpuContainers', 'whole', 'idle containers with a GPU that each invoker keeps for this namespace'],
+  ['storedMiB', 'whole', 'what may be stored of this namespace, MiB'],
   ['allowedKinds', 'texts', 'runtime kinds allowed in this namespace'],
   ['storeActivations', 'boolean', 'whether activations of this namespace are stored'],
   ['minActionMemory', 'whole', 'minimum action memory, MB'],

@@ -34,6 +34,8 @@ export interface UserLimits {
   /** Ours: percent of a GPU's SMs that one run may have, 10 to 100; containers with a GPU that each invoker keeps warm. */
   maxGpuShare?: number;
   warmGpuContainers?: number;
+  /** Ours: what may be stored of it, MiB: entities, code, versions, records, APIs and jobs. */
+  storedMiB?: number;
 }
 
 /** Who calls, as messages carry it: one identity is one namespace with one key. */
@@ -66,6 +68,7 @@ const numbers = [
   'gpuSecondsPerMinute',
   'maxGpuShare',
   'warmGpuContainers',
+  'storedMiB',
 ] as const;
 const sizes = ['maxParameterSize', 'maxPayloadSize', 'truncationSize'] as const;
 

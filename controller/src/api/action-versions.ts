@@ -81,6 +81,7 @@ export function actionVersionRoutes(context: ActionContext): Route[] {
     },
     {
       method: 'POST',
+      stores: true,
       path: at,
       access: 'identified',
       tag: 'Actions',

@@ -7,7 +7,7 @@ import { errorResponses, namespaceParameter } from './descriptions.js';
 import { apiRoot, checkOwner, namespaceOf } from '../http/route.js';
 import type { IdentifiedCall, Route } from '../http/route.js';
 
-type Context = Pick<ApiContext, 'config'>;
+type Context = Pick<ApiContext, 'config' | 'store'>;
 
 function resolvedLimits(context: Context, call: IdentifiedCall): UserLimits {
   const own = call.identity.limits;
@@ -27,6 +27,7 @@ function resolvedLimits(context: Context, call: IdentifiedCall): UserLimits {
     invocationsPerMinute: own.invocationsPerMinute ?? system.invocationsPerMinute,
     concurrentInvocations: own.concurrentInvocations ?? system.concurrentInvocations,
     firesPerMinute: own.firesPerMinute ?? system.firesPerMinute,
+    storedMiB: own.storedMiB ?? system.storedMiB,
     minActionMemory: bounds.memoryMiB.min,
     maxActionMemory: bounds.memoryMiB.max,
     minActionLogs: bounds.logsMiB.min,
@@ -61,12 +62,13 @@ export function namespaceRoutes(context: Context): Route[] {
       access: 'identified',
       operationId: 'getLimits',
       tag: 'Namespaces',
-      summary: 'The limits of a namespace',
+      summary: 'The limits of a namespace, and the bytes that it has stored',
       parameters: [namespaceParameter],
-      responses: { 200: { description: 'Limits', schema: 'UserLimits' }, ...errorResponses(400, 401, 403, 500) },
+      responses: { 200: { description: 'Limits', schema: 'NamespaceLimits' }, ...errorResponses(400, 401, 403, 500) },
       handle: (call) => {
         checkOwner(call, namespaceOf(call));
-        return jsonAnswer({ ...resolvedLimits(context, call) });
+        const storedBytes = context.store.storedBytes(call.identity.namespace.name);
+        return jsonAnswer({ ...resolvedLimits(context, call), ...(storedBytes !== undefined && { storedBytes }) });
       },
     },
   ];

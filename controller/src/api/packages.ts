@@ -107,6 +107,7 @@ export function packageRoutes(context: Context): Route[] {
     {
       ...one,
       method: 'PUT',
+      stores: true,
       operationId: 'updatePackage',
       summary: 'Create or update a package or binding',
       parameters: [...names, overwriteParameter],

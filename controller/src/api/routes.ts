@@ -23,10 +23,10 @@ import { healthRoutes, infoRoutes } from './info.js';
 import { liveRoutes } from './live.js';
 import { namespaceRoutes } from './namespaces.js';
 import { packageRoutes } from './packages.js';
-import type { Route, RouteParameter, Call } from '../http/route.js';
+import type { IdentifiedCall, Route, RouteParameter, Call } from '../http/route.js';
 import { ruleRoutes } from './rules.js';
 import { triggerRoutes } from './triggers.js';
-import { actionNameParameter, namespaceParameter, packageNameParameter } from './descriptions.js';
+import { actionNameParameter, errorResponses, namespaceParameter, packageNameParameter } from './descriptions.js';
 import { apiRoot } from '../http/route.js';
 import type { Answer } from '../http/answer.js';
 import type { Authentication } from '../authentication/authentication.js';
@@ -62,8 +62,22 @@ export function createRoutes(context: ApiContext): Route[] {
     ...ruleRoutes(context),
     ...liveRoutes(context),
     ...webRoutes(),
-  ];
+  ].map((route) => (route.stores === true ? bounded(route, context) : route));
   return routes;
+}
+
+/** A route that stores data, for namespaces that may store more. */
+function bounded(route: Route, { throttles }: Pick<ApiContext, 'throttles'>): Route {
+  if (route.access !== 'identified') throw new Error(`${route.operationId} stores data of no namespace`);
+  const { handle } = route;
+  return {
+    ...route,
+    responses: { ...route.responses, ...errorResponses(429) },
+    handle(call: IdentifiedCall) {
+      throttles.checkStored(call.identity);
+      return handle(call);
+    },
+  };
 }
 
 const extensionParameter: RouteParameter = {

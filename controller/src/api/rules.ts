@@ -123,6 +123,7 @@ export function ruleRoutes(context: Context): Route[] {
     {
       ...one,
       method: 'PUT',
+      stores: true,
       operationId: 'updateRule',
       summary: 'Create or update a rule',
       parameters: [...names, overwriteParameter],

@@ -134,6 +134,7 @@ export function triggerRoutes(context: Context): Route[] {
     {
       ...one,
       method: 'PUT',
+      stores: true,
       operationId: 'updateTrigger',
       summary: 'Create or update a trigger',
       parameters: [...names, overwriteParameter],

@@ -54,7 +54,8 @@ function partsOn(state: ClusterState): {
   const lines: string[] = [];
   const logger = createLogger({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
   const metrics = createMetrics();
-  const shared = { state, limits, clock, metrics, logger, userEvents };
+  const store = { storedBytes: () => 0 };
+  const shared = { state, store, limits, clock, metrics, logger, userEvents };
   return { throttles: new Throttles(shared), inFlight: new InFlight(shared), lines, told };
 }
 

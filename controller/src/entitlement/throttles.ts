@@ -1,7 +1,8 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { tooManyInFlight, tooManyRequests } from '@gpuwhisk/common/errors';
+import { tooManyInFlight, tooManyRequests, tooMuchStored } from '@gpuwhisk/common/errors';
 import type { Metrics, ThrottleMetrics } from '@gpuwhisk/common/metrics';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Awaitable, ClusterState, Holds, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -11,6 +12,7 @@ import { inFlightHolds } from './in-flight.js';
 
 /** OpenWhisk's window, a calendar minute. */
 const windowMs = 60_000;
+const MiB = 1024 * 1024;
 /** How often an invocation retries at its namespace's limit of activations in flight. */
 const landingLooks = 5;
 const landingLookMs = 10;
@@ -20,6 +22,7 @@ const maxWaiting = 1000;
 /** Dependencies of Throttles. */
 export interface ThrottleDependencies {
   state: ClusterState;
+  store: Pick<ArtifactStore, 'storedBytes'>;
   /** The limits for namespaces without their own. */
   limits: Config['limits'];
   clock: Clock;
@@ -29,7 +32,7 @@ export interface ThrottleDependencies {
 }
 
 /**
- * Decides by a namespace's limits whether it may invoke and fire now. Every request counts, whether admitted or not.
+ * Decides by a namespace's limits whether it may invoke, fire and store now. Every request counts, whether admitted or not.
  * Counting in a remote state may reject; countsAtHand prevents that.
  */
 export class Throttles {
@@ -50,9 +53,10 @@ export class Throttles {
   /**
    * Counts one invocation (a sequence or composition is one) against the namespace of `identity`. Call after names are
    * checked and before entities are looked up. Waits up to 50 ms at the limit of activations in flight. Throws ApiError
-   * (429). Admits synchronously with an embedded state.
+   * (429), also as checkStored does. Admits synchronously with an embedded state.
    */
   admit(identity: Identity): Awaitable<void> {
+    this.checkStored(identity);
     const key = identity.namespace.uuid;
     const count = this.invocations.add(key);
     if (typeof count !== 'number') return this.admitLater(identity, count, this.inFlight.count(key));
@@ -64,10 +68,22 @@ export class Throttles {
     this.tellInFlight(identity, inFlight);
   }
 
-  /** Counts one fire of a trigger. Throws ApiError (429). */
+  /** Counts one fire of a trigger. Throws ApiError (429), also as checkStored does. */
   async admitFire(identity: Identity): Promise<void> {
+    this.checkStored(identity);
     const count = await this.fires.add(identity.namespace.uuid);
     this.checkRate(identity, count, identity.limits.firesPerMinute ?? this.dependencies.limits.firesPerMinute);
+  }
+
+  /** Refuses what would store more for a namespace that has stored as much as it may. Throws ApiError (429). */
+  checkStored(identity: Identity): void {
+    const { store, limits } = this.dependencies;
+    const { name } = identity.namespace;
+    const allowedBytes = (identity.limits.storedMiB ?? limits.storedMiB) * MiB;
+    const bytes = store.storedBytes(name);
+    if (bytes === undefined || bytes < allowedBytes) return;
+    this.metrics.stored(name);
+    throw tooMuchStored(bytes, allowedBytes);
   }
 
   /** Both counts are requested at once, as each takes a round trip to the state. */

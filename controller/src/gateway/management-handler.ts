@@ -21,6 +21,7 @@ import {
   transactionIdOf,
 } from '../http/request.js';
 import type { Identities } from '../authentication/authentication.js';
+import type { Throttles } from '../entitlement/throttles.js';
 import {
   createApi,
   deleteApi,
@@ -41,6 +42,9 @@ const operations: Readonly<Record<string, ManagementOperation>> = {
   deleteSubscription,
 };
 
+/** Those that store more. */
+const storing: readonly ManagementOperation[] = [createApi, createSubscription];
+
 /** Dependencies of route management's HTTP side. */
 interface ManagementDependencies {
   config: Pick<Config, 'limits'>;
@@ -48,6 +52,7 @@ interface ManagementDependencies {
   random: Random;
   logger: Logger;
   identities: Pick<Identities, 'find'>;
+  throttles: Pick<Throttles, 'checkStored'>;
 }
 
 const pattern = new RegExp(
@@ -64,6 +69,7 @@ export function createManagementHandler(
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
   const run = async (request: IncomingMessage, operation: ManagementOperation, search: string): Promise<JsonObject> => {
     const identity = await context.identities.find(request.headers.authorization);
+    if (identity !== undefined && storing.includes(operation)) context.throttles.checkStored(identity);
     const maxBytes = context.config.limits.maxPayloadBytes;
     checkDeclaredLength(request, maxBytes);
     const body = parseArguments(await readBody(request, maxBytes));

@@ -54,6 +54,8 @@ interface RouteDescription {
   responses: Readonly<Record<number, RouteResponse> & { default?: RouteResponse }>;
   /** Whether the same resource also has a path with a trailing slash. */
   trailingSlash?: boolean;
+  /** Whether it stores data of the caller's namespace, which is refused (429) when that has stored as much as it may. */
+  stores?: boolean;
   /** Whether its answers are streams of events. */
   streams?: boolean;
 }

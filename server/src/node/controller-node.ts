@@ -1,6 +1,7 @@
 import { ActivityReporter } from '@gpuwhisk/common/activations/activity';
 import { RecordExpiry } from '@gpuwhisk/common/activations/record-expiry';
 import { RecordWriter, showExpiry, showRecords } from '@gpuwhisk/common/activations/record-writer';
+import { showStored } from '@gpuwhisk/common/stored-metrics';
 import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
@@ -114,6 +115,7 @@ async function openNode(options: ControllerNodeOptions, opened: Opened): Promise
   await ensureTopics(options);
   const records = new RecordWriter(store, clock, logger, { maxPendingBytes: config.maxUnstoredBytes });
   showRecords(metrics.registry, 'controller', records);
+  showStored(metrics.registry, store);
   opened.onClose(() => records.close());
   const gpu = await openGpuScheduling(options, records, opened);
   const { registry } = metrics;

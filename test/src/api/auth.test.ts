@@ -195,6 +195,8 @@ describe('namespaces', () => {
       invocationsPerMinute: 60,
       concurrentInvocations: 30,
       firesPerMinute: 60,
+      storedMiB: 10_240,
+      storedBytes: 0,
       minActionMemory: 128,
       maxActionMemory: 512,
       minActionLogs: 0,

@@ -75,6 +75,54 @@ describe('invocations a minute', () => {
   });
 });
 
+describe('stored bytes', () => {
+  const large = { ...hello, annotations: [{ key: 'text', value: 'x'.repeat(600_000) }] };
+  const tooMuch = [
+    429,
+    expect.stringMatching(/^Too much is stored in the namespace \(bytes: \d{7}, allowed: 1048576, /),
+  ];
+  const put = (path: string, as: Account, body: object = large): Promise<Reply> =>
+    api.request('PUT', `/api/v1/namespaces/_/${path}?overwrite=true`, { as, body });
+
+  test("are bounded: the namespace's own writes and calls are refused until it has deleted enough", async () => {
+    const full = await withLimits('full', { storedMiB: 1, invocationsPerMinute: 100 });
+    await put('triggers/t', full, {});
+    expect((await put('actions/a', full)).status).toBe(200);
+    expect((await put('packages/p', full, { annotations: large.annotations })).status).toBe(200);
+    const refused = [
+      await put('actions/b', full, hello),
+      await put('actions/p/b', full, hello),
+      await put('packages/p', full, {}),
+      await put('triggers/t', full, {}),
+      await put('rules/r', full, { trigger: '/_/t', action: '/_/hello' }),
+      await api.request('POST', '/api/v1/namespaces/_/versions/a', { as: full }),
+      await api.request('POST', '/api/v1/namespaces/_/triggers/t', { as: full }),
+      await invoke(actionPath('hello'), full),
+      await invoke(actionPath('hello'), full, { 'x-ow-extra-logging': 'on' }),
+      await api.request('POST', '/api/v1/web/whisk.system/apimgmt/createApi.http', { as: full, body: {} }),
+    ];
+    for (const reply of refused) expect(seen(reply)).toEqual(tooMuch);
+    const { json } = await api.request('GET', '/api/v1/namespaces/_/limits', { as: full });
+    expect(json).toMatchObject({ storedMiB: 1, storedBytes: api.store.storedBytes('full') });
+    expect(await api.metrics.registry.metrics()).toContain(
+      `gpuwhisk_stored_limit_total{namespace="full"} ${refused.length}`,
+    );
+    // Others notice nothing.
+    expect((await put('actions/b', bob, hello)).status).toBe(200);
+    expect((await invoke(actionPath('b'), bob)).status).toBe(202);
+    // Reads and removals go on, and make room.
+    expect((await api.request('GET', actionPath('a'), { as: full })).status).toBe(200);
+    expect((await api.request('DELETE', actionPath('a'), { as: full })).status).toBe(200);
+    expect((await put('actions/b', full, hello)).status).toBe(200);
+    expect((await invoke(actionPath('b'), full)).status).toBe(202);
+  });
+
+  test('have a bound for namespaces without their own, which all may read', async () => {
+    const { json } = await api.request('GET', '/api/v1/namespaces/_/limits');
+    expect(json).toMatchObject({ storedMiB: 10_240, storedBytes: api.store.storedBytes('alice') });
+  });
+});
+
 describe('invocations in flight', () => {
   test('are refused at the limit, and let in again when one is done', async () => {
     const holds = api.state.holds('inFlight');

@@ -2,6 +2,8 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { countAll } from '@gpuwhisk/common/store/lmdb-count';
+import { openRoot } from '@gpuwhisk/common/store/lmdb-table';
 import { logTexts } from '../support/api-client.js';
 import type { ApiActivation, ApiClient } from '../support/api-client.js';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
@@ -105,8 +107,14 @@ test('nothing accepted is lost, and nothing that had started runs again, when th
   for (const record of short ?? []) {
     if (record.response.success) expect(logTexts(record)).toHaveLength(1);
   }
-  await second.stop();
-  running.delete(second);
+  // What the namespace is said to have stored is what is there.
+  const { body } = await second.api.request<{ storedBytes: number }>('GET', '_/limits');
+  await end(second, 'SIGKILL');
+  const root = openRoot(join(second.dataDir, 'store'));
+  const found = countAll(root, () => false)?.all.get('guest');
+  await root.close();
+  expect(body.storedBytes).toBeGreaterThan(100_000);
+  expect(found).toBe(body.storedBytes);
 });
 
 test('a signal to stop lets what runs end, and leaves what waits to the next start', async () => {

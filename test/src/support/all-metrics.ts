@@ -3,6 +3,7 @@ import { showExpiry, showRecords } from '@gpuwhisk/common/activations/record-wri
 import { coldStartMetrics, gpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { actionMetrics, busMetrics, createMetrics, throttleMetrics, traceMetrics } from '@gpuwhisk/common/metrics';
 import type { MetricDescription } from '@gpuwhisk/common/metrics';
+import { showStored } from '@gpuwhisk/common/stored-metrics';
 import { openUserEvents } from '@gpuwhisk/common/user-events';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { CostLedger } from '@gpuwhisk/controller/gpu/cost/cost-ledger';
@@ -26,6 +27,7 @@ export async function allMetrics(): Promise<MetricDescription[]> {
   learningMetrics(registry, unread);
   for (const part of ['controller', 'invoker']) showRecords(registry, part, unread);
   showExpiry(registry, unread);
+  showStored(registry, unread);
   new CostLedger({ metrics: { registry } } as never);
   showPool(registry, unread);
   showDevices(registry, unread);
