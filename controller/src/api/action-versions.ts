@@ -75,7 +75,7 @@ export function actionVersionRoutes(context: ActionContext): Route[] {
       parameters: [...names, ...queryParameters({ version: 'Only this version, with its code', updated })],
       responses: {
         200: { description: 'Versions', schema: { arrayOf: 'Action' } },
-        ...errorResponses(400, 401, 403, 404, 409, 500),
+        ...errorResponses(400, 401, 403, 404, 409, 429, 500),
       },
       handle: (call) => getVersions(context, call),
     },

@@ -246,7 +246,8 @@ export function actionRoutes(context: ActionContext): Route[] {
     body: { schema: 'ActionPut', required: true },
     responses: { ...action, ...errorResponses(400, 401, 403, 404, 409, 413, 500) },
   } as const;
-  const remove = { responses: { ...action, ...errorResponses(400, 401, 403, 404, 409, 500) } } as const;
+  // 429 comes from requests with large code, of which a namespace may have a few at once.
+  const remove = { responses: { ...action, ...errorResponses(400, 401, 403, 404, 409, 429, 500) } } as const;
   const invoke = {
     body: { schema: 'ActionPayload', required: false },
     responses: {
@@ -257,7 +258,7 @@ export function actionRoutes(context: ActionContext): Route[] {
       ...errorResponses(503),
     },
   } as const;
-  const get = { responses: { ...action, ...errorResponses(400, 401, 403, 404, 409, 500) } } as const;
+  const get = { responses: { ...action, ...errorResponses(400, 401, 403, 404, 409, 429, 500) } } as const;
   return [
     {
       ...shared,

@@ -72,7 +72,7 @@ function bounded(route: Route, { throttles }: Pick<ApiContext, 'throttles'>): Ro
   const { handle } = route;
   return {
     ...route,
-    responses: { ...route.responses, ...errorResponses(429) },
+    responses: { ...route.responses, ...errorResponses(429, 507) },
     handle(call: IdentifiedCall) {
       throttles.checkStored(call.identity);
       return handle(call);

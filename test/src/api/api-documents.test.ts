@@ -77,6 +77,20 @@ test('path parameters, operation ids and references agree', () => {
   }
 });
 
+test('operations that store data, or have large code, may be refused as too many', () => {
+  const stores = ['updateAction', 'updateActionInPackage', 'restoreActionVersion', 'restoreActionVersionInPackage'];
+  stores.push('updatePackage', 'updateRule', 'updateTrigger');
+  const hasCode = ['getActionByName', 'getActionInPackageByName', 'deleteAction', 'deleteActionInPackage'];
+  hasCode.push('getActionVersions', 'getActionVersionsInPackage');
+  for (const [, document] of documents) {
+    const all = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+    const with429 = all.filter(({ responses }) => '429' in responses).map(({ operationId }) => operationId);
+    expect(with429).toEqual(expect.arrayContaining([...stores, ...hasCode]));
+    const with507 = all.filter(({ responses }) => '507' in responses).map(({ operationId }) => operationId);
+    expect(with507.sort()).toEqual(stores.sort());
+  }
+});
+
 test("definitions have OpenWhisk's names", () => {
   const names = ['Action', 'ActionPut', 'ActionExec', 'ActionLimits', 'ActionMeta', 'Activation', 'ActivationBrief'];
   names.push('ActivationId', 'ActivationIds', 'ActivationLogs', 'ActivationResult', 'ErrorMessage', 'KeyValue');
