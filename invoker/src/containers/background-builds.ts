@@ -89,14 +89,16 @@ export class BackgroundBuilds<Step extends BackgroundBuild> {
     try {
       const bounds = { ...limits, timeoutMs, logLimitBytes: 0 };
       const made = await this.inTurn(limits.forNamespace ?? '', async () =>
-        this.closed ? undefined : makeProgram(await this.start(step), { ...request, ...codeOf(bytes) }, bounds),
+        this.closed
+          ? 'closed'
+          : makeProgram(this.clock, await this.start(step), { ...request, ...codeOf(bytes) }, bounds),
       );
-      if (made === undefined) return;
+      if (made === 'closed') return;
+      if (made === undefined) throw new Error('the program is too large');
       if ('outcome' in made) throw new Error(reasonOf(made.outcome));
-      if (typeof made.result.program !== 'string') throw new Error('the program is too large');
-      const program = Buffer.from(made.result.program, 'base64');
+      const { program, rest } = made;
       await this.files.keep(name, { program, digest: await sha256Of(this.clock, program) });
-      step.made(request.name, made.result);
+      step.made(request.name, rest);
     } catch (error) {
       if (this.closed) return;
       this.failed.add(name);

@@ -1,7 +1,8 @@
 import { LargeCode, mostSmallBytes, sha256Of } from '@gpuwhisk/common/entities/large-code';
-import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { fair, TooMuchWaits } from '@gpuwhisk/common/concurrency';
+import { readProgram } from './built-program.js';
+import type { BuiltProgram } from './built-program.js';
 import { later, ProvisioningError } from './container-factory.js';
 import { ProgramFiles, programName } from './program-files.js';
 import type { Program } from './program-files.js';
@@ -84,36 +85,35 @@ export class BuildCache<Step extends Build> {
       const text = 'The action could not be built: no sandbox for it could be started.';
       return { outcome: { type: 'error', error: text, body: '' }, lines: [] };
     }
-    const made = await makeProgram(container, request, limits);
-    if (!('result' in made)) return made;
-    if (typeof made.result.program === 'string') {
-      const program = Buffer.from(made.result.program, 'base64');
-      return { program, digest: await sha256Of(this.clock, program) };
-    }
+    const made = await makeProgram(this.clock, container, request, limits);
+    if (made !== undefined && 'outcome' in made) return made;
+    if (made !== undefined) return { program: made.program, digest: await sha256Of(this.clock, made.program) };
     return { outcome: { type: 'error', error: 'The built program is too large.', body: '' }, lines: [] };
   }
 }
 
 /**
- * The answer of a builder to the code of a request, or the outcome and the printed lines of its failure. The answer is empty if
- * it is too large. Ends the builder.
+ * What a builder makes of the code of a request, or the outcome and the printed lines of its failure; undefined if the program is
+ * too large. Ends the builder.
  */
 export async function makeProgram(
+  clock: Clock,
   builder: Container,
   request: InitRequest,
   limits: CallLimits,
-): Promise<{ result: JsonObject } | { outcome: CallOutcome; lines: string[] }> {
+): Promise<BuiltProgram | { outcome: CallOutcome; lines: string[] } | undefined> {
   const bounds = { ...limits, maxResultBytes: maxProgramBytes };
+  let answer: Buffer | undefined;
   try {
     // The caller's environment is left out: the program serves all callers of the namespace with the same code.
     const init = builder.init({ ...request, env: {} }, bounds);
     const outcome = await init.outcome;
     if (outcome.type !== 'ok') return { outcome, lines: await init.logs };
-    const taken = await builder.run(emptyRun, bounds).outcome;
-    return { result: taken.type === 'result' && !Array.isArray(taken.result) ? taken.result : {} };
+    await builder.run(emptyRun, { ...bounds, onResult: (bytes) => (answer = bytes) }).outcome;
   } finally {
     void builder.destroy();
   }
+  return answer && (await readProgram(clock, answer));
 }
 
 function tooManyBuilds(error: unknown): Built {

@@ -133,6 +133,8 @@ export interface CallLimits {
   truncationBytes: number;
   /** The namespace that the function runs for; absent where the platform itself runs something. */
   forNamespace?: string;
+  /** Takes the bytes of a run's result in place of its outcome, whose `result` is empty then: those that are too large to be parsed at once. */
+  onResult?: (bytes: Buffer) => void;
   /** Called with each report of the run's progress, JSON; only the runs of training jobs have reports. */
   onProgress?: (report: string) => void;
 }

@@ -58,8 +58,8 @@ export interface BuildStep extends Build {
 
 /** Tells which code is replaced by a program that starts faster, once that is made. */
 export interface BackgroundBuild extends Build {
-  /** Called with the builder's answer to the code of the action `name`. */
-  made(name: string, answer: JsonObject): void;
+  /** Called with what the builder has answered beside the program of the action `name`. */
+  made(name: string, report: JsonObject): void;
   /** Called if no program could be made. */
   failed(name: string, error: unknown): void;
 }

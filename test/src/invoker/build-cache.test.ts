@@ -39,7 +39,10 @@ describe('programs that are built from code', () => {
       const result = { program: program.toString('base64') };
       const builder: Partial<Container> = {
         init: () => ended({ type: 'ok' }),
-        run: () => ended({ type: 'result', result, bytes: 100 }),
+        run: (_, { onResult }) => {
+          onResult?.(Buffer.from(JSON.stringify(result)));
+          return ended({ type: 'result', result: {}, bytes: 100 });
+        },
         destroy: async () => undefined,
       };
       return builder as Container;
@@ -116,7 +119,10 @@ describe('programs that only quicken a start', () => {
       const result = { program: program.toString('base64') };
       const builder: Partial<Container> = {
         init: () => ended(outcome),
-        run: () => ended({ type: 'result', result, bytes: 100 }),
+        run: (_, { onResult }) => {
+          onResult?.(Buffer.from(JSON.stringify(result)));
+          return ended({ type: 'result', result: {}, bytes: 100 });
+        },
         destroy: async () => undefined,
       };
       return builder as Container;

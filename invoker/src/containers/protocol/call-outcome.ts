@@ -1,6 +1,7 @@
 // Outcomes of calls and batches from the bytes that a runtime answered.
 import { isJsonObject, isNestedTooDeeply, withoutHalfPairs } from '@gpuwhisk/common/json';
 import type { JsonValue } from '@gpuwhisk/common/json';
+import { mostSmallBytes } from '@gpuwhisk/common/entities/large-code';
 import type { CallOutcome, CallLimits, RunRequest } from '../container-factory.js';
 import { decodeParts, maxFrameBytes } from './frames.js';
 import { withoutPartialCharacter } from './log-collector.js';
@@ -26,6 +27,13 @@ export function resultOutcome(text: string, bytes: number): CallOutcome {
   return isJsonObject(result) || Array.isArray(result)
     ? { type: 'result', result, bytes }
     : { type: 'error', body: text };
+}
+
+/** The outcome of a run whose result is taken as bytes. */
+export function takenOutcome(payload: Buffer, take: (bytes: Buffer) => void): CallOutcome {
+  // A short payload lies in a buffer that others are read into; a large one has its own.
+  take(payload.length > mostSmallBytes ? payload : Buffer.from(payload));
+  return { type: 'result', result: {}, bytes: payload.length };
 }
 
 /** The outcome of a run whose answer of `bytes` bytes is too long; `read` is its beginning. */

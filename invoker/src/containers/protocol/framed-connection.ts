@@ -19,6 +19,7 @@ import {
   parseJson,
   resultOutcome,
   resultsOutcome,
+  takenOutcome,
   unreadOutcome,
 } from './call-outcome.js';
 import { later } from '../container-factory.js';
@@ -397,6 +398,8 @@ export class FramedConnection implements Connection, FrameHandler {
     if (entry.type !== types.run) return { type: 'ok' };
     const { maxResultBytes, truncationBytes } = entry.limits;
     if (lengthBytes > maxResultBytes) return oversizeOutcome(payload, truncationBytes, lengthBytes);
+    const { onResult } = entry.limits;
+    if (onResult !== undefined) return takenOutcome(payload, onResult);
     if (type === types.results) return resultsOutcome(payload);
     return takesParts ? unreadOutcome(payload.toString(), lengthBytes) : resultOutcome(payload.toString(), lengthBytes);
   }

@@ -7,7 +7,10 @@ const headerBytes = 9;
 /** Largest payload, bytes. */
 export const maxFrameBytes = 64 * 1024 * 1024;
 
-/** Receives frames. The payload's buffer is reused: a handler must copy the bytes that it keeps. */
+/**
+ * Receives frames. The buffer of a payload that came in one chunk is reused: a handler must copy the bytes of it that it keeps.
+ * One of more than a MiB has its own.
+ */
 export interface FrameHandler {
   /** The number of payload bytes that the handler wants; further bytes are counted and dropped. */
   wanted(type: number, id: number, lengthBytes: number): number;

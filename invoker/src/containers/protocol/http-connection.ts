@@ -1,8 +1,9 @@
 import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
+import { mostSmallBytes, nextPiece } from '@gpuwhisk/common/entities/large-code';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Call, CallLimits, InitRequest, CallOutcome, LostOutcome, RunRequest } from '../container-factory.js';
-import { errorOutcome, oversizeOutcome, resultOutcome } from './call-outcome.js';
+import { errorOutcome, oversizeOutcome, resultOutcome, takenOutcome } from './call-outcome.js';
 import { deferred, refused } from './connection.js';
 import { largeJson } from './large-init.js';
 import type { LargePayload } from './large-init.js';
@@ -145,7 +146,7 @@ export class HttpConnection implements Connection {
         finish(() => reject(error.code === 'ECONNREFUSED' ? new Refused() : error)),
       );
       request.on('response', (response) => {
-        readAnswer(response, wantedBytes).then(
+        readAnswer(response, wantedBytes, this.clock).then(
           (answer) => finish(() => resolve(answer)),
           (error: Error) => finish(() => reject(error)),
         );
@@ -187,7 +188,7 @@ export class HttpConnection implements Connection {
   }
 }
 
-async function readAnswer(response: IncomingMessage, wantedBytes: number): Promise<Answer> {
+async function readAnswer(response: IncomingMessage, wantedBytes: number, clock: Clock): Promise<Answer> {
   const pieces: Buffer[] = [];
   let kept = 0;
   let bytes = 0;
@@ -199,7 +200,20 @@ async function readAnswer(response: IncomingMessage, wantedBytes: number): Promi
     pieces.push(piece);
     kept += piece.length;
   }
-  return { status: response.statusCode ?? 0, head: Buffer.concat(pieces), bytes };
+  return { status: response.statusCode ?? 0, head: await joined(pieces, kept, clock), bytes };
+}
+
+/** Pieces as a whole; of many, one a turn of the event loop is copied. */
+async function joined(pieces: readonly Buffer[], length: number, clock: Clock): Promise<Buffer> {
+  if (length <= mostSmallBytes) return Buffer.concat(pieces);
+  const whole = Buffer.allocUnsafe(length);
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+    await nextPiece(clock);
+  }
+  return whole;
 }
 
 function outcomeOf(answer: Answer, init: boolean, limits: CallLimits): CallOutcome {
@@ -208,6 +222,7 @@ function outcomeOf(answer: Answer, init: boolean, limits: CallLimits): CallOutco
   if (answer.status === ok && answer.bytes > limits.maxResultBytes) {
     return oversizeOutcome(answer.head, limits.truncationBytes, answer.bytes);
   }
+  if (answer.status === ok && limits.onResult !== undefined) return takenOutcome(answer.head, limits.onResult);
   const text = answer.head.toString();
   return answer.status === ok ? resultOutcome(text, answer.bytes) : errorOutcome(text);
 }
