@@ -1,5 +1,5 @@
 // The answer of a builder: JSON with a program of tens of MiB in base64, which is read in pieces.
-import { nextPiece } from '@gpuwhisk/common/entities/large-code';
+import { nextPiece } from '@gpuwhisk/common/system/pieces';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';

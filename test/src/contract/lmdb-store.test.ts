@@ -225,7 +225,10 @@ describe('the LMDB store', () => {
     expect((await store.list('activations', { limit: 1 }))[0]?.logs).toEqual(logs);
     const text = await store.text('activations', long._id, 'entity', 'guest');
     expect((JSON.parse(Buffer.from(text).toString('utf8')) as { logs: string[] }).logs).toEqual(logs);
+    const large = store.storedBytes('guest') ?? 0;
+    expect(large).toBeGreaterThan(3_000_000);
     for await (const removed of store.expire(1000)) expect(removed).toBe(2);
+    expect(store.storedBytes('guest')).toBe(0);
     await expect(store.get('activations', long._id)).rejects.toBeInstanceOf(NoDocumentError);
     expect(await store.createMany('activations', [activation(1, 3)])).toEqual([true]);
     await store.close();

@@ -1,6 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
-import { mostSmallBytes, nextPiece } from '@gpuwhisk/common/entities/large-code';
+import { mostSmallBytes } from '@gpuwhisk/common/entities/large-code';
+import { nextPiece } from '@gpuwhisk/common/system/pieces';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Call, CallLimits, InitRequest, CallOutcome, LostOutcome, RunRequest } from '../container-factory.js';
 import { errorOutcome, oversizeOutcome, resultOutcome, takenOutcome } from './call-outcome.js';
