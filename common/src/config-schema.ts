@@ -362,6 +362,12 @@ export const configSchema = z.strictObject({
       maxWaitMs: count.default(600_000),
     })
     .prefault({}),
+  warm: z
+    .strictObject({
+      /** Whether imports of functions are learned, and loaded ahead of their next starts: docs/mscontainer.md. */
+      learn: z.boolean().default(true),
+    })
+    .prefault({}),
   pool: z
     .strictObject({
       /** Idle time after which a container is frozen, and may serve another action of its namespace, ms. */

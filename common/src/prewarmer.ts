@@ -25,3 +25,14 @@ export interface Prewarmer {
   /** Its process id as functions see it who run in it; undefined where its runtime does not tell. */
   pid?: number;
 }
+
+/** What learned imports saved of a start: a part of annotation `coldStart`, which has `totalMs` only besides without a GPU. */
+export interface SavedStart {
+  /** Shortest known time of the function's imports that were loaded already, ms. */
+  savedMs: number;
+  /**
+   * How they came to be loaded: `learned` in a process made ahead, `rolled back` in one that another function of the
+   * namespace had before.
+   */
+  savedBy: 'learned' | 'rolled back';
+}

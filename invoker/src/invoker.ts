@@ -30,8 +30,10 @@ import { applicationError, whiskError } from './activation/activation-response.j
 import { ActivationRun } from './activation/activation-run.js';
 import type { FollowedRuns } from './activation/followed-runs.js';
 import type { InvokerContext, StartJournal } from './activation/invoker-context.js';
+import type { LearnedImports } from './activation/learned-imports.js';
+import { LearnedStarts } from './activation/learned-starts.js';
 import type { TrainingRuns } from './activation/training-runs.js';
-import type { ContainerFactory } from './containers/container-factory.js';
+import type { ContainerFactory, ContainerSpec } from './containers/container-factory.js';
 import type { GpuAgent } from './gpu-agent/gpu-agent.js';
 import { gpuUserOf } from './gpu-agent/gpu-runs.js';
 import type { GpuRuns } from './gpu-agent/gpu-runs.js';
@@ -76,6 +78,8 @@ export interface InvokerDependencies {
   trainings?: TrainingRuns;
   /** Counts the activations that end; absent: nothing is counted. */
   activity?: Pick<ActivityReporter, 'ended'>;
+  /** What was learned of actions' imports; absent: imports are not learned. */
+  learned?: LearnedImports;
   /** Sends lines of runs to those who follow them. Absent: runs cannot be followed. */
   followed?: Pick<FollowedRuns, 'began' | 'left' | 'ended'>;
   /** Whether runs may begin: false while the cluster may count this invoker as lost. Absent: always. */
@@ -133,10 +137,19 @@ export class Invoker {
       ...(dependencies.followed && { followed: dependencies.followed }),
       ...(dependencies.mayBegin && { mayBegin: dependencies.mayBegin }),
     };
+    const { learned } = dependencies;
+    if (learned !== undefined)
+      this.context.learned = new LearnedStarts(learned, metrics.registry, (spec) => this.pool.foresee(spec));
     const defaultKind = (kind: string): string | undefined => dependencies.defaultKind?.(kind);
-    this.loader = new ActionLoader(store, clock, () => this.closing, defaultKind);
+    this.loader = new ActionLoader(store, clock, () => this.closing, defaultKind, learned !== undefined);
     const { gpu } = dependencies;
-    this.pool = new ContainerPool(factory, clock, { ...pool, ...(gpu && { devices: gpu.ledger }) }, logger);
+    const failedAhead = (spec: ContainerSpec, error: unknown): void => this.context.learned?.failedAhead(spec, error);
+    this.pool = new ContainerPool(
+      factory,
+      clock,
+      { ...pool, failedAhead, ...(gpu && { devices: gpu.ledger }) },
+      logger,
+    );
     showPool(metrics.registry, this.pool);
     gpu?.attach({
       end: (container) => this.pool.end(container),
@@ -191,6 +204,7 @@ export class Invoker {
     const untilMs = clock.monotonicMs() + drainMs;
     while (this.feed.pending > 0 && clock.monotonicMs() < untilMs) await sleep(clock, 20);
     await this.pool.close();
+    await this.dependencies.learned?.close();
     await this.context.records.close();
   }
 

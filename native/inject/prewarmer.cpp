@@ -20,6 +20,7 @@ namespace {
 constexpr int64_t attach_limit_us = 1'000'000;
 constexpr unsigned take_back_again_us = 200;
 constexpr size_t max_result_bytes = 64 << 20; // As of a frame of the runtime protocol.
+constexpr size_t max_report_bytes = 16 << 10; // Of a load, which a guest may tell of.
 
 Resident resident_of(const Launched &launched) {
   const gw_hello &hello = launched.hello;
@@ -153,6 +154,7 @@ Outcome Prewarmer::inject(Bytes code, const InjectOptions &options, const CallOp
   for (const auto &[thread, context] : drivers_) kept.insert(thread);
   run_ = std::make_unique<Run>(stops_, target_, resident_, *payload_, options.policy, kept);
   std::memcpy(resident_.shared->entry, options.entry.c_str(), options.entry.size() + 1);
+  resident_.shared->result_length = 0;
   limit_memory(options.memory_bytes);
   watch.stage("checkpoint");
   int64_t timeout_us = options.load_timeout_us + (first ? first->timeout_us : 0);
@@ -288,7 +290,7 @@ void Prewarmer::read_result(Outcome &outcome) {
   if (status != GW_DONE) return;
   outcome.kind = "result";
   outcome.called = requested_ & GW_CALL;
-  if (!outcome.called) return;
+  if (!outcome.called && length > max_report_bytes) return;
   if (length > max_result_bytes) {
     outcome.kind = "load";
     outcome.message = "The result is larger than 64 MiB.";

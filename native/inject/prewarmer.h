@@ -45,7 +45,7 @@ struct CallOptions {
 struct Outcome {
   std::string kind;               // "result", "refused", "no-batch", "load", "signal", "exit", "timeout" or "gone"
   bool called = false;            // Whether the function was called, or only loaded.
-  std::string result;             // What it returned, for "result" of a call.
+  std::string result;             // For "result": what it returned, or what the guest tells of a load.
   std::string message;            // What happened, otherwise.
   std::vector<std::string> trace; // The function's own frames, innermost first.
   std::vector<Stage> stages;

@@ -56,7 +56,7 @@ struct gw_mailbox {
   uint32_t request, status;
   uint32_t running; // During GW_SERVE: the id of the run under way, or 0.
   uint32_t yields;  // During GW_SERVE: an interrupted read of GW_RUNS_FD ends it.
-  uint64_t result, result_length; // Where the function's answer lies.
+  uint64_t result, result_length; // Where the function's answer lies, or what the guest tells of its load.
   uint64_t environment_length;    // NAME=value texts, each NUL-ended, before the argument.
   int64_t code;                   // For GW_LOAD: the descriptor of the function's code, a sealed memory file.
   char entry[GW_ENTRY_BYTES];

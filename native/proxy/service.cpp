@@ -38,7 +38,7 @@ Answer Service::init(std::string_view payload) {
   owner_ = init.owner;
   action_ = std::move(init);
   Answer loaded = inject(nullptr);
-  if (loaded.ok) return {true, done};
+  if (loaded.ok) return {true, loaded.text.empty() ? done : loaded.text};
   if (loaded.text == exited) loaded.text = exited_at_once;
   action_.reset();
   return loaded;

@@ -50,18 +50,18 @@ def print_error(error):
     sys.__excepthook__(type(error), error, error.__traceback__)
 
 
-def load_action(message, name):
-    """The function that the code of an init defines. Raises Refusal."""
+def source_of(message):
+    """The source in the code of an init, whose archive is unpacked. Raises Refusal."""
     code = message["code"]
     if not message.get("binary"):
-        return load_source(code.encode("utf-8", "surrogatepass"), name)
+        return code.encode("utf-8", "surrogatepass")
     import binascii
 
     try:
         data = binascii.a2b_base64(code)
     except binascii.Error as error:
         raise Refusal("cannot decode the request: %s" % error)
-    return load_source(unpack(data), name)
+    return unpack(data)
 
 
 def load_source(source, name):

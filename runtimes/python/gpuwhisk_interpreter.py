@@ -5,6 +5,7 @@ import sys
 from time import monotonic_ns
 
 from gpuwhisk_code import action_source
+from gpuwhisk_imports import import_learned
 
 
 class RunEnvironment:
@@ -135,17 +136,20 @@ def prepare_interpreter(folders):
 
 
 def load_imports():
-    """Loads what the action is known to need (annotation `warm`), before its code comes.
+    """Loads what the action is known to need (annotation `warm`, or learned imports), before its code comes.
 
     Returns how long that took, in microseconds; None without modules to load.
     """
     names = os.environ.pop("GPUWHISK_IMPORTS", "").split()
+    learned = os.environ.pop("GPUWHISK_LEARNED", None)
     if not names:
         return None
     import importlib
 
     started_ns = monotonic_ns()
-
+    if learned:
+        import_learned(names)
+        names = []
     for name in names:
         try:
             importlib.import_module(name)

@@ -10,7 +10,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from gpuwhisk_code import Refusal, load_action, print_error
+from gpuwhisk_code import Refusal, load_source, print_error, source_of
 from gpuwhisk_interpreter import prepare_interpreter
 from gpuwhisk_process import end
 
@@ -50,7 +50,7 @@ def call(init, value):
     """The result of the action, or a dictionary with the reason why it failed."""
     name = init.get("main") or "main"
     try:
-        action = load_action(init, name)
+        action = load_source(source_of(init), name)
     except Refusal as refusal:
         return {"failed": str(refusal)}
     try:

@@ -25,6 +25,7 @@ import gpuwhisk_archive  # noqa: F401 (so that an archive need not look for it)
 import gpuwhisk_code
 import gpuwhisk_mailbox
 import runtime
+from gpuwhisk_imports import ImportObserver
 from gpuwhisk_interpreter import prepare_interpreter, run_environment
 from gpuwhisk_process import flush_output
 
@@ -71,6 +72,7 @@ class Guest:
         self.runtime = runtime.Runtime(lambda data: runtime.write_all(gpuwhisk_mailbox.RUNS_FD, data))
         self.read = None  # The address of the function that waits for runs.
         self.runtime.concurrent = False  # The proxy has one request under way.
+        self.observer = ImportObserver()
 
     def serve_request(self):
         mailbox = self.mailbox
@@ -95,7 +97,10 @@ class Guest:
             if mailbox.request & gpuwhisk_mailbox.LOAD:
                 source = gpuwhisk_code.unpack(self.receive_code())
                 self.runtime.name = mailbox.entry.decode() or "main"
-                self.runtime.action = gpuwhisk_code.load_source(source, self.runtime.name)
+                reseed()
+                with self.observer:
+                    self.runtime.action = gpuwhisk_code.load_source(source, self.runtime.name)
+                self.give(b'{"ok":true,"imports":%s}' % self.observer.report().encode())
                 if entry:
                     self.runtime.call_entry(entry)
             mailbox.status = gpuwhisk_mailbox.REFUSED
@@ -128,6 +133,13 @@ class Guest:
     def give(self, result):
         self.mailbox.result = result  # Which keeps it until the proxy has read it.
         self.mailbox.result_length = len(result)
+
+
+def reseed():
+    """Otherwise each function of this process would draw the same numbers: the generators' states are put back, too."""
+    sys.modules["random"].seed()
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
 
 
 def warm_up():

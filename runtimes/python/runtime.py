@@ -11,7 +11,8 @@ from time import monotonic_ns
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from gpuwhisk_code import FAILED_TO_START, Refusal, load_action, print_error
+from gpuwhisk_code import FAILED_TO_START, Refusal, load_source, print_error, source_of
+from gpuwhisk_imports import ImportObserver
 from gpuwhisk_interpreter import prepare_interpreter, run_environment
 from gpuwhisk_process import end, exit_code, flush_output, violate, watch_peer
 
@@ -83,6 +84,7 @@ class Runtime:
         self.marks = None  # What tells kernel tokens where a launch cycle begins and ends.
         self.members = None  # Those of a training job, which load and run the action in processes of their own.
         self.channel = None  # The library of the channel, which calls the action by itself where it can.
+        self.observer = None  # Of the imports of the load.
 
     def handle(self, kind, request, payload):
         if kind == RUN:
@@ -138,7 +140,9 @@ class Runtime:
                 import json  # Before an archive can bring a module of that name.
             times_us = {} if self.import_us is None else {"importUs": self.import_us}
             started_ns = monotonic_ns()
-            self.action = load_action(message, self.name)
+            source = source_of(message)
+            with self.observer:
+                self.action = load_source(source, self.name)
             loaded_ns = monotonic_ns()
             times_us["codeUs"] = (loaded_ns - started_ns) // 1000
             if message.get("entry"):
@@ -150,7 +154,8 @@ class Runtime:
             self.answer(ERROR, request, error_payload(str(refusal)))
         else:
             times = "".join(',"%s":%d' % time_us for time_us in times_us.items())
-            self.answer(RESULT, request, b'{"ok":true%s}' % times.encode())
+            told = '{"ok":true%s,"imports":%s}' % (times, self.observer.report())
+            self.answer(RESULT, request, told.encode())
 
     def call_directly(self):
         """Lets the channel call the action, where nothing else is to be done for a run."""
@@ -306,6 +311,7 @@ def serve(fd):
     runtime = Runtime(lambda data: write_all(fd, data))
     runtime.import_us = import_us
     runtime.members = members
+    runtime.observer = ImportObserver()
     if not runtime.concurrent:  # Cycles that overlap would say nothing.
         runtime.marks = launch_marks()
     runtime.channel = channel

@@ -37,9 +37,11 @@ export function validateRequirements(value: unknown): string[] {
   return [...new Set(checked)].sort();
 }
 
-const maxImports = 64;
+/** Largest number of modules that annotation `warm` may name, and that are learned of one action. */
+export const maxImports = 64;
 const maxModuleNameLength = 200;
 const importName = /^[A-Za-z_@][\w@./:-]*$/;
+const moduleName = /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/;
 const functionName = /^[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*$/;
 
 /** Annotation `warm` cannot be understood; `message` says what was found. */
@@ -51,15 +53,18 @@ class WarmError extends Error {
 export interface Warm {
   /** Modules that are loaded, sorted and without repetition. */
   imports: readonly string[];
+  /** Whether imports are learned; absent: they are. */
+  learns?: false;
   /** Whether a CUDA context is to be made ahead, where there is a device. */
   cuda: boolean;
   /** A function of the action that is called once, to load a model. */
   entry?: string;
 }
 
-/** Reads annotation `warm`. Throws WarmError. */
+/** Reads annotation `warm`; `false` stands for nothing ahead. Throws WarmError. */
 export function readWarm(value: unknown): Warm {
-  if (!isJsonObject(value)) throw new WarmError("Annotation 'warm' must be an object.");
+  if (value === false) return { imports: [], cuda: false, learns: false };
+  if (!isJsonObject(value)) throw new WarmError("Annotation 'warm' must be an object, or false.");
   const unknown = Object.keys(value).find((key) => !['imports', 'cuda', 'entry'].includes(key));
   if (unknown !== undefined) {
     throw new WarmError(
@@ -77,6 +82,11 @@ export function readWarm(value: unknown): Warm {
     throw new WarmError("Field 'entry' of annotation 'warm' must be the name of a function of the action.");
   }
   return { ...warm, entry };
+}
+
+/** Whether a value is the full name of a Python module in ASCII, of bounded length. */
+export function isModuleName(name: unknown): name is string {
+  return typeof name === 'string' && name.length <= maxModuleNameLength && moduleName.test(name);
 }
 
 function isImportName(name: unknown): boolean {

@@ -9,11 +9,12 @@ import { validateRequirements, readWarm } from '@gpuwhisk/common/entities/action
 import type { Warm } from '@gpuwhisk/common/entities/action-annotations';
 import type { ActionReference } from '@gpuwhisk/common/messages';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
-import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { fair } from '@gpuwhisk/common/concurrency';
 import { kindOfImage } from '../runtimes/proxy-runtime.js';
+import { leadingImports } from './leading-imports.js';
 
 /** An action's code. */
 export interface ActionCode {
@@ -44,6 +45,8 @@ export interface RunnableAction {
   requirements: readonly string[];
   /** Annotation `warm`. */
   warm: Warm;
+  /** As leadingImports tells; absent also where that is not looked at. */
+  leadingImports?: readonly string[] | undefined;
   /** The action's code. Rejects if the store cannot read the code. */
   code(): Promise<ActionCode>;
 }
@@ -65,6 +68,8 @@ type Loaded = { action: RunnableAction } | { failure: LoadFailure; reason: strin
 const mostLarge = 4;
 
 const cacheSize = 2000;
+/** Largest source whose imports are looked at, bytes. */
+const maxReadBytes = 64 * 1024;
 /** How long reads of an action from a failing store are retried, ms. */
 const patienceMs = 60_000;
 const firstRetryMs = 100;
@@ -83,6 +88,8 @@ export class ActionLoader {
     private readonly isClosing: () => boolean,
     /** The kind that `<family>:default` means on this invoker. */
     private readonly defaultKind: (kind: string) => string | undefined,
+    /** Whether leadingImports of Python source are looked at. */
+    private readonly readsImports = false,
   ) {}
 
   /** The revision that a message names, or undefined if that revision has not been read yet. */
@@ -101,7 +108,8 @@ export class ActionLoader {
           reason: `revision is ${String(document._rev)}`,
         };
       }
-      const action = this.runnable(id, readAction(document));
+      const read = readAction(document);
+      const action = { ...this.runnable(id, read), leadingImports: await this.leadingImports(document, read) };
       if (this.cache.size >= cacheSize) {
         const oldest = this.cache.keys().next();
         if (!oldest.done) this.cache.delete(oldest.value);
@@ -128,6 +136,17 @@ export class ActionLoader {
         await sleep(this.clock, retryMs);
       }
     }
+  }
+
+  /** The modules that Python source of at most 64 KiB imports before all else; undefined where that is not sure. */
+  private async leadingImports(
+    document: StoredDocument,
+    { exec }: ReturnType<typeof readAction>,
+  ): Promise<string[] | undefined> {
+    if (!this.readsImports || !exec.kind.startsWith('python:') || !('binary' in exec) || exec.binary) return undefined;
+    if (isReference(exec.code) && (exec.code.length ?? Infinity) > maxReadBytes) return undefined;
+    const { code } = await this.patiently(() => readActionCode(this.store, document));
+    return typeof code === 'string' && code.length <= maxReadBytes ? leadingImports(code) : undefined;
   }
 
   /** Reads code, and has the next wait until it has been passed on. */

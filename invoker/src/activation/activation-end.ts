@@ -2,6 +2,7 @@ import type { EndedActivation } from '@gpuwhisk/common/activations/activity';
 import { isRecordKept, recordedCall } from '@gpuwhisk/common/activations/record-policy';
 import { ActivationStatus, activationDocument } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entities/activation';
+import type { SavedStart } from '@gpuwhisk/common/prewarmer';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { completedTopic, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { ActivationMessage, AcknowledgementMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
@@ -34,6 +35,8 @@ export interface Load {
   start: LoadingStart;
   /** Known parts of the start, ms. */
   parts?: StartParts;
+  /** Absent if no learned imports were loaded ahead. */
+  saved?: SavedStart;
 }
 
 /** The run found its code loaded. */

@@ -2,6 +2,7 @@ import type { ActivationResponse, WhiskActivation } from '@gpuwhisk/common/entit
 import type { ActionLimits } from '@gpuwhisk/common/entities/action';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import type { ColdStartRecord, GpuRecord } from '@gpuwhisk/common/gpu';
+import type { SavedStart } from '@gpuwhisk/common/prewarmer';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { TrainingProgress } from '@gpuwhisk/common/training';
 import type { LoadTimes } from '../containers/container-factory.js';
@@ -22,6 +23,8 @@ export interface ActivationTimes {
   start?: LoadingStart;
   /** Known parts of the start, ms; set only with `initMs`. */
   parts?: StartParts;
+  /** Set if learned imports had been loaded. */
+  saved?: SavedStart;
   /** State of a container that had the code loaded; absent if the run loaded the code or got no container. */
   found?: 'prewarmed' | 'warm';
   /** Activations in the same run, this one included; absent for a run of one. */
@@ -64,7 +67,7 @@ export function activationRecord(
   }
   const gpu = gpuRecord(message, times);
   if (gpu !== undefined) annotations.push({ key: 'gpu', value: { ...gpu } });
-  const coldStart = coldStartRecord(message, times);
+  const coldStart = startRecord(message, times);
   if (coldStart !== undefined) annotations.push({ key: 'coldStart', value: { ...coldStart } });
   const record: WhiskActivation = {
     namespace: message.user.namespace.name,
@@ -120,6 +123,17 @@ export function coldStartRecord(
     ...(start === 'injected' && { injectMs: initMs }),
     ...rounded,
   };
+}
+
+/** Annotation `coldStart`: the parts of a start with a GPU, and what learned imports saved; undefined without either. */
+function startRecord(
+  message: ActivationMessage,
+  times: ActivationTimes,
+): (Partial<ColdStartRecord> & Partial<SavedStart>) | undefined {
+  const { waitMs, initMs, saved } = times;
+  const parts = coldStartRecord(message, times);
+  if (initMs === undefined || saved === undefined) return parts;
+  return { totalMs: waitMs + initMs, ...parts, ...saved, savedMs: Math.round(saved.savedMs) };
 }
 
 /** Time from acceptance to a placement at `at` (epoch ms). */

@@ -88,7 +88,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       codeOf: this.codeOf,
       spec: this.spec,
       batch: this.batch,
-    } = containerWanted(message, action));
+    } = containerWanted(message, action, context.learned));
     this.gpuUser = message.gpu && gpuUserOf(message);
     const { tracer, instance, clock } = context;
     if (tracer !== undefined && message.sample === undefined && message.launch === undefined) {
@@ -356,7 +356,9 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     }
     member.initialized = true;
     this.noteLoad(container, load.initMs);
-    return this.gpuUser === undefined ? load : { ...load, parts: startParts(member, outcome.loadTimes) };
+    const saved = this.context.learned?.loaded(this, this.action, container, outcome.imports);
+    const known = saved === undefined ? load : { ...load, saved };
+    return this.gpuUser === undefined ? known : { ...known, parts: startParts(member, outcome.loadTimes) };
   }
 
   fail(error: ProvisioningError): void {

@@ -15,6 +15,7 @@ import type {
 } from '../containers/container-factory.js';
 import { grantKey, grantOf } from '../gpu-agent/gpu-runs.js';
 import type { RunnableAction, ActionCode } from './action-loader.js';
+import type { LearnedImports } from './learned-imports.js';
 import { fullyQualifiedName } from './action-loader.js';
 import type { InvokerContext } from './invoker-context.js';
 
@@ -31,22 +32,31 @@ interface ContainerWanted {
 }
 
 /** Cached result of the last call for each action, for messages without init arguments or a GPU. */
-const usual = new WeakMap<RunnableAction, ContainerWanted & { executeOnly: boolean }>();
+const usual = new WeakMap<RunnableAction, ContainerWanted & { executeOnly: boolean; learnedAt: number | undefined }>();
 
-/** The container that an activation of the action needs. */
-export function containerWanted(message: ActivationMessage, action: RunnableAction): ContainerWanted {
+/** What was learned of imports, as the choice of a container uses it. */
+type Learned = Pick<LearnedImports, 'wanted' | 'changes'>;
+
+/** The container that an activation of the action needs. `learned`: absent where imports are not learned. */
+export function containerWanted(
+  message: ActivationMessage,
+  action: RunnableAction,
+  learned?: Learned,
+): ContainerWanted {
   if (message.initArgs.length > 0 || message.gpuNeed !== undefined || message.gpu !== undefined) {
-    return wantedBy(message, action);
+    return wantedBy(message, action, learned);
   }
   const before = usual.get(action);
   const executeOnly = message.executeOnly === true;
-  if (before?.namespace === message.user.namespace.name && before.executeOnly === executeOnly) return before;
-  const wanted = { ...wantedBy(message, action), executeOnly };
+  const learnedAt = learned?.changes;
+  const isSame = before?.namespace === message.user.namespace.name && before.executeOnly === executeOnly;
+  if (isSame && before.learnedAt === learnedAt) return before;
+  const wanted = { ...wantedBy(message, action, learned), executeOnly, learnedAt };
   usual.set(action, wanted);
   return wanted;
 }
 
-function wantedBy(message: ActivationMessage, action: RunnableAction): ContainerWanted {
+function wantedBy(message: ActivationMessage, action: RunnableAction, learned: Learned | undefined): ContainerWanted {
   const { action: reference, initArgs, revision, user } = message;
   // Init parameters may differ from binding to binding.
   const binding = initArgs.length > 0 ? (reference.binding ?? '') : '';
@@ -58,6 +68,7 @@ function wantedBy(message: ActivationMessage, action: RunnableAction): Container
   const caller = batch === 1 ? '' : ` ${user.subject}`;
   const rights = message.executeOnly === true ? ' execute-only' : '';
   const { training } = message;
+  const wish = training === undefined ? learned?.wanted(namespace, action) : undefined;
   const job = training === undefined ? '' : ` job ${training.job} ${training.attempt}`;
   return {
     key: `${namespace} ${reference.path}/${reference.name} ${revision} ${binding}${place}${caller}${rights}${job}`,
@@ -70,6 +81,7 @@ function wantedBy(message: ActivationMessage, action: RunnableAction): Container
       concurrency: action.limits.concurrency,
       requirements: action.requirements,
       imports: action.warm.imports,
+      ...wish,
       cuda: action.warm.cuda,
       ...(action.requirements.length > 0 && { installsFor: namespace }),
       ...(gpu !== undefined && { gpu }),

@@ -13,6 +13,7 @@ import type { Tracer } from '@gpuwhisk/common/tracing';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { GpuRuns } from '../gpu-agent/gpu-runs.js';
 import type { FollowedRuns } from './followed-runs.js';
+import type { LearnedStarts } from './learned-starts.js';
 import type { TrainingRuns } from './training-runs.js';
 
 /** Services and settings that all activations of an invoker share. */
@@ -44,6 +45,8 @@ export interface InvokerContext {
   gpu?: GpuRuns;
   /** The runs of training jobs; absent on nodes without GPUs. */
   trainings?: TrainingRuns;
+  /** Starts by learned imports. Absent: imports are not learned. */
+  learned?: LearnedStarts;
   /** Sends lines of runs to those who follow them. Absent: runs cannot be followed. */
   followed?: Pick<FollowedRuns, 'began' | 'left' | 'ended'>;
   /** Whether runs may begin now. Absent: always. */

@@ -24,8 +24,10 @@ export interface ContainerSpec {
   concurrency: number;
   /** Python packages that must be importable (annotation `requirements`), sorted; empty for none. */
   requirements: readonly string[];
-  /** Modules that are loaded before the action's code (annotation `warm`), sorted; empty for none. */
+  /** Modules that are loaded before the action's code, by annotation `warm` or learned; empty for none. */
   imports: readonly string[];
+  /** Set if `imports` are learned ones: only containers that are made ahead of need load them. */
+  learned?: LearnedFor;
   /** Whether a CUDA context is created before the action's code is loaded (annotation `warm`). */
   cuda: boolean;
   /** Absent: the container sees no GPU. */
@@ -34,6 +36,18 @@ export interface ContainerSpec {
   installsFor?: string;
   /** The only run that the container is for; absent unless that is a training job's. */
   training?: TrainingSpec;
+}
+
+/** The spec without learned imports: a function that waits for its container loads by itself just what it imports. */
+export function withoutLearned({ learned, ...spec }: ContainerSpec): ContainerSpec {
+  return learned === undefined ? spec : { ...spec, imports: [] };
+}
+
+/** For which functions imports were learned. */
+export interface LearnedFor {
+  namespace: string;
+  /** Whether further modules make no difference to the function: its imports are complete, and come before all else. */
+  takesMore: boolean;
 }
 
 /** What a container of a training job needs to know of its run. */
@@ -93,8 +107,8 @@ export interface LostOutcome {
 
 /** How an init or a run ended. */
 export type CallOutcome =
-  /** Success of an init, an unload or a check. `loadTimes`: of an init, if the runtime reports them. */
-  | { type: 'ok'; loadTimes?: LoadTimes }
+  /** Success of an init, an unload or a check. `loadTimes`, `imports`: of an init, if the runtime reports them. */
+  | { type: 'ok'; loadTimes?: LoadTimes; imports?: readonly ImportedModule[] }
   /** Run: the result is an object or array; `bytes` is its length as the runtime sent it. */
   | { type: 'result'; result: JsonObject | JsonValue[]; bytes: number }
   /** Run: the result is longer than `maxResultBytes`; `head` holds its first `truncationBytes`. */
@@ -114,6 +128,13 @@ export interface LoadTimes {
   codeMs?: number;
   /** The function that annotation `warm` names as `entry`. */
   entryMs?: number;
+}
+
+/** A module of a shared set that code imported while it was loaded. */
+export interface ImportedModule {
+  name: string;
+  /** Time of the import, modules that it imported itself included, ms. */
+  ms: number;
 }
 
 /** The problem that an outcome other than `ok` reports; undefined for `ok`. */
@@ -162,6 +183,10 @@ export interface Container {
   readonly cudaContext?: CudaContextKept | undefined;
   /** Time from the start of its process to the runtime's hello, ms; undefined if the runtime says none. */
   readonly runtimeMs?: number | undefined;
+  /** Folders of the host with the modules that learned imports may name; undefined if none are learned from it. */
+  readonly moduleFolders?: readonly string[] | undefined;
+  /** How often an action was unloaded from it. */
+  readonly unloads?: number;
   /** The host's id of the first process, the ancestor of all others; undefined without processes. */
   readonly hostPid: number | undefined;
   /** Loads code; once only. The logs of a successful init are empty: those lines come with the first run. */
@@ -207,8 +232,8 @@ export interface Container {
   readonly exited: Promise<void>;
 }
 
-/** How well a prewarmed container's spec serves a wanted one. */
-export type Match = 'exact' | 'subset' | 'none';
+/** How well a prewarmed container's spec serves a wanted one: with the same modules, more, some, or not at all. */
+export type Match = 'exact' | 'superset' | 'subset' | 'none';
 
 /** Lines of text about the host, from the start of a factory. */
 export interface StartReport {
@@ -261,7 +286,8 @@ export class ProvisioningError extends Error {
 
 /**
  * How well a container made for `prewarmed` serves `wanted`. Only modules that were loaded ahead may differ: with a subset
- * of the wanted imports, the rest are loaded at init. A training job's container serves nothing else.
+ * of the wanted imports, the rest are loaded at init. Learned ones serve the namespace they were learned for. A training
+ * job's container serves nothing else.
  */
 export function matchSpecs(prewarmed: ContainerSpec, wanted: ContainerSpec): Match {
   const same =
@@ -271,10 +297,14 @@ export function matchSpecs(prewarmed: ContainerSpec, wanted: ContainerSpec): Mat
     prewarmed.requirements.join(' ') === wanted.requirements.join(' ');
   if (!same || (prewarmed.cuda && !wanted.cuda)) return 'none';
   if (prewarmed.training !== undefined || wanted.training !== undefined) return 'none';
-  const imports = new Set(wanted.imports);
-  if (!isSameGrant(prewarmed.gpu, wanted.gpu) || !prewarmed.imports.every((name) => imports.has(name))) return 'none';
-  const isExact = prewarmed.imports.length === imports.size && prewarmed.cuda === wanted.cuda;
-  return isExact ? 'exact' : 'subset';
+  if (!isSameGrant(prewarmed.gpu, wanted.gpu)) return 'none';
+  if (prewarmed.learned !== undefined && prewarmed.learned.namespace !== wanted.learned?.namespace) return 'none';
+  const [had, imports] = [new Set(prewarmed.imports), new Set(wanted.imports)];
+  if (prewarmed.imports.every((name) => imports.has(name))) {
+    return had.size === imports.size && prewarmed.cuda === wanted.cuda ? 'exact' : 'subset';
+  }
+  const isMore = prewarmed.learned !== undefined && wanted.learned?.takesMore === true;
+  return isMore && wanted.imports.every((name) => had.has(name)) ? 'superset' : 'none';
 }
 
 /**

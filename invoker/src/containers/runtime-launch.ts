@@ -87,6 +87,8 @@ export interface RuntimeLaunch {
    * if this is such a launch itself (`traces`).
    */
   pair?: RuntimeLaunch;
+  /** Folders of the host with the modules of shared sets; absent if imports of the kind are not learned. */
+  moduleFolders?: readonly string[];
   /** Absent if the runtime takes code without a build. */
   build?: BuildStep;
   /** A build that is not waited for; absent if there is none. */

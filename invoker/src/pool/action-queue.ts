@@ -85,7 +85,8 @@ export class ActionQueue<Job extends PoolJob<Job>> {
     readonly key: string,
     readonly namespace: string,
     readonly codeOf: string,
-    readonly spec: ContainerSpec,
+    /** The spec of its last job. Those of others differ in learned imports at most. */
+    public spec: ContainerSpec,
     /** Largest number of jobs that run as one. */
     readonly batch: number,
     expectedStartMs: number,

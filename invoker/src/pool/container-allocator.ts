@@ -1,7 +1,7 @@
 import type { Logger } from '@gpuwhisk/common/logging';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { ProvisioningError } from '../containers/container-factory.js';
+import { ProvisioningError, withoutLearned } from '../containers/container-factory.js';
 import type { Container, ContainerFactory } from '../containers/container-factory.js';
 import { adviseGrowth } from './action-queue.js';
 import type { ActionQueue, PoolJob } from './action-queue.js';
@@ -205,7 +205,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     const startedMs = this.clock.monotonicMs();
     queue.readying++;
     try {
-      const container = ready ?? (await this.factory.create(spec, true));
+      const container = ready ?? (await this.factory.create(withoutLearned(spec), true));
       if (givesWay) await container.giveWay(true);
       const member = this.member(container, 'prewarmed', this.clock.monotonicMs() - startedMs);
       const problem = await job.ready(member);
@@ -274,7 +274,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
       this.starting--;
     };
     this.factory
-      .create(queue.spec)
+      .create(withoutLearned(queue.spec))
       .then(
         (container) => {
           settle();

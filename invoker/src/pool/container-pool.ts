@@ -1,7 +1,7 @@
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
-import type { Container, ContainerFactory } from '../containers/container-factory.js';
+import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
 import { ActionQueue, longRunMs } from './action-queue.js';
 import type { PoolJob } from './action-queue.js';
 import { ContainerAllocator } from './container-allocator.js';
@@ -100,6 +100,11 @@ export class ContainerPool<Job extends PoolJob<Job>> {
     return { claimedMiB, containers, idle, prewarmed: this.prewarmed().length, waitingJobs };
   }
 
+  /** Has a container made ahead that serves a start with this spec, unless there is one. */
+  foresee(spec: ContainerSpec): void {
+    if (!this.closing) this.allocator.unassigned.stemCells.foresee(spec);
+  }
+
   /** Containers that are ready for a future action. */
   prewarmed(): Container[] {
     return this.allocator.unassigned.list();
@@ -128,6 +133,7 @@ export class ContainerPool<Job extends PoolJob<Job>> {
       this.queues.set(job.key, queue);
     }
     queue.keepsWarm = job.keepsWarm;
+    queue.spec = job.spec; // More may have been learned of its imports.
     return queue;
   }
 

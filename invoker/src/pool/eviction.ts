@@ -211,5 +211,7 @@ function canServe<Job extends PoolJob<Job>>(
   const { canUnload, spec } = member.container;
   if (!canUnload || from === queue) return false;
   if (from.namespace !== queue.namespace || from.codeOf !== queue.codeOf) return false;
-  return factory.match(spec, queue.spec) === 'exact';
+  const match = factory.match(spec, queue.spec);
+  // Learned imports are no condition of the action.
+  return match === 'exact' || match === 'superset' || (match === 'subset' && queue.spec.learned !== undefined);
 }

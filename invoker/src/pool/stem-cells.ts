@@ -23,6 +23,8 @@ export interface StemCellOptions {
   stemCellsOnDemand: boolean;
   /** Largest number of requested specs with cells on each GPU; default 0. */
   gpuStemCells?: number;
+  /** Called if a cell could not be started. */
+  failedAhead?: (spec: ContainerSpec, error: unknown) => void;
 }
 
 /** What became of the cells of a kind with so much memory, MiB. */
@@ -108,11 +110,16 @@ export class StemCells implements ContainerStore {
       // The pool's cells may have been given up for memory, or may have lacked memory.
       if (exact.cells.length === 0) this.refillSoon(exact);
     } else if (!isPlain(wanted)) this.demand(wanted);
-    const pool = exact?.cells.length ? exact : this.bestSubset(wanted);
+    const pool = exact?.cells.length ? exact : (this.best(wanted, 'superset') ?? this.best(wanted, 'subset'));
     const cell = pool?.cells.shift();
     if (pool === undefined || cell === undefined) return undefined;
     this.refillSoon(pool);
     return cell.container;
+  }
+
+  /** Has a cell for the next start with this spec, unless a start there would find one. */
+  foresee(spec: ContainerSpec): void {
+    if (this.exact(spec) === undefined) this.demand(spec);
   }
 
   /** Counts a cold start, which no stem cell could serve. */
@@ -162,13 +169,13 @@ export class StemCells implements ContainerStore {
 
   /**
    * Destroys cells with a total of `memoryMiB`, if there are enough; returns their memory, MiB. `expendable`: only cells on
-   * request without modules loaded ahead.
+   * request without modules that an action has named.
    */
   giveUp(memoryMiB: number, which: 'expendable' | 'all', memoryOf: Measure): number {
     let freedMiB = 0;
     for (const pool of this.pools) {
       const { cells, config, demanded } = pool;
-      if (which === 'expendable' && !(demanded && isPlain(config.spec))) continue;
+      if (which === 'expendable' && !(demanded && isExpendable(config.spec))) continue;
       const eachMiB = memoryOf(config.spec);
       while (eachMiB > 0 && freedMiB < memoryMiB && cells.length > 0) {
         freedMiB += eachMiB;
@@ -214,15 +221,14 @@ export class StemCells implements ContainerStore {
     return this.pools.find(({ config }) => this.factory.match(config.spec, spec) === 'exact');
   }
 
-  /** The pool with a cell that has the most of the wanted imports; among equal ones, the one with the smallest share. */
-  private bestSubset(wanted: ContainerSpec): StemCellPool | undefined {
-    let best: StemCellPool | undefined;
-    for (const pool of this.pools) {
-      const { spec } = pool.config;
-      if (pool.cells.length === 0 || this.factory.match(spec, wanted) !== 'subset') continue;
-      if (best === undefined || spec.imports.length > best.config.spec.imports.length) best = pool;
-    }
-    return best;
+  /** The pool with a cell that matches so: with the most of the wanted imports, or the fewest others. */
+  private best(wanted: ContainerSpec, match: 'superset' | 'subset'): StemCellPool | undefined {
+    const found = this.pools.filter(
+      ({ cells, config }) => cells.length > 0 && this.factory.match(config.spec, wanted) === match,
+    );
+    const sign = match === 'subset' ? -1 : 1;
+    const count = ({ config }: StemCellPool): number => sign * config.spec.imports.length;
+    return found.sort((a, b) => count(a) - count(b))[0];
   }
 
   private demand(spec: ContainerSpec): void {
@@ -279,6 +285,7 @@ export class StemCells implements ContainerStore {
       this.services.watch.set(container, () => this.replace(container));
     } catch (error) {
       this.services.memory.release(spec);
+      this.options.failedAhead?.(spec, error);
       this.logger.warn({ kind: spec.kind, error: String(error) }, 'a stem cell could not be started');
     } finally {
       pool.starting--;
@@ -313,6 +320,11 @@ export class StemCells implements ContainerStore {
     pool.coldStarts = 0;
     this.refill(pool);
   }
+}
+
+/** Whether only guesses want its containers: plain ones of a cold start, or ones with learned imports. */
+function isExpendable(spec: ContainerSpec): boolean {
+  return isPlain(spec) || spec.learned !== undefined;
 }
 
 function isPlain({ imports, cuda }: ContainerSpec): boolean {

@@ -45,6 +45,7 @@ export class UnassignedContainers implements StoreServices {
   take(provenance: Provenance, spec: ContainerSpec): Container | undefined {
     return (
       this.unloaded.take(provenance, spec, 'exact') ??
+      this.unloaded.take(provenance, spec, 'superset') ??
       this.stemCells.take(spec) ??
       this.unloaded.take(provenance, spec, 'subset')
     );

@@ -39,6 +39,7 @@ export function pythonPairLaunch(
     protocol: 'framed',
     traces: true,
     servesRuns,
+    moduleFolders: moduleFoldersOf(python, packages),
   };
 }
 
@@ -62,7 +63,19 @@ export function pythonLaunch(runtimesDir: string, dataDir: string, python: Pytho
     ],
     env: variablesOf(python, packages),
     protocol: 'framed',
+    moduleFolders: moduleFoldersOf(python, packages),
   };
+}
+
+/** Folders of modules that no action can write: of requirements, of the image, and the interpreter's library. */
+function moduleFoldersOf(python: Python, packages: string | undefined): string[] {
+  const library = join(python.basePrefix, 'lib', `python3.${minorOf(python)}`);
+  return [
+    ...(packages === undefined ? [] : [packages]),
+    library,
+    join(library, 'lib-dynload'),
+    ...python.packageFolders,
+  ];
 }
 
 /** Variables for interpreters that an action starts; the runtime's own starts isolated. */

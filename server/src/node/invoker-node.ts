@@ -1,4 +1,5 @@
 import { totalmem } from 'node:os';
+import { join } from 'node:path';
 import { ActivityReporter } from '@gpuwhisk/common/activations/activity';
 import type { Config } from '@gpuwhisk/common/config';
 import { createArgumentUnlock } from '@gpuwhisk/common/entities/parameter-encryption';
@@ -12,6 +13,8 @@ import { ProvisioningError, IsolationError } from '@gpuwhisk/invoker/containers/
 import { showDevices } from '@gpuwhisk/invoker/gpu-agent/device-metrics';
 import { reportingFactory } from '@gpuwhisk/invoker/gpu-agent/gpu-runs';
 import { Invoker } from '@gpuwhisk/invoker/invoker';
+import { learnedFile } from '@gpuwhisk/invoker/runtimes/learned-file';
+import { LearnedImports } from '@gpuwhisk/invoker/activation/learned-imports';
 import { FollowedRuns } from '@gpuwhisk/invoker/activation/followed-runs';
 import { TrainingRuns } from '@gpuwhisk/invoker/activation/training-runs';
 import { NamespaceBlacklist } from '@gpuwhisk/invoker/namespace-blacklist';
@@ -132,6 +135,8 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
   const followed = new FollowedRuns({ invoker: topic, state, clock, logger });
   await followed.open();
   opened.onClose(() => followed.close());
+  const file = learnedFile(join(config.dataDir, `learned-imports-${instance}.json`), logger);
+  const learned = config.warm.learn ? await LearnedImports.open({ file, clock, logger }) : undefined;
   const invoker = new Invoker({
     activity,
     instance,
@@ -152,6 +157,7 @@ async function openNode(options: InvokerNodeOptions, opened: Opened): Promise<In
     ...(agent && { gpu: agent }),
     ...(trainings && { trainings }),
     followed,
+    ...(learned && { learned }),
     ...(userEvents && { userEvents }),
     ...(options.tracer && { tracer: options.tracer }),
     ...(mayBegin && { mayBegin }),

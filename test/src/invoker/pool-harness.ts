@@ -126,7 +126,9 @@ export class PoolHarness {
     const { codeOf = namespace } = options;
     const env = { __OW_NAMESPACE: namespace, codeOf };
     const gpu = options.gpu && { gpu: options.gpu };
-    const spec = { ...bareSpec(options.kind ?? kind, memoryMiB), concurrency, imports: options.imports ?? [], ...gpu };
+    const learned = options.learned && { learned: options.learned };
+    const { imports = [] } = options;
+    const spec = { ...bareSpec(options.kind ?? kind, memoryMiB), concurrency, imports, ...learned, ...gpu };
     return new Promise((resolve, reject) => {
       const job: TestJob = {
         settle: resolve,

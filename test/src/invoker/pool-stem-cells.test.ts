@@ -37,6 +37,34 @@ describe('stem cells', () => {
     expect((await harness.run('c')).container).not.toBe(ready?.id);
   });
 
+  test('learned modules are loaded ahead for their namespace only, and more than wanted where the action takes more', async () => {
+    const harness = await PoolHarness.open({ stemCellsOnDemand: true }, { unloading: 'prewarmed' });
+    const learned = { namespace: 'n', takesMore: false };
+    const imports = ['numpy', 'scipy'];
+    harness.pool.foresee({ ...bareSpec(kind, 128), imports, learned });
+    await harness.clock.runFor(refillMs);
+    const [ready] = harness.factory.live;
+    expect(ready?.spec).toMatchObject({ imports, learned });
+    for (const [key, options] of [
+      ['a', {}],
+      ['b', { imports, learned: { namespace: 'other', takesMore: true } }],
+      ['c', { imports }],
+      ['d', { imports: ['numpy'], learned }],
+    ] as const) {
+      const { container } = await harness.run(key, { ...options, namespace: 'n', disposition: 'discard' });
+      expect(container).not.toBe(ready?.id);
+    }
+    const more = { imports: ['numpy'], learned: { namespace: 'n', takesMore: true } };
+    const found = await harness.run('e', { ...more, namespace: 'n' });
+    expect(found).toMatchObject({ start: 'injected', container: ready?.id });
+  });
+
+  test('a container that an action waits for loads no learned modules', async () => {
+    const harness = await PoolHarness.open();
+    const { container } = await harness.run('a', { imports: ['numpy'], learned: { namespace: 'a', takesMore: true } });
+    expect(harness.factory.live.find(({ id }) => id === container)?.spec).toMatchObject({ imports: [] });
+  });
+
   test('stem cells that no action has wanted for long are given up', async () => {
     const harness = await PoolHarness.open({ stemCellsOnDemand: true });
     await harness.run('a', { imports: ['numpy'], disposition: 'discard' });

@@ -8,6 +8,7 @@ import { openUserEvents } from '@gpuwhisk/common/user-events';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { CostLedger } from '@gpuwhisk/controller/gpu/cost/cost-ledger';
 import { learningMetrics } from '@gpuwhisk/controller/gpu/learning/learning-metrics';
+import { LearnedStarts } from '@gpuwhisk/invoker/activation/learned-starts';
 import { showDevices } from '@gpuwhisk/invoker/gpu-agent/device-metrics';
 import { showPool } from '@gpuwhisk/invoker/pool/pool-metrics';
 import { Compilations } from '@gpuwhisk/invoker/runtimes/python-compiler';
@@ -30,6 +31,7 @@ export async function allMetrics(): Promise<MetricDescription[]> {
   showStored(registry, unread);
   new CostLedger({ metrics: { registry } } as never);
   showPool(registry, unread);
+  new LearnedStarts(unread, registry, unread);
   showDevices(registry, unread);
   new Compilations().show(registry);
   showProcess(registry);

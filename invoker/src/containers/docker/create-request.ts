@@ -95,6 +95,7 @@ function environment({ spec, env, socket, gpu }: ContainerPlan): Record<string, 
     ...(spec.concurrency > 1 && { __OW_ALLOW_CONCURRENT: 'true' }),
     ...(usesGpu(spec) && { GPUWHISK_CUDA: 'true' }),
     ...(spec.imports.length > 0 && { GPUWHISK_IMPORTS: spec.imports.join(' ') }),
+    ...(spec.learned !== undefined && { GPUWHISK_LEARNED: 'true' }),
     ...(socket !== undefined && { GPUWHISK_SOCKET: socketInside }),
   };
 }

@@ -57,7 +57,8 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
       try {
         return await startPair(spec, launch.pair, true);
       } catch (error) {
-        if (!(error instanceof ProvisioningError)) throw error;
+        // A plain process would import learned modules no sooner than their function does.
+        if (!(error instanceof ProvisioningError) || spec.learned !== undefined) throw error;
         logger?.warn(`A plain process is made ready instead of a pair. ${error.message}`);
         return processes.launchContainer(spec, launch, { ahead: true });
       }

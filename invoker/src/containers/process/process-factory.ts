@@ -4,8 +4,7 @@ import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
-import type { Random } from '@gpuwhisk/common/system/random';
-import { systemRandom } from '@gpuwhisk/common/system/random';
+import { systemRandom, type Random } from '@gpuwhisk/common/system/random';
 import type { Container, ContainerFactory, ContainerSpec, GpuGrant, Match, StartReport } from '../container-factory.js';
 import type {
   BackgroundBuild,
@@ -446,6 +445,7 @@ class ProcessFactory implements ProcessContainerFactory {
       id,
       spec,
       proxied: launch.traces === true,
+      moduleFolders: launch.moduleFolders,
       msContainer: options.shared?.id,
       process: started,
       hasLauncher: parked.process !== undefined,

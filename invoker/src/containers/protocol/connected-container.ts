@@ -50,6 +50,8 @@ export interface ContainerIdentity {
   proxied: boolean;
   /** The MSContainer whose PID namespace the container shares; undefined if the container has its own. */
   msContainer: string | undefined;
+  /** As Container.moduleFolders. */
+  moduleFolders?: readonly string[] | undefined;
 }
 
 /** A container that calls its runtime through a connection. Decides which calls are allowed in which state. */
@@ -58,6 +60,8 @@ export class ConnectedContainer implements Container {
   readonly spec: ContainerSpec;
   readonly msContainer: string | undefined;
   readonly sinceMs: number;
+  readonly moduleFolders: readonly string[] | undefined;
+  unloads = 0;
   private readonly proxied: boolean;
   /** Set by the factory at the hello. */
   runtimeMs: number | undefined;
@@ -71,7 +75,7 @@ export class ConnectedContainer implements Container {
   private busy = 0;
 
   constructor(
-    { id, spec, msContainer, sinceMs, proxied }: ContainerIdentity,
+    { id, spec, msContainer, sinceMs, proxied, moduleFolders }: ContainerIdentity,
     private readonly body: ContainerBody,
   ) {
     this.proxied = proxied;
@@ -79,6 +83,7 @@ export class ConnectedContainer implements Container {
     this.spec = spec;
     this.msContainer = msContainer;
     this.sinceMs = sinceMs;
+    this.moduleFolders = moduleFolders;
     this.exited = this.exit.promise;
   }
 
@@ -163,7 +168,9 @@ export class ConnectedContainer implements Container {
     // A rejection is the caller's to handle.
     void call.outcome.then(
       (outcome) => {
-        if (outcome.type === 'ok') this.initialized = false;
+        if (outcome.type !== 'ok') return;
+        this.initialized = false;
+        this.unloads++;
       },
       () => undefined,
     );

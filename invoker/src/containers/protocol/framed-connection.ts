@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { LargeCode } from '@gpuwhisk/common/entities/large-code';
+import { isModuleName, maxImports as maxLearned } from '@gpuwhisk/common/entities/action-annotations';
 import { cudaContextWays } from '@gpuwhisk/common/prewarmer';
 import type { CudaContextKept } from '@gpuwhisk/common/prewarmer';
 import type {
@@ -9,6 +10,7 @@ import type {
   CallLimits,
   InitRequest,
   CallOutcome,
+  ImportedModule,
   LoadTimes,
   LostOutcome,
   RunRequest,
@@ -55,6 +57,8 @@ const maxOtherBytes = 1024 * 1024;
 /** Runs past their time limit whose answers are still awaited, at most. */
 const maxForgotten = 1024;
 const maxId = 0xffff_ffff;
+/** Largest report of an init that is read, bytes. */
+const maxReportBytes = 16 * 1024;
 const emptyJson = '{}';
 
 /** A log frame's payload, parsed. */
@@ -394,7 +398,7 @@ export class FramedConnection implements Connection, FrameHandler {
       const text = payload.toString();
       return takesParts ? { type: 'error', error: text, body: '' } : errorOutcome(text);
     }
-    if (entry.type === types.init && !takesParts) return loadOutcome(payload, this.clock.monotonicMs() - entry.sentMs);
+    if (entry.type === types.init) return loadOutcome(payload, this.clock.monotonicMs() - entry.sentMs);
     if (entry.type !== types.run) return { type: 'ok' };
     const { maxResultBytes, truncationBytes } = entry.limits;
     if (lengthBytes > maxResultBytes) return oversizeOutcome(payload, truncationBytes, lengthBytes);
@@ -454,9 +458,15 @@ function runTimeMs(told: LogPayload, seenMs: number): number {
   return typeof told?.us === 'number' && told.us >= 0 ? Math.min(told.us / 1000, seenMs) : seenMs;
 }
 
-/** The outcome of an init, with the times that the runtime reports of its parts: each at most `seenMs`, the whole time. */
+/**
+ * The outcome of an init, with what the runtime reports of it: times, each at most `seenMs`, the whole time; and imports. The
+ * action can write this report.
+ */
 function loadOutcome(payload: Buffer, seenMs: number): CallOutcome {
-  const told = (parseJson(payload.toString()) ?? {}) as Partial<Record<'importUs' | 'codeUs' | 'entryUs', unknown>>;
+  if (payload.length > maxReportBytes) return { type: 'ok' };
+  const told = (parseJson(payload.toString()) ?? {}) as Partial<
+    Record<'importUs' | 'codeUs' | 'entryUs' | 'imports', unknown>
+  >;
   const ms = (us: unknown): number | undefined =>
     typeof us === 'number' && us >= 0 ? Math.min(us / 1000, seenMs) : undefined;
   const [importMs, codeMs, entryMs] = [ms(told.importUs), ms(told.codeUs), ms(told.entryUs)];
@@ -465,7 +475,22 @@ function loadOutcome(payload: Buffer, seenMs: number): CallOutcome {
     ...(codeMs !== undefined && { codeMs }),
     ...(entryMs !== undefined && { entryMs }),
   };
-  return Object.keys(loadTimes).length === 0 ? { type: 'ok' } : { type: 'ok', loadTimes };
+  const imports = reportedImports(told.imports, ms);
+  return {
+    type: 'ok',
+    ...(Object.keys(loadTimes).length > 0 && { loadTimes }),
+    ...(imports.length > 0 && { imports }),
+  };
+}
+
+/** The entries of a report of imports that have the form of one, at most `maxLearned`. */
+function reportedImports(told: unknown, ms: (us: unknown) => number | undefined): ImportedModule[] {
+  if (!Array.isArray(told)) return [];
+  return told.slice(0, maxLearned).flatMap((entry: unknown) => {
+    const [name, us] = Array.isArray(entry) ? (entry as unknown[]) : [];
+    const tookMs = ms(us);
+    return isModuleName(name) && tookMs !== undefined ? [{ name, ms: tookMs }] : [];
+  });
 }
 
 /** A call that ends with an error before a frame is sent. */

@@ -304,6 +304,7 @@ export function runtimeEnv(
     ...(spec.concurrency > 1 ? { __OW_ALLOW_CONCURRENT: 'true' } : {}),
     ...(usesGpu(spec) ? { GPUWHISK_CUDA: 'true' } : {}),
     ...(spec.imports.length > 0 ? { GPUWHISK_IMPORTS: spec.imports.join(' ') } : {}),
+    ...(spec.learned === undefined ? {} : { GPUWHISK_LEARNED: 'true' }),
   };
 }
 

@@ -1,0 +1,98 @@
+// Imports of Python functions that declare nothing: the next function that has them finds them loaded.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import { hasPythonPairs } from '@gpuwhisk/invoker/runtimes/python-runtime';
+import { annotation } from '../support/api-client.js';
+import type { ApiClient } from '../support/api-client.js';
+import { hasLauncher, hasPython } from '../support/machine.js';
+import { startPlatform, until } from '../support/running-platform.js';
+import type { RunningPlatform } from '../support/running-platform.js';
+import { otherAuth, prewarmersOf } from '../support/stem-cells.js';
+
+const sleepMs = 300;
+const readyMs = 20_000;
+const kind = 'python:default';
+const loaded = 'state = {"at": time.time(), "changed": False}\n';
+const modules = {
+  slow_one: `import time\ntime.sleep(${sleepMs / 1000})\n${loaded}`,
+  slow_two: `import time\ntime.sleep(${sleepMs / 1000})\n${loaded}`,
+  starts_thread: `import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\ntime.sleep(0.1)\n`,
+};
+const answers = '\ndef main(args):\n  return {"changed": slow_one.state["changed"], "at": slow_one.state["at"]}\n';
+const source = `import slow_one${answers}`;
+
+(hasPython && hasPythonPairs() && hasLauncher ? describe : describe.skip)('learned imports', () => {
+  let platform: RunningPlatform;
+  const environment = mkdtempSync(join(tmpdir(), 'gpuwhisk-environment-'));
+
+  beforeAll(async () => {
+    execFileSync('python3', ['-m', 'venv', '--without-pip', environment]);
+    const [version = ''] = readdirSync(join(environment, 'lib'));
+    for (const [name, text] of Object.entries(modules))
+      writeFileSync(join(environment, 'lib', version, 'site-packages', `${name}.py`), text);
+    platform = await startPlatform({ env: { PATH: `${environment}/bin:${process.env.PATH}` } });
+  }, 60_000);
+  afterAll(async () => {
+    await platform.stop();
+    rmSync(environment, { recursive: true, force: true });
+  });
+
+  const withModules = async (wanted: (one: Prewarmer) => boolean): Promise<Prewarmer[]> =>
+    (await prewarmersOf(platform)).filter(wanted);
+  const has = (name: string) => async (): Promise<boolean> =>
+    (await withModules(({ imports }) => imports.includes(name))).length > 0;
+
+  async function start(name: string, code = source, api: ApiClient = platform.api, annotations = {}) {
+    await api.putAction(name, code, { kind, annotations });
+    const { record } = await api.run(name);
+    expect(record.response.success).toBe(true);
+    return {
+      result: record.response.result,
+      startMs: Number(annotation(record, 'waitTime')) + Number(annotation(record, 'initTime')),
+      start: annotation(record, 'start'),
+      coldStart: annotation(record, 'coldStart'),
+    };
+  }
+
+  test('the second function finds what the first one imported, and its record says so; others do not', async () => {
+    const first = await start('first');
+    expect(first.startMs).toBeGreaterThanOrEqual(sleepMs);
+    expect(first.coldStart).toBeUndefined();
+    await until('a process has the module', has('slow_one'), readyMs);
+    const second = await start('second');
+    expect(second).toMatchObject({ start: 'injected', coldStart: { savedBy: 'learned', savedMs: expect.any(Number) } });
+    expect(second.startMs).toBeLessThan(sleepMs / 2);
+    expect(Number((second.coldStart as { savedMs: number }).savedMs)).toBeGreaterThanOrEqual(sleepMs);
+    // Neither a function that changes something before the import, nor one that opts out, nor another namespace.
+    await until('another process has the module', has('slow_one'), readyMs);
+    const changes = `import os\nos.environ["X"] = "1"\n${source}`;
+    expect((await start('changes', changes)).startMs).toBeGreaterThanOrEqual(sleepMs);
+    expect((await start('opts-out', source, platform.api, { warm: false })).startMs).toBeGreaterThanOrEqual(sleepMs);
+    const other = await start('first', source, platform.api.as(otherAuth));
+    expect(other.startMs).toBeGreaterThanOrEqual(sleepMs);
+    expect(other.coldStart).toBeUndefined();
+  });
+
+  test('what a function changes in a module reaches no start of another', async () => {
+    await until('a process has the module', has('slow_one'), readyMs);
+    const poisons = `import slow_one\nslow_one.state["changed"] = True\n${answers}`;
+    expect((await start('poisons', poisons)).result.changed).toBe(true);
+    for (const name of ['next', 'next2']) expect((await start(name)).result.changed).toBe(false);
+    expect((await start('next', source, platform.api.as(otherAuth))).result.changed).toBe(false);
+  });
+
+  test('a module that starts a thread is imported by its function as ever, and no process is left with it', async () => {
+    const code = 'import threading, starts_thread\ndef main(args):\n  return {"threads": threading.active_count()}\n';
+    for (const name of ['thread1', 'thread2', 'thread3', 'thread4']) {
+      const { result, coldStart } = await start(name, code);
+      expect(result).toEqual({ threads: 2 });
+      expect(coldStart).toBeUndefined();
+    }
+    expect(await has('starts_thread')()).toBe(false);
+    expect(platform.output()).toContain('it started a thread');
+  });
+});
