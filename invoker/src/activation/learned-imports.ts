@@ -75,8 +75,9 @@ export class LearnedImports {
     if (set === undefined) return undefined;
     const own = new Set(set.actions.get(actionKey(action)) ?? leadingImports ?? []);
     const imports = [...set.modules.keys()].filter((name) => own.has(name)).slice(0, maxImports);
-    if (this.savedMs(namespace, action, imports) < worthMs || this.isOff(namespace, action, imports)) return undefined;
-    return { imports, learned: { namespace, takesMore: leadingImports !== undefined } };
+    const savesMs = this.savedMs(namespace, action, imports);
+    if (savesMs < worthMs || this.isOff(namespace, action, imports)) return undefined;
+    return { imports, learned: { namespace, takesMore: leadingImports !== undefined, savesMs } };
   }
 
   /** Time that an action saves whose modules `imports` are loaded ahead, ms. */

@@ -48,6 +48,8 @@ export interface LearnedFor {
   namespace: string;
   /** Whether further modules make no difference to the function: its imports are complete, and come before all else. */
   takesMore: boolean;
+  /** Time that a start saves, ms. */
+  savesMs: number;
 }
 
 /** What a container of a training job needs to know of its run. */
@@ -221,6 +223,8 @@ export interface Container {
   giveWay(gives: boolean): Promise<void>;
   /** Processor time of all processes so far, ms; undefined if the time is not known. Never rejects. */
   processorMs(): Promise<number | undefined>;
+  /** Real memory of all processes, MiB; undefined if it is not known. Never rejects. */
+  memoryMiB?(): Promise<number | undefined>;
   /** Ends the processes and frees the container's resources; idempotent. Calls under way end as `lost`. */
   destroy(): Promise<void>;
   /**

@@ -78,6 +78,8 @@ export class ActionQueue<Job extends PoolJob<Job>> {
   readying = 0;
   /** Whether a timer is set for jobs that wait for others of their batch. */
   batchTimerSet = false;
+  /** Whether a timer ends the wait for a container with learned modules. */
+  hopeSet = false;
   /** Whether a timer is set for a check of the head of the queue. */
   checkSet = false;
 
@@ -195,12 +197,19 @@ const worthStarts = 2;
 /** Run time below which BacklogProbe finds the best number of containers, ms. */
 export const longRunMs = 20;
 
-/** Whether waiting jobs need more containers, because the present ones are too slow, stuck, or saturated. */
-export function adviseGrowth<Job extends PoolJob<Job>>(queue: ActionQueue<Job>, nowMs: number): Advice {
+/**
+ * Whether waiting jobs need more containers, because the present ones are too slow, stuck, or saturated. `startMs`: expected
+ * time of a start.
+ */
+export function adviseGrowth<Job extends PoolJob<Job>>(
+  queue: ActionQueue<Job>,
+  nowMs: number,
+  startMs = queue.startMs,
+): Advice {
   const waitedMs = nowMs - (queue.waiting.peek()?.sinceMs ?? nowMs);
-  if (waitedMs > queue.startMs && nowMs - queue.lastEndMs > queue.startMs) return 'add';
+  if (waitedMs > startMs && nowMs - queue.lastEndMs > startMs) return 'add';
   if (queue.runMs === undefined) return 'add';
-  if (queue.runMs > longRunMs && queue.expectedWaitMs() > queue.startMs * worthStarts) return 'add';
+  if (queue.runMs > longRunMs && queue.expectedWaitMs() > startMs * worthStarts) return 'add';
   if (queue.starting > 0) return 'keep';
   return queue.backlog.advise(nowMs, queue.progress());
 }

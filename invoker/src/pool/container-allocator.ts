@@ -2,7 +2,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError, withoutLearned } from '../containers/container-factory.js';
-import type { Container, ContainerFactory } from '../containers/container-factory.js';
+import type { Container, ContainerFactory, LearnedFor } from '../containers/container-factory.js';
 import { adviseGrowth } from './action-queue.js';
 import type { ActionQueue, PoolJob } from './action-queue.js';
 import { Eviction } from './eviction.js';
@@ -23,6 +23,8 @@ export interface AllocatorOptions extends StemCellOptions {
   maxStarting: number;
   /** Idle time after which a container is frozen, and may serve another action of its namespace, ms. */
   pauseGraceMs: number;
+  /** Whether containers with learned modules pass from one function of a namespace to another before new ones are made. */
+  reusesLearned?: boolean;
 }
 
 /** Wait after which an action without any container takes the memory of other actions' containers between runs, ms. */
@@ -30,6 +32,10 @@ const starvedAfterMs = 100;
 /** Longest wait of a launch for memory, and the interval of its checks, ms. */
 const launchWaitMs = 10_000;
 const launchLookMs = 20;
+/** Longest wait for a container with learned modules, ms. */
+const longestHopeMs = 300;
+/** Assumed time of a start in a container with learned modules, ms. */
+const readyStartMs = 10;
 
 /** Allocates containers to actions: prewarmed, unloaded, evicted from another action, or new. */
 export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<Job> {
@@ -37,6 +43,8 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
   readonly eviction: Eviction<Job>;
   /** Actions whose next container waits for memory or a start slot, longest waiting first. */
   private readonly blocked = new Set<ActionQueue<Job>>();
+  /** Actions that wait for a container with their learned modules. */
+  private readonly hopeful = new Set<ActionQueue<Job>>();
   private starting = 0;
   private closing = false;
 
@@ -90,7 +98,12 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
         this.checkLater(queue);
         return;
       }
-      const ready = this.unassigned.take(queue, spec);
+      const loaded = spec.learned && this.unassigned.takeLoaded(queue, spec);
+      if (loaded === undefined && spec.learned !== undefined && this.options.reusesLearned === true) {
+        if (this.eviction.takeLoaded(queue)) continue;
+        if (this.hopes(queue, spec.learned)) return;
+      }
+      const ready = loaded ?? this.unassigned.take(queue, spec);
       if (ready !== undefined) {
         this.adopt(queue, ready);
         continue;
@@ -113,6 +126,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
   /** Called when no job of the action waits any more. */
   settle(queue: ActionQueue<Job>): void {
     this.blocked.delete(queue);
+    this.hopeful.delete(queue);
     queue.backlog.reset();
   }
 
@@ -122,7 +136,12 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
 
   /** Allocates containers for actions that wait for memory or a start slot. */
   unblock(): void {
-    if (this.closing || this.blocked.size === 0) return;
+    if (this.closing) return;
+    for (const queue of [...this.hopeful]) {
+      this.hopeful.delete(queue);
+      this.grow(queue);
+    }
+    if (this.blocked.size === 0) return;
     for (const queue of [...this.blocked]) {
       if (this.starting >= this.options.maxStarting) return;
       this.blocked.delete(queue);
@@ -140,6 +159,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     // The action may have a new queue by the end of a slow removal.
     if (this.queues.get(queue.key) === queue) this.queues.delete(queue.key);
     this.blocked.delete(queue);
+    this.hopeful.delete(queue);
   }
 
   /**
@@ -242,8 +262,18 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     return undefined;
   }
 
+  /** Expected time of a start, ms: a moment if a container with the action's learned modules is at hand. */
+  private startMsOf(queue: ActionQueue<Job>): number {
+    const { spec, startMs } = queue;
+    if (spec.learned === undefined || startMs <= readyStartMs) return startMs;
+    const isReady = this.unassigned.stemCells.hasLoaded(spec);
+    return isReady || (this.options.reusesLearned === true && this.eviction.hasLoadedIdle(queue))
+      ? readyStartMs
+      : startMs;
+  }
+
   private worthAdding(queue: ActionQueue<Job>): boolean {
-    const advice = adviseGrowth(queue, this.clock.monotonicMs());
+    const advice = adviseGrowth(queue, this.clock.monotonicMs(), this.startMsOf(queue));
     const youngest = [...queue.members].at(-1);
     if (advice === 'drop' && queue.members.size > 1 && youngest !== undefined) {
       // The container that was added last takes no more runs.
@@ -254,11 +284,30 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     return advice === 'add';
   }
 
+  /**
+   * Lets an action wait for a container with its learned modules that is busy or being made, at most for half of the time
+   * that it saves; whether it waits.
+   */
+  private hopes(queue: ActionQueue<Job>, { savesMs }: LearnedFor): boolean {
+    const sinceMs = queue.waiting.peek()?.sinceMs ?? 0;
+    const leftMs = Math.min(savesMs / 2, longestHopeMs) - (this.clock.monotonicMs() - sinceMs);
+    if (leftMs <= 0) return false;
+    if (!this.eviction.isLoadedBusy(queue) && !this.unassigned.stemCells.isComing(queue.spec)) return false;
+    this.hopeful.add(queue);
+    if (queue.hopeSet) return true;
+    queue.hopeSet = true;
+    this.clock.setBackgroundTimer(Math.ceil(leftMs), () => {
+      queue.hopeSet = false;
+      if (this.hopeful.delete(queue) && !this.closing) this.grow(queue);
+    });
+    return true;
+  }
+
   /** Checks the queue again once its head has waited as long as a start takes. */
   private checkLater(queue: ActionQueue<Job>): void {
     if (queue.checkSet) return;
     queue.checkSet = true;
-    this.clock.setBackgroundTimer(Math.ceil(queue.startMs) + 1, () => {
+    this.clock.setBackgroundTimer(Math.ceil(this.startMsOf(queue)) + 1, () => {
       queue.checkSet = false;
       if (queue.waiting.length > 0) this.grow(queue);
     });

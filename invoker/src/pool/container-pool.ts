@@ -115,6 +115,11 @@ export class ContainerPool<Job extends PoolJob<Job>> {
     return this.allocator.unassigned.stemCells.counts();
   }
 
+  /** Real memory of the containers that are ready with learned modules, MiB. */
+  learnedMiB(): number {
+    return this.allocator.unassigned.stemCells.learnedMiB();
+  }
+
   /** Destroys a container, idle or busy; its runs end as lost. */
   end(container: Container): void {
     this.allocator.end(container);

@@ -8,6 +8,8 @@ export interface StoreServices {
   readonly memory: MemoryBudget;
   readonly removals: ContainerRemovals;
   readonly watch: ExitWatch;
+  /** Called when a container has become ready for an action. */
+  added(): void;
 }
 
 /** A set of containers that wait for an action. */

@@ -1,6 +1,7 @@
 // Eviction of containers from their actions, and the order in which idle containers are chosen.
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerFactory } from '../containers/container-factory.js';
+import { longRunMs } from './action-queue.js';
 import type { ActionQueue, PoolJob } from './action-queue.js';
 import { deviceMemoryOn } from './memory-budget.js';
 import type { Measure } from './memory-budget.js';
@@ -22,6 +23,8 @@ export interface Allocator<Job extends PoolJob<Job>> {
 /** Evicts containers from their actions: destroys them, or unloads them for other actions of the namespace. */
 export class Eviction<Job extends PoolJob<Job>> {
   private closing = false;
+  /** Containers whose action is being unloaded for another one. */
+  private readonly passing = new Set<IdleMember<Job>>();
 
   constructor(
     private readonly factory: ContainerFactory,
@@ -88,6 +91,35 @@ export class Eviction<Job extends PoolJob<Job>> {
     return found !== undefined;
   }
 
+  /** Unloads for `queue` the longest idle container of another action that has its learned modules; whether there is one. */
+  takeLoaded(queue: ActionQueue<Job>): boolean {
+    const found = this.loadedIdle(queue);
+    if (found !== undefined) this.recycle(found, queue);
+    return found !== undefined;
+  }
+
+  /** Whether takeLoaded would find a container. */
+  hasLoadedIdle(queue: ActionQueue<Job>): boolean {
+    return this.loadedIdle(queue) !== undefined;
+  }
+
+  private loadedIdle(queue: ActionQueue<Job>): IdleMember<Job> | undefined {
+    const idle = idleMembers(this.queues.values(), Infinity).sort((a, b) => a.member.lastUsedMs - b.member.lastUsedMs);
+    return idle.find((one) => one.queue.waiting.length === 0 && hasLearned(this.factory, one, queue));
+  }
+
+  /** Whether another action of short runs uses a container with the learned modules of `queue`. */
+  isLoadedBusy(queue: ActionQueue<Job>): boolean {
+    for (const passing of this.passing) if (hasLearned(this.factory, passing, queue)) return true;
+    for (const from of this.queues.values()) {
+      if (from.waiting.length > 0 || (from.runMs ?? 0) > longRunMs) continue;
+      for (const member of from.members)
+        if (member.active > 0 && !member.retiring && hasLearned(this.factory, { queue: from, member }, queue))
+          return true;
+    }
+    return false;
+  }
+
   /**
    * Gives up containers until there will be memory for another one of `queue`: unloaded ones, stem cells for cold starts,
    * containers that have idled for `minIdleMs`, other stem cells. Gives up none if all of them would not suffice. Returns
@@ -132,8 +164,11 @@ export class Eviction<Job extends PoolJob<Job>> {
     member.gone = true;
     if (this.closing) return this.unassigned.removals.remove(member.container);
     const settle = target && this.expect(target);
+    const passing = { queue, member };
+    if (target !== undefined) this.passing.add(passing);
     this.unassigned.unloading.begin(member, queue.namespace, member.disposition === 'recover', (isUnloaded) => {
       settle?.();
+      this.passing.delete(passing);
       if (isUnloaded) {
         if (target !== undefined && target.waiting.length > 0) this.allocator.adopt(target, member.container);
         else this.unassigned.unloaded.put(member.container, queue);
@@ -200,6 +235,16 @@ function enoughOf<Job extends PoolJob<Job>>(
     missingMiB -= ownMiB;
     return true;
   });
+}
+
+/** Whether a container of another action can serve `queue` after an unload, with all of its learned modules. */
+function hasLearned<Job extends PoolJob<Job>>(
+  factory: ContainerFactory,
+  idle: IdleMember<Job>,
+  queue: ActionQueue<Job>,
+): boolean {
+  const { spec } = idle.member.container;
+  return spec.learned !== undefined && canServe(factory, idle, queue) && factory.match(spec, queue.spec) !== 'subset';
 }
 
 /** Whether a container of another action can serve `queue` after an unload. */

@@ -7,20 +7,23 @@ import type { StemCellCounts } from './stem-cells.js';
 interface ShownPool {
   snapshot(): PoolSnapshot;
   stemCellCounts(): Iterable<Readonly<StemCellCounts>>;
+  learnedMiB(): number;
 }
 
 const MiB = 1024 * 1024;
 
 /** Shows a pool in `registry`, under the names of OpenWhisk's invokers where these have one. */
 export function showPool(registry: Registry, pool: ShownPool): void {
-  const gauge = (name: string, help: string, value: (snapshot: PoolSnapshot) => number): void => {
+  const gauge = (name: string, help: string, value: (snapshot: PoolSnapshot) => number): void =>
+    shown(name, help, () => value(pool.snapshot()));
+  const shown = (name: string, help: string, value: () => number): void => {
     registry.removeSingleMetric(name);
     new Gauge({
       name,
       help,
       registers: [registry],
       collect() {
-        this.set(value(pool.snapshot()));
+        this.set(value());
       },
     });
   };
@@ -44,6 +47,8 @@ export function showPool(registry: Registry, pool: ShownPool): void {
   gauge('gpuwhisk_invoker_containers', 'Containers of actions', (now) => now.containers);
   gauge('gpuwhisk_invoker_waiting', 'Activations that wait for a container', (now) => now.waitingJobs);
   gauge('gpuwhisk_invoker_claimed_memory_bytes', 'Memory that containers may use', (now) => now.claimedMiB * MiB);
+  const real = 'Real memory of the containers that are ready with learned modules';
+  shown('gpuwhisk_learned_containers_memory_bytes', real, () => pool.learnedMiB() * MiB);
   const coldStarts = 'Starts that no prewarmed container could serve';
   counter('counter_containerPool_prewarmColdstart_counter_total', coldStarts, (counts) => counts.coldStarts);
   const expired = 'Prewarmed containers that were removed unused';

@@ -1,7 +1,8 @@
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { Container, ContainerFactory, ContainerSpec } from '../containers/container-factory.js';
+import type { Container, ContainerFactory, ContainerSpec, Match } from '../containers/container-factory.js';
 import type { StoreServices, ContainerStore } from './container-store.js';
+import { planReady, StartCount } from './learned-cells.js';
 import { deviceMemoryBeside } from './memory-budget.js';
 import type { Measure } from './memory-budget.js';
 
@@ -23,6 +24,8 @@ export interface StemCellOptions {
   stemCellsOnDemand: boolean;
   /** Largest number of requested specs with cells on each GPU; default 0. */
   gpuStemCells?: number;
+  /** Real memory of all cells with learned modules, at most, MiB; default: no bound. */
+  learnedMiB?: number;
   /** Called if a cell could not be started. */
   failedAhead?: (spec: ContainerSpec, error: unknown) => void;
 }
@@ -46,7 +49,14 @@ interface StemCellPool {
   config: StemCellConfig;
   wanted: number;
   cells: StemCell[];
-  starting: number;
+  /** When the cells that are being made will be ready, by the time of the last one, monotonic ms. */
+  starts: number[];
+  /** Time that a cell takes, ms. */
+  startMs: number;
+  /** Real memory of a cell, MiB. */
+  realMiB: number;
+  /** Starts with its learned modules. */
+  readonly asked: StartCount;
   /** Cold starts of this spec since the last check. */
   coldStarts: number;
   /**
@@ -65,6 +75,11 @@ const checkEveryMs = 600_000;
 const refillAfterMs = 100;
 /** Largest number of specs with cells on request; the least recently requested is given up for a new one. */
 const maxDemanded = 16;
+/** The same of specs with learned modules. */
+const maxLearned = 64;
+/** Assumed time and memory of a container until they are measured. */
+const firstStartMs = 300;
+const firstRealMiB = 64;
 const demandedForMs = 600_000;
 
 /**
@@ -102,24 +117,53 @@ export class StemCells implements ContainerStore {
     await Promise.all(this.pending);
   }
 
-  /** A prewarmed container that serves `wanted`, which passes to the caller with its memory; undefined if there is none. */
+  /**
+   * A prewarmed container with the modules of `wanted`, which passes to the caller with its memory; undefined if there is
+   * none. Notes that it was asked for.
+   */
   take(wanted: ContainerSpec): Container | undefined {
+    const supersets = this.poolsFor(wanted, 'superset');
     const exact = this.exact(wanted);
-    if (exact !== undefined) {
-      exact.wantedMs = this.clock.monotonicMs();
-      // The pool's cells may have been given up for memory, or may have lacked memory.
-      if (exact.cells.length === 0) this.refillSoon(exact);
-    } else if (!isPlain(wanted)) this.demand(wanted);
-    const pool = exact?.cells.length ? exact : (this.best(wanted, 'superset') ?? this.best(wanted, 'subset'));
-    const cell = pool?.cells.shift();
-    if (pool === undefined || cell === undefined) return undefined;
-    this.refillSoon(pool);
-    return cell.container;
+    const asked = exact ?? (isPlain(wanted) ? undefined : (supersets[0] ?? this.demand(wanted)));
+    const cell = this.taken(exact?.cells.length ? exact : supersets.find(hasCells));
+    if (asked === undefined) return cell;
+    asked.wantedMs = this.clock.monotonicMs();
+    if (asked.config.spec.learned !== undefined) this.expect(asked);
+    // The pool's cells may have been given up for memory, or may have lacked memory.
+    else if (asked.cells.length === 0) this.refillSoon(asked);
+    return cell;
+  }
+
+  /** A prewarmed container with some of the modules of `wanted`, the most, as `take`. */
+  takePart(wanted: ContainerSpec): Container | undefined {
+    return this.taken(this.poolsFor(wanted, 'subset').find(hasCells));
   }
 
   /** Has a cell for the next start with this spec, unless a start there would find one. */
   foresee(spec: ContainerSpec): void {
-    if (this.exact(spec) === undefined) this.demand(spec);
+    if (this.exact(spec) !== undefined) return;
+    const pool = this.demand(spec);
+    if (pool !== undefined && spec.learned !== undefined) this.expect(pool);
+  }
+
+  /** Whether there is a cell with all modules of `wanted`. */
+  hasLoaded(wanted: ContainerSpec): boolean {
+    return [...this.poolsFor(wanted, 'exact'), ...this.poolsFor(wanted, 'superset')].some(hasCells);
+  }
+
+  /** Whether a cell with the learned modules of `wanted` will be ready soon: within half of the time that it saves. */
+  isComing(wanted: ContainerSpec): boolean {
+    const withinMs = (wanted.learned?.savesMs ?? 0) / 2;
+    const nowMs = this.clock.monotonicMs();
+    return [...this.poolsFor(wanted, 'exact'), ...this.poolsFor(wanted, 'superset')].some(
+      ({ starts }) => starts.length > 0 && Math.min(...starts) - nowMs < withinMs,
+    );
+  }
+
+  private taken(pool: StemCellPool | undefined): Container | undefined {
+    const cell = pool?.cells.shift();
+    if (pool !== undefined) this.refillSoon(pool);
+    return cell?.container;
   }
 
   /** Counts a cold start, which no stem cell could serve. */
@@ -127,12 +171,18 @@ export class StemCells implements ContainerStore {
     this.countsOf(spec).coldStarts++;
     const pool = this.exact(spec);
     if (pool !== undefined) pool.coldStarts++;
-    else this.demand(spec);
+    else if (spec.learned === undefined) this.demand(spec);
   }
 
   /** Counts by kind and memory, of configured cells and of specs that had a cold start. */
   counts(): Iterable<Readonly<StemCellCounts>> {
     return this.counted.values();
+  }
+
+  /** Real memory of the cells with learned modules, MiB. */
+  learnedMiB(): number {
+    const learned = this.pools.filter(({ config }) => config.spec.learned !== undefined);
+    return learned.reduce((sum, { cells, realMiB }) => sum + cells.length * realMiB, 0);
   }
 
   private countsOf({ kind, memoryMiB }: ContainerSpec): StemCellCounts {
@@ -205,7 +255,10 @@ export class StemCells implements ContainerStore {
       config,
       wanted: config.initialCount,
       cells: [],
-      starting: 0,
+      starts: [],
+      startMs: firstStartMs + (config.spec.learned?.savesMs ?? 0),
+      realMiB: firstRealMiB,
+      asked: new StartCount(),
       coldStarts: 0,
       demanded,
       wantedMs,
@@ -221,35 +274,61 @@ export class StemCells implements ContainerStore {
     return this.pools.find(({ config }) => this.factory.match(config.spec, spec) === 'exact');
   }
 
-  /** The pool with a cell that matches so: with the most of the wanted imports, or the fewest others. */
-  private best(wanted: ContainerSpec, match: 'superset' | 'subset'): StemCellPool | undefined {
-    const found = this.pools.filter(
-      ({ cells, config }) => cells.length > 0 && this.factory.match(config.spec, wanted) === match,
-    );
+  /** The pools that match so: first those with the most of the wanted imports, or the fewest others. */
+  private poolsFor(wanted: ContainerSpec, match: Exclude<Match, 'none'>): StemCellPool[] {
+    const found = this.pools.filter(({ config }) => this.factory.match(config.spec, wanted) === match);
     const sign = match === 'subset' ? -1 : 1;
     const count = ({ config }: StemCellPool): number => sign * config.spec.imports.length;
-    return found.sort((a, b) => count(a) - count(b))[0];
+    return found.sort((a, b) => count(a) - count(b));
   }
 
-  private demand(spec: ContainerSpec): void {
-    if (!this.options.stemCellsOnDemand) return;
+  /** Makes a pool for the spec; undefined if there is none for such a spec. */
+  private demand(spec: ContainerSpec): StemCellPool | undefined {
+    if (!this.options.stemCellsOnDemand) return undefined;
+    const isLearned = spec.learned !== undefined;
     const demanded = this.pools.filter((pool) => pool.demanded).sort((a, b) => a.wantedMs - b.wantedMs);
     if (spec.gpu !== undefined) {
       // A cell on several devices would keep other containers off all of them.
-      if (spec.gpu.devices.length > 1) return;
+      if (spec.gpu.devices.length > 1) return undefined;
       const { gpuStemCells = 0 } = this.options;
       const beside = demanded.filter((pool) => deviceMemoryBeside(spec, pool.config.spec) > 0);
-      if (gpuStemCells === 0) return;
+      if (gpuStemCells === 0) return undefined;
       const [first] = beside;
       if (first !== undefined && beside.length >= gpuStemCells) this.giveUpPool(first);
     }
-    const left = demanded.filter((pool) => this.pools.includes(pool));
+    const isAlike = ({ config }: StemCellPool): boolean => (config.spec.learned !== undefined) === isLearned;
+    const left = demanded.filter((pool) => this.pools.includes(pool) && isAlike(pool));
     const [longestUnwanted] = left;
-    if (longestUnwanted !== undefined && left.length >= maxDemanded) this.giveUpPool(longestUnwanted);
+    const bound = isLearned ? maxLearned : maxDemanded;
+    if (longestUnwanted !== undefined && left.length >= bound) this.giveUpPool(longestUnwanted);
     const reactive = { minCount: 1, maxCount: 4, ttlMs: demandedForMs, threshold: 1, increment: 1 };
     const pool = this.emptyPool({ spec, initialCount: 1, reactive }, true);
     this.pools.push(pool);
     this.refillSoon(pool);
+    return pool;
+  }
+
+  /** Notes a start with a pool's learned modules. */
+  private expect(pool: StemCellPool): void {
+    pool.asked.add(this.clock.monotonicMs());
+    this.replan();
+  }
+
+  /** Decides how many cells with learned modules there are of each set. */
+  private replan(): void {
+    const nowMs = this.clock.monotonicMs();
+    const learned = this.pools.filter(({ config }) => config.spec.learned !== undefined);
+    const weighed = learned.map(({ config, asked, realMiB }) => ({
+      savesMs: config.spec.learned?.savesMs ?? 0,
+      expected: asked.expected(nowMs),
+      memoryMiB: realMiB,
+    }));
+    const counts = planReady(weighed, this.options.learnedMiB ?? Infinity);
+    for (const [at, pool] of learned.entries()) {
+      pool.wanted = counts[at] ?? 0;
+      for (const { container } of pool.cells.splice(pool.wanted)) this.services.removals.remove(container);
+      if (pool.cells.length + pool.starts.length < pool.wanted) this.refillSoon(pool);
+    }
   }
 
   private giveUpPool(pool: StemCellPool): void {
@@ -264,12 +343,12 @@ export class StemCells implements ContainerStore {
 
   private refill(pool: StemCellPool): void {
     pool.lacksMemory = false;
-    while (!this.closing && pool.cells.length + pool.starting < pool.wanted) {
+    while (!this.closing && pool.cells.length + pool.starts.length < pool.wanted) {
       if (!this.services.memory.claim(pool.config.spec)) {
         pool.lacksMemory = true;
         return;
       }
-      pool.starting++;
+      pool.starts.push(this.clock.monotonicMs() + pool.startMs);
       const start = this.start(pool).finally(() => this.pending.delete(start));
       this.pending.add(start);
     }
@@ -277,19 +356,30 @@ export class StemCells implements ContainerStore {
 
   private async start(pool: StemCellPool): Promise<void> {
     const { spec } = pool.config;
+    const startedMs = this.clock.monotonicMs();
     try {
       const container = await this.factory.prewarm(spec);
       if (!this.pools.includes(pool)) return this.services.removals.remove(container);
       void container.giveWay(false);
+      pool.startMs = this.clock.monotonicMs() - startedMs;
       pool.cells.push({ container, readyMs: this.clock.monotonicMs() });
       this.services.watch.set(container, () => this.replace(container));
+      if (spec.learned !== undefined) void this.measure(pool, container);
+      this.services.added();
     } catch (error) {
       this.services.memory.release(spec);
       this.options.failedAhead?.(spec, error);
       this.logger.warn({ kind: spec.kind, error: String(error) }, 'a stem cell could not be started');
     } finally {
-      pool.starting--;
+      pool.starts.shift();
     }
+  }
+
+  private async measure(pool: StemCellPool, container: Container): Promise<void> {
+    const realMiB = await container.memoryMiB?.();
+    if (realMiB === undefined || this.closing) return;
+    pool.realMiB = Math.max(1, realMiB);
+    this.replan();
   }
 
   private scheduleCheck(): void {
@@ -303,6 +393,7 @@ export class StemCells implements ContainerStore {
   private check(pool: StemCellPool): void {
     const { reactive, initialCount } = pool.config;
     if (pool.demanded && this.clock.monotonicMs() - pool.wantedMs > demandedForMs) return this.giveUpPool(pool);
+    if (pool.config.spec.learned !== undefined) return this.replan();
     if (reactive !== undefined) {
       const grown = Math.floor(pool.coldStarts / reactive.threshold) * reactive.increment;
       pool.wanted =
@@ -326,6 +417,8 @@ export class StemCells implements ContainerStore {
 function isExpendable(spec: ContainerSpec): boolean {
   return isPlain(spec) || spec.learned !== undefined;
 }
+
+const hasCells = ({ cells }: StemCellPool): boolean => cells.length > 0;
 
 function isPlain({ imports, cuda }: ContainerSpec): boolean {
   return imports.length === 0 && !cuda;

@@ -27,8 +27,8 @@ export class UnassignedContainers implements StoreServices {
     clock: Clock,
     options: StemCellOptions & { memoryMiB: number; devices?: DeviceBudget },
     logger: Logger,
-    /** Called when memory has become free. */
-    freed: () => void,
+    /** Called when memory has become free, or a container has become ready. */
+    private readonly freed: () => void,
   ) {
     this.memory = new MemoryBudget(options.memoryMiB, options.devices, freed);
     this.removals = new ContainerRemovals(this.memory, logger);
@@ -38,16 +38,28 @@ export class UnassignedContainers implements StoreServices {
     this.checks = new HealthChecks(clock, logger, [this.stemCells, this.unloaded]);
   }
 
+  added(): void {
+    this.freed();
+  }
+
   /**
    * A waiting container that serves an action of this provenance; passes to the caller with its memory. Undefined if there
    * is none.
    */
   take(provenance: Provenance, spec: ContainerSpec): Container | undefined {
     return (
+      this.takeLoaded(provenance, spec) ??
+      this.stemCells.takePart(spec) ??
+      this.unloaded.take(provenance, spec, 'subset')
+    );
+  }
+
+  /** As `take`, with all wanted modules loaded. */
+  takeLoaded(provenance: Provenance, spec: ContainerSpec): Container | undefined {
+    return (
       this.unloaded.take(provenance, spec, 'exact') ??
       this.unloaded.take(provenance, spec, 'superset') ??
-      this.stemCells.take(spec) ??
-      this.unloaded.take(provenance, spec, 'subset')
+      this.stemCells.take(spec)
     );
   }
 

@@ -202,6 +202,8 @@ function poolOptions({ config, catalog }: InvokerNodeOptions, memoryMiB: number)
     stemCells: config.stemCells ? stemCellConfigs(catalog.manifest, readiesAll) : [],
     stemCellsOnDemand: config.stemCells,
     gpuStemCells: config.gpu.prewarm,
+    learnedMiB: config.warm.memoryMiB ?? memoryMiB / 8,
+    reusesLearned: config.warm.reuse,
   };
 }
 

@@ -85,6 +85,17 @@ const source = `import slow_one${answers}`;
     expect((await start('next', source, platform.api.as(otherAuth))).result.changed).toBe(false);
   });
 
+  test('functions that are called at once share the processes, one after the other', async () => {
+    await until('a process has the module', has('slow_one'), readyMs);
+    const names = Array.from({ length: 8 }, (_, index) => `once${index}`);
+    await Promise.all(names.map((name) => platform.api.putAction(name, source, { kind })));
+    const all = await Promise.all(names.map((name) => platform.api.run(name)));
+    const by = all.map(({ record }) => (annotation(record, 'coldStart') as { savedBy: string } | undefined)?.savedBy);
+    expect(by.filter((one) => one === 'rolled back').length).toBeGreaterThanOrEqual(4);
+    expect(by).not.toContain(undefined);
+    expect(all.map(({ record }) => record.response.result.changed)).toEqual(Array(8).fill(false));
+  });
+
   test('a module that starts a thread is imported by its function as ever, and no process is left with it', async () => {
     const code = 'import threading, starts_thread\ndef main(args):\n  return {"threads": threading.active_count()}\n';
     for (const name of ['thread1', 'thread2', 'thread3', 'thread4']) {

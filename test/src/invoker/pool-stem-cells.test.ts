@@ -39,7 +39,7 @@ describe('stem cells', () => {
 
   test('learned modules are loaded ahead for their namespace only, and more than wanted where the action takes more', async () => {
     const harness = await PoolHarness.open({ stemCellsOnDemand: true }, { unloading: 'prewarmed' });
-    const learned = { namespace: 'n', takesMore: false };
+    const learned = { namespace: 'n', takesMore: false, savesMs: 100 };
     const imports = ['numpy', 'scipy'];
     harness.pool.foresee({ ...bareSpec(kind, 128), imports, learned });
     await harness.clock.runFor(refillMs);
@@ -47,21 +47,24 @@ describe('stem cells', () => {
     expect(ready?.spec).toMatchObject({ imports, learned });
     for (const [key, options] of [
       ['a', {}],
-      ['b', { imports, learned: { namespace: 'other', takesMore: true } }],
+      ['b', { imports, learned: { namespace: 'other', takesMore: true, savesMs: 100 } }],
       ['c', { imports }],
       ['d', { imports: ['numpy'], learned }],
     ] as const) {
       const { container } = await harness.run(key, { ...options, namespace: 'n', disposition: 'discard' });
       expect(container).not.toBe(ready?.id);
     }
-    const more = { imports: ['numpy'], learned: { namespace: 'n', takesMore: true } };
+    const more = { imports: ['numpy'], learned: { namespace: 'n', takesMore: true, savesMs: 100 } };
     const found = await harness.run('e', { ...more, namespace: 'n' });
     expect(found).toMatchObject({ start: 'injected', container: ready?.id });
   });
 
   test('a container that an action waits for loads no learned modules', async () => {
     const harness = await PoolHarness.open();
-    const { container } = await harness.run('a', { imports: ['numpy'], learned: { namespace: 'a', takesMore: true } });
+    const { container } = await harness.run('a', {
+      imports: ['numpy'],
+      learned: { namespace: 'a', takesMore: true, savesMs: 100 },
+    });
     expect(harness.factory.live.find(({ id }) => id === container)?.spec).toMatchObject({ imports: [] });
   });
 

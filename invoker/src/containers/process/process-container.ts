@@ -8,6 +8,7 @@ import type { LogCollector } from '../protocol/log-collector.js';
 import type { RuntimeLaunch } from '../runtime-launch.js';
 import type { Cgroups } from '../sandbox/cgroups.js';
 import { commands, outOfMemorySignal } from '../sandbox/launcher.js';
+import { memoryOfTree } from '../sandbox/process-memory.js';
 import { observeProcessState } from '../sandbox/process-state.js';
 import type { SandboxProcess } from '../sandbox/launcher.js';
 
@@ -72,6 +73,10 @@ class ProcessBody implements ContainerBody {
 
   processorMs(): Promise<number | undefined> {
     return this.parts.cgroups.processorMs(this.parts.id);
+  }
+
+  async memoryMiB(): Promise<number | undefined> {
+    return this.hostPid === undefined ? undefined : memoryOfTree(this.hostPid);
   }
 
   kill(): void {

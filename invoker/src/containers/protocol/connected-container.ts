@@ -31,6 +31,8 @@ export interface ContainerBody {
   kill(): void;
   giveWay(gives: boolean): Promise<void>;
   processorMs(): Promise<number | undefined>;
+  /** As Container.memoryMiB. */
+  memoryMiB?(): Promise<number | undefined>;
   /** Passes code to the runtime by `init`, after a build if the code needs one. */
   load(request: InitRequest, limits: CallLimits, init: (request: InitRequest) => Call): Call;
   /** Frees the container's resources on the host, after its processes have ended. */
@@ -225,6 +227,10 @@ export class ConnectedContainer implements Container {
 
   processorMs(): Promise<number | undefined> {
     return this.body.processorMs();
+  }
+
+  async memoryMiB(): Promise<number | undefined> {
+    return this.body.memoryMiB?.();
   }
 
   destroy(): Promise<void> {

@@ -1,0 +1,127 @@
+// Containers with learned modules: how many are ready, and how they pass from function to function of a namespace.
+import { describe, expect, test } from '@jest/globals';
+import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import { planReady } from '@gpuwhisk/invoker/pool/learned-cells';
+import { PoolHarness, kind, startMs } from './pool-harness.js';
+import type { Ended, JobOptions } from './pool-harness.js';
+
+const refillMs = 100 + startMs;
+const imports = ['numpy'];
+const options = { stemCellsOnDemand: true, reusesLearned: true, memoryMiB: 4096 };
+
+const jobOf = (namespace = 'n'): JobOptions => ({
+  namespace,
+  imports,
+  learned: { namespace, takesMore: true, savesMs: 1000 },
+});
+
+/** A pool with one container that has the module. */
+async function ready(more: object = {}): Promise<PoolHarness> {
+  const harness = await PoolHarness.open({ ...options, ...more }, { unloading: 'prewarmed' });
+  harness.pool.foresee({ ...bareSpec(kind, 128), ...jobOf() });
+  await harness.clock.runFor(refillMs);
+  return harness;
+}
+
+const starts = (ended: readonly Ended[]): unknown[] => ended.map(({ start }) => start);
+
+describe('a container with learned modules', () => {
+  test('passes to another function of its namespace before a new one is made', async () => {
+    const harness = await ready();
+    const first = await harness.run('a', jobOf());
+    const second = await harness.run('b', jobOf());
+    expect(first.start).toBe('injected');
+    expect(second).toMatchObject({ start: 'injected', container: first.container });
+    expect((await harness.run('a', jobOf())).start).toBe('injected');
+  });
+
+  test('is waited for by functions that are called at once', async () => {
+    const harness = await ready();
+    const ended = await harness.runAll(Array.from({ length: 8 }, (_, index) => [`a${index}`, jobOf()]));
+    expect(starts(ended)).toEqual(Array(8).fill('injected'));
+    expect(Math.max(...ended.map(({ endedMs }) => endedMs))).toBeLessThan(refillMs + 500);
+  });
+
+  test('is waited for no longer than half of the time that it saves', async () => {
+    let made = 0;
+    const harness = await PoolHarness.open(options, { unloading: 'prewarmed' }, (factory) => ({
+      ...factory,
+      prewarm: (spec) => (++made === 1 ? factory.prewarm(spec) : Promise.reject(new Error('it did not start'))),
+    }));
+    harness.pool.foresee({ ...bareSpec(kind, 128), ...jobOf() });
+    await harness.clock.runFor(refillMs);
+    const long = harness.submit('a', { ...jobOf(), ms: 60_000 });
+    const beganMs = harness.clock.monotonicMs();
+    const learned = { namespace: 'n', takesMore: true, savesMs: 400 };
+    const { start, endedMs } = await harness.run('b', { ...jobOf(), learned });
+    expect(start).toBe('cold');
+    expect(endedMs - beganMs).toBeGreaterThanOrEqual(200);
+    expect(endedMs - beganMs).toBeLessThan(200 + startMs + 50);
+    await harness.clock.runUntil(long);
+  });
+
+  test('never passes to another namespace, nor to code of another owner', async () => {
+    const harness = await ready();
+    const first = await harness.run('a', jobOf());
+    for (const other of [jobOf('other'), { ...jobOf(), codeOf: 'vendor' }]) {
+      const ended = await harness.run('b', { ...other, disposition: 'discard' });
+      expect(ended.container).not.toBe(first.container);
+    }
+  });
+
+  test('stays with its function where reuse is off', async () => {
+    const harness = await ready({ reusesLearned: false });
+    const first = await harness.run('a', jobOf());
+    expect((await harness.run('b', jobOf())).container).not.toBe(first.container);
+  });
+
+  test('serves a further instance of a busy function at once', async () => {
+    const harness = await ready();
+    await harness.run('a', jobOf());
+    await harness.clock.runFor(refillMs);
+    const long = harness.submit('a', { ...jobOf(), ms: 5000 });
+    await harness.clock.runFor(20);
+    const beganMs = harness.clock.monotonicMs();
+    const { start, endedMs } = await harness.run('a', jobOf());
+    expect(start).toBe('injected');
+    expect(endedMs - beganMs).toBeLessThan(startMs / 2);
+    await harness.clock.runUntil(long);
+  });
+});
+
+describe('of sets of learned modules', () => {
+  const set = { savesMs: 1000, expected: 1, memoryMiB: 100 };
+
+  test('each has a container ready, and often started ones more, up to a bound', () => {
+    expect(planReady([set, { ...set, expected: 2.5 }, { ...set, expected: 50 }], Infinity)).toEqual([1, 2, 4]);
+    expect(planReady([{ ...set, expected: 0.01 }], Infinity)).toEqual([0]);
+    expect(planReady([], 100)).toEqual([]);
+  });
+
+  test('those with most saved time for their memory come first, within the bound of memory', () => {
+    expect(planReady([set, { ...set, savesMs: 100 }], 100)).toEqual([1, 0]);
+    expect(planReady([set, { ...set, memoryMiB: 50 }], 149)).toEqual([0, 1]);
+    expect(
+      planReady(
+        [
+          { ...set, memoryMiB: 2048 },
+          { ...set, expected: 0.2 },
+        ],
+        1000,
+      ),
+    ).toEqual([0, 1]);
+    expect(planReady([set], 99)).toEqual([0]);
+  });
+
+  test('only so many containers are made as the bound of memory allows', async () => {
+    const harness = await PoolHarness.open({ ...options, learnedMiB: 200 }, { unloading: 'prewarmed' });
+    for (let index = 0; index < 20; index++) {
+      const learned = { namespace: `n${index}`, takesMore: true, savesMs: 100 + index };
+      harness.pool.foresee({ ...bareSpec(kind, 128), imports, learned });
+    }
+    await harness.clock.runFor(refillMs);
+    // A container counts 64 MiB until its memory is known.
+    expect(harness.factory.live.map(({ spec }) => spec.learned?.namespace)).toEqual(['n17', 'n18', 'n19']);
+    expect(harness.pool.learnedMiB()).toBe(192);
+  });
+});
