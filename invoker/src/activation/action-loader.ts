@@ -47,8 +47,11 @@ export interface RunnableAction {
   warm: Warm;
   /** As leadingImports tells; absent also where that is not looked at. */
   leadingImports?: readonly string[] | undefined;
-  /** The action's code. Rejects if the store cannot read the code. */
-  code(): Promise<ActionCode>;
+  /**
+   * The action's code for a caller, whose namespace waits for its turn where the code is large. Rejects if the store cannot read
+   * the code.
+   */
+  code(caller: string): Promise<ActionCode>;
 }
 
 /** `/ns/pkg/name`. */
@@ -64,7 +67,7 @@ type LoadFailure =
 
 type Loaded = { action: RunnableAction } | { failure: LoadFailure; reason: string };
 
-/** Large codes that are read and passed on at once; further containers wait for their turn, by namespace. */
+/** Large codes that are read and passed on at once; further containers wait for their turn, by their callers' namespaces. */
 const mostLarge = 4;
 
 const cacheSize = 2000;
@@ -150,7 +153,7 @@ export class ActionLoader {
   }
 
   /** Reads code, and has the next wait until it has been passed on. */
-  private readInTurn(namespace: string, read: (onPassed: () => void) => Promise<ActionCode>): Promise<ActionCode> {
+  private readInTurn(caller: string, read: (onPassed: () => void) => Promise<ActionCode>): Promise<ActionCode> {
     return new Promise((resolve, reject) => {
       const turn = (): Promise<void> =>
         new Promise((end) => {
@@ -165,7 +168,7 @@ export class ActionLoader {
             },
           );
         });
-      this.inTurn(namespace.split('/', 1)[0] ?? '', turn).catch(reject);
+      this.inTurn(caller, turn).catch(reject);
     });
   }
 
@@ -184,7 +187,7 @@ export class ActionLoader {
     };
     const stored = 'code' in exec ? exec.code : undefined;
     const isLarge = isReference(stored) && (stored.length ?? Infinity) > mostSmallBytes;
-    const code = isLarge ? () => this.readInTurn(action.namespace, read) : () => read();
+    const code = isLarge ? (caller: string) => this.readInTurn(caller, read) : () => read();
     return {
       namespace: action.namespace,
       name: action.name,

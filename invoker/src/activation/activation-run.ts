@@ -474,7 +474,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     const { action, message, context } = this;
     let large: LargeCode | undefined;
     try {
-      const { digest, ...code } = await action.code();
+      const { digest, ...code } = await action.code(message.user.namespace.name);
       ({ large } = code);
       const checked = canUnload && digest !== undefined ? { ...code, digest } : code;
       return initRequest(action, checked, message, content, untilMs);
