@@ -7,7 +7,7 @@ import type { StoredDocument } from './artifact-store.js';
 import type { ExpiredRecords, ThreadAnswer, ThreadRequest } from './creation-thread.js';
 import { encodeNewDocument, withoutShared } from './document-codec.js';
 import { LmdbDocuments } from './lmdb-documents.js';
-import { LmdbSizes } from './lmdb-sizes.js';
+import { LmdbSizes, openSizes, readCounts } from './lmdb-sizes.js';
 import type { Counter } from './lmdb-sizes.js';
 import { openRoot, LmdbWrites } from './lmdb-table.js';
 import { namespaceOfDocument } from './stored-bytes.js';
@@ -28,7 +28,8 @@ let deferredRows: ReturnType<typeof documents.views.deferredRows> | undefined;
 const deferred = (): NonNullable<typeof deferredRows> => (deferredRows ??= documents.views.deferredRows());
 /** Each counter is of one thread, which counts once it has something to count. */
 const sizes: Partial<Record<Counter, LmdbSizes>> = {};
-const sizesOf = (counter: Counter): LmdbSizes => (sizes[counter] ??= new LmdbSizes(root, writes, counter));
+const sizesOf = (counter: Counter): LmdbSizes =>
+  (sizes[counter] ??= new LmdbSizes(root, writes, counter, readCounts(openSizes(root))[counter]));
 
 type Numbered = ThreadRequest & { number: number };
 

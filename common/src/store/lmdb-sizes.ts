@@ -43,15 +43,15 @@ export const isComplete = (table: Table): boolean => table.doesExist(completeRow
 /** The counts of one thread. A count is stored in the transaction that changes the data, so that a crash leaves both or none. */
 export class LmdbSizes {
   private readonly table: Table;
-  private readonly counts: NamespaceBytes;
 
   constructor(
     root: Root,
     private readonly writes: LmdbWrites,
     private readonly counter: Counter,
+    /** As they are stored; they are changed with each write. */
+    private readonly counts: NamespaceBytes,
   ) {
     this.table = openSizes(root);
-    this.counts = readCounts(this.table)[counter];
   }
 
   /** LmdbWrites.durable with a change of sizes. Resolves with the counts that have changed. Rejects with StoreWriteError. */
@@ -75,10 +75,10 @@ export class LmdbSizes {
     return new Map(Array.from(counted.keys(), (namespace) => [namespace, this.count(namespace)]));
   }
 
-  /** Stores counts as a whole, and that nothing is left to be counted. Rejects with StoreWriteError. */
-  async complete(counts: NamespaceBytes): Promise<void> {
+  /** Stores all counts, and that nothing is left to be counted. Rejects with StoreWriteError. */
+  async complete(): Promise<void> {
     await this.writes.durable(() => {
-      for (const [namespace, bytes] of counts) this.put(namespace, bytes);
+      for (const [namespace, bytes] of this.counts) this.put(namespace, bytes);
       this.writes.note(this.table.put(completeRow, Buffer.alloc(0)));
     });
   }

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import type { FullCount } from './lmdb-count.js';
 import { isComplete, openSizes, readCounts, LmdbSizes } from './lmdb-sizes.js';
 import type { Counter, NoteBytes } from './lmdb-sizes.js';
-import type { LmdbWrites, Root, Table } from './lmdb-table.js';
+import type { LmdbWrites, Root } from './lmdb-table.js';
 import { addBytes } from './stored-bytes.js';
 import type { NamespaceBytes } from './stored-bytes.js';
 
@@ -34,9 +34,9 @@ export class StoredByNamespace {
 
   constructor(private readonly parts: StoredParts) {
     const { root, writes } = parts;
-    const table: Table = openSizes(root);
-    this.sizes = new LmdbSizes(root, writes, 'store');
+    const table = openSizes(root);
     this.counts = readCounts(table);
+    this.sizes = new LmdbSizes(root, writes, 'store', this.counts.store);
     if (isComplete(table)) return;
     this.counting = this.countEarlier().catch((error: unknown) => {
       if (this.isStopped) return;
@@ -61,7 +61,7 @@ export class StoredByNamespace {
 
   /** A durable write with its change of bytes. Rejects with StoreWriteError. */
   async durable(gather: (note: NoteBytes) => void): Promise<void> {
-    this.take('store', await this.sizes.durable(gather));
+    await this.sizes.durable(gather);
   }
 
   /** Takes counts that have changed in another thread. */
@@ -86,8 +86,8 @@ export class StoredByNamespace {
     if (found === undefined || this.isStopped) return;
     const before: NamespaceBytes = new Map(found.all);
     for (const [namespace, bytes] of found.counted) addBytes(before, namespace, -bytes);
-    await write(rowBytes * (1 + before.size), () => new LmdbSizes(root, writes, 'before').complete(before));
-    this.take('before', before);
+    await write(rowBytes * (1 + before.size), () => new LmdbSizes(root, writes, 'before', before).complete());
+    for (const [namespace, bytes] of before) this.counts.before.set(namespace, bytes);
   }
 
   /** Undefined if it was stopped. */
