@@ -68,7 +68,10 @@ function nameFilter(query: URLSearchParams): string | undefined {
   return segments.join('/');
 }
 
-async function listActivations({ store, logger, expiredBefore }: Context, call: IdentifiedCall): Promise<Answer> {
+async function listActivations(
+  { clock, store, logger, expiredBefore }: Context,
+  call: IdentifiedCall,
+): Promise<Answer> {
   const namespace = namespaceOf(call);
   checkOwner(call, namespace);
   const { query } = call;
@@ -92,7 +95,7 @@ async function listActivations({ store, logger, expiredBefore }: Context, call: 
     return jsonAnswer({ [collection]: Math.max(0, rows - skip) });
   }
   const as = docs ? 'activation' : 'value';
-  return listAnswer(store.texts('activations', { ...shown, descending: true, skip, limit, as }), logger);
+  return listAnswer(store.texts('activations', { ...shown, descending: true, skip, limit, as }), { clock, logger });
 }
 
 /** The activation that a path names, which must be the caller's. Throws ApiError (400, 403). */

@@ -7,7 +7,7 @@ import type { ApiContext } from './api-context.js';
 import { checkOwner, namespaceOf } from '../http/route.js';
 import type { IdentifiedCall } from '../http/route.js';
 
-type Context = Pick<ApiContext, 'store' | 'logger'>;
+type Context = Pick<ApiContext, 'clock' | 'store' | 'logger'>;
 
 /** A kind of entity in a namespace; also the name of its path and view. */
 export type Collection = 'actions' | 'packages' | 'triggers' | 'rules';
@@ -41,8 +41,5 @@ export async function listRows(
   }
   // A rule's entry is its whole document, others' the value of the view.
   const as = collection === 'rules' ? 'entity' : 'value';
-  return listAnswer(
-    context.store.texts('whisks', { ...range, descending: true, skip, limit, as, reader }),
-    context.logger,
-  );
+  return listAnswer(context.store.texts('whisks', { ...range, descending: true, skip, limit, as, reader }), context);
 }

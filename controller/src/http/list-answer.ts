@@ -3,6 +3,8 @@ import type { ServerResponse } from 'node:http';
 import { notAllowed, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { ReadsFullError, TooManyRowsError } from '@gpuwhisk/common/store/artifact-store';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { nextPiece, pieceBytes } from '@gpuwhisk/common/system/pieces';
 import type { Answer } from './answer.js';
 
 /** An answer up to this size is sent as a whole, with its length, bytes. */
@@ -29,7 +31,10 @@ export async function readOrRefuse<Result>(read: Promise<Result>): Promise<Resul
  * The JSON list of texts that the store gives. Resolves when the list is complete or has 64 KiB; the rest of a longer one is read
  * while it is sent, no faster than the client takes it. If reading fails then, the connection is closed. Rejects as readOrRefuse.
  */
-export async function listAnswer(texts: AsyncIterable<Uint8Array>, logger: Logger): Promise<Answer> {
+export async function listAnswer(
+  texts: AsyncIterable<Uint8Array>,
+  { clock, logger }: { clock: Clock; logger: Logger },
+): Promise<Answer> {
   const iterator = texts[Symbol.asyncIterator]();
   const known: Uint8Array[] = [];
   let bytes = 0;
@@ -40,7 +45,7 @@ export async function listAnswer(texts: AsyncIterable<Uint8Array>, logger: Logge
     // Bytes of the store may be used until the next ones are asked for.
     known.push(bytes < wholeBytes ? Buffer.from(value) : value);
   }
-  return streamedAnswer(piecesOf(known, iterator), logger);
+  return streamedAnswer(piecesOf(known, iterator, clock), logger);
 }
 
 /**
@@ -71,13 +76,20 @@ function joined(texts: readonly Uint8Array[]): Uint8Array[] {
   return texts.flatMap((text, index) => (index === 0 ? [text] : [comma, text]));
 }
 
-async function* piecesOf(known: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* piecesOf(
+  known: readonly Uint8Array[],
+  rest: AsyncIterator<Uint8Array>,
+  clock: Clock,
+): AsyncGenerator<Uint8Array> {
   try {
     yield Buffer.alloc(0);
     yield Buffer.concat([opening, ...joined(known)]);
     for (let next = await rest.next(); next.done !== true; next = await rest.next()) {
       yield comma;
-      yield next.value;
+      for (let at = 0; at < next.value.length; at += pieceBytes) {
+        await nextPiece(clock);
+        yield next.value.subarray(at, at + pieceBytes);
+      }
     }
     yield closing;
   } finally {
