@@ -58,23 +58,24 @@ class ImportObserver:
         self.folder = sys.path[0]
         self.shared = tuple(folder.rstrip("/") + "/" for folder in sys.path[1:])
         self.costs_us = {}
-        self.original = None
+        self.thread = None
+        self.original = bootstrap._find_and_load
+        self.watched = self.watch(self.original)
 
     def __enter__(self):
-        self.costs_us = {}
-        self.original = bootstrap._find_and_load
-        bootstrap._find_and_load = self.watched(self.original, get_ident())
+        self.thread = get_ident()
+        bootstrap._find_and_load = self.watched
 
     def __exit__(self, *raised):
         bootstrap._find_and_load = self.original
 
-    def watched(self, find_and_load, thread):
-        """The importer's function for modules that are not loaded, with a look at the outermost import of a thread."""
+    def watch(self, find_and_load):
+        """The importer's function for modules that are not loaded, with a look at the outermost import of the thread."""
         inside = False
 
         def _find_and_load(name, import_):
             nonlocal inside
-            if inside or get_ident() != thread or self.is_own(name):
+            if inside or get_ident() != self.thread or self.is_own(name):
                 return find_and_load(name, import_)
             before = self.begin()
             inside = True
@@ -120,7 +121,7 @@ class ImportObserver:
         return origin is None or origin in ("built-in", "frozen") or origin.startswith(self.shared)
 
     def report(self):
-        """The imports of the last load that took longest, in their order: a JSON array of [name, microseconds]."""
+        """The imports of the load that took longest, in their order: a JSON array of [name, microseconds]."""
         costs = [(name, us) for name, us in self.costs_us.items() if us >= LEAST_US and is_module_name(name)]
         longest = sorted(costs, key=lambda cost: -cost[1])[:MAX_MODULES]
         return "[%s]" % ",".join('["%s",%d]' % cost for cost in costs if cost in longest)

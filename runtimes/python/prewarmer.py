@@ -73,6 +73,7 @@ class Guest:
         self.read = None  # The address of the function that waits for runs.
         self.runtime.concurrent = False  # The proxy has one request under way.
         self.observer = ImportObserver()
+        self.reseeds = False
 
     def serve_request(self):
         mailbox = self.mailbox
@@ -97,10 +98,12 @@ class Guest:
             if mailbox.request & gpuwhisk_mailbox.LOAD:
                 source = gpuwhisk_code.unpack(self.receive_code())
                 self.runtime.name = mailbox.entry.decode() or "main"
-                reseed()
+                if self.reseeds:
+                    reseed()
                 with self.observer:
                     self.runtime.action = gpuwhisk_code.load_source(source, self.runtime.name)
-                self.give(b'{"ok":true,"imports":%s}' % self.observer.report().encode())
+                if self.observer.costs_us:
+                    self.give(b'{"ok":true,"imports":%s}' % self.observer.report().encode())
                 if entry:
                     self.runtime.call_entry(entry)
             mailbox.status = gpuwhisk_mailbox.REFUSED
@@ -205,6 +208,7 @@ def main():
 
     cuda = library.gw_make_cuda_context()  # Before the imports, which may look for it.
     channel_library = runtime.open_channel(options["--channel"][0]) if options["--channel"] else None
+    learned = "GPUWHISK_LEARNED" in os.environ
     prepare_interpreter(options["--package"])
     for name in ALLOCATOR_VARIABLES:
         os.environ.pop(name, None)  # Processes that a function starts have their own needs.
@@ -215,6 +219,7 @@ def main():
         lambda: gpuwhisk_mailbox.read_code(channel.mailbox.contents.code),
         library.gw_reset_device,
     )
+    guest.reseeds = learned
     guest.runtime.marks = runtime.launch_marks()
     read_return = 0
     if channel_library and has_descriptor(gpuwhisk_mailbox.RUNS_FD):

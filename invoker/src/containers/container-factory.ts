@@ -223,6 +223,10 @@ export interface Container {
   giveWay(gives: boolean): Promise<void>;
   /** Processor time of all processes so far, ms; undefined if the time is not known. Never rejects. */
   processorMs(): Promise<number | undefined>;
+  /** Whether `resize` to a memory limit will not end it for what its processes hold now. */
+  fits?(memoryMiB: number): boolean;
+  /** Sets another memory limit, which its spec has then; false, with nothing changed, if that failed. */
+  resize?(memoryMiB: number): boolean;
   /** Real memory of all processes, MiB; undefined if it is not known. Never rejects. */
   memoryMiB?(): Promise<number | undefined>;
   /** Ends the processes and frees the container's resources; idempotent. Calls under way end as `lost`. */
@@ -290,13 +294,14 @@ export class ProvisioningError extends Error {
 
 /**
  * How well a container made for `prewarmed` serves `wanted`. Only modules that were loaded ahead may differ: with a subset
- * of the wanted imports, the rest are loaded at init. Learned ones serve the namespace they were learned for. A training
- * job's container serves nothing else.
+ * of the wanted imports, the rest are loaded at init. Learned ones serve the namespace they were learned for, and if the
+ * factory `resizes` containers, actions of any memory. A training job's container serves nothing else.
  */
-export function matchSpecs(prewarmed: ContainerSpec, wanted: ContainerSpec): Match {
+export function matchSpecs(prewarmed: ContainerSpec, wanted: ContainerSpec, resizes = false): Match {
+  const anySize = resizes && prewarmed.learned !== undefined && wanted.learned !== undefined;
   const same =
     prewarmed.kind === wanted.kind &&
-    prewarmed.memoryMiB === wanted.memoryMiB &&
+    (anySize || prewarmed.memoryMiB === wanted.memoryMiB) &&
     prewarmed.concurrency === wanted.concurrency &&
     prewarmed.requirements.join(' ') === wanted.requirements.join(' ');
   if (!same || (prewarmed.cuda && !wanted.cuda)) return 'none';

@@ -22,6 +22,8 @@ export interface SimulatedFactoryOptions extends SimulatedContainerOptions {
   kinds: readonly string[];
   /** Which containers can unload; default: all. */
   unloading?: 'all' | 'prewarmed' | 'none';
+  /** Whether containers with learned imports can have another memory limit; default: no. */
+  resizes?: boolean;
   /** Shortest and longest time that a container takes to start, ms. */
   startMs?: readonly [number, number];
   /** Share of the starts that fail, 0 to 1. */
@@ -76,7 +78,7 @@ export function createSimulatedFactory(options: SimulatedFactoryOptions): Simula
     supports: (kind) => options.kinds.includes(kind),
     create: (spec) => make(spec, (options.unloading ?? 'all') === 'all'),
     prewarm: (spec) => make(spec, options.unloading !== 'none'),
-    match: matchSpecs,
+    match: (prewarmed, wanted) => matchSpecs(prewarmed, wanted, options.resizes === true),
     close() {
       open = false;
       generation++;
@@ -167,7 +169,7 @@ class SimulatedContainer implements Container {
 
   constructor(
     readonly id: string,
-    readonly spec: ContainerSpec,
+    public spec: ContainerSpec,
     readonly canUnload: boolean,
     private readonly options: SimulatedContainerOptions,
     private readonly onEnd: () => void,
@@ -176,6 +178,15 @@ class SimulatedContainer implements Container {
     this.exited = new Promise((resolve) => {
       this.end = resolve;
     });
+  }
+
+  fits(): boolean {
+    return true;
+  }
+
+  resize(memoryMiB: number): boolean {
+    this.spec = { ...this.spec, memoryMiB };
+    return true;
   }
 
   init(request: InitRequest, limits: CallLimits): Call {

@@ -1,6 +1,6 @@
 // Stores of containers that wait for an action, and the services of the pool that they share.
 import type { Logger } from '@gpuwhisk/common/logging';
-import type { Container } from '../containers/container-factory.js';
+import type { Container, ContainerSpec } from '../containers/container-factory.js';
 import type { MemoryBudget } from './memory-budget.js';
 
 /** Services of the pool that every store of containers uses. */
@@ -8,6 +8,8 @@ export interface StoreServices {
   readonly memory: MemoryBudget;
   readonly removals: ContainerRemovals;
   readonly watch: ExitWatch;
+  /** Whether a container can have the memory limit of `wanted`. */
+  fits(container: Container, wanted: ContainerSpec): boolean;
   /** Called when a container has become ready for an action. */
   added(): void;
 }

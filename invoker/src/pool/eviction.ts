@@ -105,7 +105,12 @@ export class Eviction<Job extends PoolJob<Job>> {
 
   private loadedIdle(queue: ActionQueue<Job>): IdleMember<Job> | undefined {
     const idle = idleMembers(this.queues.values(), Infinity).sort((a, b) => a.member.lastUsedMs - b.member.lastUsedMs);
-    return idle.find((one) => one.queue.waiting.length === 0 && hasLearned(this.factory, one, queue));
+    return idle.find(
+      (one) =>
+        one.queue.waiting.length === 0 &&
+        hasLearned(this.factory, one, queue) &&
+        this.unassigned.fits(one.member.container, queue.spec),
+    );
   }
 
   /** Whether another action of short runs uses a container with the learned modules of `queue`. */
@@ -170,7 +175,9 @@ export class Eviction<Job extends PoolJob<Job>> {
       settle?.();
       this.passing.delete(passing);
       if (isUnloaded) {
-        if (target !== undefined && target.waiting.length > 0) this.allocator.adopt(target, member.container);
+        const isWanted = target !== undefined && target.waiting.length > 0;
+        if (isWanted && this.unassigned.resize(member.container, target.spec))
+          this.allocator.adopt(target, member.container);
         else this.unassigned.unloaded.put(member.container, queue);
         this.trim(queue);
       }

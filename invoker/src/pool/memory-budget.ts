@@ -60,6 +60,17 @@ export class MemoryBudget {
     return true;
   }
 
+  /** Changes the claim of a container's memory of the host from one size to another; whether there was memory for it. */
+  change(fromMiB: number, toMiB: number): boolean {
+    if (!this.canChange(fromMiB, toMiB)) return false;
+    this.claimedMiB += toMiB - fromMiB;
+    return true;
+  }
+
+  canChange(fromMiB: number, toMiB: number): boolean {
+    return toMiB <= fromMiB || this.claimedMiB + toMiB - fromMiB <= this.limitMiB;
+  }
+
   release({ memoryMiB, gpu }: ContainerSpec): void {
     this.claimedMiB -= memoryMiB;
     if (gpu !== undefined) this.devices?.release(gpu);

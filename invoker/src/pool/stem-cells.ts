@@ -125,7 +125,8 @@ export class StemCells implements ContainerStore {
     const supersets = this.poolsFor(wanted, 'superset');
     const exact = this.exact(wanted);
     const asked = exact ?? (isPlain(wanted) ? undefined : (supersets[0] ?? this.demand(wanted)));
-    const cell = this.taken(exact?.cells.length ? exact : supersets.find(hasCells));
+    const fitting = [...(exact ? [exact] : []), ...supersets].find((pool) => this.cellFor(pool, wanted) !== undefined);
+    const cell = this.taken(fitting, wanted);
     if (asked === undefined) return cell;
     asked.wantedMs = this.clock.monotonicMs();
     if (asked.config.spec.learned !== undefined) this.expect(asked);
@@ -136,7 +137,8 @@ export class StemCells implements ContainerStore {
 
   /** A prewarmed container with some of the modules of `wanted`, the most, as `take`. */
   takePart(wanted: ContainerSpec): Container | undefined {
-    return this.taken(this.poolsFor(wanted, 'subset').find(hasCells));
+    const fitting = this.poolsFor(wanted, 'subset').find((pool) => this.cellFor(pool, wanted) !== undefined);
+    return this.taken(fitting, wanted);
   }
 
   /** Has a cell for the next start with this spec, unless a start there would find one. */
@@ -148,7 +150,8 @@ export class StemCells implements ContainerStore {
 
   /** Whether there is a cell with all modules of `wanted`. */
   hasLoaded(wanted: ContainerSpec): boolean {
-    return [...this.poolsFor(wanted, 'exact'), ...this.poolsFor(wanted, 'superset')].some(hasCells);
+    const pools = [...this.poolsFor(wanted, 'exact'), ...this.poolsFor(wanted, 'superset')];
+    return pools.some((pool) => this.cellFor(pool, wanted) !== undefined);
   }
 
   /** Whether a cell with the learned modules of `wanted` will be ready soon: within half of the time that it saves. */
@@ -160,10 +163,16 @@ export class StemCells implements ContainerStore {
     );
   }
 
-  private taken(pool: StemCellPool | undefined): Container | undefined {
-    const cell = pool?.cells.shift();
-    if (pool !== undefined) this.refillSoon(pool);
-    return cell?.container;
+  private cellFor({ cells }: StemCellPool, wanted: ContainerSpec): StemCell | undefined {
+    return cells.find(({ container }) => this.services.fits(container, wanted));
+  }
+
+  private taken(pool: StemCellPool | undefined, wanted: ContainerSpec): Container | undefined {
+    const cell = pool && this.cellFor(pool, wanted);
+    if (pool === undefined || cell === undefined) return undefined;
+    pool.cells.splice(pool.cells.indexOf(cell), 1);
+    this.refillSoon(pool);
+    return cell.container;
   }
 
   /** Counts a cold start, which no stem cell could serve. */
@@ -417,8 +426,6 @@ export class StemCells implements ContainerStore {
 function isExpendable(spec: ContainerSpec): boolean {
   return isPlain(spec) || spec.learned !== undefined;
 }
-
-const hasCells = ({ cells }: StemCellPool): boolean => cells.length > 0;
 
 function isPlain({ imports, cuda }: ContainerSpec): boolean {
   return imports.length === 0 && !cuda;

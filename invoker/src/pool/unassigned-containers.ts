@@ -38,6 +38,22 @@ export class UnassignedContainers implements StoreServices {
     this.checks = new HealthChecks(clock, logger, [this.stemCells, this.unloaded]);
   }
 
+  fits(container: Container, { memoryMiB }: ContainerSpec): boolean {
+    const hadMiB = container.spec.memoryMiB;
+    if (hadMiB === memoryMiB) return true;
+    return this.memory.canChange(hadMiB, memoryMiB) && container.fits?.(memoryMiB) === true;
+  }
+
+  /** Gives a container that `fits` the memory limit of `wanted`, and changes its claim; false if that failed. */
+  resize(container: Container, { memoryMiB }: ContainerSpec): boolean {
+    const hadMiB = container.spec.memoryMiB;
+    if (hadMiB === memoryMiB) return true;
+    if (!this.memory.change(hadMiB, memoryMiB)) return false;
+    if (container.resize?.(memoryMiB) === true) return true;
+    this.memory.change(memoryMiB, hadMiB);
+    return false;
+  }
+
   added(): void {
     this.freed();
   }
@@ -47,20 +63,26 @@ export class UnassignedContainers implements StoreServices {
    * is none.
    */
   take(provenance: Provenance, spec: ContainerSpec): Container | undefined {
-    return (
-      this.takeLoaded(provenance, spec) ??
-      this.stemCells.takePart(spec) ??
-      this.unloaded.take(provenance, spec, 'subset')
-    );
+    const loaded = this.takeLoaded(provenance, spec);
+    if (loaded !== undefined) return loaded;
+    const found = this.stemCells.takePart(spec) ?? this.unloaded.take(provenance, spec, 'subset');
+    return found && this.sized(found, spec);
+  }
+
+  /** The container with the memory limit of `spec`; undefined, and it is destroyed, if it cannot have that. */
+  private sized(container: Container, spec: ContainerSpec): Container | undefined {
+    if (this.resize(container, spec)) return container;
+    this.removals.remove(container);
+    return undefined;
   }
 
   /** As `take`, with all wanted modules loaded. */
   takeLoaded(provenance: Provenance, spec: ContainerSpec): Container | undefined {
-    return (
+    const found =
       this.unloaded.take(provenance, spec, 'exact') ??
       this.unloaded.take(provenance, spec, 'superset') ??
-      this.stemCells.take(spec)
-    );
+      this.stemCells.take(spec);
+    return found && this.sized(found, spec);
   }
 
   /** Containers that wait for a future action. */

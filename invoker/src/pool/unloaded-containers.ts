@@ -57,7 +57,8 @@ export class UnloadedContainers implements ContainerStore {
       (entry) =>
         entry.namespace === namespace &&
         entry.codeOf === codeOf &&
-        this.factory.match(entry.container.spec, wanted) === match,
+        this.factory.match(entry.container.spec, wanted) === match &&
+        this.services.fits(entry.container, wanted),
     );
     if (found !== undefined) this.drop(found.container);
     return found?.container;

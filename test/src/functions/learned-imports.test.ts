@@ -85,6 +85,18 @@ const source = `import slow_one${answers}`;
     expect((await start('next', source, platform.api.as(otherAuth))).result.changed).toBe(false);
   });
 
+  test('a function of another memory finds the modules, and has its own limit', async () => {
+    await until('a process has the module', has('slow_one'), readyMs);
+    const limits = { memory: 512 };
+    const code = `import slow_one\ndef main(args):\n  return {"bytes": len(b"x" * (args.get("MiB", 1) << 20))}\n`;
+    await platform.api.putAction('large', code, { kind, limits });
+    const { record } = await platform.api.run('large', { MiB: 350 });
+    expect(record.response.result).toEqual({ bytes: 350 << 20 });
+    expect(annotation(record, 'coldStart')).toMatchObject({ savedMs: expect.any(Number) });
+    const beyond = await platform.api.run('large', { MiB: 600 });
+    expect(beyond.record.response.result).toEqual({ error: expect.stringContaining('exhausted its memory') });
+  });
+
   test('functions that are called at once share the processes, one after the other', async () => {
     await until('a process has the module', has('slow_one'), readyMs);
     const names = Array.from({ length: 8 }, (_, index) => `once${index}`);

@@ -89,6 +89,37 @@ describe('a container with learned modules', () => {
   });
 });
 
+describe('a container with learned modules, of another memory', () => {
+  const resizes = { unloading: 'prewarmed', resizes: true } as const;
+
+  test('serves an action with the memory that this one has, which is claimed', async () => {
+    const harness = await PoolHarness.open({ ...options, learnedMiB: 64 }, resizes);
+    harness.pool.foresee({ ...bareSpec(kind, 128), ...jobOf() });
+    await harness.clock.runFor(refillMs);
+    const [ready] = harness.factory.live;
+    const first = await harness.run('a', { ...jobOf(), memoryMiB: 512 });
+    expect(first).toMatchObject({ start: 'injected', container: ready?.id });
+    expect(ready?.spec.memoryMiB).toBe(512);
+    expect(harness.pool.snapshot().claimedMiB).toBe(512);
+    const second = await harness.run('b', { ...jobOf(), memoryMiB: 256 });
+    expect(second).toMatchObject({ start: 'injected', container: ready?.id });
+    expect(harness.pool.snapshot().claimedMiB).toBe(harness.liveMiB());
+  });
+
+  test('waits as others do where there is not that much memory', async () => {
+    const harness = await PoolHarness.open({ ...options, memoryMiB: 500 }, resizes);
+    harness.pool.foresee({ ...bareSpec(kind, 128), ...jobOf() });
+    await harness.clock.runFor(refillMs);
+    const long = harness.submit('long', { memoryMiB: 256, ms: 5000, disposition: 'discard' });
+    await harness.clock.runFor(refillMs);
+    const ended = await harness.run('a', { ...jobOf(), memoryMiB: 256 });
+    expect(ended.endedMs).toBeGreaterThan((await long).endedMs);
+    expect(harness.mostMiB).toBeLessThanOrEqual(500);
+    await harness.clock.runFor(10);
+    expect(harness.pool.snapshot().claimedMiB).toBe(harness.liveMiB());
+  });
+});
+
 describe('of sets of learned modules', () => {
   const set = { savesMs: 1000, expected: 1, memoryMiB: 100 };
 

@@ -81,7 +81,7 @@ const exitedRunning = 'The action did not produce a valid response and exited un
       const code =
         'import os\nos.n = getattr(os, "n", 0) + 1\ndef main(args):\n  return {"pid": os.getpid(), "n": os.n}';
       for (let round = 0; round < 3; round += 1) {
-        expect((await init(code)).body).toEqual({ ok: true, imports: [] });
+        expect((await init(code)).body).toEqual({ ok: true });
         expect((await runtime.run({}, soon())).body).toEqual({ pid: JSON.parse(text).pid, n: 1 });
         expect((await runtime.check()).body).toEqual({ ok: true });
         expect((await runtime.unload(round > 0)).isError).toBe(false);

@@ -113,7 +113,7 @@ describe.each([
       await runtime.close();
       started = undefined;
     }
-    return body as { imports: [string, number][] };
+    return { imports: [], ...(body as { imports?: [string, number][] }) };
   }
 
   (isHere ? test : test.skip).each(cases)('$name', async ({ reported, ...given }) => {

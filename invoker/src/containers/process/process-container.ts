@@ -15,6 +15,8 @@ import type { SandboxProcess } from '../sandbox/launcher.js';
 /** A launcher ends after its sandbox, which takes seconds only if the kernel cannot end a process, ms. */
 const killWaitMs = 30_000;
 const MiB = 1024 * 1024;
+/** Part of a new memory limit that a container may hold already. */
+const mostHeld = 0.75;
 
 /** Dependencies of a process container. */
 interface ContainerParts extends Omit<ContainerIdentity, 'sinceMs'>, Pick<ContainerBody, 'load' | 'release'> {
@@ -73,6 +75,15 @@ class ProcessBody implements ContainerBody {
 
   processorMs(): Promise<number | undefined> {
     return this.parts.cgroups.processorMs(this.parts.id);
+  }
+
+  fits(memoryMiB: number): boolean {
+    const heldBytes = this.parts.cgroups.heldBytes(this.parts.id);
+    return heldBytes !== undefined && heldBytes <= memoryMiB * MiB * mostHeld;
+  }
+
+  limitMemory(memoryMiB: number): boolean {
+    return this.parts.cgroups.limitMemory(this.parts.id, memoryMiB * MiB);
   }
 
   async memoryMiB(): Promise<number | undefined> {

@@ -325,7 +325,7 @@ class ProcessFactory implements ProcessContainerFactory {
   }
 
   match(prewarmed: ContainerSpec, wanted: ContainerSpec): Match {
-    return matchSpecs(prewarmed, wanted);
+    return matchSpecs(prewarmed, wanted, this.isolation.cgroups.limitsMemory);
   }
 
   async close(): Promise<void> {

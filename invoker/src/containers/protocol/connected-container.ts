@@ -31,6 +31,9 @@ export interface ContainerBody {
   kill(): void;
   giveWay(gives: boolean): Promise<void>;
   processorMs(): Promise<number | undefined>;
+  /** As in Container. */
+  fits?(memoryMiB: number): boolean;
+  limitMemory?(memoryMiB: number): boolean;
   /** As Container.memoryMiB. */
   memoryMiB?(): Promise<number | undefined>;
   /** Passes code to the runtime by `init`, after a build if the code needs one. */
@@ -59,7 +62,7 @@ export interface ContainerIdentity {
 /** A container that calls its runtime through a connection. Decides which calls are allowed in which state. */
 export class ConnectedContainer implements Container {
   readonly id: string;
-  readonly spec: ContainerSpec;
+  spec: ContainerSpec;
   readonly msContainer: string | undefined;
   readonly sinceMs: number;
   readonly moduleFolders: readonly string[] | undefined;
@@ -227,6 +230,16 @@ export class ConnectedContainer implements Container {
 
   processorMs(): Promise<number | undefined> {
     return this.body.processorMs();
+  }
+
+  fits(memoryMiB: number): boolean {
+    return this.body.fits?.(memoryMiB) ?? false;
+  }
+
+  resize(memoryMiB: number): boolean {
+    if (this.body.limitMemory?.(memoryMiB) !== true) return false;
+    this.spec = { ...this.spec, memoryMiB };
+    return true;
   }
 
   async memoryMiB(): Promise<number | undefined> {

@@ -1,5 +1,5 @@
 // Control groups of sandboxes, version 1 or 2, and their detection on the host.
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { readdir, readFile, rmdir, writeFile, mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -36,6 +36,10 @@ export interface Cgroups {
   giveWay(id: string, gives: boolean): Promise<void>;
   /** Processor time of a sandbox's processes and of their reaped children, ms; undefined without a group. */
   processorMs(id: string): Promise<number | undefined>;
+  /** The memory that a sandbox holds now, bytes; undefined where its group does not tell. */
+  heldBytes(id: string): number | undefined;
+  /** Sets another memory limit of a sandbox; whether that succeeded. */
+  limitMemory(id: string, bytes: number): boolean;
   /** The most memory that a sandbox has held, bytes; undefined where its group does not tell. */
   peakBytes(id: string): number | undefined;
   /** Kills the processes in a sandbox's groups and removes the groups. */
@@ -62,6 +66,8 @@ export const noCgroups: Cgroups = {
   freeze: () => Promise.resolve(false),
   giveWay: () => Promise.resolve(),
   processorMs: () => Promise.resolve(undefined),
+  heldBytes: () => undefined,
+  limitMemory: () => false,
   peakBytes: () => undefined,
   remove: () => Promise.resolve(),
   list: () => Promise.resolve([]),
@@ -84,6 +90,16 @@ function numberIn(path: string): number | undefined {
     return Number.isNaN(bytes) ? undefined : bytes;
   } catch {
     return undefined; // This kernel lacks the file.
+  }
+}
+
+/** Writes a text to a file of the kernel at once; whether that succeeded. */
+function writeNow(path: string, text: string): boolean {
+  try {
+    writeFileSync(path, text);
+    return true;
+  } catch {
+    return false; // The group has been removed, or its processes hold more than a new limit.
   }
 }
 
@@ -187,6 +203,16 @@ function version1Groups(hierarchies: Map<string, Hierarchy>, clock: Clock): Cgro
       if (cpu) await tryWrite(sharesFile(id), String(1024 * (gives ? wayPart : 1)));
     },
     // Read from /proc, as `cpuacct` would be a fourth hierarchy, too.
+    heldBytes: (id) => memory && numberIn(join(memory.folder, id, 'memory.usage_in_bytes')),
+    limitMemory(id, bytes) {
+      if (memory === undefined) return false;
+      const limits = ['memory.limit_in_bytes'];
+      if (memory.files.has('memory.memsw.limit_in_bytes')) limits.push('memory.memsw.limit_in_bytes');
+      const files = limits.map((name) => join(memory.folder, id, name));
+      // The limit of memory must never exceed that of memory and swap together.
+      const rises = bytes > (numberIn(files[0] ?? '') ?? 0);
+      return (rises ? files.reverse() : files).every((file) => writeNow(file, String(bytes)));
+    },
     peakBytes: (id) => memory && numberIn(join(memory.folder, id, 'memory.max_usage_in_bytes')),
     processorMs: async (id) => processorMsOf(await listed(join(all[0]?.folder ?? '', id))),
   };
@@ -225,6 +251,8 @@ function version2(hierarchy: Hierarchy, controllers: ReadonlySet<string>, clock:
     async giveWay(id, gives) {
       if (controllers.has('cpu')) await tryWrite(weightFile(id), String(Math.round(100 * (gives ? wayPart : 1))));
     },
+    heldBytes: (id) => numberIn(join(groupOf(id), 'memory.current')),
+    limitMemory: (id, bytes) => controllers.has('memory') && writeNow(join(groupOf(id), 'memory.max'), String(bytes)),
     peakBytes: (id) => numberIn(join(groupOf(id), 'memory.peak')),
     async processorMs(id) {
       const usedUs = /^usage_usec (\d+)$/m.exec(await read(join(groupOf(id), 'cpu.stat')))?.[1];

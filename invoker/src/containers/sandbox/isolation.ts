@@ -284,6 +284,9 @@ export function limitNotes({ launcher, cgroups }: Isolation, root: boolean): str
   return notes;
 }
 
+/** File systems of a sandbox whose memory limit may change are made for this limit, bytes. */
+const largestBytes = 2048 * MiB;
+
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** The environment of a runtime. `common` is every runtime's, such as `__OW_API_HOST`. */
@@ -333,6 +336,9 @@ export interface SandboxPlan {
 export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
   const { id, spec, launch, frame, outerId, actionFolder, pids, givesWay } = plan;
   const memoryBytes = spec.memoryMiB * MiB;
+  // Its memory limit is set again for the action that gets it, and bounds its file systems, too.
+  const resizes = spec.learned !== undefined && isolation.cgroups.limitsMemory;
+  const fileBytes = Math.max(memoryBytes, resizes ? largestBytes : 0);
   const mounts = isolation.namespaces.has('mount');
   const seen = mounts ? launch : unsandboxed(launch);
   const words: Words = [
@@ -340,8 +346,8 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
     ...(frame === undefined ? [] : frameWords(isolation, frame)),
     ...spaceWords(isolation, {
       actionFolder,
-      tmpBytes: Math.floor(memoryBytes / 2),
-      actionBytes: Math.floor((memoryBytes * 3) / 4),
+      tmpBytes: Math.floor(fileBytes / 2),
+      actionBytes: Math.floor((fileBytes * 3) / 4),
     }),
     ...(mounts ? bindWords(launch.binds, plan.dataDir) : []),
     'rlimit',
@@ -354,7 +360,7 @@ export function sandboxWords(isolation: Isolation, plan: SandboxPlan): Words {
   // Bounds files outside the sandbox's own file systems: on mounted folders, or on a host without a private root. A GPU's
   // driver reserves addresses with sparse files of hundreds of GiB; with a GPU the sizes of a private root's file systems
   // are the bound.
-  if (!mounts || !usesGpu(spec)) words.push('rlimit', 'fsize', String(memoryBytes));
+  if (!mounts || !usesGpu(spec)) words.push('rlimit', 'fsize', String(fileBytes));
   // Only for the sandbox's own user or user namespace: otherwise the limit would count the platform's processes.
   const platformUser = process.getuid?.() ?? 0;
   const ownUser = isolation.ownUser && (outerId !== platformUser || isolation.namespaces.has('user'));
