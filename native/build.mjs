@@ -85,13 +85,31 @@ function buildPrewarmer() {
   });
 }
 
+/** A process that becomes the copy of a template: static, at an address where no interpreter lies. */
+function buildRestorer() {
+  const folder = join(here, 'restorer');
+  const resident = join(here, 'prewarmer');
+  return build({
+    target: join(out, 'restorer'),
+    sources: [join(folder, 'main.c'), ...['channel.c', 'landlock.c', 'park.S'].map((name) => join(resident, name))],
+    headers: [...sourcesIn(folder, '.h'), ...sourcesIn(resident, '.h')],
+    flags: residentFlags,
+    linkFlags: ['-static', '-no-pie', '-Wl,-Ttext-segment=0x70000000'],
+  });
+}
+
 function buildProxy() {
   const core = join(here, 'inject');
   const folder = join(here, 'proxy');
   return build({
     target: join(out, 'proxy'),
     sources: [...sourcesIn(core, '.cpp'), ...sourcesIn(folder, '.cpp')],
-    headers: [...sourcesIn(core, '.h'), ...sourcesIn(folder, '.h'), join(here, 'prewarmer', 'mailbox.h')],
+    headers: [
+      ...sourcesIn(core, '.h'),
+      ...sourcesIn(folder, '.h'),
+      join(here, 'prewarmer', 'mailbox.h'),
+      join(here, 'restorer', 'places.h'),
+    ],
     flags: sharedFlags,
     linkFlags: ['-pthread', '-ldl', ...addressAndUndefined],
   });
@@ -121,7 +139,12 @@ function buildAddon() {
   return build({
     target: join(out, 'inject.node'),
     sources: [...sourcesIn(core, '.cpp'), ...sourcesIn(folder, '.cpp')],
-    headers: [...sourcesIn(core, '.h'), ...sourcesIn(folder, '.h'), join(here, 'prewarmer', 'mailbox.h')],
+    headers: [
+      ...sourcesIn(core, '.h'),
+      ...sourcesIn(folder, '.h'),
+      join(here, 'prewarmer', 'mailbox.h'),
+      join(here, 'restorer', 'places.h'),
+    ],
     flags: sharedFlags,
     cppFlags: [...nodeHeaders().map((path) => `-isystem${path}`), '-DNAPI_CPP_EXCEPTIONS', '-DNAPI_VERSION=8'],
     linkFlags: ['-shared', '-pthread', '-ldl', ...addressAndUndefined],
@@ -310,6 +333,7 @@ export async function buildNative() {
   if (!canInject) return { built: true, note: `No function is injected: that is not made for ${process.arch}.` };
   await buildPrewarmer();
   await buildResident();
+  await buildRestorer();
   await buildAddon();
   await buildProxy();
   return { built: true };

@@ -1,7 +1,6 @@
 #include "children.h"
 
 #include "failure.h"
-#include "policy.h"
 #include "tracee.h"
 
 #include <cerrno>
@@ -47,7 +46,7 @@ bool Children::sent_from_within(pid_t sender) const { return sender == target_.p
 
 void Children::decide_and_go_on(pid_t thread) const {
   user_regs_struct registers = get_registers(thread);
-  if (int error = refusal_of_child(target_, registers, seen_)) {
+  if (int error = refusal_of_child(policy_, target_, registers, seen_)) {
     registers.orig_rax = ~0ULL;
     registers.rax = static_cast<uint64_t>(-static_cast<int64_t>(error));
     set_registers(thread, registers);

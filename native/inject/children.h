@@ -2,6 +2,7 @@
 // What they change is their own, so that no rollback looks at it; but their parent is not used for another function.
 #pragma once
 
+#include "policy.h"
 #include "stops.h"
 #include "target.h"
 
@@ -11,7 +12,8 @@ namespace gpuwhisk::inject {
 
 class Children {
 public:
-  explicit Children(const Target &target) : target_(target) {}
+  /** Both outlive it. */
+  Children(const Target &target, const Policy &policy) : target_(target), policy_(policy) {}
 
   /** Whether a thread that has stopped or ended is one of theirs: it is traced, and not the function's. */
   bool own(pid_t thread) const { return threads_.contains(thread) || !target_.has_thread(thread); }
@@ -31,6 +33,7 @@ private:
   void decide_and_go_on(pid_t thread) const;
 
   const Target &target_;
+  const Policy &policy_;
   std::set<pid_t> threads_, seen_;
 };
 

@@ -47,18 +47,18 @@ std::vector<char *> pointers(std::vector<std::string> &texts) {
 
 // In the child, after fork in a process with threads: only calls that are safe there.
 [[noreturn]] void become(const LaunchOptions &options, char *const *arguments, char *const *environment, int control,
-                         int state, int mailbox, int snapshot, pid_t parent) {
+                         int state, int mailbox, int snapshot, int from, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(GW_EXIT_SETUP);
-  const int given[] = {open("/dev/null", O_RDONLY), options.output, options.errors, control, state, mailbox, snapshot};
-  constexpr int count = sizeof given / sizeof *given;
-  int copies[count];
+  const int given[] = {open("/dev/null", O_RDONLY), options.output, options.errors, control, state, mailbox, snapshot, from};
+  const int count = from < 0 ? GW_TEMPLATE_FD : GW_TEMPLATE_FD + 1;
+  int copies[GW_TEMPLATE_FD + 1];
   for (int i = 0; i < count; i++) copies[i] = fcntl(given[i], F_DUPFD, first_kept);
   if (options.runs >= 0 && dup2(options.runs, GW_RUNS_FD) < 0) _exit(GW_EXIT_SETUP); // Its number may be one of those.
   for (int i = 0; i < count; i++)
     if (dup2(copies[i], i) < 0) _exit(GW_EXIT_SETUP);
   unsigned last = options.runs < 0 ? ~0U : GW_RUNS_FD - 1;
-  if (syscall(SYS_close_range, count, last, 0) < 0) _exit(GW_EXIT_SETUP);
+  if (syscall(SYS_close_range, static_cast<unsigned>(count), last, 0) < 0) _exit(GW_EXIT_SETUP);
   if (options.runs >= 0 && syscall(SYS_close_range, GW_RUNS_FD + 1, ~0U, 0) < 0) _exit(GW_EXIT_SETUP);
   setsid();
   sigset_t none;
@@ -100,12 +100,21 @@ void receive_hello(Launched &launched, int control_socket, int64_t deadline_us) 
 
 } // namespace
 
-Launched launch(const LaunchOptions &options) {
+namespace {
+
+struct Started {
+  Launched launched;
+  Descriptor control;
+  int64_t deadline_us;
+};
+
+/** Starts `options.program`, and receives its first greeting. */
+Started start(const LaunchOptions &options, std::unique_ptr<Template> from) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) throw_errno("socketpair");
   Descriptor ours(ends[0]), theirs(ends[1]);
   Launched launched{0, Shared<gw_state>("gpuwhisk-state"), Shared<gw_mailbox>("gpuwhisk-mailbox"), Descriptor(),
-                    Descriptor(memfd_create("gpuwhisk-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING)), {}};
+                    Descriptor(memfd_create("gpuwhisk-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING)), {}, std::move(from), ""};
   if (!launched.snapshot) throw_errno("memfd_create");
   std::vector<std::string> words{options.program};
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
@@ -113,18 +122,65 @@ Launched launch(const LaunchOptions &options) {
   std::vector<char *> arguments = pointers(words), variables = pointers(environment);
   int64_t deadline_us = now_us() + options.timeout_ms * 1000LL;
   pid_t parent = getpid();
+  int file = launched.from ? launched.from->file() : -1;
   launched.pid = fork();
   if (launched.pid < 0) throw_errno("fork");
   if (launched.pid == 0)
     become(options, arguments.data(), variables.data(), theirs.get(), launched.state.file(), launched.mailbox.file(),
-           launched.snapshot.get(), parent);
+           launched.snapshot.get(), file, parent);
   theirs.reset();
   receive_hello(launched, ours.get(), deadline_us);
-  while (__atomic_load_n(&launched.state->ready, __ATOMIC_ACQUIRE) != GW_READY) {
-    if (now_us() > deadline_us) fail_start(launched.pid, "no safe point in time.");
+  return {std::move(launched), std::move(ours), deadline_us};
+}
+
+Started start_copy(const LaunchOptions &options, Stops &stops) {
+  auto from = std::make_unique<Template>(options.from_template);
+  LaunchOptions restorer = options;
+  restorer.program = options.restorer;
+  restorer.arguments = from->image().places;
+  Started started = start(restorer, std::move(from));
+  try {
+    if (!started.launched.hello.stands) throw Failure("template", "The restorer does not stand.");
+    restore_template(*started.launched.from, started.launched, stops, options);
+    receive_hello(started.launched, started.control.get(), started.deadline_us);
+  } catch (...) {
+    end_process(started.launched.pid);
+    throw;
+  }
+  return started;
+}
+
+/** Starts a pre-warmer of which a template is made on the way. It goes on, also where none can be made. */
+Started start_saving(const LaunchOptions &options, Stops &stops) {
+  LaunchOptions standing = options;
+  standing.environment.emplace_back("GPUWHISK_TEMPLATE=true");
+  Started started = start(standing, nullptr);
+  try {
+    if (!started.launched.hello.stands) throw Failure("not-ready", "The pre-warmer does not stand for a template.");
+    started.launched.unfit = save_template(started.launched, stops, options);
+    receive_hello(started.launched, started.control.get(), started.deadline_us);
+  } catch (...) {
+    end_process(started.launched.pid);
+    throw;
+  }
+  return started;
+}
+
+Started start_somehow(const LaunchOptions &options, Stops &stops) {
+  if (!options.from_template.empty()) return start_copy(options, stops);
+  if (!options.save_template.empty()) return start_saving(options, stops);
+  return start(options, nullptr);
+}
+
+} // namespace
+
+Launched launch(const LaunchOptions &options, Stops &stops) {
+  Started started = start_somehow(options, stops);
+  while (__atomic_load_n(&started.launched.state->ready, __ATOMIC_ACQUIRE) != GW_READY) {
+    if (now_us() > started.deadline_us) fail_start(started.launched.pid, "no safe point in time.");
     usleep(200);
   }
-  return launched;
+  return std::move(started.launched);
 }
 
 void end_process(pid_t pid, const std::set<pid_t> &others) {

@@ -3,7 +3,9 @@
 
 #include "../prewarmer/mailbox.h"
 #include "descriptor.h"
+#include "template.h"
 
+#include <memory>
 #include <set>
 #include <string>
 #include <sys/types.h>
@@ -19,6 +21,9 @@ struct LaunchOptions {
   std::vector<std::string> checkpoint; // A program that calls serve_checkpoints (device_checkpoint.h); empty: none is taken.
   int runs = -1;                        // The descriptor that becomes its GW_RUNS_FD; -1: none.
   int timeout_ms = 60'000;              // Until Ready.
+  std::string save_template; // An empty file that takes a template of it on the way to Ready; "": none.
+  std::string from_template; // The template's file that it is made from, instead of starting it; "": none.
+  std::string restorer;      // The program that becomes a copy.
 };
 
 /** A piece of memory shared with the pre-warmer, mapped here for writing. */
@@ -46,13 +51,16 @@ struct Launched {
   Shared<gw_mailbox> mailbox;
   Descriptor userfault, snapshot; // `snapshot`: an empty memory file, which it has as GW_SNAPSHOT_FD.
   gw_hello hello;
+  std::unique_ptr<Template> from; // What it is a copy of.
+  std::string unfit;              // Why no template was made of it, where one was asked for.
 };
 
 /**
  * Starts a pre-warmer as a child of the calling thread, which must be the one that will trace it: when that thread
- * ends, the pre-warmer does. Throws "not-ready" if it does not become Ready in time.
+ * ends, the pre-warmer does. Throws "not-ready" if it does not become Ready in time, and "template" if the template does not
+ * fit.
  */
-Launched launch(const LaunchOptions &options);
+Launched launch(const LaunchOptions &options, Stops &stops);
 
 /** Kills and reaps it with all that this thread traces, of which `others` are processes; nothing if they are gone. */
 void end_process(pid_t pid, const std::set<pid_t> &others = {});

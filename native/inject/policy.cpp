@@ -56,6 +56,22 @@ bool is_lasting_advice(uint64_t advice) { // As in filter.c.
   return advice == MADV_DONTFORK || advice == MADV_MERGEABLE || advice == MADV_WIPEONFORK;
 }
 
+/**
+ * What a change of memory that comes from a template fails with; 0: it is made. Allocators then take another way: they clear
+ * or copy the memory themselves.
+ */
+int refusal_of_template(const Policy &policy, const user_regs_struct &registers) {
+  bool empties = registers.orig_rax == SYS_madvise &&
+                 (registers.rdx == MADV_DONTNEED || registers.rdx == MADV_REMOVE || registers.rdx == 24 /* locked, too */);
+  bool grows = registers.orig_rax == SYS_mremap && registers.rdx > registers.rsi;
+  if (!empties && !grows) return 0;
+  uint64_t start = registers.rdi, end = start + registers.rsi;
+  bool is_there = std::ranges::any_of(policy.from_template,
+                                      [&](const Range &range) { return range.start < end && start < range.end; });
+  if (!is_there) return 0;
+  return empties ? EINVAL : ENOMEM;
+}
+
 Verdict decide_fork(const user_regs_struct &registers) {
   // Beside a process in the same memory, nothing that is checked would have to stay so.
   bool shares = registers.orig_rax == SYS_clone && registers.rdi & CLONE_VM && !(registers.rdi & CLONE_VFORK);
@@ -85,10 +101,13 @@ Verdict decide(const Policy &policy, const Target &target, const user_regs_struc
     if (!(registers.rdx & PROT_EXEC)) return {Verdict::allow, 0, "", true};
     return policy.executable_memory && !(registers.rdx & PROT_WRITE) ? made_code : refused_code;
   case SYS_madvise:
+    if (int error = refusal_of_template(policy, registers)) return {Verdict::refuse, error};
     if (is_lasting_advice(registers.rdx)) return {Verdict::allow_and_replace, 0, changed_setting, true};
     return {Verdict::allow, 0, "", true};
-  case SYS_munmap:
   case SYS_mremap:
+    if (int error = refusal_of_template(policy, registers)) return {Verdict::refuse, error};
+    return {Verdict::allow, 0, "", true};
+  case SYS_munmap:
   case SYS_brk:
     return {Verdict::allow, 0, "", true};
   case SYS_exit_group:
@@ -138,7 +157,8 @@ Verdict decide(const Policy &policy, const Target &target, const user_regs_struc
   }
 }
 
-int refusal_of_child(const Target &target, const user_regs_struct &registers, const std::set<pid_t> &children) {
+int refusal_of_child(const Policy &policy, const Target &target, const user_regs_struct &registers,
+                     const std::set<pid_t> &children) {
   auto signals = [&](uint64_t who, uint64_t signal) {
     bool own_group = registers.orig_rax == SYS_kill && static_cast<int>(who) == 0; // Of the function's session.
     return own_group || may_signal(target, children, static_cast<int>(who), signal) ? 0 : EPERM;
@@ -153,6 +173,9 @@ int refusal_of_child(const Target &target, const user_regs_struct &registers, co
     return signals(registers.rdi, registers.rdx);
   case SYS_prlimit64:
     return registers.rdi == 0 || children.contains(static_cast<pid_t>(registers.rdi)) ? 0 : EPERM;
+  case SYS_madvise:
+  case SYS_mremap:
+    return refusal_of_template(policy, registers);
   default: // What the static filter lets through is the process's own affair.
     return 0;
   }

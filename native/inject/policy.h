@@ -1,6 +1,7 @@
 // What the proxy says to the system calls that the static filter leaves to it (native/prewarmer/filter.c).
 #pragma once
 
+#include "maps.h"
 #include "target.h"
 
 #include <set>
@@ -15,6 +16,8 @@ struct Policy {
   std::vector<std::string> library_folders; // With the system's: where code may be mapped from. End in a slash.
   // Code made at run time (a JIT) is allowed, never writable and executable at once; the pre-warmer is replaced then.
   bool executable_memory = false;
+  // Memory that comes from a template's file: emptied it would hold what the template has, and grown what lies next to it there.
+  std::vector<Range> from_template;
 };
 
 struct Verdict {
@@ -39,6 +42,7 @@ struct CallSite {
 Verdict decide(const Policy &policy, const Target &target, const user_regs_struct &registers, const CallSite &site);
 
 /** What a call of a process that the function started fails with; 0: it is made. `children`: all of them. */
-int refusal_of_child(const Target &target, const user_regs_struct &registers, const std::set<pid_t> &children);
+int refusal_of_child(const Policy &policy, const Target &target, const user_regs_struct &registers,
+                     const std::set<pid_t> &children);
 
 } // namespace gpuwhisk::inject

@@ -30,7 +30,7 @@ Resident resident_of(const Launched &launched) {
 } // namespace
 
 Prewarmer::Prewarmer(const LaunchOptions &options)
-    : launched_(launch(options)), target_(launched_.pid, start_ticks(launched_.pid)), resident_(resident_of(launched_)),
+    : launched_(launch(options, stops_)), target_(launched_.pid, start_ticks(launched_.pid)), resident_(resident_of(launched_)),
       remote_(stops_, resident_) {
   try {
     save_device(options);
@@ -62,7 +62,8 @@ void Prewarmer::take_snapshot() {
   remote_.call("give up the state page", SYS_munmap, {launched_.hello.writable_state, sizeof(gw_state)});
   if (!kept) {
     snapshot_ =
-        std::make_unique<Snapshot>(target_, remote_, std::move(launched_.userfault), std::move(launched_.snapshot));
+        std::make_unique<Snapshot>(target_, remote_, std::move(launched_.userfault), std::move(launched_.snapshot),
+                                           launched_.from.get());
     state_ = std::make_unique<ProcessState>(target_, remote_);
   }
   if (by_owner) state_ = std::make_unique<ProcessState>(target_, remote_);
@@ -152,7 +153,9 @@ Outcome Prewarmer::inject(Bytes code, const InjectOptions &options, const CallOp
   }
   std::set<int> kept = threads_;
   for (const auto &[thread, context] : drivers_) kept.insert(thread);
-  run_ = std::make_unique<Run>(stops_, target_, resident_, *payload_, options.policy, kept);
+  Policy policy = options.policy;
+  if (snapshot_) policy.from_template = snapshot_->from_template();
+  run_ = std::make_unique<Run>(stops_, target_, resident_, *payload_, policy, kept);
   std::memcpy(resident_.shared->entry, options.entry.c_str(), options.entry.size() + 1);
   resident_.shared->result_length = 0;
   limit_memory(options.memory_bytes);

@@ -71,6 +71,8 @@ public:
   bool loaded() const { return payload_ != nullptr; }
   bool tracks_writes() const { return snapshot_ && snapshot_->tracks_writes(); }
   int landlock() const { return launched_.hello.landlock; }
+  /** Why no template was made of it, where one was asked for; "" otherwise. */
+  const std::string &unfit() const { return launched_.unfit; }
   /**
    * How a CUDA context is kept from function to function: "checkpoint" (the driver's), "reset" (the stand-in's), "owner" (for
    * functions of one owner: their memory is not put back), "ends" (not at all), or "none" if there is no context.

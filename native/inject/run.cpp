@@ -22,7 +22,7 @@ bool ignored_by_default(int signal) {
 
 Run::Run(Stops &stops, const Target &target, Resident resident, const Payload &payload, const Policy &policy,
          std::set<int> kept)
-    : stops_(stops), target_(target), resident_(resident), payload_(payload), policy_(policy), children_(target),
+    : stops_(stops), target_(target), resident_(resident), payload_(payload), policy_(policy), children_(target, policy_),
       kept_(std::move(kept)) {
   kept_.erase(resident_.worker);
   stopped_[resident_.worker] = true;

@@ -3,6 +3,8 @@
 #include "failure.h"
 #include "tracee.h"
 
+#include "../restorer/places.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -13,8 +15,6 @@
 
 namespace gpuwhisk::inject {
 namespace {
-
-std::vector<Mapping> current_mappings(const Target &target) { return coalesce(parse_maps(target.read_maps())); }
 
 std::vector<Range> ranges_of(const std::vector<Mapping> &mappings) { return {mappings.begin(), mappings.end()}; }
 
@@ -39,8 +39,9 @@ bool overlaps(const Range &one, const Range &other) { return one.start < other.e
 
 } // namespace
 
-Snapshot::Snapshot(const Target &target, Remote &remote, Descriptor userfault, Descriptor file)
-    : target_(target), remote_(remote), userfault_(std::move(userfault)) {
+Snapshot::Snapshot(const Target &target, Remote &remote, Descriptor userfault, Descriptor file,
+                   const Template *from)
+    : target_(target), remote_(remote), userfault_(std::move(userfault)), from_(from) {
   if (!has_pagemap_scan()) userfault_.reset();
   heap_end_ = static_cast<uint64_t>(remote_.call("brk", SYS_brk, {0}));
   for (int thread : target_.threads()) {
@@ -55,6 +56,13 @@ Snapshot::Snapshot(const Target &target, Remote &remote, Descriptor userfault, D
     bool written = mapping.protection & PROT_WRITE || mapping.anonymous() || !private_copies(target_, mapping).empty();
     add_range(written ? tracked_ : watched_, mapping);
     if (!written) continue;
+    if (from_ && mapping.anonymous()) {
+      for (Range range : private_copies(target_, mapping)) {
+        kept.emplace_back(range, mapping.protection & PROT_WRITE);
+        bytes += range.end - range.start;
+      }
+      continue;
+    }
     // What a file-backed page holds before it is first touched is in the file, so that all of it is kept.
     for (Range range : mapping.anonymous() ? present_pages(target_, mapping) : std::vector<Range>{mapping}) {
       kept.emplace_back(range, mapping.protection & PROT_WRITE);
@@ -64,6 +72,7 @@ Snapshot::Snapshot(const Target &target, Remote &remote, Descriptor userfault, D
   content_ = std::make_unique<Content>(std::move(file), bytes, remote_);
   list_mappings(); // With the content's.
   for (const auto &[range, writable] : kept) store(range, writable);
+  if (from_) store_template();
   for (Range range : tracked_) {
     enlist(range);
     protect_present(range);
@@ -73,14 +82,41 @@ Snapshot::Snapshot(const Target &target, Remote &remote, Descriptor userfault, D
 
 void Snapshot::list_mappings() {
   maps_text_ = target_.read_maps();
-  mappings_ = coalesce(parse_maps(maps_text_));
+  mappings_ = parse_maps(maps_text_);
+  if (from_) from_template_ = from_->reveal(mappings_, heap_end_);
+  mappings_ = coalesce(std::move(mappings_));
+}
+
+std::vector<Mapping> Snapshot::current_mappings(const std::string &text) const {
+  std::vector<Mapping> now = parse_maps(text);
+  if (from_) from_->reveal(now, heap_end_);
+  return coalesce(std::move(now));
 }
 
 void Snapshot::store(Range range, bool writable) {
   size_t offset = content_->take(range.end - range.start);
   target_.read(range.start, content_->at(offset), range.end - range.start);
-  stored_.push_back({range, offset, writable});
+  stored_.push_back({range, content_->at(offset), content_->remote_at(offset), writable});
   add_range(stored_ranges_, range);
+}
+
+// What the process has not written since it became a copy is in the template's file, for all copies.
+void Snapshot::store_template() {
+  const std::vector<Range> own = stored_ranges_;
+  for (const Pages &pages : from_template_) {
+    auto mapping = std::ranges::upper_bound(mappings_, pages.start, {}, &Mapping::start) - 1;
+    for (Range range : subtract({pages}, own)) {
+      uint64_t offset = pages.offset + (range.start - pages.start);
+      stored_.push_back({range, from_->at(offset), GW_TEMPLATE_PLACE + offset, (mapping->protection & PROT_WRITE) != 0});
+    }
+  }
+  std::ranges::sort(stored_, {}, &Stored::start);
+  list_stored();
+}
+
+void Snapshot::list_stored() {
+  stored_ranges_.clear();
+  for (const Stored &stored : stored_) add_range(stored_ranges_, stored);
 }
 
 void Snapshot::enlist(Range range) const {
@@ -130,10 +166,10 @@ PageRuns Snapshot::compare(Range range) const {
     for (const Range &own : kernels_) {
       if (own.start < stored.start || own.end > stored.end) continue;
       size_t at = own.start - stored.start;
-      std::memcpy(now.data() + at, content_->at(stored.offset + at), own.end - own.start);
+      std::memcpy(now.data() + at, stored.content + at, own.end - own.start);
     }
     for (uint64_t at = 0; at < now.size(); at += page_bytes) {
-      bool same = std::memcmp(now.data() + at, content_->at(stored.offset + at), page_bytes) == 0;
+      bool same = std::memcmp(now.data() + at, stored.content + at, page_bytes) == 0;
       add_range(same ? found.clean : found.written, {stored.start + at, stored.start + at + page_bytes});
     }
   }
@@ -164,8 +200,8 @@ void Snapshot::plan(std::vector<gw_call> &calls, bool mapped) {
 // A process copies from the content itself, where it may: several times faster than from without. Not where pages are
 // compared afterwards: the kernel writes into it (rseq) whenever it has been running.
 void Snapshot::plan_copies(std::vector<gw_call> &calls) {
-  from_.clear();
-  to_.clear();
+  copies_from_.clear();
+  copies_to_.clear();
   pages_ = 0;
   for (Range range : to_write_) {
     // With pages in it already, a new mapping would not become one with its neighbour when it is enlisted.
@@ -173,13 +209,13 @@ void Snapshot::plan_copies(std::vector<gw_call> &calls) {
     auto stored = std::ranges::upper_bound(stored_, range.start, {}, &Stored::start) - 1;
     for (; stored != stored_.end() && stored->start < range.end; ++stored) {
       uint64_t start = std::max(range.start, stored->start), length = std::min(range.end, stored->end) - start;
-      size_t offset = stored->offset + (start - stored->start);
+      uint64_t into = start - stored->start;
       pages_ += length / page_bytes;
       if (stored->writable && !anew && tracks_writes()) {
-        calls.push_back(make_call(GW_COPY, {start, content_->remote_at(offset), length}));
+        calls.push_back(make_call(GW_COPY, {start, stored->remote + into, length}));
       } else {
-        from_.push_back({content_->at(offset), length});
-        to_.push_back({reinterpret_cast<void *>(start), length});
+        copies_from_.push_back({const_cast<std::byte *>(stored->content + into), length});
+        copies_to_.push_back({reinterpret_cast<void *>(start), length});
       }
     }
   }
@@ -210,13 +246,13 @@ void Snapshot::adopt(Range range) {
   size_t offset = content_->take(range.end - range.start);
   adopted_bytes_ += range.end - range.start;
   auto by_start = [](const Range &one, uint64_t start) { return one.start < start; };
-  stored_.insert(std::lower_bound(stored_.begin(), stored_.end(), range.start, by_start), {range, offset, true});
-  stored_ranges_.clear();
-  for (const Stored &stored : stored_) add_range(stored_ranges_, stored);
+  stored_.insert(std::lower_bound(stored_.begin(), stored_.end(), range.start, by_start),
+                 {range, content_->at(offset), content_->remote_at(offset), true});
+  list_stored();
 }
 
 void Snapshot::plan_mappings(std::vector<gw_call> &calls) {
-  std::vector<Mapping> now = current_mappings(target_);
+  std::vector<Mapping> now = current_mappings(target_.read_maps());
   calls.push_back(make_call(SYS_brk, {heap_end_}));
   if (now == mappings_) return;
   std::vector<Range> extras; // The mappings of a library lie side by side: one call.
@@ -269,7 +305,7 @@ void Snapshot::plan_pages(std::vector<gw_call> &calls) {
 
 void Snapshot::write_back() {
   for (Range range : to_enlist_) enlist(range);
-  target_.write_all(from_, to_);
+  target_.write_all(copies_from_, copies_to_);
   open_.clear();
   bool leave_open = !compare_mappings_ && pages_ <= max_open_pages && ++rounds_ % rounds_until_closed != 0;
   if (leave_open) open_ = to_write_;

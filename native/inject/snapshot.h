@@ -13,6 +13,7 @@
 #include "content.h"
 #include "pagemap.h"
 #include "remote.h"
+#include "template.h"
 
 #include <memory>
 
@@ -23,11 +24,14 @@ public:
   /**
    * Takes the snapshot. Every thread of the process is stopped. `userfault`: a userfaultfd that the process opened
    * (with UFFD_FEATURE_WP_ASYNC), or none. `file`: for the content. Driver mappings and shared ones are left out.
+   * `from`: the template that the process is a copy of, whose unchanged pages are content, too; or null. It outlives this.
    */
-  Snapshot(const Target &target, Remote &remote, Descriptor userfault, Descriptor file);
+  Snapshot(const Target &target, Remote &remote, Descriptor userfault, Descriptor file, const Template *from);
 
   /** Whether writes are tracked; otherwise pages are compared. */
   bool tracks_writes() const { return bool(userfault_); }
+  /** The memory that comes from a template's file. */
+  std::vector<Range> from_template() const { return {from_template_.begin(), from_template_.end()}; }
   uint64_t stored_bytes() const { return content_->taken(); }
 
   // The way back, in three steps, with every thread stopped:
@@ -43,11 +47,15 @@ public:
 
 private:
   struct Stored : Range {
-    size_t offset; // In content_.
-    bool writable; // By the process itself.
+    const std::byte *content; // In content_, or the template.
+    uint64_t remote;          // The same in the process.
+    bool writable;            // By the process itself.
   };
   void list_mappings();
+  std::vector<Mapping> current_mappings(const std::string &text) const;
   void store(Range range, bool writable);
+  void store_template();
+  void list_stored();
   void protect(Range range) const;
   void protect_present(Range range) const;
   void enlist(Range range) const;
@@ -64,6 +72,7 @@ private:
   const Target &target_;
   Remote &remote_;
   Descriptor userfault_;
+  const Template *from_;
   uint64_t heap_end_ = 0;
   std::string maps_text_;
   std::vector<Mapping> mappings_;
@@ -73,8 +82,9 @@ private:
   std::vector<Stored> stored_;
   std::unique_ptr<Content> content_;
   std::vector<Range> stored_ranges_;
+  std::vector<Pages> from_template_; // What was mapped from its file.
   std::vector<Range> to_write_, to_enlist_, to_protect_;
-  std::vector<iovec> from_, to_; // What the process may not write itself.
+  std::vector<iovec> copies_from_, copies_to_; // What the process may not write itself.
   size_t pages_ = 0;             // To be put back.
   std::vector<Range> open_;     // Written back, and not protected.
   Counts counts_;               // When it was last known which pages are not protected: open_, and no other.

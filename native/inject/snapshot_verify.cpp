@@ -19,7 +19,7 @@ void Snapshot::verify() {
 
 void Snapshot::verify_all() const {
   std::string now = target_.read_maps();
-  if (now != maps_text_ && coalesce(parse_maps(now)) != mappings_)
+  if (now != maps_text_ && current_mappings(now) != mappings_)
     throw Failure("unrestorable", "The mappings of the pre-warmer differ from those before.");
   for (Range range : watched_)
     if (!private_copies(target_, range).empty())

@@ -8,13 +8,14 @@
 
 #include <stdint.h>
 
-// What a pre-warmer is started with. The last is for the proxy, which maps it there, for reading only, and closes it.
-enum { GW_CONTROL_FD = 3, GW_STATE_FD = 4, GW_MAILBOX_FD = 5, GW_SNAPSHOT_FD = 6 };
+// What a pre-warmer is started with. The snapshot is for the proxy, which maps it there, for reading only, and closes it. The
+// template is there for what becomes a copy of one (native/restorer).
+enum { GW_CONTROL_FD = 3, GW_STATE_FD = 4, GW_MAILBOX_FD = 5, GW_SNAPSHOT_FD = 6, GW_TEMPLATE_FD = 7 };
 // The socket by which a loaded function is given runs without the proxy, where there is one. Above the numbers that files get
 // and that a program closes in a loop for good measure.
 enum { GW_RUNS_FD = 500 };
 enum { GW_EXIT_SETUP = 125 }; // The exit status of a pre-warmer that cannot start.
-enum { GW_VERSION = 5, GW_READY = 1, GW_BUSY = 2 };
+enum { GW_VERSION = 6, GW_READY = 1, GW_BUSY = 2 };
 enum { GW_MAX_CALLS = 1000, GW_ARGUMENTS_BYTES = 8 << 20, GW_ENTRY_BYTES = 256, GW_MESSAGE_BYTES = 2048 };
 
 // The state page.
@@ -74,6 +75,7 @@ struct gw_hello {
   int32_t userfault_error;    // Why there is no userfaultfd (errno); 0: it comes along.
   int32_t cuda;               // A GW_CUDA_… value.
   int32_t checkpoint;         // The driver can take checkpoints of the process, which is allowed: the filter lets its threads map.
+  int32_t stands;             // It is in gw_stand and not Ready: a template is made of it, or it becomes one's copy.
   uint64_t park_return;       // Where the parked thread's instruction pointer is.
   uint64_t enter;             // Calls the function in rbx, then stops (int3): gw_enter.
   uint64_t script;            // Goes through r12 entries of the list at rbx, then stops: gw_script.
@@ -81,6 +83,7 @@ struct gw_hello {
   uint64_t guest;             // void gw_guest(void): does what the mailbox asks for.
   uint64_t mailbox;           // Where it is mapped in the pre-warmer.
   uint64_t read_return;       // Where the instruction pointer is that waits for runs (gw_read); 0: it does not serve by itself.
+  uint64_t stand_return;      // Where the instruction pointer of a thread is that stands.
   uint64_t writable_state;    // Where the state page still is writable: the proxy takes that mapping away.
 };
 

@@ -1,10 +1,12 @@
-// gw_read, gw_park, gw_enter and gw_script (park.h, mailbox.h).
+// gw_read, gw_park, gw_wait, gw_enter and gw_script (park.h, mailbox.h).
 #include <sys/syscall.h>
 
     .text
-    .globl gw_read, gw_read_return, gw_park, gw_park_return, gw_enter, gw_enter_end, gw_script, gw_script_end
+    .globl gw_read, gw_read_return, gw_wait, gw_wait_return, gw_park, gw_park_return
+    .globl gw_enter, gw_enter_end, gw_script, gw_script_end
     .type gw_park, @function
     .type gw_read, @function
+    .type gw_wait, @function
 
 gw_park: // rdi: the state page
     lea 4(%rdi), %rbx
@@ -17,6 +19,16 @@ wait:
     syscall
 gw_park_return:
     jmp wait
+
+gw_wait: // rdi: the state page
+    lea 4(%rdi), %rdi
+    xor %esi, %esi // FUTEX_WAIT
+    xor %edx, %edx // while it is 0
+    xor %r10d, %r10d // without a time limit
+    mov $SYS_futex, %eax
+    syscall
+gw_wait_return:
+    ret
 
 gw_read: // edi: a descriptor, rsi: where to, rdx: how much
     push %rdx

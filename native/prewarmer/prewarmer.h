@@ -3,6 +3,7 @@
 //   gw_open_channel      maps what it shares with the proxy
 //   gw_enter_landlock    before any thread is made: the domain is the thread's and its children's
 //   (its own warm-up: libraries, interpreter, device)
+//   gw_stand             where a template is to be made: the copies go on from here, each in a process of its own
 //   gw_install_filter    one static system call filter, on all threads
 //   gw_say_hello         tells the proxy where things are
 //   gw_raise_ready       and then gw_park (park.h), by the worker
@@ -22,6 +23,13 @@ struct gw_channel {
 _Noreturn void gw_fail(const char *what, int error);
 
 void gw_open_channel(struct gw_channel *channel);
+
+// Settings of the process, and of its descriptors: part of gw_open_channel.
+void gw_prepare_process(void);
+// Tells the proxy where the resident code is and waits, with one thread and no filter yet. Returns in the copies.
+void gw_stand(struct gw_hello *hello, const struct gw_channel *channel);
+// Fills in what is the same for every pre-warmer: the resident code, the mailbox.
+void gw_fill_hello(struct gw_hello *hello, const struct gw_channel *channel);
 
 // Confines the process: it reads `readable`, also writes `writable` (both NULL-ended; absent paths are skipped), and
 // can neither trace nor signal what lies outside. Returns the version of Landlock, 0 where the kernel has none.

@@ -5,6 +5,9 @@
 //
 // The second is what the first starts for checkpoints of a CUDA context, if GPUWHISK_CUDA_KEEP is `checkpoint`.
 //
+// GPUWHISK_SAVE_TEMPLATE is a file that takes a template of the pre-warmer (inject/template.h), and GPUWHISK_FROM_TEMPLATE one
+// of which the program GPUWHISK_RESTORER becomes a copy, in place of the pre-warmer.
+//
 // In the environment, folders with a colon between: GPUWHISK_LIBRARIES, whose files functions may map as code, and
 // GPUWHISK_SCRATCH, which are emptied after a function, as the working folder is. The rest is the pre-warmer's, except
 // GPUWHISK_PREWARM, which says what goes without saying here, and GPUWHISK_RUNS_FD, a socket by which a function that is
@@ -64,11 +67,20 @@ bool is_plain(std::string_view kind) {
   return kind.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:._-/") == kind.npos;
 }
 
+/** As it can stand in JSON: some characters are others. */
+std::string plain_text(std::string text) {
+  for (char &each : text)
+    if (each < ' ' || each > '~' || each == '"' || each == '\\') each = '?';
+  return text;
+}
+
 /** The only word of the process that calls the driver for checkpoints. */
 constexpr std::string_view checkpoint_word = "--checkpoint";
 
 constexpr std::string_view libraries_variable = "GPUWHISK_LIBRARIES=", scratch_variable = "GPUWHISK_SCRATCH=",
-                           prewarm_variable = "GPUWHISK_PREWARM=", runs_variable = "GPUWHISK_RUNS_FD=";
+                           prewarm_variable = "GPUWHISK_PREWARM=", runs_variable = "GPUWHISK_RUNS_FD=",
+                           save_variable = "GPUWHISK_SAVE_TEMPLATE=", from_variable = "GPUWHISK_FROM_TEMPLATE=",
+                           restorer_variable = "GPUWHISK_RESTORER=";
 
 std::vector<std::string> folders_in(std::string_view list) {
   std::vector<std::string> folders;
@@ -107,6 +119,12 @@ Given given_by(char **words) {
       int runs = -1;
       std::from_chars(number.data(), number.data() + number.size(), runs);
       if (proxy::RunsSocket::is_socket(runs)) given.launch.runs = runs;
+    } else if (pair.starts_with(save_variable)) {
+      given.launch.save_template = pair.substr(save_variable.size());
+    } else if (pair.starts_with(from_variable)) {
+      given.launch.from_template = pair.substr(from_variable.size());
+    } else if (pair.starts_with(restorer_variable)) {
+      given.launch.restorer = pair.substr(restorer_variable.size());
     } else if (!pair.starts_with(prewarm_variable)) {
       given.launch.environment.emplace_back(pair);
     }
@@ -150,8 +168,9 @@ void attend(proxy::Service &service, Inbox &inbox) {
   // A native function that serves runs by itself reads no JSON either.
   const char *of_runs = native && given.launch.runs >= 0 ? ",\"directParts\":true" : "";
   const std::string cuda = service.cuda(), of_context = cuda == "none" ? "" : ",\"cuda\":\"" + cuda + "\"";
+  const std::string unfit = plain_text(service.unfit()), of_template = unfit.empty() ? "" : ",\"unfit\":\"" + unfit + "\"";
   proxy::write_frames({{Type::hello, 0, "{\"version\":1,\"kind\":\"" + std::string(kind) + "\",\"pid\":" +
-                                            std::to_string(service.pid()) + of_context +
+                                            std::to_string(service.pid()) + of_context + of_template +
                                             ",\"parts\":true,\"batch\":true,\"unload\":true,\"endsLate\":true" +
                                             of_runs + "}"}});
   while (!service.lost()) {

@@ -49,6 +49,8 @@ public:
   /** How a CUDA context is kept: inject::Prewarmer::cuda. */
   std::string cuda() const { return prewarmer_.cuda(); }
   pid_t worker() const { return prewarmer_.worker(); }
+  /** As inject::Prewarmer::unfit. */
+  const std::string &unfit() const { return prewarmer_.unfit(); }
   /** Whether the pre-warmer's process lives; it can also end while it waits. */
   bool alive() const { return prewarmer_.alive(); }
   /** Whether the pre-warmer is lost: nothing can be asked for any more. */

@@ -43,6 +43,7 @@ class Hello(ctypes.Structure):
         ("userfault_error", ctypes.c_int32),
         ("cuda", ctypes.c_int32),
         ("checkpoint", ctypes.c_int32),
+        ("stands", ctypes.c_int32),
         ("park_return", ctypes.c_uint64),
         ("enter", ctypes.c_uint64),
         ("script", ctypes.c_uint64),
@@ -51,6 +52,7 @@ class Hello(ctypes.Structure):
         ("guest", ctypes.c_uint64),
         ("mailbox", ctypes.c_uint64),
         ("read_return", ctypes.c_uint64),
+        ("stand_return", ctypes.c_uint64),
         ("writable_state", ctypes.c_uint64),
     ]
 
@@ -62,7 +64,7 @@ Guest = ctypes.PYFUNCTYPE(None)
 def open_library(path):
     """The resident code. PyDLL keeps the interpreter's lock: nothing else of this process moves while it waits."""
     library = ctypes.PyDLL(path)
-    for name in ("gw_fail", "gw_open_channel", "gw_install_filter", "gw_say_hello", "gw_raise_ready", "gw_park"):
+    for name in ("gw_fail", "gw_open_channel", "gw_install_filter", "gw_say_hello", "gw_raise_ready", "gw_park", "gw_stand"):
         getattr(library, name).restype = None
     library.gw_park.argtypes = [ctypes.c_void_p]
     return library
@@ -74,6 +76,12 @@ def address_of(library, name):
 
 def paths(values):
     return (ctypes.c_char_p * (len(values) + 1))(*[os.fsencode(value) for value in values], None)
+
+
+def put_texts(mailbox, values):
+    data = b"".join(os.fsencode(value) + b"\0" for value in values)
+    ctypes.memmove(ctypes.addressof(mailbox) + Mailbox.arguments.offset, data, len(data))
+    mailbox.environment_length = len(data)
 
 
 def environment_and_argument(mailbox):

@@ -186,6 +186,30 @@ def rehearse():
     os.remove("main__.py")  # A rehearsed error had it written.
 
 
+def stand(library, channel, hello, readable, writable):
+    """Stands while a template is made. Returns in each copy, which is to that process as a forked one is."""
+    places = [text for path in readable for text in ("--read", path)]
+    places += [text for path in writable for text in ("--write", path)]
+    gpuwhisk_mailbox.put_texts(channel.mailbox.contents, places)
+    ctypes.pythonapi.PyOS_BeforeFork()
+    library.gw_stand(ctypes.byref(hello), ctypes.byref(channel))
+    ctypes.pythonapi.PyOS_AfterFork_Child()  # `random` seeds itself again, as everything does that asked for that.
+    seed_again()
+
+
+def seed_again():
+    """For generators of random numbers that do not do so after a fork."""
+    numpy = sys.modules.get("numpy")
+    if numpy:
+        numpy.random.seed()
+    ssl = sys.modules.get("_ssl")
+    if ssl:
+        ssl.RAND_add(os.urandom(32), 32.0)
+    tempfile = sys.modules.get("tempfile")
+    if tempfile:
+        tempfile._name_sequence = None
+
+
 def has_descriptor(number):
     try:
         os.fstat(number)
@@ -202,9 +226,10 @@ def main():
         options[name].append(path)
     channel = gpuwhisk_mailbox.Channel()
     library.gw_open_channel(ctypes.byref(channel))
-    readable = gpuwhisk_mailbox.paths(SYSTEM_FOLDERS + options["--read"])
-    writable = gpuwhisk_mailbox.paths([*DEVICES, ".", *options["--write"]])
-    landlock = library.gw_enter_landlock(readable, writable)  # Before an import can start a thread.
+    readable = [*SYSTEM_FOLDERS, *options["--read"]]
+    writable = [*DEVICES, ".", *options["--write"]]
+    # Before an import can start a thread.
+    landlock = library.gw_enter_landlock(gpuwhisk_mailbox.paths(readable), gpuwhisk_mailbox.paths(writable))
 
     cuda = library.gw_make_cuda_context()  # Before the imports, which may look for it.
     channel_library = runtime.open_channel(options["--channel"][0]) if options["--channel"] else None
@@ -221,26 +246,25 @@ def main():
     )
     guest.reseeds = learned
     guest.runtime.marks = runtime.launch_marks()
-    read_return = 0
-    if channel_library and has_descriptor(gpuwhisk_mailbox.RUNS_FD):
-        run_environment.read_lazily(channel_library.take_body)
-        guest.runtime.channel = channel_library
-        guest.read = gpuwhisk_mailbox.address_of(library, "gw_read")
-        read_return = gpuwhisk_mailbox.address_of(library, "gw_read_return")
     entry = gpuwhisk_mailbox.Guest(guest.serve_request)
-    address = ctypes.cast(entry, ctypes.c_void_p).value
     hello = gpuwhisk_mailbox.Hello(
         worker=threading.get_native_id(),
         landlock=landlock,
         traces_mappings=1,
         cuda=cuda,
-        guest=address,
-        read_return=read_return,
+        guest=ctypes.cast(entry, ctypes.c_void_p).value,
     )
-    library.gw_say_hello(ctypes.byref(hello), ctypes.byref(channel))
-    faulthandler.enable()  # A crash leaves its traceback on stderr before the proxy takes over.
     gc.collect()
     gc.freeze()  # A collection for a function does not touch, so dirty, what was here before.
+    if os.environ.pop("GPUWHISK_TEMPLATE", None):
+        stand(library, channel, hello, readable, writable)
+    if channel_library and has_descriptor(gpuwhisk_mailbox.RUNS_FD):
+        run_environment.read_lazily(channel_library.take_body)
+        guest.runtime.channel = channel_library
+        guest.read = gpuwhisk_mailbox.address_of(library, "gw_read")
+        hello.read_return = gpuwhisk_mailbox.address_of(library, "gw_read_return")
+    library.gw_say_hello(ctypes.byref(hello), ctypes.byref(channel))
+    faulthandler.enable()  # A crash leaves its traceback on stderr before the proxy takes over.
     library.gw_install_filter(1)
     library.gw_raise_ready(ctypes.byref(channel))
     library.gw_park(channel.state)
