@@ -370,6 +370,8 @@ export const configSchema = z.strictObject({
       memoryMiB: count.optional(),
       /** Whether an idle container with learned modules passes to another function of its namespace before a new one is made. */
       reuse: z.boolean().default(true),
+      /** Whether pairs with modules of one namespace are copies of a template, instead of importing them: docs/mscontainer.md. */
+      templates: z.boolean().default(true),
     })
     .prefault({}),
   pool: z

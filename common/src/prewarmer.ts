@@ -18,6 +18,8 @@ export interface Prewarmer {
   cuda: boolean;
   /** How its CUDA context is kept from function to function; undefined if there is none, or its runtime does not tell. */
   cudaContext?: CudaContextKept;
+  /** Why no template could be made of it, so that pairs with its modules are no copies; undefined otherwise. */
+  unfit?: string;
   /** When it was made, epoch ms. */
   since: number;
   /** The MSContainer that it lies in with others; absent where it has a PID namespace of its own. */

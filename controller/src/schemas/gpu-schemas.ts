@@ -52,6 +52,7 @@ export const gpuSchemas = {
       enum: ['checkpoint', 'reset', 'owner', 'ends'],
     },
     pid: whole('Process id as seen by functions in the container'),
+    unfit: text('Why containers with the same modules are no copies of this one'),
   }),
   GpuDevice: object(
     {

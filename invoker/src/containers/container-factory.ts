@@ -183,6 +183,8 @@ export interface Container {
   readonly pid: number | undefined;
   /** How its CUDA context is kept from function to function; undefined if it has none, or its runtime does not tell. */
   readonly cudaContext?: CudaContextKept | undefined;
+  /** Why no template could be made of its process; undefined if one was made, or none was asked for. */
+  readonly unfit?: string | undefined;
   /** Time from the start of its process to the runtime's hello, ms; undefined if the runtime says none. */
   readonly runtimeMs?: number | undefined;
   /** Folders of the host with the modules that learned imports may name; undefined if none are learned from it. */

@@ -219,6 +219,9 @@ export const nativePrewarmerPath = builtPath('prewarmer');
 /** The resident code that a Python pre-warmer's interpreter loads. */
 export const residentLibrary = builtPath('resident.so');
 
+/** The program that becomes the copy of a pre-warmer, if it was built. */
+export const restorerPath = builtPath('restorer');
+
 /** The Python runtime's end of its socket. */
 export const pythonChannel = builtPath('python-channel.so');
 

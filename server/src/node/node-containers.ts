@@ -11,6 +11,7 @@ import type { ContainerFactory, GpuGrant } from '@gpuwhisk/invoker/containers/co
 import { createDockerFactory } from '@gpuwhisk/invoker/containers/docker/docker-factory';
 import { readImageCatalog } from '@gpuwhisk/invoker/containers/docker/images';
 import { createMsContainerFactory } from '@gpuwhisk/invoker/containers/mscontainer/mscontainer-factory';
+import { PairTemplates } from '@gpuwhisk/invoker/containers/mscontainer/pair-templates';
 import type { GpuAccess } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
 import type { StemCellConfig } from '@gpuwhisk/invoker/pool/stem-cells';
@@ -103,6 +104,9 @@ async function imageCatalog(config: Config, logger: Logger): Promise<NodeCatalog
   };
 }
 
+/** The part of the pool's memory that templates of pairs may take. */
+const templatesPart = 8;
+
 async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
   const clock = systemClock;
   const { dataDir, actionNetwork, network: egress } = config;
@@ -115,18 +119,28 @@ async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatal
     clock,
     logger,
   });
+  let templates: PairTemplates | undefined;
   return {
     manifest: catalog.manifest,
     notes: catalog.notes,
     fetchDefaults: () => catalog.fetchDefaults(),
     prepare: () => catalog.prepare(),
-    showMetrics: (registry) => catalog.showMetrics(registry),
+    showMetrics(registry) {
+      catalog.showMetrics(registry);
+      templates?.show(registry);
+    },
     close: () => catalog.close(),
-    createFactory({ runtimeEnv, gpuAccess, serve }) {
+    createFactory({ memoryMiB, runtimeEnv, gpuAccess, serve }) {
       const options = { catalog, clock, dataDir, actionNetwork, egress, runtimeEnv, gpuAccess, serveSandboxes: serve };
       const processes = createProcessFactory(options);
+      const pairs = config.containers !== 'process';
+      if (pairs && config.warm.templates) {
+        templates = new PairTemplates({ processes, dataDir, maxMiB: memoryMiB / templatesPart, clock, logger });
+      }
       return {
-        factory: config.containers === 'process' ? processes : createMsContainerFactory({ processes, catalog, logger }),
+        factory: pairs
+          ? createMsContainerFactory({ processes, catalog, logger, ...(templates && { templates }) })
+          : processes,
         service: () => processes.sandboxService,
         denyNodes: (addresses) => processes.denyNodes(addresses),
       };

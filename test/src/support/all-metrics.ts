@@ -10,6 +10,7 @@ import { CostLedger } from '@gpuwhisk/controller/gpu/cost/cost-ledger';
 import { learningMetrics } from '@gpuwhisk/controller/gpu/learning/learning-metrics';
 import { LearnedStarts } from '@gpuwhisk/invoker/activation/learned-starts';
 import { showDevices } from '@gpuwhisk/invoker/gpu-agent/device-metrics';
+import { PairTemplates } from '@gpuwhisk/invoker/containers/mscontainer/pair-templates';
 import { showPool } from '@gpuwhisk/invoker/pool/pool-metrics';
 import { Compilations } from '@gpuwhisk/invoker/runtimes/python-compiler';
 import { showProcess } from '@gpuwhisk/server/process/process-metrics';
@@ -32,6 +33,7 @@ export async function allMetrics(): Promise<MetricDescription[]> {
   new CostLedger({ metrics: { registry } } as never);
   showPool(registry, unread);
   new LearnedStarts(unread, registry, unread);
+  new PairTemplates(unread).show(registry);
   showDevices(registry, unread);
   new Compilations().show(registry);
   showProcess(registry);

@@ -5,12 +5,15 @@ import type { Container, ContainerFactory, ContainerSpec } from '../container-fa
 import type { ProcessContainerFactory } from '../process/process-factory.js';
 import type { RuntimeCatalog, RuntimeLaunch } from '../runtime-launch.js';
 import type { Holder, SharedNamespace } from '../sandbox/launcher.js';
+import type { PairTemplates } from './pair-templates.js';
 
 /** Dependencies of the mscontainer factory. */
 interface MsContainerFactoryOptions {
   /** The factory that makes every container; started and closed with this factory. */
   processes: ProcessContainerFactory;
   catalog: RuntimeCatalog;
+  /** Templates that pairs are copied from; absent: all pairs import their modules. Started and closed with this factory. */
+  templates?: PairTemplates;
   logger?: { info(message: string): void; warn(message: string): void };
   random?: Random;
 }
@@ -21,7 +24,7 @@ interface MsContainerFactoryOptions {
  * process, which starts fastest, unless functions of its kind run in pairs only.
  */
 export function createMsContainerFactory(options: MsContainerFactoryOptions): ContainerFactory {
-  const { processes, catalog, logger, random = systemRandom } = options;
+  const { processes, catalog, templates, logger, random = systemRandom } = options;
   const msContainers = new MsContainers(() => processes.hold(), random);
   let sharing = false;
 
@@ -33,9 +36,16 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
       ? msContainers.add((shared) => processes.launchContainer(spec, launch, { shared, ahead }))
       : processes.launchContainer(spec, launch, { ahead });
 
+  /** A pair that is a copy of its template if that stands, and otherwise imports its modules. */
+  const makePair = async (spec: ContainerSpec, launch: RuntimeLaunch, ahead: boolean): Promise<Container> => {
+    const made = (await templates?.copy(spec, launch, ahead)) ?? (await templates?.make(spec, launch, ahead));
+    return made ?? startPair(spec, launch, ahead);
+  };
+
   return {
     async start() {
       const report = await processes.start();
+      await templates?.start(report.weaknesses);
       try {
         await msContainers.start();
         sharing = true;
@@ -47,7 +57,9 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
     supports: (kind) => processes.supports(kind),
     async create(spec, ahead = false) {
       const launch = await launchOf(spec);
-      return launch.traces ? startPair(spec, launch, ahead) : processes.launchContainer(spec, launch, { ahead });
+      if (launch.traces) return startPair(spec, launch, ahead);
+      const copy = launch.pair && (await templates?.copy(spec, launch.pair, ahead));
+      return copy ?? processes.launchContainer(spec, launch, { ahead });
     },
     async prewarm(spec) {
       const launch = await launchOf(spec);
@@ -55,7 +67,7 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
       // A pair runs one function at a time.
       if (spec.concurrency > 1 || !launch.pair) return processes.launchContainer(spec, launch, { ahead: true });
       try {
-        return await startPair(spec, launch.pair, true);
+        return await makePair(spec, launch.pair, true);
       } catch (error) {
         // A plain process would import learned modules no sooner than their function does.
         if (!(error instanceof ProvisioningError) || spec.learned !== undefined) throw error;
@@ -66,7 +78,7 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
     match: (prewarmed, wanted) => processes.match(prewarmed, wanted),
     async close() {
       await processes.close();
-      await msContainers.close();
+      await Promise.all([msContainers.close(), templates?.close()]);
     },
   };
 }

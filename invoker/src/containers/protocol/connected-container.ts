@@ -149,6 +149,10 @@ export class ConnectedContainer implements Container {
     return this.connection?.cudaContext;
   }
 
+  get unfit(): string | undefined {
+    return this.connection?.unfit;
+  }
+
   get hostPid(): number | undefined {
     return this.body.hostPid;
   }

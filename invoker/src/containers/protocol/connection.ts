@@ -17,6 +17,8 @@ export interface Connection {
   readonly pid: number | undefined;
   /** As Container.cudaContext. */
   readonly cudaContext?: CudaContextKept | undefined;
+  /** As Container.unfit. */
+  readonly unfit?: string | undefined;
   /** Called before the container is killed: calls under way wait for `ended`. */
   close(): void;
   /** Called when the container's processes have ended: calls under way end with `lost`. */

@@ -97,6 +97,7 @@ export class FramedConnection implements Connection, FrameHandler {
   busyMs = 0;
   pid: number | undefined;
   cudaContext: CudaContextKept | undefined;
+  unfit: string | undefined;
   canBatch = false;
   canUnload = false;
   endsLate = false;
@@ -374,7 +375,7 @@ export class FramedConnection implements Connection, FrameHandler {
 
   private helloFrame(payload: Buffer): void {
     const hello = parseJson(payload.toString()) as
-      | Partial<Record<'version' | 'pid' | 'cuda' | 'parts' | 'directParts' | 'batch' | 'unload' | 'endsLate', unknown>>
+      | Partial<Record<'version' | 'pid' | 'cuda' | 'parts' | 'directParts' | 'batch' | 'unload' | 'endsLate' | 'unfit', unknown>>
       | null
       | undefined;
     if (this.greeted || hello?.version !== protocolVersion) {
@@ -384,6 +385,7 @@ export class FramedConnection implements Connection, FrameHandler {
     this.greeted = true;
     if (Number.isSafeInteger(hello.pid)) this.pid = hello.pid as number;
     this.cudaContext = cudaContextWays.find((one) => one === hello.cuda);
+    this.unfit = typeof hello.unfit === 'string' ? hello.unfit : undefined;
     this.takesParts = hello.parts === true;
     this.runsTakeParts = hello.directParts === true;
     this.canBatch = hello.batch === true;
