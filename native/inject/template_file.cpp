@@ -176,12 +176,14 @@ Template::~Template() {
 std::vector<Pages> Template::reveal(std::vector<Mapping> &mappings, uint64_t heap_end) const {
   std::vector<Pages> pages;
   for (Mapping &mapping : mappings) {
-    if (mapping.shared || mapping.file != identity_) continue;
+    if (mapping.file != identity_) continue;
+    mapping.name.clear(); // It is another one when the file is removed.
+    if (mapping.shared) continue;
     pages.push_back({{mapping.start, mapping.end}, mapping.offset});
     mapping.file.clear();
     mapping.offset = 0;
     bool heap = mapping.start < heap_end && mapping.end > image_.layout.start_brk; // As the kernel names it.
-    mapping.name = heap ? "[heap]" : "";
+    if (heap) mapping.name = "[heap]";
   }
   return pages;
 }

@@ -107,6 +107,8 @@ private:
       uint64_t bytes = piece.end - piece.start, protection = static_cast<uint64_t>(piece.protection);
       switch (piece.kind) {
       case Piece::anonymous:
+        if (fills(piece)) break;
+        [[fallthrough]];
       case Piece::stack:
       case Piece::wiped: {
         uint64_t down = piece.kind == Piece::stack ? MAP_GROWSDOWN : 0;
@@ -145,18 +147,24 @@ private:
     map_files();
   }
 
+  /** Whether the template's file has all of a piece. */
+  bool fills(const Piece &piece) const {
+    auto run = std::ranges::lower_bound(image_.runs, piece.start, {}, &Pages::start);
+    return run != image_.runs.end() && run->start == piece.start && run->end == piece.end;
+  }
+
   // In the stack they are copied: below them it must be able to grow.
   void map_pages(std::vector<gw_call> &calls) const {
     auto piece = image_.pieces.begin();
     for (const Pages &run : image_.runs) {
       while (piece != image_.pieces.end() && piece->end <= run.start) ++piece;
       if (piece == image_.pieces.end() || piece->start > run.start || piece->end < run.end) refuse("Its pages lie nowhere.");
-      uint64_t bytes = run.end - run.start;
+      uint64_t bytes = run.end - run.start, flags = MAP_PRIVATE | (fills(*piece) ? MAP_FIXED_NOREPLACE : MAP_FIXED);
       if (piece->kind == Piece::stack)
         calls.push_back(make_call(GW_COPY, {run.start, GW_TEMPLATE_PLACE + run.offset, bytes}));
       else
         calls.push_back(make_call(SYS_mmap, {run.start, bytes, static_cast<uint64_t>(piece->protection),
-                                             MAP_PRIVATE | MAP_FIXED, GW_TEMPLATE_FD, run.offset}));
+                                             flags, GW_TEMPLATE_FD, run.offset}));
     }
   }
 

@@ -25,6 +25,11 @@ constexpr size_t part_bytes = 1 << 20;
 constexpr int last_signal = 64;
 constexpr uint64_t area = offsetof(gw_mailbox, arguments);
 
+// As in runtimes/python/prewarmer.py.
+constexpr std::string_view usual_readable[] = {"/usr", "/lib", "/lib32", "/lib64", "/bin", "/etc", "/opt", "/proc", "/sys"};
+constexpr std::string_view usual_writable[] = {"/dev/null",      "/dev/zero",       "/dev/urandom", "/dev/random",
+                                               "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0", "."};
+
 [[noreturn]] void refuse(const std::string &why) { throw Failure("template", why); }
 
 void write_at(int file, const void *from, size_t length, uint64_t offset) {
@@ -87,7 +92,7 @@ public:
                   launched.mailbox.get()},
         remote_(stops, resident_) {}
 
-  Image image() {
+  Image image(const std::vector<std::string> &arguments) {
     if (!has_pagemap_scan()) refuse("The kernel does not tell which pages are a mapping's own (PAGEMAP_SCAN).");
     if (!launched_.hello.traces_mappings || launched_.hello.cuda != GW_NO_CUDA) refuse("It has a CUDA context.");
     if (launched_.hello.landlock == 0) refuse("The kernel has no Landlock.");
@@ -100,7 +105,7 @@ public:
     image_.robust_list = robust_list(launched_.pid);
     image_.layout = layout_of(target_, static_cast<uint64_t>(remote_.call("brk", SYS_brk, {0})));
     image_.auxiliary = target_.read_file("auxv");
-    read_places();
+    read_places(arguments);
     image_.name = target_.read_file("comm");
     if (image_.name.ends_with('\n')) image_.name.pop_back();
     read_signals();
@@ -131,13 +136,24 @@ private:
     if (!target_.read_file("timers").empty()) refuse("It has a timer.");
   }
 
-  // The pre-warmer has put them there, each NUL-ended.
-  void read_places() {
+  // The pre-warmer has put them there, each NUL-ended; modules that it has imported may have changed them.
+  void read_places(const std::vector<std::string> &arguments) {
     gw_mailbox &shared = *resident_.shared;
     uint64_t length = std::min<uint64_t>(shared.environment_length, sizeof shared.arguments);
     std::string_view text(shared.arguments, length);
     for (size_t end; (end = text.find('\0')) != text.npos; text.remove_prefix(end + 1))
       image_.places.emplace_back(text.substr(0, end));
+    if (image_.places.size() % 2 != 0) refuse("It names a folder too few.");
+    for (size_t i = 0; i < image_.places.size(); i += 2)
+      if (!is_given(image_.places[i], image_.places[i + 1], arguments)) refuse("It names folders that it was not given.");
+  }
+
+  static bool is_given(const std::string &option, const std::string &path, const std::vector<std::string> &arguments) {
+    bool usual = option == "--read" ? std::ranges::find(usual_readable, path) != std::end(usual_readable)
+                                    : std::ranges::find(usual_writable, path) != std::end(usual_writable);
+    if (usual) return option == "--read" || option == "--write";
+    const std::string given[] = {option, path};
+    return std::search(arguments.begin(), arguments.end(), std::begin(given), std::end(given)) != arguments.end();
   }
 
   void read_signals() {
@@ -216,7 +232,7 @@ void write_template(const Launched &launched, Stops &stops, const LaunchOptions 
   Descriptor file(open(options.save_template.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file) throw_errno("open the template");
   Saving saving(launched, stops);
-  Image image = saving.image();
+  Image image = saving.image(options.arguments);
   image.environment = options.environment;
   image.arguments = options.arguments;
   // Its size does not depend on the places of the pages.

@@ -191,6 +191,7 @@ def stand(library, channel, hello, readable, writable):
     places = [text for path in readable for text in ("--read", path)]
     places += [text for path in writable for text in ("--write", path)]
     gpuwhisk_mailbox.put_texts(channel.mailbox.contents, places)
+    seed_again()  # Its first use takes milliseconds, and memory that copies would not share.
     ctypes.pythonapi.PyOS_BeforeFork()
     library.gw_stand(ctypes.byref(hello), ctypes.byref(channel))
     ctypes.pythonapi.PyOS_AfterFork_Child()  # `random` seeds itself again, as everything does that asked for that.
