@@ -216,7 +216,7 @@ const hourMs = 3_600_000;
     writeFileSync(join(packages, 'wiped_module.py'), lines.join('\n'));
     const wiped = { ...spec, imports: ['wiped_module'] };
     const code = 'from wiped_module import kept, wiped\ndef main(args):\n  return {"first": [kept[0], wiped[0]]}';
-    expect(await result(await start(wiped), code)).toEqual({ first: [7, 7] });
+    expect(await result(await start(wiped, true), code)).toEqual({ first: [7, 7] });
     await templatesAre(2);
     const copy = await start(wiped);
     expect(await result(copy, code)).toEqual({ first: [7, 0] });

@@ -21,7 +21,7 @@ interface MsContainerFactoryOptions {
 /**
  * A factory whose prewarmed containers are pairs that functions are injected into. Several pairs share the PID namespace of
  * an MSContainer if the host allows this, else each has its own. A container that an activation waits for is a plain
- * process, which starts fastest, unless functions of its kind run in pairs only.
+ * process, which starts fastest, unless functions of its kind run in pairs only, or its set of modules has or gets a template.
  */
 export function createMsContainerFactory(options: MsContainerFactoryOptions): ContainerFactory {
   const { processes, catalog, templates, logger, random = systemRandom } = options;
@@ -36,11 +36,9 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
       ? msContainers.add((shared) => processes.launchContainer(spec, launch, { shared, ahead }))
       : processes.launchContainer(spec, launch, { ahead });
 
-  /** A pair that is a copy of its template if that stands, and otherwise imports its modules. */
-  const makePair = async (spec: ContainerSpec, launch: RuntimeLaunch, ahead: boolean): Promise<Container> => {
-    const made = (await templates?.copy(spec, launch, ahead)) ?? (await templates?.make(spec, launch, ahead));
-    return made ?? startPair(spec, launch, ahead);
-  };
+  /** A pair that is a copy of its set's template, or that makes the template; undefined if it would be neither. */
+  const startWithTemplate = async (spec: ContainerSpec, launch: RuntimeLaunch, ahead: boolean) =>
+    (await templates?.copy(spec, launch, ahead)) ?? templates?.make(spec, launch, ahead);
 
   return {
     async start() {
@@ -58,8 +56,8 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
     async create(spec, ahead = false) {
       const launch = await launchOf(spec);
       if (launch.traces) return startPair(spec, launch, ahead);
-      const copy = launch.pair && (await templates?.copy(spec, launch.pair, ahead));
-      return copy ?? processes.launchContainer(spec, launch, { ahead });
+      const pair = launch.pair && (await startWithTemplate(spec, launch.pair, ahead));
+      return pair ?? processes.launchContainer(spec, launch, { ahead });
     },
     async prewarm(spec) {
       const launch = await launchOf(spec);
@@ -67,7 +65,7 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
       // A pair runs one function at a time.
       if (spec.concurrency > 1 || !launch.pair) return processes.launchContainer(spec, launch, { ahead: true });
       try {
-        return await makePair(spec, launch.pair, true);
+        return (await startWithTemplate(spec, launch.pair, true)) ?? (await startPair(spec, launch.pair, true));
       } catch (error) {
         // A plain process would import learned modules no sooner than their function does.
         if (!(error instanceof ProvisioningError) || spec.learned !== undefined) throw error;
