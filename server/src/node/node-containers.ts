@@ -135,7 +135,13 @@ async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatal
       const processes = createProcessFactory(options);
       const pairs = config.containers !== 'process';
       if (pairs && config.warm.templates) {
-        templates = new PairTemplates({ processes, dataDir, maxMiB: memoryMiB / templatesPart, clock, logger });
+        templates = new PairTemplates({
+          processes,
+          dataDir,
+          maxMiB: Math.floor(memoryMiB / templatesPart),
+          clock,
+          logger,
+        });
       }
       return {
         factory: pairs

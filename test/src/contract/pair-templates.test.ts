@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -221,9 +221,15 @@ const hourMs = 3_600_000;
     const copy = await start(wiped);
     expect(await result(copy, code)).toEqual({ first: [7, 0] });
 
-    bounds.maxMiB = 1; // Too little for any, which are removed; what is a copy already stays so.
+    // Room for one of this size, and then for none.
+    const folder = join(dataDir, 'templates');
+    const sizes = readdirSync(folder).map((name) => statSync(join(folder, name)).size);
+    bounds.maxMiB = Math.ceil(Math.min(...sizes) / 2 ** 20) + 1;
     await start({ ...spec, imports: ['decimal'] });
-    await templatesAre(0);
+    await templatesAre(1);
+    bounds.maxMiB = 1;
+    expect((await start({ ...spec, imports: ['fractions'] })).unfit).toBeUndefined();
+    await templatesAre(1);
     expect(await result(copy, code)).toEqual({ first: [7, 0] });
   });
 });

@@ -214,10 +214,12 @@ export class PairTemplates {
 
   /** The template is a file that no sandbox has had, for writing or at all, and its pages count as the platform's. */
   private async keep(set: ModuleSet, spec: ContainerSpec, written: string, file: string): Promise<void> {
+    const { maxMiB } = this.options;
     try {
+      const { size } = await stat(written);
+      if (size > maxMiB * MiB) throw new Error(`Its template has ${Math.ceil(size / MiB)} MiB of at most ${maxMiB}.`);
       await copyFile(written, file);
       await chmod(file, 0o444);
-      const { size } = await stat(file);
       Object.assign(set, { file, bytes: size, usedMs: this.options.clock.monotonicMs() });
       await this.trim(set);
     } catch (error) {
@@ -229,7 +231,7 @@ export class PairTemplates {
   /** Removes templates that have been unused longest, until the rest is within the bound. */
   private async trim(newest: ModuleSet): Promise<void> {
     const byUse = this.standing().sort((one, other) => one.usedMs - other.usedMs);
-    for (const set of [...byUse.filter((one) => one !== newest), newest]) {
+    for (const set of byUse.filter((one) => one !== newest)) {
       if (this.size() <= this.options.maxMiB * MiB) return;
       await this.drop(set);
     }
