@@ -54,7 +54,7 @@ interface ModuleSet {
 }
 
 /** Whose modules a pair imports: copies share them within one namespace only. Undefined: of no one namespace. */
-const ownerOf = (spec: ContainerSpec): string | undefined => spec.installsFor;
+const ownerOf = ({ installsFor, learned }: ContainerSpec): string | undefined => learned?.namespace ?? installsFor;
 
 /** The templates of one platform. */
 export class PairTemplates {
@@ -255,7 +255,7 @@ export class PairTemplates {
 
 /** Everything that a copy's process depends on. */
 function keyOf(spec: ContainerSpec, launch: RuntimeLaunch): string {
-  const all = [{ ...spec, memoryMiB: undefined }, launch.command, launch.env];
+  const all = [{ ...spec, memoryMiB: undefined, learned: spec.learned?.namespace }, launch.command, launch.env];
   return createHash('sha256').update(JSON.stringify(all)).digest('hex');
 }
 
