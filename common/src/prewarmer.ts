@@ -33,8 +33,8 @@ export interface SavedStart {
   /** Shortest known time of the function's imports that were loaded already, ms. */
   savedMs: number;
   /**
-   * How they came to be loaded: `learned` in a process made ahead, `rolled back` in one that another function of the
-   * namespace had before.
+   * How they came to be loaded: `learned` in a process that was made ahead and imported them, `restored` in one that was made
+   * ahead as a copy of a template, `rolled back` in one that another function of the namespace had before.
    */
-  savedBy: 'learned' | 'rolled back';
+  savedBy: 'learned' | 'restored' | 'rolled back';
 }

@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { runProgram } from '@gpuwhisk/invoker/host/programs';
-import { guestHeaders } from '../api.js';
+import { connectApi, guestHeaders } from '../api.js';
 import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
 import { startPlatform } from '../servers.js';
 import { percentile } from '../statistics.js';
@@ -98,14 +98,60 @@ export const real: Bench = {
   },
 };
 
+/** Settings with which every function imports its modules itself. */
+const importing = { GPUWHISK_WARM__LEARN: 'false', GPUWHISK_WARM__TEMPLATES: 'false' };
+/** Wait for a process that is ready again, ms. */
+const readyTimeoutMs = 10_000;
+
+/** A platform of its own with functions of a set. */
+interface Functions {
+  /** Makes a function, and resolves with its name. */
+  make(): Promise<string>;
+  start(action: string, holdS?: number): Promise<Started>;
+  /** Containers that are made ahead, and have modules loaded. */
+  ready(): Promise<number>;
+  stop(): Promise<void>;
+}
+
 async function measureSet(context: BenchContext, name: string, set: ModuleSet): Promise<Measurement[]> {
-  const { cleanup, temporaryDir, options, say } = context;
-  const server = await startPlatform(cleanup, { dataDir: join(temporaryDir, name) });
-  let number = 0;
+  const { temporaryDir, options, say } = context;
   const { archived } = set;
   const archive = archived && (await zipOf(join(temporaryDir, `${name}-archive`), set.code(0), archived));
+  const samples = Math.min(options.samples, 10);
+  const own = await functionsOf(context, name, set, archive);
+  const figures = await measureStarts(name, own, samples);
+  await own.stop();
+  const plain = await functionsOf(context, `${name}-importing`, set, archive, importing);
+  await plain.start(await plain.make());
+  const imported: number[] = [];
+  for (let sample = 0; sample < samples; sample++) {
+    await sleep(pauseMs);
+    imported.push((await plain.start(await plain.make())).startMs);
+  }
+  await plain.stop();
+  const importedMs = medianOf(`realImportedMs.${name}`, imported);
+  const other = figures.find((figure) => figure.name === `realColdMs.${name}.other`);
+  say(`  ${name} done`);
+  return [
+    ...figures,
+    importedMs,
+    ...(other === undefined ? [] : [{ name: `realSpeedup.${name}`, value: importedMs.value / other.value }]),
+  ];
+}
+
+async function functionsOf(
+  { cleanup, temporaryDir }: BenchContext,
+  name: string,
+  set: ModuleSet,
+  archive: string | undefined,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Functions> {
+  const dataDir = join(temporaryDir, name);
+  const server = await startPlatform(cleanup, { dataDir, environment });
+  const operator = connectApi(server.url, (await readFile(join(dataDir, 'operator.key'), 'utf8')).trim());
+  let number = 0;
   const make = async (): Promise<string> => {
-    const action = `${name}${(number += 1)}`;
+    const action = `function${(number += 1)}`;
     const { kind, memoryMiB, requirements, code } = set;
     await ask(server.url, 'PUT', `actions/${action}`, {
       exec: { kind, code: archive ?? code(number), binary: archive !== undefined },
@@ -125,14 +171,30 @@ async function measureSet(context: BenchContext, name: string, set: ModuleSet): 
     return { startMs: of('waitTime') + of('initTime'), elapsedMs };
   };
 
+  const ready = async (): Promise<number> => {
+    const all = (await operator.json('GET', '/api/v1/admin/prewarmers')) as { imports: string[] }[];
+    return all.filter(({ imports }) => imports.length > 0).length;
+  };
+  const stop = async (): Promise<void> => {
+    operator.close();
+    await server.stop();
+  };
+  return { make, start, ready, stop };
+}
+
+async function measureStarts(name: string, functions: Functions, samples: number): Promise<Measurement[]> {
+  const { make, start, ready } = functions;
   // The first start of all installs packages; it is told apart.
   const installed = await start(await make());
+  const again: number[] = [];
   const others: number[] = [];
   const seconds: number[] = [];
-  for (let sample = 0; sample < Math.min(options.samples, 10); sample++) {
+  for (let sample = 0; sample < samples; sample++) {
     await sleep(pauseMs);
     const action = await make();
+    const before = await ready();
     others.push((await start(action)).startMs);
+    again.push(...(await readyAgain(ready, before)));
     // The first instance holds a call, so that the second call needs an instance of its own.
     const held = start(action, 1);
     await sleep(100);
@@ -142,8 +204,6 @@ async function measureSet(context: BenchContext, name: string, set: ModuleSet): 
   await sleep(pauseMs);
   const actions = await Promise.all(Array.from({ length: atOnce }, make));
   const together = (await Promise.all(actions.map((action) => start(action)))).map(({ startMs }) => startMs);
-  say(`  ${name} done`);
-  await server.stop();
   return [
     { name: `realInstallMs.${name}`, value: installed.startMs },
     medianOf(`realColdMs.${name}.other`, others),
@@ -152,7 +212,17 @@ async function measureSet(context: BenchContext, name: string, set: ModuleSet): 
     { name: `realColdP95Ms.${name}.second`, value: percentile(seconds, 95) },
     medianOf(`realColdMs.${name}.eight`, together),
     { name: `realColdP95Ms.${name}.eight`, value: percentile(together, 95) },
+    ...(again.length === 0 ? [] : [medianOf(`readyAgainMs.${name}`, again)]),
   ];
+}
+
+/** How long it takes until as many containers with modules are ready as before; nothing if there was none, or one is not made. */
+async function readyAgain(ready: Functions['ready'], before: number): Promise<number[]> {
+  const beganMs = performance.now();
+  while (before > 0 && performance.now() < beganMs + readyTimeoutMs) {
+    if ((await ready()) >= before) return [performance.now() - beganMs];
+  }
+  return [];
 }
 
 const installTimeoutMs = 300_000;

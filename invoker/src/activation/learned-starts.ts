@@ -55,7 +55,8 @@ export class LearnedStarts {
     this.saved.inc(savedMs / 1000);
     void this.learn(namespace, spec, action, container, reported, found);
     if (found.length === 0) return undefined;
-    return { savedMs, savedBy: (container.unloads ?? 0) > 0 ? 'rolled back' : 'learned' };
+    const isReused = (container.unloads ?? 0) > 0;
+    return { savedMs, savedBy: isReused ? 'rolled back' : container.isCopy === true ? 'restored' : 'learned' };
   }
 
   /** Notes that a container could not be made ahead. */

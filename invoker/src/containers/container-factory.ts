@@ -185,6 +185,8 @@ export interface Container {
   readonly cudaContext?: CudaContextKept | undefined;
   /** Why no template could be made of its process; undefined if one was made, or none was asked for. */
   readonly unfit?: string | undefined;
+  /** Whether its process is a copy of a template, which has its modules. */
+  isCopy?: boolean;
   /** Time from the start of its process to the runtime's hello, ms; undefined if the runtime says none. */
   readonly runtimeMs?: number | undefined;
   /** Folders of the host with the modules that learned imports may name; undefined if none are learned from it. */

@@ -101,6 +101,7 @@ export class PairTemplates {
       const pair = await processes.launchContainer(spec, withMore(launch, env, binds), { ahead });
       set.failures = 0;
       this.copied++;
+      pair.isCopy = true;
       return pair;
     } catch (error) {
       this.count('failed');

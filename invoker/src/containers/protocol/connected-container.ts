@@ -67,6 +67,7 @@ export class ConnectedContainer implements Container {
   readonly sinceMs: number;
   readonly moduleFolders: readonly string[] | undefined;
   unloads = 0;
+  isCopy?: boolean;
   private readonly proxied: boolean;
   /** Set by the factory at the hello. */
   runtimeMs: number | undefined;
