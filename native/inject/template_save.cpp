@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <map>
 #include <sstream>
 #include <sys/mman.h>
@@ -124,7 +125,6 @@ public:
       }
   }
 
-
 private:
   // What a copy would lack.
   void refuse_unfit() const {
@@ -134,6 +134,18 @@ private:
     for (int descriptor : target_.descriptors())
       if (!given.contains(descriptor)) refuse("It has opened " + target_.descriptor_link(descriptor) + ".");
     if (!target_.read_file("timers").empty()) refuse("It has a timer.");
+    // The pre-warmer has them from this process, as a copy will have.
+    const Target own(getpid(), start_ticks(getpid()));
+    const std::string folder = "/proc/" + std::to_string(launched_.pid) + "/cwd";
+    bool same = target_.read_file("limits") == own.read_file("limits") && mask_of(target_) == mask_of(own) &&
+                std::filesystem::read_symlink(folder) == std::filesystem::current_path();
+    if (!same) refuse("It has changed its limits, its mask of file modes or its folder.");
+  }
+
+  static std::string mask_of(const Target &target) {
+    std::string status = target.read_status();
+    size_t at = status.find("Umask:");
+    return at == status.npos ? "" : status.substr(at, status.find('\n', at) - at);
   }
 
   // The pre-warmer has put them there, each NUL-ended; modules that it has imported may have changed them.

@@ -174,7 +174,7 @@ const hourMs = 3_600_000;
     }
   });
 
-  test('where a copy fails, and where modules start threads, pairs import; after three failures for an hour', async () => {
+  test('where a copy fails, and where modules are unfit, pairs import; after three failures for an hour', async () => {
     writeFileSync(file(), 'damaged');
     const before = await figures();
     const code = 'import numpy\ndef main(args):\n  return {"version": numpy.__version__}';
@@ -195,8 +195,11 @@ const hourMs = 3_600_000;
       join(packages, 'wide_module.py'),
       `${wide}put = gpuwhisk_mailbox.put_texts\ngpuwhisk_mailbox.put_texts = lambda box, names: put(box, [*names, "--write", "/usr"])\n`,
     );
-    const unfit = (await start({ ...spec, imports: ['wide_module'] })).unfit;
-    expect(unfit).toBe('It names folders that it was not given.');
+    const limited = 'import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))\n';
+    writeFileSync(join(packages, 'limited_module.py'), limited);
+    const unfit = async (module: string) => (await start({ ...spec, imports: [module] })).unfit;
+    expect(await unfit('wide_module')).toBe('It names folders that it was not given.');
+    expect(await unfit('limited_module')).toMatch(/^It has changed its limits/);
     for (let round = 0; round < 20 && (await figures()).imports.off === 0; round += 1) {
       await result(await start(busy), 'import busy_module\ndef main(args):\n  return {}');
     }
