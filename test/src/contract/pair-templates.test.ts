@@ -48,7 +48,7 @@ const hourMs = 3_600_000;
     packages = (await catalog.launch(kind, spec.requirements, 256, 'ns')).env.PYTHONPATH!.split(':')[0]!;
     // So that OpenSSL's generators are in the template.
     writeFileSync(join(packages, 'drawing_module.py'), 'import ssl\nssl.RAND_bytes(8)\n');
-    await start();
+    expect((await start()).unfit).toBeUndefined();
     await templatesAre(1);
   }, 120_000);
   afterEach(async () => {
