@@ -41,7 +41,7 @@ const hourMs = 3_600_000;
     const processes = createProcessFactory({ catalog, clock: systemClock, actionNetwork: false, dataDir });
     const templates = new PairTemplates(Object.assign(bounds, { processes, dataDir, clock }));
     factory = createMsContainerFactory({ processes, catalog, templates });
-    await factory.start();
+    expect((await factory.start()).weaknesses).toEqual([]); // Otherwise there are no templates.
     templates.show(registry);
     const kind = catalog.manifest.runtimes.python!.map((entry) => entry.kind).find((one) => catalog.supports(one))!;
     spec = { ...bareSpec(kind, 256), requirements: ['numpy'], imports: ['drawing_module', 'numpy'], installsFor: 'ns' };
