@@ -145,7 +145,9 @@ export class StemCells implements ContainerStore {
   foresee(spec: ContainerSpec): void {
     if (this.exact(spec) !== undefined) return;
     const pool = this.demand(spec);
-    if (pool !== undefined && spec.learned !== undefined) this.expect(pool);
+    if (pool === undefined) return;
+    if (spec.learned !== undefined) this.expect(pool);
+    this.refill(pool);
   }
 
   /** Whether there is a cell with all modules of `wanted`. */
@@ -307,7 +309,7 @@ export class StemCells implements ContainerStore {
     }
     const isAlike = ({ config }: StemCellPool): boolean => (config.spec.learned !== undefined) === isLearned;
     const left = demanded.filter((pool) => this.pools.includes(pool) && isAlike(pool));
-    const [longestUnwanted] = left;
+    const [longestUnwanted] = isLearned ? ofLargest(left) : left;
     const bound = isLearned ? maxLearned : maxDemanded;
     if (longestUnwanted !== undefined && left.length >= bound) this.giveUpPool(longestUnwanted);
     const reactive = { minCount: 1, maxCount: 4, ttlMs: demandedForMs, threshold: 1, increment: 1 };
@@ -328,6 +330,7 @@ export class StemCells implements ContainerStore {
     const nowMs = this.clock.monotonicMs();
     const learned = this.pools.filter(({ config }) => config.spec.learned !== undefined);
     const weighed = learned.map(({ config, asked, realMiB }) => ({
+      namespace: config.spec.learned?.namespace ?? '',
       savesMs: config.spec.learned?.savesMs ?? 0,
       expected: asked.expected(nowMs),
       memoryMiB: realMiB,
@@ -368,7 +371,8 @@ export class StemCells implements ContainerStore {
     const startedMs = this.clock.monotonicMs();
     try {
       const container = await this.factory.prewarm(spec);
-      if (!this.pools.includes(pool)) return this.services.removals.remove(container);
+      const isTooMany = spec.learned !== undefined && pool.cells.length >= pool.wanted;
+      if (isTooMany || !this.pools.includes(pool)) return this.services.removals.remove(container);
       void container.giveWay(false);
       pool.startMs = this.clock.monotonicMs() - startedMs;
       pool.cells.push({ container, readyMs: this.clock.monotonicMs() });
@@ -420,6 +424,15 @@ export class StemCells implements ContainerStore {
     pool.coldStarts = 0;
     this.refill(pool);
   }
+}
+
+/** The pools of namespaces that have most of them. */
+function ofLargest(pools: readonly StemCellPool[]): StemCellPool[] {
+  const of = ({ config }: StemCellPool): string => config.spec.learned?.namespace ?? '';
+  const counts = new Map<string, number>();
+  for (const pool of pools) counts.set(of(pool), (counts.get(of(pool)) ?? 0) + 1);
+  const most = Math.max(...counts.values());
+  return pools.filter((pool) => counts.get(of(pool)) === most);
 }
 
 /** Whether only guesses want its containers: plain ones of a cold start, or ones with learned imports. */

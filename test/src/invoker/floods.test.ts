@@ -103,3 +103,52 @@ test('a stream that goes on long after the limit is held back, and what it wrote
   expect(logs.cut()).toEqual([`${prefix} stdout: next`]);
   expect(logs.catchUp()).toBe(false);
 });
+
+test.each<[string, unknown, string[] | undefined]>([
+  ['nothing of what is no list', { numpy: 1 }, undefined],
+  [
+    'nothing of entries in another form',
+    ['a', null, ['a'], [1, 2], ['a', '1'], ['a', -1], [['a'], 1], { name: 'a', us: 1 }],
+    undefined,
+  ],
+  [
+    'nothing of names that are no modules',
+    ['../a', '/etc/passwd', 'a/b', 'a b', 'a..b', '.a', 'a.', '-c', 'a\n', '', 'x'.repeat(201), 'é'].map((name) => [
+      name,
+      1,
+    ]),
+    undefined,
+  ],
+  [
+    'modules and times',
+    [
+      ['numpy', 1000],
+      ['scipy.stats', 0],
+    ],
+    ['numpy', 'scipy.stats'],
+  ],
+  [
+    '64 modules',
+    Array.from({ length: 1000 }, (_, at) => [`m${at}`, 1]),
+    Array.from({ length: 64 }, (_, at) => `m${at}`),
+  ],
+  [
+    'nothing of more than 16 KiB',
+    [
+      ['numpy', 1],
+      ['x'.repeat(17_000), 1],
+    ],
+    undefined,
+  ],
+])('of a report of imports counts: %s', async (_, imports, names) => {
+  const { connection, send } = connected();
+  await send(types.hello, 0, hello);
+  const call = connection.init(request, { ...limits, timeoutMs: 5000, maxResultBytes: 1_000_000 });
+  await send(types.result, 1, JSON.stringify({ ok: true, imports }));
+  await send(types.log, 1);
+  const outcome = await call.outcome;
+  expect(outcome.type).toBe('ok');
+  const read = outcome.type === 'ok' ? outcome.imports : undefined;
+  expect(read?.map(({ name }) => name)).toEqual(names);
+  for (const { ms } of read ?? []) expect(ms).toBeLessThan(5000);
+});

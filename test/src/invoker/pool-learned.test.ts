@@ -121,7 +121,7 @@ describe('a container with learned modules, of another memory', () => {
 });
 
 describe('of sets of learned modules', () => {
-  const set = { savesMs: 1000, expected: 1, memoryMiB: 100 };
+  const set = { namespace: 'n', savesMs: 1000, expected: 1, memoryMiB: 100 };
 
   test('each has a container ready, and often started ones more, up to a bound', () => {
     expect(planReady([set, { ...set, expected: 2.5 }, { ...set, expected: 50 }], Infinity)).toEqual([1, 2, 4]);
@@ -142,6 +142,12 @@ describe('of sets of learned modules', () => {
       ),
     ).toEqual([0, 1]);
     expect(planReady([set], 99)).toEqual([0]);
+  });
+
+  test('a namespace whose reports promise much takes no more than its part from others', () => {
+    const greedy = { ...set, namespace: 'greedy', savesMs: 1e6, expected: 100 };
+    expect(planReady([greedy, greedy, set], 400)).toEqual([2, 1, 1]);
+    expect(planReady([greedy, greedy], 400)).toEqual([2, 2]);
   });
 
   test('only so many containers are made as the bound of memory allows', async () => {
