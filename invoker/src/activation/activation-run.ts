@@ -355,6 +355,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       return this.afterFailure(container, outcome);
     }
     member.initialized = true;
+    member.loadMs = load.initMs;
     this.noteLoad(container, load.initMs);
     const saved = this.context.learned?.loaded(this, this.action, container, outcome.imports);
     const known = saved === undefined ? load : { ...load, saved };

@@ -93,24 +93,26 @@ export class Eviction<Job extends PoolJob<Job>> {
 
   /** Unloads for `queue` the longest idle container of another action that has its learned modules; whether there is one. */
   takeLoaded(queue: ActionQueue<Job>): boolean {
-    const found = this.loadedIdle(queue);
+    const idle = [...this.loadedIdle(queue)].sort((a, b) => a.member.lastUsedMs - b.member.lastUsedMs);
+    const [found] = idle;
     if (found !== undefined) this.recycle(found, queue);
     return found !== undefined;
   }
 
   /** Whether takeLoaded would find a container. */
   hasLoadedIdle(queue: ActionQueue<Job>): boolean {
-    return this.loadedIdle(queue) !== undefined;
+    return this.loadedIdle(queue).next().done !== true;
   }
 
-  private loadedIdle(queue: ActionQueue<Job>): IdleMember<Job> | undefined {
-    const idle = idleMembers(this.queues.values(), Infinity).sort((a, b) => a.member.lastUsedMs - b.member.lastUsedMs);
-    return idle.find(
-      (one) =>
-        one.queue.waiting.length === 0 &&
-        hasLearned(this.factory, one, queue) &&
-        this.unassigned.fits(one.member.container, queue.spec),
-    );
+  private *loadedIdle(queue: ActionQueue<Job>): Generator<IdleMember<Job>> {
+    for (const from of this.queues.values()) {
+      if (from.waiting.length > 0 || from === queue) continue;
+      for (const member of from.members) {
+        const idle = { queue: from, member };
+        const isIdle = member.active === 0 && member.used && hasLearned(this.factory, idle, queue);
+        if (isIdle && this.unassigned.fits(member.container, queue.spec)) yield idle;
+      }
+    }
   }
 
   /** Whether another action of short runs uses a container with the learned modules of `queue`. */
@@ -244,13 +246,17 @@ function enoughOf<Job extends PoolJob<Job>>(
   });
 }
 
-/** Whether a container of another action can serve `queue` after an unload, with all of its learned modules. */
+/**
+ * Whether a container of another action can serve `queue` after an unload, with all of its learned modules, and its own
+ * action would be loaded again in less time than that saves.
+ */
 function hasLearned<Job extends PoolJob<Job>>(
   factory: ContainerFactory,
   idle: IdleMember<Job>,
   queue: ActionQueue<Job>,
 ): boolean {
   const { spec } = idle.member.container;
+  if (idle.member.loadMs > (queue.spec.learned?.savesMs ?? 0)) return false;
   return spec.learned !== undefined && canServe(factory, idle, queue) && factory.match(spec, queue.spec) !== 'subset';
 }
 

@@ -16,6 +16,8 @@ export interface PoolMember {
   readonly createMs: number;
   /** Whether the action's code is loaded; until then only one run at a time may use it. */
   initialized: boolean;
+  /** Time of the load of its action's code, ms; 0 before. */
+  loadMs: number;
   /** Whether the container had a run. */
   used: boolean;
   /** Number of runs under way. */
@@ -52,6 +54,7 @@ export function newMember(container: Container, origin: LoadingStart, createMs: 
     origin,
     createMs,
     initialized: false,
+    loadMs: 0,
     used: false,
     active: 0,
     retiring: false,

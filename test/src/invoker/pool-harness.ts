@@ -35,6 +35,8 @@ export interface Ended {
 }
 
 export interface JobOptions extends Partial<ContainerSpec> {
+  /** How long its code takes to load, as the job tells. */
+  loadMs?: number;
   /** How long the job runs. */
   ms?: number;
   /** The run's answer about the container. Default `keep`. */
@@ -154,6 +156,7 @@ export class PoolHarness {
             if (!member.initialized) {
               await container.init({ name: key, main: 'main', binary: false, env }, limits).outcome;
               member.initialized = true;
+              member.loadMs = options.loadMs ?? initMs;
               onInitialized();
             }
             await container.run(runRequest(ms), limits).outcome;

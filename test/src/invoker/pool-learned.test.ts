@@ -35,6 +35,14 @@ describe('a container with learned modules', () => {
     expect((await harness.run('a', jobOf())).start).toBe('injected');
   });
 
+  test('stays with a function whose code takes longer to load than the modules save', async () => {
+    const harness = await ready({ learnedMiB: 64 });
+    const first = await harness.run('a', { ...jobOf(), loadMs: 1001 });
+    const second = await harness.run('b', jobOf());
+    expect(second.container).not.toBe(first.container);
+    expect(await harness.run('a', jobOf())).toMatchObject({ start: 'warm', container: first.container });
+  });
+
   test('is waited for by functions that are called at once', async () => {
     const harness = await ready();
     const ended = await harness.runAll(Array.from({ length: 8 }, (_, index) => [`a${index}`, jobOf()]));
