@@ -130,6 +130,8 @@ export interface SimulatedGuest {
 interface SimulatedContainerOptions {
   clock: Clock;
   guest: SimulatedGuest;
+  /** Real memory of a container, MiB; absent: it is not known. */
+  realMiB?: number;
   /** Whether containers end late runs by themselves. Default: no. */
   endsLate?: boolean;
   /** Processor time of the container of that id so far, ms; absent: the time is not known. */
@@ -178,6 +180,10 @@ class SimulatedContainer implements Container {
     this.exited = new Promise((resolve) => {
       this.end = resolve;
     });
+  }
+
+  memoryMiB(): Promise<number | undefined> {
+    return Promise.resolve(this.options.realMiB);
   }
 
   fits(): boolean {

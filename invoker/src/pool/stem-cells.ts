@@ -53,8 +53,8 @@ interface StemCellPool {
   starts: number[];
   /** Time that a cell takes, ms. */
   startMs: number;
-  /** Real memory of a cell, MiB. */
-  realMiB: number;
+  /** The most real memory that a cell was found to have, MiB; undefined before the first one. */
+  measuredMiB: number | undefined;
   /** Starts with its learned modules. */
   readonly asked: StartCount;
   /** Cold starts of this spec since the last check. */
@@ -80,6 +80,8 @@ const maxLearned = 64;
 /** Assumed time and memory of a container until they are measured. */
 const firstStartMs = 300;
 const firstRealMiB = 64;
+/** Least memory limit of a container with learned modules that waits for an action, MiB. */
+const leastLimitMiB = 96;
 const demandedForMs = 600_000;
 
 /**
@@ -193,7 +195,7 @@ export class StemCells implements ContainerStore {
   /** Real memory of the cells with learned modules, MiB. */
   learnedMiB(): number {
     const learned = this.pools.filter(({ config }) => config.spec.learned !== undefined);
-    return learned.reduce((sum, { cells, realMiB }) => sum + cells.length * realMiB, 0);
+    return learned.reduce((sum, { cells, measuredMiB = firstRealMiB }) => sum + cells.length * measuredMiB, 0);
   }
 
   private countsOf({ kind, memoryMiB }: ContainerSpec): StemCellCounts {
@@ -225,7 +227,7 @@ export class StemCells implements ContainerStore {
 
   /** Total memory of the cells, MiB. */
   heldMiB(memoryOf: Measure): number {
-    return this.pools.reduce((sum, { cells, config }) => sum + cells.length * memoryOf(config.spec), 0);
+    return this.pools.flatMap(({ cells }) => cells).reduce((sum, { container }) => sum + memoryOf(container.spec), 0);
   }
 
   /**
@@ -237,11 +239,12 @@ export class StemCells implements ContainerStore {
     for (const pool of this.pools) {
       const { cells, config, demanded } = pool;
       if (which === 'expendable' && !(demanded && isExpendable(config.spec))) continue;
-      const eachMiB = memoryOf(config.spec);
-      while (eachMiB > 0 && freedMiB < memoryMiB && cells.length > 0) {
-        freedMiB += eachMiB;
+      while (memoryOf(config.spec) > 0 && freedMiB < memoryMiB && cells.length > 0) {
         pool.lacksMemory = true;
-        for (const { container } of cells.splice(-1)) this.services.removals.remove(container);
+        for (const { container } of cells.splice(-1)) {
+          freedMiB += memoryOf(container.spec);
+          this.services.removals.remove(container);
+        }
       }
     }
     return freedMiB;
@@ -268,7 +271,7 @@ export class StemCells implements ContainerStore {
       cells: [],
       starts: [],
       startMs: firstStartMs + (config.spec.learned?.savesMs ?? 0),
-      realMiB: firstRealMiB,
+      measuredMiB: undefined,
       asked: new StartCount(),
       coldStarts: 0,
       demanded,
@@ -329,11 +332,11 @@ export class StemCells implements ContainerStore {
   private replan(): void {
     const nowMs = this.clock.monotonicMs();
     const learned = this.pools.filter(({ config }) => config.spec.learned !== undefined);
-    const weighed = learned.map(({ config, asked, realMiB }) => ({
+    const weighed = learned.map(({ config, asked, measuredMiB = firstRealMiB }) => ({
       namespace: config.spec.learned?.namespace ?? '',
       savesMs: config.spec.learned?.savesMs ?? 0,
       expected: asked.expected(nowMs),
-      memoryMiB: realMiB,
+      memoryMiB: measuredMiB,
     }));
     const counts = planReady(weighed, this.options.learnedMiB ?? Infinity);
     for (const [at, pool] of learned.entries()) {
@@ -356,18 +359,29 @@ export class StemCells implements ContainerStore {
   private refill(pool: StemCellPool): void {
     pool.lacksMemory = false;
     while (!this.closing && pool.cells.length + pool.starts.length < pool.wanted) {
-      if (!this.services.memory.claim(pool.config.spec)) {
+      const spec = this.cellSpec(pool);
+      if (!this.services.memory.claim(spec)) {
         pool.lacksMemory = true;
         return;
       }
       pool.starts.push(this.clock.monotonicMs() + pool.startMs);
-      const start = this.start(pool).finally(() => this.pending.delete(start));
+      const start = this.start(pool, spec).finally(() => this.pending.delete(start));
       this.pending.add(start);
     }
   }
 
-  private async start(pool: StemCellPool): Promise<void> {
-    const { spec } = pool.config;
+  /**
+   * The spec of a new cell. One with learned modules whose memory limit can be set again has, and claims, what suffices until
+   * an action gets it.
+   */
+  private cellSpec({ config: { spec }, measuredMiB }: StemCellPool): ContainerSpec {
+    if (measuredMiB === undefined) return spec;
+    const memoryMiB = Math.min(spec.memoryMiB, Math.max(leastLimitMiB, Math.ceil(measuredMiB * 2)));
+    const smaller = { ...spec, memoryMiB };
+    return this.factory.match(smaller, spec) === 'exact' ? smaller : spec;
+  }
+
+  private async start(pool: StemCellPool, spec: ContainerSpec): Promise<void> {
     const startedMs = this.clock.monotonicMs();
     try {
       const container = await this.factory.prewarm(spec);
@@ -381,7 +395,9 @@ export class StemCells implements ContainerStore {
       this.services.added();
     } catch (error) {
       this.services.memory.release(spec);
-      this.options.failedAhead?.(spec, error);
+      // It may have lacked memory on the way.
+      if (pool.measuredMiB !== undefined && spec.memoryMiB < pool.config.spec.memoryMiB) pool.measuredMiB *= 2;
+      else this.options.failedAhead?.(spec, error);
       this.logger.warn({ kind: spec.kind, error: String(error) }, 'a stem cell could not be started');
     } finally {
       pool.starts.shift();
@@ -391,7 +407,7 @@ export class StemCells implements ContainerStore {
   private async measure(pool: StemCellPool, container: Container): Promise<void> {
     const realMiB = await container.memoryMiB?.();
     if (realMiB === undefined || this.closing) return;
-    pool.realMiB = Math.max(1, realMiB);
+    pool.measuredMiB = Math.max(1, realMiB, pool.measuredMiB ?? 0);
     this.replan();
   }
 

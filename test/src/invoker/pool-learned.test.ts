@@ -114,6 +114,24 @@ describe('a container with learned modules, of another memory', () => {
     expect(harness.pool.snapshot().claimedMiB).toBe(harness.liveMiB());
   });
 
+  test('claims what it really takes until an action gets it', async () => {
+    const harness = await PoolHarness.open(options, { ...resizes, realMiB: 100 });
+    harness.pool.foresee({ ...bareSpec(kind, 1024), ...jobOf() });
+    await harness.clock.runFor(refillMs);
+    expect(harness.pool.snapshot().claimedMiB).toBe(1024);
+    const { container } = await harness.run('a', { ...jobOf(), memoryMiB: 1024 });
+    await harness.clock.runFor(refillMs);
+    const waiting = harness.factory.live.filter(({ id }) => id !== container);
+    expect(waiting.map(({ spec }) => spec.memoryMiB)).toEqual(waiting.map(() => 200));
+    expect(waiting.length).toBeGreaterThan(0);
+    expect(harness.pool.snapshot().claimedMiB).toBe(1024 + 200 * waiting.length);
+    const other = await harness.run('b', { ...jobOf(), memoryMiB: 1024 });
+    expect(other).toMatchObject({ start: 'injected', container: waiting[0]?.id });
+    expect(waiting[0]?.spec.memoryMiB).toBe(1024);
+    await harness.clock.runFor(refillMs);
+    expect(harness.pool.snapshot().claimedMiB).toBe(harness.liveMiB());
+  });
+
   test('waits as others do where there is not that much memory', async () => {
     const harness = await PoolHarness.open({ ...options, memoryMiB: 500 }, resizes);
     harness.pool.foresee({ ...bareSpec(kind, 128), ...jobOf() });
