@@ -18,16 +18,25 @@ export class ProgramError extends Error {
 
 const maxOutputBytes = 8 * 1024 * 1024;
 
+let lastStart = Promise.resolve();
+
+/** Resolves when the next program may be started: one a turn of the event loop, as a start takes it some milliseconds. */
+function nextStart(): Promise<void> {
+  lastStart = lastStart.then(() => new Promise((resolve) => setImmediate(resolve)));
+  return lastStart;
+}
+
 /**
  * Runs a program of the host without a shell, with `input` on its stdin, and resolves with its stdout. Rejects with
  * ProgramError. The program is killed after `timeoutMs` or when `stop` is aborted.
  */
-export function runProgram(
+export async function runProgram(
   program: string,
   args: readonly string[],
   options: { timeoutMs: number; env?: NodeJS.ProcessEnv; cwd?: string; input?: string; stop?: AbortSignal },
 ): Promise<string> {
-  return new Promise((resolve, reject) => {
+  await nextStart();
+  return await new Promise((resolve, reject) => {
     const settings = {
       timeout: options.timeoutMs,
       killSignal: 'SIGKILL' as const,
