@@ -34,15 +34,17 @@ const needsModule = /import statement outside a module|Unexpected token 'export'
  * if any, has been called, and with the times of both parts (`timesUs`); rejects with an error, or with a text where OpenWhisk's runtime gives only a text. Archives
  * are extracted into the current folder. All functions of source text refer to `token`. `token.stays` is set where
  * Node.js keeps things for good: ES modules, and the package.json of an archive; `token.imports` are the built-in modules
- * that the source has an `import()` of.
+ * that the source has an `import()` of. `observer` is started and stopped for the load, without `message.entry`.
  */
-async function loadAction(message, zipLibrary, token = {}) {
+async function loadAction(message, zipLibrary, token = {}, observer = undefined) {
   const others = message.entry === undefined ? [] : [message.entry];
   const startedMs = now();
   token.stays = message.binary;
-  const [main, entry] = message.binary
-    ? await loadArchive(message, others, zipLibrary)
-    : await loadSource(message.code, checkedNames([message.main, ...others]), token);
+  const [main, entry] = await observed(observer, () =>
+    message.binary
+      ? loadArchive(message, others, zipLibrary)
+      : loadSource(message.code, checkedNames([message.main, ...others]), token),
+  );
   requireFunction(main, message.main);
   const loadedMs = now();
   const timesUs = { codeUs: Math.round((loadedMs - startedMs) * 1000) };
@@ -51,6 +53,15 @@ async function loadAction(message, zipLibrary, token = {}) {
     timesUs.entryUs = Math.round((now() - loadedMs) * 1000);
   }
   return { main, timesUs };
+}
+
+async function observed(observer, load) {
+  observer?.start();
+  try {
+    return await load();
+  } finally {
+    observer?.stop();
+  }
 }
 
 function checkedNames(names) {

@@ -2,7 +2,8 @@
 // The Node.js runtime: speaks the framed protocol on file descriptor 3 and runs one action.
 // Start: node main.cjs [path of the adm-zip package [path of the addon of native/channel]].
 
-const isPrewarmer = process.env.GPUWHISK_PREWARM === 'true';
+// What has learned modules serves one function, as it could not be unloaded: it need not be ready for more.
+const isPrewarmer = process.env.GPUWHISK_PREWARM === 'true' && process.env.GPUWHISK_LEARNED === undefined;
 const imports = process.env.GPUWHISK_IMPORTS !== undefined;
 const channelFd = 3;
 /** Where hello promises no more than that frames can come: the rest is loaded while the invoker answers. */
@@ -152,15 +153,17 @@ function init(id, message) {
   }
   namespace = owner;
   status = 'starting';
+  const observer = observerOf(message);
   Object.assign(process.env, message.env);
   token = {};
   loadAction ??= require('./load-action.cjs').loadAction;
-  loadAction(message, zipLibrary, token).then(
+  loadAction(message, zipLibrary, token, observer).then(
     ({ main, timesUs }) => {
       handler = main;
       status = 'ready';
       const entry = timesUs.entryUs === undefined ? '' : `,"entryUs":${timesUs.entryUs}`;
-      answer(frameType.result, id, `{"ok":true,"codeUs":${timesUs.codeUs}${entry}}`);
+      const imported = observer === undefined ? '' : `,"imports":${observer.report()}`;
+      answer(frameType.result, id, `{"ok":true,"codeUs":${timesUs.codeUs}${entry}${imported}}`);
     },
     (error) => {
       status = 'stopped';
@@ -173,6 +176,21 @@ function init(id, message) {
 /** Asked for once: what is asked for counts as the action's, and is looked at when that leaves. */
 let createHash;
 let loadAction;
+let observeImports;
+const mayLoad = /require|import/;
+
+/** Notes which shared packages an action loads; undefined where there are none, or where it cannot load any. */
+function observerOf({ code, binary }) {
+  if (sharedFolder === undefined || !(binary || mayLoad.test(code))) return undefined;
+  observeImports ??= require('./observe-imports.cjs').observeImports;
+  return observeImports(sharedFolder, writtenBytes);
+}
+
+/** Bytes that were printed so far; NaN where the streams do not count. */
+function writtenBytes() {
+  const of = (stream) => (stream === undefined ? 0 : stream.bytesWritten);
+  return of(opened.stdout) + of(opened.stderr);
+}
 
 function digestOf({ code, binary }) {
   createHash ??= require('crypto').createHash;
@@ -317,6 +335,8 @@ if (process.env.GPUWHISK_TOKENS_SOCKET !== undefined && !allowConcurrent) {
 }
 const scratchFolders = (process.env.GPUWHISK_SCRATCH ?? '').split(':').filter(Boolean);
 delete process.env.GPUWHISK_PREWARM;
+/** The packages that every action finds. */
+const sharedFolder = process.env.NODE_PATH;
 // Read by Node.js when it started; images of OpenWhisk do not have it.
 delete process.env.NODE_PATH;
 delete process.env.GPUWHISK_SCRATCH;

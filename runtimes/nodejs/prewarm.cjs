@@ -77,7 +77,7 @@ async function useAll() {
 /** Readies this process; resolves with `unload`. An unload empties the working folder and `folders`. `collect` is the collector. */
 async function prewarm(folders, collect) {
   const { loadAction } = require('./load-action.cjs');
-  for (const file of ['extract-archive', 'serialize-error']) require(`./${file}.cjs`);
+  for (const file of ['extract-archive', 'serialize-error', 'observe-imports']) require(`./${file}.cjs`);
   trackTimers();
   watchRequests();
   const rare = rareGlobals();

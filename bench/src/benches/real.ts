@@ -37,9 +37,9 @@ const sets: Readonly<Record<string, ModuleSet>> = {
   nodejsImage: {
     kind: 'nodejs:default',
     memoryMiB: 256,
-    code: (
-      number,
-    ) => `const [openwhisk, express, redis] = ['openwhisk', 'express', 'redis'].map((name) => require(name));
+    code: (number) => `const openwhisk = require('openwhisk');
+const express = require('express');
+const redis = require('redis');
 exports.main = async ({ holdS = 0 }) => {
   await new Promise((resolve) => setTimeout(resolve, holdS * 1000));
   return { number: ${number}, result: [openwhisk, express, redis].map((one) => typeof one) };

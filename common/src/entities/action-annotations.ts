@@ -89,7 +89,8 @@ export function isModuleName(name: unknown): name is string {
   return typeof name === 'string' && name.length <= maxModuleNameLength && moduleName.test(name);
 }
 
-function isImportName(name: unknown): boolean {
+/** Whether a value can be the name of a module in annotation `warm`, or a learned one: of Python, or for Node.js's `require`. */
+export function isImportName(name: unknown): name is string {
   return (
     typeof name === 'string' && name.length <= maxModuleNameLength && importName.test(name) && !name.includes('..')
   );

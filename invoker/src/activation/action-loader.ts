@@ -15,6 +15,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { fair } from '@gpuwhisk/common/concurrency';
 import { kindOfImage } from '../runtimes/proxy-runtime.js';
 import { leadingImports } from './leading-imports.js';
+import { leadingRequires } from './leading-requires.js';
 
 /** An action's code. */
 export interface ActionCode {
@@ -45,7 +46,7 @@ export interface RunnableAction {
   requirements: readonly string[];
   /** Annotation `warm`. */
   warm: Warm;
-  /** As leadingImports tells; absent also where that is not looked at. */
+  /** As leadingImports and leadingRequires tell; absent also where that is not looked at. */
   leadingImports?: readonly string[] | undefined;
   /**
    * The action's code for a caller, whose namespace waits for its turn where the code is large. Rejects if the store cannot read
@@ -70,6 +71,12 @@ type Loaded = { action: RunnableAction } | { failure: LoadFailure; reason: strin
 /** Large codes that are read and passed on at once; further containers wait for their turn, by their callers' namespaces. */
 const mostLarge = 4;
 
+/** Readers of imports, by language. */
+const importReaders: Readonly<Record<string, (source: string) => string[] | undefined>> = {
+  python: leadingImports,
+  nodejs: leadingRequires,
+};
+
 const cacheSize = 2000;
 /** Largest source whose imports are looked at, bytes. */
 const maxReadBytes = 64 * 1024;
@@ -91,7 +98,7 @@ export class ActionLoader {
     private readonly isClosing: () => boolean,
     /** The kind that `<family>:default` means on this invoker. */
     private readonly defaultKind: (kind: string) => string | undefined,
-    /** Whether leadingImports of Python source are looked at. */
+    /** Whether leading imports of source are looked at. */
     private readonly readsImports = false,
   ) {}
 
@@ -141,15 +148,16 @@ export class ActionLoader {
     }
   }
 
-  /** The modules that Python source of at most 64 KiB imports before all else; undefined where that is not sure. */
+  /** The modules that source of at most 64 KiB imports before all else; undefined where that is not sure. */
   private async leadingImports(
     document: StoredDocument,
     { exec }: ReturnType<typeof readAction>,
   ): Promise<string[] | undefined> {
-    if (!this.readsImports || !exec.kind.startsWith('python:') || !('binary' in exec) || exec.binary) return undefined;
+    const read = importReaders[exec.kind.split(':')[0] ?? ''];
+    if (!this.readsImports || read === undefined || !('binary' in exec) || exec.binary) return undefined;
     if (isReference(exec.code) && (exec.code.length ?? Infinity) > maxReadBytes) return undefined;
     const { code } = await this.patiently(() => readActionCode(this.store, document));
-    return typeof code === 'string' && code.length <= maxReadBytes ? leadingImports(code) : undefined;
+    return typeof code === 'string' && code.length <= maxReadBytes ? read(code) : undefined;
   }
 
   /** Reads code, and has the next wait until it has been passed on. */

@@ -2,7 +2,6 @@ import { maxImports } from '@gpuwhisk/common/entities/action-annotations';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerSpec, ImportedModule, LearnedFor } from '../containers/container-factory.js';
-import { modulesIn } from '../runtimes/python-modules.js';
 import { fullyQualifiedName } from './action-loader.js';
 import type { RunnableAction } from './action-loader.js';
 import type { LearnedFile, NamespaceRow } from '../runtimes/learned-file.js';
@@ -93,16 +92,13 @@ export class LearnedImports {
   async learn(
     namespace: string,
     action: RunnableAction,
-    { moduleFolders }: Container,
+    { sharedModules }: Container,
     reported: readonly ImportedModule[],
     found: readonly string[],
   ): Promise<void> {
     const { warm } = action;
-    if (moduleFolders === undefined || warm.learns === false || warm.imports.length > 0) return;
-    const valid = await modulesIn(
-      moduleFolders,
-      reported.map(({ name }) => name),
-    );
+    if (sharedModules === undefined || warm.learns === false || warm.imports.length > 0) return;
+    const valid = await sharedModules(reported.map(({ name }) => name));
     const imported = reported.filter(({ name }) => valid.has(name));
     if (this.closed || (imported.length === 0 && found.length === 0)) return;
     const set = this.usedSet(namespace, setKey(action.runtime, action.requirements));

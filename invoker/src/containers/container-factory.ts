@@ -139,6 +139,9 @@ export interface ImportedModule {
   ms: number;
 }
 
+/** The names among `names` of modules that lie in folders of the host which no action can write. Never rejects. */
+export type SharedModules = (names: readonly string[]) => Promise<Set<string>>;
+
 /** The problem that an outcome other than `ok` reports; undefined for `ok`. */
 export function problemOf(outcome: CallOutcome): string | undefined {
   if (outcome.type === 'ok') return undefined;
@@ -189,8 +192,8 @@ export interface Container {
   isCopy?: boolean;
   /** Time from the start of its process to the runtime's hello, ms; undefined if the runtime says none. */
   readonly runtimeMs?: number | undefined;
-  /** Folders of the host with the modules that learned imports may name; undefined if none are learned from it. */
-  readonly moduleFolders?: readonly string[] | undefined;
+  /** Tells which names learned imports may have; undefined if none are learned from it. */
+  readonly sharedModules?: SharedModules | undefined;
   /** How often an action was unloaded from it. */
   readonly unloads?: number;
   /** The host's id of the first process, the ancestor of all others; undefined without processes. */

@@ -2,7 +2,7 @@
 import { sep } from 'node:path';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
-import type { InitRequest } from './container-factory.js';
+import type { InitRequest, SharedModules } from './container-factory.js';
 
 /** A folder or file of the host that is mounted into a sandbox. */
 export interface Bind {
@@ -87,8 +87,8 @@ export interface RuntimeLaunch {
    * if this is such a launch itself (`traces`).
    */
   pair?: RuntimeLaunch;
-  /** Folders of the host with the modules of shared sets; absent if imports of the kind are not learned. */
-  moduleFolders?: readonly string[];
+  /** As Container.sharedModules. */
+  sharedModules?: SharedModules;
   /** Absent if the runtime takes code without a build. */
   build?: BuildStep;
   /** A build that is not waited for; absent if there is none. */

@@ -1,5 +1,5 @@
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
-import { isModuleName } from '@gpuwhisk/common/entities/action-annotations';
+import { isImportName } from '@gpuwhisk/common/entities/action-annotations';
 import type { Logger } from '@gpuwhisk/common/logging';
 
 /** What was learned for a namespace: of each set its key, times of modules (ms), and modules by action. */
@@ -64,7 +64,7 @@ function rowsOf(content: unknown): NamespaceRow[] {
   if (found !== version) throw new Error(`it has version ${String(found)}`);
   return namespaces.map(({ namespace, sets }) => {
     const each = sets.map(({ key, modules, actions }) => {
-      if (!modules.every(([name, ms]) => isModuleName(name) && ms >= 0))
+      if (!modules.every(([name, ms]) => isImportName(name) && ms >= 0))
         throw new Error('it has a module without a name');
       const named = actions.map(([action, places]): [string, string[]] => {
         return [action, places.flatMap((at) => modules[at]?.[0] ?? [])];

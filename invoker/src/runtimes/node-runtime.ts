@@ -8,6 +8,7 @@ import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { builtPath, ProgramError, runProgram } from '../host/programs.js';
 import { removeTree } from '../host/trees.js';
 import { isThere, partialPrefix } from '../host/partial-folders.js';
+import { nodeModulesIn } from './node-modules.js';
 
 /** Folder of the package by which guest code unpacks archives. */
 export const zipLibrary = dirname(createRequire(import.meta.url).resolve('adm-zip/package.json'));
@@ -35,13 +36,15 @@ export function nodeLaunch(
 ): RuntimeLaunch {
   const guest = join(runtimesDir, 'nodejs');
   const addons = existsSync(addon) ? [addon] : [];
-  const shared = packages === undefined ? [] : [{ source: join(packages, 'node_modules'), target: packagesTarget }];
+  const folder = packages && join(packages, 'node_modules');
+  const shared = folder === undefined ? [] : [{ source: folder, target: packagesTarget }];
   return {
     command: [program, join(guest, 'main.cjs'), zipLibrary, ...addons],
     binds: [...bindsFor([program, guest, zipLibrary, ...addons]), ...shared],
     // In a sandbox without a private root, this becomes the folder of the host.
-    env: packages === undefined ? {} : { NODE_PATH: packagesTarget },
+    env: folder === undefined ? {} : { NODE_PATH: packagesTarget },
     protocol: 'framed',
+    ...(folder !== undefined && { sharedModules: (names) => nodeModulesIn(folder, names) }),
   };
 }
 

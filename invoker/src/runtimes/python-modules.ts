@@ -1,8 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { isModuleName } from '@gpuwhisk/common/entities/action-annotations';
 
-/** The names among `names` (as isModuleName) of modules that lie in one of the folders: source, package or extension. */
-export async function modulesIn(folders: readonly string[], names: readonly string[]): Promise<Set<string>> {
+/** The names among `names` of modules that lie in one of the folders: source, package or extension. */
+export async function pythonModulesIn(folders: readonly string[], names: readonly string[]): Promise<Set<string>> {
   const listed = new Map<string, Promise<Set<string>>>();
   const list = (folder: string): Promise<Set<string>> => {
     const known = listed.get(folder) ?? readdir(folder).then(withModules, () => new Set<string>()); // There is none.
@@ -16,7 +17,7 @@ export async function modulesIn(folders: readonly string[], names: readonly stri
     return beside.has(basename(path)) && (await list(path)).has('__init__.py');
   };
   const found = new Set<string>();
-  for (const name of names) {
+  for (const name of names.filter(isModuleName)) {
     for (const folder of folders) {
       if (!(await isIn(folder, name))) continue;
       found.add(name);

@@ -2,10 +2,12 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { bindsFor, isWithin } from '../containers/runtime-launch.js';
+import type { SharedModules } from '../containers/container-factory.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { proxyPath, pythonChannel, residentLibrary, runProgram } from '../host/programs.js';
 import { minorOf, pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
+import { pythonModulesIn } from './python-modules.js';
 
 /** Folders of the sandbox that functions may write in besides the working folder. */
 const writable = ['/tmp', '/dev/shm'];
@@ -39,7 +41,7 @@ export function pythonPairLaunch(
     protocol: 'framed',
     traces: true,
     servesRuns,
-    moduleFolders: moduleFoldersOf(python, packages),
+    sharedModules: sharedModulesOf(python, packages),
   };
 }
 
@@ -63,19 +65,16 @@ export function pythonLaunch(runtimesDir: string, dataDir: string, python: Pytho
     ],
     env: variablesOf(python, packages),
     protocol: 'framed',
-    moduleFolders: moduleFoldersOf(python, packages),
+    sharedModules: sharedModulesOf(python, packages),
   };
 }
 
-/** Folders of modules that no action can write: of requirements, of the image, and the interpreter's library. */
-function moduleFoldersOf(python: Python, packages: string | undefined): string[] {
+/** Modules of requirements, of the image, and of the interpreter's library. */
+function sharedModulesOf(python: Python, packages: string | undefined): SharedModules {
   const library = join(python.basePrefix, 'lib', `python3.${minorOf(python)}`);
-  return [
-    ...(packages === undefined ? [] : [packages]),
-    library,
-    join(library, 'lib-dynload'),
-    ...python.packageFolders,
-  ];
+  const own = packages === undefined ? [] : [packages];
+  const folders = [...own, library, join(library, 'lib-dynload'), ...python.packageFolders];
+  return (names) => pythonModulesIn(folders, names);
 }
 
 /** Variables for interpreters that an action starts; the runtime's own starts isolated. */

@@ -1,4 +1,4 @@
-// Imports of Python functions that declare nothing: the next function that has them finds them loaded.
+// Imports of Python and Node.js functions that declare nothing: the next function that has them finds them loaded.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,6 +24,13 @@ const modules = {
 };
 const answers = '\ndef main(args):\n  return {"changed": slow_one.state["changed"], "at": slow_one.state["at"]}\n';
 const source = `import slow_one${answers}`;
+const nodeMain = '() => ({ changed: express.changed, types: [openwhisk, express, redis].map((one) => typeof one) });\n';
+const nodeSource = `'use strict';
+const openwhisk = require('openwhisk');
+const express = require('express');
+const redis = require('redis');
+const state = 1;
+exports.main = ${nodeMain}`;
 
 (hasPython && hasPythonPairs() && hasLauncher ? describe : describe.skip)('learned imports', () => {
   let platform: RunningPlatform;
@@ -46,8 +53,8 @@ const source = `import slow_one${answers}`;
   const has = (name: string) => async (): Promise<boolean> =>
     (await withModules(({ imports }) => imports.includes(name))).length > 0;
 
-  async function start(name: string, code = source, api: ApiClient = platform.api, annotations = {}) {
-    await api.putAction(name, code, { kind, annotations });
+  async function start(name: string, code = source, api: ApiClient = platform.api, annotations = {}, of = kind) {
+    await api.putAction(name, code, { kind: of, annotations });
     const { record } = await api.run(name);
     expect(record.response.success).toBe(true);
     return {
@@ -118,5 +125,32 @@ const source = `import slow_one${answers}`;
     const isSaid = (): Promise<boolean> => Promise.resolve(platform.output().includes('it started a thread'));
     await until('the log says why', isSaid, readyMs);
     expect(await has('starts_thread')()).toBe(false);
+  });
+
+  test('Node.js functions find the packages of those before them, each in a process of its own', async () => {
+    const startNode = (name: string, code = nodeSource, api = platform.api) =>
+      start(name, code, api, {}, 'nodejs:default');
+    const isReady = (): Promise<number> => until('a process has the packages', has('express'), readyMs);
+    expect((await startNode('packages1')).coldStart).toBeUndefined();
+    await isReady();
+    const second = await startNode('packages2', nodeSource.replace('state = ', 'state = express.changed = '));
+    expect(second).toMatchObject({
+      start: 'prewarmed',
+      coldStart: { savedBy: 'learned', savedMs: expect.any(Number) },
+    });
+    expect(second.startMs).toBeLessThan((second.coldStart as { savedMs: number }).savedMs);
+    await isReady();
+    const modules = "import openwhisk from 'openwhisk';\nimport express from 'express';\nimport redis from 'redis';\n";
+    const { coldStart, result } = await startNode('packages3', `${modules}export const main = ${nodeMain}`);
+    expect(coldStart).toMatchObject({ savedBy: 'learned' });
+    expect(result).toEqual({ types: ['function', 'function', 'object'] });
+    // Functions that find none get on, and there is one again for the next.
+    await isReady();
+    const names = Array.from({ length: 4 }, (_, index) => `packages-once${index}`);
+    const all = await Promise.all(names.map((name) => startNode(name)));
+    expect(all.filter((one) => one.coldStart !== undefined).length).toBeGreaterThanOrEqual(1);
+    await isReady();
+    expect((await startNode('packages4')).coldStart).toMatchObject({ savedBy: 'learned' });
+    expect((await startNode('packages1', nodeSource, platform.api.as(otherAuth))).coldStart).toBeUndefined();
   });
 });

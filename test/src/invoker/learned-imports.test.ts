@@ -1,12 +1,14 @@
 // What is remembered of the modules that actions import: for which namespace, within which bounds, over a restart.
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createLogger } from '@gpuwhisk/common/logging';
 import type { RunnableAction } from '@gpuwhisk/invoker/activation/action-loader';
 import { learnedFile } from '@gpuwhisk/invoker/runtimes/learned-file';
 import { LearnedImports } from '@gpuwhisk/invoker/activation/learned-imports';
+import { nodeModulesIn } from '@gpuwhisk/invoker/runtimes/node-modules';
+import { pythonModulesIn } from '@gpuwhisk/invoker/runtimes/python-modules';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { containerLike } from '../simulation/delegates.js';
@@ -17,7 +19,9 @@ const shared = join(folder, 'shared');
 const logger = createLogger({ level: 'silent' });
 const clock = new SimulatedClock();
 const kind = 'python:3.11';
-const container = containerLike({} as Container, { moduleFolders: [join(folder, 'none'), shared] });
+const container = containerLike({} as Container, {
+  sharedModules: (names) => pythonModulesIn([join(folder, 'none'), shared], names),
+});
 const path = join(folder, 'learned.json');
 
 beforeAll(() => {
@@ -63,6 +67,41 @@ test('names count that lie in shared folders, for actions of the namespace, kind
     expect(learned.wanted('guest', action('c', more))).toBeUndefined();
   expect(learned.wanted('other', action('a', { leadingImports }))).toBeUndefined();
   expect(learned.wanted('guest', action('a', { revision: '2-b' }))).toBeUndefined();
+});
+
+test('names of Node.js count that lie in the folder of packages', async () => {
+  const packages = join(folder, 'node_modules');
+  const there = ['one', 'two/lib/part', 'two/data.json', '@scope/three', 'exports/named'];
+  const absent = [
+    ...['absent', 'two/absent', 'exports/lib/hidden', 'shared', 'fs', 'node:fs', 'broken/x', '@scope', 'one/'],
+    ...['../shared/one', 'one/../two', './one', '/one', 'two//data.json', 'plain'],
+  ];
+  for (const [file, text] of Object.entries({
+    'one/package.json': '{}',
+    'two/package.json': '{}',
+    'two/lib/part.js': '',
+    'two/data.json': '{}',
+    '@scope/three/package.json': '{}',
+    'exports/package.json': '{"exports":{".":"./lib/hidden.js","./named":"./lib/hidden.js"}}',
+    'exports/lib/hidden.js': '',
+    'broken/package.json': '{',
+    'broken/x.js': '',
+    'plain/x.js': '',
+  })) {
+    mkdirSync(dirname(join(packages, file)), { recursive: true });
+    writeFileSync(join(packages, file), text);
+  }
+  const found = await nodeModulesIn(packages, [...absent, ...there]);
+  expect([...found].sort()).toEqual(there.sort());
+
+  const learned = await open();
+  const nodeJs = containerLike(container, { sharedModules: (names) => nodeModulesIn(packages, names) });
+  await learned.learn('guest', action('a', { runtime: 'nodejs:20' }), nodeJs, modules(...there, ...absent), []);
+  await learned.close();
+  const again = await open();
+  expect(again.wanted('guest', action('a', { runtime: 'nodejs:20' }))?.imports.toSorted()).toEqual(there.sort());
+  await again.learn('guest', action('b'), container, modules('two/lib/part', '@scope/three'), []);
+  expect(again.wanted('guest', action('b'))).toBeUndefined();
 });
 
 test('what is declared stands before, and an action may opt out', async () => {

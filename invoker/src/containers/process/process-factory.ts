@@ -445,7 +445,7 @@ class ProcessFactory implements ProcessContainerFactory {
       id,
       spec,
       proxied: launch.traces === true,
-      moduleFolders: launch.moduleFolders,
+      sharedModules: launch.sharedModules,
       msContainer: options.shared?.id,
       process: started,
       hasLauncher: parked.process !== undefined,

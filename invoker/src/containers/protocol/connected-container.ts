@@ -8,6 +8,7 @@ import type {
   CallOutcome,
   LostOutcome,
   RunRequest,
+  SharedModules,
 } from '../container-factory.js';
 import { deferred, refused } from './connection.js';
 import type { Connection } from './connection.js';
@@ -55,8 +56,8 @@ export interface ContainerIdentity {
   proxied: boolean;
   /** The MSContainer whose PID namespace the container shares; undefined if the container has its own. */
   msContainer: string | undefined;
-  /** As Container.moduleFolders. */
-  moduleFolders?: readonly string[] | undefined;
+  /** As Container.sharedModules. */
+  sharedModules?: SharedModules | undefined;
 }
 
 /** A container that calls its runtime through a connection. Decides which calls are allowed in which state. */
@@ -65,7 +66,7 @@ export class ConnectedContainer implements Container {
   spec: ContainerSpec;
   readonly msContainer: string | undefined;
   readonly sinceMs: number;
-  readonly moduleFolders: readonly string[] | undefined;
+  readonly sharedModules: SharedModules | undefined;
   unloads = 0;
   isCopy?: boolean;
   private readonly proxied: boolean;
@@ -81,7 +82,7 @@ export class ConnectedContainer implements Container {
   private busy = 0;
 
   constructor(
-    { id, spec, msContainer, sinceMs, proxied, moduleFolders }: ContainerIdentity,
+    { id, spec, msContainer, sinceMs, proxied, sharedModules }: ContainerIdentity,
     private readonly body: ContainerBody,
   ) {
     this.proxied = proxied;
@@ -89,7 +90,7 @@ export class ConnectedContainer implements Container {
     this.spec = spec;
     this.msContainer = msContainer;
     this.sinceMs = sinceMs;
-    this.moduleFolders = moduleFolders;
+    this.sharedModules = sharedModules;
     this.exited = this.exit.promise;
   }
 

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { LargeCode } from '@gpuwhisk/common/entities/large-code';
-import { isModuleName, maxImports as maxLearned } from '@gpuwhisk/common/entities/action-annotations';
+import { isImportName, maxImports as maxLearned } from '@gpuwhisk/common/entities/action-annotations';
 import { cudaContextWays } from '@gpuwhisk/common/prewarmer';
 import type { CudaContextKept } from '@gpuwhisk/common/prewarmer';
 import type {
@@ -491,7 +491,7 @@ function reportedImports(told: unknown, ms: (us: unknown) => number | undefined)
   return told.slice(0, maxLearned).flatMap((entry: unknown) => {
     const [name, us] = Array.isArray(entry) ? (entry as unknown[]) : [];
     const tookMs = ms(us);
-    return isModuleName(name) && tookMs !== undefined ? [{ name, ms: tookMs }] : [];
+    return isImportName(name) && tookMs !== undefined ? [{ name, ms: tookMs }] : [];
   });
 }
 
