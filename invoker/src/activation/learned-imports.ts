@@ -2,6 +2,8 @@ import { maxImports } from '@gpuwhisk/common/entities/action-annotations';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Container, ContainerSpec, ImportedModule, LearnedFor } from '../containers/container-factory.js';
+import { nodeModulesIn } from '../runtimes/node-modules.js';
+import { pythonModulesIn } from '../runtimes/python-modules.js';
 import { fullyQualifiedName } from './action-loader.js';
 import type { RunnableAction } from './action-loader.js';
 import type { LearnedFile, NamespaceRow } from '../runtimes/learned-file.js';
@@ -10,6 +12,8 @@ import type { LearnedFile, NamespaceRow } from '../runtimes/learned-file.js';
 export const maxNamespaces = 100;
 export const maxModules = 256;
 export const maxActions = 100;
+/** The names, of those that are given, of modules in folders. */
+const modulesIn = { python: pythonModulesIn, nodejs: nodeModulesIn };
 /** Time that a start must save, ms: less is not worth a process of its own. */
 const worthMs = 20;
 /** Failures to load a set of modules ahead after which it is off, and for how long, ms. */
@@ -98,7 +102,10 @@ export class LearnedImports {
   ): Promise<void> {
     const { warm } = action;
     if (sharedModules === undefined || warm.learns === false || warm.imports.length > 0) return;
-    const valid = await sharedModules(reported.map(({ name }) => name));
+    const valid = await modulesIn[sharedModules.language](
+      sharedModules.folders,
+      reported.map(({ name }) => name),
+    );
     const imported = reported.filter(({ name }) => valid.has(name));
     if (this.closed || (imported.length === 0 && found.length === 0)) return;
     const set = this.usedSet(namespace, setKey(action.runtime, action.requirements));

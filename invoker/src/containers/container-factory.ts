@@ -139,8 +139,13 @@ export interface ImportedModule {
   ms: number;
 }
 
-/** The names among `names` of modules that lie in folders of the host which no action can write. Never rejects. */
-export type SharedModules = (names: readonly string[]) => Promise<Set<string>>;
+/** Where the modules are that learned imports may name. */
+export interface SharedModules {
+  /** How names stand for files. */
+  language: 'python' | 'nodejs';
+  /** Folders of the host that no action can write. */
+  folders: readonly string[];
+}
 
 /** The problem that an outcome other than `ok` reports; undefined for `ok`. */
 export function problemOf(outcome: CallOutcome): string | undefined {
@@ -192,7 +197,7 @@ export interface Container {
   isCopy?: boolean;
   /** Time from the start of its process to the runtime's hello, ms; undefined if the runtime says none. */
   readonly runtimeMs?: number | undefined;
-  /** Tells which names learned imports may have; undefined if none are learned from it. */
+  /** The modules that learned imports may name; undefined if none are learned from it. */
   readonly sharedModules?: SharedModules | undefined;
   /** How often an action was unloaded from it. */
   readonly unloads?: number;

@@ -6,11 +6,13 @@ const bareName = /^((?:@[\w.-]+\/)?[A-Za-z_][\w.-]*)((?:\/[\w@-][\w@.-]*)*)$/;
 const endings = ['', '.js', '.json', '/index.js', '/package.json'];
 
 /**
- * The names among `names` that `require` finds in a folder of packages: of a package, or of a file in one. Files that a package
+ * The names among `names` that `require` finds in one of these folders of packages: of a package, or of a file in one. Files that a package
  * names otherwise in its `exports` are not found.
  */
-export async function nodeModulesIn(folder: string, names: readonly string[]): Promise<Set<string>> {
-  const found = await Promise.all(names.map((name) => isIn(folder, name)));
+export async function nodeModulesIn(folders: readonly string[], names: readonly string[]): Promise<Set<string>> {
+  const isFound = async (name: string): Promise<boolean> =>
+    (await Promise.all(folders.map((folder) => isIn(folder, name)))).includes(true);
+  const found = await Promise.all(names.map(isFound));
   return new Set(names.filter((_, at) => found[at]));
 }
 

@@ -8,7 +8,6 @@ import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { builtPath, ProgramError, runProgram } from '../host/programs.js';
 import { removeTree } from '../host/trees.js';
 import { isThere, partialPrefix } from '../host/partial-folders.js';
-import { nodeModulesIn } from './node-modules.js';
 
 /** Folder of the package by which guest code unpacks archives. */
 export const zipLibrary = dirname(createRequire(import.meta.url).resolve('adm-zip/package.json'));
@@ -44,7 +43,7 @@ export function nodeLaunch(
     // In a sandbox without a private root, this becomes the folder of the host.
     env: folder === undefined ? {} : { NODE_PATH: packagesTarget },
     protocol: 'framed',
-    ...(folder !== undefined && { sharedModules: (names) => nodeModulesIn(folder, names) }),
+    ...(folder !== undefined && { sharedModules: { language: 'nodejs', folders: [folder] } }),
   };
 }
 

@@ -7,7 +7,6 @@ import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { proxyPath, pythonChannel, residentLibrary, runProgram } from '../host/programs.js';
 import { minorOf, pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
-import { pythonModulesIn } from './python-modules.js';
 
 /** Folders of the sandbox that functions may write in besides the working folder. */
 const writable = ['/tmp', '/dev/shm'];
@@ -74,7 +73,7 @@ function sharedModulesOf(python: Python, packages: string | undefined): SharedMo
   const library = join(python.basePrefix, 'lib', `python3.${minorOf(python)}`);
   const own = packages === undefined ? [] : [packages];
   const folders = [...own, library, join(library, 'lib-dynload'), ...python.packageFolders];
-  return (names) => pythonModulesIn(folders, names);
+  return { language: 'python', folders };
 }
 
 /** Variables for interpreters that an action starts; the runtime's own starts isolated. */

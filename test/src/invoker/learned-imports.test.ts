@@ -8,7 +8,6 @@ import type { RunnableAction } from '@gpuwhisk/invoker/activation/action-loader'
 import { learnedFile } from '@gpuwhisk/invoker/runtimes/learned-file';
 import { LearnedImports } from '@gpuwhisk/invoker/activation/learned-imports';
 import { nodeModulesIn } from '@gpuwhisk/invoker/runtimes/node-modules';
-import { pythonModulesIn } from '@gpuwhisk/invoker/runtimes/python-modules';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { containerLike } from '../simulation/delegates.js';
@@ -20,7 +19,7 @@ const logger = createLogger({ level: 'silent' });
 const clock = new SimulatedClock();
 const kind = 'python:3.11';
 const container = containerLike({} as Container, {
-  sharedModules: (names) => pythonModulesIn([join(folder, 'none'), shared], names),
+  sharedModules: { language: 'python', folders: [join(folder, 'none'), shared] },
 });
 const path = join(folder, 'learned.json');
 
@@ -91,11 +90,11 @@ test('names of Node.js count that lie in the folder of packages', async () => {
     mkdirSync(dirname(join(packages, file)), { recursive: true });
     writeFileSync(join(packages, file), text);
   }
-  const found = await nodeModulesIn(packages, [...absent, ...there]);
+  const found = await nodeModulesIn([packages], [...absent, ...there]);
   expect([...found].sort()).toEqual(there.sort());
 
   const learned = await open();
-  const nodeJs = containerLike(container, { sharedModules: (names) => nodeModulesIn(packages, names) });
+  const nodeJs = containerLike(container, { sharedModules: { language: 'nodejs', folders: [packages] } });
   await learned.learn('guest', action('a', { runtime: 'nodejs:20' }), nodeJs, modules(...there, ...absent), []);
   await learned.close();
   const again = await open();
