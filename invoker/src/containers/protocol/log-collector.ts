@@ -22,6 +22,8 @@ interface Stream {
   readable: Readable;
   /** Set while reading is held back. */
   held: Timer | undefined;
+  /** Whether it is paused until the next turn. */
+  yields: boolean;
   /** Bytes after the last newline. */
   partial: Buffer[];
   partialBytes: number;
@@ -73,6 +75,7 @@ export class LogCollector {
       name,
       readable,
       held: undefined,
+      yields: false,
       partial: [],
       partialBytes: 0,
       skipping: false,
@@ -82,19 +85,22 @@ export class LogCollector {
     this.streams.push(stream);
     readable.on('data', (chunk: Buffer) => {
       this.take(stream, chunk);
-      if (chunk.length >= fullChunkBytes) void this.yieldAfter(stream);
+      if (chunk.length >= fullChunkBytes && !this.catchingUp) void this.yieldAfter(stream);
     });
     // An error of a pipe counts as its end.
     readable.on('error', () => undefined);
     readable.on('close', () => this.letGo(stream));
   }
 
-  /** Resumes streams that were held back, until the next cut; true if there were any. */
+  /** Resumes streams that are held back or leave a turn to others, until the next cut; true if there were any. */
   catchUp(): boolean {
-    const held = this.streams.filter((stream) => stream.held !== undefined);
-    if (held.length === 0) return false;
+    const paused = this.streams.filter(({ held, yields }) => held !== undefined || yields);
+    if (paused.length === 0) return false;
     this.catchingUp = true;
-    for (const stream of held) this.letGo(stream);
+    for (const stream of paused) {
+      this.letGo(stream);
+      this.goOn(stream);
+    }
     return true;
   }
 
@@ -235,9 +241,11 @@ export class LogCollector {
 
   /** Leaves the next turn to others: libuv would go on to read up to 2 MiB, 20 ms of work. */
   private async yieldAfter(stream: Stream): Promise<void> {
+    if (stream.held !== undefined) return;
     stream.readable.pause();
+    stream.yields = true;
     await nextPiece(this.clock);
-    if (stream.held === undefined) stream.readable.resume();
+    if (stream.yields) this.goOn(stream);
   }
 
   private holdBack(stream: Stream, bytes: number): void {
@@ -250,7 +258,12 @@ export class LogCollector {
     if (stream.held === undefined) return;
     stream.held.cancel();
     stream.held = undefined;
-    stream.readable.resume();
+    this.goOn(stream);
+  }
+
+  private goOn(stream: Stream): void {
+    stream.yields = false;
+    if (stream.held === undefined) stream.readable.resume();
   }
 
   private markSentinel(stream: Stream): void {
