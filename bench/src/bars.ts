@@ -40,7 +40,7 @@ const realBar = (metric: string, bound: Bar['bound'], value: number): Bar => ({
   source: 'issue 43',
 });
 const realBars = [
-  ...['pythonImage', 'numpy', 'pandas', 'archive'].flatMap((set) => [
+  ...['pythonImage', 'numpy', 'pandas'].flatMap((set) => [
     realBar(`realColdMs.${set}.other`, 'at most', 25),
     realBar(`realColdMs.${set}.second`, 'at most', 25),
     realBar(`realColdMs.${set}.eight`, 'at most', 80),

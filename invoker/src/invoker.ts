@@ -177,16 +177,18 @@ export class Invoker {
   /** Containers that are ready for a future action. */
   prewarmers(): Prewarmer[] {
     const invoker = `invoker${this.dependencies.instance}`;
-    return this.pool.prewarmed().map(({ id: container, pid, msContainer, cudaContext, unfit, sinceMs: since, spec }) => {
-      const { kind, memoryMiB, imports, cuda } = spec;
-      const known = {
-        ...(msContainer !== undefined && { msContainer }),
-        ...(pid !== undefined && { pid }),
-        ...(cudaContext !== undefined && { cudaContext }),
-        ...(unfit !== undefined && { unfit }),
-      };
-      return { invoker, container, kind, memoryMiB, imports, cuda, since, ...known };
-    });
+    return this.pool
+      .prewarmed()
+      .map(({ id: container, pid, msContainer, cudaContext, unfit, sinceMs: since, spec }) => {
+        const { kind, memoryMiB, imports, cuda } = spec;
+        const known = {
+          ...(msContainer !== undefined && { msContainer }),
+          ...(pid !== undefined && { pid }),
+          ...(cudaContext !== undefined && { cudaContext }),
+          ...(unfit !== undefined && { unfit }),
+        };
+        return { invoker, container, kind, memoryMiB, imports, cuda, since, ...known };
+      });
   }
 
   snapshot(): PoolSnapshot & { pending: number } {

@@ -222,7 +222,10 @@ async function measureStarts(name: string, functions: Functions, samples: number
 async function readyAgain(ready: Functions['ready'], before: number): Promise<number[]> {
   const beganMs = performance.now();
   while (before > 0 && performance.now() < beganMs + readyTimeoutMs) {
-    if ((await ready()) >= before) return [performance.now() - beganMs - refillAfterMs];
+    const isReady = (await ready()) >= before;
+    const tookMs = performance.now() - beganMs - refillAfterMs;
+    // Earlier, none was taken.
+    if (isReady) return tookMs > 0 ? [tookMs] : [];
   }
   return [];
 }

@@ -117,10 +117,7 @@ test.each<[string, unknown, string[] | undefined]>([
   ],
   [
     'nothing of names that are no modules',
-    ['../a', '/etc/passwd', 'a/b', 'a b', 'a..b', '.a', 'a.', '-c', 'a\n', '', 'x'.repeat(201), 'é'].map((name) => [
-      name,
-      1,
-    ]),
+    ['../a', '/etc/passwd', 'a b', 'a..b', '.a', '-c', 'a\n', '', 'x'.repeat(201), 'é'].map((name) => [name, 1]),
     undefined,
   ],
   [

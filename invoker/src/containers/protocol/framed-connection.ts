@@ -2,19 +2,9 @@ import type { Duplex } from 'node:stream';
 import { ShortLivedMap } from '@gpuwhisk/common/short-lived-map';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { LargeCode } from '@gpuwhisk/common/entities/large-code';
-import { isImportName, maxImports as maxLearned } from '@gpuwhisk/common/entities/action-annotations';
 import { cudaContextWays } from '@gpuwhisk/common/prewarmer';
 import type { CudaContextKept } from '@gpuwhisk/common/prewarmer';
-import type {
-  Call,
-  CallLimits,
-  InitRequest,
-  CallOutcome,
-  ImportedModule,
-  LoadTimes,
-  LostOutcome,
-  RunRequest,
-} from '../container-factory.js';
+import type { Call, CallLimits, InitRequest, CallOutcome, LostOutcome, RunRequest } from '../container-factory.js';
 import {
   errorOutcome,
   oversizeOutcome,
@@ -31,6 +21,7 @@ import { encodeFrame, frameHeader, FrameReader, maxFrameBytes, encodeParts, init
 import type { FrameHandler } from './frames.js';
 import { largePayload } from './large-init.js';
 import type { LargePayload } from './large-init.js';
+import { loadOutcome } from './load-outcome.js';
 import type { LogCollector } from './log-collector.js';
 
 const protocolVersion = 1;
@@ -57,8 +48,6 @@ const maxOtherBytes = 1024 * 1024;
 /** Runs past their time limit whose answers are still awaited, at most. */
 const maxForgotten = 1024;
 const maxId = 0xffff_ffff;
-/** Largest report of an init that is read, bytes. */
-const maxReportBytes = 16 * 1024;
 const emptyJson = '{}';
 
 /** A log frame's payload, parsed. */
@@ -375,7 +364,12 @@ export class FramedConnection implements Connection, FrameHandler {
 
   private helloFrame(payload: Buffer): void {
     const hello = parseJson(payload.toString()) as
-      | Partial<Record<'version' | 'pid' | 'cuda' | 'parts' | 'directParts' | 'batch' | 'unload' | 'endsLate' | 'unfit', unknown>>
+      | Partial<
+          Record<
+            'version' | 'pid' | 'cuda' | 'parts' | 'directParts' | 'batch' | 'unload' | 'endsLate' | 'unfit',
+            unknown
+          >
+        >
       | null
       | undefined;
     if (this.greeted || hello?.version !== protocolVersion) {
@@ -458,41 +452,6 @@ export class FramedConnection implements Connection, FrameHandler {
 /** A run's time by the runtime's own figure, at most `seenMs`; without a figure `seenMs`, the time seen from outside; ms. */
 function runTimeMs(told: LogPayload, seenMs: number): number {
   return typeof told?.us === 'number' && told.us >= 0 ? Math.min(told.us / 1000, seenMs) : seenMs;
-}
-
-/**
- * The outcome of an init, with what the runtime reports of it: times, each at most `seenMs`, the whole time; and imports. The
- * action can write this report.
- */
-function loadOutcome(payload: Buffer, seenMs: number): CallOutcome {
-  if (payload.length > maxReportBytes) return { type: 'ok' };
-  const told = (parseJson(payload.toString()) ?? {}) as Partial<
-    Record<'importUs' | 'codeUs' | 'entryUs' | 'imports', unknown>
-  >;
-  const ms = (us: unknown): number | undefined =>
-    typeof us === 'number' && us >= 0 ? Math.min(us / 1000, seenMs) : undefined;
-  const [importMs, codeMs, entryMs] = [ms(told.importUs), ms(told.codeUs), ms(told.entryUs)];
-  const loadTimes: LoadTimes = {
-    ...(importMs !== undefined && { importMs }),
-    ...(codeMs !== undefined && { codeMs }),
-    ...(entryMs !== undefined && { entryMs }),
-  };
-  const imports = reportedImports(told.imports, ms);
-  return {
-    type: 'ok',
-    ...(Object.keys(loadTimes).length > 0 && { loadTimes }),
-    ...(imports.length > 0 && { imports }),
-  };
-}
-
-/** The entries of a report of imports that have the form of one, at most `maxLearned`. */
-function reportedImports(told: unknown, ms: (us: unknown) => number | undefined): ImportedModule[] {
-  if (!Array.isArray(told)) return [];
-  return told.slice(0, maxLearned).flatMap((entry: unknown) => {
-    const [name, us] = Array.isArray(entry) ? (entry as unknown[]) : [];
-    const tookMs = ms(us);
-    return isImportName(name) && tookMs !== undefined ? [{ name, ms: tookMs }] : [];
-  });
 }
 
 /** A call that ends with an error before a frame is sent. */
