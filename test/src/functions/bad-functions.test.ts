@@ -212,7 +212,8 @@ test('nothing of all that is left behind', async () => {
     5000,
   );
   const after = state();
-  expect(after.openFiles).toBeLessThanOrEqual(before.openFiles + 5);
+  // With them, a thread for records with long logs has been started.
+  expect(after.openFiles).toBeLessThanOrEqual(before.openFiles + 15);
   // Garbage is returned when the heap is checked the next time.
   await until('the memory is given back', () => state().memoryMiB < before.memoryMiB + 300, 60_000);
   expect(platform.output()).not.toMatch(/"level":(50|60)/);

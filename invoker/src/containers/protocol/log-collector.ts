@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import { nextPiece } from '@gpuwhisk/common/system/pieces';
@@ -22,8 +23,8 @@ interface Stream {
   readable: Readable;
   /** Set while reading is held back. */
   held: Timer | undefined;
-  /** Whether it is paused until the next turn. */
-  yields: boolean;
+  /** Whether the last chunk was a full one: there may be more, which is left to the next turn. */
+  floods: boolean;
   /** Bytes after the last newline. */
   partial: Buffer[];
   partialBytes: number;
@@ -75,7 +76,7 @@ export class LogCollector {
       name,
       readable,
       held: undefined,
-      yields: false,
+      floods: false,
       partial: [],
       partialBytes: 0,
       skipping: false,
@@ -85,21 +86,23 @@ export class LogCollector {
     this.streams.push(stream);
     readable.on('data', (chunk: Buffer) => {
       this.take(stream, chunk);
-      if (chunk.length >= fullChunkBytes && !this.catchingUp) void this.yieldAfter(stream);
+      // Only for a pipe it is known that all it has is read within a turn.
+      stream.floods = readable instanceof Socket && chunk.length >= fullChunkBytes;
+      if (stream.floods && !this.catchingUp) void this.yieldAfter(stream);
     });
     // An error of a pipe counts as its end.
     readable.on('error', () => undefined);
     readable.on('close', () => this.letGo(stream));
   }
 
-  /** Resumes streams that are held back or leave a turn to others, until the next cut; true if there were any. */
+  /** Reads on at once, until the next cut, from streams that are held back or may have more to read; true if there were any. */
   catchUp(): boolean {
-    const paused = this.streams.filter(({ held, yields }) => held !== undefined || yields);
-    if (paused.length === 0) return false;
+    const behind = this.streams.filter(({ held, floods }) => held !== undefined || floods);
+    if (behind.length === 0) return false;
     this.catchingUp = true;
-    for (const stream of paused) {
+    for (const stream of behind) {
       this.letGo(stream);
-      this.goOn(stream);
+      stream.readable.resume();
     }
     return true;
   }
@@ -243,9 +246,8 @@ export class LogCollector {
   private async yieldAfter(stream: Stream): Promise<void> {
     if (stream.held !== undefined) return;
     stream.readable.pause();
-    stream.yields = true;
     await nextPiece(this.clock);
-    if (stream.yields) this.goOn(stream);
+    if (stream.held === undefined) stream.readable.resume();
   }
 
   private holdBack(stream: Stream, bytes: number): void {
@@ -258,12 +260,7 @@ export class LogCollector {
     if (stream.held === undefined) return;
     stream.held.cancel();
     stream.held = undefined;
-    this.goOn(stream);
-  }
-
-  private goOn(stream: Stream): void {
-    stream.yields = false;
-    if (stream.held === undefined) stream.readable.resume();
+    stream.readable.resume();
   }
 
   private markSentinel(stream: Stream): void {
