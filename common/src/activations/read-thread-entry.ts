@@ -28,7 +28,9 @@ port.on('message', (request: (ReadRequest & { number: number }) | undefined) => 
     const answer = answerTo(request);
     // Large bytes are handed over, not copied.
     const bytes = 'attachment' in answer ? answer.attachment.bytes : 'step' in answer ? answer.step.texts : undefined;
-    port.postMessage(answer, bytes === undefined ? [] : [bytes.buffer as ArrayBuffer]);
+    // The empty one is there for all answers without a text.
+    const isMoved = bytes !== undefined && bytes.buffer.byteLength > 0;
+    port.postMessage(answer, isMoved ? [bytes.buffer as ArrayBuffer] : []);
   }
 });
 

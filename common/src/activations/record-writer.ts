@@ -59,7 +59,8 @@ export class RecordWriter {
   private timerSet = false;
   private writing: Promise<void> | undefined;
   private readonly apart = new Set<Promise<void>>();
-  /** The end of the last large record's write. */
+  /** Large records that are not stored yet, the oldest first, and the end of the last one's write. */
+  private readonly large: Entry[] = [];
   private lastLarge: Promise<void> = Promise.resolve();
   private closed = false;
   private givenUp = false;
@@ -113,10 +114,18 @@ export class RecordWriter {
     while (this.isFull && !this.closed) await new Promise<void>((resolve) => this.waiting.push(resolve));
   }
 
-  /** How long the oldest record that waits for its turn has waited, ms. */
+  /** How long the oldest record of the batches has waited, ms: no answer waits because of another one's large record. */
   get lagMs(): number {
-    const oldest = this.inHand[0] ?? this.queue[0];
-    return oldest === undefined ? 0 : this.clock.monotonicMs() - oldest.addedMs;
+    return this.waitedMs(this.inHand[0] ?? this.queue[0]);
+  }
+
+  /** How long the oldest large record has waited, ms. */
+  get largeLagMs(): number {
+    return this.waitedMs(this.large[0]);
+  }
+
+  private waitedMs(entry: Entry | undefined): number {
+    return entry === undefined ? 0 : this.clock.monotonicMs() - entry.addedMs;
   }
 
   /** Adds a record; `stored` is called once it is durable (or was stored before under the same id). */
@@ -213,7 +222,11 @@ export class RecordWriter {
   }
 
   private writeLarge(entry: Entry): void {
-    const write = async (): Promise<void> => this.retryApart(entry, await this.tryWrite([entry]));
+    this.large.push(entry);
+    const write = async (): Promise<void> => {
+      await this.retryApart(entry, await this.tryWrite([entry]));
+      this.large.shift();
+    };
     this.lastLarge = this.lastLarge.then(write);
     this.noteApart(this.lastLarge);
   }
@@ -333,7 +346,7 @@ export function showRecords(registry: Registry, part: string, records: RecordWri
   gauge(name, 'Activation records that are not stored yet', () => records.pending);
   gauge(`${name}_bytes`, 'What they take, about', () => records.pendingBytes);
   const lag = 'How long the oldest record that is not stored has waited';
-  gauge(`gpuwhisk_${part}_records_lag_seconds`, lag, () => records.lagMs / 1000);
+  gauge(`gpuwhisk_${part}_records_lag_seconds`, lag, () => Math.max(records.lagMs, records.largeLagMs) / 1000);
   const refused = 'Activation records that the store refuses for good, and that were set aside';
   counter(registry, `gpuwhisk_${part}_records_refused_total`, refused, () => records.refused);
 }

@@ -5,6 +5,7 @@ import { createLogger } from '@gpuwhisk/common/logging';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import { StoreRefusedError, StoreWriteError } from '@gpuwhisk/common/store/artifact-store';
 import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { storeLike } from '../simulation/delegates.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -233,6 +234,26 @@ describe('the record writer', () => {
     await clock.runFor(1000);
     expect([...stored].sort()).toEqual(['a', 'b']);
     expect(writer.lagMs).toBe(0);
+  });
+
+  test('large records are written one after the other, beside the batches, which do not wait for them', async () => {
+    const slow = storeLike(store, {
+      async createMany(database, documents) {
+        if (documents.some(({ _id }) => _id.startsWith('large'))) await sleep(clock, 500);
+        return await store.createMany(database, documents);
+      },
+    });
+    const records = new RecordWriter(slow, clock, logger);
+    const note = (id: string, text: string): void => records.add({ _id: id, text }, () => stored.push(id));
+    for (const id of ['large1', 'large2']) note(id, 'x'.repeat(2 << 20));
+    note('small', 'x');
+    await clock.runFor(100);
+    expect(stored).toEqual(['small']);
+    expect([records.pending, records.lagMs, records.largeLagMs]).toEqual([2, 0, 100]);
+    await clock.runFor(500);
+    expect(stored).toEqual(['small', 'large1']);
+    await clock.runUntil(records.close());
+    expect([stored, records.pending, records.largeLagMs]).toEqual([['small', 'large1', 'large2'], 0, 0]);
   });
 
   test('waits five seconds at most between tries', async () => {
