@@ -1,5 +1,5 @@
-import { Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
+import { showMetricsIn } from './shown-metrics.js';
 import type { ArtifactStore } from './store/artifact-store.js';
 
 /** Namespaces that are shown, those with the most bytes. */
@@ -7,20 +7,10 @@ const mostShown = 50;
 
 /** Shows in `registry` the bytes that namespaces have stored, as `gpuwhisk_controller_stored_bytes`. */
 export function showStored(registry: Registry, store: Pick<ArtifactStore, 'storedNamespaces'>): void {
-  const name = 'gpuwhisk_controller_stored_bytes';
-  registry.removeSingleMetric(name);
-  registry.registerMetric(
-    new Gauge({
-      name,
-      help: `What namespaces have stored, of the ${mostShown} with the most`,
-      labelNames: ['namespace'],
-      registers: [],
-      collect() {
-        this.reset();
-        for (const [namespace, bytes] of largest(store.storedNamespaces())) this.set({ namespace }, bytes);
-      },
-    }),
-  );
+  const help = `What namespaces have stored, of the ${mostShown} with the most`;
+  const values = (): [Record<string, string>, number][] =>
+    largest(store.storedNamespaces()).map(([namespace, bytes]) => [{ namespace }, bytes]);
+  showMetricsIn(registry).gauge('gpuwhisk_controller_stored_bytes', help, values, ['namespace']);
 }
 
 /** The largest of many, in no order. */

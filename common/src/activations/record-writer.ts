@@ -1,7 +1,7 @@
-import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { ArtifactStore, StoredDocument } from '../store/artifact-store.js';
 import { StoreRefusedError } from '../store/artifact-store.js';
+import { showMetricsIn } from '../shown-metrics.js';
 import { sleep } from '../system/clock.js';
 import type { Clock } from '../system/clock.js';
 import type { Logger } from '../logging.js';
@@ -329,45 +329,18 @@ export class RecordWriter {
  * `..._lag_seconds`, and what the store refused for good, as `gpuwhisk_<part>_records_refused_total`.
  */
 export function showRecords(registry: Registry, part: string, records: RecordWriter): void {
-  const gauge = (name: string, help: string, value: () => number): void => {
-    registry.removeSingleMetric(name);
-    registry.registerMetric(
-      new Gauge({
-        name,
-        help,
-        registers: [],
-        collect() {
-          this.set(value());
-        },
-      }),
-    );
-  };
+  const { gauge, counter } = showMetricsIn(registry);
   const name = `gpuwhisk_${part}_records_pending`;
   gauge(name, 'Activation records that are not stored yet', () => records.pending);
   gauge(`${name}_bytes`, 'What they take, about', () => records.pendingBytes);
   const lag = 'How long the oldest record that is not stored has waited';
   gauge(`gpuwhisk_${part}_records_lag_seconds`, lag, () => Math.max(records.lagMs, records.largeLagMs) / 1000);
   const refused = 'Activation records that the store refuses for good, and that were set aside';
-  counter(registry, `gpuwhisk_${part}_records_refused_total`, refused, () => records.refused);
+  counter(`gpuwhisk_${part}_records_refused_total`, refused, () => records.refused);
 }
 
 /** Shows in `registry` how many records were removed, as `gpuwhisk_controller_records_expired_total`. */
 export function showExpiry(registry: Registry, expiry: RecordExpiry): void {
   const help = 'Activation records that have expired and were removed';
-  counter(registry, 'gpuwhisk_controller_records_expired_total', help, () => expiry.removed);
-}
-
-function counter(registry: Registry, name: string, help: string, value: () => number): void {
-  registry.removeSingleMetric(name);
-  registry.registerMetric(
-    new Counter({
-      name,
-      help,
-      registers: [],
-      collect() {
-        this.reset();
-        this.inc(value());
-      },
-    }),
-  );
+  showMetricsIn(registry).counter('gpuwhisk_controller_records_expired_total', help, () => expiry.removed);
 }

@@ -1,4 +1,4 @@
-import { Counter, Gauge } from 'prom-client';
+import { showMetricsIn } from '@gpuwhisk/common/shown-metrics';
 import type { Registry } from 'prom-client';
 import type { PoolSnapshot } from './container-pool.js';
 import type { StemCellCounts } from './stem-cells.js';
@@ -14,33 +14,16 @@ const MiB = 1024 * 1024;
 
 /** Shows a pool in `registry`, under the names of OpenWhisk's invokers where these have one. */
 export function showPool(registry: Registry, pool: ShownPool): void {
+  const metrics = showMetricsIn(registry);
   const gauge = (name: string, help: string, value: (snapshot: PoolSnapshot) => number): void =>
-    shown(name, help, () => value(pool.snapshot()));
-  const shown = (name: string, help: string, value: () => number): void => {
-    registry.removeSingleMetric(name);
-    new Gauge({
-      name,
-      help,
-      registers: [registry],
-      collect() {
-        this.set(value());
-      },
-    });
-  };
+    metrics.gauge(name, help, () => value(pool.snapshot()));
   const counter = (name: string, help: string, value: (counts: StemCellCounts) => number): void => {
-    registry.removeSingleMetric(name);
-    new Counter({
-      name,
-      help,
-      labelNames: ['kind', 'memory'],
-      registers: [registry],
-      collect() {
-        this.reset();
-        for (const counts of pool.stemCellCounts()) {
-          this.inc({ kind: counts.kind, memory: `${counts.memoryMiB} MB` }, value(counts));
-        }
-      },
-    });
+    const values = (): [Record<string, string>, number][] =>
+      Array.from(pool.stemCellCounts(), (counts) => [
+        { kind: counts.kind, memory: `${counts.memoryMiB} MB` },
+        value(counts),
+      ]);
+    metrics.counter(name, help, values, ['kind', 'memory']);
   };
   gauge('gauge_containerPool_prewarmCount_counter', 'Containers ready for a future action', (now) => now.prewarmed);
   gauge('gauge_containerPool_activeCount_counter', 'Containers with a run', (now) => now.containers - now.idle);
@@ -48,7 +31,7 @@ export function showPool(registry: Registry, pool: ShownPool): void {
   gauge('gpuwhisk_invoker_waiting', 'Activations that wait for a container', (now) => now.waitingJobs);
   gauge('gpuwhisk_invoker_claimed_memory_bytes', 'Memory that containers may use', (now) => now.claimedMiB * MiB);
   const real = 'Real memory of the containers that are ready with learned modules';
-  shown('gpuwhisk_learned_containers_memory_bytes', real, () => pool.learnedMiB() * MiB);
+  metrics.gauge('gpuwhisk_learned_containers_memory_bytes', real, () => pool.learnedMiB() * MiB);
   const coldStarts = 'Starts that no prewarmed container could serve';
   counter('counter_containerPool_prewarmColdstart_counter_total', coldStarts, (counts) => counts.coldStarts);
   const expired = 'Prewarmed containers that were removed unused';

@@ -1,7 +1,7 @@
 // Byte compilation of Python packages and archives by programs of runtimes/python, and its metrics.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Counter } from 'prom-client';
+import { showMetricsIn } from '@gpuwhisk/common/shown-metrics';
 import type { Registry } from 'prom-client';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { firstBytes } from '../containers/runtime-launch.js';
@@ -125,21 +125,12 @@ export class Compilations {
 
   /** Shows the counts in `registry`. */
   show(registry: Registry): void {
-    const counter = (name: string, help: string, labelNames: string[], collect: (this: Counter) => void): void => {
-      registry.removeSingleMetric(name);
-      new Counter({ name, help, labelNames, registers: [registry], collect });
-    };
-    const { modules } = this;
-    const failures = (): number => this.failures;
+    const { counter } = showMetricsIn(registry);
     const help = 'Python modules of packages that were to be compiled, by outcome';
-    counter('gpuwhisk_python_modules_total', help, ['outcome'], function () {
-      this.reset();
-      for (const [outcome, count] of Object.entries(modules)) this.inc({ outcome }, count);
-    });
+    const byOutcome = (): [Record<string, string>, number][] =>
+      Object.entries(this.modules).map(([outcome, count]) => [{ outcome }, count]);
+    counter('gpuwhisk_python_modules_total', help, byOutcome, ['outcome']);
     const failed = 'Compilations of Python packages that failed as a whole';
-    counter('gpuwhisk_python_compilation_failures_total', failed, [], function () {
-      this.reset();
-      this.inc(failures());
-    });
+    counter('gpuwhisk_python_compilation_failures_total', failed, () => this.failures);
   }
 }

@@ -5,8 +5,8 @@ import { createHash } from 'node:crypto';
 import { chmod, copyFile, mkdir, realpath, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
+import { showMetricsIn } from '@gpuwhisk/common/shown-metrics';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
@@ -144,36 +144,15 @@ export class PairTemplates {
 
   /** Number and size of the templates, and of how pairs came to be. */
   show(registry: Registry): void {
-    const gauge = (name: string, help: string, value: () => number): void => {
-      registry.removeSingleMetric(name);
-      new Gauge({
-        name,
-        help,
-        registers: [registry],
-        collect() {
-          this.set(value());
-        },
-      });
-    };
-    const counter = (name: string, help: string, label: string | undefined, values: () => [string, number][]): void => {
-      registry.removeSingleMetric(name);
-      new Counter({
-        name,
-        help,
-        labelNames: label === undefined ? [] : [label],
-        registers: [registry],
-        collect() {
-          this.reset();
-          for (const [value, count] of values()) this.inc(label === undefined ? {} : { [label]: value }, count);
-        },
-      });
-    };
+    const { gauge, counter } = showMetricsIn(registry);
     gauge('gpuwhisk_pair_templates', 'Templates that pairs are copied from', () => this.standing().length);
     gauge('gpuwhisk_pair_templates_bytes', 'Size of the templates of pairs', () => this.size());
     const copies = 'Pairs that are copies of a template';
-    counter('gpuwhisk_pair_copies_total', copies, undefined, () => [['', this.copied]]);
+    counter('gpuwhisk_pair_copies_total', copies, () => this.copied);
     const imports = 'Pairs that imported modules of which templates are made, by the reason';
-    counter('gpuwhisk_pair_imports_total', imports, 'reason', () => [...this.imported]);
+    const byReason = (): [Record<string, string>, number][] =>
+      [...this.imported].map(([reason, count]) => [{ reason }, count]);
+    counter('gpuwhisk_pair_imports_total', imports, byReason, ['reason']);
   }
 
   /** Removes all templates; pairs keep their memory. After the close of the factory. */
