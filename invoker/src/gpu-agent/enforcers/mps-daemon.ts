@@ -83,8 +83,7 @@ export async function startDaemon(folder: string, { control, visible }: MpsDaemo
 /** Host pids of a daemon's clients, each with its server. Rejects with ShareError. */
 export async function clientsOf({ control }: MpsDaemon): Promise<{ pid: number; server: number }[]> {
   const servers = await control.servers();
-  const lists = servers.map(async (server) => (await control.clients(server)).map((pid) => ({ pid, server })));
-  return (await Promise.all(lists)).flat();
+  return servers.flatMap((server) => server.clients.map((pid) => ({ pid, server: server.pid })));
 }
 
 /** Resolves once a daemon has no clients, or does not answer. Rejects with ShareError if clients stay. */
@@ -112,6 +111,16 @@ export interface MpsProgram {
   env?: Record<string, string>;
 }
 
+/** A server of an MPS daemon. */
+export interface MpsServer {
+  /** Host pid. */
+  pid: number;
+  /** Host pids of its clients. */
+  clients: number[];
+  /** Whether a client's fatal fault has hit all of them: the server accepts no client until they have ended. */
+  faulted: boolean;
+}
+
 /** The control program of one MPS daemon, protocol version 2. All methods reject with ShareError. */
 interface MpsControl {
   /**
@@ -121,12 +130,8 @@ interface MpsControl {
   start(visible: string): Promise<void>;
   /** Whether a daemon answers. */
   answers(): Promise<boolean>;
-  /** Host pids of the servers: one for each user that has clients. */
-  servers(): Promise<number[]>;
-  /** Host pids of a server's clients. */
-  clients(server: number): Promise<number[]>;
-  /** Whether a fatal fault has hit the clients of one of the servers, which accepts no client until they have ended. */
-  isFaulted(servers: readonly number[]): Promise<boolean>;
+  /** The servers, one for each user that has clients, as they are after the call. Calls at one time share a run. */
+  servers(): Promise<MpsServer[]>;
   terminate(server: number, client: number): Promise<void>;
   /** Sets the ceiling of clients of present and later servers, on each of `devices` devices. */
   limit(ceiling: ShareCeiling, devices: number): Promise<void>;
@@ -134,11 +139,33 @@ interface MpsControl {
   quit(): Promise<void>;
 }
 
+/** Runs of the list of servers in which they may change before the daemon counts as failed. */
+const mostListRuns = 5;
+/** A command whose answer, as `100.0`, differs from a list's and so marks the end of the answer before. */
+const mark = 'get_default_active_thread_percentage';
+const markAnswer = /^\s*\d+\.\d+\s*$/m;
+
 const isAbsent = (text: string): boolean => /cannot find mps control daemon/i.test(text);
 
 function pidsIn(text: string): number[] {
   const lines = text.split('\n').map((line) => line.trim());
   return lines.filter((line) => /^\d+$/.test(line)).map(Number);
+}
+
+/** Runs `read` once at a time. A call during a run gets the next run's result, which all calls until its start share. */
+function sharedRuns<Result>(read: () => Promise<Result>): () => Promise<Result> {
+  let last: Promise<unknown> = Promise.resolve();
+  let next: Promise<Result> | undefined;
+  return () => {
+    if (next !== undefined) return next;
+    const begin = (): Promise<Result> => {
+      next = undefined;
+      return read();
+    };
+    next = last.then(begin, begin);
+    last = next;
+    return next;
+  };
 }
 
 /** The control program for the daemon of these directories. */
@@ -175,7 +202,30 @@ function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): 
       () => false,
     );
 
-  const servers = async (): Promise<number[]> => pidsIn(await ask('get_server_list'));
+  /** Answers to several commands, by one run where the program's answers can be told apart. */
+  const askAll = async (commands: readonly string[]): Promise<string[]> => {
+    const texts = (await ask(commands.flatMap((command) => [command, mark]).join('\n'))).split(markAnswer);
+    if (texts.length === commands.length + 1) return texts.slice(0, -1);
+    return Promise.all(commands.map(ask));
+  };
+
+  let known: number[] = [];
+  const list = async (): Promise<MpsServer[]> => {
+    for (let run = 0; run < mostListRuns; run += 1) {
+      const asked = known;
+      const each = asked.flatMap((pid) => [`get_client_list ${pid}`, `get_server_status ${pid}`]);
+      const [pids = '', ...answers] = await askAll(['get_server_list', ...each]);
+      known = pidsIn(pids);
+      if (known.join() !== asked.join()) continue;
+      return asked.map((pid, at) => ({
+        pid,
+        clients: pidsIn(answers[2 * at] ?? ''),
+        faulted: /fault/i.test(answers[2 * at + 1] ?? ''),
+      }));
+    }
+    throw new ShareError(`The servers of MPS at ${directories.pipe} changed in each of ${mostListRuns} lists.`);
+  };
+  const servers = sharedRuns(list);
 
   /** Sets a ceiling for the next server or for a running one, and reads it back to verify. */
   const setCeiling = async ({ percent, memoryMiB }: ShareCeiling, devices: number, server?: number): Promise<void> => {
@@ -211,11 +261,6 @@ function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): 
     },
     answers,
     servers,
-    clients: async (server) => pidsIn(await ask(`get_client_list ${server}`)),
-    async isFaulted(servers) {
-      const commands = servers.map((server) => `get_server_status ${server}`);
-      return servers.length > 0 && /fault/i.test(await ask(commands.join('\n')));
-    },
     async terminate(server, client) {
       const said = await ask(`terminate_client ${server} ${client}`);
       if (/not found|invalid|refused/i.test(said)) throw new ShareError(said.trim());
@@ -223,7 +268,7 @@ function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): 
     async limit(ceiling, devices) {
       // Set for the next server first, so that a server that starts meanwhile has the ceiling.
       await setCeiling(ceiling, devices);
-      for (const server of await servers()) await setCeiling(ceiling, devices, server);
+      for (const { pid } of await servers()) await setCeiling(ceiling, devices, pid);
     },
     async quit() {
       await ask('quit');

@@ -80,10 +80,9 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): MpsEnforcer {
     open: (device, slice) => daemons.open(device, slice),
     isServed: (device, slice) => daemons.isServed(device, slice),
     async outsiders(pids, device, slice) {
-      const { control } = daemons.find(device, slice);
-      const servers = await control.servers();
-      const clients = (await Promise.all(servers.map((server) => control.clients(server)))).flat();
-      return pids.filter((pid) => !servers.includes(pid) && !clients.includes(pid));
+      const servers = await daemons.find(device, slice).control.servers();
+      const own = new Set(servers.flatMap((server) => [server.pid, ...server.clients]));
+      return pids.filter((pid) => !own.has(pid));
     },
     settings: async (device: Device, share, slice) =>
       settingsOf(await daemons.alone(device.uuid, slice), [slice ?? device.uuid], share),
@@ -120,8 +119,7 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): MpsEnforcer {
       await daemon.control.terminate(client.server, pid);
     },
     async isFaulted(device, slice) {
-      const { control } = daemons.find(device, slice);
-      return control.isFaulted(await control.servers());
+      return (await daemons.find(device, slice).control.servers()).some(({ faulted }) => faulted);
     },
     async check(device, slice) {
       if (daemons.isChanging(device)) return undefined;
@@ -130,7 +128,7 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): MpsEnforcer {
       // The daemon may have been replaced during the check.
       if (daemons.isChanging(device) || daemons.find(device, slice).control !== control) return undefined;
       if (servers === undefined) return `The MPS daemon of ${visible} does not answer.`;
-      return (await control.isFaulted(servers))
+      return servers.some(({ faulted }) => faulted)
         ? `MPS of ${visible} accepts no client: a client's fault has hit all of them.`
         : undefined;
     },
