@@ -82,6 +82,16 @@ export function cpuTime(tree: ProcessTree): CpuTime {
   };
 }
 
+/** Processor time that the machine has spent since its start, interrupts included, s. */
+export function machineCpuS(): number {
+  const first = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0] as string;
+  const [user = 0, nice = 0, system = 0, , , interrupts = 0, softInterrupts = 0] = first
+    .split(/ +/)
+    .slice(1)
+    .map(Number);
+  return (user + nice + system + interrupts + softInterrupts) / ticksPerS;
+}
+
 /** Memory of a process, MiB. */
 export interface Memory {
   /** Resident memory. */

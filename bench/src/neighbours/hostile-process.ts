@@ -21,8 +21,6 @@ export interface StruckLoad {
   statuses: Readonly<Record<number, number>>;
   /** Strikes that were left out because too many were under way. */
   heldBack: number;
-  /** Processor time of this process from `strike` to `stop`, s. */
-  cpuS: number;
 }
 
 const tickMs = 10;
@@ -56,7 +54,7 @@ function sendAs(agent: Agent, url: string, key: string): Send {
 async function strike(load: Load, sends: readonly Send[], agent: Agent, signal: AbortSignal): Promise<StruckLoad> {
   const statuses: Record<number, number> = {};
   const open = new Set<Promise<unknown>>();
-  const [before, beganMs] = [process.cpuUsage(), performance.now()];
+  const beganMs = performance.now();
   let [due, heldBack] = [0, 0];
   while (!signal.aborted) {
     const owed = Math.ceil(((performance.now() - beganMs) / 1000) * load.perS);
@@ -73,10 +71,9 @@ async function strike(load: Load, sends: readonly Send[], agent: Agent, signal: 
     }
     await sleep(tickMs);
   }
-  const { user, system } = process.cpuUsage(before);
   agent.destroy();
   await Promise.all(open);
-  return { statuses, heldBack, cpuS: (user + system) / 1e6 };
+  return { statuses, heldBack };
 }
 
 function tell(news: HostileNews): void {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { longestPauseMs, pauseMeter } from '@gpuwhisk/test/support/longest-pause';
 import { connectApi } from '../api.js';
 import type { BenchContext } from '../bench.js';
-import { cpuTime, readTree } from '../processes.js';
+import { machineCpuS } from '../processes.js';
 import { freePort, startPlatform, type Server } from '../servers.js';
 import { fillDataFolder } from '../store-fill.js';
 import { startHostile } from './hostile.js';
@@ -20,7 +20,7 @@ export interface Trial {
   errors: number;
   /** Longest pause of the server's event loop, ms. */
   pauseMs: number;
-  /** Processor time of the server, all sandboxes and the hostile clients, s. */
+  /** Processor time of the whole machine less this process's, s. Sandboxes end without being waited for, so no tree has it. */
   cpuS: number;
   /** Time that this was measured for, s. */
   tookS: number;
@@ -71,8 +71,8 @@ export async function runTrial(
   await new Promise((done) => setTimeout(done, settleMs));
   await longestPauseMs(meter);
   const cpuS = (): number => {
-    const { serverS, sandboxesS } = cpuTime(readTree(platform.pid));
-    return serverS + sandboxesS;
+    const { user, system } = process.cpuUsage();
+    return machineCpuS() - (user + system) / 1e6;
   };
   const [beforeS, beganMs] = [cpuS(), performance.now()];
   const calls = await callVictim(url, victim, options.calls);
@@ -80,8 +80,7 @@ export async function runTrial(
   const pauseMs = await longestPauseMs(meter);
   const struck = await hostile.stop();
   await platform.stop();
-  const share = tookS / (tookS + settleMs / 1000);
-  return { ...calls, pauseMs, cpuS: spentS + struck.cpuS * share, tookS, struck };
+  return { ...calls, pauseMs, cpuS: spentS, tookS, struck };
 }
 
 /** Keys of new namespaces. */
