@@ -58,6 +58,8 @@ export class RequirementsCache {
   /** Names of folders that are being compiled, or will be. */
   private readonly uncompiled = new Set<string>();
   private readonly compileInTurn = bounded(1, maxUncompiled);
+  /** By installer. */
+  private readonly settings = new Map<string, { untilMs: number; found: Promise<PipSettings> }>();
 
   constructor(private readonly options: RequirementsCacheOptions) {
     this.installs = new SharedWork(options.clock, failureKeptMs);
@@ -98,7 +100,18 @@ export class RequirementsCache {
 
   private installation(): Installation {
     const { run, dataDir, maxSetBytes } = this.options;
-    return { run, dataDir, maxBytes: maxSetBytes };
+    return { run, dataDir, maxBytes: maxSetBytes, pip: (python) => this.pipSettings(python) };
+  }
+
+  /** The operator's settings, asked for once a minute at most: the answer takes as long as a small installation. */
+  private pipSettings(python: Python): Promise<PipSettings> {
+    const nowMs = this.options.clock.monotonicMs();
+    const known = this.settings.get(python.installer);
+    if (known !== undefined && nowMs < known.untilMs) return known.found;
+    const found = pipSettings(python);
+    this.settings.set(python.installer, { untilMs: nowMs + settingsKeptMs, found });
+    found.catch(() => this.settings.delete(python.installer));
+    return found;
   }
 
   /** Compiles a set that an earlier version of the platform installed, while functions use it. Never rejects. */
@@ -223,11 +236,18 @@ function tooManyInstallations(error: unknown): never {
 }
 
 const installTimeoutMs = 600_000;
+const settingsKeptMs = 60_000;
 const maxFiles = 300_000;
 /** Memory of the sandbox that installs, without its files on the disk. */
 const memoryMiB = 1024;
 /** pip's scratch folder, inside the folder that is filled, so that pip moves unpacked files instead of copying them. */
 const scratch = '.scratch';
+
+/** The operator's settings for a pip in a sandbox. */
+interface PipSettings {
+  env: Record<string, string>;
+  binds: Bind[];
+}
 
 /** Settings of an installation. */
 interface Installation {
@@ -236,6 +256,8 @@ interface Installation {
   maxBytes: number;
   /** The platform's data folder. */
   dataDir: string;
+  /** Finds the operator's settings of pip; default: asks pip. */
+  pip?: (python: Python) => Promise<PipSettings>;
 }
 
 /**
@@ -292,10 +314,10 @@ async function install(
   requirements: readonly string[],
   folder: string,
   target: string,
-  { run, maxBytes, dataDir }: Installation,
+  { run, maxBytes, dataDir, pip: settings = pipSettings }: Installation,
 ): Promise<CompileReport> {
   await mkdir(join(folder, scratch));
-  const pip = await pipSettings(python);
+  const pip = await settings(python);
   const environment = dirname(dirname(python.installer));
   const own = (await isThere(join(environment, 'pyvenv.cfg'))) ? [environment] : [];
   const options = ['--only-binary=:all:', '--no-compile', '--no-input', '--disable-pip-version-check', '--quiet'];
@@ -331,7 +353,7 @@ const passed = /^(https?_proxy|no_proxy|all_proxy|ssl_cert_(file|dir)|requests_c
  * The operator's settings of pip (files and variables, as `pip config list` merges them) for a pip in a sandbox: environment
  * variables, and binds of the local files that they name. Rejects with ProgramError if pip does not start.
  */
-async function pipSettings(python: Python): Promise<{ env: Record<string, string>; binds: Bind[] }> {
+async function pipSettings(python: Python): Promise<PipSettings> {
   const listed = await runProgram(python.installer, ['-m', 'pip', 'config', 'list'], { timeoutMs });
   const env: Record<string, string> = {};
   for (const [name, value] of Object.entries(process.env)) {
