@@ -55,7 +55,7 @@ function buildSmallAddon(name) {
     sources: sourcesIn(folder, '.c'),
     headers: sourcesIn(folder, '.h'),
     flags: [...libraryFlags, `-isystem${nodeHeaders()[0]}`, '-DNAPI_VERSION=8'],
-    linkFlags: ['-shared'],
+    linkFlags: ['-shared', '-pthread'],
   });
 }
 
@@ -315,7 +315,7 @@ export async function buildNative() {
   }
   await buildSandbox();
   await buildSmallAddon('channel');
-  await buildSmallAddon('pipe');
+  await buildSmallAddon('spawn');
   await buildSmallAddon('tree');
   await buildSmallAddon('allocate');
   await buildPythonChannel();

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { nativePrewarmerPath } from '@gpuwhisk/invoker/host/programs';
+import { nativePrewarmerPath } from '@gpuwhisk/invoker/host/native-programs';
 import { type Injector, type LaunchedPrewarmer } from '@gpuwhisk/test/native/inject-addon';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { repositoryDir } from '../machine.js';

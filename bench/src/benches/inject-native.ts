@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { nativePrewarmerPath } from '@gpuwhisk/invoker/host/programs';
+import { nativePrewarmerPath } from '@gpuwhisk/invoker/host/native-programs';
 import {
   loadInjector,
   type InjectionOutcome,

@@ -1,9 +1,11 @@
-// Programs of the host: search, runs with time limits and bounded output, and the paths of programs in native/build.
-import { execFile, spawn } from 'node:child_process';
+// Programs of the host: search, and runs with time limits and bounded output.
+import { spawn } from 'node:child_process';
 import { access, constants, realpath, stat } from 'node:fs/promises';
 import { getPriority, setPriority, constants as osConstants } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import type { Readable } from 'node:stream';
+import { startProcess } from './start-process.js';
+import type { ProcessWithStreams } from './start-process.js';
 
 /** A program of the host failed, could not be started, or exceeded its time limit; `lastLine` is its last line of output. */
 export class ProgramError extends Error {
@@ -36,29 +38,58 @@ export async function runProgram(
   options: { timeoutMs: number; env?: NodeJS.ProcessEnv; cwd?: string; input?: string; stop?: AbortSignal },
 ): Promise<string> {
   await nextStart();
-  return await new Promise((resolve, reject) => {
-    const settings = {
-      timeout: options.timeoutMs,
-      killSignal: 'SIGKILL' as const,
-      maxBuffer: maxOutputBytes,
-      env: options.env ?? process.env,
-      cwd: options.cwd,
-      ...(options.stop && { signal: options.stop }),
-    };
-    const whyFailed = (error: Error, stderr: string): string => {
-      if (options.stop?.aborted) return 'the platform is being stopped';
-      return child.killed ? `no end within ${options.timeoutMs} ms` : lastLineOf(stderr) || error.message;
-    };
-    const child = execFile(program, [...args], settings, (error, stdout, stderr) => {
-      if (!error) return resolve(stdout);
-      reject(new ProgramError(program, whyFailed(error, stderr)));
-    });
-    // The platform's own priority is not passed on to the program.
-    const { pid } = child;
-    if (pid !== undefined && getPriority() < 0) ignoreEnded(() => setPriority(pid, 0));
-    child.stdin?.on('error', () => undefined); // A program may end without reading all input; its status decides.
-    child.stdin?.end(options.input);
+  const { timeoutMs, env = process.env, cwd, input, stop } = options;
+  const stopped = 'the platform is being stopped';
+  if (stop?.aborted === true) throw new ProgramError(program, stopped);
+  const { child, stdin, stdout, stderr, closed } = startOrThrow(program, args, env, cwd);
+  // The platform's own priority is not passed on to the program.
+  if (getPriority() < 0) ignoreEnded(() => setPriority(child.pid, 0));
+  let broken: string | undefined;
+  const breakOff = (reason: string): void => {
+    broken ??= reason;
+    child.kill('SIGKILL');
+    // A child of the program may hold them.
+    stdout.destroy();
+    stderr.destroy();
+  };
+  const tooMuch = (): void => breakOff(`more than ${maxOutputBytes / 1024 / 1024} MiB of output`);
+  const [said, complained] = [collect(stdout, tooMuch), collect(stderr, tooMuch)];
+  const onStop = (): void => breakOff(stopped);
+  const timer = setTimeout(() => breakOff(`no end within ${timeoutMs} ms`), timeoutMs);
+  stop?.addEventListener('abort', onStop);
+  stdin?.end(input); // A program may end without reading all input; its status decides.
+  await closed;
+  clearTimeout(timer);
+  stop?.removeEventListener('abort', onStop);
+  if (broken === undefined && child.exitCode === 0) return said();
+  const status = `it ended with ${child.exitCode ?? child.signalCode}`;
+  throw new ProgramError(program, broken ?? (lastLineOf(complained()) || status));
+}
+
+function startOrThrow(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  cwd: string | undefined,
+): ProcessWithStreams {
+  try {
+    return startProcess(program, args, { env, stdin: 'pipe', ...(cwd !== undefined && { cwd }) });
+  } catch (error) {
+    const { cause, message } = error as Error;
+    throw new ProgramError(program, cause instanceof Error ? cause.message : message);
+  }
+}
+
+/** Reads a stream to its end; the returned function gives its text. Calls `tooMuch` beyond 8 MiB. */
+function collect(stream: Readable, tooMuch: () => void): () => string {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  stream.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > maxOutputBytes) tooMuch();
+    else chunks.push(chunk);
   });
+  return () => Buffer.concat(chunks).toString();
 }
 
 /** The last line that reports an error, or else the last line. */
@@ -217,25 +248,3 @@ export async function findOnPath(name: string, path: string): Promise<string[]> 
   }
   return [...found];
 }
-
-/** The path of a file that native/build.mjs builds. The file is absent without a compiler or on an unsupported processor. */
-export const builtPath = (name: string): string =>
-  fileURLToPath(new URL(`../../../native/build/${name}`, import.meta.url));
-
-/** The program of the native pre-warmer. */
-export const nativePrewarmerPath = builtPath('prewarmer');
-
-/** The resident code that a Python pre-warmer's interpreter loads. */
-export const residentLibrary = builtPath('resident.so');
-
-/** The program that becomes the copy of a pre-warmer, if it was built. */
-export const restorerPath = builtPath('restorer');
-
-/** The Python runtime's end of its socket. */
-export const pythonChannel = builtPath('python-channel.so');
-
-/** The proxy that serves one pre-warmer as a runtime of the framed protocol: `proxy KIND PREWARMER [ARGUMENT]...`. */
-export const proxyPath = builtPath('proxy');
-
-/** The sandbox launcher. */
-export const launcherPath = builtPath('sandbox');

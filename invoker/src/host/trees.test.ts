@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { builtPath } from './programs.js';
+import { builtPath } from './native-programs.js';
 import { measureTree, ownTree, removeTree } from './trees.js';
 
 const isRoot = process.getuid?.() === 0;

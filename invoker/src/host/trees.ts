@@ -5,7 +5,7 @@ import { lstat, opendir, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { getSystemErrorMap } from 'node:util';
-import { builtPath, launcherPath } from './programs.js';
+import { builtPath, launcherPath } from './native-programs.js';
 
 /** Tasks of the addon; each resolves with an errno (0: done), and the bytes and files that were seen. */
 interface TreeAddon {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { bindsFor, firstBytes } from '../containers/runtime-launch.js';
 import type { BuildStep, GivenCode, RuntimeLaunch } from '../containers/runtime-launch.js';
-import { nativePrewarmerPath, proxyPath } from '../host/programs.js';
+import { nativePrewarmerPath, proxyPath } from '../host/native-programs.js';
 import { buildLaunch } from './proxy-runtime.js';
 
 /** The version of the C interface of functions (docs/mscontainer.md). */

@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, withOwnPair } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
-import { builtPath, ProgramError, runProgram } from '../host/programs.js';
+import { builtPath } from '../host/native-programs.js';
+import { ProgramError, runProgram } from '../host/programs.js';
 import { removeTree } from '../host/trees.js';
 import { isThere, partialPrefix } from '../host/partial-folders.js';
 

@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path';
 import { bindsFor, isWithin } from '../containers/runtime-launch.js';
 import type { SharedModules } from '../containers/container-factory.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
-import { proxyPath, pythonChannel, residentLibrary, runProgram } from '../host/programs.js';
+import { proxyPath, pythonChannel, residentLibrary } from '../host/native-programs.js';
+import { runProgram } from '../host/programs.js';
 import { minorOf, pythonBinds } from './find-toolchains.js';
 import type { Python } from './find-toolchains.js';
 

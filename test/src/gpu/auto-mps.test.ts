@@ -107,7 +107,7 @@ cat >> ${program}.said
   test('without a control program processes take turns, and the reason is told', async () => {
     const enforcer = auto({ control: { program: join(home.machine.folder, 'absent') } });
     expect(await smsUnder(enforcer)).toBe(108);
-    expect(enforcer.sharing?.(device.uuid)?.how).toMatch(/MPS cannot be started.*ENOENT/);
+    expect(enforcer.sharing?.(device.uuid)?.how).toMatch(/MPS cannot be started.*No such file/);
   });
 
   test("an operator's daemon comes first, and is left to run", async () => {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { CudaContextKept } from '@gpuwhisk/common/prewarmer';
 import { digestError } from '@gpuwhisk/invoker/containers/protocol/frames';
-import { builtPath } from '@gpuwhisk/invoker/host/programs';
+import { builtPath } from '@gpuwhisk/invoker/host/native-programs';
 
 /** Steps of pre-warmers with a CUDA context. */
 type CudaStage = 'checkpoint device' | 'restore device' | 'reset device' | 'unload';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/programs';
+import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/native-programs';
 import type { InitRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { startMps } from '../gpu/driver-client.js';
 import { standIn, startStandIn } from '../gpu/stand-in.js';

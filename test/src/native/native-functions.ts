@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { nativePrewarmerPath } from '@gpuwhisk/invoker/host/programs';
+import { nativePrewarmerPath } from '@gpuwhisk/invoker/host/native-programs';
 import {
   loadInjector,
   type CallOptions,

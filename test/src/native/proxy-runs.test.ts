@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/programs';
+import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/native-programs';
 import { RuntimeProcess } from '../runtimes/runtime-harness.js';
 import { compileObject, echoSource, injector } from './native-functions.js';
 

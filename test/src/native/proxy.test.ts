@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/programs';
+import { nativePrewarmerPath, proxyPath } from '@gpuwhisk/invoker/host/native-programs';
 import { encodeParts } from '@gpuwhisk/invoker/containers/protocol/frames';
 import { RuntimeProcess } from '../runtimes/runtime-harness.js';
 import { compileObject, digestOf, echoSource, injector } from './native-functions.js';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
-import { builtPath } from '@gpuwhisk/invoker/host/programs';
+import { builtPath } from '@gpuwhisk/invoker/host/native-programs';
 import { nodeLaunch } from '@gpuwhisk/invoker/runtimes/node-runtime';
 import { RuntimeProcess } from './runtime-harness.js';
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
-import { pythonChannel } from '@gpuwhisk/invoker/host/programs';
+import { pythonChannel } from '@gpuwhisk/invoker/host/native-programs';
 
 /** Reads and writes random values, and reads damaged texts and odd ones, by both; prints how many the library did itself. */
 const comparison = String.raw`

@@ -31,16 +31,13 @@ interface ContainerParts extends Omit<ContainerIdentity, 'sinceMs'>, Pick<Contai
 export function createProcessContainer(parts: ContainerParts): ConnectedContainer {
   const { child, socket, runs } = parts.process;
   const container = new ConnectedContainer({ ...parts, sinceMs: parts.clock.now() }, new ProcessBody(parts));
-  const end = (signal: NodeJS.Signals | null): void => {
-    const isExhausted = signal === outOfMemorySignal && parts.hasLauncher;
+  child.once('exit', () => {
+    const isExhausted = child.signalCode === outOfMemorySignal && parts.hasLauncher;
     const peakBytes = isExhausted ? parts.cgroups.peakBytes(parts.id) : undefined;
     container.ended(isExhausted, peakBytes === undefined ? undefined : Math.round(peakBytes / MiB));
     socket.destroy();
     runs?.destroy();
-  };
-  child.on('exit', (_, signal) => end(signal));
-  // A process that could not be started has no exit event.
-  child.on('error', () => end(null));
+  });
   void parts.process.closed.then(() => container.drained());
   return container;
 }
@@ -97,7 +94,6 @@ class ProcessBody implements ContainerBody {
     // A launcher that does not end its sandbox is killed; the sandbox's init dies with it.
     const timer = this.parts.clock.setTimer(killWaitMs, () => child.kill('SIGKILL'));
     child.once('exit', () => timer.cancel());
-    child.once('error', () => timer.cancel());
   }
 
   private command(command: string, forGroup: NodeJS.Signals): void {
@@ -107,10 +103,8 @@ class ProcessBody implements ContainerBody {
 
   /** Signals the runtime's process group, which a runtime without a launcher leads. */
   private signalGroup(signal: NodeJS.Signals): void {
-    const { pid } = this.parts.process.child;
-    if (pid === undefined) return;
     try {
-      process.kill(-pid, signal);
+      process.kill(-this.parts.process.child.pid, signal);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }

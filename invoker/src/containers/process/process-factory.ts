@@ -17,7 +17,8 @@ import type {
 import type { Cgroups } from '../sandbox/cgroups.js';
 import type { EgressPolicy } from '../sandbox/egress.js';
 import type { Holder, SharedNamespace, SandboxProcess, Parked } from '../sandbox/launcher.js';
-import { launcherPath, ToolTimeoutError } from '../../host/programs.js';
+import { launcherPath } from '../../host/native-programs.js';
+import { ToolTimeoutError } from '../../host/programs.js';
 import { removeTree } from '../../host/trees.js';
 import { BackgroundBuilds } from '../background-builds.js';
 import { BuildCache } from '../build-cache.js';
@@ -417,7 +418,7 @@ class ProcessFactory implements ProcessContainerFactory {
       actionFolder: this.sandboxFolder(parked.id),
       dataDir: this.dataDir,
       pids: this.options.pidsLimit ?? processBounds(spec).pids,
-      givesWay: ahead,
+      givesWay: ahead || spec.training !== undefined,
       env: this.options.runtimeEnv ?? {},
     };
   }
@@ -490,11 +491,7 @@ class ProcessFactory implements ProcessContainerFactory {
   private async startBare(folder: string, spec: ContainerSpec, launch: RuntimeLaunch): Promise<SandboxProcess> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const seen = unsandboxed(launch);
-    return startBare(
-      seen.command,
-      folder,
-      runtimeEnv(spec, seen, folder, this.options.runtimeEnv ?? {}),
-      seen.servesRuns,
-    );
+    const env = runtimeEnv(spec, seen, folder, this.options.runtimeEnv ?? {});
+    return startBare(seen.command, folder, env, seen.servesRuns);
   }
 }

@@ -1,17 +1,12 @@
 // Launchers of sandboxes: start, specs, spare launchers, holders of PID namespaces, and removal of leftovers after a crash.
-import { spawn } from 'node:child_process';
-import type { ChildProcess, SpawnOptions } from 'node:child_process';
-import type { EventEmitter } from 'node:events';
-import { closeSync, existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { builtPath } from '../../host/programs.js';
+import { startProcess } from '../../host/start-process.js';
+import type { StartOptions, StartedProcess } from '../../host/start-process.js';
 import { removeTree } from '../../host/trees.js';
 import { ProvisioningError } from '../container-factory.js';
 import type { Cgroups } from './cgroups.js';
@@ -19,7 +14,7 @@ import { deferred } from '../protocol/connection.js';
 
 /** A process with its pipes and its socket (descriptor 3). */
 export interface SandboxProcess {
-  child: ChildProcess;
+  child: StartedProcess;
   socket: Duplex;
   /** The socket for runs (descriptor 4), if the process was given one. */
   runs: Duplex | undefined;
@@ -37,54 +32,16 @@ export const commands = { pause: 'p', resume: 'r' } as const;
 /** The signal with which a launcher ends itself to report that its sandbox ran out of memory. */
 export const outOfMemorySignal = 'SIGUSR2';
 
-function start(
-  program: string,
-  args: readonly string[],
-  stdin: 'pipe' | 'ignore',
-  options: SpawnOptions,
-  withRuns: boolean,
-): SandboxProcess {
-  const outputs: OutputPipe[] = [];
-  let child: ChildProcess;
-  try {
-    for (let stream = 1; stream <= 2; stream += 1) outputs.push(openOutputPipe());
-    const sockets = withRuns ? (['pipe', 'pipe'] as const) : (['pipe'] as const);
-    child = spawn(program, args, { ...options, stdio: [stdin, ...outputs.map(({ stdio }) => stdio), ...sockets] });
-  } catch (error) {
-    for (const { readable } of outputs) readable?.destroy();
-    throw error;
-  } finally {
-    for (const output of outputs) output.release();
-  }
-  const [stdout, stderr] = [outputs[0]?.readable ?? child.stdout, outputs[1]?.readable ?? child.stderr];
-  // The check below reports a failed start; a container adds its own listener.
-  child.on('error', () => undefined);
-  const socket = child.stdio[3] as Duplex | null | undefined;
-  const runs = (child.stdio[4] ?? undefined) as Duplex | undefined;
-  if (child.pid === undefined || !stdout || !stderr || !socket) {
-    stdout?.destroy();
-    stderr?.destroy();
-    throw new Error(`'${child.spawnfile}' could not be started.`);
-  }
-  // Writes to an ended process must not end the platform; the container observes the end by itself.
-  socket.on('error', () => undefined);
-  runs?.on('error', () => undefined);
-  child.stdin?.on('error', () => undefined);
-  // Streams that are not read would never close.
-  child.on('exit', () => [stdout, stderr].forEach((stream) => stream.resume()));
-  const closed = Promise.all([child, stdout, stderr].map((each) => once(each, 'close')));
-  return { child, socket, runs, control: child.stdin, stdout, stderr, closed: closed.then(() => undefined) };
-}
-
-/** Resolves at the event; unlike node:events' once it never rejects. */
-function once(emitter: EventEmitter, event: string): Promise<void> {
-  return new Promise((resolve) => emitter.once(event, () => resolve()));
+function start(program: string, args: readonly string[], options: StartOptions, withRuns: boolean): SandboxProcess {
+  const started = startProcess(program, args, { ...options, sockets: withRuns ? 2 : 1 });
+  const { child, stdin: control, stdout, stderr, sockets, closed } = started;
+  return { child, socket: sockets[0] as Duplex, runs: sockets[1], control, stdout, stderr, closed };
 }
 
 /** Starts a launcher, which waits for its spec. `tag` appears in the process list and identifies leftovers. */
 export function startLauncher(path: string, tag: string, firstWords: Words): SandboxProcess {
   // Whether its sandbox keeps the socket for runs is told later, in the spec.
-  const process = start(path, [tag], 'pipe', { env: {} }, true);
+  const process = start(path, [tag], { env: {}, stdin: 'pipe' }, true);
   if (firstWords.length > 0) sendSpec(process, [...firstWords, 'wait']);
   return process;
 }
@@ -102,7 +59,7 @@ export function startBare(
   withRuns = false,
 ): SandboxProcess {
   const [program = '', ...args] = command;
-  return start(program, args, 'ignore', { env, cwd, detached: true }, withRuns);
+  return start(program, args, { env, cwd, newSession: true }, withRuns);
 }
 
 /** Waits for a launcher that ends by itself; resolves with its reports and its exit status. */
@@ -116,10 +73,7 @@ export function launcherResult(process: SandboxProcess): Promise<{ reports: stri
   });
   process.stdout.resume();
   process.stderr.resume();
-  return new Promise((resolve) => {
-    process.child.on('error', () => resolve({ reports, status: null }));
-    void process.closed.then(() => resolve({ reports, status: process.child.exitCode }));
-  });
+  return process.closed.then(() => ({ reports, status: process.child.exitCode }));
 }
 
 /** Words of a launcher's spec (native/sandbox/spec.c lists them). */
@@ -137,33 +91,6 @@ export function specMessage(words: Words): Buffer {
   message.writeUInt32LE(body.length, 0);
   body.copy(message, 4);
   return message;
-}
-
-interface PipeAddon {
-  /** Makes a pipe and returns its descriptors `[read, write]`. */
-  make(): [number, number];
-}
-
-const addonPath = builtPath('pipe.node');
-let addon: PipeAddon | undefined;
-
-/** A pipe for a child process's output. */
-interface OutputPipe {
-  /** Value for the child's stdio. `'pipe'` without the addon: Node's socket, which the child cannot reopen by its path. */
-  stdio: number | 'pipe';
-  /** The child's output; undefined if `stdio` is `'pipe'`, for which Node makes the stream. */
-  readable: Readable | undefined;
-  /** Closes this process's copy of the child's end, after the child has its own or could not be started. Called once. */
-  release(): void;
-}
-
-/** Makes a pipe. Throws if no more descriptors are available. */
-function openOutputPipe(): OutputPipe {
-  if (addon === undefined && existsSync(addonPath)) addon = createRequire(import.meta.url)(addonPath) as PipeAddon;
-  if (addon === undefined) return { stdio: 'pipe', readable: undefined, release: () => undefined };
-  const [read, write] = addon.make();
-  const readable = new Socket({ fd: read, readable: true, writable: false });
-  return { stdio: write, readable, release: () => closeSync(write) };
 }
 
 /** Launchers that are started ahead of need, with the frames of their sandboxes where there are any. */
@@ -280,7 +207,7 @@ export class LauncherPool {
   private async discard(spare: Parked): Promise<void> {
     const child = spare.process?.child;
     if (child && child.exitCode === null && child.signalCode === null) {
-      const gone = new Promise((done) => child.once('exit', done));
+      const gone = new Promise<void>((done) => child.once('exit', done));
       child.ref();
       child.kill('SIGKILL');
       await gone;
@@ -390,17 +317,13 @@ const holdFlag = '--hold';
  * with an Error that names the reason of a failure.
  */
 export async function startHolder(launcherPath: string, tag: string, userId: number): Promise<Holder> {
-  const child = spawn(launcherPath, [tag, holdFlag, String(userId)], { stdio: ['ignore', 'pipe', 'pipe'], env: {} });
+  const { child, stdout, stderr, closed } = startProcess(launcherPath, [tag, holdFlag, String(userId)], { env: {} });
   const said = { stdout: '', stderr: '' };
   const exited = deferred<void>();
   const holding = deferred<boolean>();
-  child.on('error', (error) => {
-    said.stderr += error.message;
-    exited.resolve();
-  });
-  child.on('close', () => exited.resolve());
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr = (said.stderr + text).slice(-keptBytes)));
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  void closed.then(() => exited.resolve());
+  stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr = (said.stderr + text).slice(-keptBytes)));
+  stdout.setEncoding('utf8').on('data', (text: string) => {
     said.stdout = (said.stdout + text).slice(-keptBytes);
     if (said.stdout.includes('holding')) holding.resolve(true);
   });
@@ -408,7 +331,7 @@ export async function startHolder(launcherPath: string, tag: string, userId: num
   const timer = setTimeout(() => child.kill('SIGKILL'), startTimeoutMs);
   const held = await holding.promise;
   clearTimeout(timer);
-  if (!held || child.pid === undefined) throw new Error(reasonOf(said.stderr));
+  if (!held) throw new Error(reasonOf(said.stderr));
   const end = async (): Promise<void> => {
     child.kill('SIGKILL');
     const late = setTimeout(() => exited.resolve(), endTimeoutMs);

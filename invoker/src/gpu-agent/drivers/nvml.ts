@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Slice } from '@gpuwhisk/common/gpu';
-import { builtPath } from '../../host/programs.js';
+import { builtPath } from '../../host/native-programs.js';
 import type { DeviceEvent, DeviceSample, SliceProfile } from './gpu-driver.js';
 
 /** The addon's handle of a loaded library. */

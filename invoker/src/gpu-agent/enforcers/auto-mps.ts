@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Device, Share } from '@gpuwhisk/common/gpu';
-import { ProgramError, builtPath, runProgram } from '../../host/programs.js';
+import { builtPath } from '../../host/native-programs.js';
+import { ProgramError, runProgram } from '../../host/programs.js';
 import { GpuDriverError } from '../drivers/gpu-driver.js';
 import type { DeviceSample, GpuDriver } from '../drivers/gpu-driver.js';
 import type { MpsEnforcer } from './mps-enforcer.js';

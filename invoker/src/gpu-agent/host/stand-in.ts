@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { builtPath } from '../../host/programs.js';
+import { builtPath } from '../../host/native-programs.js';
 
 /** The stand-in's folder: its daemon and the libraries that take the driver's place. */
 export const standInFolder = builtPath('cudasim');

@@ -7,7 +7,7 @@ import { join, dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { shareClasses, tokenStates, type Share, type ShareClass, type TokenState } from '@gpuwhisk/common/gpu';
 import { columnNames, columnsBytes, columnsOver, type TokenColumns } from '@gpuwhisk/gpu/tokens/token-machine';
-import { builtPath } from '../../../host/programs.js';
+import { builtPath } from '../../../host/native-programs.js';
 
 /** Shape of native/token-server/addon.cpp. */
 interface TokenAddon {
