@@ -13,6 +13,9 @@ const apart = Buffer.alloc(1);
 const apartName = '';
 const isApart = (value: Uint8Array): boolean => value.length === apart.length && value[0] === apart[0];
 
+/** Bytes of documents that are parsed in one step, and what the last of them has beyond: some milliseconds of work. */
+const stepBytes = 512 * 1024;
+
 /** The documents of the store in LMDB with their rows in its views, as one thread has them open. */
 export class LmdbDocuments {
   readonly views: LmdbViews;
@@ -52,6 +55,22 @@ export class LmdbDocuments {
   /** The text of a document whose value in its table is `value`. */
   textOf(database: DatabaseName, id: string, value: Uint8Array): string {
     return textOf(isApart(value) ? this.attachments.get(database, id, apartName).bytes : value);
+  }
+
+  /** The documents behind `after`, `most` at most, and those that a step of the thread allows; whether there are no more. */
+  some(database: DatabaseName, after: string | undefined, most: number): { some: StoredDocument[]; isLast: boolean } {
+    const begin = after === undefined ? {} : { start: Buffer.from(after), exclusiveStart: true };
+    // Read whole first: what decoding reads goes through the buffer that the range lends its values from.
+    const found: { id: string; value: Buffer }[] = [];
+    let bytes = 0;
+    let isLast = true;
+    for (const { key, value } of this.table(database).getRange({ ...begin, limit: most + 1 })) {
+      isLast = found.length < most && bytes < stepBytes;
+      if (!isLast) break;
+      found.push({ id: textOf(key), value: Buffer.from(value) });
+      bytes += isApart(value) ? stepBytes : value.length;
+    }
+    return { some: found.map(({ id, value }) => this.decode(database, this.textOf(database, id, value))), isLast };
   }
 
   /** Bytes of a document as it is stored; 0 if there is none. Nothing is copied. */

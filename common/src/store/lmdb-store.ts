@@ -1,4 +1,3 @@
-import type { RangeOptions } from 'lmdb';
 import { isJsonObject, withoutHalfPairsIn } from '../json.js';
 import type { ProcessIdentity } from '../system/process-identity.js';
 import { isRunning, thisProcess } from '../system/process-identity.js';
@@ -23,7 +22,7 @@ import {
 import { CreationThread } from './creation-thread.js';
 import type { ExpiredRecords } from './creation-thread.js';
 import { encodeDocument, encodeNewDocument, revisionOf, withoutShared } from './document-codec.js';
-import { systemClock } from '../system/clock.js';
+import { othersFirst, systemClock } from '../system/clock.js';
 import { nextPiece, pieceBytes } from '../system/pieces.js';
 import { systemDisk } from '../system/disk.js';
 import { openSpaceAhead } from '../system/space-ahead.js';
@@ -34,7 +33,7 @@ import { LmdbDocuments } from './lmdb-documents.js';
 import { LmdbReads, mostRowsPassed } from './lmdb-reads.js';
 import type { NoteBytes } from './lmdb-sizes.js';
 import { documentCost, expiryCost, leaving, mergeCost, StoreRoom } from './store-room.js';
-import { openRoot, tableOptions, textOf, LmdbWrites } from './lmdb-table.js';
+import { openRoot, tableOptions, LmdbWrites } from './lmdb-table.js';
 import type { Root, Table } from './lmdb-table.js';
 import type { Disk, DiskFile } from '../system/disk.js';
 import { StepSize } from './step-size.js';
@@ -112,6 +111,8 @@ class LmdbStore implements ArtifactStore {
   private readonly reads: LmdbReads;
   /** Holds `database id` while a write of it is not yet durable. */
   private readonly queue = new KeyQueue();
+  /** Holds `activations` while a stored record is removed or replaced: expiry does so in another thread, by no record's key. */
+  private readonly removals = new KeyQueue();
   private closed = false;
 
   constructor(
@@ -148,7 +149,7 @@ class LmdbStore implements ArtifactStore {
 
   async put(database: DatabaseName, given: StoredDocument, attachments?: readonly NamedAttachment[]): Promise<string> {
     const document = withoutHalfPairsIn(given);
-    return await this.queue.run(`${database} ${document._id}`, async () => {
+    return await this.change(database, document._id, async () => {
       const before = this.read(database, document._id);
       const previous = before === undefined ? undefined : revisionOf(before);
       if (document._rev !== previous) throw new DocumentConflictError(document._id);
@@ -193,7 +194,7 @@ class LmdbStore implements ArtifactStore {
   }
 
   async delete(database: DatabaseName, id: string, revision: string): Promise<void> {
-    await this.queue.run(`${database} ${id}`, async () => {
+    await this.change(database, id, async () => {
       const before = this.read(database, id);
       if (before === undefined) throw new NoDocumentError(id);
       if (revisionOf(before) !== revision) throw new DocumentConflictError(id);
@@ -208,16 +209,17 @@ class LmdbStore implements ArtifactStore {
   }
 
   async list(database: DatabaseName, { after, limit }: { after?: string; limit: number }): Promise<StoredDocument[]> {
-    if (limit === 0) return [];
-    const range: RangeOptions = { limit };
-    if (after !== undefined) Object.assign(range, { start: Buffer.from(after), exclusiveStart: true });
-    this.checkOpen();
-    // Read whole first: what decoding reads goes through the buffer that the range lends its values from.
-    const found = Array.from(this.documents.table(database).getRange(range), ({ key, value }) => ({
-      id: textOf(key),
-      value: Buffer.from(value),
-    }));
-    return found.map(({ id, value }) => this.documents.decode(database, this.documents.textOf(database, id, value)));
+    const documents: StoredDocument[] = [];
+    let last = after;
+    while (documents.length < limit) {
+      this.checkOpen();
+      const { some, isLast } = this.documents.some(database, last, limit - documents.length);
+      documents.push(...some);
+      last = some.at(-1)?._id;
+      if (isLast) break;
+      await othersFirst(systemClock);
+    }
+    return documents;
   }
 
   async query(database: DatabaseName, query: ViewQuery): Promise<ViewRow[]> {
@@ -260,7 +262,8 @@ class LmdbStore implements ArtifactStore {
       const beganMs = systemClock.monotonicMs();
       const start: string = from;
       const most: number = size.most;
-      const step = (): Promise<ExpiredRecords> => this.creation.expire(beforeMs, start, most);
+      const step = (): Promise<ExpiredRecords> =>
+        this.removals.run('activations', () => this.creation.expire(beforeMs, start, most));
       const expired: ExpiredRecords | undefined = await this.room
         .write(expiryCost(most), leaving.removal, step)
         .catch((error: unknown) => {
@@ -304,6 +307,18 @@ class LmdbStore implements ArtifactStore {
 
   storedNamespaces(): Iterable<[namespace: string, bytes: number]> {
     return this.stored.all();
+  }
+
+  /** Runs `work`, which writes or removes a document: alone with it, and with all records if it is one that is stored. */
+  private change<Result>(database: DatabaseName, id: string, work: () => Promise<Result>): Promise<Result> {
+    return this.queue.run(`${database} ${id}`, () => {
+      if (database !== 'activations' || !this.documents.has(database, id)) return work();
+      return this.removals.run(database, () => {
+        // Expiry may have removed it.
+        this.root.resetReadTxn();
+        return work();
+      });
+    });
   }
 
   /** Creates the documents with the indices `keys`, whose keys are not in use, and notes in `created` which were not there. */

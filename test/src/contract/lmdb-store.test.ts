@@ -136,6 +136,31 @@ describe('the LMDB store', () => {
     expect((now.other ?? 0) - (all.other ?? 0)).toBeGreaterThan(1000);
   });
 
+  test('bytes of records that are removed or replaced while they expire are subtracted once', async () => {
+    const path = join(folder, 'removed twice');
+    const store = await openLmdbStore(path);
+    const records = Array.from({ length: 400 }, (_, n) => activation(n, n, { logs: ['x'.repeat(1000)] }));
+    await store.createMany('activations', records);
+    const read = await Promise.all(records.map(({ _id: id }) => store.get('activations', id)));
+    const expire = async (): Promise<void> => {
+      for await (const removed of store.expire(1000)) void removed;
+    };
+    const change = ({ _id: id, _rev: revision }: (typeof read)[number], at: number): Promise<unknown> =>
+      at % 4 === 0
+        ? store.put('activations', { ...(read[at] as object), _id: id, end: 5000 })
+        : store.delete('activations', id, String(revision));
+    const changes = await Promise.allSettled([expire(), ...read.map(change)]);
+    expect(changes[0]).toMatchObject({ status: 'fulfilled' });
+    const done = changes.filter(({ status }) => status === 'fulfilled').length - 1;
+    expect([done > 0, done < records.length]).toEqual([true, true]);
+    const sizes = Object.fromEntries(store.storedNamespaces());
+    await store.close();
+    const root = openRoot(path);
+    const { all = new Map<string, number>() } = countAll(root, () => false) ?? {};
+    await root.close();
+    expect(sizes).toEqual({ guest: 0, ...Object.fromEntries(all) });
+  });
+
   test('rows by name that were not in their view yet are found after a crash, and those of earlier releases', async () => {
     const path = join(folder, 'rows');
     const script = `
@@ -287,6 +312,25 @@ describe('the LMDB store', () => {
     await store.close();
     await writeFile(join(path, 'data.mdb'), damage(await readFile(join(path, 'data.mdb'))));
     await expect(openLmdbStore(path)).rejects.toThrow(`the database in '${path}' cannot be opened`);
+  });
+
+  test('large documents are listed some at a time, and other work is done between', async () => {
+    const store = await openLmdbStore(join(folder, 'listed'));
+    const ids = Array.from({ length: 20 }, (_, at) => `large/${String.fromCharCode(97 + at)}`);
+    for (const id of ids) await store.put('gpu', { _id: id, text: 'x'.repeat(600_000) });
+    let turns = 0;
+    let isOver = false;
+    const turn = (): void => {
+      turns += 1;
+      if (!isOver) setImmediate(turn);
+    };
+    setImmediate(turn);
+    const listed = await store.list('gpu', { after: 'large/', limit: 15 });
+    isOver = true;
+    expect(listed.map(({ _id }) => _id)).toEqual(ids.slice(0, 15));
+    expect(turns).toBeGreaterThan(10);
+    expect((await store.list('gpu', { after: ids[14]!, limit: 15 })).map(({ _id }) => _id)).toEqual(ids.slice(15));
+    await store.close();
   });
 
   test('a folder that cannot be made is refused by name', async () => {
