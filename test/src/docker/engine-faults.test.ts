@@ -239,6 +239,27 @@ describe('the Docker factory', () => {
     expect(engine.containers.size).toBe(1);
   });
 
+  test('pauses and resumes a container again whose last change the engine has not noted yet', async () => {
+    const engine = await openEngine();
+    let late = 2;
+    // Docker's words: for a while it has the state that containerd has reported last.
+    engine.on(/\/(un)?pause$/, (_, response, id) => {
+      if (late-- <= 0) return {};
+      response.statusCode = 409;
+      return { message: `Container ${id} is ${engine.calls.at(-1)?.endsWith('/pause') ? 'already' : 'not'} paused` };
+    });
+    const factory = await openFactory(engine);
+    const container = await factory.create(foreign);
+    await container.pause();
+    late = 2;
+    await container.resume();
+    late = Infinity;
+    await expect(container.pause()).rejects.toThrow('is already paused');
+    const changes = engine.calls.map((call) => /\/(pause|unpause)$/.exec(call)?.[1]).filter(Boolean);
+    expect(changes.slice(0, 6)).toEqual(['pause', 'pause', 'pause', 'unpause', 'unpause', 'unpause']);
+    expect(changes.length).toBe(10);
+  });
+
   test('takes a slow registry for a refusal, and the engine for healthy', async () => {
     const engine = await openEngine();
     engine.on(/^POST \/images\/create$/, (_, response) => {

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { EngineClient, EngineError } from './engine-client.js';
 import type { EngineCall } from './engine-client.js';
@@ -16,6 +17,13 @@ export const defaultTimeouts: EngineTimeouts = { callMs: 60_000, pauseMs: 10_000
 /** Interval of probes of an engine that did not answer, ms. */
 const probeEveryMs = 2000;
 const probeTimeoutMs = 2000;
+
+/**
+ * Docker notes that a container is paused or resumed once more when containerd reports it, which may be after the next call: until the
+ * later report has come it takes the container for what it was. The call is made again after these pauses, ms.
+ */
+const reportedWithinMs = [20, 100, 400];
+const isOutOfDate = /is (already|not) paused/;
 
 /** The engine's report of a container. */
 export interface ContainerState {
@@ -88,12 +96,14 @@ export class Engine {
     await this.call({ method: 'POST', path: `/containers/${id}/start` });
   }
 
-  async pause(id: string): Promise<void> {
-    await this.call({ method: 'POST', path: `/containers/${id}/pause`, timeoutMs: this.timeouts.pauseMs });
+  /** Pauses a container that runs. Rejects with EngineError. */
+  pause(id: string): Promise<void> {
+    return this.switch(`/containers/${id}/pause`);
   }
 
-  async unpause(id: string): Promise<void> {
-    await this.call({ method: 'POST', path: `/containers/${id}/unpause`, timeoutMs: this.timeouts.pauseMs });
+  /** Has a paused container run. Rejects with EngineError. */
+  unpause(id: string): Promise<void> {
+    return this.switch(`/containers/${id}/unpause`);
   }
 
   /**
@@ -219,6 +229,20 @@ export class Engine {
 
   private call<Answer>(call: Omit<EngineCall, 'timeoutMs'> & { timeoutMs?: number }): Promise<Answer | undefined> {
     return this.unlessUnhealthy(() => this.client.call<Answer>({ timeoutMs: this.timeouts.callMs, ...call }));
+  }
+
+  private async switch(path: string): Promise<void> {
+    const call = { method: 'POST', path, timeoutMs: this.timeouts.pauseMs } as const;
+    for (const againMs of reportedWithinMs) {
+      try {
+        await this.call(call);
+        return;
+      } catch (error) {
+        if (!(error instanceof EngineError) || !isOutOfDate.test(error.message)) throw error;
+        await sleep(this.clock, againMs);
+      }
+    }
+    await this.call(call);
   }
 
   private async unlessMissing<Answer>(answer: Promise<Answer | undefined>): Promise<Answer | undefined> {
