@@ -9,6 +9,7 @@ describe('imports before all else', () => {
     ['several', 'import time\nimport numpy, scipy.optimize as o  # both\n', ['time', 'numpy', 'scipy.optimize']],
     ['names of a package', 'from scipy import stats, optimize as o\n', ['scipy', 'scipy.stats', 'scipy.optimize']],
     ['on several lines', 'from a import (\n  b,  # one\n  c as d,\n)\n', ['a', 'a.b', 'a.c']],
+    ['in parentheses', 'from a import (b, c as d,)  # both\nfrom e import ( f )\n', ['a', 'a.b', 'a.c', 'e', 'e.f']],
     ['after comments and a docstring', '#!/x\n\n"""import\nnothing"""\nimport a\n', ['a']],
     ['beside those of the language', 'from __future__ import annotations\nimport a\n', ['a']],
     ['with line ends of Windows', 'import a\r\nimport b\r\n', ['a', 'b']],
@@ -38,6 +39,12 @@ describe('imports before all else', () => {
       leadingImports(source.repeat(65_536 / source.length));
     }
     leadingImports(`from a import b${' '.repeat(65_000)}x`);
-    expect(performance.now() - beganMs).toBeLessThan(2000);
+    leadingImports(`from ${'('.repeat(65_000)})`);
+    leadingImports(`from a import (${'#'.repeat(65_000)}\u2028\n)`);
+    leadingImports('from a import (\nb)\n'.repeat(3600));
+    leadingImports(`from a import b${' '.repeat(960)}, c\n`.repeat(66));
+    leadingImports(`from a import (b${' '.repeat(960)}, c\u2028)\n`.repeat(66));
+    leadingImports(`import a${' '.repeat(960)}, c\n`.repeat(66));
+    expect(performance.now() - beganMs).toBeLessThan(1000);
   });
 });

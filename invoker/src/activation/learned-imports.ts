@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { maxImports } from '@gpuwhisk/common/entities/action-annotations';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
@@ -210,7 +211,11 @@ function removeFirst(map: Map<string, unknown>): void {
   if (first !== undefined) map.delete(first);
 }
 
-const setKey = (kind: string, requirements: readonly string[]): string => `${kind} ${requirements.join(' ')}`;
+/** A digest of the requirements: a namespace may have a hundred sets, and 20 kB of requirements in each. */
+function setKey(kind: string, requirements: readonly string[]): string {
+  if (requirements.length === 0) return `${kind} `;
+  return `${kind} ${createHash('sha256').update(requirements.join(' ')).digest('base64url')}`;
+}
 
 const actionKey = (action: RunnableAction): string => `${fullyQualifiedName(action)} ${action.revision}`;
 
