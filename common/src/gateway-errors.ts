@@ -27,6 +27,13 @@ export const noSuchPath = (path: string): string => `path '${path}' does not exi
 /** An operation that the path lacks. */
 export const noSuchOperation = (path: string, operation: string): string =>
   `path '${path}' with operation '${operation}' does not exist in the API`;
+/** More than all APIs of a namespace may have together. */
+export const tooLargeApis = (
+  found: { bytes: number; paths: number },
+  allowed: { bytes: number; paths: number },
+): string =>
+  `The APIs of the namespace would have ${found.bytes} bytes and ${found.paths} paths; ` +
+  `allowed are ${allowed.bytes} bytes and ${allowed.paths} paths.`;
 /** More keys than one API may have. */
 export const tooManySubscriptions = (allowed: number): string => `An API may have ${allowed} subscriptions at most.`;
 /** A key that is none of the API's. */

@@ -1,4 +1,6 @@
-import { SwaggerError, changedMeanwhile, managementFailure } from '@gpuwhisk/common/gateway-errors';
+import { fair, TooMuchWaits } from '@gpuwhisk/common/concurrency';
+import { SwaggerError, changedMeanwhile, managementFailure, tooLargeApis } from '@gpuwhisk/common/gateway-errors';
+import { overloaded } from '@gpuwhisk/common/errors';
 import { newUuid } from '@gpuwhisk/common/ids';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { isJsonObject } from '@gpuwhisk/common/json';
@@ -7,6 +9,7 @@ import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/a
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { nextPiece } from '@gpuwhisk/common/system/pieces';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { BoundedCache } from '../entities/bounded-cache.js';
 import { compileApi } from './compile-api.js';
@@ -45,10 +48,18 @@ const database = 'gpu';
 const maxAttempts = 20;
 /** Longest delay until another controller's change is visible here. */
 const cacheBounds = { maxAgeMs: 2000, maxEntries: 10_000 };
+/**
+ * Bounds of all APIs of a namespace together: a call without a key has them read, if they were not read a moment ago, and has its path
+ * looked for among all paths.
+ */
+export const most = { bytes: 2 * 1024 * 1024, paths: 2000 };
+/** Changes at once, and those of one namespace that wait: each reads all APIs of its namespace. */
+const [mostChanges, mostWaiting] = [4, 16];
 
 /** The APIs of all namespaces. */
 export class ApiRegistry {
   private readonly byTenant: BoundedCache<ServedApi[]>;
+  private readonly inTurn = fair(mostChanges, mostWaiting);
 
   constructor(
     private readonly context: {
@@ -72,16 +83,33 @@ export class ApiRegistry {
     return this.byTenant.resolve(tenant, async () => {
       const found = await this.query('tenant', tenant);
       const records = found.length > 0 ? found : await this.query('namespace', tenant);
-      return records.flatMap((record) => this.compile(record));
+      const served: ServedApi[] = [];
+      for (const record of records) {
+        await nextPiece(this.context.clock);
+        served.push(...this.compile(record));
+      }
+      return served;
     });
   }
 
   /**
    * Creates or changes the namespace's API at a base path. `change` gets the current API (undefined for a new one). It is
    * called again after a conflict with another write; its errors are passed on. Throws ApiError (502) after too many
-   * conflicts.
+   * conflicts, and for an API that grows beyond what those of a namespace may have; 503 if too many changes wait.
    */
   async put(identity: Identity, basePath: string, change: (before?: ApiRecord) => ApiChange): Promise<ApiRecord> {
+    try {
+      return await this.inTurn(identity.namespace.name, () => this.putNow(identity, basePath, change));
+    } catch (error) {
+      throw error instanceof TooMuchWaits ? overloaded() : error;
+    }
+  }
+
+  private async putNow(
+    identity: Identity,
+    basePath: string,
+    change: (before?: ApiRecord) => ApiChange,
+  ): Promise<ApiRecord> {
     return await this.retry(async () => {
       const document = await this.read(identity.namespace.name, basePath);
       const before = document && recordOf(document);
@@ -94,7 +122,10 @@ export class ApiRegistry {
         swagger: {},
         subscriptions: {},
       };
+      const sizeBefore = before && sizeOf(before);
+      // It may change what it is given.
       const record: ApiRecord = { ...(before ?? made), ...change(before) };
+      await this.checkSize(record, sizeBefore);
       await this.context.store.put(database, documentOf(record, document));
       this.forget(record);
       return record;
@@ -113,18 +144,36 @@ export class ApiRegistry {
 
   private async query(by: 'namespace' | 'tenant', value: string): Promise<ApiRecord[]> {
     const key = [by, value];
-    const rows = await this.context.store.query(database, {
-      view: 'apis',
-      startKey: key,
-      endKey: key,
-      includeDocs: true,
-    });
-    return rows.flatMap((row) => (row.doc === undefined ? [] : [recordOf(row.doc)]));
+    const rows = await this.context.store.query(database, { view: 'apis', startKey: key, endKey: key });
+    const records: ApiRecord[] = [];
+    for (const { id } of rows) {
+      await nextPiece(this.context.clock);
+      const document = await this.document(id);
+      if (document !== undefined) records.push(recordOf(document));
+    }
+    return records;
   }
 
-  private async read(namespace: string, basePath: string): Promise<StoredDocument | undefined> {
+  /** Throws ApiError (502) if an API that has grown exceeds what those of its namespace may have together. */
+  private async checkSize(record: ApiRecord, before: ApiSize = { bytes: 0, paths: 0 }): Promise<void> {
+    const sum = sizeOf(record);
+    if (sum.bytes <= before.bytes && sum.paths <= before.paths) return;
+    for (const other of await this.query('namespace', record.namespace)) {
+      if (other.basePath === record.basePath) continue;
+      const { bytes, paths } = sizeOf(other);
+      sum.bytes += bytes;
+      sum.paths += paths;
+    }
+    if (sum.bytes > most.bytes || sum.paths > most.paths) throw managementFailure(tooLargeApis(sum, most));
+  }
+
+  private read(namespace: string, basePath: string): Promise<StoredDocument | undefined> {
+    return this.document(documentId(namespace, basePath));
+  }
+
+  private async document(id: string): Promise<StoredDocument | undefined> {
     try {
-      return await this.context.store.get(database, documentId(namespace, basePath));
+      return await this.context.store.get(database, id);
     } catch (error) {
       if (error instanceof NoDocumentError) return undefined;
       throw error;
@@ -161,6 +210,17 @@ export class ApiRegistry {
     }
     throw managementFailure(changedMeanwhile());
   }
+}
+
+interface ApiSize {
+  bytes: number;
+  paths: number;
+}
+
+/** What an API counts for among those of its namespace. */
+export function sizeOf({ swagger, subscriptions }: Pick<ApiRecord, 'swagger' | 'subscriptions'>): ApiSize {
+  const bytes = Buffer.byteLength(JSON.stringify([swagger, subscriptions]));
+  return { bytes, paths: Object.keys(objectAt(swagger, 'paths') ?? {}).length };
 }
 
 function documentId(namespace: string, basePath: string): string {

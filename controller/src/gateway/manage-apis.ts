@@ -7,11 +7,13 @@ import {
   noSuchApi,
   notConfigured,
   noSuchSubscription,
+  tooLargeApis,
   tooManySubscriptions,
 } from '@gpuwhisk/common/gateway-errors';
 import { isApiError } from '@gpuwhisk/common/errors';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { isJsonObject } from '@gpuwhisk/common/json';
+import { most, sizeOf } from './api-registry.js';
 import type { ApiRecord, ApiRegistry, Subscription } from './api-registry.js';
 import { compileApi, normalBasePath } from './compile-api.js';
 import {
@@ -128,6 +130,9 @@ async function apisNamed(registry: ApiRegistry, identity: Identity, basePathOrNa
 
 /** The document, if the gateway can serve it. Throws ApiError (502), SwaggerError. */
 function checked(swagger: JsonObject, issuers: TokenIssuers): JsonObject {
+  const size = sizeOf({ swagger, subscriptions: {} });
+  // Before each path is looked at.
+  if (size.paths > most.paths) throw managementFailure(tooLargeApis(size, most));
   const problem = pathParameterProblem(swagger);
   if (problem !== undefined) throw managementFailure(problem);
   compileApi(swagger, issuers);

@@ -169,6 +169,35 @@ describe('documents', () => {
     expect(await pathsOf('/whole')).toEqual(['/c']);
   });
 
+  test('have bounds together, within which they may shrink and grow', async () => {
+    const named = (count: number): string[] => Array.from({ length: count }, (_, at) => `/p${at}`);
+    const put = async (basePath: string, swagger: Json): Promise<number> =>
+      (await gateway.importSwagger({ ...swaggerOf(basePath, ['/a']), ...swagger })).status;
+    const paths = (basePath: string, count: number): Promise<number> =>
+      put(basePath, swaggerOf(basePath, named(count)));
+    expect(await paths('/first', 1200)).toBe(200);
+    expect(await paths('/second', 600)).toBe(200);
+    expect(await paths('/second', 900)).toBe(502);
+    expect(await paths('/third', 2001)).toBe(502);
+    expect((await gateway.route('/second', '/more', 'get', 'hello')).status).toBe(200);
+    expect(await paths('/first', 300)).toBe(200);
+    expect(await paths('/second', 900)).toBe(200);
+    const large = { info: { title: 'large', description: 'x'.repeat(700_000) } };
+    expect([await put('/large1', large), await put('/large2', large)]).toEqual([200, 200]);
+    const refused = await gateway.importSwagger({ ...swaggerOf('/large3', ['/a']), ...large });
+    expect([refused.status, JSON.stringify(refused.json)]).toEqual([
+      502,
+      expect.stringMatching(
+        /The APIs of the namespace would have \d{7} bytes and \d+ paths; allowed are 2097152 bytes/,
+      ),
+    ]);
+    for (const basePath of ['/first', '/second', '/large1', '/large2']) {
+      await gateway.manage('deleteApi', { basepath: basePath });
+    }
+    expect(await paths('/third', 1900)).toBe(200);
+    await gateway.manage('deleteApi', { basepath: '/third' });
+  });
+
   const swagger = (more: Json): Json => ({ ...swaggerOf('/bad', ['/a']), ...more });
   const withPaths = (paths: Json): Json => swagger({ paths });
   const leadingTo = (url: string): Json => withPaths({ '/a': { get: { 'x-openwhisk': { url } } } });
