@@ -11,6 +11,7 @@ import { newActivationId } from '@gpuwhisk/common/ids';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { transactionLogger } from '@gpuwhisk/common/logging';
+import { othersFirst } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { TraceContext } from '@gpuwhisk/common/tracing';
 import type { Random } from '@gpuwhisk/common/system/random';
@@ -102,6 +103,7 @@ export class TriggerFires {
     const argumentsOf = ruleArguments(trigger, headers, payload, identity, maxPayloadBytes);
     const lines: string[] = [];
     for (let first = 0; first < rules.length; first += maxRulesAtOnce) {
+      if (first > 0) await othersFirst(this.dependencies.clock);
       const together = rules.slice(first, first + maxRulesAtOnce).map(async ([rule, link]) => {
         const result =
           link.status === 'active' ? await this.runRule(fire, link, argumentsOf) : inactiveResult(rule, link);

@@ -1,5 +1,5 @@
 // Triggers in the store, and the bodies of the PUTs of triggers and rules.
-import { alreadyExists, concurrentModification, feedNameInvalid } from '@gpuwhisk/common/errors';
+import { alreadyExists, concurrentModification, feedNameInvalid, tooLarge } from '@gpuwhisk/common/errors';
 import {
   isEntityName,
   readReference,
@@ -22,6 +22,8 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { deleteEntity, findStoredEntity, readStoredEntity, writeEntity } from '../entities/stored-entity.js';
 import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../http/request.js';
 
+/** Characters of a trigger's links to rules, which are read and written as a whole. */
+const maxLinkCharacters = 1024 * 1024;
 /** Most attempts to change a trigger that other controllers change concurrently. */
 const maxTries = 10;
 
@@ -65,7 +67,7 @@ export class TriggerWriter {
 
   /**
    * Sets the link of a rule (`ns/rule`) in a trigger; an undefined `link` removes it. Resolves with false if the trigger
-   * does not exist. Throws ApiError (409, 500).
+   * does not exist. Throws ApiError (409, 413, 500).
    */
   setLink(id: string, rule: string, link: RuleLink | undefined): Promise<boolean> {
     return this.writes.run(id, async () => {
@@ -74,7 +76,12 @@ export class TriggerWriter {
         if (trigger === undefined) return false;
         const rules = new Map(trigger.rules);
         if (link === undefined && !rules.delete(rule)) return true;
-        if (link !== undefined) rules.set(rule, link);
+        if (link !== undefined) {
+          const isNew = !rules.has(rule);
+          rules.set(rule, link);
+          const { length } = JSON.stringify([...rules]);
+          if (isNew && length > maxLinkCharacters) throw tooLarge('Rules of the trigger', length, maxLinkCharacters);
+        }
         try {
           await this.store.put('whisks', triggerDocument({ ...trigger, rules }));
           return true;

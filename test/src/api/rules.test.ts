@@ -127,6 +127,20 @@ describe('the life of a rule', () => {
     await calls.rule('DELETE', 'packaged');
   });
 
+  test('whose trigger has as many as it can is refused, and leaves nothing', async () => {
+    await api.request('PUT', '/api/v1/namespaces/_/triggers/full', { body: {} });
+    const stored = await api.store.get('whisks', 'alice/full');
+    const link = { action: { path: 'alice', name: 'a'.repeat(100) }, status: 'inactive' };
+    const rules = Object.fromEntries(Array.from({ length: 8000 }, (_, at) => [`alice/rule${at}`, link]));
+    await api.store.put('whisks', { ...stored, rules });
+    const refused = await calls.rule('PUT', 'more', { ...targets, trigger: '/_/full' });
+    expect(refusal(refused)).toEqual([
+      413,
+      expect.stringMatching(/^Rules of the trigger larger than allowed: \d{7} > 1048576/),
+    ]);
+    expect((await calls.rule('GET', 'more')).status).toBe(404);
+  });
+
   test.each(['GET', 'PUT', 'POST', 'DELETE'])('%s in another namespace is refused', async (method) => {
     const body = method === 'PUT' || method === 'POST' ? { body: {} } : {};
     const reply = await api.request(method, '/api/v1/namespaces/alice/rules/x', { as: bob, ...body });
