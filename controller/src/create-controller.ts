@@ -130,7 +130,7 @@ export function createController(dependencies: ControllerDependencies): Controll
     actionWriter,
     largeCodes: new LargeCodes(clock, logger),
     packages,
-    packageWriter: new PackageWriter(store, packages, actionWriter, lock),
+    packageWriter: new PackageWriter(store, packages, actionWriter, lock, clock),
     identities,
     throttles: new Throttles({ ...dependencies, limits: config.limits }),
     triggerWriter,

@@ -1,12 +1,15 @@
 import type { PackageBinding } from '@gpuwhisk/common/entities/package';
 import { packageToApi } from '@gpuwhisk/common/entities/package';
 import { isApiError, noSuchResource, packageNameReserved } from '@gpuwhisk/common/errors';
+import type { JsonObject } from '@gpuwhisk/common/json';
 import { inheritedParameters } from '../actions/action-resolver.js';
 import { checkPackageShown, providerOf, readablePackages } from '../entitlement/rights.js';
 import type { Answer } from '../http/answer.js';
 import { jsonAnswer } from '../http/answer.js';
+import { piecesAnswer, readOrRefuse } from '../http/list-answer.js';
 import { readPutBody, booleanParameter } from '../http/request.js';
 import { isFeed, packageContents, readPackagePut, bindingRefusal } from '../packages/package-store.js';
+import type { PackagedAction } from '../packages/package-store.js';
 import { listRows } from './collections.js';
 import type { ApiContext } from './api-context.js';
 import { boundsOf } from '../entitlement/limits.js';
@@ -61,18 +64,55 @@ async function getPackage(context: Context, call: IdentifiedCall): Promise<Answe
     throw missing ? noSuchResource(`${name.namespace}/${name.name}`) : error;
   });
   if (context.config.sharedPackagesExecuteOnly) checkPackageShown(call.identity.namespace.name, name, chain);
-  const contents = await packageContents(context.store, providerOf(chain));
-  return jsonAnswer({
-    ...packageToApi({ ...chain[0], parameters: inheritedParameters(chain) }),
-    actions: contents.filter((action) => !isFeed(action)).map((action) => ({ ...action })),
-    feeds: contents.filter(isFeed).map((feed) => ({ ...feed })),
-  });
+  const reader = call.identity.namespace.uuid;
+  const contents = (): AsyncGenerator<PackagedAction[]> => packageContents(context, providerOf(chain), reader);
+  const shown = packageToApi({ ...chain[0], parameters: inheritedParameters(chain) });
+  return piecesAnswer(packageText(shown, contents), context);
+}
+
+/** Characters of feeds that are kept while the actions before them are sent; of more, all is read once more. */
+const keptCharacters = 64 * 1024;
+
+/** The JSON text of a package with its actions and its feeds, in pieces. */
+async function* packageText(
+  shown: JsonObject,
+  contents: () => AsyncGenerator<PackagedAction[]>,
+): AsyncGenerator<Uint8Array> {
+  let feeds: string[] | undefined = [];
+  let kept = 0;
+  yield Buffer.from(`${JSON.stringify(shown).slice(0, -1)},"actions":[`);
+  let separator = '';
+  for await (const some of contents()) {
+    const actions = some.filter((action) => !isFeed(action)).map((action) => JSON.stringify(action));
+    for (const feed of feeds === undefined ? [] : some.filter(isFeed)) {
+      const text = JSON.stringify(feed);
+      kept += text.length;
+      if (kept <= keptCharacters) feeds?.push(text);
+      else feeds = undefined;
+    }
+    if (actions.length === 0) continue;
+    yield Buffer.from(separator + actions.join(','));
+    separator = ',';
+  }
+  yield Buffer.from('],"feeds":[');
+  if (feeds !== undefined) yield Buffer.from(feeds.join(','));
+  else {
+    separator = '';
+    for await (const some of contents()) {
+      const found = some.filter(isFeed).map((feed) => JSON.stringify(feed));
+      if (found.length === 0) continue;
+      yield Buffer.from(separator + found.join(','));
+      separator = ',';
+    }
+  }
+  yield Buffer.from(']}');
 }
 
 async function deletePackage(context: Context, call: IdentifiedCall): Promise<Answer> {
   const name = ownPackage(call);
   const force = booleanParameter(call.query, 'force', false);
-  return jsonAnswer(packageToApi(await context.packageWriter.delete(name, force)));
+  const deleted = context.packageWriter.delete(name, force, call.identity.namespace.uuid);
+  return jsonAnswer(packageToApi(await readOrRefuse(deleted)));
 }
 
 /** Lists packages. Every caller may list the shared packages of any namespace. */

@@ -72,6 +72,36 @@ export async function streamedAnswer(
   };
 }
 
+/** The answer of JSON whose pieces are made as they are sent, but for what has 64 KiB at most. Else as listAnswer. */
+export async function piecesAnswer(
+  pieces: AsyncGenerator<Uint8Array>,
+  { logger }: { logger: Logger },
+): Promise<Answer> {
+  const known: Uint8Array[] = [];
+  let bytes = 0;
+  while (bytes < wholeBytes) {
+    const { done, value } = await readOrRefuse(pieces.next());
+    if (done === true) return { status: 200, body: Buffer.concat(known) };
+    bytes += value.length;
+    known.push(value);
+  }
+  return streamedAnswer(withBegin(known, pieces), logger);
+}
+
+async function* withBegin(
+  known: readonly Uint8Array[],
+  rest: AsyncGenerator<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield Buffer.alloc(0);
+    yield Buffer.concat(known);
+    yield* rest;
+  } finally {
+    // What reads also ends where the answer does not.
+    await rest.return(undefined);
+  }
+}
+
 function joined(texts: readonly Uint8Array[]): Uint8Array[] {
   return texts.flatMap((text, index) => (index === 0 ? [text] : [comma, text]));
 }

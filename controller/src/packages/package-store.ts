@@ -3,6 +3,7 @@ import type { PackageBinding, WhiskPackage } from '@gpuwhisk/common/entities/pac
 import { packageId, readPackage, packageDocument, writeBinding, readBinding } from '@gpuwhisk/common/entities/package';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { nextPiece } from '@gpuwhisk/common/system/pieces';
 import {
   alreadyExists,
   bindingDoesNotExist,
@@ -94,6 +95,7 @@ export class PackageWriter {
     private readonly cache: PackageCache,
     private readonly actions: ActionDeleter,
     private readonly lock: LockParameters,
+    private readonly clock: Clock,
   ) {}
 
   /** Creates a package, or updates it if `overwrite` is set. Resolves with the package. Throws ApiError. */
@@ -127,11 +129,14 @@ export class PackageWriter {
     });
   }
 
-  /** Deletes a package; `force` first deletes its actions. Resolves with the deleted package. Throws ApiError. */
-  delete(name: PackageBinding, force: boolean): Promise<WhiskPackage> {
+  /**
+   * Deletes a package; `force` first deletes its actions, which are read on behalf of `reader`. Resolves with the deleted package.
+   * Throws ApiError, and as ArtifactStore.texts.
+   */
+  delete(name: PackageBinding, force: boolean, reader: string): Promise<WhiskPackage> {
     return this.gate.own(packageId(name), async () => {
       const stored = await this.read(name);
-      if (stored.binding === undefined) await this.empty(name, force);
+      if (stored.binding === undefined) await this.empty(name, force, reader);
       this.cache.drop(name);
       try {
         await this.store.delete('whisks', packageId(name), stored.revision);
@@ -190,12 +195,16 @@ export class PackageWriter {
     }
   }
 
-  private async empty(name: PackageBinding, force: boolean): Promise<void> {
-    const contents = await packageContents(this.store, name);
-    if (contents.length > 0 && !force) throw packageNotEmpty(contents.length);
+  private async empty(name: PackageBinding, force: boolean, reader: string): Promise<void> {
+    const names: string[] = [];
+    const { store, clock } = this;
+    for await (const some of packageContents({ store, clock }, name, reader)) {
+      names.push(...some.map((action) => action.name));
+    }
+    if (names.length > 0 && !force) throw packageNotEmpty(names.length);
     const deleteNext = async (): Promise<void> => {
-      for (let action = contents.pop(); action !== undefined; action = contents.pop()) {
-        await this.actions.delete(packageId(name), action.name).catch((error: unknown) => {
+      for (let action = names.pop(); action !== undefined; action = names.pop()) {
+        await this.actions.delete(packageId(name), action).catch((error: unknown) => {
           // Another request has deleted the action meanwhile.
           if (!isApiError(error) || error.status !== noSuchEntity().status) throw error;
         });
@@ -282,21 +291,28 @@ export function readPackagePut(
 }
 
 /** An action in the list of its package. */
-interface PackagedAction {
+export interface PackagedAction {
   name: string;
   version: JsonValue;
   annotations: JsonValue;
 }
 
-/** The actions of a package, last written first. */
-export async function packageContents(store: ArtifactStore, name: PackageBinding): Promise<PackagedAction[]> {
+/** The actions of a package, last written first, some at a time, read on behalf of `reader`. Throws as ArtifactStore.texts. */
+export async function* packageContents(
+  { store, clock }: { store: Pick<ArtifactStore, 'texts'>; clock: Clock },
+  name: PackageBinding,
+  reader: string,
+): AsyncGenerator<PackagedAction[]> {
   const path = packageId(name);
   const range = { view: 'actions', startKey: [path, 0], endKey: [path, afterAll, afterAll] } as const;
-  const rows = await store.query('whisks', { ...range, descending: true });
-  return rows.flatMap(({ value }) => {
-    if (!isJsonObject(value) || typeof value.name !== 'string') return [];
-    return [{ name: value.name, version: value.version ?? null, annotations: value.annotations ?? [] }];
-  });
+  for await (const texts of store.texts('whisks', { ...range, descending: true, as: 'value', reader })) {
+    await nextPiece(clock);
+    const rows = JSON.parse(`[${Buffer.from(texts).toString('utf8')}]`) as JsonValue[];
+    yield rows.flatMap((value) => {
+      if (!isJsonObject(value) || typeof value.name !== 'string') return [];
+      return [{ name: value.name, version: value.version ?? null, annotations: value.annotations ?? [] }];
+    });
+  }
 }
 
 /** Whether an action is a feed: it has annotation `feed`, with any value. */
