@@ -2,6 +2,7 @@ import { createServer, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { afterEarlier, refuseSmallChunks } from './http-bounds.js';
 
 /** Handles one HTTP request; must not throw. */
 export type HttpHandler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -97,7 +98,10 @@ export const systemNetwork: Network = {
         maxHeaderSize: maxHeaderBytes,
         noDelay: true,
       },
-      handler,
+      (request, response) => {
+        refuseSmallChunks(request, response);
+        afterEarlier(request, response, () => handler(request, response));
+      },
     );
     server.on('clientError', refuse);
     await listening(server, address);

@@ -8,6 +8,7 @@ import {
   contentExpected,
   malformedQuery,
 } from '@gpuwhisk/common/errors';
+import { gather } from '@gpuwhisk/common/gathered-bytes';
 import { isJsonObject, isNestedTooDeeply, maxJsonDepth } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
@@ -71,7 +72,7 @@ function listenForBody(
   const onData = (chunk: Buffer): void => {
     bytes += chunk.length;
     if (bytes <= maxBytes) {
-      chunks.push(chunk);
+      gather(chunks, chunk);
       return;
     }
     request.off('data', onData);

@@ -1,6 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { mostSmallBytes } from '@gpuwhisk/common/entities/large-code';
+import { gather } from '@gpuwhisk/common/gathered-bytes';
 import { nextPiece } from '@gpuwhisk/common/system/pieces';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Call, CallLimits, InitRequest, CallOutcome, LostOutcome, RunRequest } from '../container-factory.js';
@@ -198,7 +199,7 @@ async function readAnswer(response: IncomingMessage, wantedBytes: number, clock:
     if (bytes > maxFrameBytes) throw new Error(`its answer is longer than ${maxFrameBytes} bytes`);
     if (kept >= wantedBytes) continue;
     const piece = chunk.subarray(0, wantedBytes - kept);
-    pieces.push(piece);
+    gather(pieces, piece);
     kept += piece.length;
   }
   return { status: response.statusCode ?? 0, head: await joined(pieces, kept, clock), bytes };

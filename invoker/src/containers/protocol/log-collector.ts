@@ -1,5 +1,6 @@
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import { gather } from '@gpuwhisk/common/gathered-bytes';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import { nextPiece } from '@gpuwhisk/common/system/pieces';
 
@@ -191,7 +192,7 @@ export class LogCollector {
 
   private keepPartial(stream: Stream, piece: Buffer): void {
     // Copied, because a slice would keep its far larger chunk in memory.
-    stream.partial.push(Buffer.from(piece));
+    gather(stream.partial, Buffer.from(piece));
     stream.partialBytes += piece.length;
     if (this.bytes + stream.partialBytes > this.limitBytes) {
       this.addLine(stream, this.takePartial(stream));
