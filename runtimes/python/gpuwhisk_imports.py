@@ -46,11 +46,46 @@ def written_bytes():
         os.close(counts)
 
 
+class EnvironmentWatch:
+    """Tells whether something asked os.environ for a variable of the platform (`__OW_*`), or for all names."""
+
+    def __init__(self):
+        self.asked = False
+
+    def begin(self):
+        self.asked = False
+        self.environment, self.kind = os.environ, type(os.environ)
+        self.environment.__class__ = self.watching(self.kind)
+
+    def end(self):
+        self.environment.__class__ = self.kind
+
+    def watching(self, kind):
+        watch = self
+
+        class _Environ(kind):
+            def __getitem__(self, key):
+                if isinstance(key, str) and key.startswith("__OW_"):
+                    watch.asked = True
+                return kind.__getitem__(self, key)
+
+            def __iter__(self):
+                watch.asked = True
+                return kind.__iter__(self)
+
+        # In tracebacks they are those of `os`.
+        for method in (_Environ.__getitem__, _Environ.__iter__):
+            method.__code__ = method.__code__.replace(co_filename="<frozen os>")
+        _Environ.__qualname__, _Environ.__module__ = kind.__qualname__, kind.__module__
+        return _Environ
+
+
 class ImportObserver:
     """Notes the imports of a load that a process made ahead could have made in its place.
 
     To be made when the process is ready for code. An import counts if its modules are all of shared sets, if the state of
-    the process was that of the ready one, but for changes by counted imports, and if nothing was written meanwhile.
+    the process was that of the ready one, but for changes by counted imports, if it asked for no variable of the platform,
+    and if nothing was written meanwhile.
     """
 
     def __init__(self):
@@ -59,6 +94,7 @@ class ImportObserver:
         self.shared = tuple(folder.rstrip("/") + "/" for folder in sys.path[1:])
         self.costs_us = {}
         self.thread = None
+        self.environment = EnvironmentWatch()
         self.original = bootstrap._find_and_load
         self.watched = self.watch(self.original)
 
@@ -83,6 +119,8 @@ class ImportObserver:
                 module = find_and_load(name, import_)
             finally:
                 inside = False
+                if before is not None:
+                    self.environment.end()
             self.finish(name, before)
             return module
 
@@ -99,12 +137,14 @@ class ImportObserver:
         try:
             if process_state() != self.state:
                 return None
-            return set(sys.modules), written_bytes(), monotonic_ns()
+            before = set(sys.modules), written_bytes(), monotonic_ns()
+            self.environment.begin()
+            return before
         except Exception:
             return None  # The action has replaced or closed something that is asked here, or the kernel does not tell.
 
     def finish(self, name, before):
-        if before is None:
+        if before is None or self.environment.asked:
             return
         took_us = (monotonic_ns() - before[2]) // 1000
         try:

@@ -24,6 +24,9 @@ const modules = {
   prints: `${slow}print("loaded", end="")\n`,
   breaks: `${slow}import no_such_module\n`,
   wants_helper: `${slow}import helper\n`,
+  asks_platform: `${slow}import os\nname = os.environ.get("__OW_X", "none")\n`,
+  asks_for_all: `${slow}import os\nnames = sorted(os.environ)\n`,
+  asks_for_others: `${slow}import os\nhome = os.environ.get("HOME"), os.environ.get("X", 1)\n`,
 };
 
 mkdirSync(shared);
@@ -51,6 +54,17 @@ const cases: Case[] = [
   { name: 'imports of the action itself', code: 'import outer, slow_two\n', reported: ['outer', 'slow_two'] },
   { name: 'an import after the action printed', code: 'print("x")\nimport slow_one\n', reported: ['slow_one'] },
   { name: 'variables of the platform', code: 'import slow_one\n', env: { __OW_X: '1' }, reported: ['slow_one'] },
+  {
+    name: 'no module that asks for variables of the platform',
+    code: 'import asks_platform, asks_for_all, asks_for_others\nassert asks_platform.name == "1"\nassert "__OW_X" in asks_for_all.names\n',
+    env: { __OW_X: '1' },
+    reported: ['asks_for_others'],
+  },
+  {
+    name: 'none of them where there are no such variables',
+    code: 'import asks_platform, slow_one\nassert asks_platform.name == "none"\n',
+    reported: ['slow_one'],
+  },
   { name: 'an init parameter', code: 'import slow_one\n', env: { X: '1' }, reported: [] },
   { name: 'environment', code: 'import os\nos.environ["X"] = "1"\nimport slow_one\n', reported: [] },
   { name: 'sys.path', code: 'import sys\nsys.path.append("/x")\nimport slow_one\n', reported: [] },
