@@ -133,6 +133,8 @@ const pythonPrewarmerVariables: Readonly<Record<string, string>> = {
   // OpenBLAS's threads would end with the first function, and its later products would wait for them without end.
   OPENBLAS_NUM_THREADS: '1',
   OMP_NUM_THREADS: '1',
+  // A thread of pyarrow's second allocator would keep its modules from being loaded ahead.
+  JE_ARROW_MALLOC_CONF: 'background_thread:false',
   // Makes allocations grow in few system calls: the proxy checks each call that changes mappings.
   MALLOC_TOP_PAD_: '1048576',
   MALLOC_TRIM_THRESHOLD_: '67108864',

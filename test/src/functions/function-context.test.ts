@@ -65,7 +65,7 @@ describe.each(kinds.map(String))('%s:', (kind) => {
     const { seen } = await mirrored(kind);
     const names = Object.keys(seen.env).filter((name) => !name.startsWith('__OW_'));
     // Where the function is injected, its process has those of its libraries.
-    const ofLibraries = ['OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'];
+    const ofLibraries = ['JE_ARROW_MALLOC_CONF', 'OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'];
     expect(['HOME', 'LANG', 'LC_CTYPE', 'PATH', 'TMPDIR', ...ofLibraries]).toEqual(expect.arrayContaining(names));
   });
 
