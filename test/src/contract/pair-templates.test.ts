@@ -33,6 +33,7 @@ const hourMs = 3_600_000;
   let packages: string;
   let laterMs = 0;
   const bounds = { maxMiB: 512 };
+  const learned = { namespace: 'ns', takesMore: false, savesMs: 1000 };
   const started = new Set<Container>();
 
   beforeAll(async () => {
@@ -210,6 +211,27 @@ const hourMs = 3_600_000;
     expect((await figures()).imports.off).toBe(1);
   }, 60_000);
 
+  test('a module of 2 GiB that it has not written makes a small template; one that it has written, none', async () => {
+    const before = (await figures()).templates;
+    const sparse =
+      'import mmap\nspace = mmap.mmap(-1, 2 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\nspace[1 << 30] = 7\n';
+    writeFileSync(join(packages, 'sparse_module.py'), sparse);
+    const wanted = { ...spec, imports: ['sparse_module'] };
+    expect((await start(wanted)).unfit).toBeUndefined();
+    await templatesAre(before + 1);
+    const folder = join(dataDir, 'templates');
+    for (const name of readdirSync(folder)) expect(statSync(join(folder, name)).size).toBeLessThan(128 * 2 ** 20);
+    const code =
+      'from sparse_module import space\ndef main(args):\n  return {"bytes": len(space), "seen": [space[1 << 30], space[0]]}';
+    const copies = (await figures()).copies;
+    expect(await result(await start(wanted), code)).toEqual({ bytes: 2 ** 31, seen: [7, 0] });
+    expect((await figures()).copies).toBe(copies + 1);
+
+    writeFileSync(join(packages, 'written_module.py'), 'text = bytes([7]) * (2 << 30)\n');
+    await expect(start({ ...spec, imports: ['written_module'], learned })).rejects.toThrow();
+    expect((await figures()).templates).toBe(before + 1);
+  }, 60_000);
+
   test('memory that a fork wipes is empty in a copy, which outlives its template', async () => {
     const lines = [
       'import mmap',
@@ -220,7 +242,7 @@ const hourMs = 3_600_000;
     const wiped = { ...spec, imports: ['wiped_module'] };
     const code = 'from wiped_module import kept, wiped\ndef main(args):\n  return {"first": [kept[0], wiped[0]]}';
     expect(await result(await start(wiped, true), code)).toEqual({ first: [7, 7] });
-    await templatesAre(2);
+    await templatesAre(3);
     const copy = await start(wiped);
     expect(await result(copy, code)).toEqual({ first: [7, 0] });
 

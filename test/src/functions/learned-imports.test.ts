@@ -1,11 +1,13 @@
 // Imports of Python and Node.js functions that declare nothing: the next function that has them finds them loaded.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import { hasPythonPairs } from '@gpuwhisk/invoker/runtimes/python-runtime';
+import { zipOf } from '../runtimes/python-cases.js';
 import { annotation } from '../support/api-client.js';
 import type { ApiClient } from '../support/api-client.js';
 import { hasLauncher, hasPython } from '../support/machine.js';
@@ -20,7 +22,13 @@ const loaded = 'state = {"at": time.time(), "changed": False}\n';
 const modules = {
   slow_one: `import time\ntime.sleep(${sleepMs / 1000})\n${loaded}`,
   slow_two: `import time\ntime.sleep(${sleepMs / 1000})\n${loaded}`,
+  slow_three: `import time\ntime.sleep(${sleepMs / 1000})\n${loaded}`,
   starts_thread: `import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\ntime.sleep(0.1)\n`,
+  never_imported: '',
+  opens_socket: 'import socket, time\nkept = socket.socket()\ntime.sleep(0.1)\n',
+  fails_halfway: 'import time\ntime.sleep(0.1)\nhalf = 1\nraise RuntimeError("half-way")\n',
+  asks_platform: 'import os, time\ntime.sleep(0.1)\nname = os.environ["__OW_ACTION_NAME"]\n',
+  reads_clock: 'import random, time\ntime.sleep(0.1)\nat, drawn = time.time(), random.random()\n',
 };
 const answers = '\ndef main(args):\n  return {"changed": slow_one.state["changed"], "at": slow_one.state["at"]}\n';
 const source = `import slow_one${answers}`;
@@ -31,6 +39,22 @@ const express = require('express');
 const redis = require('redis');
 const state = 1;
 exports.main = ${nodeMain}`;
+
+/** Digests of the files of a folder, by name. */
+function digests(folder: string): Map<string, string> {
+  const files = existsSync(folder) ? readdirSync(folder) : [];
+  return new Map(
+    files.map((name) => [
+      name,
+      createHash('sha256')
+        .update(readFileSync(join(folder, name)))
+        .digest('hex'),
+    ]),
+  );
+}
+
+const namespacesIn = (text: string): { namespace: string }[] =>
+  (JSON.parse(text) as { namespaces: { namespace: string }[] }).namespaces;
 
 (hasPython && hasPythonPairs() && hasLauncher ? describe : describe.skip)('learned imports', () => {
   let platform: RunningPlatform;
@@ -126,6 +150,104 @@ exports.main = ${nodeMain}`;
     const isSaid = (): Promise<boolean> => Promise.resolve(platform.output().includes('it started a thread'));
     await until('the log says why', isSaid, readyMs);
     expect(await has('starts_thread')()).toBe(false);
+  });
+
+  test.each([
+    ['opens a socket', 'import opens_socket', 'opens_socket.kept.fileno() > 2', true],
+    [
+      'fails half-way',
+      'try:\n  import fails_halfway\nexcept RuntimeError as error:\n  seen = str(error)',
+      'seen',
+      'half-way',
+    ],
+    ['asks for the name of the action', 'import asks_platform', 'asks_platform.name', '/guest/'],
+  ])('a module that %s is imported by each function itself', async (_, imports, result, expected) => {
+    const code = `${imports}\ndef main(args):\n  return {"result": ${result}}\n`;
+    const [module = ''] = /\w+_\w+/.exec(imports) ?? [];
+    for (const number of [1, 2, 3]) {
+      const { result: seen, coldStart } = await start(`${module}${number}`, code);
+      expect(seen).toEqual({ result: expected === '/guest/' ? `${expected}${module}${number}` : expected });
+      expect(coldStart).toBeUndefined();
+    }
+    expect(await has(module)()).toBe(false);
+  });
+
+  test('a module that reads time and random numbers is loaded ahead; functions draw numbers of their own', async () => {
+    const code =
+      'import random, reads_clock\ndef main(args):\n  return {"drawn": random.random(), "module": reads_clock.drawn}\n';
+    await start('clock1', code);
+    await until('a process has the module', has('reads_clock'), readyMs);
+    const both = [await start('clock2', code), await start('clock3', code)];
+    expect(both.map(({ coldStart }) => coldStart)).toEqual([expect.anything(), expect.anything()]);
+    const [one, other] = both.map(({ result }) => result);
+    expect(one!.drawn).not.toBe(other!.drawn);
+  });
+
+  test("an archive's own module wins by name over one that is loaded ahead", async () => {
+    await until('a process has the module', has('slow_one'), readyMs);
+    const files = {
+      '__main__.py': `import slow_one, slow_two${answers}`,
+      'slow_one.py': 'state = {"changed": "own", "at": 0}\n',
+    };
+    for (const name of ['archive1', 'archive2', 'archive3']) {
+      await platform.api.putAction(name, Buffer.from(zipOf(files), 'base64'), { kind });
+      const { record } = await platform.api.run(name);
+      expect(record.response.result).toEqual({ changed: 'own', at: 0 });
+    }
+  });
+
+  test('a function that poisons all it reaches, and forges its report, changes no byte for another namespace', async () => {
+    const other = platform.api.as(otherAuth);
+    const sees = `import hashlib, os, slow_three
+def main(args):
+  files = [slow_three.__file__, slow_three.__cached__]
+  texts = [open(path, "rb").read() for path in files if os.path.exists(path)]
+  state = repr((sorted(vars(slow_three)), slow_three.state["changed"], 256 + 1, slow_three.time.sleep, "slow" + "_three"))
+  return {"seen": [hashlib.sha256(text).hexdigest() for text in texts] + [state]}
+`;
+    await start('victim', sees, other);
+    await until('a process has the module', has('slow_three'), readyMs);
+    const before = await start('victim2', sees, other);
+    expect(before.coldStart).toMatchObject({ savedMs: expect.any(Number) });
+    const templates = digests(join(platform.dataDir, 'templates'));
+    const rowOf = (namespace: string): string | undefined => {
+      const file = readdirSync(platform.dataDir).find((one) => /^learned-imports-\d+\.json$/.test(one));
+      const rows = file === undefined ? [] : namespacesIn(readFileSync(join(platform.dataDir, file), 'utf8'));
+      const row = rows.find((one) => one.namespace === namespace);
+      return row && JSON.stringify(row);
+    };
+    const isWritten = (): Promise<boolean> => Promise.resolve(rowOf('whisk.system')?.includes('slow_three') === true);
+    await until('what the victim imports is written', isWritten, readyMs);
+    const row = rowOf('whisk.system');
+
+    const poisons = `import _frozen_importlib, ctypes, os, slow_three, time
+slow_three.state["changed"] = "poisoned"
+slow_three.time.sleep = print
+for path in (slow_three.__file__, slow_three.__cached__):
+  for attempt in (lambda: open(path, "ab").write(b"#"), lambda: os.remove(path), lambda: os.rename(path, path + "x")):
+    try: attempt()
+    except OSError: pass
+ctypes.memset(id(slow_three.__name__) + 48, 120, 1)
+forged = '["slow_three",1000000000],["never_imported",1000000000],["../evil",1],["victim",5]'
+for cell in _frozen_importlib._find_and_load.__closure__:
+  observer = cell.cell_contents
+  if hasattr(observer, "costs_us"):
+    observer.report = lambda: "[" + forged + "]"
+    observer.costs_us["slow_three"] = 1
+def main(args):
+  return {"changed": slow_three.state["changed"], "at": 0}
+`;
+    for (const name of ['hostile1', 'hostile2']) expect((await start(name, poisons)).result.changed).toBe('poisoned');
+    const isForged = (): Promise<boolean> => Promise.resolve(rowOf('guest')?.includes('never_imported') === true);
+    await until('the forged report is written', isForged, readyMs);
+    expect(rowOf('whisk.system')).toBe(row);
+    expect(rowOf('guest')).not.toMatch(/evil|"victim"/);
+    const after = await start('victim3', sees, other);
+    expect(after.result).toEqual(before.result);
+    expect((after.coldStart as { savedMs: number }).savedMs).toBeLessThan(10_000);
+    for (const [name, digest] of templates)
+      expect([name, digests(join(platform.dataDir, 'templates')).get(name)]).toEqual([name, digest]);
+    expect(templates.size).toBeGreaterThan(0);
   });
 
   test('Node.js functions find the packages of those before them, each in a process of its own', async () => {

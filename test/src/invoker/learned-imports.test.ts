@@ -8,7 +8,7 @@ import type { RunnableAction } from '@gpuwhisk/invoker/activation/action-loader'
 import { learnedFile } from '@gpuwhisk/invoker/runtimes/learned-file';
 import { LearnedImports } from '@gpuwhisk/invoker/activation/learned-imports';
 import { nodeModulesIn } from '@gpuwhisk/invoker/runtimes/node-modules';
-import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import { bareSpec, matchSpecs } from '@gpuwhisk/invoker/containers/container-factory';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
 import { containerLike } from '../simulation/delegates.js';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
@@ -66,6 +66,22 @@ test('names count that lie in shared folders, for actions of the namespace, kind
     expect(learned.wanted('guest', action('c', more))).toBeUndefined();
   expect(learned.wanted('other', action('a', { leadingImports }))).toBeUndefined();
   expect(learned.wanted('guest', action('a', { revision: '2-b' }))).toBeUndefined();
+});
+
+test('requirements of one name and two versions are sets of their own, which share no process', async () => {
+  const learned = await open();
+  const [old, recent] = [{ requirements: ['sample==1.0'] }, { requirements: ['sample==2.0'] }];
+  await learned.learn('guest', action('a', old), container, modules('one'), []);
+  const leadingImports = ['one', 'two'];
+  expect(learned.wanted('guest', action('b', { ...recent, leadingImports }))).toBeUndefined();
+  await learned.learn('guest', action('b', recent), container, [{ name: 'one', ms: 900 }, ...modules('two')], []);
+  const wishes = [old, recent].map((more) => learned.wanted('guest', action('c', { ...more, leadingImports })));
+  expect(wishes.map((wish) => [wish?.imports, wish?.learned.savesMs])).toEqual([
+    [['one'], 100],
+    [['one', 'two'], 1000],
+  ]);
+  const [first, second] = wishes.map((wish, at) => ({ ...bareSpec(kind, 256), ...[old, recent][at], ...wish }));
+  expect([matchSpecs(first!, second!), matchSpecs(second!, first!)]).toEqual(['none', 'none']);
 });
 
 test('names of Node.js count that lie in the folder of packages', async () => {

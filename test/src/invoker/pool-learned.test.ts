@@ -132,6 +132,39 @@ describe('a container with learned modules, of another memory', () => {
     expect(harness.pool.snapshot().claimedMiB).toBe(harness.liveMiB());
   });
 
+  test('is made once, and no more, where it takes more than all may', async () => {
+    let made = 0;
+    const harness = await PoolHarness.open(
+      { ...options, learnedMiB: 1024 },
+      { ...resizes, realMiB: 2048 },
+      (factory) => ({ ...factory, prewarm: (spec) => (made++, factory.prewarm(spec)) }),
+    );
+    harness.pool.foresee({ ...bareSpec(kind, 3072), ...jobOf() });
+    await harness.clock.runFor(refillMs);
+    expect(harness.pool.snapshot()).toMatchObject({ prewarmed: 0, claimedMiB: 0 });
+    for (let round = 0; round < 3; round++) {
+      const learned = { namespace: 'n', takesMore: true, savesMs: 1000 + round };
+      expect((await harness.run('a', { ...jobOf(), learned, memoryMiB: 3072, disposition: 'discard' })).start).toBe(
+        'cold',
+      );
+      await harness.clock.runFor(refillMs);
+    }
+    expect(made).toBe(1);
+    expect(harness.pool.learnedMiB()).toBe(0);
+  });
+
+  test('is given up before any idle container of a function, and made again when there is memory', async () => {
+    const harness = await PoolHarness.open({ ...options, memoryMiB: 640, learnedMiB: 64 }, resizes);
+    const idle = await harness.run('idle', { memoryMiB: 128 });
+    harness.pool.foresee({ ...bareSpec(kind, 128), ...jobOf() });
+    await harness.clock.runFor(refillMs);
+    expect(harness.pool.learnedMiB()).toBeGreaterThan(0);
+    await harness.run('large', { memoryMiB: 512, disposition: 'discard' });
+    expect(await harness.run('idle', { memoryMiB: 128 })).toMatchObject({ start: 'warm', container: idle.container });
+    await harness.clock.runFor(1000 + refillMs);
+    expect(harness.pool.learnedMiB()).toBeGreaterThan(0);
+  });
+
   test('waits as others do where there is not that much memory', async () => {
     const harness = await PoolHarness.open({ ...options, memoryMiB: 500 }, resizes);
     harness.pool.foresee({ ...bareSpec(kind, 128), ...jobOf() });
