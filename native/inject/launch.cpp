@@ -7,7 +7,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <cstddef>
 #include <fcntl.h>
+#include <iterator>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -45,9 +49,22 @@ std::vector<char *> pointers(std::vector<std::string> &texts) {
   return all;
 }
 
+// Of what the sandbox lets a proxy do and no function: where code of a function runs before the pre-warmer has its filter.
+bool deny_tracing() {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+  };
+  sock_fprog program{std::size(code), code};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+}
+
 // In the child, after fork in a process with threads: only calls that are safe there.
 [[noreturn]] void become(const LaunchOptions &options, char *const *arguments, char *const *environment, int control,
-                         int state, int mailbox, int snapshot, int from, pid_t parent) {
+                         int state, int mailbox, int snapshot, int from, bool confined, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(GW_EXIT_SETUP);
   const int given[] = {open("/dev/null", O_RDONLY), options.output, options.errors, control, state, mailbox, snapshot, from};
@@ -66,6 +83,7 @@ std::vector<char *> pointers(std::vector<std::string> &texts) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   struct sigaction usual {};
   for (int signal = 1; signal < NSIG; signal++) sigaction(signal, &usual, nullptr);
+  if (confined && !deny_tracing()) _exit(GW_EXIT_SETUP);
   execve(options.program.c_str(), arguments, environment);
   _exit(GW_EXIT_SETUP);
 }
@@ -77,8 +95,11 @@ std::vector<char *> pointers(std::vector<std::string> &texts) {
 
 void receive_hello(Launched &launched, int control_socket, int64_t deadline_us) {
   pollfd channel{control_socket, POLLIN, 0};
-  int64_t left_ms = std::max<int64_t>(0, (deadline_us - now_us()) / 1000);
-  int count = poll(&channel, 1, static_cast<int>(left_ms));
+  int count;
+  do {
+    int64_t left_ms = std::max<int64_t>(0, (deadline_us - now_us()) / 1000);
+    count = poll(&channel, 1, static_cast<int>(left_ms));
+  } while (count < 0 && errno == EINTR); // By a freeze, for instance.
   if (count < 0) throw_errno("poll");
   if (count == 0) fail_start(launched.pid, "no word from it in time.");
   iovec body{&launched.hello, sizeof launched.hello};
@@ -114,7 +135,9 @@ Started start(const LaunchOptions &options, std::unique_ptr<Template> from) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) throw_errno("socketpair");
   Descriptor ours(ends[0]), theirs(ends[1]);
   Launched launched{0, Shared<gw_state>("gpuwhisk-state"), Shared<gw_mailbox>("gpuwhisk-mailbox"), Descriptor(),
-                    Descriptor(memfd_create("gpuwhisk-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING)), {}, std::move(from), ""};
+                    Descriptor(memfd_create("gpuwhisk-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING)), {}, std::move(from), "",
+                    false};
+  launched.loaded = !options.load.empty() || (launched.from && launched.from->image().loaded);
   if (!launched.snapshot) throw_errno("memfd_create");
   std::vector<std::string> words{options.program};
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
@@ -127,7 +150,7 @@ Started start(const LaunchOptions &options, std::unique_ptr<Template> from) {
   if (launched.pid < 0) throw_errno("fork");
   if (launched.pid == 0)
     become(options, arguments.data(), variables.data(), theirs.get(), launched.state.file(), launched.mailbox.file(),
-           launched.snapshot.get(), file, parent);
+           launched.snapshot.get(), file, launched.loaded, parent);
   theirs.reset();
   receive_hello(launched, ours.get(), deadline_us);
   return {std::move(launched), std::move(ours), deadline_us};
@@ -154,6 +177,7 @@ Started start_copy(const LaunchOptions &options, Stops &stops) {
 Started start_saving(const LaunchOptions &options, Stops &stops) {
   LaunchOptions standing = options;
   standing.environment.emplace_back("GPUWHISK_TEMPLATE=true");
+  if (!options.load.empty()) standing.environment.emplace_back("GPUWHISK_LOAD=" + options.load);
   Started started = start(standing, nullptr);
   try {
     if (!started.launched.hello.stands) throw Failure("not-ready", "The pre-warmer does not stand for a template.");

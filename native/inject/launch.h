@@ -22,6 +22,7 @@ struct LaunchOptions {
   int runs = -1;                        // The descriptor that becomes its GW_RUNS_FD; -1: none.
   int timeout_ms = 60'000;              // Until Ready.
   std::string save_template; // An empty file that takes a template of it on the way to Ready; "": none.
+  std::string load;          // With save_template: a file with an init, whose code is loaded before that; "": none.
   std::string from_template; // The template's file that it is made from, instead of starting it; "": none.
   std::string restorer;      // The program that becomes a copy.
 };
@@ -53,6 +54,7 @@ struct Launched {
   gw_hello hello;
   std::unique_ptr<Template> from; // What it is a copy of.
   std::string unfit;              // Why no template was made of it, where one was asked for.
+  bool loaded = false;            // It has a function loaded, or is the copy of one that had.
 };
 
 /**

@@ -54,7 +54,7 @@ void Prewarmer::end() {
 void Prewarmer::take_snapshot() {
   // A driver's own threads go on.
   bool by_owner = launched_.hello.cuda == GW_CUDA_OWNER && !device_;
-  bool kept = (launched_.hello.cuda == GW_CUDA_KEPT || by_owner) && !device_;
+  bool kept = ((launched_.hello.cuda == GW_CUDA_KEPT || by_owner) && !device_) || launched_.loaded;
   threads_ = kept ? std::set<int>{launched_.pid, resident_.worker} : target_.threads();
   attach();
   save_context(resident_.worker, parked_);
@@ -67,6 +67,11 @@ void Prewarmer::take_snapshot() {
     state_ = std::make_unique<ProcessState>(target_, remote_);
   }
   if (by_owner) state_ = std::make_unique<ProcessState>(target_, remote_);
+  if (launched_.loaded && launched_.from) {
+    std::vector<Mapping> mappings = parse_maps(target_.read_maps());
+    for (const Pages &pages : launched_.from->reveal(mappings, launched_.from->image().layout.brk))
+      from_template_.push_back(pages);
+  }
   std::set<int> others = threads_;
   others.erase(launched_.pid);
   others.erase(resident_.worker);
@@ -154,7 +159,7 @@ Outcome Prewarmer::inject(Bytes code, const InjectOptions &options, const CallOp
   std::set<int> kept = threads_;
   for (const auto &[thread, context] : drivers_) kept.insert(thread);
   Policy policy = options.policy;
-  if (snapshot_) policy.from_template = snapshot_->from_template();
+  policy.from_template = snapshot_ ? snapshot_->from_template() : from_template_;
   run_ = std::make_unique<Run>(stops_, target_, resident_, *payload_, policy, kept);
   std::memcpy(resident_.shared->entry, options.entry.c_str(), options.entry.size() + 1);
   resident_.shared->result_length = 0;

@@ -73,6 +73,8 @@ public:
   int landlock() const { return launched_.hello.landlock; }
   /** Why no template was made of it, where one was asked for; "" otherwise. */
   const std::string &unfit() const { return launched_.unfit; }
+  /** Whether it has a function since before it was Ready: it serves that one, and is put back to nothing. */
+  bool of_function() const { return launched_.loaded; }
   /**
    * How a CUDA context is kept from function to function: "checkpoint" (the driver's), "reset" (the stand-in's), "owner" (for
    * functions of one owner: their memory is not put back), "ends" (not at all), or "none" if there is no context.
@@ -149,6 +151,7 @@ private:
   std::map<int, Context> drivers_;
   Context parked_{};
   std::unique_ptr<Snapshot> snapshot_;
+  std::vector<Range> from_template_; // Memory that comes from a template's file, where there is no snapshot.
   std::unique_ptr<ProcessState> state_;
   std::unique_ptr<Payload> payload_;
   std::unique_ptr<Run> run_;

@@ -38,6 +38,7 @@ void Prewarmer::roll_back(Outcome &outcome, bool thorough, bool failed) {
     limit_memory(0);
     if (snapshot_) put_all_back(watch, thorough);
     else if (state_ && !failed) unload_for_owner(watch);
+    else if (launched_.loaded) throw Failure("unrestorable", "It is a copy of one function, and serves no other.");
     else throw Failure("unrestorable", "Its CUDA driver keeps state in the process's memory.");
     release();
     if (device_) device_->begin_restore();

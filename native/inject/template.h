@@ -48,6 +48,7 @@ struct SignalAction {
 struct Image {
   gw_hello hello{};
   pid_t pid = 0;
+  bool loaded = false; // With a function: a copy of it serves that function only.
   Context worker{};
   uint64_t sequences = 0, sequences_length = 0; // Of restartable sequences.
   uint64_t robust_list = 0;

@@ -82,6 +82,7 @@ std::string encode(const Image &image) {
   Writer writer;
   writer.plain(image.hello);
   writer.plain(image.pid);
+  writer.plain(image.loaded);
   writer.plain(image.worker);
   writer.plain(image.sequences);
   writer.plain(image.sequences_length);
@@ -114,6 +115,7 @@ Image decode(std::string_view bytes) {
   Image image;
   reader.plain(image.hello);
   reader.plain(image.pid);
+  reader.plain(image.loaded);
   reader.plain(image.worker);
   reader.plain(image.sequences);
   reader.plain(image.sequences_length);

@@ -96,10 +96,12 @@ public:
   Image image(const std::vector<std::string> &arguments) {
     if (!has_pagemap_scan()) refuse("The kernel does not tell which pages are a mapping's own (PAGEMAP_SCAN).");
     if (!launched_.hello.traces_mappings || launched_.hello.cuda != GW_NO_CUDA) refuse("It has a CUDA context.");
+    if (launched_.loaded) refuse_function();
     if (launched_.hello.landlock == 0) refuse("The kernel has no Landlock.");
     refuse_unfit();
     image_.hello = launched_.hello;
     image_.pid = launched_.pid;
+    image_.loaded = launched_.loaded;
     save_context(launched_.pid, image_.worker);
     resident_.stack = (image_.worker.general.rsp - 1024) & ~uint64_t{15};
     std::tie(image_.sequences, image_.sequences_length) = kernel_area(launched_.pid);
@@ -140,6 +142,14 @@ private:
     bool same = target_.read_file("limits") == own.read_file("limits") && mask_of(target_) == mask_of(own) &&
                 std::filesystem::read_symlink(folder) == std::filesystem::current_path();
     if (!same) refuse("It has changed its limits, its mask of file modes or its folder.");
+  }
+
+  // Of a process that has loaded a function: what it says of the load, and what a function may leave beside the process.
+  void refuse_function() const {
+    const char *said = resident_.shared->message;
+    if (std::string why(said, strnlen(said, sizeof resident_.shared->message)); !why.empty()) refuse(why);
+    std::string children = "task/" + std::to_string(launched_.pid) + "/children";
+    if (!target_.read_file(children.c_str()).empty()) refuse("It has started a process.");
   }
 
   static std::string mask_of(const Target &target) {
@@ -223,6 +233,9 @@ private:
       image_.runs.push_back({mapping, 0});
       return;
     }
+    // The working folder of a copy is another one.
+    if (launched_.loaded && mapping.name.starts_with(std::filesystem::current_path().string() + "/"))
+      refuse("It has mapped " + mapping.name + ", a file of its own.");
     piece.kind = mapping.shared ? Piece::shared : Piece::code;
     struct stat file;
     if (mapping.name.ends_with(" (deleted)") || stat(mapping.name.c_str(), &file) < 0)

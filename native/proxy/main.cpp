@@ -6,7 +6,8 @@
 // The second is what the first starts for checkpoints of a CUDA context, if GPUWHISK_CUDA_KEEP is `checkpoint`.
 //
 // GPUWHISK_SAVE_TEMPLATE is a file that takes a template of the pre-warmer (inject/template.h), and GPUWHISK_FROM_TEMPLATE one
-// of which the program GPUWHISK_RESTORER becomes a copy, in place of the pre-warmer.
+// of which the program GPUWHISK_RESTORER becomes a copy, in place of the pre-warmer. With GPUWHISK_LOAD, a file with an init as
+// JSON, the template is made after its code was loaded; such a pre-warmer and its copies serve that function only.
 //
 // In the environment, folders with a colon between: GPUWHISK_LIBRARIES, whose files functions may map as code, and
 // GPUWHISK_SCRATCH, which are emptied after a function, as the working folder is. The rest is the pre-warmer's, except
@@ -79,7 +80,8 @@ constexpr std::string_view checkpoint_word = "--checkpoint";
 
 constexpr std::string_view libraries_variable = "GPUWHISK_LIBRARIES=", scratch_variable = "GPUWHISK_SCRATCH=",
                            prewarm_variable = "GPUWHISK_PREWARM=", runs_variable = "GPUWHISK_RUNS_FD=",
-                           save_variable = "GPUWHISK_SAVE_TEMPLATE=", from_variable = "GPUWHISK_FROM_TEMPLATE=",
+                           save_variable = "GPUWHISK_SAVE_TEMPLATE=", load_variable = "GPUWHISK_LOAD=",
+                           from_variable = "GPUWHISK_FROM_TEMPLATE=",
                            restorer_variable = "GPUWHISK_RESTORER=";
 
 std::vector<std::string> folders_in(std::string_view list) {
@@ -121,6 +123,8 @@ Given given_by(char **words) {
       if (proxy::RunsSocket::is_socket(runs)) given.launch.runs = runs;
     } else if (pair.starts_with(save_variable)) {
       given.launch.save_template = pair.substr(save_variable.size());
+    } else if (pair.starts_with(load_variable)) {
+      given.launch.load = pair.substr(load_variable.size());
     } else if (pair.starts_with(from_variable)) {
       given.launch.from_template = pair.substr(from_variable.size());
     } else if (pair.starts_with(restorer_variable)) {
@@ -167,12 +171,12 @@ void attend(proxy::Service &service, Inbox &inbox) {
   std::thread(read_frames, std::ref(inbox)).detach();
   // A native function that serves runs by itself reads no JSON either.
   const char *of_runs = native && given.launch.runs >= 0 ? ",\"directParts\":true" : "";
+  const char *of_unload = service.of_function() ? "" : ",\"unload\":true,\"endsLate\":true";
   const std::string cuda = service.cuda(), of_context = cuda == "none" ? "" : ",\"cuda\":\"" + cuda + "\"";
   const std::string unfit = plain_text(service.unfit()), of_template = unfit.empty() ? "" : ",\"unfit\":\"" + unfit + "\"";
   proxy::write_frames({{Type::hello, 0, "{\"version\":1,\"kind\":\"" + std::string(kind) + "\",\"pid\":" +
                                             std::to_string(service.pid()) + of_context + of_template +
-                                            ",\"parts\":true,\"batch\":true,\"unload\":true,\"endsLate\":true" +
-                                            of_runs + "}"}});
+                                            ",\"parts\":true,\"batch\":true" + of_unload + of_runs + "}"}});
   while (!service.lost()) {
     if (service.serves() && inbox.watch(service.pid(), service.worker())) {
       attend(service, inbox);

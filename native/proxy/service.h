@@ -51,6 +51,8 @@ public:
   pid_t worker() const { return prewarmer_.worker(); }
   /** As inject::Prewarmer::unfit. */
   const std::string &unfit() const { return prewarmer_.unfit(); }
+  /** As inject::Prewarmer::of_function. */
+  bool of_function() const { return prewarmer_.of_function(); }
   /** Whether the pre-warmer's process lives; it can also end while it waits. */
   bool alive() const { return prewarmer_.alive(); }
   /** Whether the pre-warmer is lost: nothing can be asked for any more. */

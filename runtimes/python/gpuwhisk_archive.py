@@ -12,10 +12,7 @@ class Broken(Exception):
 
 def open_action(data, folder):
     """Extracts the archive into `folder`, activates its virtualenv, and returns the source of `__main__.py`."""
-    if data[:2] == b"PK":
-        extract_zip(data, folder)
-    else:
-        extract_tar(data, folder)
+    extract(data, folder)
     virtualenv = os.path.join(folder, "virtualenv")
     if os.path.isdir(virtualenv):
         activate(virtualenv)
@@ -24,6 +21,13 @@ def open_action(data, folder):
             return file.read()
     except FileNotFoundError:
         raise Broken("Zip file does not include __main__.py")
+
+
+def extract(data, folder):
+    if data[:2] == b"PK":
+        extract_zip(data, folder)
+    else:
+        extract_tar(data, folder)
 
 
 def extract_zip(data, folder):

@@ -85,14 +85,24 @@ def load_source(source, name):
         return action
     except Exception as error:
         print_error(error)
+        raise Refusal(FAILED_TO_START) from error
     except SystemExit as leaving:
         end(exit_code(leaving))
-    raise Refusal(FAILED_TO_START)
+
+
+def after_restore():
+    """The function of that name in the action's module, which is called in each copy of its loaded code; None without one."""
+    function = getattr(sys.modules.get("main__"), "after_restore", None)
+    return function if callable(function) else None
+
+
+def is_archive(data):
+    return data[:4] == b"PK\x03\x04" or data[:2] == b"\x1f\x8b"
 
 
 def unpack(data):
     """Extracts an archive, activates its virtualenv, and returns the source of its `__main__.py`."""
-    if data[:4] != b"PK\x03\x04" and data[:2] != b"\x1f\x8b":
+    if not is_archive(data):
         return data  # OpenWhisk's runtime takes what is no archive for a source file.
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, here)

@@ -47,6 +47,9 @@ USUAL_IMPORTS = (
     " sys threading time traceback typing urllib.parse uuid"
 ).split()
 
+# Where a function writes. The copies of a template find them empty.
+SCRATCH = [".", "/tmp", "/dev/shm"]
+
 REHEARSALS = 20
 REHEARSAL = b'''
 import json
@@ -74,6 +77,7 @@ class Guest:
         self.runtime.concurrent = False  # The proxy has one request under way.
         self.observer = ImportObserver()
         self.reseeds = False
+        self.loaded = False  # With the function of a template.
 
     def serve_request(self):
         mailbox = self.mailbox
@@ -96,16 +100,11 @@ class Guest:
                 else:
                     os.environb[name] = value
             if mailbox.request & gpuwhisk_mailbox.LOAD:
-                source = gpuwhisk_code.unpack(self.receive_code())
-                self.runtime.name = mailbox.entry.decode() or "main"
-                if self.reseeds:
-                    reseed()
-                with self.observer:
-                    self.runtime.action = gpuwhisk_code.load_source(source, self.runtime.name)
-                if self.observer.costs_us:
-                    self.give(b'{"ok":true,"imports":%s}' % self.observer.report().encode())
-                if entry:
-                    self.runtime.call_entry(entry)
+                code = self.receive_code()
+                if self.loaded:
+                    self.go_on(code)
+                else:
+                    self.load(code, mailbox.entry.decode() or "main", entry)
             mailbox.status = gpuwhisk_mailbox.REFUSED
             if mailbox.request & gpuwhisk_mailbox.CALL:
                 self.call(argument, batch)
@@ -113,6 +112,54 @@ class Guest:
         except gpuwhisk_code.Refusal as refusal:
             mailbox.message = str(refusal).encode()[: gpuwhisk_mailbox.MESSAGE_BYTES - 1]
         flush_output()
+
+    def load(self, code, name, entry):
+        source = gpuwhisk_code.unpack(code)
+        self.runtime.name = name
+        if self.reseeds:
+            reseed()
+        with self.observer:
+            self.runtime.action = gpuwhisk_code.load_source(source, name)
+        restores = b',"restores":true' if gpuwhisk_code.after_restore() else b""
+        if self.observer.costs_us or restores:
+            self.give(b'{"ok":true,"imports":%s%s}' % (self.observer.report().encode(), restores))
+        if entry:
+            self.runtime.call_entry(entry)
+
+    def load_ahead(self, payload):
+        """Loads the function of an init, JSON, before a template is made. Why a copy would not do goes to the proxy."""
+        message = json.loads(payload)
+        os.environ.update(message["env"])
+        self.runtime.name = message["main"]
+        try:
+            source = gpuwhisk_code.source_of(message)
+            files = files_in(SCRATCH)
+            self.runtime.action = gpuwhisk_code.load_source(source, self.runtime.name)
+            if "entry" in message:
+                self.runtime.call_entry(message["entry"])
+            changed = sorted(set(files.items()) ^ set(files_in(SCRATCH).items()))
+            problem = "It has written the file %s." % changed[0][0] if changed else ""
+        except gpuwhisk_code.Refusal as refusal:
+            cause = refusal.__cause__
+            problem = "Its code cannot be loaded ahead: %s" % (
+                refusal if cause is None else "%s: %s" % (type(cause).__name__, cause)
+            )
+        flush_output()
+        self.loaded = True
+        self.mailbox.message = problem.encode(errors="replace")[: gpuwhisk_mailbox.MESSAGE_BYTES - 1]
+
+    def go_on(self, code):
+        """Readies the function that was loaded before this process became a copy. Raises Refusal."""
+        self.loaded = False
+        try:
+            if gpuwhisk_code.is_archive(code):
+                gpuwhisk_archive.extract(code, os.getcwd())
+            function = gpuwhisk_code.after_restore()
+            if function:
+                self.runtime.call_at_start(function)
+        except Exception as error:
+            gpuwhisk_code.print_error(error)
+            raise gpuwhisk_code.Refusal("The action's function after_restore failed: %s" % error)
 
     def serve_runs(self):
         """Answers runs that come by the socket, until the proxy asks for something. A result that cannot be sent is its."""
@@ -211,6 +258,26 @@ def seed_again():
         tempfile._name_sequence = None
 
 
+def files_in(folders):
+    """Size and time of change of each file below the folders, by its path; without the source, which is written again."""
+    found = {}
+    for top in folders:
+        for folder, _, names in os.walk(os.path.abspath(top)):
+            for name in names:
+                path = os.path.join(folder, name)
+                status = os.lstat(path)
+                if path != gpuwhisk_code.action_source.path:
+                    found[path] = status.st_size, status.st_mtime_ns
+    return found
+
+
+def read_file(path):
+    if path is None:
+        return None
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def has_descriptor(number):
     try:
         os.fstat(number)
@@ -225,6 +292,7 @@ def main():
     options = {"--package": [], "--read": [], "--write": [], "--channel": []}
     for name, path in zip(sys.argv[3::2], sys.argv[4::2]):
         options[name].append(path)
+    loading = read_file(os.environ.pop("GPUWHISK_LOAD", None))
     channel = gpuwhisk_mailbox.Channel()
     library.gw_open_channel(ctypes.byref(channel))
     readable = [*SYSTEM_FOLDERS, *options["--read"]]
@@ -255,9 +323,12 @@ def main():
         cuda=cuda,
         guest=ctypes.cast(entry, ctypes.c_void_p).value,
     )
+    stands = os.environ.pop("GPUWHISK_TEMPLATE", None)
+    if loading:
+        guest.load_ahead(loading)
     gc.collect()
     gc.freeze()  # A collection for a function does not touch, so dirty, what was here before.
-    if os.environ.pop("GPUWHISK_TEMPLATE", None):
+    if stands:
         stand(library, channel, hello, readable, writable)
     if channel_library and has_descriptor(gpuwhisk_mailbox.RUNS_FD):
         run_environment.read_lazily(channel_library.take_body)

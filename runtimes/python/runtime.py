@@ -11,7 +11,7 @@ from time import monotonic_ns
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from gpuwhisk_code import FAILED_TO_START, Refusal, load_source, print_error, source_of
+from gpuwhisk_code import FAILED_TO_START, Refusal, after_restore, load_source, print_error, source_of
 from gpuwhisk_imports import ImportObserver
 from gpuwhisk_interpreter import prepare_interpreter, run_environment
 from gpuwhisk_process import end, exit_code, flush_output, violate, watch_peer
@@ -154,7 +154,8 @@ class Runtime:
             self.answer(ERROR, request, error_payload(str(refusal)))
         else:
             times = "".join(',"%s":%d' % time_us for time_us in times_us.items())
-            told = '{"ok":true%s,"imports":%s}' % (times, self.observer.report())
+            restores = ',"restores":true' if after_restore() else ""
+            told = '{"ok":true%s,"imports":%s%s}' % (times, self.observer.report(), restores)
             self.answer(RESULT, request, told.encode())
 
     def call_directly(self):
@@ -175,13 +176,17 @@ class Runtime:
     def call_entry(self, name):
         """Calls the function that readies the action (annotation `warm`). Raises Refusal; why is printed on stderr."""
         try:
-            entry = getattr(sys.modules["main__"], name)
-            result = entry()
-            if hasattr(result, "__await__"):
-                self.wait_for(result)
+            self.call_at_start(getattr(sys.modules["main__"], name))
         except Exception as error:
             print_error(error)
-            raise Refusal(FAILED_TO_START)
+            raise Refusal(FAILED_TO_START) from error
+
+    def call_at_start(self, function):
+        """Calls a function of the action's without a run. Raises what it raises."""
+        try:
+            result = function()
+            if hasattr(result, "__await__"):
+                self.wait_for(result)
         except SystemExit as leaving:
             end(exit_code(leaving))
 
