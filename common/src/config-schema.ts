@@ -366,11 +366,17 @@ export const configSchema = z.strictObject({
     .strictObject({
       /** Whether imports of functions are learned, and loaded ahead of their next starts: docs/mscontainer.md. */
       learn: z.boolean().default(true),
-      /** Real memory of containers that are ready with learned modules, MiB; default: an eighth of the pool's memory. */
+      /**
+       * Real memory of containers that are ready with learned modules, and of snapshots of functions, MiB; default: an eighth of
+       * the pool's memory.
+       */
       memoryMiB: count.optional(),
       /** Whether an idle container with learned modules passes to another function of its namespace before a new one is made. */
       reuse: z.boolean().default(true),
-      /** Whether pairs with modules of one namespace are copies of a template, instead of importing them: docs/mscontainer.md. */
+      /**
+       * Whether pairs with modules of one namespace are copies of a template, instead of importing them, and functions may have
+       * snapshots: docs/mscontainer.md.
+       */
       templates: z.boolean().default(true),
     })
     .prefault({}),

@@ -151,6 +151,7 @@ export class Invoker {
       logger,
     );
     showPool(metrics.registry, this.pool);
+    if (factory.snapshot !== undefined) this.context.snapshots = this.pool;
     gpu?.attach({
       end: (container) => this.pool.end(container),
       unbound: () => new Set(this.pool.prewarmed().map(({ id }) => id)),
@@ -174,10 +175,13 @@ export class Invoker {
     void this.pool.prewarm();
   }
 
-  /** Containers that are ready for a future action. */
+  /** Containers that are ready for a future action, and snapshots of functions, of which further containers are copies. */
   prewarmers(): Prewarmer[] {
     const invoker = `invoker${this.dependencies.instance}`;
-    return this.pool
+    const snapshots = this.pool.snapshots.list().map(({ sinceMs: since, ...shown }) => {
+      return { invoker, container: 'snapshot', imports: [], cuda: false, since, ...shown };
+    });
+    const containers = this.pool
       .prewarmed()
       .map(({ id: container, pid, msContainer, cudaContext, unfit, sinceMs: since, spec }) => {
         const { kind, memoryMiB, imports, cuda } = spec;
@@ -189,6 +193,7 @@ export class Invoker {
         };
         return { invoker, container, kind, memoryMiB, imports, cuda, since, ...known };
       });
+    return [...containers, ...snapshots];
   }
 
   snapshot(): PoolSnapshot & { pending: number } {

@@ -59,24 +59,30 @@ export interface Warm {
   cuda: boolean;
   /** A function of the action that is called once, to load a model. */
   entry?: string;
+  /** Whether further instances are copies of the first one's state right after its code was loaded; absent: as the code says. */
+  snapshot?: boolean;
 }
 
 /** Reads annotation `warm`; `false` stands for nothing ahead. Throws WarmError. */
 export function readWarm(value: unknown): Warm {
   if (value === false) return { imports: [], cuda: false, learns: false };
   if (!isJsonObject(value)) throw new WarmError("Annotation 'warm' must be an object, or false.");
-  const unknown = Object.keys(value).find((key) => !['imports', 'cuda', 'entry'].includes(key));
+  const unknown = Object.keys(value).find((key) => !['imports', 'cuda', 'entry', 'snapshot'].includes(key));
   if (unknown !== undefined) {
     throw new WarmError(
-      `Annotation 'warm' has 'imports', 'cuda' and 'entry'; found '${unknown.slice(0, maxModuleNameLength)}'.`,
+      `Annotation 'warm' has 'imports', 'cuda', 'entry' and 'snapshot'; found '${unknown.slice(0, maxModuleNameLength)}'.`,
     );
   }
-  const { imports = [], cuda = false, entry } = value;
+  const { imports = [], cuda = false, entry, snapshot } = value;
   if (!Array.isArray(imports) || imports.length > maxImports || !imports.every(isImportName)) {
     throw new WarmError(`Field 'imports' of annotation 'warm' must be a list of at most ${maxImports} module names.`);
   }
   if (typeof cuda !== 'boolean') throw new WarmError("Field 'cuda' of annotation 'warm' must be true or false.");
-  const warm: Warm = { imports: [...new Set(imports as string[])].sort(), cuda };
+  if (snapshot !== undefined && typeof snapshot !== 'boolean') {
+    throw new WarmError("Field 'snapshot' of annotation 'warm' must be true or false.");
+  }
+  const names = [...new Set(imports as string[])].sort();
+  const warm: Warm = { imports: names, cuda, ...(snapshot !== undefined && { snapshot }) };
   if (entry === undefined) return warm;
   if (typeof entry !== 'string' || entry.length > maxModuleNameLength || !functionName.test(entry)) {
     throw new WarmError("Field 'entry' of annotation 'warm' must be the name of a function of the action.");

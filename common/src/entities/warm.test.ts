@@ -9,6 +9,7 @@ describe('annotation warm', () => {
       cuda: true,
       entry: 'load',
     });
+    expect(readWarm({ snapshot: true })).toEqual({ imports: [], cuda: false, snapshot: true });
     expect(readWarm({ imports: ['os.path', 'node:fs', '@scope/package'] }).imports).toHaveLength(3);
   });
 
@@ -22,6 +23,7 @@ describe('annotation warm', () => {
     ['an option', { imports: ['-c'] }, /'imports'/],
     ['too many', { imports: Array.from({ length: 65 }, (_, index) => `m${index}`) }, /at most 64/],
     ['cuda as a text', { cuda: 'yes' }, /'cuda'/],
+    ['snapshot as a number', { snapshot: 1 }, /'snapshot'/],
     ['a call as entry', { entry: 'load()' }, /'entry'/],
     ['an empty entry', { entry: '' }, /'entry'/],
   ])('%s is refused', (_, value, message) => {

@@ -41,9 +41,9 @@ export const gpuSchemas = {
   ...nodeSchemas,
   Prewarmer: object({
     invoker: text('Invoker of the container'),
-    container: text('Name of the container'),
+    container: text('Name of the container; `snapshot` of a snapshot'),
     kind: text('Kind of the actions that the container can run'),
-    memoryMiB: whole('Memory limit of the container, MiB'),
+    memoryMiB: whole('Memory limit of the container, or memory of the snapshot, MiB'),
     imports: list({ type: 'string' }, 'Modules that the container has loaded'),
     cuda: yesNo('Whether pairs of native functions and of Python make a CUDA context ahead, where a device is visible'),
     cudaContext: {
@@ -52,7 +52,9 @@ export const gpuSchemas = {
       enum: ['checkpoint', 'reset', 'owner', 'ends'],
     },
     pid: whole('Process id as seen by functions in the container'),
-    unfit: text('Why containers with the same modules are no copies of this one'),
+    action: text('Function of the snapshot; absent of a container'),
+    namespace: text('Namespace that the function of the snapshot runs for; absent of a container'),
+    unfit: text('Why containers with the same modules are no copies of this one, or why the function has no snapshot'),
   }),
   GpuDevice: object(
     {

@@ -53,6 +53,8 @@ export interface RunnableAction {
    * the code.
    */
   code(caller: string): Promise<ActionCode>;
+  /** Whether the revision is the action's present one, as far as the store can tell. Never rejects. */
+  isCurrent(): Promise<boolean>;
 }
 
 /** `/ns/pkg/name`. */
@@ -193,6 +195,11 @@ export class ActionLoader {
       const given = typeof code === 'string' ? { code } : { large: new LargeCode(code, onPassed) };
       return { ...given, binary, ...registeredDigest(exec) };
     };
+    const isCurrent = (): Promise<boolean> =>
+      this.store.get('whisks', id).then(
+        (document) => document._rev === action.revision,
+        (error: unknown) => !(error instanceof NoDocumentError),
+      );
     const stored = 'code' in exec ? exec.code : undefined;
     const isLarge = isReference(stored) && (stored.length ?? Infinity) > mostSmallBytes;
     const code = isLarge ? (caller: string) => this.readInTurn(caller, read) : () => read();
@@ -209,6 +216,7 @@ export class ActionLoader {
       requirements: kind.startsWith('python:') && requirements !== undefined ? validateRequirements(requirements) : [],
       warm: readWarm(warm ?? {}),
       code,
+      isCurrent,
     };
   }
 }

@@ -34,6 +34,7 @@ import { activationRecord, startParts } from './activation-record.js';
 import { ActivationTrace } from './activation-trace.js';
 import { developerError, initResponse, runResponse, whiskError } from './activation-response.js';
 import { containerWanted, callLimits, deadlineMs, runLimits, initRequest, runRequest } from './container-requests.js';
+import { noteLoaded } from './loaded-functions.js';
 import type { WatchedTraining } from './training-runs.js';
 import type { InvokerContext } from './invoker-context.js';
 
@@ -357,7 +358,8 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     member.initialized = true;
     member.loadMs = load.initMs;
     this.noteLoad(container, load.initMs);
-    const saved = this.context.learned?.loaded(this, this.action, container, outcome.imports);
+    const { message, action } = this;
+    const saved = noteLoaded(this.context, { job: this, message, action, container, outcome, initMs: load.initMs });
     const known = saved === undefined ? load : { ...load, saved };
     return this.gpuUser === undefined ? known : { ...known, parts: startParts(member, outcome.loadTimes) };
   }

@@ -100,7 +100,7 @@ function trainingSpec({ job, attempt, members, rendezvousMs, checkpointMiB }: Tr
  */
 export function initRequest(
   action: RunnableAction,
-  { code, large, binary, digest }: ActionCode,
+  code: ActionCode,
   message: ActivationMessage,
   content: ActivationMessage['content'],
   deadlineMs: number | undefined,
@@ -108,9 +108,7 @@ export function initRequest(
   const args = isJsonObject(content) ? content : {};
   const env: Record<string, string> = {};
   for (const key of message.initArgs) env[key] = environmentText(args[key] ?? null);
-  env.__OW_NAMESPACE = message.user.namespace.name;
-  env.__OW_ACTION_NAME = fullyQualifiedName(action);
-  env.__OW_ACTION_VERSION = action.version;
+  Object.assign(env, ownVariables(action, message.user.namespace.name));
   if (deadlineMs !== undefined) {
     env.__OW_ACTIVATION_ID = message.activationId;
     env.__OW_TRANSACTION_ID = message.transid[0];
@@ -118,6 +116,28 @@ export function initRequest(
   }
   const apiKey = apiKeyFor(action, message);
   if (apiKey !== undefined) env.__OW_API_KEY = apiKey;
+  return loadRequest(action, code, env);
+}
+
+/** The init request of an action's snapshot: nothing in it is of one activation or one caller, as the API key is. */
+export function snapshotRequest(action: RunnableAction, code: ActionCode, namespace: string): InitRequest {
+  return loadRequest(action, code, ownVariables(action, namespace));
+}
+
+/** The variables of an action's environment that are the same for all callers of a namespace. */
+function ownVariables(action: RunnableAction, namespace: string): Record<string, string> {
+  return {
+    __OW_NAMESPACE: namespace,
+    __OW_ACTION_NAME: fullyQualifiedName(action),
+    __OW_ACTION_VERSION: action.version,
+  };
+}
+
+function loadRequest(
+  action: RunnableAction,
+  { code, large, binary, digest }: ActionCode,
+  env: Record<string, string>,
+): InitRequest {
   const { entry } = action.warm;
   return {
     name: action.name,

@@ -12,6 +12,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Tracer } from '@gpuwhisk/common/tracing';
 import type { UserEvents } from '@gpuwhisk/common/user-events';
 import type { GpuRuns } from '../gpu-agent/gpu-runs.js';
+import type { SnapshotWish } from '../pool/snapshots.js';
 import type { FollowedRuns } from './followed-runs.js';
 import type { LearnedStarts } from './learned-starts.js';
 import type { TrainingRuns } from './training-runs.js';
@@ -47,6 +48,8 @@ export interface InvokerContext {
   trainings?: TrainingRuns;
   /** Starts by learned imports. Absent: imports are not learned. */
   learned?: LearnedStarts;
+  /** Is told of each load of a function, with its wish for a snapshot. Absent: there are no snapshots. */
+  snapshots?: { loaded(of: string, revision: string, wish?: SnapshotWish): void };
   /** Sends lines of runs to those who follow them. Absent: runs cannot be followed. */
   followed?: Pick<FollowedRuns, 'began' | 'left' | 'ended'>;
   /** Whether runs may begin now. Absent: always. */

@@ -109,8 +109,8 @@ export interface LostOutcome {
 
 /** How an init or a run ended. */
 export type CallOutcome =
-  /** Success of an init, an unload or a check. `loadTimes`, `imports`: of an init, if the runtime reports them. */
-  | { type: 'ok'; loadTimes?: LoadTimes; imports?: readonly ImportedModule[] }
+  /** Success of an init, an unload or a check. The rest: of an init, if the runtime reports it. */
+  | { type: 'ok'; loadTimes?: LoadTimes; imports?: readonly ImportedModule[]; restores?: true }
   /** Run: the result is an object or array; `bytes` is its length as the runtime sent it. */
   | { type: 'result'; result: JsonObject | JsonValue[]; bytes: number }
   /** Run: the result is longer than `maxResultBytes`; `head` holds its first `truncationBytes`. */
@@ -195,6 +195,8 @@ export interface Container {
   readonly unfit?: string | undefined;
   /** Whether its process is a copy of a template, which has its modules. */
   isCopy?: boolean;
+  /** Time of a load that it saves as a copy of the loaded function, ms; undefined if it is none. An init goes on from there. */
+  restoredMs?: number;
   /** Time from the start of its process to the runtime's hello, ms; undefined if the runtime says none. */
   readonly runtimeMs?: number | undefined;
   /** The modules that learned imports may name; undefined if none are learned from it. */
@@ -285,8 +287,34 @@ export interface ContainerFactory {
   /** As create with `ahead`, for a container that is not yet bound to an action (a stem cell). */
   prewarm(spec: ContainerSpec): Promise<Container>;
   match(prewarmed: ContainerSpec, wanted: ContainerSpec): Match;
+  /**
+   * Loads a function in a sandbox of its own, and keeps its state. Rejects with an Error that says why there is no such state, or
+   * why copies would not be the same. Absent: the factory cannot do so.
+   */
+  snapshot?(wanted: SnapshotWanted): Promise<FunctionSnapshot>;
   /** Destroys every container. */
   close(): Promise<void>;
+}
+
+/** Memory of the sandbox that makes a snapshot, in that of its function: it holds the function and the snapshot. */
+export const makingTimes = 2;
+
+/** A function that is loaded for its snapshot. */
+export interface SnapshotWanted {
+  spec: ContainerSpec;
+  /** The namespace that it runs for. */
+  namespace: string;
+  /** Without anything of one activation or one caller. */
+  init: InitRequest;
+}
+
+/** The state of a function right after its code was loaded and before its first run, in memory. */
+export interface FunctionSnapshot {
+  readonly memoryMiB: number;
+  /** A container that is a copy, for this function only. `ahead`: as in create. Rejects with ProvisioningError. */
+  copy(ahead: boolean): Promise<Container>;
+  /** Frees the memory, once no copy uses it. */
+  remove(): Promise<void>;
 }
 
 /** A container could not be made. `message` is the reason, for the activation's log; `told` is the activation's error. */

@@ -34,7 +34,7 @@ const launchWaitMs = 10_000;
 const launchLookMs = 20;
 /** Longest wait for a container with learned modules, ms. */
 const longestHopeMs = 300;
-/** Assumed time of a start in a container with learned modules, ms. */
+/** Assumed time of a start in a container with learned modules, or in a copy, ms. */
 const readyStartMs = 10;
 
 /** Allocates containers to actions: prewarmed, unloaded, evicted from another action, or new. */
@@ -49,7 +49,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
   private closing = false;
 
   constructor(
-    private readonly factory: ContainerFactory,
+    factory: ContainerFactory,
     private readonly clock: Clock,
     private readonly options: AllocatorOptions,
     private readonly logger: Logger,
@@ -98,6 +98,11 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
         this.checkLater(queue);
         return;
       }
+      const { memory, snapshots } = this.unassigned;
+      if (snapshots.has(queue.key) && this.starting < maxStarting && memory.claim(spec)) {
+        this.create(queue);
+        continue;
+      }
       const loaded = spec.learned && this.unassigned.takeLoaded(queue, spec);
       if (loaded === undefined && spec.learned !== undefined && this.options.reusesLearned === true) {
         if (this.eviction.takeLoaded(queue)) continue;
@@ -110,7 +115,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
       }
       if (this.eviction.takeFromOther(queue, pauseGraceMs)) continue;
       if (this.starting < maxStarting) {
-        if (this.unassigned.memory.claim(spec)) {
+        if (memory.claim(spec)) {
           this.create(queue);
           continue;
         }
@@ -149,9 +154,11 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     }
   }
 
-  /** Starts stem cells that lacked memory, unless actions wait for memory. */
+  /** Starts stem cells, and makes snapshots, that lacked memory, unless actions wait for memory. */
   refillLacking(): void {
-    if (this.blocked.size === 0) this.unassigned.stemCells.refillLacking();
+    if (this.blocked.size > 0) return;
+    this.unassigned.stemCells.refillLacking();
+    this.unassigned.snapshots.wantLacking();
   }
 
   forget(queue: ActionQueue<Job>): void {
@@ -225,7 +232,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     const startedMs = this.clock.monotonicMs();
     queue.readying++;
     try {
-      const container = ready ?? (await this.factory.create(withoutLearned(spec), true));
+      const container = ready ?? (await this.unassigned.snapshots.create(queue.key, withoutLearned(spec), true));
       if (givesWay) await container.giveWay(true);
       const member = this.member(container, 'prewarmed', this.clock.monotonicMs() - startedMs);
       const problem = await job.ready(member);
@@ -262,9 +269,10 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     return undefined;
   }
 
-  /** Expected time of a start, ms: a moment if a container with the action's learned modules is at hand. */
+  /** Expected time of a start, ms: a moment if a snapshot or a container with the action's learned modules is at hand. */
   private startMsOf(queue: ActionQueue<Job>): number {
     const { spec, startMs } = queue;
+    if (this.unassigned.snapshots.has(queue.key)) return Math.min(startMs, readyStartMs);
     if (spec.learned === undefined || startMs <= readyStartMs) return startMs;
     const isReady = this.unassigned.stemCells.hasLoaded(spec);
     return isReady || (this.options.reusesLearned === true && this.eviction.hasLoadedIdle(queue))
@@ -317,13 +325,14 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     const startedMs = this.clock.monotonicMs();
     queue.starting++;
     this.starting++;
-    if (queue.spec.training === undefined) this.unassigned.stemCells.noteColdStart(queue.spec);
+    const { snapshots, stemCells } = this.unassigned;
+    if (queue.spec.training === undefined && !snapshots.has(queue.key)) stemCells.noteColdStart(queue.spec);
     const settle = (): void => {
       queue.starting--;
       this.starting--;
     };
-    this.factory
-      .create(withoutLearned(queue.spec))
+    snapshots
+      .create(queue.key, withoutLearned(queue.spec))
       .then(
         (container) => {
           settle();

@@ -8,6 +8,7 @@ import { ContainerAllocator } from './container-allocator.js';
 import type { AllocatorOptions } from './container-allocator.js';
 import { restMember, resumeMember, worse } from './pool-member.js';
 import type { Disposition, PoolMember } from './pool-member.js';
+import type { Snapshots, SnapshotWish } from './snapshots.js';
 import type { StemCellCounts } from './stem-cells.js';
 
 /** Bounds of a pool. */
@@ -103,6 +104,18 @@ export class ContainerPool<Job extends PoolJob<Job>> {
   /** Has a container made ahead that serves a start with this spec, unless there is one. */
   foresee(spec: ContainerSpec): void {
     if (!this.closing) this.allocator.unassigned.stemCells.foresee(spec);
+  }
+
+  /** Notes that a function was loaded. `wish`: it wants snapshots. */
+  loaded(of: string, revision: string, wish?: SnapshotWish): void {
+    const { snapshots } = this.allocator.unassigned;
+    snapshots.loaded(of, revision);
+    if (wish !== undefined) snapshots.want(wish);
+  }
+
+  /** The snapshots of functions. */
+  get snapshots(): Pick<Snapshots, 'list' | 'figures' | 'standingMiB'> {
+    return this.allocator.unassigned.snapshots;
   }
 
   /** Containers that are ready for a future action. */

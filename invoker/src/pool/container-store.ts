@@ -10,6 +10,8 @@ export interface StoreServices {
   readonly watch: ExitWatch;
   /** Whether a container can have the memory limit of `wanted`. */
   fits(container: Container, wanted: ContainerSpec): boolean;
+  /** Memory of the snapshots of functions, MiB. */
+  readonly snapshotsMiB: number;
   /** Called when a container has become ready for an action. */
   added(): void;
 }

@@ -128,7 +128,7 @@ export class Eviction<Job extends PoolJob<Job>> {
   }
 
   /**
-   * Gives up containers until there will be memory for another one of `queue`: unloaded ones, stem cells for cold starts,
+   * Gives up snapshots and containers until there will be memory for another one of `queue`: unloaded ones, stem cells for cold starts,
    * containers that have idled for `minIdleMs`, other stem cells. Gives up none if all of them would not suffice. Returns
    * whether an idle container will serve the action instead.
    */
@@ -144,11 +144,13 @@ export class Eviction<Job extends PoolJob<Job>> {
 
   private free(queue: ActionQueue<Job>, neededMiB: number, minIdleMs: number, memoryOf: Measure): boolean {
     if (neededMiB <= 0) return false;
-    const { unloaded, stemCells } = this.unassigned;
+    const { unloaded, stemCells, snapshots } = this.unassigned;
     const idle = idleMembers(this.queues.values(), this.clock.monotonicMs() - minIdleMs);
     const idleMiB = idle.reduce((sum, { member }) => sum + memoryOf(member.container.spec), 0);
-    if (unloaded.heldMiB(memoryOf) + stemCells.heldMiB(memoryOf) + idleMiB < neededMiB) return false;
-    let missingMiB = neededMiB - unloaded.giveUp(neededMiB, memoryOf);
+    const waitingMiB = [snapshots, unloaded, stemCells].reduce((sum, store) => sum + store.heldMiB(memoryOf), 0);
+    if (waitingMiB + idleMiB < neededMiB) return false;
+    let missingMiB = neededMiB - snapshots.giveUp(neededMiB, memoryOf);
+    missingMiB -= unloaded.giveUp(missingMiB, memoryOf);
     missingMiB -= stemCells.giveUp(missingMiB, 'expendable', memoryOf);
     const leaving = enoughOf(idle, missingMiB, memoryOf);
     const reusable = leaving.find((one) => canServe(this.factory, one, queue));

@@ -24,7 +24,7 @@ export interface StemCellOptions {
   stemCellsOnDemand: boolean;
   /** Largest number of requested specs with cells on each GPU; default 0. */
   gpuStemCells?: number;
-  /** Real memory of all cells with learned modules, at most, MiB; default: no bound. */
+  /** Real memory of all cells with learned modules, and of snapshots of functions, at most, MiB; default: no bound. */
   learnedMiB?: number;
   /** Called if a cell could not be started. */
   failedAhead?: (spec: ContainerSpec, error: unknown) => void;
@@ -338,7 +338,7 @@ export class StemCells implements ContainerStore {
       expected: asked.expected(nowMs),
       memoryMiB: measuredMiB,
     }));
-    const counts = planReady(weighed, this.options.learnedMiB ?? Infinity);
+    const counts = planReady(weighed, (this.options.learnedMiB ?? Infinity) - this.services.snapshotsMiB);
     for (const [at, pool] of learned.entries()) {
       pool.wanted = counts[at] ?? 0;
       for (const { container } of pool.cells.splice(pool.wanted)) this.services.removals.remove(container);

@@ -6,6 +6,7 @@ import type { Container, ContainerFactory, ContainerSpec } from '../containers/c
 import { ExitWatch, ContainerRemovals } from './container-store.js';
 import type { StoreServices, ContainerStore } from './container-store.js';
 import { MemoryBudget } from './memory-budget.js';
+import { Snapshots } from './snapshots.js';
 import type { DeviceBudget } from './memory-budget.js';
 import { StemCells } from './stem-cells.js';
 import type { StemCellOptions } from './stem-cells.js';
@@ -18,6 +19,7 @@ export class UnassignedContainers implements StoreServices {
   readonly removals: ContainerRemovals;
   readonly watch = new ExitWatch();
   readonly stemCells: StemCells;
+  readonly snapshots: Snapshots;
   readonly unloaded: UnloadedContainers;
   readonly unloading: Unloading;
   private readonly checks: HealthChecks;
@@ -32,6 +34,7 @@ export class UnassignedContainers implements StoreServices {
   ) {
     this.memory = new MemoryBudget(options.memoryMiB, options.devices, freed);
     this.removals = new ContainerRemovals(this.memory, logger);
+    this.snapshots = new Snapshots(factory, clock, options.learnedMiB ?? Infinity, this, logger);
     this.stemCells = new StemCells(factory, clock, options, this, logger);
     this.unloaded = new UnloadedContainers(factory, clock, this);
     this.unloading = new Unloading(this.removals, logger);
@@ -52,6 +55,10 @@ export class UnassignedContainers implements StoreServices {
     if (container.resize?.(memoryMiB) === true) return true;
     this.memory.change(memoryMiB, hadMiB);
     return false;
+  }
+
+  get snapshotsMiB(): number {
+    return this.snapshots.standingMiB;
   }
 
   added(): void {
@@ -93,7 +100,7 @@ export class UnassignedContainers implements StoreServices {
   /** Destroys all containers; `removals` has settled when they have ended. */
   async close(): Promise<void> {
     this.checks.close();
-    await this.stemCells.close();
+    await Promise.all([this.stemCells.close(), this.snapshots.close()]);
     this.unloading.close();
     this.unloaded.close();
   }

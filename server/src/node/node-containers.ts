@@ -11,6 +11,7 @@ import type { ContainerFactory, GpuGrant } from '@gpuwhisk/invoker/containers/co
 import { createDockerFactory } from '@gpuwhisk/invoker/containers/docker/docker-factory';
 import { readImageCatalog } from '@gpuwhisk/invoker/containers/docker/images';
 import { createMsContainerFactory } from '@gpuwhisk/invoker/containers/mscontainer/mscontainer-factory';
+import { FunctionSnapshots } from '@gpuwhisk/invoker/containers/mscontainer/function-snapshots';
 import { PairTemplates } from '@gpuwhisk/invoker/containers/mscontainer/pair-templates';
 import type { GpuAccess } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
@@ -134,6 +135,7 @@ async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatal
       const options = { catalog, clock, dataDir, actionNetwork, egress, runtimeEnv, gpuAccess, serveSandboxes: serve };
       const processes = createProcessFactory(options);
       const pairs = config.containers !== 'process';
+      const snapshots = new FunctionSnapshots({ processes, dataDir, clock, logger });
       if (pairs && config.warm.templates) {
         templates = new PairTemplates({
           processes,
@@ -145,7 +147,7 @@ async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatal
       }
       return {
         factory: pairs
-          ? createMsContainerFactory({ processes, catalog, logger, ...(templates && { templates }) })
+          ? createMsContainerFactory({ processes, catalog, logger, ...(templates && { templates, snapshots }) })
           : processes,
         service: () => processes.sandboxService,
         denyNodes: (addresses) => processes.denyNodes(addresses),

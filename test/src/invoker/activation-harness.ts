@@ -42,6 +42,7 @@ export const action: RunnableAction = {
   requirements: [],
   warm: { imports: [], cuda: false },
   code: () => Promise.resolve({ code: 'the code', binary: false }),
+  isCurrent: () => Promise.resolve(true),
 };
 export const message: ActivationMessage = {
   transid: ['tid', 0],

@@ -8,6 +8,7 @@ const action: RunnableAction = {
   ...{ runtime: 'nodejs:20', main: 'main', annotations: [], requirements: [], warm: { imports: [], cuda: false } },
   limits: { timeout: 1000, memory: 256, logs: 1, concurrency: 1 },
   code: () => Promise.reject(new Error('not needed')),
+  isCurrent: () => Promise.resolve(true),
 };
 
 function message(path: string, more: Partial<ActivationMessage> = {}): ActivationMessage {

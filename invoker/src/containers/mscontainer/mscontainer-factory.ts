@@ -1,10 +1,11 @@
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { ProvisioningError } from '../container-factory.js';
-import type { Container, ContainerFactory, ContainerSpec } from '../container-factory.js';
+import type { Container, ContainerFactory, ContainerSpec, SnapshotWanted } from '../container-factory.js';
 import type { ProcessContainerFactory } from '../process/process-factory.js';
 import type { RuntimeCatalog, RuntimeLaunch } from '../runtime-launch.js';
 import type { Holder, SharedNamespace } from '../sandbox/launcher.js';
+import type { FunctionSnapshots } from './function-snapshots.js';
 import type { PairTemplates } from './pair-templates.js';
 
 /** Dependencies of the mscontainer factory. */
@@ -14,6 +15,8 @@ interface MsContainerFactoryOptions {
   catalog: RuntimeCatalog;
   /** Templates that pairs are copied from; absent: all pairs import their modules. Started and closed with this factory. */
   templates?: PairTemplates;
+  /** Makes snapshots of loaded functions; absent: there are none. Started and closed with this factory. */
+  snapshots?: FunctionSnapshots;
   logger?: { info(message: string): void; warn(message: string): void };
   random?: Random;
 }
@@ -24,7 +27,7 @@ interface MsContainerFactoryOptions {
  * process, which starts fastest, unless functions of its kind run in pairs only, or its set of modules has or gets a template.
  */
 export function createMsContainerFactory(options: MsContainerFactoryOptions): ContainerFactory {
-  const { processes, catalog, templates, logger, random = systemRandom } = options;
+  const { processes, catalog, templates, snapshots, logger, random = systemRandom } = options;
   const msContainers = new MsContainers(() => processes.hold(), random);
   let sharing = false;
 
@@ -44,6 +47,7 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
     async start() {
       const report = await processes.start();
       await templates?.start(report.weaknesses);
+      await snapshots?.start(report.weaknesses);
       try {
         await msContainers.start();
         sharing = true;
@@ -74,9 +78,16 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
       }
     },
     match: (prewarmed, wanted) => processes.match(prewarmed, wanted),
+    ...(snapshots && {
+      async snapshot(wanted: SnapshotWanted) {
+        const { pair } = await launchOf(wanted.spec);
+        if (!pair?.traces || !wanted.spec.kind.startsWith('python:')) throw new Error('Its kind has no snapshots.');
+        return snapshots.make(wanted, pair);
+      },
+    }),
     async close() {
       await processes.close();
-      await Promise.all([msContainers.close(), templates?.close()]);
+      await Promise.all([msContainers.close(), templates?.close(), snapshots?.close()]);
     },
   };
 }

@@ -16,7 +16,7 @@ import type {
 } from '../runtime-launch.js';
 import type { Cgroups } from '../sandbox/cgroups.js';
 import type { EgressPolicy } from '../sandbox/egress.js';
-import type { Holder, SharedNamespace, SandboxProcess, Parked } from '../sandbox/launcher.js';
+import type { Holder, LaunchOptions, SandboxProcess, Parked } from '../sandbox/launcher.js';
 import { launcherPath } from '../../host/native-programs.js';
 import { ToolTimeoutError } from '../../host/programs.js';
 import { removeTree } from '../../host/trees.js';
@@ -91,13 +91,6 @@ export interface ProcessFactoryOptions {
   /** The access of a container to its GPU; absent: no container has a GPU. Rejects with ProvisioningError. */
   gpuAccess?: (grant: GpuGrant) => Promise<GpuAccess>;
   random?: Random;
-}
-
-/** Settings of a container besides its spec. */
-interface LaunchOptions {
-  shared?: SharedNamespace;
-  /** As in ContainerFactory.create. */
-  ahead?: boolean;
 }
 
 /** A factory of containers that are processes of this machine. */
@@ -475,6 +468,8 @@ class ProcessFactory implements ProcessContainerFactory {
       hasLauncher: parked.process !== undefined,
     });
     if (parked.process) {
+      const { forNamespace } = options;
+      if (forNamespace !== undefined) await tenancy.enter(forNamespace).catch(() => container.destroy());
       sendSpec(started, sandboxWords(this.isolation, this.plan(parked, spec, launch, options)));
     }
     const failure = await outcome;

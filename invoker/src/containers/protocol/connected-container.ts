@@ -69,6 +69,7 @@ export class ConnectedContainer implements Container {
   readonly sharedModules: SharedModules | undefined;
   unloads = 0;
   isCopy?: boolean;
+  restoredMs?: number;
   private readonly proxied: boolean;
   /** Set by the factory at the hello. */
   runtimeMs: number | undefined;

@@ -6,13 +6,13 @@ import { parseJson } from './call-outcome.js';
 const maxReportBytes = 16 * 1024;
 
 /**
- * The outcome of an init, with what the runtime reports of it: times, each at most `seenMs`, the whole time; and imports. The
- * action can write this report.
+ * The outcome of an init, with what the runtime reports of it: times, each at most `seenMs`, the whole time; imports; and whether
+ * the code has a function `after_restore`. The action can write this report.
  */
 export function loadOutcome(payload: Buffer, seenMs: number): CallOutcome {
   if (payload.length > maxReportBytes) return { type: 'ok' };
   const told = (parseJson(payload.toString()) ?? {}) as Partial<
-    Record<'importUs' | 'codeUs' | 'entryUs' | 'imports', unknown>
+    Record<'importUs' | 'codeUs' | 'entryUs' | 'imports' | 'restores', unknown>
   >;
   const ms = (us: unknown): number | undefined =>
     typeof us === 'number' && us >= 0 ? Math.min(us / 1000, seenMs) : undefined;
@@ -27,6 +27,7 @@ export function loadOutcome(payload: Buffer, seenMs: number): CallOutcome {
     type: 'ok',
     ...(Object.keys(loadTimes).length > 0 && { loadTimes }),
     ...(imports.length > 0 && { imports }),
+    ...(told.restores === true && { restores: true }),
   };
 }
 

@@ -309,6 +309,15 @@ export interface SharedNamespace {
   pidNamespace: string;
 }
 
+/** Settings of a container besides its spec. */
+export interface LaunchOptions {
+  shared?: SharedNamespace;
+  /** The namespace whose code is loaded before the hello: its network rules hold from the start. */
+  forNamespace?: string;
+  /** As in ContainerFactory.create. */
+  ahead?: boolean;
+}
+
 /** Flag after the tag in a holder's command line. */
 const holdFlag = '--hold';
 

@@ -251,12 +251,7 @@ export class Tenancy {
   /** Loads a function once its namespace's rules apply; the call ends as lost if they cannot be applied. */
   admit(namespace: string | undefined, load: () => Call): Call {
     if (namespace === undefined || (!this.admitted && !this.hasRules(namespace))) return load();
-    this.admitted ??= { namespace, done: this.hold(namespace) };
-    const { admitted } = this;
-    const call = admitted.done.then(() => {
-      if (admitted.namespace !== namespace) throw new Error(`The sandbox is one of namespace '${admitted.namespace}'.`);
-      return load();
-    });
+    const call = this.enter(namespace).then(() => load());
     const lost: CallOutcome = { type: 'lost', oomKilled: false };
     return {
       outcome: call.then(
@@ -268,6 +263,15 @@ export class Tenancy {
         (error: unknown) => [`The rules of the network for '${namespace}' do not hold: ${String(error)}`],
       ),
     };
+  }
+
+  /** Applies the namespace's rules; rejects if the sandbox is another namespace's. */
+  async enter(namespace: string): Promise<void> {
+    if (!this.admitted && !this.hasRules(namespace)) return;
+    this.admitted ??= { namespace, done: this.hold(namespace) };
+    const { admitted } = this;
+    await admitted.done;
+    if (admitted.namespace !== namespace) throw new Error(`The sandbox is one of namespace '${admitted.namespace}'.`);
   }
 
   /** Removes the rules after the sandbox has ended. */
