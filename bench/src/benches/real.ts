@@ -1,6 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
+import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import { runProgram } from '@gpuwhisk/invoker/host/programs';
 import { connectApi, guestHeaders } from '../api.js';
 import { medianOf, type Bench, type BenchContext, type Measurement } from '../bench.js';
@@ -15,6 +16,8 @@ interface ModuleSet {
   requirements?: readonly string[];
   /** Packages in a virtual environment of the archive, which all functions of the set have; `code` is its `__main__.py`. */
   archived?: readonly string[];
+  /** Whether further instances are copies of the first one's loaded state. */
+  snapshot?: boolean;
 }
 
 const python = (imports: string, result: string): ModuleSet['code'] => {
@@ -26,6 +29,18 @@ def main(args):
     return {"number": ${number}, "result": ${result}}
 `;
 };
+
+const modelCode: ModuleSet['code'] = (number) => `import time
+import numpy
+weights = numpy.ones(500 << 18, dtype=numpy.float32)
+
+def main(args):
+    began = time.perf_counter()
+    total = float(weights.sum()) if args.get("reads") else 0
+    readMs = (time.perf_counter() - began) * 1000
+    time.sleep(args.get("holdS", 0))
+    return {"number": ${number}, "result": float(weights[0]), "total": total, "readMs": readMs}
+`;
 
 /** By the name in figures. Nothing is declared but packages that an image lacks. */
 const sets: Readonly<Record<string, ModuleSet>> = {
@@ -68,8 +83,10 @@ exports.main = async ({ holdS = 0 }) => {
     kind: 'python:default',
     memoryMiB: 1024,
     requirements: ['numpy==2.2.6'],
-    code: python('import numpy\nweights = numpy.ones(500 << 18, dtype=numpy.float32)', 'float(weights[0])'),
+    code: modelCode,
+    snapshot: true,
   },
+  modelLoaded: { kind: 'python:default', memoryMiB: 1024, requirements: ['numpy==2.2.6'], code: modelCode },
 };
 
 /** Pause between two functions of a set: what the platform readies meanwhile counts for it, ms. */
@@ -82,6 +99,8 @@ interface Started {
   startMs: number;
   /** From the request to the answer at the client, ms. */
   elapsedMs: number;
+  /** Time that the function has needed to read its whole model, ms; 0 if it was not asked to, or has none. */
+  readMs: number;
 }
 
 /** Starts of functions that import real packages, with nothing declared. */
@@ -98,6 +117,8 @@ export const real: Bench = {
   },
 };
 
+/** Setting with which instances leave soon: snapshots of further functions need memory to be made in. */
+const leaving = { GPUWHISK_POOL__IDLE_CONTAINER_MS: '2000' };
 /** Settings with which every function imports its modules itself. */
 const importing = { GPUWHISK_WARM__LEARN: 'false', GPUWHISK_WARM__TEMPLATES: 'false' };
 /** Time for which the pool leaves the machine to the function that has taken a process, ms (invoker/src/pool/stem-cells.ts). */
@@ -109,9 +130,11 @@ const readyTimeoutMs = 10_000;
 interface Functions {
   /** Makes a function, and resolves with its name. */
   make(): Promise<string>;
-  start(action: string, holdS?: number): Promise<Started>;
+  start(action: string, args?: { holdS?: number; reads?: boolean }): Promise<Started>;
   /** Containers that are made ahead, and have modules loaded. */
   ready(): Promise<number>;
+  /** Resolves once the action has a snapshot. Rejects if it can have none, or has none in time. */
+  hasSnapshot(action: string): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -120,8 +143,8 @@ async function measureSet(context: BenchContext, name: string, set: ModuleSet): 
   const { archived } = set;
   const archive = archived && (await zipOf(join(temporaryDir, `${name}-archive`), set.code(0), archived));
   const samples = Math.min(options.samples, 10);
-  const own = await functionsOf(context, name, set, archive);
-  const figures = await measureStarts(name, own, samples);
+  const own = await functionsOf(context, name, set, archive, set.snapshot ? leaving : {});
+  const figures = await measureStarts(name, own, samples, set.snapshot === true);
   await own.stop();
   const plain = await functionsOf(context, `${name}-importing`, set, archive, importing);
   await plain.start(await plain.make());
@@ -154,59 +177,81 @@ async function functionsOf(
   let number = 0;
   const make = async (): Promise<string> => {
     const action = `function${(number += 1)}`;
-    const { kind, memoryMiB, requirements, code } = set;
+    const { kind, memoryMiB, requirements, code, snapshot } = set;
+    const annotations = [
+      ...(requirements ? [{ key: 'requirements', value: requirements }] : []),
+      ...(snapshot ? [{ key: 'warm', value: { snapshot } }] : []),
+    ];
     await ask(server.url, 'PUT', `actions/${action}`, {
       exec: { kind, code: archive ?? code(number), binary: archive !== undefined },
       limits: { memory: memoryMiB, timeout: 300_000 },
-      ...(requirements && { annotations: [{ key: 'requirements', value: requirements }] }),
+      annotations,
     });
     return action;
   };
-  const start = async (action: string, holdS = 0): Promise<Started> => {
+  const start: Functions['start'] = async (action, args = {}) => {
     const beganMs = performance.now();
-    const record = await ask(server.url, 'POST', `actions/${action}?blocking=true`, { holdS });
+    const record = await ask(server.url, 'POST', `actions/${action}?blocking=true`, args);
     const elapsedMs = performance.now() - beganMs;
-    const { success, result } = record.response as { success: boolean; result: unknown };
+    const { success, result } = record.response as { success: boolean; result: { readMs?: number } };
     if (!success) throw new Error(`${action} failed: ${JSON.stringify(result)}`);
     const annotations = record.annotations as { key: string; value: number }[];
     const of = (key: string): number => annotations.find((one) => one.key === key)?.value ?? 0;
-    return { startMs: of('waitTime') + of('initTime'), elapsedMs };
+    return { startMs: of('waitTime') + of('initTime'), elapsedMs, readMs: result.readMs ?? 0 };
   };
 
-  const ready = async (): Promise<number> => {
-    const all = (await operator.json('GET', '/api/v1/admin/prewarmers')) as { imports: string[] }[];
-    return all.filter(({ imports }) => imports.length > 0).length;
+  const listed = async (): Promise<Pick<Prewarmer, 'imports' | 'action' | 'unfit'>[]> =>
+    (await operator.json('GET', '/api/v1/admin/prewarmers')) as Prewarmer[];
+  const ready = async (): Promise<number> => (await listed()).filter(({ imports }) => imports.length > 0).length;
+  const hasSnapshot = async (action: string): Promise<void> => {
+    let own: Pick<Prewarmer, 'unfit'> | undefined;
+    for (const beganMs = performance.now(); performance.now() < beganMs + readyTimeoutMs; await sleep(20)) {
+      own = (await listed()).find((one) => one.action?.endsWith(`/${action}`));
+      if (own !== undefined && own.unfit === undefined) return;
+    }
+    throw new Error(`${action} has no snapshot within ${readyTimeoutMs} ms: ${own?.unfit ?? 'it is being made'}`);
   };
   const stop = async (): Promise<void> => {
     operator.close();
     await server.stop();
   };
-  return { make, start, ready, stop };
+  return { make, start, ready, hasSnapshot, stop };
 }
 
-async function measureStarts(name: string, functions: Functions, samples: number): Promise<Measurement[]> {
-  const { make, start, ready } = functions;
+async function measureStarts(
+  name: string,
+  functions: Functions,
+  samples: number,
+  copies: boolean,
+): Promise<Measurement[]> {
+  const { make, start, ready, hasSnapshot } = functions;
   // The first start of all installs packages; it is told apart.
   const installed = await start(await make());
   const again: number[] = [];
   const others: number[] = [];
   const seconds: number[] = [];
+  const reads: number[] = [];
   for (let sample = 0; sample < samples; sample++) {
     await sleep(pauseMs);
     const action = await make();
     const before = await ready();
     others.push((await start(action)).startMs);
     again.push(...(await readyAgain(ready, before)));
+    if (copies) await hasSnapshot(action);
     // The first instance holds a call, so that the second call needs an instance of its own.
-    const held = start(action, 1);
+    const held = start(action, { holdS: 1 });
     await sleep(100);
-    seconds.push((await start(action)).startMs);
+    const second = await start(action, { reads: true });
+    seconds.push(second.startMs);
+    reads.push(second.readMs);
     await held;
   }
   await sleep(pauseMs);
   const actions = await Promise.all(Array.from({ length: atOnce }, make));
   const together = (await Promise.all(actions.map((action) => start(action)))).map(({ startMs }) => startMs);
   return [
+    ...(copies ? await measureInstances(name, functions) : []),
+    ...(reads.some((ms) => ms > 0) ? [medianOf(`realFirstReadMs.${name}`, reads)] : []),
     { name: `realInstallMs.${name}`, value: installed.startMs },
     medianOf(`realColdMs.${name}.other`, others),
     { name: `realColdP95Ms.${name}.other`, value: percentile(others, 95) },
@@ -216,6 +261,16 @@ async function measureStarts(name: string, functions: Functions, samples: number
     { name: `realColdP95Ms.${name}.eight`, value: percentile(together, 95) },
     ...(again.length === 0 ? [] : [medianOf(`readyAgainMs.${name}`, again)]),
   ];
+}
+
+/** Starts of eight further instances of one function, for calls that come at once. */
+async function measureInstances(name: string, { make, start, hasSnapshot }: Functions): Promise<Measurement[]> {
+  const action = await make();
+  await start(action);
+  await hasSnapshot(action);
+  const all = await Promise.all(Array.from({ length: atOnce + 1 }, () => start(action, { holdS: 2 })));
+  const starts = all.map(({ startMs }) => startMs).sort((one, other) => one - other);
+  return [medianOf(`realColdMs.${name}.instances`, starts.slice(1))];
 }
 
 /** How long it takes until as many containers with modules are ready as before; nothing if there was none, or one is not made. */
