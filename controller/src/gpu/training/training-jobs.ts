@@ -68,6 +68,8 @@ export interface TrainingLogPart extends TrainingLog {
 
 /** Most jobs of a namespace that have not ended, and most ended ones that are kept. */
 const [maxActive, maxEnded] = [50, 100];
+/** Jobs that a namespace begins until its oldest ended ones are removed again: all of its jobs are read for that. */
+const removedEach = 20;
 /** Interval of looks at the jobs, ms. */
 const lookMs = 1000;
 /** Interval at which the leader reads all jobs, ms: a controller that was the leader may have accepted one since. */
@@ -95,6 +97,9 @@ export class TrainingJobs {
   private last: Promise<unknown> = Promise.resolve();
   private timer: Timer | undefined;
   private closed = false;
+
+  /** By namespace, jobs begun since its oldest ended ones were removed. */
+  private readonly begun = new Map<string, number>();
 
   constructor(private readonly parts: TrainingJobsParts) {}
 
@@ -416,10 +421,13 @@ export class TrainingJobs {
   }
 
   private async removeOldest(namespace: string): Promise<void> {
+    const begun = this.begun.get(namespace) ?? removedEach;
+    this.begun.set(namespace, begun < removedEach ? begun + 1 : 1);
+    if (begun < removedEach) return;
     const own = await gpuDocuments(this.parts.store, namespacePrefix(namespace));
     const ended = own.map(keptOf).filter(({ job }) => isOver(job));
     ended.sort((one, other) => (other.job.endedAt ?? 0) - (one.job.endedAt ?? 0));
-    for (const kept of ended.slice(maxEnded - 1)) await this.forget(kept);
+    for (const kept of ended.slice(maxEnded - removedEach)) await this.forget(kept);
   }
 
   /** The record of a run; undefined if it is not stored yet. */
