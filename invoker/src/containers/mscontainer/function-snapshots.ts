@@ -14,7 +14,7 @@ import type { FunctionSnapshot, InitRequest, SnapshotWanted } from '../container
 import type { ProcessContainerFactory } from '../process/process-factory.js';
 import { bindsFor } from '../runtime-launch.js';
 import type { Bind, RuntimeLaunch } from '../runtime-launch.js';
-import { restorerPath } from '../../host/programs.js';
+import { restorerPath } from '../../host/native-programs.js';
 import { removeTree } from '../../host/trees.js';
 
 const MiB = 1024 * 1024;
