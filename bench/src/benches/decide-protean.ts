@@ -3,7 +3,7 @@ import type { Device, DeviceStatus, NodeStatus, Slice } from '@gpuwhisk/common/g
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { proteanOrder, proteanOrderDefaults } from '@gpuwhisk/gpu/order/protean';
-import { requestOfTask } from '@gpuwhisk/gpu/place/ledger-of';
+import { requestOfTask } from '@gpuwhisk/gpu/view/requests';
 import { byTags, proteanPlaceDefaults } from '@gpuwhisk/gpu/place/protean';
 import { SliceSlowdowns } from '@gpuwhisk/gpu/predict/protean-slowdowns';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
@@ -112,6 +112,7 @@ function placements(slowdowns: SliceSlowdowns, random: Random): number[] {
 /** Microseconds for each request of a queue that is put in order and into batches. */
 function orderings(slowdowns: SliceSlowdowns, random: Random): number[] {
   const order = proteanOrder(slowdowns, proteanOrderDefaults);
+  const ledger = new Ledger();
   const us: number[] = [];
   for (let pass = 0; pass < orderWarmUps + orders; pass += 1) {
     const tasks = Array.from({ length: queued }, (_, at): Task => {
@@ -119,7 +120,7 @@ function orderings(slowdowns: SliceSlowdowns, random: Random): number[] {
       return { ...task, request: { ...requestOfTask(task), batch, subject: 's' } };
     });
     const from = performance.now();
-    const turns = order(tasks, queued);
+    const turns = order(tasks, queued, undefined, ledger);
     if (pass >= orderWarmUps) us.push(((performance.now() - from) * 1000) / queued);
     const requests = turns.reduce((sum, turn) => sum + 1 + (turn.batch?.others.length ?? 0), 0);
     if (requests !== queued) throw new Error('requests were lost');

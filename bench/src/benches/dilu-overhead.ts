@@ -83,7 +83,7 @@ function scaling(): Measurement[] {
       },
       ...{ share: { request: 0.2, limit: 0.4, class: 0.4 }, state: 'idle', idleSince: at - 1000 },
     }));
-    const one = timed('', 1, () => scale({ at, gpus: [], waiting: [], functions, instances }));
+    const one = timed('', 1, () => scale({ at, waiting: [], functions, instances }));
     const [low, high] = one.spread ?? [one.value, one.value];
     return {
       name: `overhead.scale.${count}.us`,

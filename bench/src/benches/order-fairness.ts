@@ -4,6 +4,7 @@ import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { GpuState, RunningTask, SchedulingEvent, Task } from '@gpuwhisk/gpu/view/view';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/testing/fixtures';
+import { viewOf } from '@gpuwhisk/gpu/testing/views';
 import type { BenchContext, Measurement } from '../bench.js';
 import { percentile } from '../statistics.js';
 
@@ -110,7 +111,7 @@ function play(policy: Policy, tasks: readonly Task[]): Run {
   const askedMs = new Array<number>(namespaces).fill(0);
   const numberOf = ({ namespace }: Task): number => Number(namespace.slice(1));
   const decide = (event: SchedulingEvent): void => {
-    const snapshot = { at: cluster.at, gpus: cluster.gpus(), waiting: [...waiting.values()] };
+    const snapshot = viewOf({ at: cluster.at, gpus: cluster.gpus(), waiting: [...waiting.values()] });
     const { starts, bestEffort } = policy.decide(snapshot, event);
     for (const id of bestEffort) {
       const task = { ...index.get(id)! };

@@ -4,6 +4,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/testing/fixtures';
+import { viewOf } from '@gpuwhisk/gpu/testing/views';
 import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
 import { faashareFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { CoLocated, SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
@@ -81,7 +82,7 @@ const emptyGpus = (): GpuState[] =>
 /** The state of a busy cluster: tasks of 120 jobs that run, and those that wait. */
 function atWork(policy: Policy, random: Random): View {
   const waiting = drawJobs(random, jobs, 0);
-  const { starts } = policy.decide({ at: 0, gpus: emptyGpus(), waiting }, { kind: 'timer' });
+  const { starts } = policy.decide(viewOf({ gpus: emptyGpus(), waiting }), { kind: 'timer' });
   const byId = new Map(waiting.map((task) => [task.id, task]));
   const gpus = emptyGpus().map((gpu): GpuState => {
     const here = starts.filter((start) => start.gpu === gpu.id);
@@ -90,7 +91,7 @@ function atWork(policy: Policy, random: Random): View {
     return { ...gpu, running: running.filter(() => random.uint32() % 3 > 0) };
   });
   const started = new Set(starts.map(({ task }) => task));
-  return { at: 10, gpus, waiting: waiting.filter(({ id }) => !started.has(id)) };
+  return viewOf({ at: 10, gpus, waiting: waiting.filter(({ id }) => !started.has(id)) });
 }
 
 /**
@@ -105,7 +106,7 @@ function measureTimes({ say }: BenchContext): Measurement[] {
   const arrivalUs: number[] = [];
   let started = 0;
   for (let round = 0; round < warmUps + rounds; round += 1) {
-    const snapshot = { at: 0, gpus: emptyGpus(), waiting: drawJobs(random, jobs, 0) };
+    const snapshot = viewOf({ gpus: emptyGpus(), waiting: drawJobs(random, jobs, 0) });
     const start = performance.now();
     started += policy.decide(snapshot, { kind: 'timer' }).starts.length;
     const tookMs = performance.now() - start;

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { countingRules, newRuleCounts } from './counted.js';
+import { viewOf } from '@gpuwhisk/gpu/testing/views';
 
 test('decisions are counted by what they say, and stay the same', () => {
   const start = (reason: string) => ({ task: 't', gpu: 'g', share: 1, reason });
@@ -21,7 +22,7 @@ test('decisions are counted by what they say, and stay the same', () => {
     { predictorOf: () => ({ slowdown: () => 1 }), random: seededRandom(1), admission: 'best-effort' },
     { gpus: 1, jobs: 1, length: 1, startMs: 0, sloFactor: 4 },
   );
-  expect(counted.decide({ at: 0, gpus: [], waiting: [] }, { kind: 'timer' })).toBe(decision);
+  expect(counted.decide(viewOf({}), { kind: 'timer' })).toBe(decision);
   expect(counted.saved?.()).toBe(7);
   expect(counts).toEqual({
     decisions: 1,

@@ -12,6 +12,7 @@ import { named, trueLengths } from './setting.js';
 import { startOf } from './starts.js';
 import { invented } from './workloads/catalogue.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
+import { viewOf } from '@gpuwhisk/gpu/testing/views';
 
 const parts = { unitMs: invented, memoryMiB: invented, stretch: invented, traffic: invented };
 
@@ -113,7 +114,7 @@ test('the oracle of pairs gives the head of the order the partner and the shares
   const waiting = [task('small', 'b', 10), task('wide', 'a', 90), task('other', 'a', 80)];
   const starts = (gpus: ReturnType<typeof gpu>[], tasks: typeof waiting) =>
     policy
-      .decide({ at: 0, gpus, waiting: tasks }, { kind: 'timer' })
+      .decide(viewOf({ gpus, waiting: tasks }), { kind: 'timer' })
       .starts.map((one) => [one.task, one.gpu, one.share]);
   // Two of 70 % gain less together than one beside 30 %.
   expect(starts([gpu('g')], waiting)).toEqual([

@@ -1,4 +1,4 @@
-import { requestOfTask } from '../place/ledger-of.js';
+import { requestOfTask } from '../view/requests.js';
 import { deadlineAt } from '../view/view.js';
 import type { Task, View } from '../view/view.js';
 import type { Admit } from './admit.js';
@@ -22,9 +22,9 @@ export const latestStart: Admit = (view) => {
   return { tasks, hopeless };
 };
 
-function neededMs(task: Task, { ledger }: View): number {
+function neededMs(task: Task, { ledger: { ledger } }: View): number {
   const { soloMs = 0, startMs = 0 } = task;
   const runMs = soloMs > 0 && Number.isFinite(soloMs) ? soloMs : 0;
-  const isWarm = startMs > 0 && ledger !== undefined && ledger.ledger.withInstances(requestOfTask(task), true).size > 0;
+  const isWarm = startMs > 0 && ledger.withInstances(requestOfTask(task), true).size > 0;
   return runMs + (isWarm ? 0 : startMs);
 }

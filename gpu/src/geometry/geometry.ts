@@ -2,6 +2,9 @@
 import type { Action } from '../view/decision.js';
 import type { View } from '../view/view.js';
 
+/** What of a view cuts go by. */
+export type CutView = Pick<View, 'at' | 'gpus' | 'functions' | 'devices'>;
+
 /** A cut that a stage wants. */
 export type CutAction = Action & { kind: 'cut' };
 
@@ -48,7 +51,7 @@ export interface GeometryReport {
 /** The stage that says how devices are cut into slices. It is asked every second and has a period of its own. */
 export interface Geometry {
   /** Cuts to begin now. */
-  cuts(view: View): readonly CutAction[];
+  cuts(view: CutView): readonly CutAction[];
   /** Its state; absent in a stage that has none. */
   report?(): GeometryReport;
   /** Plain data that its decisions depend on besides the view, and its counterpart. */

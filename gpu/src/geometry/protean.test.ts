@@ -44,12 +44,12 @@ function opened(settings: Partial<typeof proteanGeometryDefaults> = {}): {
   at(window: number, seen: Pick<View, 'functions' | 'devices'>): string[];
 } {
   const stage = proteanGeometry({ ...proteanGeometryDefaults, ...settings });
-  stage.cuts({ at: start, gpus: [], waiting: [] });
+  stage.cuts({ at: start, gpus: [] });
   return {
     stage,
     at: (window, seen) =>
       stage
-        .cuts({ at: start + window * windowMs, gpus: [], waiting: [], ...seen })
+        .cuts({ at: start + window * windowMs, gpus: [], ...seen })
         .map(({ device: id, profiles }) => `${id} ${profiles.join('+')}`),
   };
 }

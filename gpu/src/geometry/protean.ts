@@ -1,11 +1,11 @@
 // PROTEAN's reconfiguration of GPUs (section 4.4, algorithm 2): slices that fit the best-effort load that is expected.
 import { candidateSetsOf } from './candidate-sets.js';
 import { ExpectedLoad } from './expected-load.js';
-import type { CutAction, Geometry, GeometryDevice, GeometryReport, GeometryTarget } from './geometry.js';
+import type { CutAction, CutView, Geometry, GeometryDevice, GeometryReport, GeometryTarget } from './geometry.js';
 import { proteanTarget } from './protean-target.js';
 import { byFigures } from './slice-model.js';
 import type { SliceModel } from './slice-model.js';
-import type { DeviceState, View } from '../view/view.js';
+import type { DeviceState } from '../view/view.js';
 
 /** Settings of `protean`. */
 export const proteanGeometryDefaults = {
@@ -64,7 +64,7 @@ export function proteanGeometry(settings: typeof proteanGeometryDefaults, model:
     return false;
   }
 
-  function evaluate(view: View): CutAction[] {
+  function evaluate(view: CutView): CutAction[] {
     const { at, functions = [], devices = [] } = view;
     load.count(functions, at);
     const known = devices.filter(({ type }) => candidateSetsOf(type) !== undefined);
@@ -110,7 +110,7 @@ export function proteanGeometry(settings: typeof proteanGeometryDefaults, model:
 function targetsOf(
   managed: readonly DeviceState[],
   load: ExpectedLoad,
-  { functions = [] }: View,
+  { functions = [] }: CutView,
   model: SliceModel,
 ): Map<string, GeometryTarget> {
   const expected = load.expected(functions);
@@ -143,7 +143,7 @@ function counted(
 }
 
 /** Devices in the order in which they drain soonest: by running tasks. */
-function leastBusy(devices: readonly DeviceState[], view: View): DeviceState[] {
+function leastBusy(devices: readonly DeviceState[], view: CutView): DeviceState[] {
   if (devices.length < 2) return [...devices];
   const running = new Map(view.gpus.map(({ id, running: tasks }) => [id, tasks.length]));
   const busy = ({ places }: DeviceState): number => places.reduce((sum, { id }) => sum + (running.get(id) ?? 0), 0);

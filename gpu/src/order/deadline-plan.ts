@@ -4,7 +4,6 @@ import { placeByDegradation } from '../place/by-degradation.js';
 import type { DegradationSearch } from '../place/by-degradation.js';
 import { placeByUse } from '../place/by-use.js';
 import type { PlacementLimits, PlacementStamp } from '../place/candidate.js';
-import { ledgerOf } from '../place/ledger-of.js';
 import { PlaceCosts } from '../place/place-costs.js';
 import { SetEffects } from '../place/set-effects.js';
 import type { ModelOf, SavedFigures } from '../place/set-effects.js';
@@ -91,7 +90,7 @@ type PlaceOne = (
 ) => PlacementChoice;
 
 function byDeadline({ view, tasks }: Pass, reason: string, placeOne: PlaceOne): Planned {
-  const { ledger, isOpen, epoch } = view.ledger ?? ledgerOf(view.gpus);
+  const { ledger, isOpen, epoch } = view.ledger;
   const stamp = { epoch, at: view.at };
   const kept = new Set<string>();
   const starts: Start[] = [];

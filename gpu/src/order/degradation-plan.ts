@@ -7,7 +7,6 @@ import { reservationOf, startOf } from '../place/bind.js';
 import type { InstancePlaces } from '../place/bind.js';
 import { degradationScoreDefaults, placeByDegradation } from '../place/by-degradation.js';
 import type { DegradationSearch } from '../place/by-degradation.js';
-import { ledgerOf } from '../place/ledger-of.js';
 import { placesToKeep } from '../place/least-loaded.js';
 import { PlaceCosts } from '../place/place-costs.js';
 import type { PlacementLimits, PlacementStamp } from '../place/candidate.js';
@@ -98,7 +97,7 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
 
   function plan({ view, tasks, event }: Pass): Planned {
     const { at } = view;
-    const open = view.ledger ?? ledgerOf(view.gpus);
+    const { ledger: open } = view;
     effects.begin(at, view.workloads);
     places = open.ledger.accounts().length;
     if (tasks.length > settings.fastAbove * places) isFast = true;
@@ -161,7 +160,7 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
     return choice;
   }
 
-  function instancePlacesIn({ at, workloads }: View, { ledger, isOpen, epoch }: OpenLedger): InstancePlaces {
+  function instancePlacesIn({ at, workloads, ledger: { ledger, isOpen, epoch } }: View): InstancePlaces {
     effects.begin(at, workloads);
     return (task, allowed) => {
       // The instance is ready when requests come.

@@ -1,6 +1,7 @@
 // The queue order by deadline, with a bound on starvation.
 import { deadlineAt } from '../view/view.js';
-import type { Order } from './order.js';
+import type { Task } from '../view/view.js';
+import type { Turn } from './order.js';
 
 /** What of a waiting activation decides about its turn. */
 interface Waiting {
@@ -41,11 +42,11 @@ export function inTurn<One extends Waiting>(
  * By deadline; best effort has one, too, and a passed SLO does not count. A task that has waited for too long goes first and is
  * not overtaken.
  */
-export const dueFirst: Order = (tasks, at) => {
+export function dueFirst(tasks: readonly Task[], at: number): Turn[] {
   const turns = tasks.map((task) => ({
     task,
     arrivedMs: task.arrivedAt,
     sloMs: deadlineAt(task) < at ? undefined : task.sloMs,
   }));
   return inTurn(turns, at).map((turn) => ({ task: turn.task, isOverdue: isOverdue(turn, at) }));
-};
+}

@@ -36,7 +36,7 @@ export function inTurns({ order: orderOf, share, place, placeName }: Stages): Pl
       const rejected: TaskRejection[] = [];
       const order: string[] = [];
       let wakeAt = Infinity;
-      for (const { task, isOverdue, waitsUntil } of singles(orderOf(tasks, at, view.workloads, view.ledger?.ledger))) {
+      for (const { task, isOverdue, waitsUntil } of singles(orderOf(tasks, at, view.workloads, view.ledger.ledger))) {
         if (waitsUntil !== undefined) {
           order.push(task.id);
           wakeAt = Math.min(wakeAt, waitsUntil);

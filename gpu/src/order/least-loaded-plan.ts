@@ -1,4 +1,4 @@
-import { requestOfTask } from '../place/ledger-of.js';
+import { requestOfTask } from '../view/requests.js';
 import { placeLeastLoaded } from '../place/least-loaded.js';
 import type { Placing } from '../place/place.js';
 import { dueFirst } from './earliest-deadline.js';

@@ -3,7 +3,6 @@ import { reservationOf, startOf } from '../place/bind.js';
 import type { PlacementLimits } from '../place/candidate.js';
 import type { Refusal } from '../place/fact-filters.js';
 import { emptyGpuAccountOf } from '../place/gpu-account.js';
-import { ledgerOf, requestOfTask } from '../place/ledger-of.js';
 import { joinBatch, placesToKeep } from '../place/least-loaded.js';
 import type { LedgerPlace, Placing } from '../place/place.js';
 import { isRefusal } from '../share/share.js';
@@ -13,6 +12,7 @@ import type { PlacedChoice, PlacementChoice, PlacementRequest } from '../view/ac
 import type { Start, TaskRejection } from '../view/decision.js';
 import type { Ledger } from '../view/ledger.js';
 import { gpuTypeOf } from '../view/places.js';
+import { requestOfTask } from '../view/requests.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { Task, View } from '../view/view.js';
 import type { Order, Turn } from './order.js';
@@ -23,7 +23,7 @@ import type { Planned, Planner } from './plan.js';
  * waits, and may be overtaken until it is overdue. The requests of a batch run in one instance. `reason` is that of the starts.
  */
 export function placedInTurns(view: View, turns: readonly Turn[], placing: Placing, reason: string): Planned {
-  const { ledger, isOpen, epoch } = view.ledger ?? ledgerOf(view.gpus);
+  const { ledger, isOpen, epoch } = view.ledger;
   const placer: LedgerPlace = placing.prepare?.(ledger, turns) ?? placing;
   const stamp = { epoch, at: view.at };
   const kept = new Set<string>();
@@ -134,7 +134,7 @@ export function turnsInLedger({ order, share, place, placeName }: LedgerStages):
   const placing = placingOf(share, place);
   return {
     plan({ view, tasks }) {
-      const turns = order(tasks, view.at, view.workloads, view.ledger?.ledger);
+      const turns = order(tasks, view.at, view.workloads, view.ledger.ledger);
       return placedInTurns(view, turns, placing, `the first by '${placeName}'`);
     },
     ...(order.gathers && { gathers: true }),

@@ -17,8 +17,8 @@ export interface Turn {
 
 /** The stage that gives the queue order. */
 export interface Order {
-  /** `at`: now, ms. `ledger`: the places, where the view has them. */
-  (tasks: readonly Task[], at: number, workloads?: readonly WorkloadState[], ledger?: Ledger): Turn[];
+  /** `at`: now, ms. */
+  (tasks: readonly Task[], at: number, workloads: readonly WorkloadState[] | undefined, ledger: Ledger): Turn[];
   /** It gathers requests into batches, so that none joins an instance before; absent: it does not. */
   readonly gathers?: true;
   /** Learns from a run; absent: it learns nothing. */

@@ -74,7 +74,7 @@ function keyOf({ function: action, namespace, version, request }: Task): string 
 
 interface Moment {
   at: number;
-  ledger: Ledger | undefined;
+  ledger: Ledger;
   slowdowns: SliceSlowdowns;
   settings: typeof proteanOrderDefaults;
 }
@@ -97,8 +97,7 @@ function lastMoment(task: Task, { ledger, slowdowns, settings }: Moment): number
   return deadlineAt(task) - startMsOf(task, ledger) - expectedMs - spareMs;
 }
 
-function startMsOf({ startMs = 0, request }: Task, ledger: Ledger | undefined): number {
-  const isWarm =
-    startMs > 0 && request !== undefined && ledger !== undefined && ledger.withInstances(request, true).size > 0;
+function startMsOf({ startMs = 0, request }: Task, ledger: Ledger): number {
+  const isWarm = startMs > 0 && request !== undefined && ledger.withInstances(request, true).size > 0;
   return isWarm ? 0 : startMs;
 }

@@ -1,4 +1,4 @@
-import { requestOfTask, shareAt } from '../place/ledger-of.js';
+import { requestOfTask, shareAt } from '../view/requests.js';
 import type { PlacementRequest } from '../view/account.js';
 import type { Task } from '../view/view.js';
 import { sufficientShare } from './sub-queue.js';

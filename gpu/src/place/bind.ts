@@ -3,11 +3,11 @@ import type { Start, Action } from '../view/decision.js';
 import type { Reservation } from '../view/occupancy.js';
 import { isPlaced, neededMiB } from '../view/account.js';
 import type { PlacedChoice, PlacementRequest } from '../view/account.js';
-import type { View, FunctionState, OpenLedger, Task } from '../view/view.js';
+import type { View, FunctionState, Task } from '../view/view.js';
 import { joinBatch, placeLeastLoaded } from './least-loaded.js';
 import type { Placing } from './place.js';
 import { functionKey, placeIdsOf } from '../view/occupancy.js';
-import { ledgerOf, requestOfTask } from './ledger-of.js';
+import { requestOfTask } from '../view/requests.js';
 import type { Ledger } from '../view/ledger.js';
 
 /**
@@ -15,7 +15,6 @@ import type { Ledger } from '../view/ledger.js';
  * a GPU that the instance does not have. They are held in the ledger of the view.
  */
 export function joinBatches({ at, waiting, ledger: open }: View): Start[] {
-  if (open === undefined) return [];
   const { ledger, isOpen, epoch } = open;
   return waiting.flatMap(({ id, request, allowed }): Start[] => {
     if (request === undefined || request.batch === 1) return [];
@@ -82,7 +81,7 @@ const mostLaunches = 16;
 export type InstancePlaces = (task: Task, allowed: ReadonlySet<string>) => readonly string[] | undefined;
 
 /** The places that are chosen in one view, in whose ledger what was chosen is held. */
-export type InstancePlacesIn = (view: View, open: OpenLedger) => InstancePlaces;
+export type InstancePlacesIn = (view: View) => InstancePlaces;
 
 /** How places for instances ahead of requests are found; by default where the least is given away. */
 export interface Launching {
@@ -101,9 +100,8 @@ export function launches(
   { placing = leastLoaded, instancePlacesIn }: Launching = {},
 ): Action[] {
   if (wanted.length === 0) return [];
-  const open = view.ledger ?? ledgerOf(view.gpus);
-  const { ledger, isOpen, epoch } = open;
-  const choose = instancePlacesIn?.(view, open);
+  const { ledger, isOpen, epoch } = view.ledger;
+  const choose = instancePlacesIn?.(view);
   const limits = { kept: new Set<string>(), isOpen, isNew: true };
   const held: string[] = [];
   const actions: Action[] = [];

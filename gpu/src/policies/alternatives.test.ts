@@ -4,6 +4,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { GpuState, Task } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from '../testing/fixtures.js';
+import { viewOf } from '../testing/views.js';
 
 interface Told {
   what: string;
@@ -14,7 +15,7 @@ interface Told {
 /** What is said about the last task. */
 function rejectedBy(policy: string, gpus: readonly GpuState[], waiting: readonly Task[]): Told[] {
   const needs = { predictorOf: () => dividedSms, admission: 'best-effort', random: seededRandom(1) } as const;
-  const { rejected, starts } = makePolicy(policy, needs).decide({ at: 0, gpus, waiting }, { kind: 'timer' });
+  const { rejected, starts } = makePolicy(policy, needs).decide(viewOf({ gpus, waiting }), { kind: 'timer' });
   const id = waiting.at(-1)!.id;
   const known = starts.find(({ task }) => task === id)?.choice?.rejected;
   return (known ?? rejected.filter(({ task }) => task === id)).map(({ what, reason, numbers }) => ({

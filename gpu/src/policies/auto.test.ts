@@ -11,6 +11,7 @@ import type { GpuState, SchedulingEvent, Task, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
 import type { Policy } from './policy.js';
+import { viewOf } from '../testing/views.js';
 
 const make = (quotas?: Quotas, policy: PolicyChoice = 'auto'): Policy =>
   makePolicy(policy, {
@@ -19,7 +20,7 @@ const make = (quotas?: Quotas, policy: PolicyChoice = 'auto'): Policy =>
   });
 
 const decide = (snapshot: Partial<View>, policy = make(), event: SchedulingEvent = { kind: 'timer' }): Decision =>
-  policy.decide({ at: 0, gpus: [gpuOf('g0')], waiting: [], ...snapshot }, event);
+  policy.decide(viewOf({ gpus: [gpuOf('g0')], ...snapshot }), event);
 const where = ({ starts }: Decision): unknown[] => starts.map(({ task, gpu, share }) => [task, gpu, share]);
 const started = (waiting: Task[], gpu: Partial<GpuState> = {}, policy = make(), at = 0): string[] =>
   decide({ at, gpus: [gpuOf('g0', gpu)], waiting }, policy).starts.map(({ task }) => task);

@@ -4,6 +4,7 @@ import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { GpuState, Task } from '../view/view.js';
 import { makePolicy, type PolicyNeeds } from './make-policy.js';
 import { baselines } from './registry.js';
+import { viewOf } from '../testing/views.js';
 
 /** The price of the share alone, inversely proportional below what is used. */
 const predictor: SlowdownPredictor = {
@@ -39,7 +40,7 @@ function startsOf(
   at = 0,
 ): { task: string; gpu: string; share: number }[] {
   return makePolicy(name, needs)
-    .decide({ at, gpus, waiting }, { kind: 'timer' })
+    .decide(viewOf({ at, gpus, waiting }), { kind: 'timer' })
     .starts.map(({ task: id, gpu: where, share }) => ({ task: id, gpu: where, share }));
 }
 
@@ -75,12 +76,12 @@ describe.each(Object.keys(baselines))('%s', (name) => {
   test('without GPUs all wait, with the reason; a task that is late goes on as best effort', () => {
     const policy = makePolicy(name, needs);
     const waiting = [task('late', { sloMs: 50 }), task('early', { sloMs: 5000 })];
-    const none = policy.decide({ at: 100, gpus: [], waiting }, { kind: 'timer' });
+    const none = policy.decide(viewOf({ at: 100, waiting }), { kind: 'timer' });
     expect([...none.order].sort()).toEqual(['early', 'late']);
     expect(none.bestEffort).toEqual(['late']);
     const full = [gpu('a', { memoryMiB: 100 })];
     const refused = makePolicy(name, { ...needs, admission: 'refuse' }).decide(
-      { at: 100, gpus: full, waiting },
+      viewOf({ at: 100, gpus: full, waiting }),
       { kind: 'timer' },
     );
     expect(refused.refused.map((one) => one.task)).toEqual(['late']);
@@ -90,7 +91,7 @@ describe.each(Object.keys(baselines))('%s', (name) => {
   test('several GPUs are had together or not at all', () => {
     const gang = task('gang', { gpus: 2 });
     const alike = [gpu('a'), gpu('b')];
-    const [start] = makePolicy(name, needs).decide({ at: 0, gpus: alike, waiting: [gang] }, { kind: 'timer' }).starts;
+    const [start] = makePolicy(name, needs).decide(viewOf({ gpus: alike, waiting: [gang] }), { kind: 'timer' }).starts;
     expect([start?.gpu, ...(start?.alsoOn ?? [])].sort()).toEqual(['a', 'b']);
     expect(startsOf(name, [gang], [gpu('a'), gpu('b', { node: 'node1' })])).toEqual([]);
   });
@@ -121,7 +122,7 @@ test('of GPUs that would do, one with a process of the function goes first', () 
   // A process whose share is too small is of no use.
   expect([chosen(1), chosen(0.5)]).toEqual(['b', 'a']);
   const { rejected } = makePolicy('exclusive', needs).decide(
-    { at: 0, gpus: [gpu('a'), gpu('b', { idle: warm(1) })], waiting: [asked!] },
+    viewOf({ gpus: [gpu('a'), gpu('b', { idle: warm(1) })], waiting: [asked!] }),
     { kind: 'timer' },
   );
   expect(rejected.map(({ what, reason }) => [what, reason])).toEqual([['a', 'no process of the function idles there']]);

@@ -8,13 +8,14 @@ import type { GpuState, Task } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
 import type { Policy } from './policy.js';
+import { viewOf } from '../testing/views.js';
 
 const made = (choice: PolicyChoice): Policy =>
   makePolicy(choice, { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' });
 
 /** Where tasks start, with their limits and requests. */
 function startsOf(choice: PolicyChoice, waiting: readonly Task[], gpus: readonly GpuState[]): unknown[] {
-  const { starts } = made(choice).decide({ at: 0, gpus, waiting }, { kind: 'timer' });
+  const { starts } = made(choice).decide(viewOf({ gpus, waiting }), { kind: 'timer' });
   return starts.map(({ task, gpu, share, request = share }) => [task, gpu, share, request]);
 }
 
@@ -55,7 +56,7 @@ describe('policy dilu', () => {
     const gpus = [gpuOf('g0', { running: [{ ...runningTask(task('r'), 0.8), request: 0.5 }] })];
     const policy = made('dilu');
     const rejectedOf = (changes: Partial<Task>): unknown =>
-      policy.decide({ at: 0, gpus, waiting: [task('t', changes)] }, { kind: 'timer' }).rejected;
+      policy.decide(viewOf({ gpus, waiting: [task('t', changes)] }), { kind: 'timer' }).rejected;
     expect(rejectedOf(demand(600, 600))).toEqual([
       {
         ...{ task: 't', what: 'g0', reason: 'its instances request too much' },
@@ -76,7 +77,7 @@ describe('policy dilu', () => {
     const of = profiledTask('f', 400, 0.3, { function: '/a/f', ...demand(200, 450) });
     const gpus = [gpuOf('g0'), gpuOf('g1', { running: [runningTask(task('r', demand(300, 400)), 0.4)] })];
     const policy = made({ base: 'dilu', scale: 'reactive' });
-    const view = { at: 100_000, gpus, waiting: [], instances: [], functions: [{ task: of, arrivals }] };
+    const view = viewOf({ at: 100_000, gpus, instances: [], functions: [{ task: of, arrivals }] });
     expect(policy.decide(view, { kind: 'tick' }).actions).toMatchObject([
       { kind: 'launch', function: '/a/f', gpus: ['g1'], share: 0.5, request: 0.2, limit: 0.45 },
     ]);

@@ -8,13 +8,14 @@ import type { Decision } from '../view/decision.js';
 import type { Policy } from './policy.js';
 import type { RunningTask, SchedulingEvent, View, Task } from '../view/view.js';
 import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from '../testing/fixtures.js';
+import { viewOf } from '../testing/views.js';
 
 const make = (changes: Partial<PolicyNeeds> = {}): Policy =>
   makePolicy('faashare', {
     ...{ predictorOf: () => dividedSms, admission: 'best-effort', random: seededRandom(1), ...changes },
   });
 const decide = (snapshot: Partial<View>, policy = make(), event: SchedulingEvent = { kind: 'timer' }): Decision =>
-  policy.decide({ at: 0, gpus: [gpuOf('g0')], waiting: [], ...snapshot }, event);
+  policy.decide(viewOf({ gpus: [gpuOf('g0')], ...snapshot }), event);
 const where = ({ starts }: Decision): unknown[] => starts.map(({ task, gpu, share }) => [task, gpu, share]);
 
 describe('order', () => {
@@ -227,7 +228,7 @@ describe('the end of all work', () => {
     const waiting = [profiledTask('long', 800, 1), profiledTask('one', 100, 1), profiledTask('other', 100, 1)];
     for (const at of [0, 100, 200]) {
       const newcomer = profiledTask(`at ${at}`, 400, 1, { arrivedAt: at, allowed: new Set() });
-      policy.decide({ at, gpus, waiting: [newcomer] }, { kind: 'arrival', task: newcomer.id });
+      policy.decide(viewOf({ at, gpus, waiting: [newcomer] }), { kind: 'arrival', task: newcomer.id });
     }
     const startsAt = (at: number): string[] =>
       decide({ at, gpus, waiting: waiting.map((task) => ({ ...task, arrivedAt: 200 })) }, policy).starts.map(

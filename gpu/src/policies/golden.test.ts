@@ -4,7 +4,6 @@ import type { Hash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { ledgerOf } from '../place/ledger-of.js';
 import { walk } from '../testing/random-world.js';
 import { ServedWorld } from '../testing/served-world.js';
 import { toPlain } from '../view/saved-view.js';
@@ -48,7 +47,7 @@ test('every policy decides as it did', () => {
 /** Digests of the decisions of a policy as a live platform asks it: what it decides, what it holds, and what it says of it. */
 function passesOf(name: string, seed: number): string {
   const policy = makePolicy(name, needsOf(seed));
-  const world = new ServedWorld(seededRandom(seed + 1000), ledgerOf);
+  const world = new ServedWorld(seededRandom(seed + 1000));
   const [decided, held, told] = [0, 1, 2].map(() => createHash('sha256')) as [Hash, Hash, Hash];
   const actions = new Map<string, number>();
   const note = (decision: Decision): Decision => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Placement } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { ledgerOf, shareAt } from '../place/ledger-of.js';
+import { shareAt } from '../view/requests.js';
 import type { Action, Decision } from '../view/decision.js';
 import type { Reservation } from '../view/occupancy.js';
 import type { Task, View } from '../view/view.js';
@@ -10,6 +10,7 @@ import { makePolicy } from './make-policy.js';
 import type { Policy } from './policy.js';
 import { policies } from './registry.js';
 import { dividedSms, gpuOf, profiledTask, taskOf } from '../testing/fixtures.js';
+import { ledgerWith } from '../testing/views.js';
 
 const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
 const nothing: Decision = { starts: [], refused: [], bestEffort: [], order: [], rejected: [] };
@@ -17,7 +18,7 @@ const start = { task: 't', gpu: 'g0', share: 1, reason: '' };
 
 function viewOf(): View {
   const gpus = [gpuOf('g0')];
-  return { at: 0, gpus, waiting: [taskOf('t'), taskOf('pair', { gpus: 2 })], ledger: ledgerOf(gpus) };
+  return { at: 0, gpus, waiting: [taskOf('t'), taskOf('pair', { gpus: 2 })], ledger: ledgerWith(gpus) };
 }
 
 function decidedOn(view: View, decide: Policy['decide'], spare = makePolicy('least-loaded', needs)): unknown[] {
@@ -54,7 +55,7 @@ test('a policy that throws holds nothing any more, and another one decides', () 
     throw new TypeError('it broke');
   };
   expect(decidedOn(view, throwing)).toEqual([...saved, ['TypeError: it broke'], []]);
-  expect(view.ledger?.ledger.unended()).toHaveLength(1);
+  expect(view.ledger.ledger.unended()).toHaveLength(1);
 });
 
 test('where both fail everybody waits', () => {
@@ -86,14 +87,14 @@ describe('a policy that misuses the ledger', () => {
       'calls it without end',
       'LedgerMisuseError: a policy called the ledger more than 1110 times',
       ({ ledger }) => {
-        for (;;) ledger!.ledger.account('g0');
+        for (;;) ledger.ledger.account('g0');
       },
     ],
     [
       'releases what runs',
       "LedgerMisuseError: a policy changed the reservation of 'runs', which does not wait",
       ({ ledger }) => {
-        ledger!.ledger.release('runs');
+        ledger.ledger.release('runs');
         return nothing;
       },
     ],
@@ -101,7 +102,7 @@ describe('a policy that misuses the ledger', () => {
       'ends what runs',
       'LedgerMisuseError: the ledger ends no runs for a policy',
       ({ ledger }) => {
-        ledger!.ledger.end('runs');
+        ledger.ledger.end('runs');
         return nothing;
       },
     ],
@@ -109,7 +110,7 @@ describe('a policy that misuses the ledger', () => {
       'takes a node away',
       'LedgerMisuseError: the ledger forgets no nodes for a policy',
       ({ ledger }) => {
-        ledger!.ledger.silent('n');
+        ledger.ledger.silent('n');
         return nothing;
       },
     ],
@@ -117,7 +118,7 @@ describe('a policy that misuses the ledger', () => {
       'holds a task that it does not start',
       "'t' is held in the ledger and is not started",
       ({ ledger }) => {
-        ledger!.ledger.hold(held('t', 1000), Infinity);
+        ledger.ledger.hold(held('t', 1000), Infinity);
         return nothing;
       },
     ],
@@ -126,7 +127,7 @@ describe('a policy that misuses the ledger', () => {
       "task 't' is started on 'g0', which lacks 900 MiB for it",
       ({ ledger }) => {
         const { placement } = held('t', 10_000);
-        ledger!.ledger.hold({ ...held('t', 10_000), placement }, Infinity);
+        ledger.ledger.hold({ ...held('t', 10_000), placement }, Infinity);
         return { ...nothing, starts: [{ ...start, choice: { placement, rejected: [] } }] };
       },
     ],
@@ -137,7 +138,7 @@ describe('a policy that misuses the ledger', () => {
     ],
   ])('%s', (_, fault, decide) => {
     const view = { ...viewOf(), waiting: [taskOf('t')] };
-    const { ledger } = view.ledger!;
+    const { ledger } = view.ledger;
     ledger.hold(held('runs', 900), Infinity);
     expect(faultOn(view, () => decide(view))).toEqual([fault]);
     // What ran is there, and the task was started by the other policy.
@@ -155,7 +156,7 @@ describe('a policy that misuses the ledger', () => {
       }),
     );
     for (const name of Object.keys(policies)) {
-      const view = { at: 0, gpus, waiting, ledger: ledgerOf(gpus) };
+      const view = { at: 0, gpus, waiting, ledger: ledgerWith(gpus) };
       expect(faultOn(view, (seen, event) => makePolicy(name, needs).decide(seen, event))).toEqual([]);
       expect(mostCallsOn(view)).toBeLessThan(20_000);
     }
@@ -203,7 +204,7 @@ test.each<[string, Partial<Task>[], string]>([
   const gpus = [gpuOf('g0')];
   const waiting = tasks.map((task, at) => taskOf(`t${at}`, task));
   const starts = waiting.map(({ id }) => ({ ...start, task: id }));
-  const view = { at: 0, gpus, waiting, ledger: ledgerOf(gpus) };
+  const view = { at: 0, gpus, waiting, ledger: ledgerWith(gpus) };
   const [, , faults] = decidedOn(view, () => ({ ...nothing, starts }));
   const last = waiting.at(-1)!.id;
   expect(faults).toEqual([`task '${last}' is started on 'g0', which cannot take it: ${fault}`]);

@@ -5,7 +5,7 @@ import type { Decision, Start, Action } from '../view/decision.js';
 import type { SchedulingEvent, View, Task } from '../view/view.js';
 import type { Policy } from './policy.js';
 import { endsInTime, mostClients, refusalOf } from '../place/fact-filters.js';
-import { requestOfTask } from '../place/ledger-of.js';
+import { requestOfTask } from '../view/requests.js';
 import { neededMiB } from '../view/account.js';
 import type { Account, PlaceAccount } from '../view/account.js';
 import type { Ledger } from '../view/ledger.js';
@@ -29,7 +29,7 @@ export function guarded(policy: Policy, spare: Policy, onFault: OnFault): Policy
   const decideBy = (one: Policy, view: View, event: SchedulingEvent): Decision | undefined => {
     const { decision, held, fault } = attempt(one, view, event);
     if (fault === undefined) return decision;
-    for (const id of held) view.ledger?.ledger.release(id);
+    for (const id of held) view.ledger.ledger.release(id);
     onFault(fault, { view, event });
     giveBack(one, decision, onFault);
     return undefined;
@@ -67,14 +67,14 @@ interface Attempt {
 }
 
 function attempt(policy: Policy, view: View, event: SchedulingEvent): Attempt {
-  const ledger = view.ledger?.ledger;
+  const { ledger } = view.ledger;
   const tasks = new Map(view.waiting.map((task) => [task.id, task]));
   const result: Attempt = { decision: undefined, held: new Set(), fault: undefined };
-  ledger?.beginPass(mostCallsOn(view), tasks);
+  ledger.beginPass(mostCallsOn(view), tasks);
   result.fault = faultIn(() => {
     result.decision = policy.decide(view, event);
   });
-  result.held = ledger?.endPass() ?? result.held;
+  result.held = ledger.endPass();
   const { decision, held } = result;
   if (result.fault !== undefined) return result;
   const thrown = faultIn(() => {
@@ -113,7 +113,7 @@ const callsPerPass = 1000;
 /** How often a policy may call the ledger on a view. */
 export function mostCallsOn({ waiting, ledger }: View): number {
   const allowed = waiting.reduce((sum, task) => sum + (task.allowed?.size ?? 0), 0);
-  const places = ledger?.ledger.accounts().length ?? 0;
+  const places = ledger.ledger.accounts().length;
   return callsPerPass + callsPerTask * waiting.length + callsPerPlace * (places + allowed);
 }
 
@@ -168,14 +168,18 @@ function taskFault(
   return strange === undefined ? undefined : `task '${strange}' does not wait`;
 }
 
-function startsFault({ starts }: Decision, view: View, tasks: ReadonlyMap<string, Task>): string | undefined {
-  const isPlace = placesIn(view);
+function startsFault(
+  { starts }: Decision,
+  { ledger: { ledger } }: View,
+  tasks: ReadonlyMap<string, Task>,
+): string | undefined {
+  const isPlace = (id: string): boolean => ledger.account(id) !== undefined;
   for (const { task, gpu, alsoOn = [], share, request = share } of starts) {
     // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- the tasks of all starts were found to wait
     const fault = startFault(tasks.get(task)!, [gpu, ...alsoOn], { share, request }, isPlace);
     if (fault !== undefined) return `task '${task}' is started ${fault}`;
   }
-  return view.ledger && overfull(starts, tasks, view.ledger.ledger);
+  return overfull(starts, tasks, ledger);
 }
 
 /** A reservation that no start is made of would never be released. */
@@ -244,13 +248,6 @@ function startFault(
   if (!(share > 0 && share <= 1)) return `with a share of ${share}`;
   if (!(request > 0 && request <= share)) return `with a request of ${request} and a share of ${share}`;
   return undefined;
-}
-
-function placesIn(view: View): (id: string) => boolean {
-  const { ledger } = view;
-  if (ledger !== undefined) return (id) => ledger.ledger.account(id) !== undefined;
-  const ids = new Set(view.gpus.map(({ id }) => id));
-  return (id) => ids.has(id);
 }
 
 /**

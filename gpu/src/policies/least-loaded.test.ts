@@ -4,6 +4,7 @@ import type { GpuState, RunningTask, View, Task } from '../view/view.js';
 import type { Policy } from './policy.js';
 import { makePolicy } from './make-policy.js';
 import { policies } from './registry.js';
+import { viewOf } from '../testing/views.js';
 
 const needs = {
   predictorOf: () => ({ slowdown: () => 1 }),
@@ -25,7 +26,7 @@ const gpu = (id: string, changes: Partial<GpuState> = {}): GpuState => ({
   ...changes,
 });
 const decide = (snapshot: Partial<View>, by = policy): ReturnType<Policy['decide']> =>
-  by.decide({ at: 0, gpus: [], waiting: [], ...snapshot }, { kind: 'timer' });
+  by.decide(viewOf(snapshot), { kind: 'timer' });
 
 test('every policy of the registry decides about nothing, and an unknown one is refused with those there are', () => {
   for (const name of Object.keys(policies)) {

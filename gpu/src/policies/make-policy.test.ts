@@ -3,11 +3,14 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import { compositionOf, makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
 import { dividedSms, gpuOf, profiledTask } from '../testing/fixtures.js';
+import { viewOf } from '../testing/views.js';
 
 const startsOf = (choice: PolicyChoice, arrivals: readonly [string, number, number][]): string[] => {
   const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
   const waiting = arrivals.map(([id, arrivedAt, soloMs]) => profiledTask(id, soloMs, 1, { arrivedAt }));
-  const { starts } = makePolicy(choice, needs).decide({ at: 10, gpus: [gpuOf('g0')], waiting }, { kind: 'timer' });
+  const { starts } = makePolicy(choice, needs).decide(viewOf({ at: 10, gpus: [gpuOf('g0')], waiting }), {
+    kind: 'timer',
+  });
   return starts.map(({ task }) => task);
 };
 
@@ -57,8 +60,7 @@ describe('a policy that starts from another', () => {
     const arrivals = { bySecond: () => new Uint32Array(60).fill(1), byMinute: () => new Uint32Array(1440) };
     const device = { id: 'g', node: 'n', type: 'h100', mode: 'mps' as const, geometries: [], places: [{ id: 'g' }] };
     const tick = (one: typeof policy, at: number) =>
-      one.decide({ at, gpus: [], waiting: [], functions: [{ task, arrivals }], devices: [device] }, { kind: 'tick' })
-        .actions;
+      one.decide(viewOf({ at, functions: [{ task, arrivals }], devices: [device] }), { kind: 'tick' }).actions;
     for (const at of [0, 10_000, 20_000]) expect(tick(policy, at)).toEqual([]);
     expect(policy.geometry?.()?.devices).toEqual([{ device: 'g', profiles: [], mismatches: 2 }]);
     const other = makePolicy(choice, needs);

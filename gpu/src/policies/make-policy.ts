@@ -7,7 +7,6 @@ import { SliceSlowdowns } from '../predict/protean-slowdowns.js';
 import type { SliceSlowdownsState } from '../predict/protean-slowdowns.js';
 import { joinBatches, launches } from '../place/bind.js';
 import type { Launching } from '../place/bind.js';
-import { ledgerOf } from '../place/ledger-of.js';
 import { onInstances } from '../scale/lazy-starts.js';
 import type { Geometry } from '../geometry/geometry.js';
 import type { LedgerPlace, Place, Placing } from '../place/place.js';
@@ -171,7 +170,7 @@ function placesForInstance(
   task: Task,
   { placing, instancePlacesIn }: Launching,
 ): readonly string[] | undefined {
-  const open = view.ledger ?? ledgerOf(view.gpus);
+  const { ledger: open } = view;
   if (placing !== undefined) {
     const request = placing.requestOf(task, open.ledger, view.at);
     if ('reason' in request) return [];
@@ -181,7 +180,7 @@ function placesForInstance(
   }
   if (instancePlacesIn === undefined) return undefined;
   const all = new Set(open.ledger.accounts().map(({ id }) => id));
-  return instancePlacesIn(view, open)(task, all) ?? [];
+  return instancePlacesIn(view)(task, all) ?? [];
 }
 
 /** The state of a policy whose stages keep more than the planner does. */

@@ -12,6 +12,7 @@ import { policies } from './registry.js';
 import { trainingLast } from './training-last.js';
 import { needMiB } from '../place/gpu-account.js';
 import { dividedSms, gpuOf, plainDecision, runningTask, taskOf } from '../testing/fixtures.js';
+import { viewOf } from '../testing/views.js';
 
 /** Constraints that go by no number. */
 const withoutNumbers = [
@@ -92,7 +93,7 @@ describe.each(Object.keys(policies))('the policy %s', (name) => {
     }));
     for (let at = 0; waiting.length > 0; at += 1000) {
       expect(at).toBeLessThan(200_000);
-      const { starts, bestEffort } = policy.decide({ at, gpus, waiting }, { kind: 'timer' });
+      const { starts, bestEffort } = policy.decide(viewOf({ at, gpus, waiting }), { kind: 'timer' });
       const started = new Set(starts.map(({ task }) => task));
       // Everything has ended by the next look.
       gpus = gpus.map((gpu) => ({ ...gpu, running: [] }));
@@ -107,14 +108,14 @@ describe.each(Object.keys(policies))('the policy %s', (name) => {
 
   test('places training after tasks with an SLO, and never where it makes one late by prediction', () => {
     const policy = trainingLast(make(dividedSms, 1, 'best-effort'), () => dividedSms);
-    const started = (view: View): string[][] =>
-      policy.decide(view, { kind: 'timer' }).starts.map(({ task, gpu }) => [task, gpu]);
+    const started = (parts: Partial<View>): string[][] =>
+      policy.decide(viewOf(parts), { kind: 'timer' }).starts.map(({ task, gpu }) => [task, gpu]);
     const wide = { features: { smUtil: 1, dramUtil: 0.5, l2Util: 0.1 }, soloMs: 1000 };
     const training = taskOf('training', { ...wide, function: '/a/train', class: 'training' });
     const strict = taskOf('strict', { ...wide, function: '/a/strict', arrivedAt: 1, sloMs: 1500 });
     const [gpu, other] = [gpuOf('g0'), gpuOf('g1')];
     // One GPU for both: the one that came later goes first; the other one once nothing waits.
-    const held = policy.decide({ at: 1, gpus: [gpu], waiting: [training, strict] }, { kind: 'timer' });
+    const held = policy.decide(viewOf({ at: 1, gpus: [gpu], waiting: [training, strict] }), { kind: 'timer' });
     expect(held.starts.map(({ task }) => task)).toEqual(['strict']);
     expect([held.order, held.wakeAt]).toEqual([['training'], expect.any(Number)]);
     expect(started({ at: 1, gpus: [gpu], waiting: [training] })).toEqual([['training', 'g0']]);
@@ -130,7 +131,7 @@ describe.each(Object.keys(policies))('the policy %s', (name) => {
 
   test('has everybody wait while there is no GPU', () => {
     const waiting = [taskOf('t'), taskOf('strict', { sloMs: 1000, soloMs: 10 })];
-    const { starts, order } = make(dividedSms, 1, 'refuse').decide({ at: 5, gpus: [], waiting }, { kind: 'timer' });
+    const { starts, order } = make(dividedSms, 1, 'refuse').decide(viewOf({ at: 5, waiting }), { kind: 'timer' });
     expect([starts, [...order].sort()]).toEqual([[], ['strict', 't']]);
   });
 });

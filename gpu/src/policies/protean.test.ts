@@ -1,13 +1,14 @@
 // PROTEAN's stages: batches, tags and the slices that strict work and best effort get.
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { ledgerOf, requestOfTask } from '../place/ledger-of.js';
+import { requestOfTask } from '../view/requests.js';
 import { SliceSlowdowns } from '../predict/protean-slowdowns.js';
 import { dividedSms, gpuOf, runningTask, taskOf } from '../testing/fixtures.js';
 import type { Decision } from '../view/decision.js';
 import type { GpuState, Task, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
+import { viewOf } from '../testing/views.js';
 
 const sliceMiB = { '1g.5gb': 4600, '2g.10gb': 9300, '3g.20gb': 18_900, '4g.20gb': 18_900 } as const;
 
@@ -23,7 +24,7 @@ const strict = (id: string, changes: Partial<Task> = {}): Task => task(id, { slo
 function decide(view: Partial<View>, slowdowns = new SliceSlowdowns(), choice: PolicyChoice = 'protean'): Decision {
   const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
   const policy = makePolicy(choice, { ...needs, sliceSlowdowns: slowdowns });
-  return policy.decide({ at: 0, gpus: [], waiting: [], ...view }, { kind: 'timer' });
+  return policy.decide(viewOf(view), { kind: 'timer' });
 }
 const placed = ({ starts }: Decision): string[] => starts.map(({ task: id, gpu }) => `${id} ${gpu}`);
 
@@ -138,7 +139,7 @@ describe('batches', () => {
     return { ...one, request: { ...requestOfTask(one), batch: 3 } };
   };
   const decided = (waiting: Task[], at = 0, choice: PolicyChoice = 'protean'): Decision =>
-    decide({ at, gpus, waiting, ledger: ledgerOf(gpus) }, new SliceSlowdowns(), choice);
+    decide({ at, gpus, waiting }, new SliceSlowdowns(), choice);
 
   test('wait until they are full or for their last moment, the start of an idle instance left out', () => {
     const waiting = [request('one', { sloMs: 1000 }), request('two', { sloMs: 1000, arrivedAt: 100 })];
@@ -192,7 +193,7 @@ describe('batches', () => {
     expect(starts.map(({ choice }) => choice?.reuses)).toEqual(['g0 0', 'g0 0', 'g0 0', undefined, 't3', 't3']);
     // Without an idle instance a start takes longer than the deadline leaves.
     const busy = [gpuOf('g0', { running: [runningTask(taskOf('r'), 1)] })];
-    const five = decide({ gpus: busy, waiting: [...waiting, request('t4', { sloMs: 400 })], ledger: ledgerOf(busy) });
+    const five = decide({ gpus: busy, waiting: [...waiting, request('t4', { sloMs: 400 })] });
     expect(five.starts.map(({ choice }) => choice?.reuses)).toEqual([undefined, 't0', 't0', 'r', 'r']);
   });
 

@@ -3,7 +3,6 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { ledgerOf } from '../place/ledger-of.js';
 import { predictorsOf, encodeModel, trainModel } from '../predict/slowdown-model.js';
 import { inventedSamples, gpuOf, plainDecision, profiledTask, runningTask, taskOf } from '../testing/fixtures.js';
 import { QuotaTable } from '../share/quota-table.js';
@@ -15,6 +14,7 @@ import type { PolicyChoice } from './make-policy.js';
 import { walk } from '../testing/random-world.js';
 import { policies } from './registry.js';
 import { decideAgain, encodePass, encodeWithin, readPass } from './saved-pass.js';
+import { ledgerWith, viewOf } from '../testing/views.js';
 
 const admission = 'best-effort';
 const models = [trainModel({ gpuType: 't', mode: 'mps' }, inventedSamples(60, 1), { version: 1, seed: 1 })];
@@ -33,7 +33,7 @@ describe.each(Object.keys(policies))('policy %s', (policy) => {
     const checked: typeof inForce = {
       ...inForce,
       decide(seen, event) {
-        const view: View = { ...seen, ledger: ledgerOf(seen.gpus) };
+        const view = viewOf({ ...seen, ledger: ledgerWith(seen.gpus) });
         const state = inForce.saved?.();
         const saved = throughText(encodePass(view, { policy, admission, event, state, models, quotas: quotas.rows() }));
         const decision = inForce.decide(view, event);
@@ -56,7 +56,7 @@ test('instances and arrivals by second and minute are kept for scaling', () => {
   const instance = { id: 'c1', function: '/a/old', namespace: 'a', gpus: ['g0'], memoryMiB: 10, tasks: [] };
   const share = { request: 0.1, limit: 0.1, class: 0.1 };
   const view: View = {
-    ...{ at: 100_000, gpus, waiting: [], ledger: ledgerOf(gpus), functions: [{ task, arrivals }] },
+    ...{ at: 100_000, gpus, waiting: [], ledger: ledgerWith(gpus), functions: [{ task, arrivals }] },
     instances: [{ ...instance, share, state: 'idle', idleSince: 0 }],
   };
   const event: SchedulingEvent = { kind: 'tick' };
@@ -84,7 +84,7 @@ function fullView(): View {
   const arrivals = new ArrivalCounts();
   arrivals.add(900);
   return {
-    ...{ at: 1000, gpus, waiting, ledger: ledgerOf(gpus), functions: [{ task: waiting[0]!, arrivals }] },
+    ...{ at: 1000, gpus, waiting, ledger: ledgerWith(gpus), functions: [{ task: waiting[0]!, arrivals }] },
     nodes: [{ id: 'n', labels: { zone: 'z' }, market: 'spot', pricePerHour: 1 }],
     devices: [{ id: 'g0', node: 'n', type: 't', mode: 'mps', geometries: [], places: [{ id: 'g0' }] }],
     workloads: [
@@ -119,7 +119,7 @@ test('a file of this version of the format is read, and gives the decision that 
 
 test('a first fit tries the places of a saved ledger in the same order', () => {
   const gpus = Array.from({ length: 1100 }, (_, at) => gpuOf(`g${at}`, { node: `n${at % 7}` }));
-  const ledger = ledgerOf(gpus);
+  const ledger = ledgerWith(gpus);
   const placed = (id: string, view: View): string[] =>
     makePolicy('least-loaded', { predictorOf, admission, random: seededRandom(1) })
       .decide({ ...view, waiting: [taskOf(id, { share: 0.2 })] }, { kind: 'timer' })
@@ -128,11 +128,11 @@ test('a first fit tries the places of a saved ledger in the same order', () => {
   for (const id of ['a', 'b', 'c']) placed(id, view);
   ledger.ledger.release('b');
   const copy = decodeView(throughText(encodeView(view)));
-  expect(copy.ledger!.ledger.byLoadIds()).toEqual(ledger.ledger.byLoadIds());
+  expect(copy.ledger.ledger.byLoadIds()).toEqual(ledger.ledger.byLoadIds());
   expect(placed('d', copy)).toEqual(placed('d', view));
   const sums = (of: View): unknown[] =>
-    of
-      .ledger!.ledger.accounts()
+    of.ledger.ledger
+      .accounts()
       .map(({ id, load, freeMiB, availableMiB, busy, order }) => [...[id, load, freeMiB, availableMiB, busy, order]]);
   expect(sums(copy)).toEqual(sums(view));
 });
@@ -140,7 +140,7 @@ test('a first fit tries the places of a saved ledger in the same order', () => {
 test('parts beyond the bounds are left out, and counted', () => {
   const gpus = Array.from({ length: 5 }, (_, at) => gpuOf(`g${at}`, { node: `n${at}` }));
   const waiting = [taskOf('t', { allowed: new Set(['g0']) })];
-  const saved = encodeView({ at: 7, gpus, waiting, ledger: ledgerOf(gpus) }, { mostEach: 2 });
+  const saved = encodeView({ at: 7, gpus, waiting, ledger: ledgerWith(gpus) }, { mostEach: 2 });
   expect(saved['leftOut']).toEqual({ gpus: 3, rows: 3, byLoad: 3 });
   const view = decodeView(throughText(saved));
   expect([view.gpus.length, view.waiting[0]?.allowed]).toEqual([2, new Set(['g0'])]);
@@ -149,7 +149,7 @@ test('parts beyond the bounds are left out, and counted', () => {
 test('a view is saved within a bound of its text', () => {
   const waiting = Array.from({ length: 500 }, (_, at) => taskOf(`t${at}`, { allowed: new Set(['g0', 'g1']) }));
   const gpus = [gpuOf('g0')];
-  const view: View = { at: 7, gpus, waiting, ledger: ledgerOf(gpus) };
+  const view: View = { at: 7, gpus, waiting, ledger: ledgerWith(gpus) };
   const inputs = { policy: 'faashare', admission, event: { kind: 'timer' }, state: undefined, models } as const;
   const saved = (maxBytes: number): JsonObject => encodeWithin(maxBytes, view, inputs);
   expect(saved(64_000)).toMatchObject({ at: 7, leftOut: { waiting: 400, models: 1, state: 1 } });
@@ -162,7 +162,7 @@ test.each<[string, JsonValue]>([
   ["its format is not 'gpuwhisk view'", []],
   ["its format is not 'gpuwhisk view'", { at: 1 }],
   ['its format has version 2 instead of 1', { format: 'gpuwhisk view', version: 2 }],
-  ["it lacks 'at', 'waiting' or 'gpus'", { format: 'gpuwhisk view', version: 1, at: 1, waiting: [] }],
+  ["it lacks 'at', 'waiting', 'gpus' or 'ledger'", { format: 'gpuwhisk view', version: 1, at: 1, waiting: [] }],
 ])('JSON that is no view is refused: %s', (reason, saved) => {
   expect(() => decodeView(saved)).toThrow(`This is no usable view: ${reason}.`);
 });

@@ -8,6 +8,7 @@ import type { GpuState, InstanceState, SchedulingEvent, Task, View, WorkloadStat
 import type { PolicyChoice } from './make-policy.js';
 import { makePolicy } from './make-policy.js';
 import type { Policy } from './policy.js';
+import { viewOf } from '../testing/views.js';
 
 /** Degradations (D) that workloads and functions of a name inflict and suffer, the same for each neighbour. */
 type Costs = Readonly<Record<string, { train?: number; own?: number }>>;
@@ -44,7 +45,7 @@ const timer: SchedulingEvent = { kind: 'timer' };
 const on = ({ starts }: Decision, task: string): string | undefined => starts.find((one) => one.task === task)?.gpu;
 
 function view(gpus: GpuState[], workloads: WorkloadState[], waiting: Task[], at = 0): View {
-  return { at, gpus, workloads, waiting };
+  return viewOf({ at, gpus, workloads, waiting });
 }
 
 describe('places', () => {

@@ -84,10 +84,9 @@ function isPredictable({ sloMs, soloMs = 0 }: Task): boolean {
   return sloMs !== undefined && soloMs > 0 && Number.isFinite(soloMs);
 }
 
-function without(task: Task, late: readonly GpuState[], { gpus, ledger }: View): Task {
-  const all = ledger?.ledger.accounts() ?? gpus;
+function without(task: Task, late: readonly GpuState[], { ledger: { ledger } }: View): Task {
   const shunned = new Set(late.map(({ id }) => id));
-  const left = all.flatMap(({ id }) => (shunned.has(id) || task.allowed?.has(id) === false ? [] : [id]));
+  const left = ledger.accounts().flatMap(({ id }) => (shunned.has(id) || task.allowed?.has(id) === false ? [] : [id]));
   return { ...task, allowed: new Set(left) };
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../policies/make-policy.js';
 import type { PolicyChoice } from '../policies/make-policy.js';
-import { ledgerOf, requestOfTask } from '../place/ledger-of.js';
+import { requestOfTask } from '../view/requests.js';
 import { replay } from '../simulate/replay.js';
 import type { ReplayJob, ReplayRun } from '../simulate/replay.js';
 import { dividedSms, gpuOf, runningTask, taskOf } from '../testing/fixtures.js';
@@ -11,6 +11,7 @@ import type { FunctionState, InstanceState, ProfiledShares, View } from '../view
 import { diluForecastDefaults, diluScale, diluScaleDefaults, diluWithForecast } from './dilu.js';
 import { inflessDefaults, inflessScale } from './infless.js';
 import { profiledRates, servedBy } from './served.js';
+import { ledgerWith, viewOf } from '../testing/views.js';
 
 const served = { request: 100, limit: 150 };
 const at = 100_000;
@@ -33,8 +34,8 @@ function instanceOf(id: string, changes: Partial<InstanceState> = {}): InstanceS
 }
 
 const instances = (count: number): InstanceState[] => Array.from({ length: count }, (_, i) => instanceOf(`i${i}`));
-const viewOf = (of: FunctionState[], there: InstanceState[]): View => {
-  return { at, gpus: [], waiting: [], functions: of, instances: there };
+const viewWith = (of: FunctionState[], there: InstanceState[]): View => {
+  return viewOf({ at, functions: of, instances: there });
 };
 const seconds = (count: number, requests: number, before = 0): number[] => [
   ...Array<number>(40 - count).fill(before),
@@ -44,7 +45,7 @@ const seconds = (count: number, requests: number, before = 0): number[] => [
 describe('dilu', () => {
   const scale = diluScale(diluScaleDefaults);
   const changes = (of: FunctionState, there: InstanceState[]): [number, string[]] => {
-    const { launch, retire } = scale(viewOf([of], there));
+    const { launch, retire } = scale(viewWith([of], there));
     return [launch.reduce((sum, { count }) => sum + count, 0), retire.map(({ instance }) => instance)];
   };
 
@@ -59,9 +60,9 @@ describe('dilu', () => {
   test('launches for the first second beyond what they serve at their limits, or a later one if that is set', () => {
     expect(changes(functionOf(seconds(1, 299)), instances(1))).toEqual([1, []]);
     const second = diluScale({ ...diluScaleDefaults, surgeSamples: 2 });
-    expect(second(viewOf([functionOf(seconds(1, 299))], instances(1))).launch).toEqual([]);
+    expect(second(viewWith([functionOf(seconds(1, 299))], instances(1))).launch).toEqual([]);
     const literal = diluScale({ ...diluScaleDefaults, surgeSamples: 20 });
-    expect(literal(viewOf([functionOf(seconds(19, 299))], instances(1))).launch).toEqual([]);
+    expect(literal(viewWith([functionOf(seconds(19, 299))], instances(1))).launch).toEqual([]);
   });
 
   test('retires one instance a second with more than thirty seconds below what the others would serve', () => {
@@ -84,9 +85,9 @@ describe('dilu', () => {
   test('keeps the last instance for the keep-alive time, and leaves functions of unknown time to their requests', () => {
     const brief = diluScale({ ...diluScaleDefaults, keepAliveS: 30 });
     const idle = (idleSince: number): InstanceState => instanceOf('one', { state: 'idle', idleSince });
-    expect(brief(viewOf([functionOf([])], [idle(at - 29_000)])).retire).toEqual([]);
-    expect(brief(viewOf([functionOf([])], [idle(at - 30_000)])).retire).toHaveLength(1);
-    expect(brief(viewOf([], [idle(at - 30_000)])).retire).toHaveLength(1);
+    expect(brief(viewWith([functionOf([])], [idle(at - 29_000)])).retire).toEqual([]);
+    expect(brief(viewWith([functionOf([])], [idle(at - 30_000)])).retire).toHaveLength(1);
+    expect(brief(viewWith([], [idle(at - 30_000)])).retire).toHaveLength(1);
     const unknown = functionOf(seconds(40, 900));
     delete unknown.served;
     expect(changes(unknown, instances(2))).toEqual([0, []]);
@@ -97,12 +98,12 @@ describe('dilu', () => {
     // 100 ms a run: 30 at a time.
     const forecast = { requests: 18_000, active: 1 };
     const expected = functionOf([], { forecast, runMs: 100 });
-    const wanted = both(viewOf([expected], instances(1))).launch[0]?.count ?? 0;
+    const wanted = both(viewWith([expected], instances(1))).launch[0]?.count ?? 0;
     expect(wanted).toBeGreaterThanOrEqual(29);
-    expect(both(viewOf([expected], instances(wanted + 1))).retire).toEqual([]);
-    expect(both(viewOf([expected], instances(wanted + 2))).retire).toHaveLength(1);
+    expect(both(viewWith([expected], instances(wanted + 1))).retire).toEqual([]);
+    expect(both(viewWith([expected], instances(wanted + 2))).retire).toHaveLength(1);
     const missed = functionOf(seconds(20, 290), { forecast: { requests: 0, active: 0 }, runMs: 100 });
-    expect(both(viewOf([missed], instances(1))).launch).toMatchObject([{ count: 2 }]);
+    expect(both(viewWith([missed], instances(1))).launch).toMatchObject([{ count: 2 }]);
   });
 
   test.each([
@@ -145,9 +146,9 @@ test('infless keeps an instance that is not wanted for as long as idle times of 
   // Two seconds with requests, three without.
   const pattern = Array.from({ length: 59 }, (_, second) => (second % 5 < 2 ? 1 : 0));
   const idle = (id: string, ms: number): InstanceState => instanceOf(id, { state: 'idle', idleSince: at - ms });
-  const { launch, retire } = scale(viewOf([functionOf(pattern)], [idle('a', 0), idle('b', 2999), idle('c', 3000)]));
+  const { launch, retire } = scale(viewWith([functionOf(pattern)], [idle('a', 0), idle('b', 2999), idle('c', 3000)]));
   expect([launch, retire.map(({ instance }) => instance)]).toEqual([[], ['c']]);
-  expect(scale(viewOf([functionOf([...pattern.slice(1), 290])], instances(1))).launch).toMatchObject([{ count: 1 }]);
+  expect(scale(viewWith([functionOf([...pattern.slice(1), 290])], instances(1))).launch).toMatchObject([{ count: 1 }]);
 });
 
 describe('a policy that scales lazily', () => {
@@ -155,7 +156,7 @@ describe('a policy that scales lazily', () => {
   const lazy: PolicyChoice = { base: 'fcfs', scale: 'dilu' };
   const startsOf = (choice: PolicyChoice, gpus: View['gpus'], arrived: readonly number[]): string[] => {
     const waiting = arrived.map((arrivedAt, i) => taskOf(`t${i}`, { share: 0.2, arrivedAt }));
-    const { starts, order } = makePolicy(choice, needs).decide({ at, gpus, waiting }, { kind: 'timer' });
+    const { starts, order } = makePolicy(choice, needs).decide(viewOf({ at, gpus, waiting }), { kind: 'timer' });
     expect(starts.length + order.length).toBe(waiting.length);
     return starts.map(({ task, gpu }) => `${task} ${gpu}`);
   };
@@ -172,17 +173,17 @@ describe('a policy that scales lazily', () => {
   test('starts one instance of a function that has none, and says why others wait', () => {
     expect(startsOf(lazy, [gpuOf('g2')], [at, at, at])).toHaveLength(1);
     const waiting = [taskOf('t', { arrivedAt: at })];
-    const { rejected } = makePolicy(lazy, needs).decide({ at, gpus: [busy], waiting }, { kind: 'timer' });
+    const { rejected } = makePolicy(lazy, needs).decide(viewOf({ at, gpus: [busy], waiting }), { kind: 'timer' });
     expect(rejected).toMatchObject([{ task: 't', what: 'g0', reason: expect.stringContaining('are busy') }]);
   });
 
   test('has requests join the next batch of a busy instance, and the others wait', () => {
     const own = taskOf('r', { share: 0.2, batch: 2 });
     const gpus = [gpuOf('g0', { running: [runningTask(own, 0.2)] }), gpuOf('g2')];
-    const ledger = ledgerOf(gpus);
+    const ledger = ledgerWith(gpus);
     const request = { ...requestOfTask(own), batch: 2 };
     const waiting = Array.from({ length: 5 }, (_, i) => ({ ...own, id: `t${i}`, arrivedAt: at, request }));
-    const { starts, order } = makePolicy(lazy, needs).decide({ at, gpus, waiting, ledger }, { kind: 'timer' });
+    const { starts, order } = makePolicy(lazy, needs).decide(viewOf({ at, gpus, waiting, ledger }), { kind: 'timer' });
     // One runs: three make two batches of it.
     expect([starts.map(({ gpu }) => gpu), order]).toEqual([Array(3).fill('g0'), ['t3', 't4']]);
   });
@@ -227,5 +228,5 @@ test('counts of a view are those that the stage looks at', () => {
   for (let second = 0; second < 40; second += 1)
     for (let i = 0; i < 140; i += 1) arrivals.add(at - 40_000 + second * 1000 + i);
   const of = { ...functionOf([]), arrivals };
-  expect(diluScale(diluScaleDefaults)(viewOf([of], instances(1))).launch).toMatchObject([{ count: 1 }]);
+  expect(diluScale(diluScaleDefaults)(viewWith([of], instances(1))).launch).toMatchObject([{ count: 1 }]);
 });

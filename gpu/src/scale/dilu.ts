@@ -1,9 +1,9 @@
 // Dilu's lazy horizontal scaling: instances come and go with load that lasts, and bursts are left to moving shares.
 import { countedSeconds } from '../view/function-log.js';
-import type { FunctionState, InstanceState, ServedRates, View } from '../view/view.js';
+import type { FunctionState, InstanceState, ServedRates } from '../view/view.js';
 import { checkQuantile, forecastTarget, smoreScaleDefaults } from './forecast.js';
 import { idleMs } from './scale.js';
-import type { Scale, Scaling } from './scale.js';
+import type { Scale, ScaledView, Scaling } from './scale.js';
 import { servedBy } from './served.js';
 import { keyOf, stayingInstances } from './wanted.js';
 
@@ -39,7 +39,7 @@ type Floor = (of: FunctionState) => number;
 export function diluScale(settings: typeof diluScaleDefaults, floorOf: Floor = () => 0): Scale {
   checkWindow(settings);
   const { windowS, keepAliveS } = settings;
-  const lazy = (view: View): Scaling => {
+  const lazy = (view: ScaledView): Scaling => {
     const { at, functions = [] } = view;
     const left = stayingInstances(view);
     const launch: Scaling['launch'][number][] = [];

@@ -2,8 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import { compositionOf } from '../policies/make-policy.js';
 import { taskOf } from '../testing/fixtures.js';
 import { ArrivalCounts } from '../view/function-log.js';
-import type { FunctionState, InstanceState, View } from '../view/view.js';
+import type { FunctionState, InstanceState } from '../view/view.js';
 import { hhpScale, histogramScaleDefaults, lsthScale, smoreScale, smoreScaleDefaults } from './forecast.js';
+import type { ScaledView } from './scale.js';
 
 const minuteMs = 60_000;
 
@@ -16,8 +17,8 @@ function instanceOf(id: string, idleSince?: number): InstanceState {
   };
 }
 
-function viewOf(at: number, functions: FunctionState[], instances: InstanceState[] = []): View {
-  return { at, waiting: [], gpus: [], functions, instances };
+function viewOf(at: number, functions: FunctionState[], instances: InstanceState[] = []): ScaledView {
+  return { at, waiting: [], functions, instances };
 }
 
 function functionOf(changes: Partial<FunctionState> = {}): FunctionState {

@@ -74,7 +74,7 @@ function rejectionOf({ id, batch }: Task, { instances, places }: Taking): TaskRe
 }
 
 /** The instances of a task's function on healthy places. */
-function takingOf({ ledger: open, gpus }: View, task: Task): Taking {
+function takingOf({ ledger: open }: View, task: Task): Taking {
   const taking: Taking = { instances: 0, places: new Map() };
   const add = (place: string, room: number, gpus: readonly string[] = [place]): void => {
     taking.instances += 1;
@@ -83,16 +83,10 @@ function takingOf({ ledger: open, gpus }: View, task: Task): Taking {
     else known.room += room;
   };
   const key = keyOf(task);
-  if (open === undefined) {
-    for (const { id, running, idle = [] } of gpus) {
-      for (const { task: one } of running) if (keyOf(one) === key) add(id, 0);
-      for (const one of idle) if (keyOf(one) === key) add(id, 1);
-    }
-    return taking;
-  }
   const work = { action: task.function, namespace: task.namespace };
   const { batch } = task.request ?? { batch: 1 };
-  for (const { id, health, place, occupants } of open.ledger.withInstances(work, false)) {
+  const there = [...open.ledger.withInstances(work, false)].sort((one, other) => one.order - other.order);
+  for (const { id, health, place, occupants } of there) {
     if (health?.state !== 'healthy' || !open.isOpen(place.node.invoker)) continue;
     for (const { action = '', namespace = '', users, container, gang = [id] } of occupants) {
       // An instance of several devices is there on each.

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { taskOf } from '../testing/fixtures.js';
 import { ArrivalCounts } from '../view/function-log.js';
-import type { FunctionState, InstanceState, View } from '../view/view.js';
+import type { FunctionState, InstanceState } from '../view/view.js';
 import { proteanScale, proteanScaleDefaults } from './protean.js';
 
 const start = 100_000;
@@ -36,7 +36,7 @@ function changes(
 ): [number, string[]] {
   const { task } = of();
   const tasks = Array.from({ length: waiting }, (_, i) => ({ ...task, id: `t${i}` }));
-  const view: View = { at, gpus: [], waiting: tasks, functions, instances };
+  const view = { at, waiting: tasks, functions, instances };
   const { launch, retire } = scale(view);
   return [launch.reduce((sum, { count }) => sum + count, 0), retire.map((one) => one.instance)];
 }

@@ -1,6 +1,9 @@
 // The stage `scale`: its interface, and the rules that launch nothing ahead of requests.
 import type { FunctionState, View, InstanceState } from '../view/view.js';
 
+/** What of a view scaling goes by. */
+export type ScaledView = Pick<View, 'at' | 'waiting' | 'functions' | 'instances'>;
+
 /** Instances that a function should have more of, and those that should go. */
 export interface Scaling {
   launch: readonly { of: FunctionState; count: number; reason: string }[];
@@ -9,7 +12,7 @@ export interface Scaling {
 
 /** The stage that says, every second, which instances functions should have. Where a launch goes is another matter. */
 export interface Scale {
-  (view: View): Scaling;
+  (view: ScaledView): Scaling;
   /** Requests wait for the instances that their function has (`onInstances`); absent: each may start one. */
   readonly isLazy?: true;
 }

@@ -1,7 +1,8 @@
 // Launches and retirements that bring functions to the instances that are wanted.
 import { functionKey } from '../view/occupancy.js';
-import type { FunctionState, InstanceState, View } from '../view/view.js';
-import { idleMs, type Scaling } from './scale.js';
+import type { FunctionState, InstanceState } from '../view/view.js';
+import { idleMs } from './scale.js';
+import type { ScaledView, Scaling } from './scale.js';
 
 /** Instances that each function of the view is to have. */
 export interface Wanted {
@@ -16,7 +17,7 @@ export interface Wanted {
  * Launches what is missing. Retires instances beyond the wanted ones that have idled for `idleS`, those that have idled
  * longest first; of a function that is not in the view none are wanted.
  */
-export function scaleTo(view: View, { countOf, idleS, cause }: Wanted): Scaling {
+export function scaleTo(view: ScaledView, { countOf, idleS, cause }: Wanted): Scaling {
   const { at, functions = [] } = view;
   const staying = stayingInstances(view);
   const wanted = new Map(functions.map((one) => [keyOf(one.task), { of: one, count: countOf(one, at) }]));
@@ -42,7 +43,7 @@ export function keyOf({ function: action, namespace }: Pick<InstanceState, 'func
 }
 
 /** The instances of each function, by its key, that are not to end. */
-export function stayingInstances({ instances = [] }: View): Map<string, InstanceState[]> {
+export function stayingInstances({ instances = [] }: Pick<ScaledView, 'instances'>): Map<string, InstanceState[]> {
   const byFunction = new Map<string, InstanceState[]>();
   for (const one of instances) {
     if (one.state === 'draining') continue;

@@ -258,10 +258,11 @@ export function replay(
   }
 
   function viewNow(): View {
-    const { now, open } = actuator;
+    const { now, open, ledger } = actuator;
     return {
       at: now,
       gpus: open,
+      ledger,
       waiting: tasksWaiting(),
       get instances() {
         return actuator.instances;

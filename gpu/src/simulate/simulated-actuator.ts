@@ -3,9 +3,10 @@ import { geometriesOf, geometryFault, profilesOf, sliceChanges } from '../geomet
 import { cutProblem } from '../geometry/cut-problem.js';
 import type { Action, Actuator, Start } from '../view/decision.js';
 import { classAtOrAbove } from '../view/shares.js';
-import type { DeviceState, InstanceState, NodeState, Task } from '../view/view.js';
+import type { DeviceState, InstanceState, NodeState, OpenLedger, Task } from '../view/view.js';
 import { instanceOf, startAmong, advance, heldMiB, instancesOn, rateAll, simulatedGpu } from './simulated-gpu.js';
 import type { ReplayJob, RunTotals, GpuTruth } from './replay.js';
+import { SimulatedLedger } from './simulated-ledger.js';
 import type { SimulatedWorkload, Training } from './simulated-workload.js';
 import type { Loading, Run, SimulatedGpu, SimulatedInstance, SimulatedPlace } from './simulated-gpu.js';
 
@@ -60,6 +61,7 @@ export class SimulatedActuator implements Actuator {
   /** What happens later, in no particular order. */
   private timers: { at: number; act: () => void }[] = [];
   private ended: EndedRun[] = [];
+  private readonly accounts = new SimulatedLedger();
   private made = 0;
 
   constructor(private readonly parts: SimulatedParts) {
@@ -70,6 +72,11 @@ export class SimulatedActuator implements Actuator {
         throw new RangeError(`workload ${id} is on ${gpu}: there is no such GPU`);
     }
     for (const gpu of this.gpus) if (gpu.trainings.length > 0) rateAll(gpu, parts.truth);
+  }
+
+  /** The ledger of all GPUs and slices; what decisions have held is released. */
+  get ledger(): OpenLedger {
+    return this.accounts.open(this.gpus, this.now);
   }
 
   get nodes(): NodeState[] {
@@ -290,9 +297,9 @@ export class SimulatedActuator implements Actuator {
       if (whileBusy && !isBusy) return;
       this.moved.set(instance, moved);
       for (const gpu of this.gpus) {
-        for (const run of gpu.runs) {
-          if (run.instance === instance) Object.assign(run, { share: moved.limit, request: moved.request });
-        }
+        const own = gpu.runs.filter((run) => run.instance === instance);
+        for (const run of own) Object.assign(run, { share: moved.limit, request: moved.request });
+        if (own.length > 0) gpu.runs = [...gpu.runs];
       }
     });
     return undefined;

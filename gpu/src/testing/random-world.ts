@@ -5,6 +5,7 @@ import type { Decision } from '../view/decision.js';
 import type { GpuState, RunningTask, SchedulingEvent, View, Task } from '../view/view.js';
 import type { Policy } from '../policies/policy.js';
 import { dividedSms, gpuOf, taskOf } from './fixtures.js';
+import { viewOf } from './views.js';
 
 const modes = ['mps', 'mps', 'exclusive', 'timeslice', 'mig'] as const;
 
@@ -62,7 +63,7 @@ export function walk(
     const events: SchedulingEvent[] = [{ kind: 'timer' }];
     if (ended !== undefined) events.push({ kind: 'completion', task: ended.task.id, gpu: 'g0' });
     if (arrived[0] !== undefined) events.push({ kind: 'arrival', task: arrived[0].id });
-    const snapshot: View = { at, gpus, waiting };
+    const snapshot = viewOf({ at, gpus, waiting });
     const decision = policy.decide(snapshot, pick(random, events));
     onDecision(snapshot, decision);
     const gone = new Set([...decision.starts, ...decision.refused].map(({ task }) => task));

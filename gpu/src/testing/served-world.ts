@@ -1,9 +1,10 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import { classAtOrAbove } from '../view/shares.js';
 import { ArrivalCounts } from '../view/function-log.js';
-import type { FunctionState, GpuState, InstanceState, OpenLedger, View, WorkloadState } from '../view/view.js';
+import type { FunctionState, GpuState, InstanceState, View, WorkloadState } from '../view/view.js';
 import { pick } from './random-world.js';
 import { profiledTask } from './fixtures.js';
+import { ledgerWith } from './views.js';
 
 const functions = [0, 1, 2, 3, 4].map((at) => `/a/f${at}`);
 const namespaces = ['a', 'b', 'c'];
@@ -33,10 +34,7 @@ export class ServedWorld {
   private readonly counts = new Map<string, ArrivalCounts>();
   private readonly seen = new Set<string>();
 
-  constructor(
-    private readonly random: Random,
-    private readonly ledgerOf: (gpus: readonly GpuState[]) => OpenLedger,
-  ) {}
+  constructor(private readonly random: Random) {}
 
   /** Each call makes another view of the same GPUs and tasks. */
   view(walked: Pick<View, 'at' | 'gpus' | 'waiting'>): View {
@@ -48,7 +46,7 @@ export class ServedWorld {
       this.countsOf(`${namespace} ${name}`).add(arrivedAt);
     }
     return {
-      ...{ at, gpus, waiting, ledger: this.ledgerOf(gpus) },
+      ...{ at, gpus, waiting, ledger: ledgerWith(gpus) },
       instances: gpus.flatMap((gpu) => instancesOn(gpu, at)),
       functions: namespaces.flatMap((namespace) => functions.map((name) => this.functionOf(name, namespace, at))),
       workloads: gpus.filter(({ mode }) => mode === 'mps').flatMap((gpu) => this.workloadsOn(gpu, at)),

@@ -63,6 +63,12 @@ export function usableMiB({ memoryMiB }: { memoryMiB: number }): number {
   return Number.isFinite(memoryMiB) ? Math.floor(memoryMiB * gpuMemoryBound) : 0;
 }
 
+/** The least memory of a device of which `usable` MiB may be given away, MiB. */
+export function memoryGiving(usable: number): number {
+  const least = Math.ceil(Math.floor(usable) / gpuMemoryBound);
+  return usableMiB({ memoryMiB: least }) < Math.floor(usable) ? least + 1 : least;
+}
+
 /** Devices of one type and mode on one node serve a function that needs several. */
 export function gangKey({ node, device }: Pick<Place, 'node' | 'device'>): string {
   return `${node.invoker} ${device.type} ${device.mode}`;

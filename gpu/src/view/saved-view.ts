@@ -44,7 +44,7 @@ interface SavedFunction extends Omit<FunctionState, 'arrivals'> {
 }
 
 interface SavedBody extends Omit<View, 'ledger' | 'functions'> {
-  ledger?: SavedLedger;
+  ledger: SavedLedger;
   functions?: readonly SavedFunction[];
 }
 
@@ -64,7 +64,7 @@ export function encodeView(view: View, { mostEach }: ViewBounds = { mostEach: In
     at,
     waiting: bounded('waiting', waiting),
     gpus: bounded('gpus', gpus),
-    ...(ledger && { ledger: savedLedger(ledger, bounded) }),
+    ledger: savedLedger(ledger, bounded),
     ...(instances && { instances: bounded('instances', instances) }),
     ...(functions && { functions: bounded('functions', functions).map((one) => savedFunction(one, at)) }),
     ...(nodes && { nodes: bounded('nodes', nodes) }),
@@ -84,14 +84,14 @@ export function decodeView(saved: JsonValue): View {
   }
   const body = fromPlain(saved) as SavedBody;
   const { at, waiting, gpus, ledger, functions, instances, nodes, devices, workloads, procurement } = body;
-  if (!Number.isFinite(at) || !Array.isArray(waiting) || !Array.isArray(gpus)) {
-    throw new SavedViewError("it lacks 'at', 'waiting' or 'gpus'");
+  if (!Number.isFinite(at) || !Array.isArray(waiting) || !Array.isArray(gpus) || !isLedger(ledger)) {
+    throw new SavedViewError("it lacks 'at', 'waiting', 'gpus' or 'ledger'");
   }
   return {
     at,
     waiting,
     gpus,
-    ...(ledger && { ledger: openLedger(ledger) }),
+    ledger: openLedger(ledger),
     ...(functions && { functions: functions.map(functionState) }),
     ...(instances && { instances }),
     ...(nodes && { nodes }),
@@ -109,6 +109,10 @@ function savedLedger(
   const open = rows.map(({ invoker }) => invoker).filter(isOpen);
   const held = bounded('held', ledger.reservations());
   return { epoch, rows, open, held, byLoad: bounded('byLoad', ledger.byLoadIds()) };
+}
+
+function isLedger(saved: Partial<SavedLedger> | undefined): boolean {
+  return [saved?.rows, saved?.open, saved?.held, saved?.byLoad].every(Array.isArray);
 }
 
 function openLedger({ epoch, rows, open, held, byLoad }: SavedLedger): OpenLedger {

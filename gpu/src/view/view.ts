@@ -257,8 +257,8 @@ export interface View {
   readonly gpus: readonly GpuState[];
   /** In no particular order. */
   waiting: readonly Task[];
-  /** The places as they are kept from decision to decision; absent: they are counted from `gpus`. */
-  ledger?: OpenLedger;
+  /** The places as they are kept from decision to decision. */
+  ledger: OpenLedger;
   /** Further views of the cluster, each absent if not known. Like `gpus`, they are made when they are first read. */
   readonly instances?: readonly InstanceState[];
   readonly functions?: readonly FunctionState[];

@@ -35,7 +35,7 @@ describe('the simulated actuator', () => {
     const harness: ActuatorHarness = {
       actuator,
       view: () => ({
-        ...{ at: actuator.now, waiting: [], gpus: actuator.open },
+        ...{ at: actuator.now, waiting: [], gpus: actuator.open, ledger: actuator.ledger },
         ...{ instances: actuator.instances, devices: actuator.deviceStates, nodes: actuator.nodes },
       }),
       run({ name, memoryMiB, share, isIdempotent = false }) {

@@ -48,9 +48,10 @@ test('the example of a new policy compiles and decides', async () => {
       `import { seededRandom } from '@gpuwhisk/common/system/random';
        import { makePolicy } from './policies/make-policy.js';
        import { dividedSms, gpuOf, taskOf } from './testing/fixtures.js';
+       import { viewOf } from './testing/views.js';
        const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
        const waiting = [taskOf('small', { memoryMiB: 500 }), taskOf('large', { memoryMiB: 9000 })];
-       const view = { at: 0, gpus: [gpuOf('g0')], waiting };
+       const view = viewOf({ gpus: [gpuOf('g0')], waiting });
        const { starts } = makePolicy('large-first', needs).decide(view, { kind: 'timer' });
        console.log(starts.map(({ task }) => task).join());`,
     );

@@ -64,7 +64,7 @@ export function rent(procure: Procure, cloud: Cloud): Rented[] {
   /** Whether something came of it. */
   function ask(nowS: number): boolean {
     let isNews = false;
-    for (const action of procure({ at: nowS * 1000, gpus: [], waiting: [], nodes: [], procurement: stateAt(nowS) })) {
+    for (const action of procure({ at: nowS * 1000, nodes: [], procurement: stateAt(nowS) })) {
       isNews = true;
       if (action.kind === 'give-back') {
         const given = live.find(({ name }) => name === action.node);

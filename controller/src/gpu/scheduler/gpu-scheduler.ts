@@ -23,7 +23,7 @@ import type { Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { compositionOf } from '@gpuwhisk/gpu/policies/make-policy';
-import { shareAt } from '@gpuwhisk/gpu/place/ledger-of';
+import { shareAt } from '@gpuwhisk/gpu/view/requests';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
 import { FunctionLog } from '@gpuwhisk/gpu/view/function-log';

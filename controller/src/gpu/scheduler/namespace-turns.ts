@@ -62,7 +62,7 @@ export class NamespaceTurns {
       return;
     }
     const { waiting: tasks, ledger: open } = scheduler.view();
-    const accounts = open?.ledger.accounts().filter(({ place }) => open.isOpen(place.node.invoker)) ?? [];
+    const accounts = open.ledger.accounts().filter(({ place }) => open.isOpen(place.node.invoker));
     const waiting = tasks.slice(0, maxRequests).flatMap(waitingOf);
     const needsShares = waiting.some(({ request }) => request.isBounded);
     const nowMs = clock.monotonicMs();

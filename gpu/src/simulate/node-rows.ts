@@ -1,0 +1,107 @@
+// Rows of simulated nodes, as agents report theirs.
+import type { Device, DeviceHealth, DeviceStatus, NodeStatus, Resident, Share, Slice } from '@gpuwhisk/common/gpu';
+import { computePart } from '../predict/protean-slowdowns.js';
+import { neededMiB } from '../view/account.js';
+import { memoryGiving } from '../view/places.js';
+import { requestOfTask, shareAt } from '../view/requests.js';
+import type { GpuState, IdleInstance, RunningTask } from '../view/view.js';
+
+/** The SMs of a simulated device are not told; its compute slices stand for them. */
+const computeSlices = 7;
+
+/** A GPU, or a slice of one, with what is on it. */
+export interface ReportedPlace extends Omit<GpuState, 'running' | 'idle'> {
+  /** `id`: of an instance that loads, and runs no task yet. */
+  running: readonly (RunningTask & { id?: string })[];
+  idle?: readonly (IdleInstance & { id?: string })[];
+  /** The device that it is a slice of; absent: one of its own. */
+  device?: string;
+  /** No new work comes: it is being cut, or its node given back. */
+  isClosed?: boolean;
+}
+
+/** The row of a node with these places. */
+export function nodeRow(invoker: string, places: readonly ReportedPlace[], at: number): NodeStatus {
+  const devices = new Map<string, { device: Device; status: DeviceStatus }>();
+  for (const place of places) {
+    const uuid = deviceOf(place);
+    const known = devices.get(uuid);
+    if (known !== undefined) known.device.slices.push(...slicesOf(place));
+    else
+      devices.set(uuid, {
+        device: reportedDevice(uuid, place),
+        status: { uuid, at, usedMemoryMiB: 0, ...told(place) },
+      });
+  }
+  const gangs = gangsOf(places);
+  const shown = [...devices.values()];
+  return {
+    ...{ invoker, version: 0, at },
+    devices: shown.map(({ device }) => device),
+    status: shown.map(({ status }) => status),
+    residents: places.flatMap((place) => residentsOf(place, gangs)),
+  };
+}
+
+function deviceOf({ id, mode, device = `device of ${id}` }: ReportedPlace): string {
+  return mode === 'mig' ? device : id;
+}
+
+function reportedDevice(uuid: string, place: ReportedPlace): Device {
+  const { type: kind, mode, memoryMiB, simulated = false } = place;
+  const [type = kind] = mode === 'mig' ? kind.split(':') : [kind];
+  const sizes = { smCount: computeSlices, memoryMiB: memoryGiving(memoryMiB) };
+  return { uuid, index: 0, name: type, type, ...sizes, mode, slices: slicesOf(place), simulated };
+}
+
+function slicesOf({ id, mode, type, memoryMiB }: ReportedPlace): Slice[] {
+  if (mode !== 'mig') return [];
+  const [, profile = ''] = type.split(':');
+  const smCount = Math.round(computeSlices * computePart({ type }));
+  return [{ uuid: id, profile, startSlot: -1, slots: 1, memoryMiB: memoryGiving(memoryMiB), smCount }];
+}
+
+/** Their memory is not in that of the place. */
+function told({ id, mode, facts, isClosed = false }: ReportedPlace): Pick<DeviceStatus, 'health' | 'processes'> {
+  const slice = mode === 'mig' ? { slice: id } : {};
+  const workloads = Array.from({ length: facts?.workloads ?? 0 }, (_, at) => ({ pid: at + 1, memoryMiB: 0, ...slice }));
+  const closed: DeviceHealth = { state: 'draining', reasons: ['it is being cut, or its node given back'] };
+  return { health: isClosed ? closed : { state: 'healthy', reasons: [] }, processes: workloads };
+}
+
+/** The places of each task that runs on several. */
+function gangsOf(places: readonly ReportedPlace[]): Map<string, string[]> {
+  const gangs = new Map<string, string[]>();
+  for (const { id, running } of places) {
+    for (const { task } of running) if (task.gpus > 1) gangs.set(task.id, [...(gangs.get(task.id) ?? []), id]);
+  }
+  return gangs;
+}
+
+function residentsOf(place: ReportedPlace, gangs: ReadonlyMap<string, string[]>): Resident[] {
+  const { id, mode, memoryMiB: capacityMiB, running, idle = [] } = place;
+  const there = { device: deviceOf(place), ...(mode === 'mig' && { slice: id }) };
+  return [
+    ...running.map(({ task, share, request, instance, class: own = share, id: loading }): Resident => {
+      const { action, namespace, isolation } = requestOfTask(task);
+      const gang = loading === undefined ? gangs.get(task.id) : undefined;
+      const memoryMiB = neededMiB(task, { capacityMiB });
+      return {
+        ...{ container: loading ?? instance ?? task.id, action, namespace, isolation, memoryMiB },
+        activations: [loading === undefined ? task.id : `launch ${loading}`],
+        share: shareWithin(own, share, request, memoryMiB),
+        ...(gang !== undefined && { gang }),
+        ...there,
+      };
+    }),
+    ...idle.map(({ id: own, function: action, namespace, share, request, memoryMiB }, at): Resident => ({
+      ...{ container: own ?? `${id} ${at}`, action, namespace, isolation: 'shared', memoryMiB, activations: [] },
+      share: shareWithin(share, share, request, memoryMiB),
+      ...there,
+    })),
+  ];
+}
+
+function shareWithin(own: number, limit: number, request = limit, memoryMiB: number): Share {
+  return { ...shareAt(own, memoryMiB), smRequest: Math.min(request, limit), smLimit: limit };
+}

@@ -1,0 +1,19 @@
+import { nodeRow } from '../simulate/node-rows.js';
+import { Ledger } from '../view/ledger.js';
+import type { GpuState, OpenLedger, View } from '../view/view.js';
+
+/** The ledger of nodes with these GPUs and what is on them. */
+export function ledgerWith(gpus: readonly GpuState[]): OpenLedger {
+  const ledger = new Ledger();
+  const nodes = new Set(gpus.map(({ node }) => node));
+  for (const node of nodes) {
+    const there = gpus.filter((gpu) => gpu.node === node);
+    ledger.heard(nodeRow(node, there, 0), 0);
+  }
+  return { ledger, isOpen: () => true, epoch: 0 };
+}
+
+/** A view at 0 ms of no GPUs and no tasks, but for `parts`; its ledger has the GPUs. */
+export function viewOf({ gpus = [], ...parts }: Partial<View>): View {
+  return { at: 0, waiting: [], ledger: ledgerWith(gpus), ...parts, gpus };
+}
