@@ -123,6 +123,8 @@ const leaving = { GPUWHISK_POOL__IDLE_CONTAINER_MS: '2000' };
 const importing = { GPUWHISK_WARM__LEARN: 'false', GPUWHISK_WARM__TEMPLATES: 'false' };
 /** Time for which the pool leaves the machine to the function that has taken a process, ms (invoker/src/pool/stem-cells.ts). */
 const refillAfterMs = 100;
+/** Wait for a snapshot, of which one is made at a time, ms. */
+const snapshotTimeoutMs = 60_000;
 /** Wait for a process that is ready again, ms. */
 const readyTimeoutMs = 10_000;
 
@@ -205,11 +207,11 @@ async function functionsOf(
   const ready = async (): Promise<number> => (await listed()).filter(({ imports }) => imports.length > 0).length;
   const hasSnapshot = async (action: string): Promise<void> => {
     let own: Pick<Prewarmer, 'unfit'> | undefined;
-    for (const beganMs = performance.now(); performance.now() < beganMs + readyTimeoutMs; await sleep(20)) {
+    for (const beganMs = performance.now(); performance.now() < beganMs + snapshotTimeoutMs; await sleep(20)) {
       own = (await listed()).find((one) => one.action?.endsWith(`/${action}`));
       if (own !== undefined && own.unfit === undefined) return;
     }
-    throw new Error(`${action} has no snapshot within ${readyTimeoutMs} ms: ${own?.unfit ?? 'it is being made'}`);
+    throw new Error(`${action} has no snapshot within ${snapshotTimeoutMs} ms: ${own?.unfit ?? 'it is being made'}`);
   };
   const stop = async (): Promise<void> => {
     operator.close();

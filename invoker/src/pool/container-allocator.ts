@@ -154,11 +154,11 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     }
   }
 
-  /** Starts stem cells, and makes snapshots, that lacked memory, unless actions wait for memory. */
+  /** Starts stem cells that lacked memory, and makes a snapshot that has waited, unless actions wait for memory. */
   refillLacking(): void {
     if (this.blocked.size > 0) return;
     this.unassigned.stemCells.refillLacking();
-    this.unassigned.snapshots.wantLacking();
+    this.unassigned.snapshots.wantWaiting();
   }
 
   forget(queue: ActionQueue<Job>): void {

@@ -1,5 +1,6 @@
 // Snapshots of loaded functions: which ones there are, within their bound and the pool's memory, and the containers that are copies.
 import type { Logger } from '@gpuwhisk/common/logging';
+import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { bareSpec, makingTimes } from '../containers/container-factory.js';
 import type {
@@ -57,8 +58,10 @@ interface Entry {
   /** Copies that failed in a row. */
   failures: number;
   offUntilMs: number;
-  /** Whether there was no memory to make it. */
-  lacksMemory: boolean;
+  /** Whether it is to be made once there is memory, and no other one is made. */
+  waits: boolean;
+  /** When it was last begun, monotonic ms; -1: never. */
+  makingMs: number;
   unfit?: string;
 }
 
@@ -66,6 +69,8 @@ interface Entry {
 const maxFunctions = 256;
 /** After so many failed copies in a row, or when a function is unfit, it has no snapshot for a while. */
 const [maxFailures, offMs] = [3, 3_600_000];
+/** Time for which the machine is left to a function that was loaded, before its snapshot is made, ms. */
+const restMs = 100;
 /** How often it is looked whether functions were changed or deleted, ms. */
 const lookEveryMs = 10_000;
 
@@ -76,6 +81,8 @@ export class Snapshots {
   private readonly starts = new Map<string, number>(snapshotOutcomes.map((outcome) => [outcome, 0]));
   private savedMs = 0;
   private readonly removals = new Set<Promise<void>>();
+  /** One is made at a time: that takes as much memory and processor time as the functions themselves. */
+  private isMaking = false;
   private closing = false;
 
   constructor(
@@ -109,19 +116,30 @@ export class Snapshots {
     if (entry.state !== 'absent' || entry.offUntilMs > this.clock.monotonicMs()) return;
     if (wish.unfit !== undefined) return this.turnOff(entry, wish.unfit);
     const claim = bareSpec(wish.spec.kind, wish.spec.memoryMiB * makingTimes);
-    entry.lacksMemory = !this.services.memory.claim(claim);
-    if (entry.lacksMemory) {
-      entry.unfit = 'There is no free memory to make it.';
+    entry.waits = this.isMaking || !this.services.memory.claim(claim);
+    if (entry.waits) {
+      if (!this.isMaking) entry.unfit = 'There is no free memory to make it.';
       return;
     }
+    this.isMaking = true;
     entry.state = 'making';
+    entry.makingMs = this.clock.monotonicMs();
     entry.claimedMiB = claim.memoryMiB;
     void this.make(entry, wish);
   }
 
-  /** Has snapshots made that lacked memory, as far as there is memory now. */
-  wantLacking(): void {
-    for (const { lacksMemory, wish } of this.entries.values()) if (lacksMemory) this.want(wish);
+  /**
+   * Has a snapshot made that has waited for memory, or for another one's end, if there is memory now: of the namespace for which
+   * none was made for longest.
+   */
+  wantWaiting(): void {
+    const waiting = [...this.entries.values()].filter(({ waits }) => waits);
+    if (this.isMaking || waiting.length === 0) return;
+    const lastMs = new Map<string, number>();
+    for (const { wish, makingMs } of this.entries.values())
+      lastMs.set(wish.namespace, Math.max(makingMs, lastMs.get(wish.namespace) ?? -1));
+    const of = ({ wish }: Entry): number => lastMs.get(wish.namespace) ?? -1;
+    for (const { wish } of waiting.sort((one, other) => of(one) - of(other))) this.want(wish);
   }
 
   /** A container for jobs with this key, whose memory is claimed: a copy if there is a snapshot. As ContainerFactory.create. */
@@ -201,23 +219,31 @@ export class Snapshots {
     let snapshot: FunctionSnapshot | undefined;
     let init: InitRequest | undefined;
     try {
+      await sleep(this.clock, restMs);
+      if (!this.isWanted(entry)) return;
       init = await wish.init();
       snapshot = await this.factory.snapshot?.({ spec, namespace, init });
       if (snapshot === undefined) return;
-      if (this.entries.get(wish.key) !== entry || this.closing) return this.discard(snapshot);
-      this.keep(entry, snapshot);
+      if (this.isWanted(entry)) this.keep(entry, snapshot);
+      else this.discard(snapshot);
     } catch (error) {
       if (snapshot !== undefined) this.discard(snapshot);
       if (!this.closing) this.turnOff(entry, (error as Error).message);
     } finally {
       init?.large?.passed();
+      this.isMaking = false;
       if (entry.state === 'making') {
         entry.state = 'absent';
         const claim = claimOf(entry);
         entry.claimedMiB = 0;
         this.services.memory.release(claim);
       }
+      this.wantWaiting();
     }
+  }
+
+  private isWanted(entry: Entry): boolean {
+    return this.entries.get(entry.wish.key) === entry && !this.closing;
   }
 
   /** Throws an Error if the snapshot is larger than all may be. */
@@ -263,7 +289,17 @@ export class Snapshots {
     if (known !== undefined) return known;
     const usedMs = this.clock.monotonicMs();
     const sinceMs = this.clock.now();
-    const entry: Entry = { wish, state: 'absent', claimedMiB: 0, sinceMs, usedMs, failures: 0, offUntilMs: 0, lacksMemory: false };
+    const entry: Entry = {
+      wish,
+      state: 'absent',
+      claimedMiB: 0,
+      sinceMs,
+      usedMs,
+      failures: 0,
+      offUntilMs: 0,
+      waits: false,
+      makingMs: -1,
+    };
     this.entries.set(wish.key, entry);
     if (this.entries.size <= maxFunctions) return entry;
     const others = [...this.entries.values()].filter((one) => one !== entry).sort((a, b) => a.usedMs - b.usedMs);

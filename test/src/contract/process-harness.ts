@@ -32,6 +32,7 @@ export interface ProcessHarness {
   factory: ContainerFactory;
   /** The factory that starts processes: `factory` itself, or the one that `factory` is built on. */
   processes: ProcessContainerFactory;
+  catalog: RuntimeCatalog;
   /** Runs a job as the factory does. */
   runJob: RunJob;
   /** The platform's data folder. */
@@ -107,6 +108,7 @@ export async function openProcessFactory(
   return {
     factory,
     processes,
+    catalog,
     runJob: (job) => taken.run?.(job) ?? Promise.reject(new Error('The factory has not started.')),
     dataDir,
     report,

@@ -143,6 +143,13 @@ suite.each(['nft', 'iptables'])(
       expect(listed()).toMatch(bound);
       await teams.destroy();
       expect(listed()).not.toMatch(bound);
+      // Also from the start, where code is there before an init.
+      const launch = await harness.catalog.launch(spec.kind, []);
+      const early = await harness.processes.launchContainer(spec, launch, { forNamespace: 'team' });
+      expect(await early.init(initRequest(), limits).outcome).toMatchObject({ type: 'ok' });
+      expect(await reached(early, hosts)).toEqual(['silent', 'connected', 'connected', 'silent']);
+      await early.destroy();
+      expect(listed()).not.toMatch(bound);
     });
 
     test('by no more connections at a time than the limit', async () => {

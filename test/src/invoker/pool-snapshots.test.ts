@@ -35,16 +35,16 @@ async function open(options: Partial<PoolOptions> = {}, failing?: string) {
     },
   });
   const harness = await PoolHarness.open(options, {}, withSnapshots);
-  const load = async (key: string, revision = '1'): Promise<void> => {
+  const load = async (key: string, revision = '1', namespace = 'ns', forMs = 101): Promise<void> => {
     current.set(key, current.get(key) ?? revision);
     const wish: SnapshotWish = {
-      ...{ key: `${key} ${revision}`, of: key, revision, action: `/ns/${key}`, namespace: 'ns', loadMs: 500 },
+      ...{ key: `${key} ${revision}`, of: key, revision, action: `/ns/${key}`, namespace, loadMs: 500 },
       spec: bareSpec(kind, memoryMiB),
       init: () => Promise.resolve(initOf(key)),
       isCurrent: () => Promise.resolve(current.get(key) === revision),
     };
     harness.pool.loaded(key, revision, wish);
-    await harness.clock.runFor(1);
+    if (forMs > 0) await harness.clock.runFor(forMs);
   };
   const figures = () => harness.pool.snapshots.figures();
   return { harness, load, made, removed, copies, current, figures };
@@ -77,7 +77,10 @@ describe('the snapshot of a function', () => {
     expect((await harness.run('idle')).start).toBe('warm');
     // There is no memory to make another one.
     await load('d');
-    expect(harness.pool.snapshots.list().at(-1)).toMatchObject({ action: '/ns/d', unfit: expect.stringMatching(/memory/) });
+    expect(harness.pool.snapshots.list().at(-1)).toMatchObject({
+      action: '/ns/d',
+      unfit: expect.stringMatching(/memory/),
+    });
   });
 
   test('goes when others need its part of the bound, the longest unused first', async () => {
@@ -88,6 +91,15 @@ describe('the snapshot of a function', () => {
     await load('c');
     expect(removed).toEqual(['b']);
     expect(harness.pool.snapshots.standingMiB).toBe(2 * snapshotMiB);
+  });
+
+  test('is made one at a time, for the namespaces in turn', async () => {
+    const { harness, load, made } = await open({ memoryMiB: 4096 });
+    const all = ['a1', 'a2', 'a3', 'b1', 'b2'].map((key) => load(key, '1', key.slice(0, 1), 0));
+    await harness.clock.runFor(1000);
+    await Promise.all(all);
+    expect(made).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
+    expect(harness.pool.snapshots.figures()).toMatchObject({ standing: 5 });
   });
 
   test('goes with its revision: after an update, and after a deletion', async () => {
