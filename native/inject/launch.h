@@ -5,6 +5,7 @@
 #include "descriptor.h"
 #include "template.h"
 
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
@@ -23,6 +24,7 @@ struct LaunchOptions {
   int timeout_ms = 60'000;              // Until Ready.
   std::string save_template; // An empty file that takes a template of it on the way to Ready; "": none.
   std::string load;          // With save_template: a file with an init, whose code is loaded before that; "": none.
+  uint64_t most_template_bytes = UINT64_MAX; // A larger one is not written.
   std::string from_template; // The template's file that it is made from, instead of starting it; "": none.
   std::string restorer;      // The program that becomes a copy.
 };

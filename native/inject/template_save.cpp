@@ -266,6 +266,11 @@ void write_template(const Launched &launched, Stops &stops, const LaunchOptions 
     run.offset = offset;
     offset += run.end - run.start;
   }
+  // Before it is written: pages that are the same file many times over take no memory, and would fill the disk.
+  constexpr uint64_t mib = 1 << 20;
+  if (offset > options.most_template_bytes)
+    refuse("Its template has " + std::to_string((offset + mib - 1) / mib) + " MiB of at most " +
+           std::to_string(options.most_template_bytes / mib) + ".");
   std::string bytes = encode(image);
   write_at(file.get(), &length, sizeof length, 0);
   write_at(file.get(), bytes.data(), bytes.size(), sizeof length);

@@ -5,9 +5,10 @@
 //
 // The second is what the first starts for checkpoints of a CUDA context, if GPUWHISK_CUDA_KEEP is `checkpoint`.
 //
-// GPUWHISK_SAVE_TEMPLATE is a file that takes a template of the pre-warmer (inject/template.h), and GPUWHISK_FROM_TEMPLATE one
-// of which the program GPUWHISK_RESTORER becomes a copy, in place of the pre-warmer. With GPUWHISK_LOAD, a file with an init as
-// JSON, the template is made after its code was loaded; such a pre-warmer and its copies serve that function only.
+// GPUWHISK_SAVE_TEMPLATE is a file that takes a template of the pre-warmer (inject/template.h), of GPUWHISK_TEMPLATE_BYTES at
+// most, and GPUWHISK_FROM_TEMPLATE one of which the program GPUWHISK_RESTORER becomes a copy, in place of the pre-warmer. With
+// GPUWHISK_LOAD, a file with an init as JSON, the template is made after its code was loaded; such a pre-warmer and its copies
+// serve that function only.
 //
 // In the environment, folders with a colon between: GPUWHISK_LIBRARIES, whose files functions may map as code, and
 // GPUWHISK_SCRATCH, which are emptied after a function, as the working folder is. The rest is the pre-warmer's, except
@@ -81,7 +82,7 @@ constexpr std::string_view checkpoint_word = "--checkpoint";
 constexpr std::string_view libraries_variable = "GPUWHISK_LIBRARIES=", scratch_variable = "GPUWHISK_SCRATCH=",
                            prewarm_variable = "GPUWHISK_PREWARM=", runs_variable = "GPUWHISK_RUNS_FD=",
                            save_variable = "GPUWHISK_SAVE_TEMPLATE=", load_variable = "GPUWHISK_LOAD=",
-                           from_variable = "GPUWHISK_FROM_TEMPLATE=",
+                           from_variable = "GPUWHISK_FROM_TEMPLATE=", bytes_variable = "GPUWHISK_TEMPLATE_BYTES=",
                            restorer_variable = "GPUWHISK_RESTORER=";
 
 std::vector<std::string> folders_in(std::string_view list) {
@@ -125,6 +126,9 @@ Given given_by(char **words) {
       given.launch.save_template = pair.substr(save_variable.size());
     } else if (pair.starts_with(load_variable)) {
       given.launch.load = pair.substr(load_variable.size());
+    } else if (pair.starts_with(bytes_variable)) {
+      std::string_view number = pair.substr(bytes_variable.size());
+      std::from_chars(number.data(), number.data() + number.size(), given.launch.most_template_bytes);
     } else if (pair.starts_with(from_variable)) {
       given.launch.from_template = pair.substr(from_variable.size());
     } else if (pair.starts_with(restorer_variable)) {

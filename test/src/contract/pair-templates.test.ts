@@ -198,9 +198,21 @@ const hourMs = 3_600_000;
     );
     const limited = 'import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))\n';
     writeFileSync(join(packages, 'limited_module.py'), limited);
+    const spread = [
+      'import ctypes, glob, os',
+      'path = max(glob.glob(os.path.dirname(__file__) + "/**/*.so*", recursive=True), key=os.path.getsize)',
+      'file, size = os.open(path, os.O_RDONLY), os.path.getsize(path)',
+      'call = ctypes.CDLL(None).mmap',
+      'call.restype, call.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]',
+      'for _ in range((700 << 20) // size): ctypes.memset(call(None, size, 3, 2, file, 0), 1, 1)  # One page of it is its own.',
+      'os.close(file)',
+    ];
+    writeFileSync(join(packages, 'spread_module.py'), spread.join('\n'));
     const unfit = async (module: string) => (await start({ ...spec, imports: [module] })).unfit;
     expect(await unfit('wide_module')).toBe('It names folders that it was not given.');
     expect(await unfit('limited_module')).toMatch(/^It has changed its limits/);
+    const large = { ...spec, memoryMiB: 2048, imports: ['spread_module'] };
+    expect((await start(large)).unfit).toMatch(/^Its template has \d{3,} MiB of at most 512\.$/);
     for (let round = 0; round < 20 && (await figures()).imports.off === 0; round += 1) {
       await result(await start(busy), 'import busy_module\ndef main(args):\n  return {}');
     }
@@ -253,7 +265,9 @@ const hourMs = 3_600_000;
     await start({ ...spec, imports: ['decimal'] });
     await templatesAre(1);
     bounds.maxMiB = 1;
-    expect((await start({ ...spec, imports: ['fractions'] })).unfit).toBeUndefined();
+    expect((await start({ ...spec, imports: ['fractions'] })).unfit).toMatch(
+      /^Its template has \d+ MiB of at most 1\.$/,
+    );
     await templatesAre(1);
     expect(await result(copy, code)).toEqual({ first: [7, 0] });
   });

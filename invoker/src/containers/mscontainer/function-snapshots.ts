@@ -74,7 +74,8 @@ export class FunctionSnapshots {
       await writeFile(file, '');
       await chmod(file, 0o666); // Sandboxes other than this one have no way to it.
       await this.writeInit(given, init);
-      const env = { ...launch.env, GPUWHISK_SAVE_TEMPLATE: inside, GPUWHISK_LOAD: initInside };
+      const bounds = { GPUWHISK_TEMPLATE_BYTES: String(spec.memoryMiB * MiB) };
+      const env = { ...launch.env, GPUWHISK_SAVE_TEMPLATE: inside, GPUWHISK_LOAD: initInside, ...bounds };
       const binds: Bind[] = [
         { source: file, target: inside, mode: 'rw' },
         { source: given, target: initInside },

@@ -23,6 +23,8 @@ const MiB = 1024 * 1024;
 const maxSets = 256;
 /** After so many failures in a row a set has no template for a while. */
 const [maxFailures, offMs] = [3, 3_600_000];
+/** Space on the disk without which no template is made. */
+const leastBytes = 64 * MiB;
 /** The template's file in a sandbox. */
 const inside = '/run/template';
 
@@ -62,6 +64,8 @@ export class PairTemplates {
   private readonly sets = new Map<string, ModuleSet>();
   private readonly imported = new Map<string, number>(reasons.map((reason) => [reason, 0]));
   private copied = 0;
+  /** Space on the disk that templates being made may take: each is written, and copied. */
+  private promisedBytes = 0;
   /** Absent while none are made. */
   private folder: string | undefined;
 
@@ -115,19 +119,23 @@ export class PairTemplates {
    * made, where the disk has little space left, or where the pair does not start so.
    */
   async make(spec: ContainerSpec, launch: RuntimeLaunch, ahead: boolean): Promise<Container | undefined> {
-    const { processes, random = systemRandom, clock } = this.options;
+    const { processes, random = systemRandom, clock, maxMiB } = this.options;
     if (this.folder === undefined || !this.mayCopy(spec, launch)) return undefined;
     const set = this.setOf(keyOf(spec, launch));
     if (set.file !== undefined || set.isMade || set.offUntilMs > clock.monotonicMs()) return undefined;
     const { bavail, bsize } = await statfs(this.folder);
-    if (bavail * bsize < reserveBytes || set.isMade) return undefined;
+    const freeBytes = bavail * bsize - reserveBytes - this.promisedBytes;
+    if (freeBytes < 2 * leastBytes || set.isMade) return undefined;
+    const mostBytes = Math.min(maxMiB * MiB, Math.floor(freeBytes / 2));
     const file = join(this.folder, random.hex(8));
     const written = `${file}.new`;
     set.isMade = true;
+    this.promisedBytes += 2 * mostBytes;
     try {
       await writeFile(written, '');
       await chmod(written, 0o666); // Sandboxes other than this one have no way to it.
-      const env = { ...launch.env, GPUWHISK_SAVE_TEMPLATE: inside };
+      const bounds = { GPUWHISK_TEMPLATE_BYTES: String(mostBytes) };
+      const env = { ...launch.env, GPUWHISK_SAVE_TEMPLATE: inside, ...bounds };
       const saving = withMore(launch, env, [{ source: written, target: inside, mode: 'rw' }]);
       const pair = await processes.launchContainer(spec, saving, { ahead });
       if (pair.unfit === undefined) await this.keep(set, spec, written, file);
@@ -137,8 +145,9 @@ export class PairTemplates {
       await this.fail(set, spec, error);
       return undefined;
     } finally {
-      set.isMade = false;
       await rm(written, { force: true });
+      set.isMade = false;
+      this.promisedBytes -= 2 * mostBytes;
     }
   }
 
