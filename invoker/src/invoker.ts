@@ -70,7 +70,7 @@ export interface InvokerDependencies {
   maxInFlight: number;
   /** Decrypts arguments that come encrypted. */
   unlockArguments: UnlockArguments;
-  /** The kind that a stored `<family>:default` means on this invoker; absent: none. */
+  /** The kind that a stored `<family>:default` or major version means on this invoker; absent: none. */
   defaultKind?: (kind: string) => string | undefined;
   /** The agent of this node's GPUs; absent on nodes without GPUs. */
   gpu?: InvokerGpus;

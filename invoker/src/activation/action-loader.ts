@@ -98,7 +98,7 @@ export class ActionLoader {
     private readonly clock: Clock,
     /** Whether the invoker is closing: retries end then. */
     private readonly isClosing: () => boolean,
-    /** The kind that `<family>:default` means on this invoker. */
+    /** The kind that `<family>:default`, or a major version such as `python:3`, means on this invoker; undefined if none. */
     private readonly defaultKind: (kind: string) => string | undefined,
     /** Whether leading imports of source are looked at. */
     private readonly readsImports = false,
@@ -185,7 +185,7 @@ export class ActionLoader {
   private runnable(id: string, action: ReturnType<typeof readAction>): RunnableAction {
     const { exec, annotations } = action;
     if (exec.kind === 'sequence') throw new Error('a sequence is not run by an invoker');
-    const kind = exec.kind.endsWith(':default') ? (this.defaultKind(exec.kind) ?? exec.kind) : exec.kind;
+    const kind = this.defaultKind(exec.kind) ?? exec.kind;
     const requirements = parameterValue(annotations, 'requirements');
     const warm = parameterValue(annotations, 'warm');
     const read = async (onPassed: () => void = () => undefined): Promise<ActionCode> => {
