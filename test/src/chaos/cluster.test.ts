@@ -8,18 +8,19 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { missing, startCluster } from '../distributed/running-cluster.js';
+import type { JsonObject } from '@gpuwhisk/common/json';
 import { ApiClient } from '../support/api-client.js';
 import type { ApiActivation } from '../support/api-client.js';
-import { networkLack } from '../support/machine.js';
+import { hasPython, networkLack } from '../support/machine.js';
 import { until } from '../support/running-platform.js';
 import { descendants } from '../support/process-traces.js';
-import { countRuns, toldCode } from './counted-runs.js';
+import { beatingCode, countRuns, toldCode } from './counted-runs.js';
 import type { CountedRuns } from './counted-runs.js';
 import { namespacesLack, openNamespaces } from './linked-namespaces.js';
 import type { LinkedNamespace, LinkedNamespaces } from './linked-namespaces.js';
 import { sendRequest, startRegisterCalls } from './history-calls.js';
 import type { Send } from './history-calls.js';
-import { problemsOf } from './history-check.js';
+import { problemsOf, runsOneAfterTheOther } from './history-check.js';
 import { hasCompiler, steppedClocks } from './stepped-clocks.js';
 import type { SteppedClock } from './stepped-clocks.js';
 import { startTraffic } from './traffic.js';
@@ -299,6 +300,55 @@ const lack = missing[0] ?? (hasCompiler ? undefined : 'no C compiler') ?? networ
         expect.stringMatching(/ are not linearizable$/),
       );
       await allServe();
+    },
+    testMs,
+  );
+
+  (hasPython ? test : test.skip)(
+    'whose leader is cut off while a training job goes on: the next leader carries it on, by one run after the other',
+    async () => {
+      interface Job extends JsonObject {
+        id: string;
+        state: string;
+        attempts: { activationId: string }[] & JsonObject[];
+      }
+      const [stays, goes] = callers as [ApiClient, ApiClient];
+      const gpu = { memoryMiB: 1024, mpsPercent: 50 };
+      await anyone.putAction('beats', beatingCode, {
+        ...{ kind: 'python:default', annotations: { gpu }, limits: { memory: 256 } },
+      });
+      // The controller that can be cut off becomes the leader, if it is not.
+      const { pid } = cluster.controllers[0] as { pid: number };
+      process.kill(pid, 'SIGSTOP');
+      slowed.push(() => process.kill(pid, 'SIGCONT'));
+      const order = { action: 'beats', parameters: { seconds: 5 }, restarts: 100 };
+      let job = {} as Job;
+      const begins = async (): Promise<boolean> => {
+        const { status, body } = await goes.request<Job>('POST', '../gpu/jobs', order);
+        job = body;
+        return status === 200;
+      };
+      await until('it begins the job', begins, waitMs);
+      for (const goOn of slowed.splice(0)) goOn();
+      const runs = (): string[] => runsOneAfterTheOther(counted.beats());
+      const shown = (): Promise<Job> => stays.request<Job>('GET', `../gpu/jobs/${job.id}`).then(({ body }) => body);
+      const untilRuns = (count: number): Promise<unknown> =>
+        until(`run ${count} has begun`, () => runs().length >= count, waitMs).catch(async (error: Error) => {
+          throw new Error(`${error.message}: ${JSON.stringify(await shown())}`, { cause: error });
+        });
+      await untilRuns(1);
+      link('controller-1').cut();
+      // The first run dies; only the next leader can begin others.
+      await untilRuns(3);
+      link('controller-1').mend();
+      await allServe();
+      await untilRuns(runs().length + 1);
+      const stops = async (): Promise<boolean> => {
+        for (const caller of callers) await caller.request('DELETE', `../gpu/jobs/${job.id}?graceMs=5000`);
+        return (await shown()).state === 'stopped';
+      };
+      await until('it is stopped', stops, waitMs);
+      expect((await shown()).attempts.map(({ activationId }) => activationId)).toEqual(runs());
     },
     testMs,
   );

@@ -14,6 +14,8 @@ export interface CountedRuns {
   url: string;
   /** Every run so far, in order, with the process id that the function has in its own PID namespace. */
   runs(): { activationId: string; pid: number }[];
+  /** The activation of each sign of life of runs with `beatingCode` so far, in order. */
+  beats(): string[];
   stop(): Promise<void>;
 }
 
@@ -24,6 +26,21 @@ export const toldCode = `async function main({ n, ms = 0 }) {
   await new Promise((resolve) => setTimeout(resolve, ms));
   return { n };
 }`;
+
+/** Python code of a training job whose runs give signs of life to the counter, and die after `seconds`. */
+export const beatingCode = `import os, signal, time, urllib.request
+import gpuwhisk_training
+
+def main(args):
+    url = "%s/beat/%s" % (os.environ["__OW_API_HOST"], os.environ["__OW_ACTIVATION_ID"])
+    end = time.monotonic() + args["seconds"]
+    while not gpuwhisk_training.stopping():
+        urllib.request.urlopen(url, timeout=10).read()
+        if time.monotonic() > end:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.1)
+    return {}
+`;
 
 /** Starts a counter in its own network namespace; `file` holds the runs. */
 export async function countRuns(file: string, { address, before }: LinkedNamespace): Promise<CountedRuns> {
@@ -37,16 +54,18 @@ export async function countRuns(file: string, { address, before }: LinkedNamespa
   const early = exited.then(([code]) => Promise.reject(new Error(`the counter ended with ${String(code)}`)));
   await Promise.race([once(child.stdout, 'data'), early]);
   early.catch(() => undefined);
+  const paths = (): string[] => readFileSync(file, 'utf8').split('\n').filter(Boolean);
+  const beat = '/beat/';
   return {
     url: `http://${address}:${port}`,
     runs: () =>
-      readFileSync(file, 'utf8')
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => {
-          const [, activationId = '', pid] = line.split('/');
+      paths()
+        .filter((path) => !path.startsWith(beat))
+        .map((path) => {
+          const [, activationId = '', pid] = path.split('/');
           return { activationId, pid: Number(pid) };
         }),
+    beats: () => paths().flatMap((path) => (path.startsWith(beat) ? [path.slice(beat.length)] : [])),
     async stop() {
       child.stdin.end();
       await exited;

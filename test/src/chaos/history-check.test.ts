@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { isLinearizable, problemsOf } from './history-check.js';
+import { isLinearizable, problemsOf, runsOneAfterTheOther } from './history-check.js';
 import type { History, RegisterCall } from './history-check.js';
 
 const call = (kind: RegisterCall['kind'], value: number, beganMs: number, endedMs: number): RegisterCall => ({
@@ -75,4 +75,9 @@ describe('the check of histories', () => {
       '2 calls of r are not linearizable',
     ]);
   });
+});
+
+test('runs of a job are one after the other, or the check trips', () => {
+  expect(runsOneAfterTheOther(['a', 'a', 'b', 'b', 'c'])).toEqual(['a', 'b', 'c']);
+  expect(() => runsOneAfterTheOther(['a', 'b', 'a'])).toThrow('run a went on beside run b');
 });

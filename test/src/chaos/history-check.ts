@@ -70,3 +70,17 @@ export function isLinearizable(calls: readonly RegisterCall[], initial: number):
   };
   return search(new Set(), initial);
 }
+
+/**
+ * The runs of one training job by their signs of life, in the order in which they began. Throws Error if one gave a sign of
+ * life after a later one had begun.
+ */
+export function runsOneAfterTheOther(beats: readonly string[]): string[] {
+  const runs: string[] = [];
+  for (const run of beats) {
+    if (run === runs.at(-1)) continue;
+    if (runs.includes(run)) throw new Error(`run ${run} went on beside run ${runs.at(-1)}`);
+    runs.push(run);
+  }
+  return runs;
+}
