@@ -26,7 +26,7 @@ function usage(): string {
     '           [--beside-server NAME=PID,...] [--beside-functions NAME=PID,...]] [--gpu-samples FILE]',
     ...names,
     '  gpu        a GPU, with flags of its own (npm run bench -- gpu --help)',
-    '  figures    writes the figures of bench/results into README.md and docs; a full run of a bench also does this',
+    '  figures    writes the figures of bench/results into the documents; a full run of a bench also does this',
   ].join('\n');
 }
 

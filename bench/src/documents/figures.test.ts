@@ -4,6 +4,7 @@ import { expect, test } from '@jest/globals';
 import { repositoryDir } from '../machine.js';
 import type { Result } from '../report.js';
 import { besideTable } from './beside-tables.js';
+import { neighboursTable } from './neighbours-table.js';
 import { documentPaths, formatted, readResults, withFigures, type Results } from './figures.js';
 
 const result: Result = {
@@ -46,6 +47,9 @@ test('figures stand between their marks', () => {
   const once = withFigures(text, results);
   expect(once).toBe('It is <!--= live.ratio .2 -->1.01<!--/--> in <!--= live.part.ms s0 -->110<!--/--> s.');
   expect(withFigures(once, results)).toBe(once);
+  const several = { runs: new Map([['live', { ...result, metrics: { 'a.1': 2, 'a.20': 3, ab: 4 } }]]) };
+  expect(withFigures('<!--= live.a.* -->9<!--/-->', { ...results, ...several })).toBe('<!--= live.a.* -->3<!--/-->');
+  expect(() => withFigures('<!--= live.b.* --><!--/-->', results)).toThrow("live.json has no metric 'b.*'");
   expect(() => withFigures('<!--= live.none --><!--/-->', results)).toThrow("live.json has no metric 'none'");
 });
 
@@ -70,6 +74,20 @@ test('the comparison has a row for each platform, and says where processor time 
     '| other | 0.400 | 0.100 | 0.500 | not measured |',
   ]);
   expect(() => besideTable({ ratio64: 0.25 })).toThrow("beside.json has no metric 'addedP50Ms'");
+});
+
+test('latencies beside hostile namespaces have a row for each load, and say where they miss their bar', async () => {
+  const { runs } = await readResults();
+  const metrics = {
+    ...runs.get('neighbours')?.metrics,
+    'neighbourP99Over.lists.1': 1.4,
+    'neighbourP99Over.lists.20': 1.6,
+  };
+  const [row] = neighboursTable({ ...metrics, 'longestPauseMs.lists.1': 2, 'longestPauseMs.lists.20': 12 })
+    .split('\n')
+    .filter((line) => line.includes('`lists`'));
+  expect(row).toBe('| `lists` | 1.40 | 1.60, missed | 12.0 |');
+  expect(() => neighboursTable({})).toThrow("neighbours.json has no metric 'neighbourP99Over.streams.1'");
 });
 
 test('blocks hold conditions and tables', () => {

@@ -1,4 +1,4 @@
-// Writes figures of README.md and docs from bench/results. docs/benchmarks.md states the two kinds of marks.
+// Writes figures of README.md, GUARANTEES.md and docs from bench/results. docs/benchmarks.md states the two kinds of marks.
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bars, reaches } from '../bars.js';
@@ -11,6 +11,7 @@ import { diluPlot, diluPlots } from './dilu-plots.js';
 import { diluTable } from './dilu-tables.js';
 import { floorTable } from './floor-table.js';
 import { gpuDayText } from './gpu-day-table.js';
+import { neighboursTable } from './neighbours-table.js';
 import { profileTable } from './profile-tables.js';
 import { proteanPlot, proteanPlots } from './protean-plots.js';
 import { proteanTable } from './protean-tables.js';
@@ -48,7 +49,7 @@ export async function readResults(): Promise<Results> {
 /** Paths, from the root of the repository, of the documents that may hold figures. */
 export async function documentPaths(): Promise<string[]> {
   const docs = (await readdir(join(repositoryDir, 'docs'))).filter((name) => name.endsWith('.md'));
-  return ['README.md', ...docs.sort().map((name) => `docs/${name}`)];
+  return ['README.md', 'GUARANTEES.md', ...docs.sort().map((name) => `docs/${name}`)];
 }
 
 /**
@@ -65,8 +66,12 @@ export function formatted(value: number, format = ''): string {
   return kind === '%' ? `${text} %` : text;
 }
 
+/** A metric of a bench; of a name that ends with `.*`, the largest of those that begin so. */
 function metricOf({ runs }: Results, bench: string, metric: string): number {
-  const value = runs.get(bench)?.metrics[metric];
+  const metrics = runs.get(bench)?.metrics ?? {};
+  const begun = metric.endsWith('.*') ? metric.slice(0, -1) : undefined;
+  const found = Object.entries(metrics).filter(([name]) => begun !== undefined && name.startsWith(begun));
+  const value = found.length > 0 ? Math.max(...found.map(([, each]) => each)) : metrics[metric];
   if (value === undefined) throw new Error(`bench/results/${bench}.json has no metric '${metric}'.`);
   return value;
 }
@@ -139,6 +144,7 @@ function blockText(results: Results, name: string): string {
   if (kind === 'beside') return besideTable(results.runs.get('beside')?.metrics);
   if (kind === 'gpu-day') return gpuDayText(results.gpuDays, names.join(' '));
   if (kind === 'floor') return floorTable(results.runs);
+  if (kind === 'neighbours') return neighboursTable(results.runs.get('neighbours')?.metrics);
   if (kind === 'profile') return profileTable(results.runs.get('profile')?.metrics, names.join(' '));
   if (kind === 'runs') return runsTable(results, names);
   if (kind === 'bars') return barsTable(results);
