@@ -25,6 +25,9 @@ const flags = [...commonFlags, ...moreFlags, ...addressAndUndefined];
 /** For programs that load a library of ours. */
 const clientFlags = [...commonFlags, ...moreFlags, ...undefinedTraps];
 
+/** For programs, besides their own source. */
+const programSources = sanitized ? [join(here, 'sanitized.c')] : [];
+
 /** For what goes into addons, and into programs as well. */
 const sharedFlags = [...flags, '-fPIC', '-fvisibility=hidden'];
 /** For libraries that programs of others load. */
@@ -40,7 +43,7 @@ function buildSandbox() {
   const folder = join(here, 'sandbox');
   return build({
     target: join(out, 'sandbox'),
-    sources: sourcesIn(folder, '.c'),
+    sources: [...sourcesIn(folder, '.c'), ...programSources],
     headers: [...sourcesIn(folder, '.h'), systemCalls],
     flags,
     linkFlags: addressAndUndefined,
@@ -103,7 +106,7 @@ function buildProxy() {
   const folder = join(here, 'proxy');
   return build({
     target: join(out, 'proxy'),
-    sources: [...sourcesIn(core, '.cpp'), ...sourcesIn(folder, '.cpp')],
+    sources: [...sourcesIn(core, '.cpp'), ...sourcesIn(folder, '.cpp'), ...programSources],
     headers: [
       ...sourcesIn(core, '.h'),
       ...sourcesIn(folder, '.h'),

@@ -11,7 +11,12 @@ import { join } from 'node:path';
 import { root } from './fresh.mjs';
 
 /** Suites that exercise the sanitized parts, in a minute or two. */
-const suites = ['test/dist/native/proxy.test', 'test/dist/native/inject.test', 'test/dist/gpu/cudasim.test'];
+const suites = [
+  'test/dist/native/proxy.test',
+  'test/dist/native/inject.test',
+  'test/dist/contract/pair-templates.test',
+  'test/dist/gpu/cudasim.test',
+];
 const built = join(root, 'native', 'build');
 const sanitized = join(root, 'build', 'native-sanitized');
 const buildLimitMs = 900_000;

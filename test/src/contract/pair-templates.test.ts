@@ -76,7 +76,11 @@ const hourMs = 3_600_000;
   }
 
   async function templatesAre(count: number): Promise<void> {
-    while ((await figures()).templates !== count) await sleep(systemClock, 20);
+    const untilMs = systemClock.monotonicMs() + 30_000;
+    for (let found = -1; found !== count; found = (await figures()).templates) {
+      if (systemClock.monotonicMs() > untilMs) throw new Error(`there are ${found} templates instead of ${count}`);
+      await sleep(systemClock, 20);
+    }
   }
 
   const file = (): string => join(dataDir, 'templates', readdirSync(join(dataDir, 'templates'))[0]!);
