@@ -51,6 +51,8 @@ const realBars = [
   realBar('realColdMs.model.second', 'at most', 60),
   realBar('readyAgainMs.numpy', 'at most', 40),
   realBar('realSpeedup.numpy', 'at least', 20),
+  realBar('realColdMs.jackson.other', 'at most', 150),
+  realBar('realPssOfTen.numpy', 'at most', 2.5),
 ];
 
 /** All bars, for a machine of two cores. */
