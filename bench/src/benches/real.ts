@@ -5,21 +5,25 @@ import { functionsOf, sharedCode, type Functions } from '../real/functions.js';
 import { moduleSets, type ModuleSet } from '../real/module-sets.js';
 import { memoryOfTen, type MemoryOfTen } from '../real/process-memory.js';
 import { percentile } from '../statistics.js';
+import { azureDay } from './real-day.js';
 
 /** Pause between two functions of a set: what the platform readies meanwhile counts for it, ms. */
 const pauseMs = 2000;
 const atOnce = 8;
+/** The part that plays a day in virtual time. */
+const dayPart = 'azureDay';
 
 /** Starts of functions that import real packages, with nothing declared. */
 export const real: Bench = {
-  summary: 'first calls of functions that import real packages',
-  parts: Object.keys(moduleSets),
+  summary: `first calls of functions that import real packages, and a day of them in virtual time (${dayPart}, needs BENCH_DATA)`,
+  parts: [...Object.keys(moduleSets), dayPart],
   async run(context) {
     const { parts } = context.options;
     const wants = (part: string): boolean => parts.length === 0 || parts.includes(part);
     const measurements: Measurement[] = [];
     for (const [name, set] of Object.entries(moduleSets))
       if (wants(name)) measurements.push(...(await measureSet(context, name, set)));
+    if (wants(dayPart)) measurements.push(...(await azureDay(context, measurements)));
     return measurements;
   },
 };
