@@ -1,10 +1,12 @@
 // Placements that are held in the ledger: batches that are joined, starts, and launches ahead of requests.
-import type { Start, Action } from '../view/decision.js';
+import type { Rejection } from '@gpuwhisk/common/gpu';
+import type { Start, Action, TaskRejection } from '../view/decision.js';
 import type { Reservation } from '../view/occupancy.js';
 import { isPlaced, neededMiB } from '../view/account.js';
-import type { PlacedChoice, PlacementRequest } from '../view/account.js';
+import type { PlacedChoice, PlacementChoice, PlacementRequest } from '../view/account.js';
 import type { View, FunctionState, Task } from '../view/view.js';
-import { joinBatch, placeLeastLoaded } from './least-loaded.js';
+import { idleInstances, shareInInstance } from './candidate.js';
+import { bindTo, joinBatch, placeLeastLoaded } from './least-loaded.js';
 import type { Placing } from './place.js';
 import { functionKey, placeIdsOf } from '../view/occupancy.js';
 import { requestOfTask } from '../view/requests.js';
@@ -59,6 +61,53 @@ export function startOf(task: string, choice: PlacedChoice, reason: string): Sta
     reason,
     choice,
   };
+}
+
+/**
+ * Starts with the placements that come of the places which a plan chose: in an instance that idles there, else in a new one.
+ * They are held in the ledger of the view. A start whose places cannot take it has none.
+ */
+export function boundStarts(view: View, starts: readonly Start[], rejected: readonly TaskRejection[]): Start[] {
+  const tasks = new Map(view.waiting.map((task) => [task.id, task]));
+  const alternatives = alternativesByTask(rejected);
+  return starts.map((start) => {
+    const task = tasks.get(start.task);
+    if (start.choice !== undefined || task === undefined) return start;
+    const { placement, reuses } = boundTo(view, task, start);
+    const told = { rejected: alternatives.get(start.task) ?? [] };
+    return { ...start, choice: { ...(placement && { placement }), ...(reuses !== undefined && { reuses }), ...told } };
+  });
+}
+
+/** Alternatives that a decision has rejected, by task. */
+function alternativesByTask(rejected: readonly TaskRejection[]): Map<string, Rejection[]> {
+  const byTask = new Map<string, Rejection[]>();
+  for (const { task, ...alternative } of rejected) {
+    const known = byTask.get(task);
+    if (known === undefined) byTask.set(task, [alternative]);
+    else known.push(alternative);
+  }
+  return byTask;
+}
+
+function boundTo({ at, ledger: open }: View, task: Task, start: Start): PlacementChoice {
+  const { ledger, isOpen, epoch } = open;
+  const asked = requestOfTask(task);
+  const account = ledger.account(start.gpu);
+  if (account === undefined) return { rejected: [] };
+  const { occupants } = account;
+  const share = task.share !== undefined ? asked.share : shareInInstance(occupants, task, start, asked.share);
+  // A plan leaves out the start of an instance that is there.
+  const startMs = idleInstances(occupants, task).length > 0 ? 0 : (task.startMs ?? 0);
+  const request = { ...asked, share };
+  const choice = bindTo(ledger, request, [start.gpu, ...(start.alsoOn ?? [])], isOpen, { epoch, at });
+  if (!isPlaced(choice)) return choice;
+  const { soloMs } = task;
+  if (soloMs !== undefined && start.predictedMs !== undefined) {
+    choice.placement.predicted = { soloMs, runMs: Math.max(0, start.predictedMs - startMs) };
+  }
+  ledger.hold(reservationOf(task.id, request, choice), Infinity);
+  return choice;
 }
 
 /** More instances of one function. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Placement } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
+import { boundStarts } from '../place/bind.js';
 import { shareAt } from '../view/requests.js';
 import type { Action, Decision } from '../view/decision.js';
 import type { Reservation } from '../view/occupancy.js';
@@ -205,7 +206,7 @@ test.each<[string, Partial<Task>[], string]>([
   const waiting = tasks.map((task, at) => taskOf(`t${at}`, task));
   const starts = waiting.map(({ id }) => ({ ...start, task: id }));
   const view = { at: 0, gpus, waiting, ledger: ledgerWith(gpus) };
-  const [, , faults] = decidedOn(view, () => ({ ...nothing, starts }));
+  const [, , faults] = decidedOn(view, (seen) => ({ ...nothing, starts: boundStarts(seen, starts, []) }));
   const last = waiting.at(-1)!.id;
   expect(faults).toEqual([`task '${last}' is started on 'g0', which cannot take it: ${fault}`]);
 });

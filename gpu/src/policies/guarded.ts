@@ -6,8 +6,7 @@ import type { SchedulingEvent, View, Task } from '../view/view.js';
 import type { Policy } from './policy.js';
 import { endsInTime, mostClients, refusalOf } from '../place/fact-filters.js';
 import { requestOfTask } from '../view/requests.js';
-import { neededMiB } from '../view/account.js';
-import type { Account, PlaceAccount } from '../view/account.js';
+import type { PlaceAccount } from '../view/account.js';
 import type { Ledger } from '../view/ledger.js';
 import { placeIdsOf } from '../view/occupancy.js';
 import { gangKey } from '../view/places.js';
@@ -255,14 +254,16 @@ function startFault(
  * many known places as its task needs.
  */
 function overfull(starts: readonly Start[], tasks: ReadonlyMap<string, Task>, ledger: Ledger): string | undefined {
-  const forks = new Map<string, Account>();
   for (const start of starts) {
     const places = [start.gpu, ...(start.alsoOn ?? [])].flatMap((id) => ledger.account(id) ?? []);
     // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- the tasks of all starts were found to wait
     const task = tasks.get(start.task)!;
     const fault =
       unlikeFault(places) ??
-      (start.choice === undefined ? forkedFault(task, places, forks) : heldFault(start, places, ledger));
+      forbiddenFault(task, places) ??
+      (start.choice !== undefined && start.choice.placement === undefined
+        ? unplacedFault(task, places)
+        : heldFault(start, places, ledger));
     if (fault !== undefined) return `task '${start.task}' is started ${fault}`;
   }
   return undefined;
@@ -275,41 +276,29 @@ function unlikeFault([first, ...others]: readonly PlaceAccount[]): string | unde
 
 const healthy: DeviceHealth = { state: 'healthy', reasons: [] };
 
-/** Adds a task to the forks of its places, if their facts allow it. */
-function forkedFault(task: Task, places: readonly PlaceAccount[], forks: Map<string, Account>): string | undefined {
-  const work = requestOfTask(task);
-  for (const { id, ...account } of places) {
-    if (task.allowed?.has(id) === false) return `on '${id}', where it may not run`;
-    const fork = forks.get(id) ?? forkOf(account);
-    forks.set(id, fork);
-    // A place that leaves is allowed only where an instance is there for the task.
-    const isJoined = task.allowed?.has(id) === true && endsInTime(fork.health, work);
-    const refusal = refusalOf(isJoined ? { ...fork, health: healthy } : fork, work);
-    if (refusal !== undefined)
-      return `on '${id}', which cannot take it: ${refusal.reason}${numbersOf(refusal.numbers)}`;
-    fork.availableMiB -= neededMiB(work, fork);
-    fork.clients += 1;
-    fork.busy += 1;
-    fork.staying = [...fork.staying, work];
-  }
-  return undefined;
+function forbiddenFault({ allowed }: Task, places: readonly PlaceAccount[]): string | undefined {
+  const forbidden = places.find(({ id }) => allowed?.has(id) === false);
+  return forbidden && `on '${forbidden.id}', where it may not run`;
 }
 
-/** As policies see a place: memory of others is none of its capacity. */
-function forkOf(account: Omit<PlaceAccount, 'id'>): Account {
-  const { mode, health, availableMiB, clients, clientLimit, busy, workloads, staying } = account;
-  const { capacityMiB, foreignMiB } = account;
-  return {
-    mode,
-    health,
-    availableMiB,
-    clients,
-    clientLimit,
-    busy,
-    workloads,
-    staying,
-    capacityMiB: Math.max(0, capacityMiB - foreignMiB),
-  };
+/** Places that were chosen for a task and could not take it. Where their facts do not forbid it, it waits. */
+function unplacedFault(task: Task, places: readonly PlaceAccount[]): string | undefined {
+  const work = requestOfTask(task);
+  for (const account of places) {
+    const { id, health, capacityMiB, foreignMiB } = account;
+    // A place that leaves is allowed only where an instance is there for the task.
+    const isJoined = task.allowed?.has(id) === true && endsInTime(health, work);
+    // As plans see a place: memory of others is none of its capacity.
+    const seen = {
+      ...account,
+      capacityMiB: Math.max(0, capacityMiB - foreignMiB),
+      ...(isJoined && { health: healthy }),
+    };
+    const refusal = refusalOf(seen, work);
+    if (refusal !== undefined)
+      return `on '${id}', which cannot take it: ${refusal.reason}${numbersOf(refusal.numbers)}`;
+  }
+  return undefined;
 }
 
 /** A policy holds without the ledger's asking the filters: the sums of the places tell what it has done. */

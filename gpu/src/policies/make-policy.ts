@@ -5,7 +5,7 @@ import { PredictionCache } from '../order/set-predictions.js';
 import { bySlowdowns } from '../predict/degradation.js';
 import { SliceSlowdowns } from '../predict/protean-slowdowns.js';
 import type { SliceSlowdownsState } from '../predict/protean-slowdowns.js';
-import { joinBatches, launches } from '../place/bind.js';
+import { boundStarts, joinBatches, launches } from '../place/bind.js';
 import type { Launching } from '../place/bind.js';
 import { onInstances } from '../scale/lazy-starts.js';
 import type { Geometry } from '../geometry/geometry.js';
@@ -255,7 +255,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
           order: [...planned.order, ...held.map(({ task }) => task)],
           rejected: [...planned.rejected, ...held],
         }),
-        starts: joined.length === 0 ? planned.starts : [...joined, ...planned.starts],
+        starts: [...joined, ...boundStarts(left, planned.starts, planned.rejected)],
         ...(gives.length > 0 && { actions: [...(planned.actions ?? []), ...gives] }),
         refused: refuses ? Array.from(hopeless, ([task, reason]) => ({ task, reason })) : [],
         bestEffort: refuses ? [] : [...hopeless.keys()],

@@ -17,7 +17,10 @@ export interface Start {
   predictedMs?: number;
   /** The reason for the choice of the GPU. */
   reason: string;
-  /** The placement that the policy holds in the ledger of its view; absent: none is held yet. */
+  /**
+   * The placement that the policy holds in the ledger of its view, or why there is none; a plan leaves it out where it chooses
+   * places only.
+   */
   choice?: PlacementChoice;
 }
 

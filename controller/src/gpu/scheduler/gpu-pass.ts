@@ -95,10 +95,11 @@ export class GpuPass {
     this.carryOut(actions);
     const [start] = starts;
     if (start === undefined) return { rejected: [...rejected] };
-    const { request, choice } = start.choose();
-    if (choice.placement === undefined) return { rejected: choice.rejected };
+    const { choice, start: decided } = start;
+    if (!policy.begins(start)) return { rejected: choice.rejected };
+    const { request } = waiting;
     try {
-      return { sent: this.send(message, { need, request, choice, reason: start.reason }), rejected: [] };
+      return { sent: this.send(message, { need, request, choice, reason: decided.reason }), rejected: [] };
     } catch (error) {
       this.notStarted(waiting);
       throw error;
@@ -151,11 +152,10 @@ export class GpuPass {
       if (options.admission === 'best-effort') queue.demote(waiting);
       else refuser.refuse(waiting, gpuSloImpossible(reason));
     }
-    for (const [at, { waiting, reason, choose }] of starts.entries()) {
-      const { request, choice } = choose();
-      if (choice.placement === undefined) continue;
+    for (const [at, one] of starts.entries()) {
+      if (!policy.begins(one)) continue;
       try {
-        this.forward({ ...waiting, request }, choice, reason);
+        this.forward(one.waiting, one.choice, one.start.reason);
       } catch (error) {
         for (const left of starts.slice(at)) this.notStarted(left.waiting);
         throw error;

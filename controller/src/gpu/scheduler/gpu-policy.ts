@@ -19,7 +19,6 @@ import {
   readsSliceSlowdowns,
   spansDevices,
 } from '@gpuwhisk/gpu/policies/stages';
-import { idleInstances, shareInInstance } from '@gpuwhisk/gpu/place/candidate';
 import { profiledRates } from '@gpuwhisk/gpu/scale/served';
 import { gpuTypeOf, kindsOf } from '@gpuwhisk/gpu/view/places';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
@@ -38,7 +37,6 @@ import { encodeModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { Arrival, LastRequest, WaitingActivation } from './gpu-queue.js';
 import { Arrivals, calledFunction, knownFunctions, requestOf } from './gpu-queue.js';
 import type { GpuPlacer, Sent } from './gpu-placer.js';
-import { alternativesByTask, ofTask, withPrediction } from './decided-starts.js';
 import { Feedback, isUndisturbed } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
@@ -54,14 +52,19 @@ import type { Asked } from './waiting-task.js';
 import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
 
+/** An activation that starts, as the policy has decided. */
+export interface PolicyStart {
+  waiting: WaitingActivation;
+  task: Task;
+  start: Start;
+  /** Without a placement: its places could not take it. */
+  choice: PlacementChoice;
+}
+
 /** A policy's decision about the queued activations. */
 export interface PolicyDecision {
-  /** The starts in order. `choose` is called for each one after the choice before was carried out, and sees what is left. */
-  starts: {
-    waiting: WaitingActivation;
-    reason: string;
-    choose: () => { request: PlacementRequest; choice: PlacementChoice };
-  }[];
+  /** The starts in order; their placements are held. */
+  starts: PolicyStart[];
   /** Activations that cannot meet their SLO, with the reason. */
   late: [WaitingActivation, string][];
   /** Ids of the activations that go on waiting, next one first; and their rejected alternatives. */
@@ -184,16 +187,10 @@ export class GpuPolicy {
     // A run on a GPU where shares move says nothing of its function's time at its own share.
     if (this.policy.moves === true) for (const id of movedPlaces(view, decision)) this.runs.moved(id);
     const taskById = new Map(tasks.map((task) => [task.id, task]));
-    const rejectedOf = alternativesByTask(decision.rejected);
     return {
       starts: decision.starts.map((start) => {
-        const one = ofTask(byId, start.task);
-        const rejected = start.choice?.rejected ?? rejectedOf.get(start.task) ?? [];
-        const choose = (): ReturnType<GpuPolicy['choose']> => {
-          const { request, choice } = this.choose(one, ofTask(taskById, start.task), start);
-          return { request, choice: { ...choice, rejected } };
-        };
-        return { waiting: one, reason: start.reason, choose };
+        const { task: id, choice = { rejected: [] } } = start;
+        return { waiting: ofTask(byId, id), task: ofTask(taskById, id), start, choice };
       }),
       late: [
         ...decision.refused.map(({ task, reason }) => ({ id: task, reason })),
@@ -443,45 +440,36 @@ export class GpuPolicy {
     return taskOf(asked, arrivedAt, this.parts.performanceData.profiles, this.givesProfiled);
   }
 
-  /** The request and the choice of a start. Nothing is chosen if the places can no longer take it. */
-  private choose(waiting: WaitingActivation, task: Task, start: Start): Pick<Sent, 'request' | 'choice'> {
+  /** Notes a start that is about to be sent. False: its places could not take it, so that it is not. */
+  begins({ waiting, task, start, choice }: PolicyStart): boolean {
     const { placer, clock } = this.parts;
-    const { message, request, refusedAtMs } = waiting;
-    const [account] = placer.accountsOf([start.gpu]);
-    if (account === undefined) return { request, choice: { rejected: [] } };
-    const share =
-      start.choice?.placement?.share ??
-      (task.share !== undefined ? request.share : shareInInstance(account.occupants, task, start, request.share));
-    const placed = { ...request, share };
-    const isWarm = idleInstances(account.occupants, task).length > 0;
-    const alsoOn = start.alsoOn ?? [];
-    const choice = withPrediction(
-      start.choice ?? placer.bind(placed, [start.gpu, ...alsoOn], refusedAtMs),
-      isWarm ? { ...task, startMs: 0 } : task,
-      start,
-    );
-    if (choice.placement === undefined) {
-      this.policy.returned?.(message.activationId);
+    const { activationId } = waiting.message;
+    const { gpu: id, alsoOn = [] } = start;
+    const [account] = placer.accountsOf([id]);
+    if (choice.placement === undefined || account === undefined) {
+      this.policy.returned?.(activationId);
       // Not again with the same row: policies may take a leaving place for one that takes new instances.
-      const { node } = account.place;
-      if (account.health?.state === 'leaving') waiting.refusedAtMs = new Map([[node.invoker, clock.monotonicMs()]]);
-    } else if (choice.placement.joins !== true) {
-      const { id, place, mode } = account;
-      const workloads = this.workloads.on(id, clock.now());
-      this.runs.began(message.activationId, {
-        task: choice.reuses === undefined ? task : { ...task, startMs: 0 },
-        gpu: { id, type: gpuTypeOf(place.device, place.slice), mode },
-        alsoOn,
-        share: share.smLimit,
-        startedAt: clock.now(),
-        startMs: clock.monotonicMs(),
-        isWarm: choice.reuses !== undefined,
-        ...(share.smLimit * 100 >= share.shareClass && { shareClass: share.shareClass }),
-        ...(workloads.length > 0 && { workloads }),
-        hasUnknownNeighbours: [start.gpu, ...alsoOn].some((one) => this.hasUntrackedWorkOn(one, task)),
-      });
+      const invoker = account?.health?.state === 'leaving' ? account.place.node.invoker : undefined;
+      if (invoker !== undefined) waiting.refusedAtMs = new Map([[invoker, clock.monotonicMs()]]);
+      return false;
     }
-    return { request: placed, choice };
+    if (choice.placement.joins === true) return true;
+    const { share } = choice.placement;
+    const { place, mode } = account;
+    const workloads = this.workloads.on(id, clock.now());
+    this.runs.began(activationId, {
+      task: choice.reuses === undefined ? task : { ...task, startMs: 0 },
+      gpu: { id, type: gpuTypeOf(place.device, place.slice), mode },
+      alsoOn,
+      share: share.smLimit,
+      startedAt: clock.now(),
+      startMs: clock.monotonicMs(),
+      isWarm: choice.reuses !== undefined,
+      ...(share.smLimit * 100 >= share.shareClass && { shareClass: share.shareClass }),
+      ...(workloads.length > 0 && { workloads }),
+      hasUnknownNeighbours: [id, ...alsoOn].some((one) => this.hasUntrackedWorkOn(one, task)),
+    });
+    return true;
   }
 
   /** Whether a place has a process of others that is no known workload, or a run (other than `own`) that this controller did not start. */
@@ -496,4 +484,11 @@ export class GpuPolicy {
         gpu.running.some(({ task }) => known(task.id) === undefined),
     );
   }
+}
+
+/** The value of a queued task. Throws Error for a task that is not queued; `guarded` rejects decisions that name one. */
+export function ofTask<Value>(values: ReadonlyMap<string, Value>, task: string): Value {
+  const value = values.get(task);
+  if (value === undefined) throw new Error(`the decision names task '${task}', which is not queued`);
+  return value;
 }
