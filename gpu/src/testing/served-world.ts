@@ -39,7 +39,9 @@ export class ServedWorld {
   /** Each call makes another view of the same GPUs and tasks. */
   view(walked: Pick<View, 'at' | 'gpus' | 'waiting'>): View {
     const { at, waiting } = walked;
-    const gpus = walked.gpus.map((gpu) => this.withInstances(gpu));
+    // Nodes move the shares of all of their GPUs, or of none.
+    const moving = new Set(['n', 'm'].filter(() => this.random.uint32() % 2 === 0));
+    const gpus = walked.gpus.map((gpu) => this.withInstances(gpu, moving.has(gpu.node)));
     for (const { id, function: name, namespace, arrivedAt } of waiting) {
       if (this.seen.has(id)) continue;
       this.seen.add(id);
@@ -53,7 +55,7 @@ export class ServedWorld {
     };
   }
 
-  private withInstances(gpu: GpuState): GpuState {
+  private withInstances(gpu: GpuState, movesShares: boolean): GpuState {
     const { random } = this;
     const running = gpu.running.map((one) => ({
       ...{ ...one, instance: `of ${one.task.id}`, class: classAtOrAbove(one.share) / 100 },
@@ -64,7 +66,7 @@ export class ServedWorld {
       ...{ function: pick(random, functions), namespace: pick(random, namespaces), memoryMiB: idleMiB },
       share: pick(random, [0.3, 0.5, 1]),
     }));
-    return { ...gpu, running, idle, ...(random.uint32() % 2 === 0 && { movesShares: true }) };
+    return { ...gpu, running, idle, ...(movesShares && { movesShares }) };
   }
 
   private functionOf(name: string, namespace: string, at: number): FunctionState {
