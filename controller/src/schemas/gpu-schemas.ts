@@ -469,6 +469,7 @@ export const gpuSchemas = {
       waiting: list({ type: 'object' }, 'Tasks that wait'),
       gpus: list({ type: 'object' }, 'Healthy GPUs and MIG instances, with their running tasks'),
       ledger: { type: 'object', description: 'Rows of the agents, and the reservations' },
+      runs: list({ type: 'array' }, 'Activations that run, each with its task and its start'),
       instances: list({ type: 'object' }, 'Instances of functions'),
       functions: list({ type: 'object' }, 'Functions with their arrivals by second and minute'),
       nodes: list({ type: 'object' }, 'Nodes'),

@@ -1,7 +1,8 @@
 import type { PredictionCache, SetPredictions } from '../order/set-predictions.js';
-import { isWarmOn } from '../order/sub-queue.js';
 import { deadlineAt } from '../view/view.js';
-import type { Task } from '../view/view.js';
+import { kindsOf } from '../view/places.js';
+import { takesWork, usedPlaces } from '../view/used-places.js';
+import type { OpenLedger, Task } from '../view/view.js';
 import type { Admit } from './admit.js';
 
 /**
@@ -9,14 +10,13 @@ import type { Admit } from './admit.js';
  * is admitted once, and none that runs.
  */
 export function byPrediction(predictions: PredictionCache): Admit {
-  return ({ at, gpus, waiting }) => {
-    const models = [...new Set(gpus.map((gpu) => predictions.of(gpu)))];
+  return ({ at, waiting, ledger, runs }) => {
+    const models = kindsOf(usedPlaces(ledger)).map((kind) => predictions.of(kind));
     const seen = new Set<string>();
-    for (const { running } of gpus) for (const { task } of running) seen.add(task.id);
     const hopeless = new Map<string, string>();
     const tasks: Task[] = [];
     for (const given of waiting) {
-      if (seen.has(given.id)) continue;
+      if (seen.has(given.id) || runs(given.id) !== undefined) continue;
       seen.add(given.id);
       const task = measured(given);
       if (task.sloMs === undefined) {
@@ -26,8 +26,7 @@ export function byPrediction(predictions: PredictionCache): Admit {
       const leftMs = deadlineAt(task) - Math.max(at, task.arrivedAt);
       const runMs = soonestMs(task, models);
       let needMs = runMs + (task.startMs ?? 0);
-      // It takes a look at every GPU.
-      if (needMs > leftMs && gpus.some((gpu) => isWarmOn(gpu, task))) needMs = runMs;
+      if (needMs > leftMs && isWarm(task, ledger)) needMs = runMs;
       if (needMs <= leftMs) {
         tasks.push(task);
         continue;
@@ -37,6 +36,14 @@ export function byPrediction(predictions: PredictionCache): Admit {
     }
     return { tasks, hopeless };
   };
+}
+
+/** Whether an instance of a task's function idles, in which it starts at once. */
+function isWarm({ function: action, namespace }: Task, { ledger, isOpen }: OpenLedger): boolean {
+  for (const { health, place } of ledger.withInstances({ action, namespace }, true)) {
+    if (takesWork(health) && isOpen(place.node.invoker)) return true;
+  }
+  return false;
 }
 
 /** Time of a task alone on the best of the GPUs, ms; 0 where there is none, or it has not been measured. */

@@ -3,7 +3,7 @@ import type { Action } from '../view/decision.js';
 import type { View } from '../view/view.js';
 
 /** What of a view cuts go by. */
-export type CutView = Pick<View, 'at' | 'gpus' | 'functions' | 'devices'>;
+export type CutView = Pick<View, 'at' | 'ledger' | 'functions' | 'devices'>;
 
 /** A cut that a stage wants. */
 export type CutAction = Action & { kind: 'cut' };

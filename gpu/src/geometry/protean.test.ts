@@ -9,6 +9,7 @@ import { geometryFault, migProfiles } from './mig-profiles.js';
 import { proteanGeometry, proteanGeometryDefaults } from './protean.js';
 import { SliceSlowdowns } from '../predict/protean-slowdowns.js';
 import { byFigures, learnedSlices, thresholds } from './slice-model.js';
+import { ledgerWith } from '../testing/views.js';
 
 const type = 'a100-40';
 const sets = candidateSetsOf(type)!;
@@ -44,12 +45,12 @@ function opened(settings: Partial<typeof proteanGeometryDefaults> = {}): {
   at(window: number, seen: Pick<View, 'functions' | 'devices'>): string[];
 } {
   const stage = proteanGeometry({ ...proteanGeometryDefaults, ...settings });
-  stage.cuts({ at: start, gpus: [] });
+  stage.cuts({ at: start, ledger: ledgerWith([]) });
   return {
     stage,
     at: (window, seen) =>
       stage
-        .cuts({ at: start + window * windowMs, gpus: [], ...seen })
+        .cuts({ at: start + window * windowMs, ledger: ledgerWith([]), ...seen })
         .map(({ device: id, profiles }) => `${id} ${profiles.join('+')}`),
   };
 }

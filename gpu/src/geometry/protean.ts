@@ -143,10 +143,10 @@ function counted(
 }
 
 /** Devices in the order in which they drain soonest: by running tasks. */
-function leastBusy(devices: readonly DeviceState[], view: CutView): DeviceState[] {
+function leastBusy(devices: readonly DeviceState[], { ledger: { ledger } }: CutView): DeviceState[] {
   if (devices.length < 2) return [...devices];
-  const running = new Map(view.gpus.map(({ id, running: tasks }) => [id, tasks.length]));
-  const busy = ({ places }: DeviceState): number => places.reduce((sum, { id }) => sum + (running.get(id) ?? 0), 0);
+  const busy = ({ places }: DeviceState): number =>
+    places.reduce((sum, { id }) => sum + (ledger.account(id)?.busy ?? 0), 0);
   return devices.toSorted((one, other) => busy(one) - busy(other));
 }
 

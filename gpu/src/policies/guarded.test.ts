@@ -11,7 +11,7 @@ import { makePolicy } from './make-policy.js';
 import type { Policy } from './policy.js';
 import { policies } from './registry.js';
 import { dividedSms, gpuOf, profiledTask, taskOf } from '../testing/fixtures.js';
-import { ledgerWith } from '../testing/views.js';
+import { viewOf as viewWith } from '../testing/views.js';
 
 const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
 const nothing: Decision = { starts: [], refused: [], bestEffort: [], order: [], rejected: [] };
@@ -19,7 +19,7 @@ const start = { task: 't', gpu: 'g0', share: 1, reason: '' };
 
 function viewOf(): View {
   const gpus = [gpuOf('g0')];
-  return { at: 0, gpus, waiting: [taskOf('t'), taskOf('pair', { gpus: 2 })], ledger: ledgerWith(gpus) };
+  return viewWith({ gpus, waiting: [taskOf('t'), taskOf('pair', { gpus: 2 })] });
 }
 
 function decidedOn(view: View, decide: Policy['decide'], spare = makePolicy('least-loaded', needs)): unknown[] {
@@ -157,7 +157,7 @@ describe('a policy that misuses the ledger', () => {
       }),
     );
     for (const name of Object.keys(policies)) {
-      const view = { at: 0, gpus, waiting, ledger: ledgerWith(gpus) };
+      const view = viewWith({ gpus, waiting });
       expect(faultOn(view, (seen, event) => makePolicy(name, needs).decide(seen, event))).toEqual([]);
       expect(mostCallsOn(view)).toBeLessThan(20_000);
     }
@@ -205,7 +205,7 @@ test.each<[string, Partial<Task>[], string]>([
   const gpus = [gpuOf('g0')];
   const waiting = tasks.map((task, at) => taskOf(`t${at}`, task));
   const starts = waiting.map(({ id }) => ({ ...start, task: id }));
-  const view = { at: 0, gpus, waiting, ledger: ledgerWith(gpus) };
+  const view = viewWith({ gpus, waiting });
   const [, , faults] = decidedOn(view, (seen) => ({ ...nothing, starts: boundStarts(seen, starts, []) }));
   const last = waiting.at(-1)!.id;
   expect(faults).toEqual([`task '${last}' is started on 'g0', which cannot take it: ${fault}`]);

@@ -55,10 +55,10 @@ test('instances and arrivals by second and minute are kept for scaling', () => {
   const gpus = [gpuOf('g0', { running: [runningTask(taskOf('r', { memoryMiB: NaN }), 0.3)] })];
   const instance = { id: 'c1', function: '/a/old', namespace: 'a', gpus: ['g0'], memoryMiB: 10, tasks: [] };
   const share = { request: 0.1, limit: 0.1, class: 0.1 };
-  const view: View = {
-    ...{ at: 100_000, gpus, waiting: [], ledger: ledgerWith(gpus), functions: [{ task, arrivals }] },
+  const view = viewOf({
+    ...{ at: 100_000, gpus, functions: [{ task, arrivals }] },
     instances: [{ ...instance, share, state: 'idle', idleSince: 0 }],
-  };
+  });
   const event: SchedulingEvent = { kind: 'tick' };
   const saved = throughText(encodePass(view, { policy, admission, event, state: undefined, models: [] }));
   const made = makePolicy(policy, { predictorOf: predictorsOf([]), admission, random: seededRandom(1) });
@@ -83,8 +83,8 @@ function fullView(): View {
   ];
   const arrivals = new ArrivalCounts();
   arrivals.add(900);
-  return {
-    ...{ at: 1000, gpus, waiting, ledger: ledgerWith(gpus), functions: [{ task: waiting[0]!, arrivals }] },
+  return viewOf({
+    ...{ at: 1000, gpus, waiting, functions: [{ task: waiting[0]!, arrivals }] },
     nodes: [{ id: 'n', labels: { zone: 'z' }, market: 'spot', pricePerHour: 1 }],
     devices: [{ id: 'g0', node: 'n', type: 't', mode: 'mps', geometries: [], places: [{ id: 'g0' }] }],
     workloads: [
@@ -94,7 +94,7 @@ function fullView(): View {
       },
       { id: 'x', node: 'n', device: 'g0', tolerated: 0.1, estimated: 0.5 },
     ],
-  };
+  });
 }
 
 test('a file of this version of the format is read, and gives the decision that it gave', () => {
@@ -124,7 +124,7 @@ test('a first fit tries the places of a saved ledger in the same order', () => {
     makePolicy('least-loaded', { predictorOf, admission, random: seededRandom(1) })
       .decide({ ...view, waiting: [taskOf(id, { share: 0.2 })] }, { kind: 'timer' })
       .starts.map(({ gpu }) => gpu);
-  const view: View = { at: 0, gpus: [], waiting: [], ledger };
+  const view = viewOf({ ledger });
   for (const id of ['a', 'b', 'c']) placed(id, view);
   ledger.ledger.release('b');
   const copy = decodeView(throughText(encodeView(view)));
@@ -140,7 +140,7 @@ test('a first fit tries the places of a saved ledger in the same order', () => {
 test('parts beyond the bounds are left out, and counted', () => {
   const gpus = Array.from({ length: 5 }, (_, at) => gpuOf(`g${at}`, { node: `n${at}` }));
   const waiting = [taskOf('t', { allowed: new Set(['g0']) })];
-  const saved = encodeView({ at: 7, gpus, waiting, ledger: ledgerWith(gpus) }, { mostEach: 2 });
+  const saved = encodeView(viewOf({ at: 7, gpus, waiting }), { mostEach: 2 });
   expect(saved['leftOut']).toEqual({ gpus: 3, rows: 3, byLoad: 3 });
   const view = decodeView(throughText(saved));
   expect([view.gpus.length, view.waiting[0]?.allowed]).toEqual([2, new Set(['g0'])]);
@@ -149,7 +149,7 @@ test('parts beyond the bounds are left out, and counted', () => {
 test('a view is saved within a bound of its text', () => {
   const waiting = Array.from({ length: 500 }, (_, at) => taskOf(`t${at}`, { allowed: new Set(['g0', 'g1']) }));
   const gpus = [gpuOf('g0')];
-  const view: View = { at: 7, gpus, waiting, ledger: ledgerWith(gpus) };
+  const view = viewOf({ at: 7, gpus, waiting });
   const inputs = { policy: 'faashare', admission, event: { kind: 'timer' }, state: undefined, models } as const;
   const saved = (maxBytes: number): JsonObject => encodeWithin(maxBytes, view, inputs);
   expect(saved(64_000)).toMatchObject({ at: 7, leftOut: { waiting: 400, models: 1, state: 1 } });
@@ -161,8 +161,8 @@ test('a view is saved within a bound of its text', () => {
 test.each<[string, JsonValue]>([
   ["its format is not 'gpuwhisk view'", []],
   ["its format is not 'gpuwhisk view'", { at: 1 }],
-  ['its format has version 2 instead of 1', { format: 'gpuwhisk view', version: 2 }],
-  ["it lacks 'at', 'waiting', 'gpus' or 'ledger'", { format: 'gpuwhisk view', version: 1, at: 1, waiting: [] }],
+  ['its format has version 1 instead of 2', { format: 'gpuwhisk view', version: 1 }],
+  ["it lacks 'at', 'waiting', 'gpus', 'ledger' or 'runs'", { format: 'gpuwhisk view', version: 2, at: 1, waiting: [] }],
 ])('JSON that is no view is refused: %s', (reason, saved) => {
   expect(() => decodeView(saved)).toThrow(`This is no usable view: ${reason}.`);
 });

@@ -8,7 +8,8 @@ import type { QuotaRow } from '../share/quota-row.js';
 import { QuotaTable } from '../share/quota-table.js';
 import type { Decision } from '../view/decision.js';
 import { fromPlain, toPlain, decodeView, encodeView, SavedViewError } from '../view/saved-view.js';
-import type { GpuState, SchedulingEvent, View } from '../view/view.js';
+import { kindsOf } from '../view/places.js';
+import type { SchedulingEvent, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { LateTaskHandling, PolicyChoice } from './make-policy.js';
 import type { Policy } from './policy.js';
@@ -41,7 +42,7 @@ export interface SavedPass {
  * view lacks are left out.
  */
 export function encodePass(view: View, { models, quotas, state, ...inputs }: PassInputs): JsonObject {
-  const kinds = new Set(view.gpus.map(kindOf));
+  const kinds = new Set(kindsOf(view.ledger.ledger.accounts()).map(kindOf));
   const isThere = ({ gpuType, mode }: Pick<SlowdownModel, 'gpuType' | 'mode'>): boolean =>
     kinds.has(kindOf({ type: gpuType, mode }));
   return {
@@ -106,6 +107,6 @@ export function decideAgain(saved: JsonValue): Decision {
   return policy.decide(view, event);
 }
 
-function kindOf({ type, mode }: Pick<GpuState, 'type' | 'mode'>): string {
+function kindOf({ type, mode }: { type: string; mode: string }): string {
   return `${type} ${mode}`;
 }

@@ -1,5 +1,7 @@
 import { neededMiB } from '../view/account.js';
-import type { GpuState, InstanceState, RunningTask, Task, View } from '../view/view.js';
+import type { PlaceAccount } from '../view/account.js';
+import { usedPlaces } from '../view/used-places.js';
+import type { InstanceState, Task, View } from '../view/view.js';
 import { deadlineAt } from '../view/view.js';
 import type { Preempt } from './preempt.js';
 
@@ -17,18 +19,18 @@ export const byStopDefaults = {
 export function byStop({ graceMs }: typeof byStopDefaults): Preempt {
   return (view, waiting) => {
     if (waiting.length === 0) return [];
-    const { at, gpus, instances = [] } = view;
-    const left = new Set(gpus.filter((gpu) => !instances.some((one) => isGoing(one, gpu))));
+    const { at, instances = [] } = view;
+    const left = new Set(usedPlaces(view.ledger).filter((place) => !instances.some((one) => isGoing(one, place))));
     return waiting.flatMap((task) => {
       const { startMs = 0, soloMs = 0 } = task;
       const isHopeless = at + graceMs + startMs + soloMs > deadlineAt(task);
       if (task.gpus > 1 || isHopeless) return [];
-      const victims = [...left].flatMap((gpu) => victimOn(gpu, task, view));
+      const victims = [...left].flatMap((place) => victimsOn(place, task, view));
       const [victim] = victims.toSorted(
-        (one, other) => one.lackingMiB - other.lackingMiB || other.run.startedAt - one.run.startedAt,
+        (one, other) => one.lackingMiB - other.lackingMiB || other.startedAt - one.startedAt,
       );
       if (victim === undefined) return [];
-      left.delete(victim.gpu);
+      left.delete(victim.place);
       const reason = `gives way to ${task.id}, which has an SLO`;
       return [{ kind: 'retire' as const, instance: victim.instance.id, graceMs, reason }];
     });
@@ -36,30 +38,34 @@ export function byStop({ graceMs }: typeof byStopDefaults): Preempt {
 }
 
 interface Victim {
-  gpu: GpuState;
-  run: RunningTask;
+  place: PlaceAccount;
   instance: InstanceState;
+  startedAt: number;
   /** Memory that the task lacks there now, MiB. */
   lackingMiB: number;
 }
 
-function victimOn(gpu: GpuState, task: Task, { instances = [] }: View): Victim[] {
-  const { running, memoryMiB, mode } = gpu;
-  if (task.allowed?.has(gpu.id) === false) return [];
-  const held = running.reduce((sum, one) => sum + neededMiB(one.task, { capacityMiB: memoryMiB }), 0);
-  const lackingMiB = held + neededMiB(task, { capacityMiB: memoryMiB }) - memoryMiB;
-  const isInTheWay = lackingMiB > 0 || (mode === 'exclusive' && running.length > 0);
+function victimsOn(place: PlaceAccount, task: Task, { instances = [], runs }: View): Victim[] {
+  const { id, availableMiB, foreignMiB, mode, busy } = place;
+  if (task.allowed?.has(id) === false) return [];
+  const whole = { capacityMiB: place.capacityMiB - foreignMiB };
+  const lackingMiB = neededMiB(task, whole) - availableMiB;
+  const isInTheWay = lackingMiB > 0 || (mode === 'exclusive' && busy > 0);
   if (!isInTheWay) return [];
-  return running.flatMap((run) => {
-    const ownMiB = neededMiB(run.task, { capacityMiB: memoryMiB });
-    const instance = instances.find(({ tasks }) => tasks.includes(run.task.id));
-    const doesNotHelp = run.task.sloMs !== undefined || run.task.mustNotStop === true || ownMiB < lackingMiB;
-    if (instance === undefined || instance.gpus.length > 1 || instance.tasks.length > 1 || doesNotHelp) return [];
-    return [{ gpu, run, instance, lackingMiB }];
+  return instances.flatMap((instance) => {
+    const [only, ...others] = instance.tasks;
+    const run = only === undefined || others.length > 0 || !isOn(instance, place) ? undefined : runs(only);
+    if (run === undefined || instance.gpus.length > 1 || neededMiB(instance, whole) < lackingMiB) return [];
+    if (run.task.sloMs !== undefined || run.task.mustNotStop === true) return [];
+    return [{ place, instance, startedAt: run.startedAt, lackingMiB }];
   });
 }
 
+function isOn({ gpus }: InstanceState, { id }: PlaceAccount): boolean {
+  return gpus.includes(id);
+}
+
 /** Whether room is being made on a GPU already. */
-function isGoing({ state, gpus }: InstanceState, { id }: GpuState): boolean {
-  return state === 'draining' && gpus.includes(id);
+function isGoing(instance: InstanceState, place: PlaceAccount): boolean {
+  return instance.state === 'draining' && isOn(instance, place);
 }

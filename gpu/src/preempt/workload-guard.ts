@@ -1,6 +1,7 @@
 import { ofTime } from '../predict/degradation.js';
 import type { Action } from '../view/decision.js';
-import type { GpuState, InstanceState, Task, View, WorkloadState } from '../view/view.js';
+import { takesWork } from '../view/used-places.js';
+import type { InstanceState, Task, View, WorkloadState } from '../view/view.js';
 import type { Preempt } from './preempt.js';
 
 /** Settings of `workloadGuard`. */
@@ -20,9 +21,9 @@ export const workloadGuardDefaults = {
  * of the workload: the next one tells whether that was enough.
  */
 export function workloadGuard({ throttleTo, leastShare, graceMs }: typeof workloadGuardDefaults): Preempt {
-  const actionsOf = ({ instance, mustNotStop }: Neighbour, gpu: GpuState, workload: string): Action[] => {
+  const actionsOf = ({ instance, mustNotStop }: Neighbour, movesShares: boolean, workload: string): Action[] => {
     const { limit } = instance.share;
-    if (gpu.movesShares === true && limit > leastShare) {
+    if (movesShares && limit > leastShare) {
       const to = Math.max(leastShare, limit * throttleTo);
       const reason = `held back, as workload ${workload} is slower than it tolerates`;
       return [{ kind: 'reshare', instance: instance.id, request: to, limit: to, whileBusy: true, reason }];
@@ -31,17 +32,20 @@ export function workloadGuard({ throttleTo, leastShare, graceMs }: typeof worklo
     const reason = `gives way, as workload ${workload} is slower than it tolerates`;
     return [{ kind: 'retire', instance: instance.id, graceMs, reason }];
   };
-  const actionsFor = (workload: WorkloadState, { gpus, instances = [] }: View): Action[] => {
-    const gpu = gpus.find((one) => one.id === workload.device);
-    if (gpu === undefined) return [];
-    const running = runningOn(gpu, instances).toSorted(givesWayFirst);
+  const actionsFor = (workload: WorkloadState, view: View): Action[] => {
+    const { ledger, isOpen } = view.ledger;
+    const account = ledger.account(workload.device);
+    if (account === undefined || !takesWork(account.health)) return [];
+    const { invoker, movesShares = false } = account.place.node;
+    if (!isOpen(invoker)) return [];
+    const running = runningOn(workload.device, view).toSorted(givesWayFirst);
     const staying = Math.floor(running.length * toleratedPart(workload));
-    return running.slice(0, running.length - staying).flatMap((one) => actionsOf(one, gpu, workload.id));
+    return running.slice(0, running.length - staying).flatMap((one) => actionsOf(one, movesShares, workload.id));
   };
   /** By workload, the report that functions have given way to. */
   let answered = new Map<string, number>();
   return (view, _, event) => {
-    // Reading GPUs and instances of the view costs a look at all of the cluster.
+    // Reading the instances of the view costs a look at all of the cluster.
     if (event.kind !== 'tick' && event.kind !== 'report') return [];
     const found = suffering(view.workloads ?? []);
     const asking = found.filter(({ id, reportedAt }) => reportedAt === undefined || answered.get(id) !== reportedAt);
@@ -71,18 +75,17 @@ interface Neighbour {
   mustNotStop: boolean;
 }
 
-function runningOn(gpu: GpuState, instances: readonly InstanceState[]): Neighbour[] {
-  const idsOf = (isOf: (task: Task) => boolean): Set<string> =>
-    new Set(gpu.running.flatMap(({ task }) => (isOf(task) ? [task.id] : [])));
-  const strict = idsOf(({ sloMs }) => sloMs !== undefined);
-  const lasting = idsOf(({ mustNotStop }) => mustNotStop === true);
+function runningOn(place: string, { instances = [], runs }: View): Neighbour[] {
   return instances
-    .filter(({ state, gpus }) => state === 'running' && gpus.includes(gpu.id))
-    .map((instance) => ({
-      instance,
-      isStrict: instance.tasks.some((task) => strict.has(task)),
-      mustNotStop: instance.tasks.some((task) => lasting.has(task)),
-    }));
+    .filter(({ state, gpus }) => state === 'running' && gpus.includes(place))
+    .map((instance) => {
+      const tasks = instance.tasks.flatMap((id): readonly Task[] | Task => runs(id)?.task ?? []);
+      return {
+        instance,
+        isStrict: tasks.some(({ sloMs }) => sloMs !== undefined),
+        mustNotStop: tasks.some(({ mustNotStop }) => mustNotStop === true),
+      };
+    });
 }
 
 function givesWayFirst(one: Neighbour, other: Neighbour): number {

@@ -37,6 +37,7 @@ export function nodeRow(invoker: string, places: readonly ReportedPlace[], at: n
   const shown = [...devices.values()];
   return {
     ...{ invoker, version: 0, at },
+    ...(places.every(({ movesShares }) => movesShares) && { movesShares: true }),
     devices: shown.map(({ device }) => device),
     status: shown.map(({ status }) => status),
     residents: places.flatMap((place) => residentsOf(place, gangs)),

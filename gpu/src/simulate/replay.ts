@@ -263,6 +263,7 @@ export function replay(
       at: now,
       gpus: open,
       ledger,
+      runs: (id) => actuator.runOf(id),
       waiting: tasksWaiting(),
       get instances() {
         return actuator.instances;

@@ -79,6 +79,15 @@ export class SimulatedActuator implements Actuator {
     return this.accounts.open(this.gpus, this.now);
   }
 
+  /** The run of a task; undefined: it does not run. */
+  runOf(task: string): Run | undefined {
+    for (const { runs } of this.gpus) {
+      const run = runs.find((one) => one.task.id === task);
+      if (run !== undefined) return run;
+    }
+    return undefined;
+  }
+
   get nodes(): NodeState[] {
     return [...this.nodeStates.values()];
   }

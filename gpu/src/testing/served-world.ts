@@ -4,7 +4,7 @@ import { ArrivalCounts } from '../view/function-log.js';
 import type { FunctionState, GpuState, InstanceState, View, WorkloadState } from '../view/view.js';
 import { pick } from './random-world.js';
 import { profiledTask } from './fixtures.js';
-import { ledgerWith } from './views.js';
+import { ledgerWith, runsOn } from './views.js';
 
 const functions = [0, 1, 2, 3, 4].map((at) => `/a/f${at}`);
 const namespaces = ['a', 'b', 'c'];
@@ -48,7 +48,7 @@ export class ServedWorld {
       this.countsOf(`${namespace} ${name}`).add(arrivedAt);
     }
     return {
-      ...{ at, gpus, waiting, ledger: ledgerWith(gpus) },
+      ...{ at, gpus, waiting, ledger: ledgerWith(gpus), runs: runsOn(gpus) },
       instances: gpus.flatMap((gpu) => instancesOn(gpu, at)),
       functions: namespaces.flatMap((namespace) => functions.map((name) => this.functionOf(name, namespace, at))),
       workloads: gpus.filter(({ mode }) => mode === 'mps').flatMap((gpu) => this.workloadsOn(gpu, at)),

@@ -1,6 +1,6 @@
 import { nodeRow } from '../simulate/node-rows.js';
 import { Ledger } from '../view/ledger.js';
-import type { GpuState, OpenLedger, View } from '../view/view.js';
+import type { GpuState, KnownRuns, OpenLedger, View } from '../view/view.js';
 
 /** The ledger of nodes with these GPUs and what is on them. */
 export function ledgerWith(gpus: readonly GpuState[]): OpenLedger {
@@ -15,5 +15,11 @@ export function ledgerWith(gpus: readonly GpuState[]): OpenLedger {
 
 /** A view at 0 ms of no GPUs and no tasks, but for `parts`; its ledger has the GPUs. */
 export function viewOf({ gpus = [], ...parts }: Partial<View>): View {
-  return { at: 0, waiting: [], ledger: ledgerWith(gpus), ...parts, gpus };
+  return { at: 0, waiting: [], ledger: ledgerWith(gpus), runs: runsOn(gpus), ...parts, gpus };
+}
+
+/** The runs on these GPUs, by their tasks. */
+export function runsOn(gpus: readonly GpuState[]): KnownRuns {
+  const runs = new Map(gpus.flatMap(({ running }) => running.map((one) => [one.task.id, one] as const)));
+  return (task) => runs.get(task);
 }

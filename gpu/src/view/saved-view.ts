@@ -5,10 +5,10 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { countedMinutes, countedSeconds } from './function-log.js';
 import { Ledger } from './ledger.js';
 import type { Reservation } from './occupancy.js';
-import type { FunctionState, OpenLedger, View } from './view.js';
+import type { FunctionState, KnownRuns, OpenLedger, View } from './view.js';
 
 const format = 'gpuwhisk view';
-const formatVersion = 1;
+const formatVersion = 2;
 
 /** Thrown for JSON that is no saved view, or one of another version. */
 export class SavedViewError extends Error {
@@ -43,7 +43,11 @@ interface SavedFunction extends Omit<FunctionState, 'arrivals'> {
   byMinute: Counts;
 }
 
-interface SavedBody extends Omit<View, 'ledger' | 'functions'> {
+/** An activation, and what is known of its run. */
+type SavedRun = readonly [string, NonNullable<ReturnType<KnownRuns>>];
+
+interface SavedBody extends Omit<View, 'ledger' | 'functions' | 'runs'> {
+  runs: readonly SavedRun[];
   ledger: SavedLedger;
   functions?: readonly SavedFunction[];
 }
@@ -65,6 +69,7 @@ export function encodeView(view: View, { mostEach }: ViewBounds = { mostEach: In
     waiting: bounded('waiting', waiting),
     gpus: bounded('gpus', gpus),
     ledger: savedLedger(ledger, bounded),
+    runs: bounded('runs', knownRuns(view)),
     ...(instances && { instances: bounded('instances', instances) }),
     ...(functions && { functions: bounded('functions', functions).map((one) => savedFunction(one, at)) }),
     ...(nodes && { nodes: bounded('nodes', nodes) }),
@@ -83,15 +88,23 @@ export function decodeView(saved: JsonValue): View {
     throw new SavedViewError(`its format has version ${JSON.stringify(version)} instead of ${formatVersion}`);
   }
   const body = fromPlain(saved) as SavedBody;
-  const { at, waiting, gpus, ledger, functions, instances, nodes, devices, workloads, procurement } = body;
-  if (!Number.isFinite(at) || !Array.isArray(waiting) || !Array.isArray(gpus) || !isLedger(ledger)) {
-    throw new SavedViewError("it lacks 'at', 'waiting', 'gpus' or 'ledger'");
+  const { at, waiting, gpus, ledger, runs, functions, instances, nodes, devices, workloads, procurement } = body;
+  if (
+    !Number.isFinite(at) ||
+    !Array.isArray(waiting) ||
+    !Array.isArray(gpus) ||
+    !isLedger(ledger) ||
+    !Array.isArray(runs)
+  ) {
+    throw new SavedViewError("it lacks 'at', 'waiting', 'gpus', 'ledger' or 'runs'");
   }
+  const known = new Map<string, SavedRun[1]>(runs);
   return {
     at,
     waiting,
     gpus,
     ledger: openLedger(ledger),
+    runs: (activationId) => known.get(activationId),
     ...(functions && { functions: functions.map(functionState) }),
     ...(instances && { instances }),
     ...(nodes && { nodes }),
@@ -109,6 +122,15 @@ function savedLedger(
   const open = rows.map(({ invoker }) => invoker).filter(isOpen);
   const held = bounded('held', ledger.reservations());
   return { epoch, rows, open, held, byLoad: bounded('byLoad', ledger.byLoadIds()) };
+}
+
+function knownRuns({ ledger: { ledger }, runs }: View): SavedRun[] {
+  const told = ledger.rows().flatMap(({ residents }) => residents.flatMap(({ activations }) => activations));
+  const activations = new Set([...told, ...ledger.reservations().map(({ activationId }) => activationId)]);
+  return [...activations].flatMap((id) => {
+    const known = runs(id);
+    return known === undefined ? [] : [[id, { task: known.task, startedAt: known.startedAt }] as const];
+  });
 }
 
 function isLedger(saved: Partial<SavedLedger> | undefined): boolean {

@@ -79,6 +79,9 @@ export interface RunningTask {
   class?: number;
 }
 
+/** The task and the start of a run, by its activation; undefined: it is not known. */
+export type KnownRuns = (activationId: string) => Pick<RunningTask, 'task' | 'startedAt'> | undefined;
+
 /** The share that plans count for a running task: where limits move, the limit that it may come back to. */
 export function plannedShare(
   { movesShares = false }: GpuState,
@@ -259,6 +262,8 @@ export interface View {
   waiting: readonly Task[];
   /** The places as they are kept from decision to decision. */
   ledger: OpenLedger;
+  /** What runs on them. */
+  runs: KnownRuns;
   /** Further views of the cluster, each absent if not known. Like `gpus`, they are made when they are first read. */
   readonly instances?: readonly InstanceState[];
   readonly functions?: readonly FunctionState[];

@@ -36,6 +36,7 @@ describe('the simulated actuator', () => {
       actuator,
       view: () => ({
         ...{ at: actuator.now, waiting: [], gpus: actuator.open, ledger: actuator.ledger },
+        runs: (id) => actuator.runOf(id),
         ...{ instances: actuator.instances, devices: actuator.deviceStates, nodes: actuator.nodes },
       }),
       run({ name, memoryMiB, share, isIdempotent = false }) {

@@ -9,7 +9,7 @@ import { knownKind, SliceSlowdowns } from '@gpuwhisk/gpu/predict/protean-slowdow
 import { normal } from '@gpuwhisk/gpu/simulate/replay';
 import { Ledger } from '@gpuwhisk/gpu/view/ledger';
 import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
-import type { GpuState, Task } from '@gpuwhisk/gpu/view/view';
+import type { Task } from '@gpuwhisk/gpu/view/view';
 import type { Batch } from './arrivals.js';
 import { idOf, nameOf, newFunction, requestOf, taskOf, type KnownFunction } from './protean-functions.js';
 import type { Cluster, Device, Scheme, Served, Slice } from './serving.js';
@@ -110,10 +110,7 @@ export function proteanWith({ geometry, isCut }: ProteanParts, { world }: Drawn)
         if (device.wanted === undefined && device.slices.length > 0) cutInto.delete(device);
       const view = {
         at: cluster.now,
-        waiting: [],
-        get gpus() {
-          return cluster.devices.flatMap(({ slices }) => slices.map(stateOf));
-        },
+        ledger: { ledger, isOpen: isOpenNode, epoch: 1 },
         functions: Array.from(functions.values(), ({ state }) => state),
         devices: cluster.devices
           .filter(({ isThere }) => isThere)
@@ -248,12 +245,6 @@ function modelOf(slowdowns: SliceSlowdowns): SliceModel {
     bandwidth: (task, { slice }) =>
       slowdowns.bandwidthsOn({ type: kindOf(slice.name), mode: 'mig' })?.of(task.function) ?? 0,
   };
-}
-
-/** A slice as the stage geometry sees it: it counts what runs. */
-function stateOf({ id, device, profile, memoryMiB, runs }: Slice): GpuState {
-  const running = runs.map(({ batch, startedMs }) => ({ task: taskOf(batch), share: 1, startedAt: startedMs }));
-  return { id, node: device.id, type: kindOf(profile), mode: 'mig', memoryMiB, running };
 }
 
 /** A device as its agent tells of it. */

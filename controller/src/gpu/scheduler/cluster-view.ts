@@ -1,6 +1,16 @@
 // The cluster in the form that policies see: places, instances, nodes, devices.
 import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
-import type { GpuState, RunningTask, Task, DeviceState, InstanceState, NodeState, View } from '@gpuwhisk/gpu/view/view';
+import type {
+  DeviceState,
+  GpuState,
+  InstanceState,
+  KnownRuns,
+  NodeState,
+  RunningTask,
+  Task,
+  View,
+} from '@gpuwhisk/gpu/view/view';
+import { takesWork } from '@gpuwhisk/gpu/view/used-places';
 import type { Decision } from '@gpuwhisk/gpu/view/decision';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
@@ -21,18 +31,15 @@ export interface SampledPlace {
   isFree: boolean;
 }
 
-/** Returns the task and the start of a running activation, if known. */
-export type KnownRun = (activationId: string) => Pick<RunningTask, 'task' | 'startedAt'> | undefined;
-
 /** The places of `accounts` that take work, for policies, at `at` (epoch ms); `heldOn` returns the reservations on a place. */
 export function seenPlaces(
   accounts: readonly PlaceAccount[],
   heldOn: (id: string) => Iterable<Reservation>,
-  known: KnownRun,
+  known: KnownRuns,
   at: number,
 ): SeenPlace[] {
   return accounts
-    .filter(({ health }) => health?.state === 'healthy' || health?.state === 'leaving')
+    .filter(({ health }) => takesWork(health))
     .map((account) => {
       const { id, place, occupants, foreignMiB } = account;
       const { availableMiB, clients, clientLimit, busy, workloads, staying } = account;
@@ -72,7 +79,7 @@ function runningIn(
   place: Place,
   occupant: Occupant,
   here: readonly Reservation[],
-  known: KnownRun,
+  known: KnownRuns,
   at: number,
 ): RunningTask {
   const { id, container, action = '', namespace = '', memoryMiB, shareClass, gang } = occupant;

@@ -7,7 +7,7 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
-import type { FunctionState, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
+import type { FunctionState, KnownRuns, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
 import type { Action, Decision, ObservedRun, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import { geometryFigures } from '@gpuwhisk/gpu/geometry/geometry';
@@ -46,7 +46,7 @@ import { viewOf } from './live-view.js';
 import { unmeasuredPairs } from './unmeasured-pairs.js';
 import type { UnmeasuredPairs } from './unmeasured-pairs.js';
 import { SeenWorkloads } from './seen-workloads.js';
-import type { KnownRun, SampledPlace, SeenPlace, KnownInstances } from './cluster-view.js';
+import type { SampledPlace, SeenPlace, KnownInstances } from './cluster-view.js';
 import { idOf, taskOf } from './waiting-task.js';
 import type { Asked } from './waiting-task.js';
 import { liveQuotas } from '../learning/sample-curves.js';
@@ -267,6 +267,7 @@ export class GpuPolicy {
       at,
       waiting,
       instances,
+      runs: (activationId) => this.runs.get(activationId),
       gpus: () => this.seenPlaces(at).map(({ gpu }) => gpu),
       functions: () => this.seenFunctions(at),
       workloads: () => this.workloads.at(at),
@@ -477,7 +478,7 @@ export class GpuPolicy {
     const { placer, clock } = this.parts;
     const at = clock.now();
     // The place counts a run that is about to begin, by its instance, before the log knows it.
-    const known: KnownRun = (run) => (run === own?.id ? { task: own, startedAt: at } : this.runs.get(run));
+    const known: KnownRuns = (run) => (run === own?.id ? { task: own, startedAt: at } : this.runs.get(run));
     return seenPlaces(placer.accountsOf([id]), (place) => placer.heldOn(place), known, at).some(
       ({ place, gpu }) =>
         (hasForeignProcesses(place.status) && this.workloads.on(id, at).length === 0) ||

@@ -1,7 +1,15 @@
 // The view of the live cluster; its parts are made when a policy first reads them.
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
-import type { FunctionState, GpuState, ProcurementState, Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
+import type {
+  FunctionState,
+  GpuState,
+  KnownRuns,
+  ProcurementState,
+  Task,
+  View,
+  WorkloadState,
+} from '@gpuwhisk/gpu/view/view';
 import { seenDevices, seenInstances, seenNodes } from './cluster-view.js';
 import type { KnownInstances } from './cluster-view.js';
 import type { GpuPlacer } from './gpu-placer.js';
@@ -12,6 +20,7 @@ export interface ViewParts {
   at: number;
   waiting: readonly Task[];
   instances: Pick<KnownInstances, 'isLaunch' | 'isRetiring'>;
+  runs: KnownRuns;
   gpus(): readonly GpuState[];
   functions(): readonly FunctionState[];
   workloads(): readonly WorkloadState[];
@@ -21,7 +30,7 @@ export interface ViewParts {
 /** The view of the cluster. Throws an Error if another controller is the leader. */
 export function viewOf(
   placer: GpuPlacer,
-  { at, waiting, instances, gpus, functions, workloads, procurement }: ViewParts,
+  { at, waiting, instances, runs, gpus, functions, workloads, procurement }: ViewParts,
 ): View {
   const heldOn = (id: string): Iterable<Reservation> => placer.heldOn(id);
   const accounts = (): readonly PlaceAccount[] => placer.accounts();
@@ -32,6 +41,7 @@ export function viewOf(
     at,
     waiting,
     ledger: placer.open(),
+    runs,
     get gpus() {
       return madeGpus();
     },
