@@ -1,19 +1,14 @@
 // What a newcomer would cost on a place by prediction: sums of terms, each computed once a minute.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- numbers of members are indices of `members`; a place has a bound and a sum for each of its workloads */
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { ofTime } from '../predict/degradation.js';
 import type { DegradationModel, SetMember } from '../predict/degradation.js';
 import { workloadOf } from '../predict/slowdown-predictor.js';
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
-import { gpuTypeOf } from '../view/places.js';
+import { kindOf } from '../view/places.js';
+import type { GpuKind } from '../view/places.js';
 import type { PlaceAccount } from '../view/account.js';
 import type { Occupant } from '../view/occupancy.js';
 import type { WorkloadState } from '../view/view.js';
-
-interface GpuKind {
-  type: string;
-  mode: DeviceMode;
-}
 
 /** The model of a type of GPU in one mode. */
 export type ModelOf = (gpu: GpuKind) => DegradationModel;
@@ -244,8 +239,7 @@ export class SetEffects {
     for (const { users, functionKey: key = '', limit } of occupants) {
       if (users > 0) functions.push(this.newcomer(key, limit));
     }
-    const gpu = { type: gpuTypeOf(place.device, place.slice), mode: place.device.mode };
-    const members = this.membersWith(gpu, workloads, functions);
+    const members = this.membersWith(kindOf(place), workloads, functions);
     return { account, stamp: this.stamp, occupants, workloads, members };
   }
 

@@ -6,6 +6,7 @@ import type { SchedulingEvent, View, Task } from '../view/view.js';
 import type { Policy } from './policy.js';
 import { endsInTime, mostClients, refusalOf } from '../place/fact-filters.js';
 import { requestOfTask } from '../view/requests.js';
+import { tasksMiB } from '../view/account.js';
 import type { PlaceAccount } from '../view/account.js';
 import type { Ledger } from '../view/ledger.js';
 import { placeIdsOf } from '../view/occupancy.js';
@@ -285,13 +286,13 @@ function forbiddenFault({ allowed }: Task, places: readonly PlaceAccount[]): str
 function unplacedFault(task: Task, places: readonly PlaceAccount[]): string | undefined {
   const work = requestOfTask(task);
   for (const account of places) {
-    const { id, health, capacityMiB, foreignMiB } = account;
+    const { id, health } = account;
     // A place that leaves is allowed only where an instance is there for the task.
     const isJoined = task.allowed?.has(id) === true && endsInTime(health, work);
     // As plans see a place: memory of others is none of its capacity.
     const seen = {
       ...account,
-      capacityMiB: Math.max(0, capacityMiB - foreignMiB),
+      capacityMiB: tasksMiB(account),
       ...(isJoined && { health: healthy }),
     };
     const refusal = refusalOf(seen, work);

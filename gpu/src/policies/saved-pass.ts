@@ -9,6 +9,7 @@ import { QuotaTable } from '../share/quota-table.js';
 import type { Decision } from '../view/decision.js';
 import { fromPlain, toPlain, decodeView, encodeView, SavedViewError } from '../view/saved-view.js';
 import { kindsOf } from '../view/places.js';
+import type { GpuKind } from '../view/places.js';
 import type { SchedulingEvent, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { LateTaskHandling, PolicyChoice } from './make-policy.js';
@@ -42,9 +43,9 @@ export interface SavedPass {
  * view lacks are left out.
  */
 export function encodePass(view: View, { models, quotas, state, ...inputs }: PassInputs): JsonObject {
-  const kinds = new Set(kindsOf(view.ledger.ledger.accounts()).map(kindOf));
+  const kinds = new Set(kindsOf(view.ledger.ledger.accounts()).map(keyOf));
   const isThere = ({ gpuType, mode }: Pick<SlowdownModel, 'gpuType' | 'mode'>): boolean =>
-    kinds.has(kindOf({ type: gpuType, mode }));
+    kinds.has(keyOf({ type: gpuType, mode }));
   return {
     ...encodeView(view),
     ...(toPlain({ ...inputs, state, quotas: quotas?.filter(isThere) }) as JsonObject),
@@ -107,6 +108,6 @@ export function decideAgain(saved: JsonValue): Decision {
   return policy.decide(view, event);
 }
 
-function kindOf({ type, mode }: { type: string; mode: string }): string {
+function keyOf({ type, mode }: GpuKind): string {
   return `${type} ${mode}`;
 }

@@ -62,12 +62,12 @@ import { filling, fillingUncapped, leftOver, unlimited, whole } from '../share/s
 import { migSizes, mostEfficient } from '../share/slo-shares.js';
 import type { Quotas } from '../share/quotas.js';
 import type { ShareOut } from '../share/share.js';
-import type { GpuState } from '../view/view.js';
+import type { GpuKind } from '../view/places.js';
 
 /** Dependencies of stages. */
 export interface StageNeeds {
   /** The model of a type of GPU in one mode. Asked for at every decision: a newer model takes the place of an older one. */
-  predictorOf(gpu: Pick<GpuState, 'type' | 'mode'>): SlowdownPredictor;
+  predictorOf(gpu: GpuKind): SlowdownPredictor;
   /** What that model says of degradation beside workloads; asked for once a second for what is there. */
   degradationsOf: ModelOf;
   /** Predictions of those models for sets. */

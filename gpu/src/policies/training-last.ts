@@ -4,6 +4,7 @@ import { PredictionCache } from '../order/set-predictions.js';
 import { emptyGpuAccountOf } from '../place/gpu-account.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Decision, TaskRejection } from '../view/decision.js';
+import type { GpuKind } from '../view/places.js';
 import { deadlineAt } from '../view/view.js';
 import type { GpuState, SchedulingEvent, Task, View } from '../view/view.js';
 import type { Policy } from './policy.js';
@@ -18,10 +19,7 @@ const againMs = 1000;
  * meet its SLO, for at most ten minutes, nor on a GPU where it is predicted to make a running task miss its SLO. Which running
  * task gives way to another is decided by stage `preempt`. All else is as `policy` decides.
  */
-export function trainingLast(
-  policy: Policy,
-  predictorOf: (gpu: Pick<GpuState, 'type' | 'mode'>) => SlowdownPredictor,
-): Policy {
+export function trainingLast(policy: Policy, predictorOf: (gpu: GpuKind) => SlowdownPredictor): Policy {
   const predictions = new PredictionCache(predictorOf);
   return {
     ...policy,

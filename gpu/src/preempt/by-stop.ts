@@ -1,4 +1,4 @@
-import { neededMiB } from '../view/account.js';
+import { neededMiB, tasksMiB } from '../view/account.js';
 import type { PlaceAccount } from '../view/account.js';
 import { usedPlaces } from '../view/used-places.js';
 import type { InstanceState, Task, View } from '../view/view.js';
@@ -46,9 +46,9 @@ interface Victim {
 }
 
 function victimsOn(place: PlaceAccount, task: Task, { instances = [], runs }: View): Victim[] {
-  const { id, availableMiB, foreignMiB, mode, busy } = place;
+  const { id, availableMiB, mode, busy } = place;
   if (task.allowed?.has(id) === false) return [];
-  const whole = { capacityMiB: place.capacityMiB - foreignMiB };
+  const whole = { capacityMiB: tasksMiB(place) };
   const lackingMiB = neededMiB(task, whole) - availableMiB;
   const isInTheWay = lackingMiB > 0 || (mode === 'exclusive' && busy > 0);
   if (!isInTheWay) return [];

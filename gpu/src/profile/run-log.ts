@@ -1,6 +1,6 @@
 // Runs under way on each GPU, and the neighbours that a run had.
 import type { ShareClass } from '@gpuwhisk/common/gpu';
-import type { GpuState, Task, WorkloadState } from '../view/view.js';
+import type { Task, WorkloadState } from '../view/view.js';
 import type { ObservedRun } from '../view/decision.js';
 import { jobId } from '../share/quota-row.js';
 import type { CoLocated, WorkloadFeatures } from '../predict/slowdown-predictor.js';
@@ -8,7 +8,7 @@ import type { CoLocated, WorkloadFeatures } from '../predict/slowdown-predictor.
 /** A run on one GPU, or on several. */
 export interface LoggedRun {
   task: Task;
-  gpu: Pick<GpuState, 'id' | 'type' | 'mode'>;
+  gpu: ObservedRun['gpu'];
   /** Ids of the other GPUs that it has. */
   alsoOn: readonly string[];
   /** Fraction, 0 < share ≤ 1. */

@@ -1,6 +1,7 @@
 // What an instance of a function serves, by profile or by the times of its runs.
+import type { GpuKind } from '../view/places.js';
 import { profiledOn } from '../view/shares.js';
-import type { FunctionState, GpuState, InstanceState, ServedRates, Task } from '../view/view.js';
+import type { FunctionState, InstanceState, ServedRates, Task } from '../view/view.js';
 
 /**
  * Requests per second that an instance with the shares of its function's profile serves with full batches; of several kinds of
@@ -9,7 +10,7 @@ import type { FunctionState, GpuState, InstanceState, ServedRates, Task } from '
  */
 export function profiledRates(
   task: Pick<Task, 'profiledShares' | 'share'>,
-  kinds: readonly Pick<GpuState, 'type' | 'mode'>[],
+  kinds: readonly GpuKind[],
 ): ServedRates | undefined {
   if (task.share !== undefined || task.profiledShares === undefined) return undefined;
   let slowest: ServedRates | undefined;

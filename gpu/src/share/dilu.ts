@@ -1,8 +1,9 @@
 // The stage `share` by request and limit (Dilu, section 3.2).
 import { overSubscribed } from '../place/oversubscription.js';
 import type { Demand, Oversubscription } from '../place/oversubscription.js';
+import type { GpuKind } from '../view/places.js';
 import { profiledOn, thousandths } from '../view/shares.js';
-import type { GpuState, Task } from '../view/view.js';
+import type { Task } from '../view/view.js';
 import { fillingShare } from './share.js';
 import type { ShareOut } from './share.js';
 
@@ -13,7 +14,7 @@ const limitOverRequest = 2;
  * Request and limit of a task on a GPU: those of its function's profile there; without one the request is what the function
  * fills, and the limit twice that. Both are within the GPU, and a limit is at least the request.
  */
-export function demandOf(task: Task, gpu: Pick<GpuState, 'type' | 'mode'>): Demand {
+export function demandOf(task: Task, gpu: GpuKind): Demand {
   const { share } = task;
   if (share !== undefined) return { smRequest: share, smLimit: share };
   const { request, limit } = profiledOn(task, gpu) ?? {};

@@ -1,5 +1,6 @@
 // The rule by which functions of which nothing is measured share a GPU from their first call.
 import type { Refusal } from '../place/fact-filters.js';
+import type { GpuKind } from '../view/places.js';
 import { holdsToShares } from '../view/shares.js';
 import type { GpuState, Task } from '../view/view.js';
 import { jobOf } from './quotas.js';
@@ -10,9 +11,6 @@ export interface Sharer {
   task: Task;
   share: number;
 }
-
-/** A GPU as the rule sees it. */
-type SharedGpu = Pick<GpuState, 'type' | 'mode'>;
 
 /** Measurements of a pair from which on they stand in the place of the rule. */
 const enoughMeasurements = 5;
@@ -52,13 +50,13 @@ export class FirstShare {
   ) {}
 
   /** How much slower than alone the tasks of a pair are, in their order; undefined: the rule is not about them. */
-  slowdowns(gpu: SharedGpu, together: readonly Sharer[]): readonly number[] | undefined {
+  slowdowns(gpu: GpuKind, together: readonly Sharer[]): readonly number[] | undefined {
     if (!isPair(gpu, together)) return undefined;
     return this.measured(gpu, together) ?? together.map(() => this.slowdown);
   }
 
   /** Whether tasks that run together are a pair which the rule is about and which was not measured five times. */
-  isUnmeasured(gpu: SharedGpu, together: readonly Sharer[]): boolean {
+  isUnmeasured(gpu: GpuKind, together: readonly Sharer[]): boolean {
     return isPair(gpu, together) && this.measured(gpu, together) === undefined;
   }
 
@@ -76,7 +74,7 @@ export class FirstShare {
     return mayStartSecond(gpu, task, waitMs());
   }
 
-  private measured({ type, mode }: SharedGpu, together: readonly Sharer[]): readonly number[] | undefined {
+  private measured({ type, mode }: GpuKind, together: readonly Sharer[]): readonly number[] | undefined {
     const jobs = together.map(({ task }) => jobOf(task));
     const shares = together.map(({ share }) => share);
     return this.quotas?.slowdownsAt(jobs, type, mode, shares, enoughMeasurements);
@@ -95,7 +93,7 @@ const besideStrict = 'nothing is measured of it, and a task with an SLO is there
 const besideUnknown = 'it has an SLO, and nothing is measured of what is there';
 const noThird = 'at most two run together while nothing is measured of one of them';
 
-function isPair({ mode }: SharedGpu, together: readonly Sharer[]): boolean {
+function isPair({ mode }: GpuKind, together: readonly Sharer[]): boolean {
   if (together.length !== mostTogether || !holdsToShares(mode)) return false;
   let unknown = 0;
   for (const { task } of together) {

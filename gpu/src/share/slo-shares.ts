@@ -1,7 +1,7 @@
 // Implementations of the stage `share` that go by a task's SLO and its predicted times at each share.
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { hasShare } from '../place/place.js';
 import type { CandidateGpu } from '../place/place.js';
+import type { GpuKind } from '../view/places.js';
 import type { Task } from '../view/view.js';
 import { classFractions, fillingShare, granted, refused } from './share.js';
 import type { ShareOut } from './share.js';
@@ -78,12 +78,6 @@ function budgetMs({ arrivedAt, sloMs, startMs = 0 }: Task, at: number): number {
 interface Measured {
   soloMs?: number;
   features?: WorkloadFeatures;
-}
-
-/** The kind of a GPU. */
-interface GpuKind {
-  type: string;
-  mode: DeviceMode;
 }
 
 /** Predicted time alone at `share`, ms; Infinity where the task has not been measured. */

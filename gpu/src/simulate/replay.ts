@@ -7,7 +7,8 @@ import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
 import { FunctionLog } from '../view/function-log.js';
 import { functionKey } from '../view/occupancy.js';
-import type { SchedulingEvent, Task, View, GpuState, WorkloadState } from '../view/view.js';
+import type { GpuKind } from '../view/places.js';
+import type { SchedulingEvent, Task, View, WorkloadState } from '../view/view.js';
 import { actionTimes, SimulatedActuator } from './simulated-actuator.js';
 import type { ActionTimes, EndedRun } from './simulated-actuator.js';
 import type { KeptInstances, SimulatedPlace } from './simulated-gpu.js';
@@ -50,7 +51,7 @@ export interface AlikeGpus {
   type: string;
   mode: 'mps' | 'timeslice' | 'exclusive';
   memoryMiB: number;
-  /** As in GpuState. */
+  /** Whether the limit of what runs can be moved below its class; absent: it cannot. */
   movesShares?: boolean;
   /** GPUs of a node. */
   perNode: number;
@@ -347,9 +348,6 @@ export interface TruthClient {
   workload: string;
   share: number;
 }
-
-/** What tells one kind of GPU from another. */
-export type GpuKind = Pick<GpuState, 'type' | 'mode'>;
 
 /** What really happens on a GPU. Policies never see it. */
 export interface GpuTruth {

@@ -84,6 +84,11 @@ export function emptyAccount(place: Place): PlaceAccount {
   };
 }
 
+/** Memory of a place for tasks in all, without what processes of others hold, MiB. */
+export function tasksMiB({ capacityMiB, foreignMiB }: Pick<PlaceAccount, 'capacityMiB' | 'foreignMiB'>): number {
+  return Math.max(0, capacityMiB - foreignMiB);
+}
+
 /** The properties of a request that fact filters read. */
 export interface Work {
   /** `/namespace/action` of its code, and the namespace that it runs for. */

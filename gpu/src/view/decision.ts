@@ -1,7 +1,8 @@
 // The result of a pass: starts, refusals and actions; and the measured runs that policies learn from.
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { PlacementChoice } from './account.js';
-import type { GpuState, Task, View } from './view.js';
+import type { GpuKind } from './places.js';
+import type { Task, View } from './view.js';
 
 /** A waiting task that starts now. */
 export interface Start {
@@ -83,7 +84,7 @@ export function allWait({ waiting }: Pick<View, 'waiting'>): Decision {
 /** A run that has ended, as it was measured. */
 export interface ObservedRun {
   task: Task;
-  gpu: Pick<GpuState, 'id' | 'type' | 'mode'>;
+  gpu: { id: string } & GpuKind;
   share: number;
   /** From its start to its result without injection or a cold start, ms. */
   ranMs: number;

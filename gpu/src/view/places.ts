@@ -27,14 +27,25 @@ export function gpuTypeOf(device: { type: string }, slice?: { profile: string })
   return slice === undefined || slice.profile === '' ? device.type : `${device.type}:${slice.profile}`;
 }
 
+/** What tells one kind of GPU from another: what is learned holds for one type in one mode. */
+export interface GpuKind {
+  /** As `gpuTypeOf` gives it. */
+  type: string;
+  mode: DeviceMode;
+}
+
+/** The kind of GPU that a place is. */
+export function kindOf({ device, slice }: Pick<Place, 'device' | 'slice'>): GpuKind {
+  return { type: gpuTypeOf(device, slice), mode: device.mode };
+}
+
 /** The kinds of GPU that places are of, each once. */
-export function kindsOf(places: Iterable<{ place: Place }>): { type: string; mode: DeviceMode }[] {
-  const kinds = new Map<string, { type: string; mode: DeviceMode }>();
+export function kindsOf(places: Iterable<{ place: Place }>): GpuKind[] {
+  const kinds = new Map<string, GpuKind>();
   for (const { place } of places) {
-    const { mode } = place.device;
-    const type = gpuTypeOf(place.device, place.slice);
-    const key = `${type} ${mode}`;
-    if (!kinds.has(key)) kinds.set(key, { type, mode });
+    const kind = kindOf(place);
+    const key = `${kind.type} ${kind.mode}`;
+    if (!kinds.has(key)) kinds.set(key, kind);
   }
   return [...kinds.values()];
 }

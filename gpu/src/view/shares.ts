@@ -1,6 +1,7 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DeviceMode, GpuNeed, Share, ShareClass } from '@gpuwhisk/common/gpu';
-import type { GpuState, ProfiledShares, Task } from './view.js';
+import type { GpuKind } from './places.js';
+import type { ProfiledShares, Task } from './view.js';
 
 /** The smallest class with at least `fraction` of the SMs. */
 export function classAtOrAbove(fraction: number): ShareClass {
@@ -33,7 +34,7 @@ export function thousandths(fraction: number): number {
 /** The shares that a task's function was profiled with on a GPU of this type in this mode, or undefined. */
 export function profiledOn(
   { profiledShares }: Pick<Task, 'profiledShares'>,
-  { type, mode }: Pick<GpuState, 'type' | 'mode'>,
+  { type, mode }: GpuKind,
 ): ProfiledShares | undefined {
   return profiledShares?.find((one) => one.gpuType === type && one.mode === mode);
 }

@@ -6,7 +6,8 @@ import { trainPairModel, type MemberKind, type PairSample } from '@gpuwhisk/gpu/
 import { SmoreDegradation } from '@gpuwhisk/gpu/predict/smore-degradation';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
-import { normal, type GpuKind, type GpuTruth, type TruthClient } from '@gpuwhisk/gpu/simulate/replay';
+import { normal, type GpuTruth, type TruthClient } from '@gpuwhisk/gpu/simulate/replay';
+import type { GpuKind } from '@gpuwhisk/gpu/view/places';
 import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
 import { randomItem } from '../../statistics.js';
 import { functionPrefix } from '../jobs.js';

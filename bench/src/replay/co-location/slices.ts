@@ -1,7 +1,8 @@
 // MIG slices of an A100 in SMORE's experiments (thesis section 5.6.2): each a small GPU with its part of what was measured.
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import { computeSlices, computeSlicesOf, memorySlots, migProfiles } from '@gpuwhisk/gpu/geometry/mig-profiles';
-import type { GpuKind, GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/replay';
+import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/replay';
+import type { GpuKind } from '@gpuwhisk/gpu/view/places';
 import { stretchAt, stretchTable } from '../model/gpu-model.js';
 import type { CatalogueEntry } from '../workloads/catalogue.js';
 import type { ExperimentPlace } from './run.js';

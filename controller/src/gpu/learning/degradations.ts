@@ -14,7 +14,8 @@ import type { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
 import type { Neighbour } from '@gpuwhisk/gpu/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
-import type { GpuState, Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
+import type { GpuKind } from '@gpuwhisk/gpu/view/places';
+import type { Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
 
 /** A function of which requests have come, as its last one. */
@@ -85,7 +86,7 @@ export class Degradations {
   }
 
   /** The model of a type of GPU in one mode, with all that is learned later. */
-  modelOf({ type: gpuType, mode }: Pick<GpuState, 'type' | 'mode'>): DegradationModel {
+  modelOf({ type: gpuType, mode }: GpuKind): DegradationModel {
     const key = { gpuType, mode };
     // Placement asks for all pairs of the same objects.
     const members = new WeakMap<SetMember, Member>();
@@ -222,23 +223,23 @@ export class Degradations {
     return pairFeatures(record, { ...known, soloMs: this.parts.aloneMs(known, { type: gpuType, mode }), share });
   }
 
-  private workloadSide(gpu: Pick<GpuState, 'type' | 'mode'>, workload: WorkloadState): Side {
+  private workloadSide(gpu: GpuKind, workload: WorkloadState): Side {
     const member = workloadMember(workload);
     return this.sideOf(gpu, member, member.name);
   }
 
-  private functionSide(gpu: Pick<GpuState, 'type' | 'mode'>, run: { task: Task; share: number }): Side {
+  private functionSide(gpu: GpuKind, run: { task: Task; share: number }): Side {
     const { task } = run;
     return { ...this.sideOf(gpu, functionMember(run), task.function), version: task.version };
   }
 
-  private sideOf({ type: gpuType, mode }: Pick<GpuState, 'type' | 'mode'>, set: SetMember, name: string): Side {
+  private sideOf({ type: gpuType, mode }: GpuKind, set: SetMember, name: string): Side {
     return { name, share: set.share, member: this.memberOf({ gpuType, mode }, set) };
   }
 
   /** Learns the measured degradation of the side at `at`; of a pair it also becomes a sample for the model. */
   private observe(
-    { type: gpuType, mode }: Pick<GpuState, 'type' | 'mode'>,
+    { type: gpuType, mode }: GpuKind,
     sides: readonly Side[],
     at: number,
     degradation: number,

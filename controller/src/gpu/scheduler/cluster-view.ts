@@ -1,5 +1,8 @@
 // The cluster in the form that policies see: places, instances, nodes, devices.
-import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
+import { tasksMiB } from '@gpuwhisk/gpu/view/account';
+import { activationsIn, residentOf, runningOn, shareNow } from '@gpuwhisk/gpu/view/running';
+import { kindOf } from '@gpuwhisk/gpu/view/places';
+import type { GpuKind } from '@gpuwhisk/gpu/view/places';
 import type {
   DeviceState,
   GpuState,
@@ -7,53 +10,48 @@ import type {
   KnownRuns,
   NodeState,
   RunningTask,
-  Task,
   View,
 } from '@gpuwhisk/gpu/view/view';
 import { takesWork } from '@gpuwhisk/gpu/view/used-places';
 import type { Decision } from '@gpuwhisk/gpu/view/decision';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
-import type { Place } from '@gpuwhisk/gpu/view/places';
-import type { Device, NodeStatus, Resident, Share, Slice } from '@gpuwhisk/common/gpu';
+import type { Device, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import { cutProblem } from '@gpuwhisk/gpu/geometry/cut-problem';
 
-/** A place in the form that a policy sees. */
-export interface SeenPlace {
-  place: Place;
-  gpu: GpuState;
-}
-
-/** A healthy GPU or MIG instance, and whether it is free. Samples do not count as use, since they give way to all work. */
-export interface SampledPlace {
-  gpu: GpuState;
+/** A GPU or MIG instance that takes work, and whether it is free. */
+export interface SampledPlace extends GpuKind {
+  id: string;
+  /** For tasks in all, MiB. */
+  memoryMiB: number;
+  /** Nothing uses it but samples, since they give way to all work. */
   isFree: boolean;
+  /** Nothing runs there. */
+  isEmpty: boolean;
 }
 
 /** The places of `accounts` that take work, for policies, at `at` (epoch ms); `heldOn` returns the reservations on a place. */
-export function seenPlaces(
+export function seenGpus(
   accounts: readonly PlaceAccount[],
   heldOn: (id: string) => Iterable<Reservation>,
   known: KnownRuns,
   at: number,
-): SeenPlace[] {
+): GpuState[] {
   return accounts
     .filter(({ health }) => takesWork(health))
     .map((account) => {
-      const { id, place, occupants, foreignMiB } = account;
+      const { id, place, occupants } = account;
       const { availableMiB, clients, clientLimit, busy, workloads, staying } = account;
-      const { node, device, slice } = place;
-      const here = [...heldOn(id)];
-      const gpu: GpuState = {
+      const { node, device } = place;
+      return {
         id,
         node: node.invoker,
-        type: gpuTypeOf(device, slice),
-        mode: device.mode,
+        ...kindOf(place),
         ...(node.movesShares === true && { movesShares: true }),
         ...(device.simulated && { simulated: true as const }),
-        memoryMiB: Math.max(0, place.capacityMiB - foreignMiB),
-        running: occupants.filter(({ users }) => users > 0).map((one) => runningIn(place, one, here, known, at)),
+        memoryMiB: tasksMiB(account),
+        running: runningOn(account, heldOn(id), known, at),
         idle: occupants
           .filter(({ users, action }) => users === 0 && action !== undefined)
           .map(({ action = '', namespace = '', shareClass, memoryMiB }) => ({
@@ -64,45 +62,7 @@ export function seenPlaces(
           })),
         facts: { availableMiB, clients, clientLimit, busy, workloads, staying },
       };
-      return { place, gpu };
     });
-}
-
-/** The activations in an instance: those that its agent reports, and those sent since. */
-function activationsIn({ node }: Place, { id, container }: Occupant, here: readonly Reservation[]): string[] {
-  const told = node.residents.find((one) => one.container === container)?.activations ?? [id];
-  const sent = here.filter(({ reuses, ended }) => reuses === id && !ended).map(({ activationId }) => activationId);
-  return [...told, ...sent];
-}
-
-function runningIn(
-  place: Place,
-  occupant: Occupant,
-  here: readonly Reservation[],
-  known: KnownRuns,
-  at: number,
-): RunningTask {
-  const { id, container, action = '', namespace = '', memoryMiB, shareClass, gang } = occupant;
-  const run = activationsIn(place, occupant, here)
-    .map(known)
-    .find((one) => one !== undefined);
-  const unknown: Task = {
-    id,
-    function: action,
-    version: '',
-    namespace,
-    batch: 1,
-    gpus: 1,
-    arrivedAt: at,
-    class: 'inference',
-    memoryMiB,
-  };
-  const running = { task: { ...(run?.task ?? unknown), memoryMiB }, startedAt: run?.startedAt ?? at };
-  // Tokens belong to one device, and what is not known to run cannot be predicted.
-  const isMovable =
-    place.node.movesShares === true && container !== undefined && gang === undefined && run !== undefined;
-  if (!isMovable) return { ...running, share: shareClass / 100 };
-  return { ...running, share: shareNow(place, occupant).smLimit, instance: id, class: shareClass / 100 };
 }
 
 /** Whether a node has a busy process below its class, or several of them on one place, and can move their shares. */
@@ -171,16 +131,6 @@ function stateOf({ users, container }: Occupant, tasks: readonly string[], isEnd
   if (users === 0) return 'idle';
   if (container === undefined || tasks.length === 0) return 'loading';
   return isEnding ? 'draining' : 'running';
-}
-
-function residentOf({ node }: Place, { container }: Occupant): Resident | undefined {
-  return node.residents.find((one) => one.container === container);
-}
-
-/** The share that an occupant's agent reports, or else the promised one. */
-function shareNow(place: Place, occupant: Occupant): Pick<Share, 'smRequest' | 'smLimit'> {
-  const { request, limit } = occupant;
-  return residentOf(place, occupant)?.share ?? { smRequest: request / 1000, smLimit: limit / 1000 };
 }
 
 /** Nodes for policies. */

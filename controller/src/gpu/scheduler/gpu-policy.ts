@@ -6,8 +6,17 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
-import type { FunctionState, KnownRuns, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
+import { tasksMiB } from '@gpuwhisk/gpu/view/account';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
+import type {
+  FunctionState,
+  GpuState,
+  KnownRuns,
+  RunningTask,
+  SchedulingEvent,
+  Task,
+  View,
+} from '@gpuwhisk/gpu/view/view';
 import type { Action, Decision, ObservedRun, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import { geometryFigures } from '@gpuwhisk/gpu/geometry/geometry';
@@ -20,7 +29,9 @@ import {
   spansDevices,
 } from '@gpuwhisk/gpu/policies/stages';
 import { profiledRates } from '@gpuwhisk/gpu/scale/served';
-import { gpuTypeOf, kindsOf } from '@gpuwhisk/gpu/view/places';
+import { kindOf, kindsOf } from '@gpuwhisk/gpu/view/places';
+import { runningOn } from '@gpuwhisk/gpu/view/running';
+import { takesWork } from '@gpuwhisk/gpu/view/used-places';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
 import { encodePass, encodeWithin } from '@gpuwhisk/gpu/policies/saved-pass';
@@ -40,13 +51,13 @@ import type { GpuPlacer, Sent } from './gpu-placer.js';
 import { Feedback, isUndisturbed } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
-import { mayMoveShares, movedPlaces, seenPlaces } from './cluster-view.js';
+import { mayMoveShares, movedPlaces, seenGpus } from './cluster-view.js';
 import type { Procurer } from './live-actuator.js';
 import { viewOf } from './live-view.js';
 import { unmeasuredPairs } from './unmeasured-pairs.js';
 import type { UnmeasuredPairs } from './unmeasured-pairs.js';
 import { SeenWorkloads } from './seen-workloads.js';
-import type { SampledPlace, SeenPlace, KnownInstances } from './cluster-view.js';
+import type { SampledPlace, KnownInstances } from './cluster-view.js';
 import { idOf, taskOf } from './waiting-task.js';
 import type { Asked } from './waiting-task.js';
 import { liveQuotas } from '../learning/sample-curves.js';
@@ -268,7 +279,7 @@ export class GpuPolicy {
       waiting,
       instances,
       runs: (activationId) => this.runs.get(activationId),
-      gpus: () => this.seenPlaces(at).map(({ gpu }) => gpu),
+      gpus: () => this.seenGpus(at),
       functions: () => this.seenFunctions(at),
       workloads: () => this.workloads.at(at),
       procurement: () => this.parts.procurer?.state(),
@@ -316,9 +327,8 @@ export class GpuPolicy {
     const asked = requestOf(message, need);
     const share = shareClass / 100;
     const request = { ...asked, share: { ...asked.share, shareClass, smRequest: share, smLimit: share } };
-    const places = this.seenPlaces(clock.now());
-    const place = places.find(({ gpu }) => gpu.id === id);
-    if (place === undefined) return { request, choice: { rejected: [] } };
+    const account = this.usedPlaces().find((one) => one.id === id);
+    if (account === undefined) return { request, choice: { rejected: [] } };
     const choice = placer.bind(request, [id], new Map());
     if (choice.placement !== undefined) {
       const at = clock.now();
@@ -335,7 +345,7 @@ export class GpuPolicy {
       };
       this.runs.began(message.activationId, {
         task,
-        gpu: place.gpu,
+        gpu: { id, ...kindOf(account.place) },
         alsoOn: [],
         share,
         startedAt: at,
@@ -350,28 +360,25 @@ export class GpuPolicy {
 
   /** Input for trials of policies: arrivals as tasks with their functions' learned times, and the healthy GPUs. */
   trialOf(arrivals: readonly Arrival[]): Pick<PolicyTrial, 'tasks' | 'places' | 'models'> {
-    const { performanceData, clock } = this.parts;
     return {
       tasks: arrivals.map((one) => this.taskOf({ ...one, sloMs: one.need.sloMs }, one.at)),
-      places: this.seenPlaces(clock.now()).map(({ gpu: { id, node, type, mode, memoryMiB } }) => ({
-        id,
-        node,
-        type,
-        mode,
-        memoryMiB,
-      })),
-      models: performanceData.predictors.list().map(encodeModel),
+      places: this.usedPlaces().map((account) => {
+        const { id, place } = account;
+        return { id, node: place.node.invoker, ...kindOf(place), memoryMiB: tasksMiB(account) };
+      }),
+      models: this.parts.performanceData.predictors.list().map(encodeModel),
     };
   }
 
   /** The GPUs on which samples could be measured; empty if the policy uses no measurements. */
   sampledPlaces(): SampledPlace[] {
     if (!this.takesSamples) return [];
-    const isSample = (id: string): boolean => this.runs.get(id)?.isSample === true;
-    return this.seenPlaces(this.parts.clock.now()).map(({ place, gpu }) => ({
-      gpu,
-      isFree: !hasForeignProcesses(place.status) && gpu.running.every(({ task }) => isSample(task.id)),
-    }));
+    const isSample = ({ task }: RunningTask): boolean => this.runs.get(task.id)?.isSample === true;
+    return this.usedPlaces().map((account) => {
+      const { id, place, busy } = account;
+      const isFree = !hasForeignProcesses(place.status) && this.runningOn(account).every(isSample);
+      return { id, ...kindOf(place), memoryMiB: tasksMiB(account), isFree, isEmpty: busy === 0 };
+    });
   }
 
   /** Ends a run; a successful one is learned from. */
@@ -422,19 +429,28 @@ export class GpuPolicy {
 
   /** By container, the function that runs beside it while nothing is measured of the two; empty if another controller decides. */
   unmeasuredPairs(): UnmeasuredPairs {
-    const { placer, clock } = this.parts;
-    if (this.firstShare === undefined || !placer.isLeader) return new Map();
-    return unmeasuredPairs(this.firstShare, placer.accounts(), this.seenPlaces(clock.now()));
+    if (this.firstShare === undefined || !this.parts.placer.isLeader) return new Map();
+    return unmeasuredPairs(this.firstShare, this.usedPlaces(), (account) => this.runningOn(account));
   }
 
-  private seenPlaces(at: number): SeenPlace[] {
+  private seenGpus(at: number): GpuState[] {
     const { placer } = this.parts;
-    return seenPlaces(
+    return seenGpus(
       placer.accounts(),
       (id) => placer.heldOn(id),
       (id) => this.runs.get(id),
       at,
     );
+  }
+
+  /** The places that take work, on live nodes. */
+  private usedPlaces(): PlaceAccount[] {
+    return this.parts.placer.accounts().filter(({ health }) => takesWork(health));
+  }
+
+  private runningOn(account: PlaceAccount, known: KnownRuns = (id) => this.runs.get(id)): RunningTask[] {
+    const { placer, clock } = this.parts;
+    return runningOn(account, placer.heldOn(account.id), known, clock.now());
   }
 
   private taskOf(asked: Asked, arrivedAt: number): Task {
@@ -456,11 +472,11 @@ export class GpuPolicy {
     }
     if (choice.placement.joins === true) return true;
     const { share } = choice.placement;
-    const { place, mode } = account;
+    const { place } = account;
     const workloads = this.workloads.on(id, clock.now());
     this.runs.began(activationId, {
       task: choice.reuses === undefined ? task : { ...task, startMs: 0 },
-      gpu: { id, type: gpuTypeOf(place.device, place.slice), mode },
+      gpu: { id, ...kindOf(place) },
       alsoOn,
       share: share.smLimit,
       startedAt: clock.now(),
@@ -479,11 +495,11 @@ export class GpuPolicy {
     const at = clock.now();
     // The place counts a run that is about to begin, by its instance, before the log knows it.
     const known: KnownRuns = (run) => (run === own?.id ? { task: own, startedAt: at } : this.runs.get(run));
-    return seenPlaces(placer.accountsOf([id]), (place) => placer.heldOn(place), known, at).some(
-      ({ place, gpu }) =>
-        (hasForeignProcesses(place.status) && this.workloads.on(id, at).length === 0) ||
-        gpu.running.some(({ task }) => known(task.id) === undefined),
-    );
+    return placer.accountsOf([id]).some((account) => {
+      if (!takesWork(account.health)) return false;
+      const isOthers = hasForeignProcesses(account.place.status) && this.workloads.on(id, at).length === 0;
+      return isOthers || this.runningOn(account, known).some(({ task }) => known(task.id) === undefined);
+    });
   }
 }
 

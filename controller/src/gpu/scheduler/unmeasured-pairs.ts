@@ -1,7 +1,7 @@
 import type { FirstShare } from '@gpuwhisk/gpu/share/first-share';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
-import type { Task } from '@gpuwhisk/gpu/view/view';
-import type { SeenPlace } from './cluster-view.js';
+import { kindOf } from '@gpuwhisk/gpu/view/places';
+import type { RunningTask, Task } from '@gpuwhisk/gpu/view/view';
 
 /** By container, the function that runs beside it and the namespace that this one runs for. */
 export type UnmeasuredPairs = ReadonlyMap<string, Pick<Task, 'function' | 'namespace'>>;
@@ -10,16 +10,15 @@ export type UnmeasuredPairs = ReadonlyMap<string, Pick<Task, 'function' | 'names
 export function unmeasuredPairs(
   rule: FirstShare,
   accounts: readonly PlaceAccount[],
-  seen: readonly SeenPlace[],
+  runningOn: (account: PlaceAccount) => readonly RunningTask[],
 ): UnmeasuredPairs {
   const pairs = new Map<string, Pick<Task, 'function' | 'namespace'>>();
-  const byId = new Map(accounts.map((account) => [account.id, account]));
-  for (const { gpu } of seen) {
-    if (!rule.isUnmeasured(gpu, gpu.running)) continue;
-    // The running tasks of a place are those of its occupants in use, in their order.
-    const busy = (byId.get(gpu.id)?.occupants ?? []).filter(({ users }) => users > 0);
+  for (const account of accounts) {
+    const running = runningOn(account);
+    if (!rule.isUnmeasured(kindOf(account.place), running)) continue;
+    const busy = account.occupants.filter(({ users }) => users > 0);
     for (const [at, { container }] of busy.entries()) {
-      const other = gpu.running[1 - at]?.task;
+      const other = running[1 - at]?.task;
       if (container !== undefined && other !== undefined) pairs.set(container, other);
     }
   }

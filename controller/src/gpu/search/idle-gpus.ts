@@ -10,11 +10,11 @@ export class IdleGpus {
   /** Looks at all GPUs; while an activation waits for any GPU, none counts as idle. */
   look(places: readonly SampledPlace[], isWaiting: boolean, nowMs: number): void {
     this.places = places;
-    const ids = new Set(places.map(({ gpu }) => gpu.id));
+    const ids = new Set(places.map(({ id }) => id));
     for (const id of this.busyMs.keys()) if (!ids.has(id)) this.busyMs.delete(id);
     // A new GPU counts as idle from now on.
-    for (const { gpu, isFree } of places) {
-      if (isWaiting || !isFree || !this.busyMs.has(gpu.id)) this.busyMs.set(gpu.id, nowMs);
+    for (const { id, isFree } of places) {
+      if (isWaiting || !isFree || !this.busyMs.has(id)) this.busyMs.set(id, nowMs);
     }
   }
 
@@ -25,6 +25,6 @@ export class IdleGpus {
 
   /** The places that have been idle for `idleMs`. */
   since(idleMs: number, nowMs: number): SampledPlace[] {
-    return this.places.filter(({ gpu }) => nowMs - (this.busyMs.get(gpu.id) ?? nowMs) >= idleMs);
+    return this.places.filter(({ id }) => nowMs - (this.busyMs.get(id) ?? nowMs) >= idleMs);
   }
 }

@@ -13,7 +13,7 @@ import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
-import type { GpuState } from '@gpuwhisk/gpu/view/view';
+import type { SampledPlace } from '../scheduler/cluster-view.js';
 import { BoundedCache } from '../../entities/bounded-cache.js';
 import { pairFeatures } from '../learning/degradations.js';
 import type { KnownFunction } from '../learning/degradations.js';
@@ -89,7 +89,7 @@ export class PairMeasurements {
    * The next pair to measure on one of these idle GPUs; undefined if there is none, or the hour's time is spent. `hasFailed`:
    * whether a pair, by its key, has failed lately. Rejects if the store fails.
    */
-  async next(places: readonly GpuState[], hasFailed: (key: string) => boolean): Promise<PairRequest | undefined> {
+  async next(places: readonly SampledPlace[], hasFailed: (key: string) => boolean): Promise<PairRequest | undefined> {
     const shared = places.filter(({ mode }) => mode === 'mps' || mode === 'timeslice');
     const kinds = new Map(shared.map((gpu) => [placeKey(gpu.type, gpu.mode), gpu]));
     const { pairSecondsPerHour } = this.parts.options;
@@ -195,7 +195,7 @@ export class PairMeasurements {
   /** The first pair that fits one of these GPUs of one kind, those that have failed last. */
   private firstOf(
     missing: readonly ChosenPair[],
-    gpus: readonly GpuState[],
+    gpus: readonly SampledPlace[],
     hasFailed: (key: string) => boolean,
   ): PairRequest | undefined {
     let first: PairRequest | undefined;
@@ -281,7 +281,7 @@ const byId = (one: KnownFunction, other: KnownFunction): number => (jobId(jobOf(
 
 const isOf =
   (gpuType: string, mode: DeviceMode) =>
-  (gpu: GpuState): boolean =>
+  (gpu: SampledPlace): boolean =>
     gpu.type === gpuType && gpu.mode === mode;
 
 const jobOf = ({ function: name, version, batch }: KnownFunction): QuotaJob => ({ function: name, version, batch });

@@ -6,7 +6,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { executionMs } from '@gpuwhisk/gpu/profile/trials';
 import type { Trial, TrialPoint } from '@gpuwhisk/gpu/profile/trials';
 import { placeKey } from '@gpuwhisk/gpu/share/quota-row';
-import type { GpuState } from '@gpuwhisk/gpu/view/view';
+import type { SampledPlace } from '../scheduler/cluster-view.js';
 import { BoundedCache } from '../../entities/bounded-cache.js';
 import { nextStep } from '../learning/function-trials.js';
 import type { GpuKind, ProfiledFunction, WantedFunction } from '../learning/function-trials.js';
@@ -57,8 +57,8 @@ export function profilingKey(wanted: WantedFunction, { gpuType, mode }: GpuKind)
 const idOf = ({ function: name, version }: WantedFunction): string => `${name}@${version}`;
 
 /** Of each kind of GPU under MPS, which alone makes shares take effect, the place with the most memory. */
-function kindsOf(places: readonly GpuState[]): GpuState[] {
-  const kinds = new Map<string, GpuState>();
+function kindsOf(places: readonly SampledPlace[]): SampledPlace[] {
+  const kinds = new Map<string, SampledPlace>();
   for (const place of places) {
     if (place.mode !== 'mps') continue;
     const key = placeKey(place.type, place.mode);
@@ -79,7 +79,7 @@ export class Profilings {
    * A function to run trials of on one of these idle GPUs; undefined if there is none. `isBusy`: whether the job of a key
    * waits, runs, or has failed lately. Rejects if the store fails.
    */
-  async next(places: readonly GpuState[], isBusy: (key: string) => boolean): Promise<ProfilingRequest | undefined> {
+  async next(places: readonly SampledPlace[], isBusy: (key: string) => boolean): Promise<ProfilingRequest | undefined> {
     const { performanceData } = this.parts;
     const kinds = kindsOf(places);
     if (kinds.length === 0) return undefined;

@@ -18,7 +18,7 @@ import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from '@gpuwhisk/gpu/
 import type { QuotaSearchRequest } from '@gpuwhisk/gpu/share/quota-search';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
-import type { GpuState } from '@gpuwhisk/gpu/view/view';
+import type { SampledPlace } from '../scheduler/cluster-view.js';
 import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { wantsSamples } from '../learning/sample-curves.js';
@@ -87,7 +87,7 @@ export class QuotaSearches {
     scheduler.tellWanted((gpus) => this.wanted(gpus));
     performanceData.showSearches(() => this.tracker.all(this.searched, this.here));
     performanceData.showProfilings({
-      isPossible: () => this.handlers.length > 0 && scheduler.sampledPlaces().some(({ gpu }) => gpu.mode === 'mps'),
+      isPossible: () => this.handlers.length > 0 && scheduler.sampledPlaces().some(({ mode }) => mode === 'mps'),
       isRunning: (name) => [...this.here].some((key) => isProfilingOf(key, name)),
       stateOf: (wanted, kind) => this.tracker.stateOf(profilingKey(wanted, kind), this.searched, this.here),
     });
@@ -104,7 +104,7 @@ export class QuotaSearches {
   /** Interrupts searches when work arrives for their GPUs, or for any GPU. */
   private wanted(gpus: readonly string[] | undefined): void {
     const nowMs = this.parts.clock.monotonicMs();
-    const places = gpus ?? this.parts.scheduler.sampledPlaces().map(({ gpu }) => gpu.id);
+    const places = gpus ?? this.parts.scheduler.sampledPlaces().map(({ id }) => id);
     this.idle.busy(places, nowMs);
     for (const gpu of places) if (this.searched.has(gpu)) this.parts.jobs.interrupt(resourceOf(gpu));
   }
@@ -175,10 +175,10 @@ export class QuotaSearches {
   }
 
   /** The idle GPUs that no job is for. */
-  private unusedGpus(): GpuState[] {
+  private unusedGpus(): SampledPlace[] {
     const { clock, options } = this.parts;
     const idle = this.idle.since(options.idleMs, clock.monotonicMs());
-    return idle.filter(({ gpu }) => !this.searched.has(gpu.id)).map(({ gpu }) => gpu);
+    return idle.filter(({ id }) => !this.searched.has(id));
   }
 
   /** Submits a job for a function's trials on an idle GPU that no set is searched for on. */
@@ -222,9 +222,9 @@ export class QuotaSearches {
     const memoryMiB = samples.reduce((sum, sample) => sum + sample.memoryMiB, 0);
     const place = this.idle
       .since(options.idleMs, clock.monotonicMs())
-      .find(({ gpu }) => isFor(wanted, gpu) && gpu.memoryMiB >= memoryMiB && !this.searched.has(gpu.id));
+      .find((one) => isFor(wanted, one) && one.memoryMiB >= memoryMiB && !this.searched.has(one.id));
     if (place === undefined || this.closed) return;
-    const gpu = place.gpu.id;
+    const gpu = place.id;
     // Noted before the job can run; the next look removes a set whose job was not accepted.
     this.searched.set(gpu, wanted.key);
     await jobs.submit(quotaSearchJob({ ...wanted, gpu }));
@@ -338,8 +338,8 @@ export class QuotaSearches {
     const untilMs = clock.monotonicMs() + idleWaitMs;
     for (;;) {
       const nowMs = clock.monotonicMs();
-      const place = this.idle.since(options.idleMs, nowMs).find((one) => one.gpu.id === gpu);
-      const isEmpty = scheduler.sampledPlaces().some((one) => one.gpu.id === gpu && one.gpu.running.length === 0);
+      const place = this.idle.since(options.idleMs, nowMs).find(({ id }) => id === gpu);
+      const isEmpty = scheduler.sampledPlaces().some(({ id, isEmpty }) => id === gpu && isEmpty);
       if (place !== undefined && isEmpty) return;
       if (nowMs >= untilMs) {
         jobs.interrupt(resourceOf(gpu));
