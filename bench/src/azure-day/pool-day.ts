@@ -153,6 +153,7 @@ class PoolDayRun {
       ...{ annotations: [], requirements: [], warm: { imports: [], cuda: false }, leadingImports: [moduleOf(set)] },
       limits: { timeout: dayMs, memory: limitMiB, logs: 1, concurrency: 1 },
       code: () => Promise.reject(new Error('functions of the day have no code')),
+      isCurrent: () => Promise.resolve(true),
     };
     const user = { subject: namespace, namespace: { name: namespace, uuid: namespace }, rights: [], limits: {} };
     const message: ActivationMessage = {
