@@ -2,7 +2,6 @@
 import { tasksMiB } from '@gpuwhisk/gpu/view/account';
 import { activationsIn, residentOf, runningOn, shareNow } from '@gpuwhisk/gpu/view/running';
 import { kindOf } from '@gpuwhisk/gpu/view/places';
-import type { GpuKind } from '@gpuwhisk/gpu/view/places';
 import type {
   DeviceState,
   GpuState,
@@ -19,17 +18,6 @@ import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Device, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import { cutProblem } from '@gpuwhisk/gpu/geometry/cut-problem';
-
-/** A GPU or MIG instance that takes work, and whether it is free. */
-export interface SampledPlace extends GpuKind {
-  id: string;
-  /** For tasks in all, MiB. */
-  memoryMiB: number;
-  /** Nothing uses it but samples, since they give way to all work. */
-  isFree: boolean;
-  /** Nothing runs there. */
-  isEmpty: boolean;
-}
 
 /** The places of `accounts` that take work, for policies, at `at` (epoch ms); `heldOn` returns the reservations on a place. */
 export function seenGpus(

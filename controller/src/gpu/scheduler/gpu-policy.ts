@@ -7,16 +7,8 @@ import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { tasksMiB } from '@gpuwhisk/gpu/view/account';
-import type { PlaceAccount, PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
-import type {
-  FunctionState,
-  GpuState,
-  KnownRuns,
-  RunningTask,
-  SchedulingEvent,
-  Task,
-  View,
-} from '@gpuwhisk/gpu/view/view';
+import type { PlacementChoice, PlacementRequest } from '@gpuwhisk/gpu/view/account';
+import type { FunctionState, KnownRuns, SchedulingEvent, Task, View } from '@gpuwhisk/gpu/view/view';
 import type { Action, Decision, ObservedRun, Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import { geometryFigures } from '@gpuwhisk/gpu/geometry/geometry';
@@ -30,7 +22,6 @@ import {
 } from '@gpuwhisk/gpu/policies/stages';
 import { profiledRates } from '@gpuwhisk/gpu/scale/served';
 import { kindOf, kindsOf } from '@gpuwhisk/gpu/view/places';
-import { runningOn } from '@gpuwhisk/gpu/view/running';
 import { takesWork } from '@gpuwhisk/gpu/view/used-places';
 import { guarded } from '@gpuwhisk/gpu/policies/guarded';
 import type { FaultyPass } from '@gpuwhisk/gpu/policies/guarded';
@@ -51,13 +42,15 @@ import type { GpuPlacer, Sent } from './gpu-placer.js';
 import { Feedback, isUndisturbed } from '../learning/feedback.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
-import { mayMoveShares, movedPlaces, seenGpus } from './cluster-view.js';
+import { mayMoveShares, movedPlaces } from './cluster-view.js';
+import { RunningPlaces } from './running-places.js';
+import type { SampledPlace } from './running-places.js';
 import type { Procurer } from './live-actuator.js';
 import { viewOf } from './live-view.js';
 import { unmeasuredPairs } from './unmeasured-pairs.js';
 import type { UnmeasuredPairs } from './unmeasured-pairs.js';
 import { SeenWorkloads } from './seen-workloads.js';
-import type { SampledPlace, KnownInstances } from './cluster-view.js';
+import type { KnownInstances } from './cluster-view.js';
 import { idOf, taskOf } from './waiting-task.js';
 import type { Asked } from './waiting-task.js';
 import { liveQuotas } from '../learning/sample-curves.js';
@@ -115,6 +108,7 @@ export interface GpuPolicyParts {
 export class GpuPolicy {
   private readonly policy: Policy;
   private readonly runs = new RunLog();
+  private readonly places: RunningPlaces;
   private readonly feedback: Feedback;
   private readonly firstShare: FirstShare | undefined;
   private readonly arrivals = new Arrivals();
@@ -134,6 +128,7 @@ export class GpuPolicy {
 
   constructor(private readonly parts: GpuPolicyParts) {
     const { performanceData, options } = parts;
+    this.places = new RunningPlaces(parts.placer, this.runs, parts.clock);
     const composition = compositionOf(options.policy);
     const { takesAsTheyCome, needsNoProfiles, stages } = composition;
     this.workloads = new SeenWorkloads(parts.workloads);
@@ -279,7 +274,7 @@ export class GpuPolicy {
       waiting,
       instances,
       runs: (activationId) => this.runs.get(activationId),
-      gpus: () => this.seenGpus(at),
+      gpus: () => this.places.seen(at),
       functions: () => this.seenFunctions(at),
       workloads: () => this.workloads.at(at),
       procurement: () => this.parts.procurer?.state(),
@@ -327,7 +322,7 @@ export class GpuPolicy {
     const asked = requestOf(message, need);
     const share = shareClass / 100;
     const request = { ...asked, share: { ...asked.share, shareClass, smRequest: share, smLimit: share } };
-    const account = this.usedPlaces().find((one) => one.id === id);
+    const account = this.places.used().find((one) => one.id === id);
     if (account === undefined) return { request, choice: { rejected: [] } };
     const choice = placer.bind(request, [id], new Map());
     if (choice.placement !== undefined) {
@@ -362,7 +357,7 @@ export class GpuPolicy {
   trialOf(arrivals: readonly Arrival[]): Pick<PolicyTrial, 'tasks' | 'places' | 'models'> {
     return {
       tasks: arrivals.map((one) => this.taskOf({ ...one, sloMs: one.need.sloMs }, one.at)),
-      places: this.usedPlaces().map((account) => {
+      places: this.places.used().map((account) => {
         const { id, place } = account;
         return { id, node: place.node.invoker, ...kindOf(place), memoryMiB: tasksMiB(account) };
       }),
@@ -372,13 +367,7 @@ export class GpuPolicy {
 
   /** The GPUs on which samples could be measured; empty if the policy uses no measurements. */
   sampledPlaces(): SampledPlace[] {
-    if (!this.takesSamples) return [];
-    const isSample = ({ task }: RunningTask): boolean => this.runs.get(task.id)?.isSample === true;
-    return this.usedPlaces().map((account) => {
-      const { id, place, busy } = account;
-      const isFree = !hasForeignProcesses(place.status) && this.runningOn(account).every(isSample);
-      return { id, ...kindOf(place), memoryMiB: tasksMiB(account), isFree, isEmpty: busy === 0 };
-    });
+    return this.takesSamples ? this.places.sampled() : [];
   }
 
   /** Ends a run; a successful one is learned from. */
@@ -430,27 +419,7 @@ export class GpuPolicy {
   /** By container, the function that runs beside it while nothing is measured of the two; empty if another controller decides. */
   unmeasuredPairs(): UnmeasuredPairs {
     if (this.firstShare === undefined || !this.parts.placer.isLeader) return new Map();
-    return unmeasuredPairs(this.firstShare, this.usedPlaces(), (account) => this.runningOn(account));
-  }
-
-  private seenGpus(at: number): GpuState[] {
-    const { placer } = this.parts;
-    return seenGpus(
-      placer.accounts(),
-      (id) => placer.heldOn(id),
-      (id) => this.runs.get(id),
-      at,
-    );
-  }
-
-  /** The places that take work, on live nodes. */
-  private usedPlaces(): PlaceAccount[] {
-    return this.parts.placer.accounts().filter(({ health }) => takesWork(health));
-  }
-
-  private runningOn(account: PlaceAccount, known: KnownRuns = (id) => this.runs.get(id)): RunningTask[] {
-    const { placer, clock } = this.parts;
-    return runningOn(account, placer.heldOn(account.id), known, clock.now());
+    return unmeasuredPairs(this.firstShare, this.places.used(), (account) => this.places.runningOn(account));
   }
 
   private taskOf(asked: Asked, arrivedAt: number): Task {
@@ -498,7 +467,7 @@ export class GpuPolicy {
     return placer.accountsOf([id]).some((account) => {
       if (!takesWork(account.health)) return false;
       const isOthers = hasForeignProcesses(account.place.status) && this.workloads.on(id, at).length === 0;
-      return isOthers || this.runningOn(account, known).some(({ task }) => known(task.id) === undefined);
+      return isOthers || this.places.runningOn(account, known).some(({ task }) => known(task.id) === undefined);
     });
   }
 }

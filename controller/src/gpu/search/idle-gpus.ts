@@ -1,5 +1,5 @@
 // GPUs that nothing has used for a while.
-import type { SampledPlace } from '../scheduler/cluster-view.js';
+import type { SampledPlace } from '../scheduler/running-places.js';
 
 /** Tracks how long GPUs have been idle, from periodic looks and from announced work in between. */
 export class IdleGpus {

@@ -13,7 +13,7 @@ import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
-import type { SampledPlace } from '../scheduler/cluster-view.js';
+import type { SampledPlace } from '../scheduler/running-places.js';
 import { BoundedCache } from '../../entities/bounded-cache.js';
 import { pairFeatures } from '../learning/degradations.js';
 import type { KnownFunction } from '../learning/degradations.js';

@@ -6,7 +6,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import { executionMs } from '@gpuwhisk/gpu/profile/trials';
 import type { Trial, TrialPoint } from '@gpuwhisk/gpu/profile/trials';
 import { placeKey } from '@gpuwhisk/gpu/share/quota-row';
-import type { SampledPlace } from '../scheduler/cluster-view.js';
+import type { SampledPlace } from '../scheduler/running-places.js';
 import { BoundedCache } from '../../entities/bounded-cache.js';
 import { nextStep } from '../learning/function-trials.js';
 import type { GpuKind, ProfiledFunction, WantedFunction } from '../learning/function-trials.js';

@@ -18,7 +18,7 @@ import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from '@gpuwhisk/gpu/
 import type { QuotaSearchRequest } from '@gpuwhisk/gpu/share/quota-search';
 import type { WantedSet } from '@gpuwhisk/gpu/share/set-demands';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
-import type { SampledPlace } from '../scheduler/cluster-view.js';
+import type { SampledPlace } from '../scheduler/running-places.js';
 import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import { wantsSamples } from '../learning/sample-curves.js';
