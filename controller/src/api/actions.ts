@@ -214,7 +214,7 @@ async function invokeAction(context: ActionContext, call: IdentifiedCall): Promi
   const maxPayloadBytes = maxPayloadBytesOf(context, identity);
   checkDeclaredLength(request, maxPayloadBytes);
   const options = readInvokeOptions(call.query, context.config.blockingWaitMs);
-  const body = await readBody(request, maxPayloadBytes);
+  const body = await readBody(request, maxPayloadBytes, context.clock);
   checkContentType(request.headers['content-type'], body.length);
   const payload = parseArguments(body);
   const resolved = await context.actionResolver.resolve(identity, name);

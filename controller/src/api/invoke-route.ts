@@ -113,7 +113,7 @@ export function createInvokeRoute(
       const maxPayloadBytes = maxPayloadBytesOf(context, identity);
       checkDeclaredLength(request, maxPayloadBytes);
       const { blocking, waitMs, result } = optionsOf(query);
-      const body = await readBody(request, maxPayloadBytes);
+      const body = await readBody(request, maxPayloadBytes, context.clock);
       checkContentType(request.headers['content-type'], body.length);
       const payload = parseArguments(body);
       checkInvocable(resolved.action, payload, context.manifest());

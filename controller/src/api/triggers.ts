@@ -76,7 +76,7 @@ async function fireTrigger(context: Context, fires: TriggerFires, call: Identifi
   const { id } = ownTrigger(call);
   const maxPayloadBytes = maxPayloadBytesOf(context, identity);
   checkDeclaredLength(request, maxPayloadBytes);
-  const body = await readBody(request, maxPayloadBytes);
+  const body = await readBody(request, maxPayloadBytes, context.clock);
   checkContentType(request.headers['content-type'], body.length);
   const payload = parseArguments(body);
   const trigger = await settledTrigger(context, id);

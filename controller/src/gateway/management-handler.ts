@@ -72,7 +72,7 @@ export function createManagementHandler(
     if (identity !== undefined && storing.includes(operation)) context.throttles.checkStored(identity);
     const maxBytes = context.config.limits.maxPayloadBytes;
     checkDeclaredLength(request, maxBytes);
-    const body = parseArguments(await readBody(request, maxBytes));
+    const body = parseArguments(await readBody(request, maxBytes, context.clock));
     const fields = { ...Object.fromEntries(new URLSearchParams(search)), ...body };
     return await operation(management, { fields, identity });
   };

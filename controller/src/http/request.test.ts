@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from '@jest/globals';
+import { systemClock } from '@gpuwhisk/common/system/clock';
 import { ClientGoneError, checkDeclaredLength, readBody } from './request.js';
 
 /** A request with a body and headers only. */
@@ -53,4 +54,24 @@ test('a client that leaves ends the reading, whenever it leaves', async () => {
   gone.destroy();
   await new Promise((resolve) => gone.on('close', resolve));
   await expect(readBody(gone, 10)).rejects.toThrow(ClientGoneError);
+});
+
+test('large bodies that have come at once are given out in turns of their own', async () => {
+  let turn = 0;
+  let isOver = false;
+  const count = (): void => {
+    turn += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const bodyOf = async (): Promise<number> => {
+    const request = requestWith();
+    const body = readBody(request, 1_000_000, systemClock);
+    request.end(Buffer.alloc(500_000));
+    expect((await body).length).toBe(500_000);
+    return turn;
+  };
+  const turns = await Promise.all(Array.from({ length: 10 }, bodyOf));
+  isOver = true;
+  expect(new Set(turns).size).toBe(10);
 });

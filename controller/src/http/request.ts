@@ -15,6 +15,8 @@ import { MalformedError } from '@gpuwhisk/common/entities/malformed';
 import { newTransactionId } from '@gpuwhisk/common/ids';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
+import type { Clock } from '@gpuwhisk/common/system/clock';
+import { nextPiece, pieceBytes } from '@gpuwhisk/common/system/pieces';
 import type { Random } from '@gpuwhisk/common/system/random';
 
 /** Thrown when the client has left before its request was complete; no answer can be sent. */
@@ -47,13 +49,20 @@ export function checkDeclaredLength(request: IncomingMessage, maxBytes: number):
   }
 }
 
-/** Reads the whole body. Throws ApiError (413) as soon as the body exceeds the bound, and ClientGoneError. */
-export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+/**
+ * Reads the whole body. Throws ApiError (413) as soon as the body exceeds the bound, and ClientGoneError. With a clock, a large one is
+ * given out in a turn of its own: 1 MiB of short fields is parsed in 25 ms, and many bodies may come in one turn.
+ */
+export function readBody(request: IncomingMessage, maxBytes: number, clock?: Clock): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // A body that came with its headers is there once Node's parser returns; read at once, it needs no listeners.
     process.nextTick(() => {
       if (request.destroyed || !request.complete || request.readableLength > maxBytes) {
-        listenForBody(request, maxBytes, resolve, reject);
+        const give = (body: Buffer): void => {
+          if (clock === undefined || body.length <= pieceBytes) resolve(body);
+          else void nextPiece(clock).then(() => resolve(body));
+        };
+        listenForBody(request, maxBytes, give, reject);
       } else resolve((request.read() as Buffer | null) ?? noBytes);
     });
   });

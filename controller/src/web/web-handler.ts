@@ -155,7 +155,7 @@ async function answerWebAction(
   const caller = authorization === undefined ? undefined : await context.identities.find(authorization);
   // An action that answers OPTIONS itself is called even without the right to call it.
   if (!isOptions && !mayCall(resolved.action, headers, caller !== undefined)) throw authenticationRequired();
-  const body = await readBody(request, maxPayloadBytes);
+  const body = await readBody(request, maxPayloadBytes, context.clock);
   const { path, query } = url;
   const user = caller?.namespace.name;
   const readArguments = annotations.raw ? rawArguments : plainArguments;
