@@ -1,12 +1,16 @@
 // Attempts of one training job on one node, of which an earlier one goes on although it was thought lost.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdtempSync, rmdirSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createLogger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { TrainingRuns } from '@gpuwhisk/invoker/activation/training-runs';
 import type { Container } from '@gpuwhisk/invoker/containers/container-factory';
-import { canMount } from '../support/small-disk.js';
+import { openCheckpoints, removeCheckpoints } from '@gpuwhisk/invoker/containers/sandbox/checkpoints';
+import { canMount, mountSmall, unmountSmall } from '../support/small-disk.js';
 import { initialized, run } from './containers/cases.js';
 import { hasLauncher, isRoot, openProcessFactory } from './process-harness.js';
 import type { ProcessHarness } from './process-harness.js';
@@ -54,6 +58,28 @@ const reads = `return { log: require('fs').readFileSync('/checkpoints/log', 'utf
     const fifth = await initialized(next.factory, { training: { ...training, attempt: 5 } });
     expect(await script(fifth, reads)).toEqual({ log: expect.stringMatching(/^1+2+$/) });
     await next.close();
+  });
+
+  test('take no more of the disk together than is free, also when they begin at once', async () => {
+    const disk = mkdtempSync(join(tmpdir(), 'gpuwhisk-checkpoints-'));
+    expect(mountSmall(disk, 1400)).toBe(true);
+    try {
+      const { bavail, bsize } = statfsSync(disk);
+      const spareMiB = (bavail * bsize) / 2 ** 20 - 1024;
+      // Beside the image's own tables; two of it have no space.
+      const sizeMiB = Math.floor((spareMiB * 0.6 - 30) / 1.07);
+      const folders = ['one', 'other'].map((name) => join(disk, name));
+      const opened = await Promise.allSettled(folders.map((folder) => openCheckpoints(folder, sizeMiB, 0)));
+      expect(opened.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+      expect(opened).toContainEqual({
+        status: 'rejected',
+        reason: expect.objectContaining({ message: expect.stringContaining('less than 1024 MiB left') }),
+      });
+      for (const folder of folders) await removeCheckpoints(folder);
+    } finally {
+      unmountSmall(disk);
+      rmdirSync(disk);
+    }
   });
 
   test('end when their node has been without the cluster for a minute', async () => {

@@ -6,6 +6,7 @@
 //   checkpoints/JOB/attempt the number of the last run that began here
 import { mkdir, open, readdir, readFile, rename, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { bounded } from '@gpuwhisk/common/concurrency';
 import { findTool, runTool } from '../../host/programs.js';
 import { isThere } from '../../host/partial-folders.js';
 import { removeTree } from '../../host/trees.js';
@@ -18,6 +19,9 @@ const [maxFiles, filesPerMiB] = [100_000, 256];
 const journalMiB = 8;
 /** Space of an image beyond its files, besides a sixteenth of them: journal, tables of inodes, superblocks. */
 const overheadMiB = 24;
+
+/** One image is made at a time: two that look for space at once would both find what is free. */
+const inTurn = bounded(1, 100);
 
 const filesOf = (folder: string): string => join(folder, 'files');
 
@@ -43,7 +47,7 @@ export async function openCheckpoints(folder: string, maxMiB: number, user: numb
   const files = filesOf(folder);
   try {
     await mkdir(files, { recursive: true, mode: 0o700 });
-    const isNew = await makeImage(folder, maxMiB, user);
+    const isNew = await inTurn(() => makeImage(folder, maxMiB, user));
     if (await isMounted(files)) return files;
     await call('mount', '-t', 'ext4', '-o', 'loop,nosuid,nodev', join(folder, 'image'), files);
     // Made by mkfs, and of no use to the job.
