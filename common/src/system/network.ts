@@ -42,8 +42,8 @@ export interface Network {
   request(request: ClientRequest): Promise<ClientResponse>;
 }
 
-/** Time for a whole request to arrive: OpenWhisk's request timeout. */
-const requestTimeoutMs = 65_000;
+/** Time for a whole request to arrive, ms: OpenWhisk's request timeout. */
+export const requestTimeoutMs = 65_000;
 /** Time that an idle connection is kept: OpenWhisk's idle timeout. */
 const idleTimeoutMs = 70_000;
 /** How often a server that closes looks for connections that have become idle. */

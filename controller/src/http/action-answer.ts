@@ -7,6 +7,7 @@ import { fair, TooMuchWaits } from '@gpuwhisk/common/concurrency';
 import { tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
+import { requestTimeoutMs } from '@gpuwhisk/common/system/network';
 import type { Answer } from './answer.js';
 import { jsonAnswer } from './answer.js';
 import { streamedAnswer } from './list-answer.js';
@@ -15,8 +16,8 @@ import { streamedAnswer } from './list-answer.js';
 const mostAtOnce = 8;
 /** Further ones of a namespace that wait. */
 const mostWaiting = 64;
-/** A client that takes longer for large code is cut off, ms. */
-const mostSendingMs = 300_000;
+/** A client that takes longer for large code than another has to send it is cut off: two slow ones of two namespaces have all places. */
+const mostSendingMs = requestTimeoutMs;
 
 /** Ends the use of a place for large code. May be called again. */
 export type Release = () => void;
