@@ -244,7 +244,9 @@ export class PairTemplates {
 
 /** Everything that a copy's process depends on. */
 function keyOf(spec: ContainerSpec, launch: RuntimeLaunch): string {
-  const all = [{ ...spec, memoryMiB: undefined, learned: spec.learned?.namespace }, launch.command, launch.env];
+  const depends = { ...spec, memoryMiB: undefined, learned: spec.learned?.namespace };
+  // Specs of one set may differ in the order of their properties.
+  const all = [Object.entries(depends).sort(([one], [other]) => (one < other ? -1 : 1)), launch.command, launch.env];
   return createHash('sha256').update(JSON.stringify(all)).digest('hex');
 }
 
