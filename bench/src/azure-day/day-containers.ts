@@ -2,7 +2,7 @@
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { Container, ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
+import type { Container, ContainerFactory, ContainerSpec } from '@gpuwhisk/invoker/containers/container-factory';
 import { createSimulatedFactory } from '@gpuwhisk/invoker/containers/simulated-factory';
 import type { SetCosts } from './costs.js';
 import { MemoryMeter } from './memory-meter.js';
@@ -63,15 +63,19 @@ export class DayContainers {
         await sleep(clock, this.bareOf(spec.kind).processMs);
         return this.bare(await simulated.create(spec));
       },
+      copy: async (spec) => {
+        const { set, template } = learnedOf(spec);
+        if (this.costsOf(set).language !== 'python' || !this.templates.has(template)) return undefined;
+        await sleep(clock, this.costsOf(set).readyMs);
+        return this.withModules(await simulated.prewarm(spec), set, template, true);
+      },
       prewarm: async (spec) => {
-        const { learned, imports } = spec;
-        if (learned === undefined) {
+        if (spec.learned === undefined) {
           await sleep(clock, this.bareOf(spec.kind).processMs);
           return this.bare(await simulated.prewarm(spec));
         }
-        const set = Number(imports[0]?.slice(moduleOf(0).length - 1));
+        const { set, template } = learnedOf(spec);
         const { importedMs, readyMs } = this.costsOf(set);
-        const template = `${learned.namespace} ${set}`;
         const isCopy = this.templates.has(template);
         await sleep(clock, isCopy ? readyMs : importedMs);
         const container = await simulated.prewarm(spec);
@@ -137,4 +141,10 @@ export class DayContainers {
     const sharedModules = { language, folders: [this.options.folders[language]] };
     return Object.assign(container, { sharedModules, memoryMiB: () => Promise.resolve(realMiB) });
   }
+}
+
+/** The set of a spec with learned modules, and the key of its template. */
+function learnedOf({ learned, imports }: ContainerSpec): { set: number; template: string } {
+  const set = Number(imports[0]?.slice(moduleOf(0).length - 1));
+  return { set, template: `${learned?.namespace ?? ''} ${set}` };
 }

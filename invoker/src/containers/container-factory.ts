@@ -26,7 +26,7 @@ export interface ContainerSpec {
   requirements: readonly string[];
   /** Modules that are loaded before the action's code, by annotation `warm` or learned; empty for none. */
   imports: readonly string[];
-  /** Set if `imports` are learned ones: only containers that are made ahead of need load them. */
+  /** Set if `imports` are learned ones: containers that a function waits for do not import them. */
   learned?: LearnedFor;
   /** Whether a CUDA context is created before the action's code is loaded (annotation `warm`). */
   cuda: boolean;
@@ -284,6 +284,11 @@ export interface ContainerFactory {
    * processors to others (giveWay). Rejects with ProvisioningError.
    */
   create(spec: ContainerSpec, ahead?: boolean): Promise<Container>;
+  /**
+   * As create, with the spec's learned imports loaded, where that takes no longer than a start without them. Resolves with
+   * undefined where it would, or was tried and failed. Absent: it always would.
+   */
+  copy?(spec: ContainerSpec, ahead?: boolean): Promise<Container | undefined>;
   /** As create with `ahead`, for a container that is not yet bound to an action (a stem cell). */
   prewarm(spec: ContainerSpec): Promise<Container>;
   match(prewarmed: ContainerSpec, wanted: ContainerSpec): Match;

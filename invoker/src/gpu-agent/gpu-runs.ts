@@ -106,6 +106,9 @@ export function reportingFactory(
     start: () => factory.start(),
     supports: (kind) => factory.supports(kind),
     create: (spec, ahead) => told(spec, factory.create(spec, ahead)),
+    // Those with a GPU are no copies.
+    copy: (spec, ahead) =>
+      (spec.gpu === undefined ? factory.copy?.(spec, ahead) : undefined) ?? Promise.resolve(undefined),
     prewarm: (spec) => told(spec, factory.prewarm(spec)),
     match: (prewarmed, wanted) => factory.match(prewarmed, wanted),
     close: () => factory.close(),

@@ -232,7 +232,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
     const startedMs = this.clock.monotonicMs();
     queue.readying++;
     try {
-      const container = ready ?? (await this.unassigned.snapshots.create(queue.key, withoutLearned(spec), true));
+      const container = ready ?? (await this.make(queue, true));
       if (givesWay) await container.giveWay(true);
       const member = this.member(container, 'prewarmed', this.clock.monotonicMs() - startedMs);
       const problem = await job.ready(member);
@@ -331,8 +331,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
       queue.starting--;
       this.starting--;
     };
-    snapshots
-      .create(queue.key, withoutLearned(queue.spec))
+    this.make(queue, false)
       .then(
         (container) => {
           settle();
@@ -349,6 +348,13 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
       )
       .then(() => this.unblock())
       .catch((error: unknown) => this.logger.error({ error: String(error) }, 'the container pool failed'));
+  }
+
+  /** A new container: with the action loaded if there is a snapshot, else with its learned imports where these cost no time. */
+  private async make({ key, spec }: ActionQueue<Job>, ahead: boolean): Promise<Container> {
+    const copied =
+      (await this.unassigned.snapshots.copy(key, ahead)) ?? (spec.learned && (await this.factory.copy?.(spec, ahead)));
+    return copied ?? this.factory.create(withoutLearned(spec), ahead);
   }
 
   private member(container: Container, origin: LoadingStart, createMs: number): PoolMember {

@@ -142,15 +142,18 @@ export class Snapshots {
     for (const { wish } of waiting.sort((one, other) => of(one) - of(other))) this.want(wish);
   }
 
-  /** A container for jobs with this key, whose memory is claimed: a copy if there is a snapshot. As ContainerFactory.create. */
-  async create(key: string, spec: ContainerSpec, ahead = false): Promise<Container> {
+  /**
+   * A copy for jobs with this key, whose memory is claimed; undefined if there is no snapshot, or the copy failed. `ahead`: as of
+   * ContainerFactory.create.
+   */
+  async copy(key: string, ahead: boolean): Promise<Container | undefined> {
     const entry = this.entries.get(key);
-    if (entry === undefined) return this.factory.create(spec, ahead);
+    if (entry === undefined) return undefined;
     const nowMs = this.clock.monotonicMs();
     const { snapshot } = entry;
     if (snapshot === undefined) {
       this.count(entry.offUntilMs > nowMs ? 'off' : 'none');
-      return this.factory.create(spec, ahead);
+      return undefined;
     }
     entry.usedMs = nowMs;
     try {
@@ -163,7 +166,7 @@ export class Snapshots {
     } catch (error) {
       this.count('failed');
       this.failed(entry, snapshot, error);
-      return this.factory.create(spec, ahead);
+      return undefined;
     }
   }
 

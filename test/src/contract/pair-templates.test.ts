@@ -275,4 +275,22 @@ const hourMs = 3_600_000;
     await templatesAre(1);
     expect(await result(copy, code)).toEqual({ first: [7, 0] });
   });
+
+  test('a function that waits gets a copy with learned modules only where there is a template, and nothing is made for it', async () => {
+    bounds.maxMiB = 512;
+    const wanted = { ...spec, learned };
+    const before = await figures();
+    expect(await factory.copy!(wanted)).toBeUndefined();
+    expect(await figures()).toEqual(before);
+    await start(wanted);
+    await templatesAre(before.templates + 1);
+    // Specs of one set come with their properties in any order.
+    const pair = (await factory.copy!({ learned, ...spec, memoryMiB: 512 }))!;
+    started.add(pair);
+    expect(pair).toMatchObject({ isCopy: true, canUnload: true, spec: { imports: spec.imports, memoryMiB: 512 } });
+    const code = 'import sys\nhad = "numpy" in sys.modules\ndef main(args):\n  return {"had": had}';
+    expect(await result(pair, code)).toEqual({ had: true });
+    expect(await factory.copy!({ ...wanted, learned: { ...learned, namespace: 'other' } })).toBeUndefined();
+    expect(await factory.copy!({ ...wanted, imports: ['numpy'] })).toBeUndefined();
+  });
 });

@@ -65,7 +65,9 @@ const namespacesIn = (text: string): { namespace: string }[] =>
     const [version = ''] = readdirSync(join(environment, 'lib'));
     for (const [name, text] of Object.entries(modules))
       writeFileSync(join(environment, 'lib', version, 'site-packages', `${name}.py`), text);
-    platform = await startPlatform({ env: { PATH: `${environment}/bin:${process.env.PATH}` } });
+    // Idle containers of all functions fit, whose limits count.
+    const flags = ['--memory', '32768'];
+    platform = await startPlatform({ flags, env: { PATH: `${environment}/bin:${process.env.PATH}` } });
   }, 60_000);
   afterAll(async () => {
     await platform.stop();
@@ -106,6 +108,19 @@ const namespacesIn = (text: string): { namespace: string }[] =>
     const other = await start('first', source, platform.api.as(otherAuth));
     expect(other.startMs).toBeGreaterThanOrEqual(sleepMs);
     expect(other.coldStart).toBeUndefined();
+  });
+
+  test('functions that find no process ready get copies with the modules', async () => {
+    await until('a process has the module', has('slow_one'), readyMs);
+    const code =
+      'import time, slow_one\ndef main(args):\n  time.sleep(2)\n  return {"changed": slow_one.state["changed"]}\n';
+    const names = Array.from({ length: 8 }, (_, index) => `long${index}`);
+    await Promise.all(names.map((name) => platform.api.putAction(name, code, { kind })));
+    const all = await Promise.all(names.map((name) => platform.api.run(name)));
+    expect(all.map(({ record }) => record.response.result.changed)).toEqual(Array(8).fill(false));
+    const cold = all.filter(({ record }) => annotation(record, 'start') === 'cold');
+    expect(cold.length).toBeGreaterThan(0);
+    for (const { record } of cold) expect(annotation(record, 'coldStart')).toMatchObject({ savedBy: 'restored' });
   });
 
   test('what a function changes in a module reaches no start of another', async () => {

@@ -1,6 +1,7 @@
 // Containers with learned modules: how many are ready, and how they pass from function to function of a namespace.
 import { describe, expect, test } from '@jest/globals';
 import { bareSpec } from '@gpuwhisk/invoker/containers/container-factory';
+import type { ContainerFactory } from '@gpuwhisk/invoker/containers/container-factory';
 import { planReady } from '@gpuwhisk/invoker/pool/learned-cells';
 import { PoolHarness, kind, startMs } from './pool-harness.js';
 import type { Ended, JobOptions } from './pool-harness.js';
@@ -94,6 +95,35 @@ describe('a container with learned modules', () => {
     expect(start).toBe('injected');
     expect(endedMs - beganMs).toBeLessThan(startMs / 2);
     await harness.clock.runUntil(long);
+  });
+});
+
+describe('a container that a function waits for', () => {
+  /** A pool whose factory can copy containers with modules from the second one on. */
+  async function copying(copied: boolean): Promise<PoolHarness> {
+    const wrap = (factory: ContainerFactory): ContainerFactory => ({
+      ...factory,
+      copy: (spec) => (copied ? factory.prewarm(spec) : Promise.resolve(undefined)),
+    });
+    // None is made ahead: containers of others take all memory that there is for these.
+    return PoolHarness.open({ ...options, learnedMiB: 1 }, { unloading: 'prewarmed' }, wrap);
+  }
+
+  test('has the modules where it can be a copy, and passes on to the next function', async () => {
+    const harness = await copying(true);
+    const first = await harness.run('a', jobOf());
+    expect(first.start).toBe('cold');
+    expect(harness.factory.live.map(({ spec }) => spec.imports)).toEqual([imports]);
+    expect(await harness.run('b', jobOf())).toMatchObject({ start: 'injected', container: first.container });
+    const other = await harness.run('c', jobOf('other'));
+    expect(other.container).not.toBe(first.container);
+  });
+
+  test('has none of them where it cannot', async () => {
+    const harness = await copying(false);
+    await harness.run('a', jobOf());
+    expect(harness.factory.live.map(({ spec }) => spec.imports)).toEqual([[]]);
+    expect((await harness.run('b', jobOf())).start).toBe('cold');
   });
 });
 

@@ -24,7 +24,8 @@ interface MsContainerFactoryOptions {
 /**
  * A factory whose prewarmed containers are pairs that functions are injected into. Several pairs share the PID namespace of
  * an MSContainer if the host allows this, else each has its own. A container that an activation waits for is a plain
- * process, which starts fastest, unless functions of its kind run in pairs only, or its set of modules has or gets a template.
+ * process, which starts fastest, unless functions of its kind run in pairs only, or its set of modules has a template, or gets
+ * one and is declared.
  */
 export function createMsContainerFactory(options: MsContainerFactoryOptions): ContainerFactory {
   const { processes, catalog, templates, snapshots, logger, random = systemRandom } = options;
@@ -62,6 +63,11 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
       if (launch.traces) return startPair(spec, launch, ahead);
       const pair = launch.pair && (await startWithTemplate(spec, launch.pair, ahead));
       return pair ?? processes.launchContainer(spec, launch, { ahead });
+    },
+    async copy(spec, ahead = false) {
+      if (templates?.anyStands() !== true) return undefined;
+      const { pair } = await launchOf(spec);
+      return pair && templates.stands(spec, pair) ? templates.copy(spec, pair, ahead) : undefined;
     },
     async prewarm(spec) {
       const launch = await launchOf(spec);

@@ -86,6 +86,16 @@ export class PairTemplates {
     this.folder = folder;
   }
 
+  /** Whether any set has a template. */
+  anyStands(): boolean {
+    return this.standing().length > 0;
+  }
+
+  /** Whether the set of a pair has a template. */
+  stands(spec: ContainerSpec, launch: RuntimeLaunch): boolean {
+    return this.mayCopy(spec, launch) && this.sets.get(keyOf(spec, launch))?.file !== undefined;
+  }
+
   /**
    * Makes a pair that is a copy of its set's template. Resolves with undefined where there is none, or the copy fails.
    * `ahead`: as in ContainerFactory.create.
