@@ -3,7 +3,7 @@ import type { Resident, Share } from '@gpuwhisk/common/gpu';
 import type { PlaceAccount } from './account.js';
 import type { Occupant, Reservation } from './occupancy.js';
 import type { Place } from './places.js';
-import type { KnownRuns, RunningTask, Task } from './view.js';
+import type { KnownRuns, RunningTask, Task, View } from './view.js';
 
 /**
  * The tasks in the instances of a place that are in use, in their order, at `at` (epoch ms); `held`: the reservations there. Of an
@@ -17,6 +17,14 @@ export function runningOn(
 ): RunningTask[] {
   const here = [...held];
   return occupants.filter(({ users }) => users > 0).map((one) => runningIn(place, one, here, known, at));
+}
+
+/** The same of a place of a view. */
+export function tasksOn(
+  { at, ledger, runs }: Pick<View, 'at' | 'ledger' | 'runs'>,
+  account: PlaceAccount,
+): RunningTask[] {
+  return runningOn(account, ledger.ledger.heldOn(account.id), runs, at);
 }
 
 /** The activations in an instance: those that its agent reports, and those sent since. */

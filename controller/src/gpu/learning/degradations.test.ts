@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import { gpuOf, profiledTask, runningTask } from '@gpuwhisk/gpu/testing/fixtures';
+import { viewOf } from '@gpuwhisk/gpu/testing/views';
 import type { GpuState, Task, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
 import { degradationsOf } from '@gpuwhisk/gpu/predict/degradation';
@@ -48,7 +49,7 @@ test('runs beside workloads correct what is predicted of the function, and repor
   expect(changes).toBe(100);
   const gpus: GpuState[] = [gpuOf('g0', { running: [runningTask(call(), 0.5)] })];
   const look = (reportedAt: number, seen = gpus): void =>
-    learned.look({ gpus: seen, workloads: [{ ...training, measured: 0.5, reportedAt }] });
+    learned.look(viewOf({ gpus: seen, workloads: [{ ...training, measured: 0.5, reportedAt }] }));
   look(0);
   // The same report, another set before it, and no function: nothing is learned.
   look(0);
@@ -92,7 +93,7 @@ test('a run and a report of two that were alone together are samples of their pa
   measured = [];
   const gpus = [gpuOf('g0', { running: [runningTask(call(), 0.5)] })];
   const look = (reportedAt: number, running = gpus): void =>
-    learned.look({ gpus: running, workloads: [{ ...training, measured: 0.5, reportedAt }] });
+    learned.look(viewOf({ gpus: running, workloads: [{ ...training, measured: 0.5, reportedAt }] }));
   look(0);
   look(1);
   expect(measured).toEqual([

@@ -14,7 +14,10 @@ import type { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
 import type { Neighbour } from '@gpuwhisk/gpu/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
+import { kindOf } from '@gpuwhisk/gpu/view/places';
 import type { GpuKind } from '@gpuwhisk/gpu/view/places';
+import { tasksOn } from '@gpuwhisk/gpu/view/running';
+import { takesWork } from '@gpuwhisk/gpu/view/used-places';
 import type { Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
 
@@ -122,15 +125,17 @@ export class Degradations {
    * Learns from reports of workloads that came since the look before, if the same functions ran on the device then and now.
    * Called each second.
    */
-  look(view: Pick<View, 'workloads' | 'gpus'>): void {
+  look(view: Pick<View, 'at' | 'ledger' | 'runs' | 'workloads'>): void {
     const { workloads = [] } = view;
     const looks = new Map<string, Look>();
     for (const workload of workloads) {
-      const gpu = view.gpus.find(({ id }) => id === workload.device);
+      const account = view.ledger.ledger.account(workload.device);
       const { reportedAt } = workload;
-      if (gpu === undefined || reportedAt === undefined) continue;
+      if (account === undefined || !takesWork(account.health) || reportedAt === undefined) continue;
+      const running = tasksOn(view, account);
+      const gpu = kindOf(account.place);
       const beside = workloads.filter(({ device }) => device === workload.device);
-      const functions = gpu.running.map(functionMember);
+      const functions = running.map(functionMember);
       const set = JSON.stringify([beside.map(({ id }) => id), functions.map(({ name, share }) => [name, share])]);
       const last = this.looks.get(workload.id);
       looks.set(workload.id, { reportedAt, set });
@@ -138,7 +143,7 @@ export class Degradations {
       if (!isNew || workload.measured === undefined || functions.length === 0) continue;
       const sides = [
         ...beside.map((one) => this.workloadSide(gpu, one)),
-        ...gpu.running.map((one) => this.functionSide(gpu, one)),
+        ...running.map((one) => this.functionSide(gpu, one)),
       ];
       this.observe(gpu, sides, beside.indexOf(workload), ofTime(workload.measured), 'report');
     }

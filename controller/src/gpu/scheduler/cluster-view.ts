@@ -1,6 +1,6 @@
 // The cluster in the form that policies see: places, instances, nodes, devices.
 import { tasksMiB } from '@gpuwhisk/gpu/view/account';
-import { activationsIn, residentOf, runningOn, shareNow } from '@gpuwhisk/gpu/view/running';
+import { activationsIn, residentOf, runningOn, shareNow, tasksOn } from '@gpuwhisk/gpu/view/running';
 import { kindOf } from '@gpuwhisk/gpu/view/places';
 import type {
   DeviceState,
@@ -11,7 +11,7 @@ import type {
   RunningTask,
   View,
 } from '@gpuwhisk/gpu/view/view';
-import { takesWork } from '@gpuwhisk/gpu/view/used-places';
+import { takesWork, usedPlaces } from '@gpuwhisk/gpu/view/used-places';
 import type { Decision } from '@gpuwhisk/gpu/view/decision';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
@@ -62,11 +62,15 @@ export function mayMoveShares({ movesShares = false, residents }: NodeStatus): b
 }
 
 /** The places where the share of a running task is moved, or has been moved below its class. */
-export function movedPlaces({ gpus }: Pick<View, 'gpus'>, { actions = [] }: Pick<Decision, 'actions'>): string[] {
+export function movedPlaces(
+  view: Pick<View, 'at' | 'ledger' | 'runs'>,
+  { actions = [] }: Pick<Decision, 'actions'>,
+): string[] {
   const moved = new Set(actions.map((action) => (action.kind === 'reshare' ? action.instance : '')));
   const isMoved = ({ instance = '', share, class: own = share }: RunningTask): boolean =>
     share < own || moved.has(instance);
-  return gpus.filter(({ movesShares = false, running }) => movesShares && running.some(isMoved)).map(({ id }) => id);
+  const moving = usedPlaces(view.ledger).filter(({ place }) => place.node.movesShares === true);
+  return moving.filter((account) => tasksOn(view, account).some(isMoved)).map(({ id }) => id);
 }
 
 /** Facts about instances that agents' rows do not show. */
