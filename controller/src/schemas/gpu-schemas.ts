@@ -467,7 +467,6 @@ export const gpuSchemas = {
       event: { type: 'object', description: 'Event that caused the pass' },
       at: { type: 'number', description: 'Time of saving, epoch milliseconds' },
       waiting: list({ type: 'object' }, 'Tasks that wait'),
-      gpus: list({ type: 'object' }, 'Healthy GPUs and MIG instances, with their running tasks'),
       ledger: { type: 'object', description: 'Rows of the agents, and the reservations' },
       runs: list({ type: 'array' }, 'Activations that run, each with its task and its start'),
       instances: list({ type: 'object' }, 'Instances of functions'),

@@ -5,7 +5,8 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { countedMinutes, countedSeconds } from './function-log.js';
 import { Ledger } from './ledger.js';
 import type { Reservation } from './occupancy.js';
-import type { FunctionState, KnownRuns, OpenLedger, View } from './view.js';
+import { seenGpus } from './seen-gpus.js';
+import type { FunctionState, GpuState, KnownRuns, OpenLedger, View } from './view.js';
 
 const format = 'gpuwhisk view';
 const formatVersion = 2;
@@ -21,7 +22,7 @@ export class SavedViewError extends Error {
 
 /** Bounds of a saved view; parts beyond them are left out. */
 interface ViewBounds {
-  /** Tasks, GPUs, instances, functions and nodes, of each kind. */
+  /** Tasks, nodes with what is on them, instances, functions, of each kind. */
   mostEach: number;
 }
 
@@ -46,7 +47,7 @@ interface SavedFunction extends Omit<FunctionState, 'arrivals'> {
 /** An activation, and what is known of its run. */
 type SavedRun = readonly [string, NonNullable<ReturnType<KnownRuns>>];
 
-interface SavedBody extends Omit<View, 'ledger' | 'functions' | 'runs'> {
+interface SavedBody extends Omit<View, 'gpus' | 'ledger' | 'functions' | 'runs'> {
   runs: readonly SavedRun[];
   ledger: SavedLedger;
   functions?: readonly SavedFunction[];
@@ -63,11 +64,10 @@ export function encodeView(view: View, { mostEach }: ViewBounds = { mostEach: In
     leftOut[kind] = all.length - mostEach;
     return all.slice(0, mostEach);
   };
-  const { at, waiting, gpus, ledger, instances, functions, nodes, devices, workloads, procurement } = view;
+  const { at, waiting, ledger, instances, functions, nodes, devices, workloads, procurement } = view;
   const body: SavedBody = {
     at,
     waiting: bounded('waiting', waiting),
-    gpus: bounded('gpus', gpus),
     ledger: savedLedger(ledger, bounded),
     runs: bounded('runs', knownRuns(view)),
     ...(instances && { instances: bounded('instances', instances) }),
@@ -88,23 +88,22 @@ export function decodeView(saved: JsonValue): View {
     throw new SavedViewError(`its format has version ${JSON.stringify(version)} instead of ${formatVersion}`);
   }
   const body = fromPlain(saved) as SavedBody;
-  const { at, waiting, gpus, ledger, runs, functions, instances, nodes, devices, workloads, procurement } = body;
-  if (
-    !Number.isFinite(at) ||
-    !Array.isArray(waiting) ||
-    !Array.isArray(gpus) ||
-    !isLedger(ledger) ||
-    !Array.isArray(runs)
-  ) {
-    throw new SavedViewError("it lacks 'at', 'waiting', 'gpus', 'ledger' or 'runs'");
+  const { at, waiting, ledger, runs, functions, instances, nodes, devices, workloads, procurement } = body;
+  if (!Number.isFinite(at) || !Array.isArray(waiting) || !isLedger(ledger) || !Array.isArray(runs)) {
+    throw new SavedViewError("it lacks 'at', 'waiting', 'ledger' or 'runs'");
   }
   const known = new Map<string, SavedRun[1]>(runs);
+  const places = {
+    ...{ at, ledger: openLedger(ledger) },
+    runs: (activationId: string) => known.get(activationId),
+  };
+  let gpus: readonly GpuState[] | undefined;
   return {
-    at,
+    ...places,
     waiting,
-    gpus,
-    ledger: openLedger(ledger),
-    runs: (activationId) => known.get(activationId),
+    get gpus() {
+      return (gpus ??= seenGpus(places));
+    },
     ...(functions && { functions: functions.map(functionState) }),
     ...(instances && { instances }),
     ...(nodes && { nodes }),

@@ -256,7 +256,7 @@ export interface OpenLedger {
 export interface View {
   /** Now, ms. The clock may be set back: a policy must not rely on its growing. */
   at: number;
-  /** The controller makes them when they are first read: a policy that uses the ledger only does not read them. */
+  /** Made of ledger and runs when they are first read: a policy that uses the ledger only does not read them. */
   readonly gpus: readonly GpuState[];
   /** In no particular order. */
   waiting: readonly Task[];

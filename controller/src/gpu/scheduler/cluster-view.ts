@@ -1,57 +1,13 @@
 // The cluster in the form that policies see: places, instances, nodes, devices.
-import { tasksMiB } from '@gpuwhisk/gpu/view/account';
-import { activationsIn, residentOf, runningOn, shareNow, tasksOn } from '@gpuwhisk/gpu/view/running';
-import { kindOf } from '@gpuwhisk/gpu/view/places';
-import type {
-  DeviceState,
-  GpuState,
-  InstanceState,
-  KnownRuns,
-  NodeState,
-  RunningTask,
-  View,
-} from '@gpuwhisk/gpu/view/view';
-import { takesWork, usedPlaces } from '@gpuwhisk/gpu/view/used-places';
+import { activationsIn, residentOf, shareNow, tasksOn } from '@gpuwhisk/gpu/view/running';
+import type { DeviceState, InstanceState, NodeState, RunningTask, View } from '@gpuwhisk/gpu/view/view';
+import { usedPlaces } from '@gpuwhisk/gpu/view/used-places';
 import type { Decision } from '@gpuwhisk/gpu/view/decision';
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { Device, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import { cutProblem } from '@gpuwhisk/gpu/geometry/cut-problem';
-
-/** The places of `accounts` that take work, for policies, at `at` (epoch ms); `heldOn` returns the reservations on a place. */
-export function seenGpus(
-  accounts: readonly PlaceAccount[],
-  heldOn: (id: string) => Iterable<Reservation>,
-  known: KnownRuns,
-  at: number,
-): GpuState[] {
-  return accounts
-    .filter(({ health }) => takesWork(health))
-    .map((account) => {
-      const { id, place, occupants } = account;
-      const { availableMiB, clients, clientLimit, busy, workloads, staying } = account;
-      const { node, device } = place;
-      return {
-        id,
-        node: node.invoker,
-        ...kindOf(place),
-        ...(node.movesShares === true && { movesShares: true }),
-        ...(device.simulated && { simulated: true as const }),
-        memoryMiB: tasksMiB(account),
-        running: runningOn(account, heldOn(id), known, at),
-        idle: occupants
-          .filter(({ users, action }) => users === 0 && action !== undefined)
-          .map(({ action = '', namespace = '', shareClass, memoryMiB }) => ({
-            function: action,
-            namespace,
-            share: shareClass / 100,
-            memoryMiB,
-          })),
-        facts: { availableMiB, clients, clientLimit, busy, workloads, staying },
-      };
-    });
-}
 
 /** Whether a node has a busy process below its class, or several of them on one place, and can move their shares. */
 export function mayMoveShares({ movesShares = false, residents }: NodeStatus): boolean {

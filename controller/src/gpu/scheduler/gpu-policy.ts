@@ -274,7 +274,6 @@ export class GpuPolicy {
       waiting,
       instances,
       runs: (activationId) => this.runs.get(activationId),
-      gpus: () => this.places.seen(at),
       functions: () => this.seenFunctions(at),
       workloads: () => this.workloads.at(at),
       procurement: () => this.parts.procurer?.state(),

@@ -1,15 +1,8 @@
 // The view of the live cluster; its parts are made when a policy first reads them.
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
-import type {
-  FunctionState,
-  GpuState,
-  KnownRuns,
-  ProcurementState,
-  Task,
-  View,
-  WorkloadState,
-} from '@gpuwhisk/gpu/view/view';
+import type { FunctionState, KnownRuns, ProcurementState, Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
+import { seenGpus } from '@gpuwhisk/gpu/view/seen-gpus';
 import { seenDevices, seenInstances, seenNodes } from './cluster-view.js';
 import type { KnownInstances } from './cluster-view.js';
 import type { GpuPlacer } from './gpu-placer.js';
@@ -21,7 +14,6 @@ export interface ViewParts {
   waiting: readonly Task[];
   instances: Pick<KnownInstances, 'isLaunch' | 'isRetiring'>;
   runs: KnownRuns;
-  gpus(): readonly GpuState[];
   functions(): readonly FunctionState[];
   workloads(): readonly WorkloadState[];
   procurement(): ProcurementState | undefined;
@@ -30,17 +22,18 @@ export interface ViewParts {
 /** The view of the cluster. Throws an Error if another controller is the leader. */
 export function viewOf(
   placer: GpuPlacer,
-  { at, waiting, instances, runs, gpus, functions, workloads, procurement }: ViewParts,
+  { at, waiting, instances, runs, functions, workloads, procurement }: ViewParts,
 ): View {
   const heldOn = (id: string): Iterable<Reservation> => placer.heldOn(id);
   const accounts = (): readonly PlaceAccount[] => placer.accounts();
-  const madeGpus = once(gpus);
+  const ledger = placer.open();
+  const madeGpus = once(() => seenGpus({ at, ledger, runs }));
   const madeInstances = once(() => seenInstances(accounts(), { ...instances, heldOn }));
   const madeFunctions = once(functions);
   return {
     at,
     waiting,
-    ledger: placer.open(),
+    ledger,
     runs,
     get gpus() {
       return madeGpus();

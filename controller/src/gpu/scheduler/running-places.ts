@@ -7,9 +7,8 @@ import { kindOf } from '@gpuwhisk/gpu/view/places';
 import type { GpuKind } from '@gpuwhisk/gpu/view/places';
 import { runningOn } from '@gpuwhisk/gpu/view/running';
 import { takesWork } from '@gpuwhisk/gpu/view/used-places';
-import type { GpuState, KnownRuns, RunningTask } from '@gpuwhisk/gpu/view/view';
+import type { KnownRuns, RunningTask } from '@gpuwhisk/gpu/view/view';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
-import { seenGpus } from './cluster-view.js';
 import type { GpuPlacer } from './gpu-placer.js';
 
 /** A GPU or MIG instance that takes work, and whether it is free. */
@@ -39,12 +38,6 @@ export class RunningPlaces {
   /** The tasks on a place; `known`: the runs that are known, as a rule those of the log. */
   runningOn(account: PlaceAccount, known: KnownRuns = (id) => this.runs.get(id)): RunningTask[] {
     return runningOn(account, this.placer.heldOn(account.id), known, this.clock.now());
-  }
-
-  /** They as policies see GPUs, at `at` (epoch ms). */
-  seen(at: number): GpuState[] {
-    const heldOn: GpuPlacer['heldOn'] = (id) => this.placer.heldOn(id);
-    return seenGpus(this.placer.accounts(), heldOn, (id) => this.runs.get(id), at);
   }
 
   /** They for samples. */
