@@ -49,7 +49,7 @@ export class ContainerAllocator<Job extends PoolJob<Job>> implements Allocator<J
   private closing = false;
 
   constructor(
-    factory: ContainerFactory,
+    private readonly factory: ContainerFactory,
     private readonly clock: Clock,
     private readonly options: AllocatorOptions,
     private readonly logger: Logger,
