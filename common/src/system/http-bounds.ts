@@ -44,10 +44,14 @@ const mostWaiting = 256;
 const waiting = new WeakMap<Socket, number>();
 
 /** Handles a request once those that came before it on its connection are answered, in a turn of its own. */
-export function afterEarlier(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
+export function afterEarlier(
+  request: IncomingMessage,
+  response: ServerResponse,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+): void {
   // Node.js gives a response its socket when those before it are sent.
   if (response.socket !== null) {
-    handle();
+    handle(request, response);
     return;
   }
   const { socket } = request;
@@ -56,6 +60,6 @@ export function afterEarlier(request: IncomingMessage, response: ServerResponse,
   if (count > mostWaiting) socket.destroy();
   response.once('socket', () => {
     waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
-    setImmediate(handle);
+    setImmediate(handle, request, response);
   });
 }

@@ -100,7 +100,7 @@ export const systemNetwork: Network = {
       },
       (request, response) => {
         refuseSmallChunks(request, response);
-        afterEarlier(request, response, () => handler(request, response));
+        afterEarlier(request, response, handler);
       },
     );
     server.on('clientError', refuse);
