@@ -82,6 +82,21 @@ const reads = `return { log: require('fs').readFileSync('/checkpoints/log', 'utf
     }
   });
 
+  test('leave a tenth of a large disk to what is not a job', async () => {
+    const disk = mkdtempSync(join(tmpdir(), 'gpuwhisk-checkpoints-'));
+    expect(mountSmall(disk, 12_288)).toBe(true);
+    try {
+      const { bavail, blocks, bsize } = statfsSync(disk);
+      const [freeMiB, tenthMiB] = [(bavail * bsize) / 2 ** 20, Math.ceil((blocks * bsize) / 10 / 2 ** 20)];
+      const sizeMiB = Math.floor(((freeMiB - (1024 + tenthMiB) / 2 - 24) * 16) / 17);
+      await expect(openCheckpoints(join(disk, 'one'), sizeMiB, 0)).rejects.toThrow(`less than ${tenthMiB} MiB left`);
+      await removeCheckpoints(join(disk, 'one'));
+    } finally {
+      unmountSmall(disk);
+      rmdirSync(disk);
+    }
+  });
+
   test('end when their node has been without the cluster for a minute', async () => {
     const own = await openProcessFactory();
     let [offsetMs, mayBegin] = [0, true];

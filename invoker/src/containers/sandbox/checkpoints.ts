@@ -19,6 +19,8 @@ const [maxFiles, filesPerMiB] = [100_000, 256];
 const journalMiB = 8;
 /** Space of an image beyond its files, besides a sixteenth of them: journal, tables of inodes, superblocks. */
 const overheadMiB = 24;
+/** The images leave at least one part of so many of the disk. */
+const leftPart = 10;
 
 /** One image is made at a time: two that look for space at once would both find what is free. */
 const inTurn = bounded(1, 100);
@@ -95,9 +97,12 @@ async function makeImage(folder: string, maxMiB: number, user: number): Promise<
   const [image, partial] = [join(folder, 'image'), join(folder, 'partial')];
   if (await isThere(image)) return false;
   const sizeMiB = maxMiB + Math.ceil(maxMiB / 16) + overheadMiB;
-  const { bavail, bsize } = await statfs(folder);
-  if (bavail * bsize - sizeMiB * MiB < reserveBytes) {
-    throw new Error(`the disk would have less than ${reserveBytes / MiB} MiB left beside ${sizeMiB} MiB for them`);
+  const { bavail, blocks, bsize } = await statfs(folder);
+  // The rest is for what is not a job's: installations and builds of other namespaces, records.
+  const leftBytes = Math.max(reserveBytes, (blocks * bsize) / leftPart);
+  if (bavail * bsize - sizeMiB * MiB < leftBytes) {
+    const leftMiB = Math.ceil(leftBytes / MiB);
+    throw new Error(`the disk would have less than ${leftMiB} MiB left beside ${sizeMiB} MiB for them`);
   }
   await removeTree(partial);
   await call('fallocate', '-l', `${sizeMiB}MiB`, partial);
