@@ -19,7 +19,7 @@ const called = (name: string, callsMs: readonly number[], durationMs = 100): Day
 
 describe('functions of a day', () => {
   const data: AzureData = {
-    functions: Array.from({ length: 50 }, (_, at) => ({ durationMs: 100 + at, calls: 1 + at * at })),
+    functions: Array.from({ length: 50 }, (_, at) => ({ durationMs: 100 + at, calls: 1 + 4 * at })),
     variations: [
       { value: 0, part: 0.3 },
       { value: 1, part: 0.7 },
@@ -32,7 +32,7 @@ describe('functions of a day', () => {
     expect(day).toEqual(drawDay(data, 40, 12, 7));
     expect(day).not.toEqual(drawDay(data, 40, 12, 8));
     for (const { durationMs, callsMs, set } of day) {
-      expect(callsMs).toHaveLength(1 + (durationMs - 100) ** 2);
+      expect(callsMs).toHaveLength(1 + 4 * (durationMs - 100));
       expect(callsMs).toEqual([...callsMs].sort((a, b) => a - b));
       expect(callsMs[0]).toBeGreaterThanOrEqual(0);
       expect(callsMs.at(-1)).toBeLessThan(dayMs);
@@ -101,7 +101,7 @@ describe('the pool', () => {
   test('has functions wait for imports once, and then meet their modules', async () => {
     const functions = Array.from({ length: 6 }, (_, at) => called(`f${at}`, [at * 60_000, at * 60_000 + 2000]));
     const day = { functions, costs: [cost, { ...cost, language: 'nodejs' as const }] };
-    const rest = { rollbackMs: 1, memoryMiB: 4096, namespaces: 1, folder, learns: true };
+    const rest = { rollbackMs: 1, memoryMiB: 4096, namespaces: 1, folder, learns: true, lastsMs: 600_000 };
     const { waitedS, gibS, ...counts } = await runPoolDay({ ...day, ...rest });
     expect(counts).toEqual({ met: 5, unmet: 1, warm: 6 });
     expect(waitedS).toBeGreaterThan(0.49);
@@ -110,5 +110,5 @@ describe('the pool', () => {
     const alone = await runPoolDay({ ...day, ...rest, namespaces: 6 });
     expect(alone).toMatchObject({ met: 0, unmet: 6 });
     expect(await runPoolDay({ ...day, ...rest, learns: false })).toMatchObject({ met: 0, unmet: 6 });
-  }, 60_000);
+  });
 });

@@ -36,6 +36,8 @@ export interface PoolDay {
   settings?: Partial<PoolOptions>;
   /** Whether imports are learned. */
   learns: boolean;
+  /** Length of the day, ms; default: 24 hours. */
+  lastsMs?: number;
 }
 
 /** What the pool's day took. */
@@ -130,7 +132,7 @@ class PoolDayRun {
       this.underWay++;
       this.pool.submit(this.job(one, action, message));
     }
-    await this.advance(dayMs);
+    await this.advance(this.day.lastsMs ?? dayMs);
     const gibS = this.containers.memory.mibMs() / 1024 / 1000;
     while (this.underWay > 0) await this.advance(this.clock.monotonicMs() + 1000);
     await this.clock.runUntil(this.pool.close());
