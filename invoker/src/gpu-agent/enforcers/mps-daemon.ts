@@ -132,6 +132,8 @@ interface MpsControl {
   answers(): Promise<boolean>;
   /** The servers, one for each user that has clients, as they are after the call. Calls at one time share a run. */
   servers(): Promise<MpsServer[]>;
+  /** As servers, by a run of its own at once: a fault's traces last only until the clients have ended. */
+  serversNow(): Promise<MpsServer[]>;
   terminate(server: number, client: number): Promise<void>;
   /** Sets the ceiling of clients of present and later servers, on each of `devices` devices. */
   limit(ceiling: ShareCeiling, devices: number): Promise<void>;
@@ -214,7 +216,11 @@ function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): 
     for (let run = 0; run < mostListRuns; run += 1) {
       const asked = known;
       const each = asked.flatMap((pid) => [`get_client_list ${pid}`, `get_server_status ${pid}`]);
-      const [pids = '', ...answers] = await askAll(['get_server_list', ...each]);
+      const [pids = '', ...answers] = await askAll(['get_server_list', ...each]).catch((error: unknown) => {
+        // Perhaps one of them has ended.
+        if (asked.length === 0) throw error;
+        return [];
+      });
       known = pidsIn(pids);
       if (known.join() !== asked.join()) continue;
       return asked.map((pid, at) => ({
@@ -261,6 +267,7 @@ function mpsControl(directories: MpsDirectories, { program, env }: MpsProgram): 
     },
     answers,
     servers,
+    serversNow: list,
     async terminate(server, client) {
       const said = await ask(`terminate_client ${server} ${client}`);
       if (/not found|invalid|refused/i.test(said)) throw new ShareError(said.trim());

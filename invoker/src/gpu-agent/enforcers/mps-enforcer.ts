@@ -119,7 +119,7 @@ export function createMpsEnforcer(options: MpsEnforcerOptions): MpsEnforcer {
       await daemon.control.terminate(client.server, pid);
     },
     async isFaulted(device, slice) {
-      return (await daemons.find(device, slice).control.servers()).some(({ faulted }) => faulted);
+      return (await daemons.find(device, slice).control.serversNow()).some(({ faulted }) => faulted);
     },
     async check(device, slice) {
       if (daemons.isChanging(device)) return undefined;
