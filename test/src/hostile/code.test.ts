@@ -1,11 +1,9 @@
 // Large code of one tenant, and the time of the thread that serves all.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
-import { longestPauseMs, pauseMeter } from '../support/longest-pause.js';
 import { newSubject } from '../support/operator.js';
-import { newDataDir, removeDataDir, startPlatform } from '../support/running-platform.js';
+import { startMeteredPlatform } from '../support/metered-platform.js';
+import type { MeteredPlatform } from '../support/metered-platform.js';
 import type { ApiClient } from '../support/api-client.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
@@ -23,29 +21,19 @@ const archive = (): Buffer => randomBytes(30 * MiB);
 describe('large code', () => {
   let platform: RunningPlatform;
   let attacker: ApiClient;
-  const dataDir = newDataDir();
-  const meter = join(dataDir, '..', 'meter');
+  let metered: MeteredPlatform;
   beforeAll(async () => {
-    platform = await startPlatform({
-      dataDir,
-      flags: ['--stem-cells', 'false'],
-      env: { NODE_OPTIONS: `--import=${pauseMeter}`, PAUSE_METER: meter },
-    });
+    metered = await startMeteredPlatform();
+    ({ platform } = metered);
     attacker = await newSubject(platform, 'attacker', {});
   }, caseMs);
-  afterAll(async () => {
-    await platform.stop();
-    rmSync(meter, { force: true });
-    removeDataDir(dataDir);
-  }, caseMs);
+  afterAll(() => metered.stop(), caseMs);
 
   /** The least of the longest pauses of the server while it does some work. */
   const pauseOf = async (work: (at: number) => Promise<unknown>): Promise<number> => {
     const pauses: number[] = [];
     for (let at = 0; at < tries; at += 1) {
-      await longestPauseMs(meter);
-      await work(at);
-      pauses.push(await longestPauseMs(meter));
+      pauses.push(await metered.pauseOf(() => work(at)));
     }
     return Math.min(...pauses);
   };

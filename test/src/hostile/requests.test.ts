@@ -1,14 +1,12 @@
 // Requests of one tenant, and the time and memory of the process that serves all.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import { longestPauseMs, pauseMeter } from '../support/longest-pause.js';
 import { hasPython } from '../support/machine.js';
 import { newSubject } from '../support/operator.js';
-import { newDataDir, removeDataDir, startPlatform } from '../support/running-platform.js';
+import { startMeteredPlatform } from '../support/metered-platform.js';
+import type { MeteredPlatform } from '../support/metered-platform.js';
 import type { ApiClient } from '../support/api-client.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 
@@ -20,29 +18,17 @@ const grownMiB = 250;
 describe('requests of a tenant', () => {
   let platform: RunningPlatform;
   let attacker: ApiClient;
-  const dataDir = newDataDir();
-  const meter = join(dataDir, '..', 'meter-of-requests');
+  let metered: MeteredPlatform;
   beforeAll(async () => {
-    platform = await startPlatform({
-      dataDir,
-      flags: ['--stem-cells', 'false'],
-      env: { NODE_OPTIONS: `--import=${pauseMeter}`, PAUSE_METER: meter },
-    });
+    metered = await startMeteredPlatform();
+    ({ platform } = metered);
     attacker = await newSubject(platform, 'attacker', {});
     await attacker.putAction('echo', 'function main(args) { return args; }');
     await attacker.invokeForResult('echo');
   }, caseMs);
-  afterAll(async () => {
-    await platform.stop();
-    rmSync(meter, { force: true });
-    removeDataDir(dataDir);
-  }, caseMs);
+  afterAll(() => metered.stop(), caseMs);
 
-  const pauseOf = async (work: () => Promise<unknown>): Promise<number> => {
-    await longestPauseMs(meter);
-    await work();
-    return longestPauseMs(meter);
-  };
+  const pauseOf = (work: () => Promise<unknown>): Promise<number> => metered.pauseOf(work);
   const memoryMiB = async (): Promise<number> =>
     Number(/VmRSS:\s+(\d+) kB/.exec(await readFile(`/proc/${platform.pid}/status`, 'utf8'))?.[1]) / 1024;
 
