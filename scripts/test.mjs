@@ -27,13 +27,29 @@ const leftToAll = [
   '/test/dist/native/fuzz.test.js$',
 ];
 
+/** How long Jest may take to end after its report, ms: what a test has left running would hold it for ever. */
+const endMs = 30_000;
+
 const all = process.argv.includes('--all');
 const butPassed = process.argv.includes('--but-passed');
 const patterns = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
 
-function run(args, env = {}) {
-  const result = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit', env: { ...process.env, ...env } });
-  return result.status ?? 1;
+/** Runs Jest until it ends, or until `endMs` after it has written the report. Resolves with its exit code. */
+async function runJest(args, report, env) {
+  const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit', env: { ...process.env, ...env } });
+  const ended = new Promise((resolve) => child.once('exit', (status) => resolve(status ?? 1)));
+  let reportedMs;
+  const watch = setInterval(() => {
+    if (reportedMs === undefined) {
+      if (existsSync(report)) reportedMs = performance.now();
+    } else if (performance.now() - reportedMs > endMs) {
+      console.error(`Jest did not end within ${endMs / 1000} s of its report: a test has left something running.`);
+      child.kill('SIGKILL');
+    }
+  }, 1000);
+  const status = await ended;
+  clearInterval(watch);
+  return status;
 }
 
 const beganMs = performance.now();
@@ -68,14 +84,15 @@ async function holdsWithSanitizers() {
 }
 
 /**
- * Runs Jest once over the files, or over those that match the patterns. Gives its report with paths relative to the
- * root.
+ * Runs Jest once over the files, or over those that match the patterns. Resolves with its report, with paths relative
+ * to the root.
  */
-function jest(args) {
+async function jest(args) {
   const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-test-'));
   const file = join(scratch, 'report.json');
-  const status = run(
+  const status = await runJest(
     [join(root, 'node_modules', 'jest', 'bin', 'jest.js'), '--json', `--outputFile=${file}`, '--silent', ...args],
+    file,
     {
       NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --no-warnings`,
       // The name does not begin with GPUWHISK_: platforms that tests start would take it for a setting.
@@ -120,7 +137,7 @@ const count = (files, wanted) => files.flatMap(({ tests }) => tests).filter(({ s
 const asked = butPassed ? notPassedYet() : patterns;
 const but = all || patterns.length > 0 ? [] : leftToAll.flatMap((pattern) => ['--testPathIgnorePatterns', pattern]);
 const workers = all ? [`--maxWorkers=${allWorkers}`] : [];
-const first = jest(butPassed ? [...workers, '--runTestsByPath', ...asked] : [...workers, ...asked, ...but]);
+const first = await jest(butPassed ? [...workers, '--runTestsByPath', ...asked] : [...workers, ...asked, ...but]);
 let { files, passed } = first;
 linted = await linted;
 if (!linted) console.error('Lint has failed.');
@@ -129,7 +146,7 @@ if (!sanitized) console.error('The native suites fail on the build with sanitize
 const failed = files.filter((file) => file.failed).map(({ path }) => path);
 if (failed.length > 0 && failed.length <= mostRepeated && patterns.length === 0) {
   console.log(`Failed, and run once more with nothing beside: ${failed.join(', ')}`);
-  const second = jest(['--runInBand', '--runTestsByPath', ...failed]);
+  const second = await jest(['--runInBand', '--runTestsByPath', ...failed]);
   files = [...files.filter((file) => !file.failed), ...second.files];
   passed = second.passed;
   if (passed) console.log(`Passed the second time only: ${failed.join(', ')}`);

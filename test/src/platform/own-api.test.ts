@@ -1,6 +1,6 @@
 // Functions that call the platform's API from inside their sandboxes, and reach no other server of the host.
 import { spawnSync } from 'node:child_process';
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -128,6 +128,12 @@ suite(`the API within sandboxes${networkLack ? ` (skipped: ${networkLack})` : ''
   });
 });
 
+/** The claims of this host's platforms, for the message of a failure. */
+const claims = (): string =>
+  readFileSync('/proc/self/net/unix', 'utf8')
+    .match(/@gpuwhisk_\S+/g)
+    ?.join(' ') ?? 'none';
+
 suite(`the address of the API${networkLack ? ` (skipped: ${networkLack})` : ''}`, () => {
   const rules = (): string =>
     nft === undefined ? '' : spawnSync(nft, ['list', 'ruleset'], { encoding: 'utf8' }).stdout;
@@ -156,7 +162,11 @@ suite(`the address of the API${networkLack ? ` (skipped: ${networkLack})` : ''}`
     const one = await startPlatform();
     const kept = (await apiAddress(one)).hostname;
     const other = await startPlatform();
-    expect(hostAddresses()).not.toContain(hostname);
+    // Another suite's platform that starts now may be about to remove it.
+    await until(
+      `${hostname} is gone; ${one.output()}${other.output()}${claims()}`,
+      () => !hostAddresses().includes(hostname),
+    );
     expect(hostAddresses()).toContain(kept);
     expect(rules()).not.toContain(hostname);
     if (nft !== undefined) expect(rules()).toContain(kept);

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +9,14 @@ import { ApiClient } from './api-client.js';
 const main = fileURLToPath(new URL('../../../scripts/serve.cjs', import.meta.url));
 const startMs = 60_000;
 const stopMs = 20_000;
+
+/** Platforms that run. Those of a test that has failed end with its file; Jest would wait for them for ever. */
+const running = new Set<ChildProcess>();
+// Programs outside of Jest import this file, too.
+const { afterAll } = globalThis as { afterAll?: (work: () => void) => void };
+afterAll?.(() => {
+  for (const child of running) child.kill('SIGKILL');
+});
 
 /** The platform, started as a user starts it: in a process of its own, on a free port. */
 export interface RunningPlatform {
@@ -93,7 +102,9 @@ function launch({ dataDir = newDataDir(), flags = [], before = [], leadsSession 
   const printed = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => (printed.stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (printed.stderr += text));
+  running.add(child);
   const exited = new Promise<number | null>((resolve, reject) => {
+    child.on('exit', () => running.delete(child));
     child.on('error', reject);
     child.on('close', resolve);
   });

@@ -110,7 +110,11 @@ async function openService(
   }
 }
 
-const isLink = (name: string): boolean => networkInterfaces()[name] !== undefined;
+/** Names of all links; networkInterfaces() leaves out those that do not carry at the moment. */
+async function linkNames(): Promise<string[]> {
+  const lines = (await readFile('/proc/self/net/dev', 'utf8')).split('\n');
+  return lines.flatMap((line) => /^\s*([^\s:]+):/.exec(line)?.[1] ?? []);
+}
 
 /**
  * Removes rules and service links of killed platforms, whose data folders may no longer exist. Links of sandboxes have ended
@@ -118,7 +122,7 @@ const isLink = (name: string): boolean => networkInterfaces()[name] !== undefine
  */
 async function removeUnclaimed(launcherPath: string): Promise<void> {
   const ofRules = (await listFirewalls(rulesPrefix)).map((name) => name.slice(rulesPrefix.length));
-  const ofLinks = Object.keys(networkInterfaces()).map((name) => serviceLinks.exec(name)?.[1] ?? '');
+  const ofLinks = (await linkNames()).map((name) => serviceLinks.exec(name)?.[1] ?? '');
   for (const hash of new Set([...ofRules, ...ofLinks])) {
     // The claim keeps a platform that starts now from losing its new rules.
     const release = hash === '' ? undefined : await claim(rulesPrefix + hash);
@@ -126,7 +130,7 @@ async function removeUnclaimed(launcherPath: string): Promise<void> {
     try {
       const link = `gw${hash}host`;
       await removeFirewall(rulesPrefix + hash);
-      if (isLink(link)) await runTool(launcherPath, ['--remove-link', link]);
+      if ((await linkNames()).includes(link)) await runTool(launcherPath, ['--remove-link', link]);
     } finally {
       await release();
     }
