@@ -6,7 +6,7 @@ const some = [0x00, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x5b, 0x5c, 0x5d, 0x7f];
 
 test('finds control characters and marks at every place, wherever the bytes lie in memory', () => {
   for (const byte of some) {
-    for (let length = 1; length <= 13; length += 1) {
+    for (let length = 1; length <= 37; length += 1) {
       for (let start = 0; start < 4; start += 1) {
         for (let at = 0; at < length; at += 1) {
           const bytes = Buffer.alloc(length + start, 'a').subarray(start);

@@ -36,7 +36,7 @@ export async function readActionBody(
 ): Promise<ActionBody> {
   if (!mayBeLarge(request)) return { value: await readPutBody(request, maxBytes) };
   checkDeclaredLength(request, maxBytes);
-  const scanner = new CodeScanner();
+  const scanner = new CodeScanner(Number(request.headers['content-length'] ?? 0));
   let bytes = 0;
   const refuse = (what: string, length: number, allowed: number): never => {
     discard(request);
@@ -80,36 +80,28 @@ async function* chunksOf(request: IncomingMessage): AsyncGenerator<Buffer> {
 async function withCodes(
   value: JsonValue,
   exec: JsonObject,
-  codes: ReadonlyMap<string, Buffer[]>,
+  codes: ReadonlyMap<string, Buffer>,
   clock: Clock,
 ): Promise<ActionBody> {
   let large: GivenCode | undefined;
-  for (const [field, pieces] of codes) {
-    const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  for (const [field, text] of codes) {
     const isUsed = field === 'code' || exec.code === undefined;
-    if (bytes <= mostSmallBytes) exec[field] = Buffer.concat(pieces).toString('utf8');
-    else if (isUsed) large = await codeOf(pieces, bytes, clock);
+    if (text.length <= mostSmallBytes) exec[field] = text.toString('utf8');
+    else if (isUsed) large = await codeOf(text, clock);
   }
   return large === undefined ? { value } : { value, large };
 }
 
-/** Code as it is stored. Takes the pieces, so that none is held twice. */
-async function codeOf(pieces: Buffer[], length: number, clock: Clock): Promise<GivenCode> {
-  const text = Buffer.allocUnsafeSlow(length);
-  let at = 0;
-  let copied = 0;
-  for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
-    at += piece.copy(text, at);
-    copied += piece.length;
-    if (copied < pieceBytes) continue;
-    copied = 0;
-    await nextPiece(clock);
-  }
+/** Code as it is stored. */
+async function codeOf(text: Buffer, clock: Clock): Promise<GivenCode> {
   const archive = await archiveIn(text, clock);
   return archive === undefined ? { bytes: text, binary: false } : { bytes: archive, binary: true };
 }
 
 const whitespace = /\s/;
+/** What base64 begins with: most code has other characters in its first line. */
+const startOfBase64 = /^[\w+/-]*=*$/;
+const startLength = 1024;
 /** Node.js decodes them as well, for the other alphabet of base64. */
 const otherAlphabet = ['-', '_'];
 
@@ -120,6 +112,7 @@ async function archiveIn(text: Buffer, clock: Clock): Promise<Buffer | undefined
   while (to > from && whitespace.test(String.fromCharCode(text[to - 1] as number))) to -= 1;
   const base64 = text.subarray(from, to);
   if (base64.length === 0 || base64.length % 4 !== 0) return undefined;
+  if (!startOfBase64.test(base64.toString('latin1', 0, startLength))) return undefined;
   const padding = /={0,2}$/.exec(base64.toString('latin1', base64.length - 2))?.[0].length ?? 0;
   const bytes = Buffer.allocUnsafeSlow((base64.length / 4) * 3 - padding);
   // A piece divides by 4. What is no base64 is left out when it is decoded, so that bytes are missing.

@@ -5,13 +5,14 @@ import { CodeScanner } from './code-scanner.js';
 
 /** The JSON with its codes put back, when it comes in chunks of `size` bytes. */
 function scanned(json: string, size: number): unknown {
-  const scanner = new CodeScanner();
   const bytes = Buffer.from(json);
+  // Of a length that is known, or not.
+  const scanner = new CodeScanner(size % 2 === 0 ? bytes.length : 0);
   for (let at = 0; at < bytes.length; at += size) scanner.push(Buffer.from(bytes.subarray(at, at + size)));
   const { rest, codes } = scanner.end();
   const value = JSON.parse(rest.toString('utf8')) as { exec?: JsonObject };
-  for (const [field, pieces] of codes) {
-    if (value.exec?.[field] === '') value.exec[field] = Buffer.concat(pieces).toString('utf8');
+  for (const [field, text] of codes) {
+    if (value.exec?.[field] === '') value.exec[field] = text.toString('utf8');
   }
   return value;
 }

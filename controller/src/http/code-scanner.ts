@@ -19,8 +19,8 @@ const codeFields = ['code', 'jar'];
 /** What a body has: the JSON with '' for each code, and the code by its field. */
 export interface ScannedBody {
   rest: Buffer;
-  /** Code as UTF-8, in pieces. */
-  codes: ReadonlyMap<string, Buffer[]>;
+  /** Code as UTF-8. */
+  codes: ReadonlyMap<string, Buffer>;
 }
 
 /**
@@ -30,7 +30,7 @@ export interface ScannedBody {
 export class CodeScanner {
   private readonly rest: Buffer[] = [];
   private restLength = 0;
-  private readonly codes = new Map<string, Buffer[]>();
+  private readonly codes = new Map<string, Buffer>();
   private mode: Mode = 'structure';
   private depth = 0;
   /** By depth, 1 and 2: whether it is an object, and the last name in it. */
@@ -39,9 +39,14 @@ export class CodeScanner {
   private isValue = false;
   private name: Buffer[] = [];
   private nameLength = 0;
-  private pieces: Buffer[] = [];
+  private readonly codeBytes: Gathered;
   /** The begin of a character or escape whose end has not come. */
   private carried: Buffer = none;
+
+  /** `bodyBytes`: length of the body, 0 if it is not known. */
+  constructor(bodyBytes: number) {
+    this.codeBytes = new Gathered(bodyBytes);
+  }
 
   /** Bytes of the rest until now. */
   get restBytes(): number {
@@ -109,7 +114,6 @@ export class CodeScanner {
         case quote: {
           this.keep(chunk.subarray(from, at + 1));
           this.mode = this.modeOfText();
-          this.pieces = [];
           this.name = [];
           this.nameLength = 0;
           return at + 1;
@@ -192,7 +196,7 @@ export class CodeScanner {
       }
       if (end < chunk.length) {
         this.keepCode(chunk.subarray(from, end), hasEscapes);
-        this.codes.set(this.names[2] ?? '', this.pieces);
+        this.codes.set(this.names[2] ?? '', this.codeBytes.take());
         this.keep(chunk.subarray(end, end + 1));
         this.mode = 'structure';
         return end + 1;
@@ -218,11 +222,11 @@ export class CodeScanner {
     if (escaped.length === 0) return;
     if (!hasEscapes) {
       if (hasControlCharacter(escaped)) throw malformedContent('Bad control character in JSON');
-      this.pieces.push(escaped);
+      this.codeBytes.add(escaped);
       return;
     }
     try {
-      this.pieces.push(Buffer.from(JSON.parse(`"${escaped.toString('utf8')}"`) as string));
+      this.codeBytes.add(Buffer.from(JSON.parse(`"${escaped.toString('utf8')}"`) as string));
     } catch (error) {
       throw malformedContent((error as Error).message);
     }
@@ -231,6 +235,36 @@ export class CodeScanner {
   private keep(piece: Buffer): void {
     this.restLength += piece.length;
     this.rest.push(piece);
+  }
+}
+
+/**
+ * Bytes that are put together as they come, so that the chunks they came in are free at once: kept to the end, those of a
+ * large body would have the garbage collector at work for most of the time.
+ */
+class Gathered {
+  private bytes = none;
+  private from = 0;
+  private to = 0;
+
+  constructor(private readonly capacity: number) {}
+
+  add(piece: Buffer): void {
+    const length = this.to - this.from + piece.length;
+    if (this.to + piece.length > this.bytes.length) {
+      const begun = this.bytes.subarray(this.from, this.to);
+      // More than a known length, too: what is no UTF-8 becomes characters that take more bytes.
+      this.bytes = Buffer.allocUnsafeSlow(Math.max(this.capacity, 2 * length));
+      [this.from, this.to] = [0, begun.copy(this.bytes)];
+    }
+    this.to += piece.copy(this.bytes, this.to);
+  }
+
+  /** The bytes since the last call. */
+  take(): Buffer {
+    const taken = this.bytes.subarray(this.from, this.to);
+    this.from = this.to;
+    return taken;
   }
 }
 
