@@ -19,11 +19,7 @@ final class Channel {
     static final int MAX_PAYLOAD_BYTES = 64 * 1024 * 1024;
     private static final int HEADER_BYTES = 9;
 
-    record Frame(int type, int id, byte[] payload) {
-        String text() {
-            return new String(payload, StandardCharsets.UTF_8);
-        }
-    }
+    record Frame(int type, int id, byte[] payload) {}
 
     private final DataInputStream in;
     private final OutputStream out;

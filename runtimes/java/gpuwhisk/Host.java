@@ -7,7 +7,6 @@ import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.HexFormat;
 import java.util.List;
 
@@ -105,9 +104,9 @@ final class Host {
     }
 
     /** Loads the JAR of an init, without running any of it. Throws what keeps it from being loaded. */
-    synchronized void load(JsonObject message) throws Exception {
+    synchronized void load(JsonObject message, InitCode code) throws Exception {
         namespace = namespaceOf(message);
-        byte[] jar = Base64.getDecoder().decode(message.get("code").getAsString().trim());
+        byte[] jar = code.jar(message);
         if (message.has("digest")) verify(jar, message.get("digest").getAsString());
         if (message.has("env")) environment.add(message.getAsJsonObject("env"));
         String main = message.get("main").getAsString();

@@ -55,7 +55,7 @@ public final class Runtime {
         try {
             for (Channel.Frame frame = channel.read(); frame != null; frame = channel.read()) {
                 switch (frame.type()) {
-                    case Channel.INIT -> init(frame.id(), parse(frame));
+                    case Channel.INIT -> init(frame);
                     case Channel.RUN -> start(frame);
                     case Channel.UNLOAD -> unload(frame);
                     case Channel.CHECK -> check(frame);
@@ -78,8 +78,12 @@ public final class Runtime {
     }
 
     private static JsonObject parse(Channel.Frame frame) throws Channel.ProtocolException {
+        return parse(frame.payload());
+    }
+
+    private static JsonObject parse(byte[] json) throws Channel.ProtocolException {
         try {
-            return JsonParser.parseString(frame.text()).getAsJsonObject();
+            return JsonParser.parseString(new String(json, StandardCharsets.UTF_8)).getAsJsonObject();
         } catch (JsonParseException | IllegalStateException malformed) {
             throw new Channel.ProtocolException(malformed.getMessage());
         }
@@ -115,12 +119,15 @@ public final class Runtime {
         }
     }
 
-    private void init(int id, JsonObject message) throws IOException {
+    private void init(Channel.Frame frame) throws IOException {
+        int id = frame.id();
+        InitCode code = InitCode.in(frame.payload());
+        JsonObject message = parse(code.rest());
         if (host.isLoaded()) {
             refuse(id, "Cannot initialize the action more than once.");
             return;
         }
-        if (!has(message, "main") || !has(message, "code")) {
+        if (!has(message, "main") || code.isEmpty(message)) {
             refuse(id, "Missing main/no code to execute.");
             return;
         }
@@ -130,7 +137,7 @@ public final class Runtime {
             return;
         }
         try {
-            host.load(message);
+            host.load(message, code);
             answer(Channel.RESULT, id, "{\"ok\":true}");
         } catch (Throwable failure) {
             refuse(id, Action.describe(failure));

@@ -181,6 +181,20 @@ const cases: (Omit<RuntimeCase, 'code' | 'name'> & { main: string })[] = [
   });
 
   test.each([
+    ['with line ends', (code: string) => `\n${code}\n`, {}],
+    ['beside a variable of its name', (code: string) => code, { code: '"code":"!"' }],
+  ])('code %s is loaded', (_, given, env) =>
+    checkCase(launch, {
+      name: '',
+      code: given(jar),
+      main: 'Hello#resource',
+      env,
+      binary: true,
+      result: { text: 'text ü' },
+    }),
+  );
+
+  test.each([
     ['not base64', '!', /IllegalArgumentException/],
     ['no JAR', 'abcd', /ZipException/],
   ])('code that is %s', (_, code, initError) =>
