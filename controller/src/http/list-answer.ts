@@ -130,15 +130,15 @@ async function* piecesOf(
 
 /** Writes the pieces, and ends the response. Rejects as reading them does. */
 async function send(response: ServerResponse, pieces: AsyncIterable<Uint8Array>, stalledMs: number): Promise<void> {
-  const gone = new AbortController();
-  const onClose = (): void => gone.abort();
+  let goOn = (): void => undefined;
+  const onClose = (): void => goOn();
   response.once('close', onClose);
   response.setTimeout(stalledMs, () => response.destroy());
   try {
     for await (const piece of pieces) {
       if (response.destroyed) return;
       await new Promise<void>((resolve) => {
-        gone.signal.addEventListener('abort', () => resolve(), { once: true });
+        goOn = resolve;
         response.write(piece, () => resolve());
       });
     }
