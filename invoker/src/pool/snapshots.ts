@@ -60,8 +60,8 @@ interface Entry {
   offUntilMs: number;
   /** Whether it is to be made once there is memory, and no other one is made. */
   waits: boolean;
-  /** When it was last begun, monotonic ms; -1: never. */
-  makingMs: number;
+  /** The place of its last making among all; 0: none. */
+  made: number;
   unfit?: string;
 }
 
@@ -69,8 +69,11 @@ interface Entry {
 const maxFunctions = 256;
 /** After so many failed copies in a row, or when a function is unfit, it has no snapshot for a while. */
 const [maxFailures, offMs] = [3, 3_600_000];
-/** Time for which the machine is left to a function that was loaded, before its snapshot is made, ms. */
-const restMs = 100;
+/**
+ * Time without a further load before a snapshot is made, ms: functions that start together have the machine to themselves.
+ * Those of a server that always loads some wait for `mostRestMs`.
+ */
+const [restMs, mostRestMs] = [250, 5000];
 /** How often it is looked whether functions were changed or deleted, ms. */
 const lookEveryMs = 10_000;
 
@@ -83,6 +86,9 @@ export class Snapshots {
   private readonly removals = new Set<Promise<void>>();
   /** One is made at a time: that takes as much memory and processor time as the functions themselves. */
   private isMaking = false;
+  private makings = 0;
+  /** The last load of a function, monotonic ms. */
+  private loadedMs = 0;
   private closing = false;
 
   constructor(
@@ -103,6 +109,7 @@ export class Snapshots {
 
   /** Notes that a revision of a function was loaded: snapshots of other ones go. */
   loaded(of: string, revision: string): void {
+    this.loadedMs = this.clock.monotonicMs();
     for (const { wish } of this.entries.values()) {
       if (wish.of === of && wish.revision !== revision) this.forget(wish.key);
     }
@@ -123,7 +130,7 @@ export class Snapshots {
     }
     this.isMaking = true;
     entry.state = 'making';
-    entry.makingMs = this.clock.monotonicMs();
+    entry.made = this.makings += 1;
     entry.claimedMiB = claim.memoryMiB;
     void this.make(entry, wish);
   }
@@ -135,10 +142,10 @@ export class Snapshots {
   wantWaiting(): void {
     const waiting = [...this.entries.values()].filter(({ waits }) => waits);
     if (this.isMaking || waiting.length === 0) return;
-    const lastMs = new Map<string, number>();
-    for (const { wish, makingMs } of this.entries.values())
-      lastMs.set(wish.namespace, Math.max(makingMs, lastMs.get(wish.namespace) ?? -1));
-    const of = ({ wish }: Entry): number => lastMs.get(wish.namespace) ?? -1;
+    const last = new Map<string, number>();
+    for (const { wish, made } of this.entries.values())
+      last.set(wish.namespace, Math.max(made, last.get(wish.namespace) ?? 0));
+    const of = ({ wish }: Entry): number => last.get(wish.namespace) ?? 0;
     for (const { wish } of waiting.sort((one, other) => of(one) - of(other))) this.want(wish);
   }
 
@@ -222,7 +229,7 @@ export class Snapshots {
     let snapshot: FunctionSnapshot | undefined;
     let init: InitRequest | undefined;
     try {
-      await sleep(this.clock, restMs);
+      await this.rest();
       if (!this.isWanted(entry)) return;
       init = await wish.init();
       snapshot = await this.factory.snapshot?.({ spec, namespace, init });
@@ -242,6 +249,15 @@ export class Snapshots {
         this.services.memory.release(claim);
       }
       this.wantWaiting();
+    }
+  }
+
+  private async rest(): Promise<void> {
+    const untilMs = this.clock.monotonicMs() + mostRestMs;
+    for (;;) {
+      const leftMs = Math.min(this.loadedMs + restMs, untilMs) - this.clock.monotonicMs();
+      if (leftMs <= 0) return;
+      await sleep(this.clock, leftMs);
     }
   }
 
@@ -301,7 +317,7 @@ export class Snapshots {
       failures: 0,
       offUntilMs: 0,
       waits: false,
-      makingMs: -1,
+      made: 0,
     };
     this.entries.set(wish.key, entry);
     if (this.entries.size <= maxFunctions) return entry;

@@ -35,7 +35,7 @@ async function open(options: Partial<PoolOptions> = {}, failing?: string) {
     },
   });
   const harness = await PoolHarness.open(options, {}, withSnapshots);
-  const load = async (key: string, revision = '1', namespace = 'ns', forMs = 101): Promise<void> => {
+  const load = async (key: string, revision = '1', namespace = 'ns', forMs = 251): Promise<void> => {
     current.set(key, current.get(key) ?? revision);
     const wish: SnapshotWish = {
       ...{ key: `${key} ${revision}`, of: key, revision, action: `/ns/${key}`, namespace, loadMs: 500 },
@@ -91,6 +91,16 @@ describe('the snapshot of a function', () => {
     await load('c');
     expect(removed).toEqual(['b']);
     expect(harness.pool.snapshots.standingMiB).toBe(2 * snapshotMiB);
+  });
+
+  test('is made once no function was loaded for a while, or after 5 s', async () => {
+    const { load, made } = await open();
+    for (let at = 0; at < 20; at += 1) await load('a', '1', 'ns', 200);
+    expect(made).toEqual([]);
+    await load('a', '1', 'ns', 250);
+    expect(made).toEqual(['a']);
+    for (let at = 0; at < 26; at += 1) await load('b', '1', 'ns', 200);
+    expect(made).toEqual(['a', 'b']);
   });
 
   test('is made one at a time, for the namespaces in turn', async () => {
