@@ -1,9 +1,13 @@
 // Unlimited frames and output: data that a function writes into the runtime's socket ends its container only, and its
 // printed output waits.
-import { expect, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import { Duplex, PassThrough } from 'node:stream';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemClock } from '@gpuwhisk/common/system/clock';
+import type { RunRequest } from '@gpuwhisk/invoker/containers/container-factory';
 import { encodeFrame } from '@gpuwhisk/invoker/containers/protocol/frames';
 import { FramedConnection } from '@gpuwhisk/invoker/containers/protocol/framed-connection';
 import { LogCollector, truncationNotice } from '@gpuwhisk/invoker/containers/protocol/log-collector';
@@ -67,6 +71,54 @@ test.each([
   await send(types.hello, 0, hello);
   await send(type, 7);
   expect(broken).toHaveLength(1);
+});
+
+let opened: (Server | Socket)[] = [];
+afterEach(() => {
+  for (const one of opened) {
+    if ('destroy' in one) one.destroy();
+    else one.close();
+  }
+  opened = [];
+});
+
+/** Two connected sockets: `[ours, theirs]`. */
+async function socketPair(server: Server): Promise<[Socket, Socket]> {
+  const accepted = once(server, 'connection') as Promise<[Socket]>;
+  const theirs = connect(server.address() as string);
+  const [ours] = await accepted;
+  opened.push(ours, theirs);
+  return [ours, theirs];
+}
+
+test('what a run has printed is read before its logs are cut, also where its answer is seen first', async () => {
+  const server = createServer().listen(`\0gpuwhisk-floods-${process.pid}`);
+  opened.push(server);
+  await once(server, 'listening');
+  const [channel, peer] = await socketPair(server);
+  const [out, printer] = await socketPair(server);
+  const logs = new LogCollector(systemClock, { sentinels: false });
+  logs.attach(out, 'stdout');
+  const connection = new FramedConnection(channel, logs, systemClock, {
+    hello: () => undefined,
+    launcher: () => undefined,
+    broken: () => undefined,
+  });
+  peer.write(encodeFrame(types.hello, 0, hello));
+  await handled();
+  const init = connection.init(request, { ...limits, timeoutMs: 10_000 });
+  peer.write(Buffer.concat([encodeFrame(types.result, 1, '{}'), encodeFrame(types.log, 1, '{}')]));
+  expect(await init.outcome).toMatchObject({ type: 'ok' });
+  const { logs: lines } = connection.run({ value: {} } as RunRequest, {
+    ...{ ...limits, timeoutMs: 10_000 },
+    logLimitBytes: 1000,
+  });
+  // More than is read at once; the answer comes first.
+  peer.write(Buffer.concat([encodeFrame(types.result, 2, '{}'), encodeFrame(types.log, 2, '{}')]));
+  printer.write(Buffer.alloc(100_000, 'xxxxxxxxx\n'));
+  expect((await lines).at(-1)).toContain(truncationNotice(1000));
+  for (let turn = 0; turn < 5; turn += 1) await handled();
+  expect(logs.cut()).toEqual([]);
 });
 
 const handled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -415,9 +415,10 @@ export class FramedConnection implements Connection, FrameHandler {
 
   /** Calls `run` when all data that is readable now has been read. */
   private onceRead(run: () => void): void {
-    // Streams that were held back are read in the next turn of the event loop.
-    if (this.logs.catchUp()) this.clock.defer(() => this.clock.defer(run));
-    else this.clock.defer(run);
+    // Streams that were held back are read in the next turn of the event loop, those that this turn first looks at, too.
+    const caughtUp = (): void => this.clock.defer(() => this.clock.defer(run));
+    if (this.logs.catchUp()) caughtUp();
+    else this.clock.defer(() => (this.logs.catchUp() ? caughtUp() : run()));
   }
 
   private awaitLogFrames(): void {
