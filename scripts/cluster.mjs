@@ -12,6 +12,7 @@ const usage = `Usage: npm run cluster -- [flags]
 
   --controllers N   controllers to start, 1 to 20 (default 2)
   --invokers N      invokers to start, 1 to 20 (default 3)
+  --gpus SPEC       GPUs of each invoker, such as sim:a100-40x2 for two simulated ones (default none)
   --set KEY=VALUE   any setting of all of them by its path, such as --set limits.maxTimeoutMs=600000; may be repeated
   --install         installs what a cluster needs and this machine lacks: Redis, Java and Maven by apt-get, which takes root,
                     Kafka by Maven, a server of CouchDB's protocol by npm; without it a terminal is asked
@@ -24,6 +25,7 @@ function readFlags() {
       options: {
         controllers: { type: 'string', default: '2' },
         invokers: { type: 'string', default: '3' },
+        gpus: { type: 'string', default: 'none' },
         set: { type: 'string', multiple: true, default: [] },
         install: { type: 'boolean' },
         help: { type: 'boolean' },
@@ -78,6 +80,7 @@ const dir = mkdtempSync(join(tmpdir(), 'gpuwhisk-cluster-'));
 const starting = startCluster({
   dir,
   ...counts,
+  gpus: values.gpus,
   set: values.set,
   log: (name, text) => process.stderr.write(`${name}: ${text}`),
 });
@@ -93,13 +96,17 @@ const stop = async () => {
 process.on('SIGINT', () => void stop());
 process.on('SIGTERM', () => void stop());
 try {
-  const { url, consoleUrl, auth, controllers } = await starting;
+  const { url, consoleUrl, auth, operatorAuth, controllers } = await starting;
   const wsk = `./bin/wsk --apihost ${url} --auth ${auth}`;
   console.log(`The cluster is ready at ${url}; its controllers at ${controllers.map((each) => each.url).join(', ')}
 Its console is at ${consoleUrl}/console, its documentation at ${consoleUrl}/docs
 
   ${wsk} action create hello examples/hello/hello.js
   ${wsk} action invoke hello --result --param name you
+
+Its operator, for instance to make users:
+
+  ./bin/wskadmin --apihost ${url} --auth ${operatorAuth} user create alice
 
 Ctrl-C stops it and removes its data.`);
 } catch (error) {

@@ -33,10 +33,12 @@ export function missingForCluster() {
 function startNode(args, options, before = []) {
   const command = [...before, process.execPath, ...args];
   const [program, ...rest] = hasSetpriv ? ['setpriv', '--pdeathsig', 'KILL', ...command] : command;
-  return spawn(program, rest, { ...options, env: { ...process.env, NODE_OPTIONS: '' } });
+  // In a session of its own: Ctrl-C in a terminal is for this process alone, which stops the others in their order.
+  return spawn(program, rest, { ...options, detached: hasSetpriv, env: { ...process.env, NODE_OPTIONS: '' } });
 }
 
-const exitOf = (child) => new Promise((resolve) => child.once('exit', resolve).once('error', resolve));
+const exitOf = (child) =>
+  new Promise((resolve) => child.once('exit', (code, signal) => resolve(signal ?? code)).once('error', resolve));
 
 async function freePort() {
   const server = createServer();
@@ -93,8 +95,10 @@ class Member {
     const args = [main, this.role, '--name', this.name, ...this.args];
     const child = (this.child = startNode(args, { stdio: ['ignore', 'pipe', 'pipe'] }, this.before));
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => this.log(this.name, String(data)));
-    this.exited = exitOf(child).then(() => {
-      if (!this.#stopping) this.#timer = setTimeout(() => void this.start().catch(() => undefined), restartMs);
+    this.exited = exitOf(child).then((how) => {
+      if (this.#stopping) return;
+      this.log(this.name, `ended with ${how}; it is started again.\n`);
+      this.#timer = setTimeout(() => void this.start().catch(() => undefined), restartMs);
     });
     const [, url] = await output(child, /is ready at (http:\S+)/, this.name);
     this.url = url;
@@ -150,8 +154,8 @@ async function startProxy(addresses) {
 
 /** Stores an account with a new random key. */
 async function createAccount(couchdbUrl, name) {
-  const uuid = randomUUID();
-  const key = randomBytes(48).toString('base64url');
+  const auth = newKey();
+  const [uuid, key] = auth.split(':');
   const limits = { invocationsPerMinute: 1_000_000, concurrentInvocations: 1000, firesPerMinute: 1_000_000 };
   for (const document of [
     { _id: name, subject: name, namespaces: [{ name, uuid, key }] },
@@ -164,16 +168,19 @@ async function createAccount(couchdbUrl, name) {
     });
     if (!answer.ok) throw new Error(`the account could not be stored: ${answer.status} ${await answer.text()}`);
   }
-  return `${uuid}:${key}`;
+  return auth;
 }
+
+/** A key of `uuid:secret` that is new. */
+const newKey = () => `${randomUUID()}:${randomBytes(48).toString('base64url')}`;
 
 /**
  * Starts a cluster whose data lies in the folder `dir`. `set` are settings of all its processes (KEY=VALUE),
- * `invokerSet` of its invokers. `log(name, text)` is called with their output. A test can put a proxy between:
+ * `invokerSet` of its invokers, `gpus` the GPUs of each. `log(name, text)` is called with their output. A test can put a proxy between:
  * `wayToRedis(port)` gives the port at which the processes reach Redis, `engineHost` is the address of this machine
  * where they reach the engines. `placeOf(name)` gives the address that a process listens at and words before its
  * command.
- * Gives `{ url, consoleUrl, auth, controllers, invokers, redis, kafka, couchdb, stop }`; members have `name`, `url`, `pid`.
+ * Gives `{ url, consoleUrl, auth, operatorAuth, controllers, invokers, redis, kafka, couchdb, stop }`; members have `name`, `url`, `pid`.
  */
 export async function startCluster({
   dir,
@@ -181,6 +188,7 @@ export async function startCluster({
   invokers: invokerCount = 3,
   set = [],
   invokerSet = [],
+  gpus = 'none',
   log = () => undefined,
   wayToRedis = (port) => port,
   engineHost = localhost,
@@ -218,7 +226,13 @@ export async function startCluster({
     const proxy = await started(startProxy(addresses));
     const consoles = addresses.map(({ host, consolePort }) => ({ host, port: consolePort }));
     const consoleProxy = await started(startProxy(consoles));
-    const common = (name) => [...shared, '--data', join(dir, name), ...settings([`apiHost=${proxy.url}`, ...set])];
+    const operatorAuth = newKey();
+    const common = (name) => [
+      ...shared,
+      '--data',
+      join(dir, name),
+      ...settings([`apiHost=${proxy.url}`, `operatorKey=${operatorAuth}`, ...set]),
+    ];
     const memory = `poolMemoryMiB=${Math.floor((totalmem() * 0.6) / 1024 / 1024 / invokerCount)}`;
     const member = (role, name, args) => {
       const { host = localhost, before = [] } = placeOf(name);
@@ -237,7 +251,7 @@ export async function startCluster({
         // All addresses are loopback: the same as one server that listens there.
         ...settings([
           memory,
-          'gpus=none',
+          `gpus=${gpus}`,
           'prepareRuntimes=false',
           'fetchRuntimes=false',
           'allowWeakIsolation=true',
@@ -256,6 +270,7 @@ export async function startCluster({
       url: proxy.url,
       consoleUrl: consoleProxy.url,
       auth,
+      operatorAuth,
       controllers,
       invokers,
       redis,

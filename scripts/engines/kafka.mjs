@@ -142,7 +142,8 @@ export async function startKafka({
   const program = java([`-Xms${heapMiB}m`, `-Xmx${heapMiB}m`], ['kafka.Kafka', config]);
   // Where that is possible, the broker ends with us even if we are killed.
   const [command, args] = has('setpriv') ? ['setpriv', ['--pdeathsig', 'KILL', 'java', ...program]] : ['java', program];
-  const child = spawn(command, args, { stdio: ['ignore', log, log], env: { ...process.env, ...env } });
+  // Ctrl-C in a terminal is for the process that started it, which still needs it while it stops.
+  const child = spawn(command, args, { stdio: ['ignore', log, log], detached: true, env: { ...process.env, ...env } });
   closeSync(log);
   const exited = new Promise((resolve) => child.once('exit', resolve).once('error', resolve));
   const killNow = () => child.kill('SIGKILL');

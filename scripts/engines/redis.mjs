@@ -46,6 +46,8 @@ async function tryToStart(dir, host, port, env, more) {
   const command = has('setpriv') ? ['setpriv', '--pdeathsig', 'KILL', ...args] : args;
   const child = spawn(command[0], command.slice(1).map(String), {
     stdio: 'ignore',
+    // Ctrl-C in a terminal is for the process that started it, which still needs it while it stops.
+    detached: true,
     env: { ...process.env, ...env },
   });
   const exited = once(child, 'exit');

@@ -150,8 +150,11 @@ export class InvokerSupervision {
     const nowMs = clock.monotonicMs();
     for (const [instance, state] of this.states) {
       const health = state.health(nowMs);
-      if (health !== this.lastHealth.get(instance))
-        logger.warn({ invoker: state.name, health }, 'an invoker changed its state');
+      if (health !== this.lastHealth.get(instance)) {
+        // A new one is unhealthy until its first test.
+        const level = this.wereUp.has(instance) ? 'warn' : 'info';
+        logger[level]({ invoker: state.name, health }, 'an invoker changed its state');
+      }
       this.lastHealth.set(instance, health);
       if (health === 'up') this.wereUp.add(instance);
     }

@@ -60,7 +60,7 @@ const renting = {
 
   async function operator(method: string, path: string, body?: JsonObject): Promise<unknown> {
     const headers = {
-      authorization: `Basic ${Buffer.from(cluster.auth).toString('base64')}`,
+      authorization: `Basic ${Buffer.from(cluster.operatorAuth).toString('base64')}`,
       'content-type': 'application/json',
     };
     const text = body && JSON.stringify(body);

@@ -18,6 +18,8 @@ export interface Cluster {
   consoleUrl: string;
   /** Key of an account with high limits. */
   auth: string;
+  /** Key of the operator. */
+  operatorAuth: string;
   controllers: Member[];
   invokers: Member[];
   redis: { pid: number; port: number };
@@ -46,6 +48,7 @@ interface Starter {
       dir: string;
       controllers: number;
       invokers: number;
+      gpus: string;
       log?: (name: string, text: string) => void;
     },
   ): Promise<Cluster>;
@@ -66,13 +69,10 @@ export async function startCluster(
   let text = '';
   const cluster = await starter.startCluster({
     ...options,
-    ...{ dir, controllers, invokers },
+    ...{ dir, controllers, invokers, gpus: 'sim:a100-40' },
     // Small settings, so that tests measure the cluster and not the machine; functions of tests load no framework.
     set: ['userEvents=true', 'limits.gpuDefaultMemoryMiB=256', ...(options.set ?? [])],
-    invokerSet: [
-      ...['containers=process', 'stemCells=false', 'poolMemoryMiB=1024', 'gpus=sim:a100-40'],
-      ...(options.invokerSet ?? []),
-    ],
+    invokerSet: [...['containers=process', 'stemCells=false', 'poolMemoryMiB=1024'], ...(options.invokerSet ?? [])],
     log: (name, line) => (text = (text + `${name}: ${line}`).slice(-20_000)),
   });
   return {
