@@ -129,6 +129,12 @@ interface LedgerStages {
   placeName: string;
 }
 
+/** State of the stages of turns, where that of the places is kept. */
+interface SavedTurns {
+  order?: unknown;
+  place?: unknown;
+}
+
 /** A planner of such stages. */
 export function turnsInLedger({ order, share, place, placeName }: LedgerStages): Planner {
   const placing = placingOf(share, place);
@@ -139,8 +145,12 @@ export function turnsInLedger({ order, share, place, placeName }: LedgerStages):
     },
     ...(order.gathers && { gathers: true }),
     observe: (run) => order.observe?.(run),
-    saved: () => order.saved?.(),
-    restore: (saved) => order.restore?.(saved),
+    saved: () => (place.saved === undefined ? order.saved?.() : { order: order.saved?.(), place: place.saved() }),
+    restore(saved) {
+      const { order: own, place: places } = (place.saved === undefined ? { order: saved } : saved) as SavedTurns;
+      if (own !== undefined) order.restore?.(own);
+      if (places !== undefined) place.restore?.(places);
+    },
   };
 }
 

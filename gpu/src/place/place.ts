@@ -47,6 +47,10 @@ export interface LedgerPlace {
   ): PlacementChoice;
   /** The stage in the state of one pass over `turns`; absent: it has none. */
   prepare?(ledger: Ledger, turns: readonly Waiting[]): LedgerPlace;
+  /** Plain data that its choices depend on besides the ledger; absent: there is none. */
+  saved?(): unknown;
+  /** Takes what `saved` of a stage of the same kind gave. */
+  restore?(saved: unknown): void;
 }
 
 /** How instances are placed in a ledger: what a task asks of a place, and the choice of the place. */

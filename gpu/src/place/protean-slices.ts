@@ -24,6 +24,51 @@ export interface TaskOnKinds {
 /** Functions with an SLO that are noted, and functions of which times on kinds of places are kept. */
 const [mostStrict, mostKept] = [1000, 1000];
 
+/** Figures of a function with an SLO. */
+type StrictFigures = TaskFigures & { sloMs: number };
+
+/** The functions with an SLO by name, the last ones that were noted; they outlast the ledger whose runs they judge. */
+export class StrictFunctions {
+  /** Grows when all are replaced. */
+  revision = 0;
+  private byName = new Map<string, StrictFigures>();
+
+  get size(): number {
+    return this.byName.size;
+  }
+
+  /** Notes the SLO of a task's function, or that it has none. */
+  note(task: TaskFigures & { sloMs?: number }): void {
+    const { byName } = this;
+    const { function: name, sloMs, soloMs, features } = task;
+    const known = byName.get(name);
+    if (known?.sloMs === sloMs && known?.soloMs === soloMs) return;
+    if (sloMs === undefined) {
+      byName.delete(name);
+      return;
+    }
+    byName.set(name, { function: name, sloMs, ...(soloMs !== undefined && { soloMs }), ...(features && { features }) });
+    const [oldest] = byName.keys();
+    if (byName.size > mostStrict && oldest !== undefined) byName.delete(oldest);
+  }
+
+  /** The figures of a function; undefined: it has no SLO, or was not noted. */
+  of(name: string): StrictFigures | undefined {
+    return this.byName.get(name);
+  }
+
+  /** The state, for `restore`. */
+  saved(): StrictFigures[] {
+    return [...this.byName.values()];
+  }
+
+  /** Takes the state of another one. */
+  restore(figures: readonly StrictFigures[]): void {
+    this.byName = new Map(figures.map((one) => [one.function, one]));
+    this.revision += 1;
+  }
+}
+
 /** The places of one ledger, whether whole GPUs or slices; kept up to date from pass to pass. */
 export class Slices {
   accounts: readonly PlaceAccount[] = [];
@@ -37,12 +82,11 @@ export class Slices {
   bandwidth = new Float64Array(0);
   /** The sum up to which strict runs on each place take at most the wanted part of their SLO; Infinity: there are none. */
   mostBandwidth = new Float64Array(0);
-  /** Figures of functions with an SLO, by name. */
-  private readonly strict = new Map<string, TaskFigures & { sloMs: number }>();
   /** As they were when places were put in ascending order, MiB. */
   private capacities = new Float64Array(0);
   private counts = new Uint32Array(0);
   private revision = -1;
+  private strictRevision = -1;
   /** The places that `kindAt` was told of. */
   private placeAt: (Place | undefined)[] = [];
   /** Answers of `onKinds` by function, with the figures that they were made of; they hold for what was learned up to then. */
@@ -55,6 +99,7 @@ export class Slices {
   constructor(
     private readonly ledger: Ledger,
     private readonly slowdowns: SliceSlowdowns,
+    private readonly strict: StrictFunctions,
     /** Part of their SLO that strict runs may take with best effort beside them; 0: any. */
     private readonly strictPart: number,
   ) {
@@ -63,12 +108,14 @@ export class Slices {
 
   /** Takes over what has changed in the ledger, and what was learned. */
   refresh(): void {
-    const { ledger, slowdowns } = this;
+    const { ledger, slowdowns, strict } = this;
     const accounts = ledger.accounts();
     this.sums = ledger.sums();
     const { revision } = slowdowns;
-    const isAnew = this.accounts !== accounts || this.revision !== revision;
+    const isKnown = this.revision === revision && this.strictRevision === strict.revision;
+    const isAnew = this.accounts !== accounts || !isKnown;
     this.revision = revision;
+    this.strictRevision = strict.revision;
     if (this.accounts !== accounts) {
       this.accounts = accounts;
       this.kindAt = new Int32Array(accounts.length);
@@ -117,24 +164,9 @@ export class Slices {
     return { times, isTimed, leastTime, bandwidths, constants };
   }
 
-  /** Notes the SLO of a task's function, or that it has none. */
-  noteSlo(task: TaskFigures & { sloMs?: number }): void {
-    const { strict } = this;
-    const { function: name, sloMs, soloMs, features } = task;
-    const known = strict.get(name);
-    if (known?.sloMs === sloMs && known?.soloMs === soloMs) return;
-    if (sloMs === undefined) {
-      strict.delete(name);
-      return;
-    }
-    strict.set(name, { function: name, sloMs, ...(soloMs !== undefined && { soloMs }), ...(features && { features }) });
-    const [oldest] = strict.keys();
-    if (strict.size > mostStrict && oldest !== undefined) strict.delete(oldest);
-  }
-
   /** The sum of requirements at which a function takes the wanted part of its SLO on a kind of place (equation 2). */
   private bandwidthFor(name: string, kind: number): number {
-    const figures = this.strict.get(name);
+    const figures = this.strict.of(name);
     if (figures === undefined) return Infinity;
     const { times, isTimed } = this.onKinds(figures);
     return isTimed ? (this.strictPart * figures.sloMs) / times[kind]! : Infinity;

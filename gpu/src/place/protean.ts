@@ -11,7 +11,7 @@ import type { Alternative, Candidate, PlacementLimits, PlacementStamp } from './
 import type { Refusal } from './fact-filters.js';
 import { placeLeastLoaded } from './least-loaded.js';
 import type { LedgerPlace, Waiting } from './place.js';
-import { Slices } from './protean-slices.js';
+import { Slices, StrictFunctions } from './protean-slices.js';
 import type { TaskOnKinds } from './protean-slices.js';
 
 /** Settings of the stage. Both defaults are ours. */
@@ -31,10 +31,11 @@ export const proteanPlaceDefaults = {
  */
 export function byTags(slowdowns: SliceSlowdowns, settings: typeof proteanPlaceDefaults): LedgerPlace {
   const known = new WeakMap<Ledger, Slices>();
+  const strict = new StrictFunctions();
   const slicesOf = (ledger: Ledger): Slices => {
     const found = known.get(ledger);
     if (found !== undefined) return found;
-    const made = new Slices(ledger, slowdowns, settings.strictPart);
+    const made = new Slices(ledger, slowdowns, strict, settings.strictPart);
     known.set(ledger, made);
     return made;
   };
@@ -44,6 +45,7 @@ export function byTags(slowdowns: SliceSlowdowns, settings: typeof proteanPlaceD
       if (request.gpus > 1) return placeLeastLoaded(ledger, request, limits, stamp);
       const slices = slicesOf(ledger);
       slices.refresh();
+      strict.note(task);
       return new Search(ledger, slices, { task, request, limits }, tags).choose(stamp);
     };
   };
@@ -54,6 +56,8 @@ export function byTags(slowdowns: SliceSlowdowns, settings: typeof proteanPlaceD
       slices.refresh();
       return { placeIn: stage(tagsOf(slices, slowdowns, turns, settings.countWaiting > 0)) };
     },
+    saved: () => strict.saved(),
+    restore: (saved) => strict.restore(saved as ReturnType<StrictFunctions['saved']>),
   };
 }
 
@@ -167,7 +171,6 @@ class Search {
   ) {
     const { task, request, limits } = asked;
     this.isStrict = task.sloMs !== undefined;
-    slices.noteSlo(task);
     this.kinds = slices.onKinds(task);
     // Where no time is known, an instance that idles is always the sooner one.
     this.startCost = this.kinds.isTimed ? (task.startMs ?? 0) : 1e6;

@@ -8,6 +8,7 @@ import type { Decision } from '../view/decision.js';
 import type { GpuState, Task, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
+import type { Policy } from './policy.js';
 import { viewOf } from '../testing/views.js';
 
 const sliceMiB = { '1g.5gb': 4600, '2g.10gb': 9300, '3g.20gb': 18_900, '4g.20gb': 18_900 } as const;
@@ -103,6 +104,24 @@ describe('placement', () => {
     expect(refused?.reason).toBe('strict runs there would take too much of their SLO');
     const anywhere: PolicyChoice = { base: 'protean', settings: { strictPart: 0 } };
     expect(placed(decide({ gpus, waiting: waiting(180) }, slowdowns, anywhere))).toEqual(['s big', 'b big']);
+  });
+
+  test('knows the SLOs of what runs again from its saved state', () => {
+    const slowdowns = learned({ s: 0.6, b: 0.9 });
+    const make = (): Policy => {
+      const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
+      return makePolicy('protean', { ...needs, sliceSlowdowns: slowdowns });
+    };
+    const timer = { kind: 'timer' } as const;
+    const first = make();
+    const alone = viewOf({ gpus: [slice('big', '4g.20gb')], waiting: [strict('s', { sloMs: 180 })] });
+    expect(placed(first.decide(alone, timer))).toEqual(['s big']);
+    const running = [runningTask(task('s', { function: '/a/s' }), 1)];
+    const beside = viewOf({ gpus: [slice('big', '4g.20gb', { running })], waiting: [task('b')] });
+    const next = make();
+    next.restore?.(JSON.parse(JSON.stringify(first.saved?.())));
+    expect(placed(next.decide(beside, timer))).toEqual([]);
+    expect(placed(make().decide(beside, timer))).toEqual(['b big']);
   });
 
   test('keeps best effort off the last slice below tag 1 while strict work waits', () => {
