@@ -4,7 +4,7 @@ import { ArrivalCounts } from '../view/function-log.js';
 import type { FunctionState, GpuState, InstanceState, View, WorkloadState } from '../view/view.js';
 import { pick } from './random-world.js';
 import { profiledTask } from './fixtures.js';
-import { ledgerWith, runsOn } from './views.js';
+import { gpusOf, viewOf } from './views.js';
 
 const functions = [0, 1, 2, 3, 4].map((at) => `/a/f${at}`);
 const namespaces = ['a', 'b', 'c'];
@@ -37,22 +37,22 @@ export class ServedWorld {
   constructor(private readonly random: Random) {}
 
   /** Each call makes another view of the same GPUs and tasks. */
-  view(walked: Pick<View, 'at' | 'gpus' | 'waiting'>): View {
+  view(walked: View): View {
     const { at, waiting } = walked;
     // Nodes move the shares of all of their GPUs, or of none.
     const moving = new Set(['n', 'm'].filter(() => this.random.uint32() % 2 === 0));
-    const gpus = walked.gpus.map((gpu) => this.withInstances(gpu, moving.has(gpu.node)));
+    const gpus = gpusOf(walked).map((gpu) => this.withInstances(gpu, moving.has(gpu.node)));
     for (const { id, function: name, namespace, arrivedAt } of waiting) {
       if (this.seen.has(id)) continue;
       this.seen.add(id);
       this.countsOf(`${namespace} ${name}`).add(arrivedAt);
     }
-    return {
-      ...{ at, gpus, waiting, ledger: ledgerWith(gpus), runs: runsOn(gpus) },
+    return viewOf({
+      ...{ at, gpus, waiting },
       instances: gpus.flatMap((gpu) => instancesOn(gpu, at)),
       functions: namespaces.flatMap((namespace) => functions.map((name) => this.functionOf(name, namespace, at))),
       workloads: gpus.filter(({ mode }) => mode === 'mps').flatMap((gpu) => this.workloadsOn(gpu, at)),
-    };
+    });
   }
 
   private withInstances(gpu: GpuState, movesShares: boolean): GpuState {

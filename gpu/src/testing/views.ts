@@ -1,5 +1,6 @@
 import { nodeRow } from '../simulate/node-rows.js';
 import { Ledger } from '../view/ledger.js';
+import { seenGpus } from '../view/seen-gpus.js';
 import type { GpuState, KnownRuns, OpenLedger, View } from '../view/view.js';
 
 /** The ledger of nodes with these GPUs and what is on them. */
@@ -13,9 +14,20 @@ export function ledgerWith(gpus: readonly GpuState[]): OpenLedger {
   return { ledger, isOpen: () => true, epoch: 0 };
 }
 
+/** By view, the GPUs that it was made of. */
+const madeOf = new WeakMap<View, readonly GpuState[]>();
+
 /** A view at 0 ms of no GPUs and no tasks, but for `parts`; its ledger has the GPUs. */
 export function viewOf({ gpus = [], ...parts }: Partial<View>): View {
-  return { at: 0, waiting: [], ledger: ledgerWith(gpus), runs: runsOn(gpus), ...parts, gpus };
+  const places = { at: 0, ledger: ledgerWith(gpus), runs: runsOn(gpus), ...parts };
+  const view: View = { waiting: [], ...places, gpus: seenGpus(places) };
+  madeOf.set(view, gpus);
+  return view;
+}
+
+/** The GPUs that a view of `viewOf` was made of. */
+export function gpusOf(view: View): readonly GpuState[] {
+  return madeOf.get(view) ?? [];
 }
 
 /** The runs on these GPUs, by their tasks. */
