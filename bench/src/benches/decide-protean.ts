@@ -93,9 +93,10 @@ function placements(slowdowns: SliceSlowdowns, random: Random): number[] {
     const requests = tasks.map(requestOfTask);
     const turns = tasks.map((task) => ({ task }));
     const from = performance.now();
-    const placer = stage.prepare?.(ledger, turns) ?? stage;
+    const open = { ledger, isOpen: limits.isOpen, epoch: 1 };
+    const placeIn = stage.begin({ at: pass, ledger: open, runs: () => undefined }, turns);
     for (const [at, request] of requests.entries()) {
-      const { placement } = placer.placeIn(ledger, request, limits, { epoch: 1, at: pass }, tasks[at]!);
+      const { placement } = placeIn(request, limits, { epoch: 1, at: pass }, tasks[at]!);
       if (placement === undefined) continue;
       const { action, namespace, isolation } = request;
       const activationId = tasks[at]!.id;

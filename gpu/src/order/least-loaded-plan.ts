@@ -10,9 +10,9 @@ const mostForBestFit = 1024;
 
 const placing: Placing = {
   requestOf: requestOfTask,
-  placeIn(ledger, request, limits, stamp) {
+  begin({ ledger: { ledger } }) {
     const fit = ledger.accounts().length > mostForBestFit ? 'first' : 'best';
-    return placeLeastLoaded(ledger, request, { ...limits, fit }, stamp);
+    return (request, limits, stamp) => placeLeastLoaded(ledger, request, { ...limits, fit }, stamp);
   },
 };
 

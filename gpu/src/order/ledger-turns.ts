@@ -2,16 +2,15 @@
 import { reservationOf, startOf } from '../place/bind.js';
 import type { PlacementLimits } from '../place/candidate.js';
 import type { Refusal } from '../place/fact-filters.js';
-import { emptyGpuAccountOf } from '../place/gpu-account.js';
 import { joinBatch, placesToKeep } from '../place/least-loaded.js';
 import type { LedgerPlace, Placing } from '../place/place.js';
 import { isRefusal } from '../share/share.js';
 import type { ShareOut } from '../share/share.js';
-import { isPlaced } from '../view/account.js';
+import { emptyAccount, isPlaced } from '../view/account.js';
 import type { PlacedChoice, PlacementChoice, PlacementRequest } from '../view/account.js';
 import type { Start, TaskRejection } from '../view/decision.js';
 import type { Ledger } from '../view/ledger.js';
-import { gpuTypeOf } from '../view/places.js';
+import { kindOf } from '../view/places.js';
 import { requestOfTask } from '../view/requests.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { Task, View } from '../view/view.js';
@@ -24,7 +23,7 @@ import type { Planned, Planner } from './plan.js';
  */
 export function placedInTurns(view: View, turns: readonly Turn[], placing: Placing, reason: string): Planned {
   const { ledger, isOpen, epoch } = view.ledger;
-  const placer: LedgerPlace = placing.prepare?.(ledger, turns) ?? placing;
+  const placeIn = placing.begin(view, turns);
   const stamp = { epoch, at: view.at };
   const kept = new Set<string>();
   /** Requests that no place could serve: placing others makes no room for them. */
@@ -55,10 +54,10 @@ export function placedInTurns(view: View, turns: readonly Turn[], placing: Placi
       continue;
     }
     const { allowed } = task;
-    const asked = keyOf(request, allowed);
+    const asked = placing.judgesTasks ? undefined : keyOf(request, task);
     const limits: PlacementLimits = { kept, isOpen, ...(allowed && { allowed }) };
-    const known = unplaceable.get(asked);
-    const place = (): PlacementChoice => placer.placeIn(ledger, request, limits, stamp, task);
+    const known = asked === undefined ? undefined : unplaceable.get(asked);
+    const place = (): PlacementChoice => placeIn(request, limits, stamp, task);
     const join = (): PlacementChoice => joinBatch(ledger, request, limits, stamp);
     const choice: PlacementChoice =
       known !== undefined
@@ -78,7 +77,7 @@ export function placedInTurns(view: View, turns: readonly Turn[], placing: Placi
       continue;
     }
     const reasons = choice.rejected.map((one) => ({ ...one, task: task.id }));
-    unplaceable.set(asked, reasons);
+    if (asked !== undefined) unplaceable.set(asked, reasons);
     wait(reasons);
     if (isOverdue) for (const one of placesToKeep(ledger, request, limits)) kept.add(one);
   }
@@ -111,33 +110,32 @@ function beingFilled(requests: number, leftMs: number): Refusal {
   return { reason: 'its batch is being filled', numbers: { requests, leftMs: Math.ceil(leftMs) } };
 }
 
-/** The same for requests that are served by the same places. */
-function keyOf(request: PlacementRequest, allowed: ReadonlySet<string> | undefined): string {
-  return JSON.stringify([request, allowed && [...allowed]]);
+/** The same for tasks that the same places serve: some are only for strict ones. */
+function keyOf(request: PlacementRequest, { allowed, sloMs }: Task): string {
+  return JSON.stringify([request, sloMs !== undefined, allowed && [...allowed]]);
 }
 
 function firstOf(ledger: Ledger): string {
   return ledger.accounts()[0]?.id ?? '';
 }
 
-/** Stages of a policy whose place stage chooses in the ledger. */
-interface LedgerStages {
+/** Stages that decide one after the other. */
+interface TurnStages {
   order: Order;
-  share: ShareOut;
-  place: LedgerPlace;
-  /** The name of `place`, for reasons. */
+  placing: Placing;
+  /** The name of the stage that places, for reasons. */
   placeName: string;
 }
 
-/** State of the stages of turns, where that of the places is kept. */
+/** State of such stages, where that of the places is kept. */
 interface SavedTurns {
   order?: unknown;
   place?: unknown;
 }
 
 /** A planner of such stages. */
-export function turnsInLedger({ order, share, place, placeName }: LedgerStages): Planner {
-  const placing = placingOf(share, place);
+export function turnsInLedger({ order, placing, placeName }: TurnStages): Planner {
+  const keepsPlaces = placing.saved !== undefined;
   return {
     plan({ view, tasks }) {
       const turns = order(tasks, view.at, view.workloads, view.ledger.ledger);
@@ -145,11 +143,11 @@ export function turnsInLedger({ order, share, place, placeName }: LedgerStages):
     },
     ...(order.gathers && { gathers: true }),
     observe: (run) => order.observe?.(run),
-    saved: () => (place.saved === undefined ? order.saved?.() : { order: order.saved?.(), place: place.saved() }),
+    saved: () => (keepsPlaces ? { order: order.saved?.(), place: placing.saved?.() } : order.saved?.()),
     restore(saved) {
-      const { order: own, place: places } = (place.saved === undefined ? { order: saved } : saved) as SavedTurns;
+      const { order: own, place } = (keepsPlaces ? saved : { order: saved }) as SavedTurns;
       if (own !== undefined) order.restore?.(own);
-      if (places !== undefined) place.restore?.(places);
+      if (place !== undefined) placing.restore?.(place);
     },
   };
 }
@@ -174,17 +172,9 @@ export function placingOf(share: ShareOut, place: LedgerPlace): Placing {
   };
 }
 
-function onEmptyPlace(
-  share: ShareOut,
-  task: Task,
-  ledger: Ledger,
-  at: number,
-): ReturnType<ShareOut> | Refusal | undefined {
+function onEmptyPlace(share: ShareOut, task: Task, ledger: Ledger, at: number): ReturnType<ShareOut> | undefined {
   const [first] = ledger.accounts();
   if (first === undefined) return undefined;
-  const { id, capacityMiB, mode, place } = first;
-  const { node, device, slice } = place;
-  const type = gpuTypeOf(device, slice);
-  const gpu = { id, node: node.invoker, type, mode, memoryMiB: capacityMiB, running: [] };
-  return share(task, { ...emptyGpuAccountOf(gpu), residents: [] }, at);
+  const { place } = first;
+  return share(task, { account: emptyAccount(place), kind: kindOf(place), residents: [] }, at);
 }

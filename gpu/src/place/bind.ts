@@ -100,7 +100,7 @@ function boundTo({ at, ledger: open }: View, task: Task, start: Start): Placemen
   // A plan leaves out the start of an instance that is there.
   const startMs = idleInstances(occupants, task).length > 0 ? 0 : (task.startMs ?? 0);
   const request = { ...asked, share };
-  const choice = bindTo(ledger, request, [start.gpu, ...(start.alsoOn ?? [])], isOpen, { epoch, at });
+  const choice = bindTo(ledger, request, { ids: [start.gpu, ...(start.alsoOn ?? [])], isOpen }, { epoch, at });
   if (!isPlaced(choice)) return choice;
   const { soloMs } = task;
   if (soloMs !== undefined && start.predictedMs !== undefined) {
@@ -118,7 +118,13 @@ interface WantedInstances {
 }
 
 /** Places with the least given away, at the share that the owner has fixed or else whole. */
-const leastLoaded: Placing = { requestOf: requestOfTask, placeIn: placeLeastLoaded };
+const leastLoaded: Placing = {
+  requestOf: requestOfTask,
+  begin:
+    ({ ledger: { ledger } }) =>
+    (request, limits, stamp) =>
+      placeLeastLoaded(ledger, request, limits, stamp),
+};
 
 /** Instances that are launched in one second, at most: what is wanted still is launched in the next one. */
 const mostLaunches = 16;
@@ -151,6 +157,8 @@ export function launches(
   if (wanted.length === 0) return [];
   const { ledger, isOpen, epoch } = view.ledger;
   const choose = instancePlacesIn?.(view);
+  const placeIn = placing.begin(view, []);
+  const narrows = choose !== undefined || placing.judgesTasks === true;
   const limits = { kept: new Set<string>(), isOpen, isNew: true };
   const held: string[] = [];
   const actions: Action[] = [];
@@ -160,10 +168,11 @@ export function launches(
       if ('reason' in request) continue;
       const { action, namespace } = request;
       for (let more = 0; more < count && actions.length < mostLaunches; more += 1) {
-        const chosen = choose?.(of.task, new Set(roomyFor(request, ledger)));
-        if (choose !== undefined && chosen === undefined) break;
+        const roomy = narrows ? new Set(roomyFor(request, ledger)) : undefined;
+        const chosen = choose === undefined || roomy === undefined ? roomy : choose(of.task, roomy);
+        if (narrows && chosen === undefined) break;
         const narrowed = chosen === undefined ? limits : { ...limits, allowed: new Set(chosen) };
-        const choice = placing.placeIn(ledger, request, narrowed, { epoch, at: view.at }, of.task);
+        const choice = placeIn(request, narrowed, { epoch, at: view.at }, of.task);
         if (!isPlaced(choice) || choice.placement.reclaim !== undefined) break;
         const { placement } = choice;
         const activationId = `launch ${functionKey(request)} ${more}`;

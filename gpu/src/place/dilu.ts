@@ -36,7 +36,10 @@ const mostLooks = 1024;
 /** The stage: `placeDilu` within bounds. */
 export function byFragments(bounds: Oversubscription): LedgerPlace {
   return {
-    placeIn: (ledger, request, limits, stamp) => placeDilu(ledger, request, limits, stamp, bounds),
+    begin:
+      ({ ledger: { ledger } }) =>
+      (request, limits, stamp) =>
+        placeDilu(ledger, request, limits, stamp, bounds),
   };
 }
 

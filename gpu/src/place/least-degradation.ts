@@ -1,13 +1,14 @@
 // The stage `place` by predicted degradation (SMORE, thesis section 3.3), beside any order and share.
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
+import { neededMiB } from '../view/account.js';
 import { functionKey } from '../view/occupancy.js';
 import { thousandths } from '../view/shares.js';
 import type { Task } from '../view/view.js';
 import { deadlineAt } from '../view/view.js';
 import type { degradationScoreDefaults } from './by-degradation.js';
+import { idleInstances } from './candidate.js';
 import { degradationRefusal, mostMemory, neededMs } from './degradation-refusals.js';
-import { needMiB } from './gpu-account.js';
-import type { Place } from './place.js';
+import type { Scores } from './place.js';
 import { costOf } from './place-costs.js';
 import { effectOf, SetEffects } from './set-effects.js';
 import type { ModelOf } from './set-effects.js';
@@ -16,7 +17,7 @@ import type { ModelOf } from './set-effects.js';
  * The GPU of least λ·D_train + (1 − λ)·D_func (equation 3.11); refused where a workload or the task would be beyond its bound,
  * or the memory is needed as a reserve (equations 3.9 and 3.10). An idle instance of the function comes first in any case.
  */
-export function leastDegradation(modelOf: ModelOf, settings: typeof degradationScoreDefaults): Place {
+export function leastDegradation(modelOf: ModelOf, settings: typeof degradationScoreDefaults): Scores {
   const effects = new SetEffects(modelOf);
   const numberOf = (task: Task, share: number): number => {
     const key = keyOf(task);
@@ -26,25 +27,22 @@ export function leastDegradation(modelOf: ModelOf, settings: typeof degradationS
   return ({ at, workloads }) => {
     effects.begin(at, workloads);
     return (task, candidate, grant) => {
-      const { gpu, residents, busy } = candidate;
+      const { account, kind, residents } = candidate;
       // Figures are noticed before numbers are given: a new one of a function renews its number.
       for (const one of residents) numberOf(one.task, one.share);
       const share = task.share ?? grant.share;
       const newcomer = numberOf(task, share);
       const functions = residents.map((one) => numberOf(one.task, one.share));
-      const effect = effectOf(effects.membersWith(gpu, effects.workloadsOn(gpu), functions), newcomer);
-      const { function: name, namespace } = task;
-      const isWarm = gpu.idle?.some(
-        (one) => one.function === name && one.namespace === namespace && one.share >= share,
-      );
+      const effect = effectOf(effects.membersWith(kind, effects.workloadsOn(account), functions), newcomer);
+      const isWarm = idleInstances(account.occupants, task).some(({ shareClass }) => shareClass / 100 >= share);
       const refusal = degradationRefusal({
         effect,
-        usedMiB: candidate.capacityMiB - candidate.availableMiB + needMiB(task, gpu),
-        mostMiB: mostMemory(candidate, settings.memoryPart),
-        needMs: neededMs(task.soloMs, effect.own, isWarm === true ? 0 : (task.startMs ?? 0)),
+        usedMiB: account.capacityMiB - account.availableMiB + neededMiB(task, account),
+        mostMiB: mostMemory(account, settings.memoryPart),
+        needMs: neededMs(task.soloMs, effect.own, isWarm ? 0 : (task.startMs ?? 0)),
         leftMs: deadlineAt(task) - at,
       });
-      return refusal ?? costOf(effect, busy, settings);
+      return refusal ?? costOf(effect, account.busy, settings);
     };
   };
 }

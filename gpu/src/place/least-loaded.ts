@@ -71,11 +71,10 @@ export function joinBatch(
 export function bindTo(
   ledger: Ledger,
   request: PlacementRequest,
-  ids: readonly string[],
-  isOpen: PlacementLimits['isOpen'],
+  { ids, isOpen, isNew = false }: { ids: readonly string[] } & Pick<PlacementLimits, 'isOpen' | 'isNew'>,
   stamp: PlacementStamp,
 ): PlacementChoice {
-  return placeLeastLoaded(ledger, request, { kept: new Set(), allowed: new Set(ids), isOpen }, stamp);
+  return placeLeastLoaded(ledger, request, { kept: new Set(), allowed: new Set(ids), isOpen, isNew }, stamp);
 }
 
 function one(candidate: Candidate | undefined): Candidate[] | undefined {

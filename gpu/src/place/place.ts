@@ -1,18 +1,20 @@
 // The stage `place`: its interface, and the scores that are one expression.
 import { hashOf } from '../numeric/hash.js';
-import type { PlacementChoice, PlacementRequest } from '../view/account.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import type { Ledger } from '../view/ledger.js';
+import type { GpuKind } from '../view/places.js';
 import type { Task, View } from '../view/view.js';
 import type { PlacementLimits, PlacementStamp } from './candidate.js';
 import type { Refusal } from './fact-filters.js';
-import type { GpuAccount } from './gpu-account.js';
 
-/** A GPU with the tasks that run there or were placed there in this decision. */
-export interface CandidateGpu extends GpuAccount {
-  residents: { task: Task; share: number }[];
+/** A place with the tasks that run there or were placed there in this pass. */
+export interface CandidatePlace {
+  account: PlaceAccount;
+  kind: GpuKind;
+  residents: readonly { task: Task; share: number }[];
 }
 
-/** The share that a GPU would give a task. */
+/** The share that a place would give a task. */
 export interface Grant {
   /** Its limit: fraction of the SMs, 0 < share ≤ 1. */
   share: number;
@@ -22,11 +24,14 @@ export interface Grant {
   lacks: number;
 }
 
-/** Scores a GPU that has memory and a share for a task: the lowest score wins. Or tells why the task may not run there. */
-export type Score = (task: Task, candidate: CandidateGpu, grant: Grant) => number | Refusal;
+/** Scores a place that has memory and a share for a task: the lowest score wins. Or tells why the task may not run there. */
+export type Score = (task: Task, candidate: CandidatePlace, grant: Grant) => number | Refusal;
 
-/** The stage that chooses the GPU: the scores of one decision. */
-export type Place = (view: View) => Score;
+/** What a pass knows of the cluster. */
+export type PassView = Pick<View, 'at' | 'ledger' | 'runs' | 'workloads'>;
+
+/** The scores of one pass. */
+export type Scores = (view: PassView) => Score;
 
 /** A task that a pass is to place, in its turn. */
 export interface Waiting {
@@ -35,18 +40,18 @@ export interface Waiting {
   waitsUntil?: number;
 }
 
-/** A stage that chooses the places in the ledger, whose indexes it needs: it holds nothing. */
+/** Chooses the place of a request in the ledger of a pass, and holds nothing. `task`: the one that asks. */
+export type PlaceIn = (
+  request: PlacementRequest,
+  limits: PlacementLimits,
+  stamp: PlacementStamp,
+  task: Task,
+) => PlacementChoice;
+
+/** The stage that chooses places in the ledger. */
 export interface LedgerPlace {
-  /** `task`: the one that asks. */
-  placeIn(
-    ledger: Ledger,
-    request: PlacementRequest,
-    limits: PlacementLimits,
-    stamp: PlacementStamp,
-    task: Task,
-  ): PlacementChoice;
-  /** The stage in the state of one pass over `turns`; absent: it has none. */
-  prepare?(ledger: Ledger, turns: readonly Waiting[]): LedgerPlace;
+  /** The search of one pass over `turns`. */
+  begin(pass: PassView, turns: readonly Waiting[]): PlaceIn;
   /** Plain data that its choices depend on besides the ledger; absent: there is none. */
   saved?(): unknown;
   /** Takes what `saved` of a stage of the same kind gave. */
@@ -55,6 +60,8 @@ export interface LedgerPlace {
 
 /** How instances are placed in a ledger: what a task asks of a place, and the choice of the place. */
 export interface Placing extends LedgerPlace {
+  /** Choices depend on more of a task than its request; absent: equal requests that find no place need not be tried again. */
+  readonly judgesTasks?: true;
   /** Or why the task gets no share of an empty place. */
   requestOf(task: Task, ledger: Ledger, at: number): PlacementRequest | Refusal;
 }
@@ -62,31 +69,31 @@ export interface Placing extends LedgerPlace {
 /** Shares are sums of tenths, which floating point does not hold exactly. */
 export const rounding = 1e-9;
 
-/** Whether a GPU has `share` of its SMs to give away. */
-export function hasShare({ load }: GpuAccount, share: number): boolean {
+/** Whether a place has `share` of its SMs to give away. */
+export function hasShare({ account: { load } }: CandidatePlace, share: number): boolean {
   return load + share <= 1 + rounding;
 }
 
 /** The first one. */
-export const firstFit: Place = () => () => 0;
+export const firstFit: Scores = () => () => 0;
 
 /** The GPU that keeps the least of its SMs free; GPUs that grant less than the wanted share come last. */
-export const bestFit: Place =
+export const bestFit: Scores =
   () =>
-  (_, { load }, { share, lacks }) =>
+  (_, { account: { load } }, { share, lacks }) =>
     lacks > 0 ? 1 + lacks : 1 - load - share;
 
 /** Where the fewest run. */
-export const fewestTasks: Place =
+export const fewestTasks: Scores =
   () =>
-  (_, { busy }) =>
-    busy;
+  (_, { account }) =>
+    account.busy;
 
 /**
- * An empty GPU first; then for a task with an SLO the GPU whose resident has the smallest share, and for others the GPU that
+ * An empty place first; then for a task with an SLO the place whose resident has the smallest share, and for others the place that
  * grants the largest one (TGS, Wu and others, NSDI 2023).
  */
-export const mostGiven: Place =
+export const mostGiven: Scores =
   () =>
   ({ sloMs }, { residents: [first] }, { share }) => {
     if (first === undefined) return 0;
@@ -94,7 +101,7 @@ export const mostGiven: Place =
   };
 
 /** Any one, at random: a hash of task and GPU, so that a repeated decision is the same. */
-export const atRandom: Place =
+export const atRandom: Scores =
   () =>
-  ({ id }, { gpu }) =>
-    hashOf(`${id} ${gpu.id}`) / 2 ** 32;
+  ({ id }, { account }) =>
+    hashOf(`${id} ${account.id}`) / 2 ** 32;

@@ -39,22 +39,17 @@ export function byTags(slowdowns: SliceSlowdowns, settings: typeof proteanPlaceD
     known.set(ledger, made);
     return made;
   };
-  const untagged: Tags = { tags: undefined, expected: undefined, reserved: -1, hasFull: false, strictLeft: 0 };
-  const stage = (tags: Tags): LedgerPlace['placeIn'] => {
-    return (ledger, request, limits, stamp, task) => {
-      if (request.gpus > 1) return placeLeastLoaded(ledger, request, limits, stamp);
-      const slices = slicesOf(ledger);
-      slices.refresh();
-      strict.note(task);
-      return new Search(ledger, slices, { task, request, limits }, tags).choose(stamp);
-    };
-  };
   return {
-    placeIn: stage(untagged),
-    prepare(ledger, turns) {
+    begin({ ledger: { ledger } }, turns) {
       const slices = slicesOf(ledger);
       slices.refresh();
-      return { placeIn: stage(tagsOf(slices, slowdowns, turns, settings.countWaiting > 0)) };
+      const tags = tagsOf(slices, slowdowns, turns, settings.countWaiting > 0);
+      return (request, limits, stamp, task) => {
+        if (request.gpus > 1) return placeLeastLoaded(ledger, request, limits, stamp);
+        slices.refresh();
+        strict.note(task);
+        return new Search(ledger, slices, { task, request, limits }, tags).choose(stamp);
+      };
     },
     saved: () => strict.saved(),
     restore: (saved) => strict.restore(saved as ReturnType<StrictFunctions['saved']>),

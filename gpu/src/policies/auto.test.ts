@@ -130,8 +130,8 @@ describe('functions of which nothing is measured', () => {
   });
 
   test('on a device with no client of MPS left wait', () => {
-    const facts = { availableMiB: 9000, clients: 48, clientLimit: 48, busy: 1, workloads: 0, staying: [] };
-    const decision = decide({ gpus: [gpuOf('g0', { ...running(plain('f')), facts })], waiting: [plain('g')] });
+    const idle = Array.from({ length: 47 }, () => ({ function: '/a/i', namespace: 'a', share: 1, memoryMiB: 10 }));
+    const decision = decide({ gpus: [gpuOf('g0', { ...running(plain('f')), idle })], waiting: [plain('g')] });
     expect([where(decision), decision.order]).toEqual([[], ['g']]);
   });
 });

@@ -121,11 +121,13 @@ test('of GPUs that would do, one with a process of the function goes first', () 
     startsOf('exclusive', [asked!], [gpu('a'), gpu('b', { idle: warm(share) })])[0]?.gpu;
   // A process whose share is too small is of no use.
   expect([chosen(1), chosen(0.5)]).toEqual(['b', 'a']);
-  const { rejected } = makePolicy('exclusive', needs).decide(
+  const { starts } = makePolicy('exclusive', needs).decide(
     viewOf({ gpus: [gpu('a'), gpu('b', { idle: warm(1) })], waiting: [asked!] }),
     { kind: 'timer' },
   );
-  expect(rejected.map(({ what, reason }) => [what, reason])).toEqual([['a', 'no process of the function idles there']]);
+  expect(starts[0]?.choice?.rejected.map(({ what, reason }) => [what, reason])).toEqual([
+    ['a', 'no process of the function idles there'],
+  ]);
 });
 
 test('the remaining time includes the start', () => {

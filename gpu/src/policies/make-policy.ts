@@ -1,5 +1,4 @@
-import { inTurns } from '../order/in-turns.js';
-import { placingOf, turnsInLedger } from '../order/ledger-turns.js';
+import { turnsInLedger } from '../order/ledger-turns.js';
 import type { Planner } from '../order/plan.js';
 import { PredictionCache } from '../order/set-predictions.js';
 import { bySlowdowns } from '../predict/degradation.js';
@@ -9,7 +8,7 @@ import { boundStarts, joinBatches, launches } from '../place/bind.js';
 import type { Launching } from '../place/bind.js';
 import { onInstances } from '../scale/lazy-starts.js';
 import type { Geometry } from '../geometry/geometry.js';
-import type { LedgerPlace, Place, Placing } from '../place/place.js';
+import type { Placing } from '../place/place.js';
 import type { Scaling } from '../scale/scale.js';
 import type { Action, Start, TaskRejection } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
@@ -18,7 +17,7 @@ import type { Task, View } from '../view/view.js';
 import type { Policy, PolicyRecord } from './policy.js';
 import { policies } from './registry.js';
 import { readsSliceSlowdowns, stages } from './stages.js';
-import type { Settings, StageEntry, StageName, StageNeeds } from './stages.js';
+import type { PlaceStage, Settings, StageEntry, StageName, StageNeeds } from './stages.js';
 
 /** Whether a task that cannot meet its SLO any more runs as best effort or is refused. */
 export type LateTaskHandling = 'best-effort' | 'refuse';
@@ -175,7 +174,7 @@ function placesForInstance(
     const request = placing.requestOf(task, open.ledger, view.at);
     if ('reason' in request) return [];
     const limits = { kept: new Set<string>(), isOpen: open.isOpen, isNew: true };
-    const { placement } = placing.placeIn(open.ledger, request, limits, { epoch: open.epoch, at: view.at }, task);
+    const { placement } = placing.begin(view, [])(request, limits, { epoch: open.epoch, at: view.at }, task);
     return placement === undefined ? [] : placeIdsOf(placement);
   }
   if (instancePlacesIn === undefined) return undefined;
@@ -210,11 +209,9 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   };
   const composed = (): { planner: Planner; placing?: Placing } => {
     const [order, share] = [make(stages.order, 'order'), make(stages.share, 'share')];
-    const place = make<Place | LedgerPlace>(stages.place, 'place');
+    const placing = make<PlaceStage>(stages.place, 'place')(share);
     // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- stages that no plan stands for are all named
-    const placeName = chosen.place!;
-    if (typeof place === 'function') return { planner: inTurns({ order, share, place, placeName }) };
-    return { planner: turnsInLedger({ order, share, place, placeName }), placing: placingOf(share, place) };
+    return { planner: turnsInLedger({ order, placing, placeName: chosen.place! }), placing };
   };
   const admit = make(stages.admit, 'admit');
   const { planner, placing } = chosen.plan === undefined ? composed() : { planner: make<Planner>(stages.plan, 'plan') };

@@ -27,6 +27,7 @@ import { learnedSlices } from '../geometry/slice-model.js';
 import { dueFirst } from '../order/earliest-deadline.js';
 import { mostUseForInterference } from '../order/interference-priority.js';
 import { leastLoadedPlan } from '../order/least-loaded-plan.js';
+import { placingOf } from '../order/ledger-turns.js';
 import { literalPlan } from '../order/literal-plan.js';
 import type { Order } from '../order/order.js';
 import { proteanOrder, proteanOrderDefaults } from '../order/protean.js';
@@ -39,7 +40,8 @@ import { leastDegradation } from '../place/least-degradation.js';
 import { oversubscriptionDefaults } from '../place/oversubscription.js';
 import { byTags, proteanPlaceDefaults } from '../place/protean.js';
 import { atRandom, bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
-import type { LedgerPlace, Place } from '../place/place.js';
+import type { LedgerPlace, Placing, Scores } from '../place/place.js';
+import { placedByScore } from '../order/scored-places.js';
 import type { ModelOf } from '../place/set-effects.js';
 import type { SliceSlowdowns } from '../predict/protean-slowdowns.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
@@ -89,6 +91,19 @@ export interface StageEntry<Stage> {
   make(needs: StageNeeds, settings: Settings): Stage;
 }
 
+/** How instances are placed at the shares of a stage `share`. */
+export type PlaceStage = (share: ShareOut) => Placing;
+
+const byScore =
+  (name: string, scores: Scores): PlaceStage =>
+  (share) =>
+    placedByScore(share, scores, name);
+
+const inLedger =
+  (place: LedgerPlace): PlaceStage =>
+  (share) =>
+    placingOf(share, place);
+
 function made<Stage>(make: (needs: StageNeeds) => Stage): StageEntry<Stage> {
   return { settings: {}, make };
 }
@@ -133,15 +148,17 @@ export const stages = {
     dilu: settable(oversubscriptionDefaults, (_, bounds) => byProfile(bounds)),
   } satisfies Record<string, StageEntry<ShareOut>>,
   place: {
-    'first-fit': made(() => firstFit),
-    'best-fit': made(() => bestFit),
-    'fewest-tasks': made(() => fewestTasks),
-    'most-given': made(() => mostGiven),
-    smore: settable(degradationScoreDefaults, ({ degradationsOf }, set) => leastDegradation(degradationsOf, set)),
-    random: made(() => atRandom),
-    dilu: settable(oversubscriptionDefaults, (_, bounds) => byFragments(bounds)),
-    protean: settable(proteanPlaceDefaults, ({ sliceSlowdowns }, set) => byTags(sliceSlowdowns, set)),
-  } satisfies Record<string, StageEntry<Place | LedgerPlace>>,
+    'first-fit': made(() => byScore('first-fit', firstFit)),
+    'best-fit': made(() => byScore('best-fit', bestFit)),
+    'fewest-tasks': made(() => byScore('fewest-tasks', fewestTasks)),
+    'most-given': made(() => byScore('most-given', mostGiven)),
+    smore: settable(degradationScoreDefaults, ({ degradationsOf }, set) =>
+      byScore('smore', leastDegradation(degradationsOf, set)),
+    ),
+    random: made(() => byScore('random', atRandom)),
+    dilu: settable(oversubscriptionDefaults, (_, bounds) => inLedger(byFragments(bounds))),
+    protean: settable(proteanPlaceDefaults, ({ sliceSlowdowns }, set) => inLedger(byTags(sliceSlowdowns, set))),
+  } satisfies Record<string, StageEntry<PlaceStage>>,
   plan: {
     'least-loaded': made(() => leastLoadedPlan),
     'sub-queues': settable(subQueueDefaults, ({ predictions, quotas }, set) => subQueuePlan(predictions, quotas, set)),

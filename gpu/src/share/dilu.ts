@@ -1,8 +1,8 @@
 // The stage `share` by request and limit (Dilu, section 3.2).
-import { overSubscribed } from '../place/oversubscription.js';
+import { overSubscribed, stayingSums } from '../place/oversubscription.js';
 import type { Demand, Oversubscription } from '../place/oversubscription.js';
 import type { GpuKind } from '../view/places.js';
-import { profiledOn, thousandths } from '../view/shares.js';
+import { profiledOn } from '../view/shares.js';
 import type { Task } from '../view/view.js';
 import { fillingShare } from './share.js';
 import type { ShareOut } from './share.js';
@@ -29,13 +29,14 @@ function isPart(thousandth: number | undefined): thousandth is number {
 
 /** Request and limit by profile, where the sums of both stay within the bounds. */
 export function byProfile(bounds: Oversubscription): ShareOut {
-  return (task, { gpu, residents }) => {
-    const demand = demandOf(task, gpu);
-    const sums = { requestSum: 0, limitSum: 0 };
-    for (const one of residents) {
-      sums.requestSum += thousandths(Math.min(one.share, demandOf(one.task, gpu).smRequest));
-      sums.limitSum += thousandths(one.share);
-    }
-    return overSubscribed(sums, demand, bounds) ?? { share: demand.smLimit, request: demand.smRequest, lacks: 0 };
+  return (task, { account, kind }) => {
+    const demand = demandOf(task, kind);
+    return (
+      overSubscribed(stayingSums(account.occupants), demand, bounds) ?? {
+        share: demand.smLimit,
+        request: demand.smRequest,
+        lacks: 0,
+      }
+    );
   };
 }

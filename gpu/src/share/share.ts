@@ -1,13 +1,13 @@
 // The stage `share`: its interface, and the shares that need no prediction.
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Refusal } from '../place/fact-filters.js';
-import type { Grant, CandidateGpu } from '../place/place.js';
+import type { Grant, CandidatePlace } from '../place/place.js';
 import type { Task } from '../view/view.js';
 import { hasShare, rounding } from '../place/place.js';
 import { classAtOrAbove } from '../view/shares.js';
 
-/** The stage that gives a task a part of a GPU which has memory for it, or refuses it one. */
-export type ShareOut = (task: Task, candidate: CandidateGpu, at: number) => Grant | Refusal;
+/** The stage that gives a task a part of a place which has memory for it, or refuses it one. */
+export type ShareOut = (task: Task, candidate: CandidatePlace, at: number) => Grant | Refusal;
 
 /** A share that is all that the task should have. */
 export function granted(share: number): Grant {
@@ -25,11 +25,12 @@ export function refused(reason: string, numbers: Refusal['numbers']): Refusal {
 }
 
 /** All of a GPU on which nothing runs. */
-export const whole: ShareOut = (_, { busy }) => (busy > 0 ? refused('it is not free', { running: busy }) : granted(1));
+export const whole: ShareOut = (_, { account: { busy } }) =>
+  busy > 0 ? refused('it is not free', { running: busy }) : granted(1);
 
 /** The whole GPU for up to `slots` tasks at a time: the hardware divides it evenly. */
 export function unlimited(slots: number): ShareOut {
-  return (_, { busy }) =>
+  return (_, { account: { busy } }) =>
     busy >= slots ? refused('it has as many as it serves', { running: busy, slots }) : granted(1);
 }
 
@@ -46,7 +47,7 @@ export const filling: ShareOut = (task, candidate) => {
   const share = task.share ?? fillingShare(task);
   return hasShare(candidate, share)
     ? granted(share)
-    : refused('too little of its SMs is left', { load: candidate.load, share });
+    : refused('too little of its SMs is left', { load: candidate.account.load, share });
 };
 
 /** As `filling`, but each task may use the whole GPU: what it fills counts for its place and is not enforced. */
@@ -64,11 +65,11 @@ export const fillingUncapped: ShareOut = (task, { residents }) => {
  */
 export const leftOver: ShareOut = (task, candidate) => {
   const [first, second] = candidate.residents;
-  if (second) return refused('it has a production job and an opportunistic one', { running: candidate.busy });
+  if (second) return refused('it has a production job and an opportunistic one', { running: candidate.account.busy });
   if (!first) return granted(1);
   if (task.sloMs !== undefined) {
     const isTaken = first.task.sloMs !== undefined;
-    return isTaken ? refused('it has a production job', { running: candidate.busy }) : granted(1);
+    return isTaken ? refused('it has a production job', { running: candidate.account.busy }) : granted(1);
   }
   const share = leftBy(candidate);
   const least = fillingShare(task) / 2;
@@ -76,7 +77,7 @@ export const leftOver: ShareOut = (task, candidate) => {
 };
 
 /** The greatest class that the residents leave free; 0 if there is none. */
-function leftBy({ residents }: CandidateGpu): number {
+function leftBy({ residents }: CandidatePlace): number {
   const used = residents.reduce((sum, { task, share }) => sum + Math.min(share, task.features?.smUtil ?? 1), 0);
   return classFractions.findLast((fraction) => used + fraction <= 1) ?? 0;
 }

@@ -1,6 +1,6 @@
 // Implementations of the stage `share` that go by a task's SLO and its predicted times at each share.
 import { hasShare } from '../place/place.js';
-import type { CandidateGpu } from '../place/place.js';
+import type { CandidatePlace } from '../place/place.js';
 import type { GpuKind } from '../view/places.js';
 import type { Task } from '../view/view.js';
 import { classFractions, fillingShare, granted, refused } from './share.js';
@@ -16,10 +16,10 @@ const tolerance = 0.15;
  */
 export function mostEfficient(predictorOf: Parameters<typeof soloTimes>[0]): ShareOut {
   const soloMsAt = soloTimes(predictorOf);
-  const efficient = (task: Task, candidate: CandidateGpu, at: number): number => {
+  const efficient = (task: Task, candidate: CandidatePlace, at: number): number => {
     const budget = budgetMs(task, at);
     const rated = classFractions
-      .map((share) => ({ share, ms: soloMsAt(task, share, candidate.gpu) }))
+      .map((share) => ({ share, ms: soloMsAt(task, share, candidate.kind) }))
       .filter(({ ms }) => ms <= budget && Number.isFinite(ms))
       .map(({ share, ms }) => ({ share, efficacy: 1 / (ms * share) }));
     const best = Math.max(...rated.map(({ efficacy }) => efficacy));
@@ -29,7 +29,7 @@ export function mostEfficient(predictorOf: Parameters<typeof soloTimes>[0]): Sha
     const share = task.share ?? efficient(task, candidate, at);
     return hasShare(candidate, share)
       ? granted(share)
-      : refused('no rectangle is left', { load: candidate.load, share });
+      : refused('no rectangle is left', { load: candidate.account.load, share });
   };
 }
 
@@ -45,9 +45,9 @@ const slices = [1 / 7, 2 / 7, 3 / 7, 4 / 7, 1];
  */
 export function migSizes(predictorOf: Parameters<typeof soloTimes>[0]): ShareOut {
   const soloMsAt = soloTimes(predictorOf);
-  const meets = (task: Task, share: number, candidate: CandidateGpu, at: number): boolean =>
-    soloMsAt(task, share, candidate.gpu) <= budgetMs(task, at);
-  const wanted = (task: Task, candidate: CandidateGpu, at: number): number => {
+  const meets = (task: Task, share: number, candidate: CandidatePlace, at: number): boolean =>
+    soloMsAt(task, share, candidate.kind) <= budgetMs(task, at);
+  const wanted = (task: Task, candidate: CandidatePlace, at: number): number => {
     const isEnough =
       task.sloMs === undefined
         ? (share: number): boolean => share >= fillingShare(task)
@@ -59,11 +59,11 @@ export function migSizes(predictorOf: Parameters<typeof soloTimes>[0]): ShareOut
     if (hasShare(candidate, best)) return granted(best);
     const fragment = slices.findLast((slice) => hasShare(candidate, slice));
     if (fragment === undefined || task.share !== undefined) {
-      return refused('no slice is left', { load: candidate.load, share: best });
+      return refused('no slice is left', { load: candidate.account.load, share: best });
     }
     const isEnough = task.sloMs === undefined ? fragment >= best / 2 : meets(task, fragment, candidate, at);
     if (isEnough) return { share: fragment, lacks: best - fragment };
-    return refused('the fragments are too small', { load: candidate.load, fragment, share: best });
+    return refused('the fragments are too small', { load: candidate.account.load, fragment, share: best });
   };
 }
 

@@ -77,9 +77,10 @@ export function proteanWith({ geometry, isCut }: ProteanParts, { world }: Drawn)
     dispatch(cluster) {
       show(cluster);
       if (strict.waiting.length + rest.waiting.length === 0) return;
-      const pass = place.prepare?.(ledger, [...strict.first(), ...rest.first()]) ?? place;
+      const view = { at: cluster.now, ledger: { ledger, isOpen: limits.isOpen, epoch: 1 }, runs: () => undefined };
+      const placeIn = place.begin(view, [...strict.first(), ...rest.first()]);
       const start = ({ batch, task, request }: WaitingBatch): boolean => {
-        const { placement } = pass.placeIn(ledger, request, limits, { epoch: 1, at: cluster.now }, task);
+        const { placement } = placeIn(request, limits, { epoch: 1, at: cluster.now }, task);
         const slice = bySlice.get(placement?.slice ?? '');
         if (placement === undefined || slice === undefined) return false;
         const { action, namespace, isolation } = request;

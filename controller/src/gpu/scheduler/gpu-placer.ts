@@ -106,7 +106,8 @@ export class GpuPlacer {
   /** The places that a policy chose, if they can still take the request; `refusedAtMs` as in WaitingActivation. */
   bind(request: PlacementRequest, ids: readonly string[], refusedAtMs: ReadonlyMap<string, number>): PlacementChoice {
     const { ledger, epoch } = this.open();
-    return bindTo(ledger, request, ids, this.isOpen(refusedAtMs), { epoch, at: this.dependencies.clock.now() });
+    const stamp = { epoch, at: this.dependencies.clock.now() };
+    return bindTo(ledger, request, { ids, isOpen: this.isOpen(refusedAtMs) }, stamp);
   }
 
   /** Sends an activation to its place. Throws TopicFullError, or another Error if the log has failed. */
