@@ -1,7 +1,8 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- every task has features and solo time, policies name waiting tasks only, and arrays have an entry a namespace. */
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
-import type { GpuState, RunningTask, SchedulingEvent, Task } from '@gpuwhisk/gpu/view/view';
+import type { ReportedPlace } from '@gpuwhisk/gpu/simulate/node-rows';
+import type { RunningTask, SchedulingEvent, Task } from '@gpuwhisk/gpu/view/view';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/testing/fixtures';
 import { viewOf } from '@gpuwhisk/gpu/testing/views';
@@ -54,7 +55,7 @@ class Cluster {
   private readonly running = new Map<string, { one: RunningTask; gpu: string; leftMs: number }>();
   at = 0;
 
-  gpus(): GpuState[] {
+  gpus(): ReportedPlace[] {
     return Array.from({ length: gpuCount }, (_, index) =>
       gpuOf(`g${index}`, { memoryMiB: 24_000, running: this.on(`g${index}`).map(({ one }) => one) }),
     );

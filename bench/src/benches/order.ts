@@ -8,7 +8,8 @@ import { viewOf } from '@gpuwhisk/gpu/testing/views';
 import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
 import { faashareFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { CoLocated, SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import type { GpuState, RunningTask, View, Task } from '@gpuwhisk/gpu/view/view';
+import type { ReportedPlace } from '@gpuwhisk/gpu/simulate/node-rows';
+import type { RunningTask, View, Task } from '@gpuwhisk/gpu/view/view';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import type { Bench } from '../bench.js';
 import { measureFairness } from './order-fairness.js';
@@ -76,7 +77,7 @@ function forestPredictor(): SlowdownPredictor {
   return { slowdown: (one, others) => predictForest(forest, faashareFeatures(one, others)) };
 }
 
-const emptyGpus = (): GpuState[] =>
+const emptyGpus = (): ReportedPlace[] =>
   Array.from({ length: gpuCount }, (_, at) => gpuOf(`g${at}`, { node: `n${at >> 3}`, memoryMiB: gpuMemoryMiB }));
 
 /** The state of a busy cluster: tasks of 120 jobs that run, and those that wait. */
@@ -84,7 +85,7 @@ function atWork(policy: Policy, random: Random): View {
   const waiting = drawJobs(random, jobs, 0);
   const { starts } = policy.decide(viewOf({ gpus: emptyGpus(), waiting }), { kind: 'timer' });
   const byId = new Map(waiting.map((task) => [task.id, task]));
-  const gpus = emptyGpus().map((gpu): GpuState => {
+  const gpus = emptyGpus().map((gpu): ReportedPlace => {
     const here = starts.filter((start) => start.gpu === gpu.id);
     const running = here.map(({ task, share }): RunningTask => ({ task: byId.get(task)!, share, startedAt: 0 }));
     // A third of the tasks has ended since.

@@ -5,7 +5,7 @@ import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import { capacityModel } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { alike, replay, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
-import type { IdleInstance } from '@gpuwhisk/gpu/view/view';
+import type { IdleInstance } from '@gpuwhisk/gpu/simulate/node-rows';
 import { metricsOf, type ReplayMetrics } from '../replay/metrics.js';
 import { lanesOf } from '../replay/setting.js';
 import { readStandInModel } from '../stand-in-model.js';

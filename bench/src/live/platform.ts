@@ -1,7 +1,7 @@
 // A platform with simulated GPUs or none, its clients, and its state as the simulator takes it.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { IdleInstance } from '@gpuwhisk/gpu/view/view';
+import type { IdleInstance } from '@gpuwhisk/gpu/simulate/node-rows';
 import { connectApi, type Api } from '../api.js';
 import type { BenchContext } from '../bench.js';
 import { startPlatform } from '../servers.js';

@@ -2,7 +2,9 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor, CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { Start } from '@gpuwhisk/gpu/view/decision';
-import type { GpuState, Task } from '@gpuwhisk/gpu/view/view';
+import { seenPlaces } from '@gpuwhisk/gpu/view/running';
+import type { SeenPlace } from '@gpuwhisk/gpu/view/running';
+import type { Task } from '@gpuwhisk/gpu/view/view';
 import { withTruth, type PolicyMaker } from './setting.js';
 
 /** Tasks at the head of the order that are considered for a place. */
@@ -20,12 +22,13 @@ const rounding = 1e-9;
 export function pairOracle(order: 'longest' | 'shortest'): PolicyMaker {
   return withTruth(({ predictorOf }) => ({
     name: `pairs, ${order} first`,
-    decide({ gpus, waiting }) {
+    decide(view) {
+      const { waiting } = view;
       const sign = order === 'longest' ? -1 : 1;
       const left = waiting.toSorted((a, b) => sign * ((a.soloMs ?? 0) - (b.soloMs ?? 0)));
       const starts: Start[] = [];
       // Places beside others first, since an empty GPU serves any task.
-      for (const gpu of gpus.toSorted((a, b) => b.running.length - a.running.length)) {
+      for (const gpu of seenPlaces(view).toSorted((a, b) => b.running.length - a.running.length)) {
         if (left.length === 0) break;
         for (const one of placed(gpu, left.slice(0, window), predictorOf(gpu))) {
           left.splice(left.indexOf(one.task), 1);
@@ -43,7 +46,7 @@ interface Placed {
 }
 
 /** What starts on a GPU now: of the tasks at the head, those with which it does most work. */
-function placed(gpu: GpuState, head: readonly Task[], predictor: SlowdownPredictor): Placed[] {
+function placed(gpu: SeenPlace, head: readonly Task[], predictor: SlowdownPredictor): Placed[] {
   const [resident, another] = gpu.running;
   if (another !== undefined) return [];
   const rateOf = (set: readonly Placed[]): number => rate(set, predictor);

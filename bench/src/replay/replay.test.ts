@@ -44,8 +44,9 @@ function job(id: string, more: Partial<ReplayJob['task']> = {}, startMs = 0): Re
 function greedyPolicy(observed: ObservedRun[] = []): Policy {
   return {
     name: 'all at once',
-    decide: ({ gpus, waiting }) => ({
-      starts: gpus
+    decide: ({ ledger, waiting }) => ({
+      starts: ledger.ledger
+        .accounts()
         .slice(0, 1)
         .flatMap((gpu) => waiting.map(({ id }) => ({ task: id, gpu: gpu.id, share: 1, reason: '' }))),
       refused: [],

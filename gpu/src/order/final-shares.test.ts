@@ -1,7 +1,8 @@
 import { expect, test } from '@jest/globals';
-import { gpuAccountsOf } from '../place/gpu-account.js';
 import type { QuotaChoice, QuotaJob, Quotas } from '../share/quotas.js';
 import { dividedSms, gpuOf, profiledTask, runningTask } from '../testing/fixtures.js';
+import { viewOf } from '../testing/views.js';
+import { seenPlaces } from '../view/running.js';
 import type { Task } from '../view/view.js';
 import { finalShares as sharesWith } from './final-shares.js';
 import { PredictionCache } from './set-predictions.js';
@@ -16,8 +17,8 @@ const task = (id: string, soloMs = 100, changes: Partial<Task> = {}): Task => pr
 /** What runs since `at` 0, and tasks that join it at `at`, at the shares that they fill. */
 function queueOf(members: readonly Task[], running: readonly Task[] = [], at = 0): SubQueue {
   const gpu = gpuOf('g0', { running: running.map((one) => runningTask(one, filled)) });
-  const [account] = gpuAccountsOf({ gpus: [gpu] });
-  const queue = firstQueueOn(account!, new PredictionCache(() => dividedSms).of(gpu), at);
+  const [place] = seenPlaces(viewOf({ gpus: [gpu] }));
+  const queue = firstQueueOn(place!, new PredictionCache(() => dividedSms).of(gpu), at);
   for (const one of members) add(queue, memberOf(one, queue));
   return queue;
 }

@@ -35,18 +35,18 @@ export function finalShares(
   quotas: Quotas | undefined,
   { minShareGain, takeEveryMiss }: ShareOptions,
 ): Sharing {
-  const { gpu, running, members } = queue;
+  const { place, running, members } = queue;
   const planned = members.map(({ share }) => share);
   const isOpen = members.some(({ task }) => task.share === undefined);
   // Those that are held back get their classes again: no share is fixed for the whole of a run.
   const isMoved = queue.heldKinds !== undefined;
   const asked = isOpen && !isMoved && quotas !== undefined ? ask(queue, quotas) : undefined;
-  const isUnmeasured = queue.firstShare?.isUnmeasured(gpu, membersOf(queue)) === true;
+  const isUnmeasured = queue.firstShare?.isUnmeasured(place, membersOf(queue)) === true;
   if (isUnmeasured && quotas !== undefined) askForFills(queue, quotas);
   const filling = take(queue, planned, quotas);
   const fillingMs = timeOf(queue, filling);
   const byFilling: Sharing = {
-    gpu: gpu.id,
+    gpu: place.id,
     tasks: running.length + members.length,
     ...(asked && { answer: asked.source }),
     source: isOpen ? 'filling' : 'owner',
@@ -71,9 +71,9 @@ export function finalShares(
 /** Gives the members these shares. The outlook goes by measurements of those that run together, else by predictions. */
 function take(queue: SubQueue, shares: readonly number[], quotas: Quotas | undefined): Outlook {
   setShares(queue, shares);
-  const { gpu, firstShare } = queue;
+  const { place, firstShare } = queue;
   queue.outlook = outlookBy(queue, (together) =>
-    firstShare?.isUnmeasured(gpu, together) === true
+    firstShare?.isUnmeasured(place, together) === true
       ? slowdownsOf(queue, together)
       : (measuredOf(queue, together, quotas) ?? slowdownsOf(queue, together)),
   );
@@ -82,7 +82,7 @@ function take(queue: SubQueue, shares: readonly number[], quotas: Quotas | undef
 
 /** The measured slowdowns of tasks that run together; undefined where they were not measured with their shares. */
 function measuredOf(
-  { gpu: { type, mode } }: SubQueue,
+  { place: { type, mode } }: SubQueue,
   together: readonly Member[],
   quotas: Quotas | undefined,
 ): number[] | undefined {
@@ -102,13 +102,13 @@ function timeOf({ startsAt }: SubQueue, { sumAt, endsAt }: Outlook): number {
 }
 
 /** Asks for each unknown member alone, too, so that its fill is looked for as if it had the GPU to itself. */
-function askForFills({ gpu: { type, mode }, members }: SubQueue, quotas: Quotas): void {
+function askForFills({ place: { type, mode }, members }: SubQueue, quotas: Quotas): void {
   for (const { task } of members) if (isUnknown(task)) quotas.shareFor([jobOf(task)], type, mode, [Infinity]);
 }
 
 /** The quota stage's answer for all that will be on the GPU: residents, then members. */
 function ask(queue: SubQueue, quotas: Quotas): QuotaChoice {
-  const { gpu, running, members, startsAt } = queue;
+  const { place, running, members, startsAt } = queue;
   const all = [...residentsOf(queue), ...members];
   const budgetsMs = all.map(({ task, deadline, startMs, leftMs }) => {
     const { soloMs = unmeasuredMs } = task;
@@ -119,8 +119,8 @@ function ask(queue: SubQueue, quotas: Quotas): QuotaChoice {
   const leftMs = all.map((member) => member.leftMs);
   return quotas.shareFor(
     all.map(({ task }) => jobOf(task)),
-    gpu.type,
-    gpu.mode,
+    place.type,
+    place.mode,
     budgetsMs,
     fixed,
     leftMs,

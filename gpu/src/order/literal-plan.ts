@@ -6,7 +6,10 @@ import type { Start, TaskRejection } from '../view/decision.js';
 import type { Refusal } from '../place/fact-filters.js';
 import type { Task, View } from '../view/view.js';
 import type { Planned, Planner } from './plan.js';
-import { gangFor, needMiB, obstacle, gpuAccountsOf } from '../place/gpu-account.js';
+import { gangFor, obstacle } from '../place/plan-places.js';
+import { neededMiB, tasksMiB } from '../view/account.js';
+import { seenPlaces } from '../view/running.js';
+import type { SeenPlace } from '../view/running.js';
 
 /** ε: what the memory of two groups may differ by, as a part of a GPU's. */
 const tolerance = 0.02;
@@ -23,9 +26,9 @@ export function literalPlan(predictions: PredictionCache): Planner {
 }
 
 function planned(view: View, waiting: readonly Task[], predictions: PredictionCache): Planned {
-  const accounts = gpuAccountsOf(view);
-  const gpus = accounts.map((account) => firstQueueOn(account, predictions.of(account.gpu), view.at));
-  const tasks = bySlo(view, waiting);
+  const places = seenPlaces(view);
+  const gpus = places.map((place) => firstQueueOn(place, predictions.of(place), view.at));
+  const tasks = bySlo(places, waiting);
   const single = tasks.filter((task) => task.gpus === 1);
   const queues = partition(single, gpus, view.at);
   exchangeAll(queues);
@@ -39,8 +42,8 @@ function planned(view: View, waiting: readonly Task[], predictions: PredictionCa
 }
 
 /** Line 1, each task once; best effort comes last. */
-function bySlo({ gpus }: View, waiting: readonly Task[]): Task[] {
-  const running = new Set(gpus.flatMap((gpu) => gpu.running.map(({ task }) => task.id)));
+function bySlo(places: readonly SeenPlace[], waiting: readonly Task[]): Task[] {
+  const running = new Set(places.flatMap((place) => place.running.map(({ task }) => task.id)));
   const tasks = [...new Map(waiting.map((task) => [task.id, task])).values()].filter(({ id }) => !running.has(id));
   const slo = ({ sloMs = Infinity }: Task): number => (sloMs > 0 ? sloMs : 0);
   const before = (one: number, other: number): number => (one < other ? -1 : Number(one > other));
@@ -49,13 +52,15 @@ function bySlo({ gpus }: View, waiting: readonly Task[]): Task[] {
 
 /** Lines 2 to 8. Where a task may not go is seen to when it starts. */
 function partition(tasks: readonly Task[], gpus: readonly SubQueue[], at: number): SubQueue[] {
-  const largest = [...gpus].sort((one, other) => other.gpu.memoryMiB - one.gpu.memoryMiB)[0];
+  const roomOf = ({ place }: SubQueue): number => tasksMiB(place.account);
+  const largest = [...gpus].sort((one, other) => roomOf(other) - roomOf(one))[0];
   const queues: SubQueue[] = [];
   if (largest === undefined) return queues;
-  const left = tasks.filter((task) => needMiB(task, largest.gpu) <= largest.gpu.memoryMiB);
+  const { account } = largest.place;
+  const left = tasks.filter((task) => neededMiB(task, account) <= roomOf(largest));
   while (left.length > 0) {
     const queue = laterQueueOn(largest, at);
-    for (let [next] = left; next !== undefined && needMiB(next, largest.gpu) <= queue.availableMiB; [next] = left) {
+    for (let [next] = left; next !== undefined && neededMiB(next, account) <= queue.fork.availableMiB; [next] = left) {
       add(queue, executing(next, queue));
       left.shift();
     }
@@ -86,17 +91,20 @@ function exchangeAll(queues: readonly SubQueue[]): void {
 
 /** Lines 14 to 41. */
 function exchange(first: SubQueue, second: SubQueue, queues: readonly SubQueue[]): void {
-  const { gpu } = first;
-  const slackMiB = tolerance * gpu.memoryMiB;
+  const { account } = first.place;
+  const slackMiB = tolerance * tasksMiB(account);
   const matches = first.members.flatMap((one) =>
     second.members
-      .filter(({ leftMs, task }) => leftMs < one.leftMs && needMiB(task, gpu) <= needMiB(one.task, gpu) + slackMiB)
+      .filter(
+        ({ leftMs, task }) =>
+          leftMs < one.leftMs && neededMiB(task, account) <= neededMiB(one.task, account) + slackMiB,
+      )
       .map((other) => [one, other] as const),
   );
   const leaving = [...new Set(matches.map(([one]) => one))];
   const coming = [...new Set(matches.map(([, other]) => other))];
   const memory = (members: readonly Member[]): number =>
-    members.reduce((total, { task }) => total + needMiB(task, gpu), 0);
+    members.reduce((total, { task }) => total + neededMiB(task, account), 0);
   if (leaving.length === 0 || Math.abs(memory(leaving) - memory(coming)) > slackMiB) return;
   const [one, other] = [swapped(first, leaving, coming), swapped(second, coming, leaving)];
   for (const [queue, from, members] of [
@@ -106,13 +114,13 @@ function exchange(first: SubQueue, second: SubQueue, queues: readonly SubQueue[]
     const { endsAt } = outlookOf(queue);
     const late = members.find((member) => (endsAt[queue.members.indexOf(member)] ?? -Infinity) > member.deadline);
     if (late === undefined) continue;
-    const to = queues.find((one) => one !== from && needMiB(late.task, gpu) <= one.availableMiB);
+    const to = queues.find((one) => one !== from && neededMiB(late.task, account) <= one.fork.availableMiB);
     if (to === undefined) continue;
     remove(from, late);
     add(to, late);
     return;
   }
-  if (one.availableMiB < 0 || other.availableMiB < 0) return;
+  if (one.fork.availableMiB < 0 || other.fork.availableMiB < 0) return;
   const before = outlookOf(first).sumAt + outlookOf(second).sumAt;
   if (outlookOf(one).sumAt + outlookOf(other).sumAt >= before) return;
   Object.assign(first, one);
@@ -129,7 +137,7 @@ function swapped(queue: SubQueue, leaving: readonly Member[], coming: readonly M
 /** A GPU that has room for all of a sub-queue gets it, the one with the fewest tasks first; else each task finds its own. */
 function startQueues(queues: readonly SubQueue[], gpus: readonly SubQueue[], rejected: TaskRejection[]): Start[] {
   return queues.flatMap(({ members }) => {
-    const byBusy = [...gpus].sort((one, other) => one.busy - other.busy);
+    const byBusy = [...gpus].sort((one, other) => one.fork.busy - other.fork.busy);
     const together = byBusy.find((gpu) => {
       const tried = copyOf(gpu);
       return members.every((member) => hasRoom(tried, member.task) && (add(tried, member), true));
@@ -140,7 +148,7 @@ function startQueues(queues: readonly SubQueue[], gpus: readonly SubQueue[], rej
       rejected.push(...alternatives(member.task, gpus, gpu));
       add(gpu, member);
       const reason = together === undefined ? 'there is room for it' : 'there is room for its sub-queue';
-      return [{ task: member.task.id, gpu: gpu.gpu.id, share: member.share, reason }];
+      return [{ task: member.task.id, gpu: gpu.place.id, share: member.share, reason }];
     });
   });
 }
@@ -152,19 +160,23 @@ function alternatives(task: Task, gpus: readonly SubQueue[], chosen: SubQueue | 
   for (const gpu of gpus) {
     if (able.length === mostRejections) break;
     if (gpu === chosen) continue;
-    const identity = { task: task.id, what: gpu.gpu.id };
-    const refusal = obstacle(gpu, task);
+    const identity = { task: task.id, what: gpu.place.id };
+    const refusal = obstacle(gpu.fork, task);
     if (refusal === undefined) able.push({ ...identity, ...passedOver(task, gpu, chosen) });
     else if (refused.length < mostRejections) refused.push({ ...identity, ...refusal });
   }
   return [...able, ...refused].slice(0, mostRejections);
 }
 
-function passedOver({ gpus: needed }: Task, { busy: running }: SubQueue, chosen: SubQueue | undefined): Refusal {
+function passedOver(
+  { gpus: needed }: Task,
+  { fork: { busy: running } }: SubQueue,
+  chosen: SubQueue | undefined,
+): Refusal {
   if (chosen === undefined) return { reason: 'too few alike on its node', numbers: { needed } };
-  const numbers = { running, chosenRunning: chosen.busy };
-  if (running < chosen.busy) return { reason: 'no room for the whole sub-queue of the task', numbers };
-  if (running > chosen.busy) return { reason: 'more tasks are there than on the chosen one', numbers };
+  const numbers = { running, chosenRunning: chosen.fork.busy };
+  if (running < chosen.fork.busy) return { reason: 'no room for the whole sub-queue of the task', numbers };
+  if (running > chosen.fork.busy) return { reason: 'more tasks are there than on the chosen one', numbers };
   return { reason: 'as good as the chosen one, which is listed first', numbers };
 }
 
@@ -182,7 +194,7 @@ function startGangs(tasks: readonly Task[], gpus: readonly SubQueue[]): Start[] 
       add(gpu, member);
       return member;
     });
-    const [gpu, ...alsoOn] = gang.map((one) => one.gpu.id) as [string, ...string[]];
+    const [gpu, ...alsoOn] = gang.map((one) => one.place.id) as [string, ...string[]];
     const share = Math.min(...members.map((member) => member.share));
     return [{ task: task.id, gpu, alsoOn, share, reason: 'there is room on all that it needs' }];
   });

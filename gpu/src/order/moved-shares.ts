@@ -29,7 +29,7 @@ export interface Hold {
 export function bestHold(queue: SubQueue, minGain: number): Hold | undefined {
   const all = membersOf(queue);
   // What a pair of which nothing is measured does at other limits is not known.
-  if (all.length < 2 || queue.firstShare?.slowdowns(queue.gpu, all) !== undefined) return undefined;
+  if (all.length < 2 || queue.firstShare?.slowdowns(queue.place, all) !== undefined) return undefined;
   const free = outlookBy(queue, (together) => slowdownsOf(queue, together));
   if (free.late === 0 && minGain >= 1) return undefined;
   const { predictions, startsAt } = queue;
@@ -124,8 +124,8 @@ export class ShareMoves {
     return queues.flatMap((queue) => {
       const { length: running } = queue.running;
       if (running === 0 || running + queue.members.length < 2) return this.actionsFor(queue, undefined, at);
-      const decided = this.decisionFor(queue, known.get(queue.gpu.id), minGain, at);
-      this.decided.set(queue.gpu.id, decided);
+      const decided = this.decisionFor(queue, known.get(queue.place.id), minGain, at);
+      this.decided.set(queue.place.id, decided);
       return this.actionsFor(queue, decided.limits, at);
     });
   }
@@ -172,7 +172,7 @@ export class ShareMoves {
       if (instance === undefined || Math.abs(limit - share) < smallestMove) return [];
       if (this.asked.get(instance)?.limit === limit) return [];
       this.asked.set(instance, { limit, at });
-      const { id } = queue.gpu;
+      const { id } = queue.place;
       const reason =
         limit < share ? `held back so that others on ${id} end sooner` : `its share of ${id} is free again`;
       return [{ kind: 'reshare', instance, request: limit, limit, whileBusy: true, reason }];

@@ -1,6 +1,6 @@
 // Fairness between namespaces: the order of their tasks by deficit round robin, and a bound on what one namespace
 // holds.
-import type { GpuState, Task } from '../view/view.js';
+import type { RunningTask, Task } from '../view/view.js';
 
 /** Credits of namespaces, share-milliseconds, and the namespace that was served last. */
 export interface SavedTurns {
@@ -110,10 +110,10 @@ export class Holdings {
   private readonly fair: number;
 
   /** `waiting`: the namespaces of those that wait. */
-  constructor(gpus: readonly Pick<GpuState, 'running'>[], waiting: ReadonlySet<string>) {
-    for (const { running } of gpus) for (const { task, share } of running) this.add(task, share);
+  constructor(places: readonly { running: readonly RunningTask[] }[], waiting: ReadonlySet<string>) {
+    for (const { running } of places) for (const { task, share } of running) this.add(task, share);
     const active = new Set([...this.held.keys(), ...waiting]);
-    this.fair = active.size > 1 ? gpus.length / active.size : Infinity;
+    this.fair = active.size > 1 ? places.length / active.size : Infinity;
   }
 
   /** A task has got a share of one GPU. */

@@ -6,7 +6,7 @@ import { keptForAnother } from '../view/decision.js';
 import { expectHold } from './moved-shares.js';
 import { add, copyOf, memberOf, membersOf, outlookOf, hasRoom, remove } from './sub-queue.js';
 import type { Member, Outlook, SubQueue } from './sub-queue.js';
-import { needMiB } from '../place/gpu-account.js';
+import { neededMiB, tasksMiB } from '../view/account.js';
 
 /** What a task has before it if it does not join others. Times on the snapshot's clock, ms. */
 export interface Prospect {
@@ -46,13 +46,13 @@ export function joined(
   const tried = copyOf(queue);
   add(tried, member);
   let after = outlookOf(tried);
-  if (after.late > before.late && queue.gpu.movesShares === true) after = expectHold(tried);
+  if (after.late > before.late && queue.place.movesShares) after = expectHold(tried);
   if (after.late > before.late) return lateness(tried, before, after);
   if (prospect.endBy !== undefined && !isDoneBy(prospect.endBy, queue, after)) return keptForAnother;
-  if (queue.busy > 0) {
+  if (queue.fork.busy > 0) {
     const latestAt = Math.max(prospect.horizonAt, before.lastAt);
     // Of a pair that is not known the times mostly are guesses, and next to turns it is done sooner in any case.
-    const isGuessed = queue.firstShare?.isUnmeasured(queue.gpu, membersOf(tried)) === true;
+    const isGuessed = queue.firstShare?.isUnmeasured(queue.place, membersOf(tried)) === true;
     if (after.lastAt > latestAt && !isGuessed) {
       const numbers = { endsInMs: after.lastAt - queue.startsAt, latestInMs: latestAt - queue.startsAt };
       return { reason: 'it would be done after all other GPUs', numbers };
@@ -141,7 +141,7 @@ export function exchange(
 ): Exchanged {
   const { leaving, coming } = match(first, second, options);
   // Between queues that are not one after the other, completions change places only: no more tasks, no lower mean.
-  const isNext = first.gpu.id === second.gpu.id;
+  const isNext = first.place.id === second.place.id;
   if (leaving.length === 0 || (coming.length <= leaving.length && !isNext)) return 'none';
   const [one, other] = [copyOf(first), copyOf(second)];
   for (const member of leaving) remove(one, member);
@@ -171,20 +171,21 @@ function match(
   second: SubQueue,
   { tolerance, isPinned }: ExchangeOptions,
 ): { leaving: Member[]; coming: Member[] } {
+  const { account } = first.place;
   const [large, quick] = [timed(first, isPinned), timed(second, isPinned)];
-  large.sort((a, b) => needMiB(b.member.task, first.gpu) - needMiB(a.member.task, first.gpu));
+  large.sort((a, b) => neededMiB(b.member.task, account) - neededMiB(a.member.task, account));
   quick.sort((a, b) => a.tookMs - b.tookMs);
   const leaving: Member[] = [];
   const coming: Member[] = [];
-  const slackMiB = tolerance * first.gpu.memoryMiB;
+  const slackMiB = tolerance * tasksMiB(account);
   for (const one of large) {
-    let leftMiB = needMiB(one.member.task, first.gpu) + slackMiB;
+    let leftMiB = neededMiB(one.member.task, account) + slackMiB;
     let isMatched = false;
     for (let at = 0; at < quick.length;) {
       const other = quick[at]!;
       // All further ones take longer.
       if (other.tookMs >= one.tookMs) break;
-      const need = needMiB(other.member.task, first.gpu);
+      const need = neededMiB(other.member.task, account);
       if (need > leftMiB) {
         at += 1;
         continue;
@@ -229,7 +230,9 @@ function moveToBest(member: Member, from: SubQueue, others: readonly SubQueue[])
   const { endsAt } = outlookOf(from);
   let bestAt = endsAt[from.running.length + from.members.indexOf(member)]!;
   let best: { queue: SubQueue; tried: SubQueue } | undefined;
-  const fit = others.filter((queue) => queue !== from && queue.load + member.share <= 1 && hasRoom(queue, member.task));
+  const fit = others.filter(
+    (queue) => queue !== from && queue.fork.load + member.share <= 1 && hasRoom(queue, member.task),
+  );
   for (const queue of fit.slice(0, maxMoves)) {
     const tried = copyOf(queue);
     add(tried, memberOf(member.task, queue));

@@ -22,12 +22,13 @@ import type { PredictionCache } from './set-predictions.js';
 import { FirstQueues, laterQueues } from './sub-queues.js';
 import type { PlanOptions } from './sub-queues.js';
 import { turnsOf } from './turn-order.js';
-import type { Turn, TurnSettings } from './turn-order.js';
+import type { Queued, Turn, TurnSettings } from './turn-order.js';
 import type { Quotas } from '../share/quotas.js';
 import type { ObservedRun, Sharing, Start } from '../view/decision.js';
-import type { GpuState, Task, View } from '../view/view.js';
+import { seenPlaces } from '../view/running.js';
+import type { SeenPlace } from '../view/running.js';
+import type { Task } from '../view/view.js';
 import type { Pass, Planned, Planner } from './plan.js';
-import { gpuAccountsOf } from '../place/gpu-account.js';
 
 /** Runs whose end may be awaited, to correct what they were charged. */
 const maxCharged = 10_000;
@@ -89,16 +90,15 @@ export function subQueuePlan(
 
   function plan({ view, tasks, event }: Pass): Planned {
     const { at } = view;
-    const first = gpuAccountsOf({ gpus: movable(view.gpus, options) }).map((account) =>
-      firstQueueOn(account, predictions.of(account.gpu), at, progress, firstShare),
-    );
+    const places = movable(seenPlaces(view), options);
+    const first = places.map((place) => firstQueueOn(place, predictions.of(place), at, progress, firstShare));
     arrivals.see(tasks);
     const load = arrivals.part(at, first.length);
     const horizon = horizonAt(first, tasks, at, load);
     const namespaces = new Set<string>();
     for (const { namespace } of tasks) namespaces.add(namespace);
-    const order = orderOf(view, tasks, namespaces, horizon);
-    const holdings = new Holdings(view.gpus, namespaces);
+    const order = orderOf({ tasks, places, at, horizonAt: horizon }, namespaces);
+    const holdings = new Holdings(places, namespaces);
     const waiting = firstShare === undefined ? new Map<string, number>() : counted(tasks);
     const queues = new FirstQueues(first, holdings, { horizonAt: horizon, load, waiting }, options);
     if (event.kind === 'arrival') fillWith(event.task, order, queues);
@@ -110,7 +110,7 @@ export function subQueuePlan(
       .flatMap((queue, index) => startsOf(queue, at, sharings[index]!.source))
       .reduce(oneStartEach, []);
     charge(starts, first, [...namespaces]);
-    const moving = first.filter(({ gpu }) => gpu.movesShares);
+    const moving = first.filter(({ place }) => place.movesShares);
     // While others wait, what the GPU does in all counts for more than who ends first.
     const minGain = starts.length < tasks.length ? 1 : options.minMoveGain;
     const actions = moves.on(moving, minGain, at);
@@ -130,8 +130,8 @@ export function subQueuePlan(
   }
 
   /** Overdue tasks, then the others, with turns between namespaces in each part. */
-  function orderOf(view: View, tasks: readonly Task[], namespaces: ReadonlySet<string>, horizon: number): Turn[] {
-    const { overdue, others } = turnsOf({ tasks, gpus: view.gpus, at: view.at, horizonAt: horizon }, options);
+  function orderOf(queued: Queued, namespaces: ReadonlySet<string>): Turn[] {
+    const { overdue, others } = turnsOf(queued, options);
     turns.keepOnly(namespaces);
     const order = [overdue, others].flatMap((part) => turns.order(byNamespace(part, namespaces), turnCost));
     return firstShare === undefined ? order : unknownAfterStrict(order);
@@ -296,7 +296,7 @@ function startsOf(queue: SubQueue, at: number, source: Sharing['source']): Start
   const { endsAt } = outlookOf(queue);
   return queue.members.map(({ task, share }, index) => ({
     task: task.id,
-    gpu: queue.gpu.id,
+    gpu: queue.place.id,
     share,
     // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- an outlook has an end for each running task and member
     ...(task.soloMs !== undefined && { predictedMs: endsAt[queue.running.length + index]! - at }),
@@ -306,9 +306,9 @@ function startsOf(queue: SubQueue, at: number, source: Sharing['source']): Start
 
 /** What a task starts beside; another namespace's function is not named. */
 function besideOf(queue: SubQueue, task: Task): string {
-  const { gpu, firstShare, running, members } = queue;
+  const { place, firstShare, running, members } = queue;
   const others = running.length + members.length - 1;
-  if (others !== 1 || firstShare?.isUnmeasured(gpu, membersOf(queue)) !== true) return `beside ${others} others`;
+  if (others !== 1 || firstShare?.isUnmeasured(place, membersOf(queue)) !== true) return `beside ${others} others`;
   const other = membersOf(queue).find((member) => member.task !== task);
   const isOwn = other?.task.namespace === task.namespace;
   return `beside ${isOwn ? other.task.function : 'a function of another namespace'}: nothing measured yet`;
@@ -319,9 +319,9 @@ function isShared({ tasks }: Sharing): boolean {
   return tasks > 1;
 }
 
-/** The GPUs as a plan sees them that moves shares, or not. */
-function movable(gpus: readonly GpuState[], { minMoveGain }: SubQueueSettings): readonly GpuState[] {
-  return minMoveGain < 1 ? gpus : gpus.map((gpu) => (gpu.movesShares ? { ...gpu, movesShares: false } : gpu));
+/** The places as a plan sees them that moves shares, or not. */
+function movable(places: readonly SeenPlace[], { minMoveGain }: SubQueueSettings): readonly SeenPlace[] {
+  return minMoveGain < 1 ? places : places.map((one) => (one.movesShares ? { ...one, movesShares: false } : one));
 }
 
 /** A task on several GPUs is one start, with the smallest of its shares. */

@@ -2,10 +2,12 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { isUnknown } from '../share/first-share.js';
 import type { FirstShare, Sharer } from '../share/first-share.js';
+import { PlaceFork } from '../view/fork.js';
+import type { SeenPlace } from '../view/running.js';
 import { deadlineAt, plannedShare } from '../view/view.js';
-import type { GpuState, RunningTask, Task } from '../view/view.js';
-import { emptyGpuAccountOf, obstacle, occupy, vacate } from '../place/gpu-account.js';
-import type { GpuAccount } from '../place/gpu-account.js';
+import type { RunningTask, Task } from '../view/view.js';
+import { idleInstances } from '../place/candidate.js';
+import { obstacle, workOf } from '../place/plan-places.js';
 import type { SetPredictions } from './set-predictions.js';
 import type { Refusal } from '../place/fact-filters.js';
 
@@ -27,7 +29,10 @@ export interface Member {
 }
 
 /** Tasks that are to run on one GPU together (FaaShare, section VI). */
-export interface SubQueue extends GpuAccount {
+export interface SubQueue {
+  place: SeenPlace;
+  /** The place with the members on it, beside what runs there if the sub-queue may start now. */
+  fork: PlaceFork;
   predictions: SetPredictions;
   /** The rule for functions of which nothing is measured; undefined: they are taken to fill the GPU. */
   firstShare: FirstShare | undefined;
@@ -63,13 +68,18 @@ export interface Outlook {
 
 /** The sub-queue that may start now on a GPU, with nothing in it but what runs there. */
 export function firstQueueOn(
-  account: GpuAccount,
+  place: SeenPlace,
   predictions: SetPredictions,
   at: number,
   progress?: Progress,
   firstShare?: FirstShare,
 ): SubQueue {
-  const queue = queueIn(account, predictions, at, account.gpu.running, undefined);
+  const { account, running, movesShares } = place;
+  const fork = PlaceFork.of(
+    account,
+    running.map((one) => plannedShare(movesShares, one)),
+  );
+  const queue = queueIn(place, fork, predictions, at, running, undefined);
   queue.progress = progress;
   queue.firstShare = firstShare;
   return queue;
@@ -77,23 +87,16 @@ export function firstQueueOn(
 
 /** Spelled out: copying the fields of one object into another takes ten times as long, and every decision makes dozens. */
 function queueIn(
-  account: GpuAccount,
+  place: SeenPlace,
+  fork: PlaceFork,
   predictions: SetPredictions,
   startsAt: number,
   running: readonly RunningTask[],
   residents: Member[] | undefined,
 ): SubQueue {
   return {
-    gpu: account.gpu,
-    load: account.load,
-    mode: account.mode,
-    health: account.health,
-    capacityMiB: account.capacityMiB,
-    availableMiB: account.availableMiB,
-    clients: account.clients,
-    busy: account.busy,
-    workloads: account.workloads,
-    staying: account.staying,
+    place,
+    fork,
     predictions,
     firstShare: undefined,
     isKeptFromUnknown: false,
@@ -110,11 +113,11 @@ function queueIn(
 /** What runs on a sub-queue's GPU; computed only where a task may join it, since that takes predictions. */
 export function residentsOf(queue: SubQueue): Member[] {
   if (queue.residents !== undefined) return queue.residents;
-  const { predictions, running, startsAt: at } = queue;
-  const planned = running.map((one) => plannedShare(queue.gpu, one));
+  const { place, predictions, running, startsAt: at } = queue;
+  const planned = running.map((one) => plannedShare(place.movesShares, one));
   const kinds = running.map(({ task }, index) => predictions.kindOf(task.features, planned[index]!));
   const sharers = running.map(({ task }, index): Sharer => ({ task, share: planned[index]! }));
-  const slowdowns = queue.firstShare?.slowdowns(queue.gpu, sharers) ?? predictions.slowdowns(kinds);
+  const slowdowns = queue.firstShare?.slowdowns(place, sharers) ?? predictions.slowdowns(kinds);
   queue.residents = running.map((one, index): Member => {
     const { task, startedAt } = one;
     const share = planned[index]!;
@@ -126,7 +129,7 @@ export function residentsOf(queue: SubQueue): Member[] {
     // One that takes longer than predicted is taken to need some more yet.
     const leftMs = queue.progress?.leftMs(one, at) ?? Math.max(soloMs * 0.05, soloMs - ranMs / slowdown);
     // Where shares move, its neighbours can be held back for it.
-    const least = queue.gpu.movesShares === true ? predictions.alone(task.features, share) : slowdown;
+    const least = place.movesShares ? predictions.alone(task.features, share) : slowdown;
     const isLate = at + startMs + leftMs * least > deadlineAt(task);
     return { task, share, kind: kinds[index]!, leftMs, startMs, deadline: isLate ? Infinity : deadlineAt(task) };
   });
@@ -134,15 +137,22 @@ export function residentsOf(queue: SubQueue): Member[] {
 }
 
 /** A sub-queue that has a GPU to itself from `startsAt` on. */
-export function laterQueueOn({ gpu, predictions, firstShare }: SubQueue, startsAt: number): SubQueue {
-  const queue = queueIn(emptyGpuAccountOf(gpu), predictions, startsAt, [], []);
+export function laterQueueOn({ place, fork, predictions, firstShare }: SubQueue, startsAt: number): SubQueue {
+  const queue = queueIn(place, fork.emptied(), predictions, startsAt, [], []);
   queue.firstShare = firstShare;
   return queue;
 }
 
 /** A copy that can be filled without the original's changing. */
 export function copyOf(queue: SubQueue): SubQueue {
-  const copy = queueIn(queue, queue.predictions, queue.startsAt, queue.running, queue.residents);
+  const copy = queueIn(
+    queue.place,
+    queue.fork.copy(),
+    queue.predictions,
+    queue.startsAt,
+    queue.running,
+    queue.residents,
+  );
   copy.firstShare = queue.firstShare;
   copy.isKeptFromUnknown = queue.isKeptFromUnknown;
   copy.members = [...queue.members];
@@ -166,8 +176,8 @@ export function smallestMemberOf(task: Task, queue: SubQueue): Member {
 }
 
 /** Whether an instance of its function idles there, in which it starts at once. */
-export function isWarmOn({ idle = [] }: GpuState, { function: name, namespace }: Task): boolean {
-  return idle.some((one) => one.function === name && one.namespace === namespace);
+export function isWarmOn({ account }: SeenPlace, task: Task): boolean {
+  return idleInstances(account.occupants, task).length > 0;
 }
 
 function memberWith(task: Task, queue: SubQueue, share: number): Member {
@@ -176,7 +186,7 @@ function memberWith(task: Task, queue: SubQueue, share: number): Member {
     share,
     kind: queue.predictions.kindOf(task.features, share),
     leftMs: task.soloMs ?? unmeasuredMs,
-    startMs: isWarmOn(queue.gpu, task) ? 0 : (task.startMs ?? 0),
+    startMs: isWarmOn(queue.place, task) ? 0 : (task.startMs ?? 0),
     // Nothing can be promised about what has never been measured.
     deadline: task.soloMs === undefined ? Infinity : deadlineAt(task),
   };
@@ -201,31 +211,31 @@ function smallestShare(task: Task, { predictions, startsAt }: SubQueue): number 
 
 /** Whether there is room for a task, as far as memory, processes and the rule for unknown functions go. */
 export function hasRoom(queue: SubQueue, task: Task): boolean {
-  return obstacle(queue, task) === undefined && firstShareRefusal(queue, task, () => 0) === undefined;
+  return obstacle(queue.fork, task) === undefined && firstShareRefusal(queue, task, () => 0) === undefined;
 }
 
 /** Why the rule for unknown functions keeps a task out of a sub-queue; `waitMs`: as in `FirstShare.refusal`. */
 export function firstShareRefusal(queue: SubQueue, task: Task, waitMs: () => number): Refusal | undefined {
-  const { firstShare, gpu, running, members, isKeptFromUnknown } = queue;
+  const { firstShare, place, running, members, isKeptFromUnknown } = queue;
   if (firstShare === undefined) return undefined;
   const beside = running.length + members.length;
   if (isKeptFromUnknown && isUnknown(task)) return { reason: keptForStrict, numbers: { beside } };
   if (beside === 0) return undefined;
-  return firstShare.refusal(gpu, [...running, ...members].map(taskIn), task, waitMs);
+  return firstShare.refusal(place, [...running, ...members].map(taskIn), task, waitMs);
 }
 
 const keptForStrict = 'it is kept for a task with an SLO that waits';
 const taskIn = ({ task }: { task: Task }): Task => task;
 
 export function add(queue: SubQueue, member: Member): void {
-  occupy(queue, member.task, member.share);
+  queue.fork.hold(workOf(member.task), member.share);
   queue.members.push(member);
   queue.outlook = undefined;
 }
 
 export function remove(queue: SubQueue, member: Member): void {
   queue.members.splice(queue.members.indexOf(member), 1);
-  vacate(queue, member.task, member.share);
+  queue.fork.release(workOf(member.task), member.share);
   queue.outlook = undefined;
 }
 
@@ -235,8 +245,11 @@ export function membersOf(queue: SubQueue): Member[] {
 }
 
 /** How much slower they are beside each other than alone. */
-export function slowdownsOf({ gpu, predictions, firstShare }: SubQueue, members: readonly Member[]): readonly number[] {
-  const byRule = firstShare?.slowdowns(gpu, members);
+export function slowdownsOf(
+  { place, predictions, firstShare }: SubQueue,
+  members: readonly Member[],
+): readonly number[] {
+  const byRule = firstShare?.slowdowns(place, members);
   if (byRule !== undefined) return byRule;
   return predictions.slowdowns(members.map(({ kind }) => kind));
 }
@@ -282,11 +295,9 @@ export function outlookBy(queue: SubQueue, slowdownsFor: (together: readonly Mem
 export function setShares(queue: SubQueue, shares: readonly number[]): void {
   queue.members = queue.members.map((member, at) => {
     const share = shares[at]!;
+    queue.fork.reshare(member.share, share);
     return { ...member, share, kind: queue.predictions.kindOf(member.task.features, share) };
   });
-  queue.load = 0;
-  for (const one of queue.running) queue.load += plannedShare(queue.gpu, one);
-  for (const { share } of queue.members) queue.load += share;
   queue.outlook = undefined;
 }
 

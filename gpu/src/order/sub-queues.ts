@@ -2,7 +2,7 @@ import type { Task } from '../view/view.js';
 import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { TaskRejection } from '../view/decision.js';
 import type { Refusal } from '../place/fact-filters.js';
-import { gangFor, obstacle, gpusToKeep } from '../place/gpu-account.js';
+import { gangFor, obstacle, placesToKeepFor } from '../place/plan-places.js';
 import type { Holdings } from './namespace-fairness.js';
 import { joined } from './sub-queue-moves.js';
 import type { Joined, Prospect } from './sub-queue-moves.js';
@@ -106,7 +106,7 @@ export class FirstQueues {
    * it needs, so that it starts once what runs on them has ended; for others while half of the GPUs suffice.
    */
   keepFor(task: Task): void {
-    const gpus = gpusToKeep(
+    const gpus = placesToKeepFor(
       this.queues.filter((queue) => !this.kept.has(queue)),
       task,
     );
@@ -119,7 +119,7 @@ export class FirstQueues {
     if (this.kept.size >= this.maxKept) return;
     let soonest: SubQueue | undefined;
     for (const queue of this.queues) {
-      if (this.kept.has(queue) || gpusToKeep([queue], task).length === 0) continue;
+      if (this.kept.has(queue) || placesToKeepFor([queue], task).length === 0) continue;
       if (soonest === undefined || outlookOf(queue).lastAt < outlookOf(soonest).lastAt) soonest = queue;
     }
     if (soonest !== undefined) this.keep([soonest]);
@@ -132,7 +132,7 @@ export class FirstQueues {
   keepFromUnknown(task: Task): void {
     const open = this.queues.filter(({ isKeptFromUnknown }) => !isKeptFromUnknown);
     if (this.queues.length - open.length >= this.maxKept) return;
-    const could = open.filter((queue) => gpusToKeep([queue], task).length > 0);
+    const could = open.filter((queue) => placesToKeepFor([queue], task).length > 0);
     const soonest = could.sort((one, other) => outlookOf(one).lastAt - outlookOf(other).lastAt)[0];
     if (soonest !== undefined) soonest.isKeptFromUnknown = true;
   }
@@ -173,7 +173,7 @@ export class FirstQueues {
       if (!('reason' in found)) {
         passing.push({ ...one, joined: found });
         // Beside no other task it costs least.
-        if (one.queue.busy === 0) break;
+        if (one.queue.fork.busy === 0) break;
         continue;
       }
       this.reject(task, one.queue, found);
@@ -198,7 +198,7 @@ export class FirstQueues {
     }
     const tried = new Set(fit.slice(0, maxTries));
     for (const other of fit.slice(0, mostRejections)) {
-      if (!tried.has(other) || (first.queue.busy === 0 && other.queue !== first.queue)) {
+      if (!tried.has(other) || (first.queue.fork.busy === 0 && other.queue !== first.queue)) {
         this.reject(task, other.queue, outranked(other, best));
       }
     }
@@ -234,32 +234,33 @@ export class FirstQueues {
   /** The sub-queues that a task can be put into, the best one first. */
   private fitting(task: Task): FitQueue[] {
     const fit: FitQueue[] = [];
-    const isLastEmpty = this.queues.filter(({ busy }) => busy === 0).length === 1;
+    const isLastEmpty = this.queues.filter(({ fork }) => fork.busy === 0).length === 1;
     for (const queue of this.queues) {
       const problem = this.isClosedTo(queue, task)
         ? keptForAnother
-        : (obstacle(queue, task) ?? this.refusedByRule(queue, task) ?? this.closed(queue));
+        : (obstacle(queue.fork, task) ?? this.refusedByRule(queue, task) ?? this.closed(queue));
       if (problem !== undefined) {
         this.reject(task, queue, problem);
         continue;
       }
       const { maxLoad, maxLoadOver } = this.options;
       const share = this.shareIn(queue, task);
-      const load = queue.load + share;
+      const { fork } = queue;
+      const load = fork.load + share;
       const isOver = this.holdings.isOver(task, share) && load > maxLoadOver;
-      if (queue.busy === 0 && isLastEmpty && this.holdings.isFarOver(task, share)) {
+      if (fork.busy === 0 && isLastEmpty && this.holdings.isFarOver(task, share)) {
         this.reject(task, queue, { reason: keptForOthers, numbers: { ...this.holdings.numbersOf(task), share } });
         continue;
       }
-      if (queue.busy > 0 && (load > maxLoad || isOver)) {
+      if (fork.busy > 0 && (load > maxLoad || isOver)) {
         const most = isOver ? maxLoadOver : maxLoad;
         const reason =
           isOver && load <= maxLoad ? 'its namespace holds its part of all GPUs' : 'its SMs are given away';
-        this.reject(task, queue, { reason, numbers: { load: queue.load, share, most } });
+        this.reject(task, queue, { reason, numbers: { load: fork.load, share, most } });
         continue;
       }
-      const { availableMiB } = queue;
-      fit.push({ queue, share, load, availableMiB, isWarm: load <= 1 && isWarmOn(queue.gpu, task) });
+      const { availableMiB } = fork;
+      fit.push({ queue, share, load, availableMiB, isWarm: load <= 1 && isWarmOn(queue.place, task) });
     }
     fit.sort((a, b) => Number(b.isWarm) - Number(a.isWarm) || a.load - b.load || b.availableMiB - a.availableMiB);
     return fit;
@@ -272,8 +273,9 @@ export class FirstQueues {
   private shareIn(queue: SubQueue, task: Task): number {
     const { share } = memberOf(task, queue);
     const { maxLoad } = this.options;
-    const isSqueezed = maxLoad <= 1 && queue.busy > 0 && task.share === undefined && queue.load + share > maxLoad;
-    const left = isSqueezed ? (shareWithin(maxLoad - queue.load) ?? 0) : share;
+    const { fork } = queue;
+    const isSqueezed = maxLoad <= 1 && fork.busy > 0 && task.share === undefined && fork.load + share > maxLoad;
+    const left = isSqueezed ? (shareWithin(maxLoad - fork.load) ?? 0) : share;
     return left >= share * leastSqueezed ? left : share;
   }
 
@@ -293,14 +295,14 @@ export class FirstQueues {
   private closed(queue: SubQueue): Refusal | undefined {
     const failed = this.failures.get(queue) ?? 0;
     if (failed < maxFailures) return undefined;
-    return { reason: 'tasks before it did not fit there', numbers: { tried: failed, beside: queue.busy } };
+    return { reason: 'tasks before it did not fit there', numbers: { tried: failed, beside: queue.fork.busy } };
   }
 
-  private reject({ id }: Task, { gpu }: SubQueue, why: Refusal): void {
+  private reject({ id }: Task, { place }: SubQueue, why: Refusal): void {
     const told = this.told.get(id) ?? 0;
     if (told === mostRejections) return;
     this.told.set(id, told + 1);
-    this.rejected.push({ task: id, what: gpu.id, ...why });
+    this.rejected.push({ task: id, what: place.id, ...why });
   }
 }
 
@@ -380,17 +382,18 @@ function tooFewAlike({ gpus: needed }: Task): Refusal {
  */
 export function laterQueues(tasks: readonly Task[], first: readonly SubQueue[], options: PlanOptions): SubQueue[] {
   const later: SubQueue[] = [];
-  const lastOn = new Map(first.map((queue) => [queue.gpu.id, queue]));
+  const lastOn = new Map(first.map((queue) => [queue.place.id, queue]));
   for (const task of tasks) {
     if (task.gpus > 1) continue;
-    const isFit = (queue: SubQueue): boolean => queue.load + memberOf(task, queue).share <= 1 && hasRoom(queue, task);
+    const isFit = (queue: SubQueue): boolean =>
+      queue.fork.load + memberOf(task, queue).share <= 1 && hasRoom(queue, task);
     let queue = later.find(isFit);
     if (queue === undefined) {
       if (later.length >= options.maxLater) break;
       queue = earliest([...lastOn.values()], task);
       if (queue === undefined) continue;
       later.push(queue);
-      lastOn.set(queue.gpu.id, queue);
+      lastOn.set(queue.place.id, queue);
     }
     add(queue, memberOf(task, queue));
   }

@@ -1,6 +1,6 @@
 // The order in which FaaShare's queue serves waiting tasks, before namespaces take turns.
 import { deadlineAt } from '../view/view.js';
-import type { GpuState, Task } from '../view/view.js';
+import type { RunningTask, Task } from '../view/view.js';
 import { sufficientShare, unmeasuredMs } from './sub-queue.js';
 
 /** A task in its turn. */
@@ -29,9 +29,9 @@ export interface TurnSettings {
 }
 
 /** What the order is computed from. */
-interface Queued {
+export interface Queued {
   tasks: readonly Task[];
-  gpus: readonly Pick<GpuState, 'running'>[];
+  places: readonly { running: readonly RunningTask[] }[];
   /** Now, ms. */
   at: number;
   /** When all that runs and waits will have ended, ms. */
@@ -50,10 +50,10 @@ const bestEffortFactor = 4;
  * beyond `overduePart` of the GPUs stays among the others, behind strict tasks and before younger best effort.
  */
 export function turnsOf(queued: Queued, settings: TurnSettings): { overdue: Turn[]; others: Turn[] } {
-  const { tasks, gpus, at, horizonAt } = queued;
+  const { tasks, places, at, horizonAt } = queued;
   const { first, left } = overdueOf(queued, settings);
   const others = first.size === 0 ? tasks : tasks.filter((task) => !first.has(task));
-  const urgent = urgentOf(others, gpus.length, at, settings);
+  const urgent = urgentOf(others, places.length, at, settings);
   const isCritical = (task: Task): boolean => settings.longestFirst !== 0 && endsLast(task, at, horizonAt);
   const turns = others.map((task): Turn => {
     const isLongest = isCritical(task);
@@ -78,7 +78,7 @@ function byTurn(one: Turn, other: Turn): number {
 
 /** Overdue tasks in their order, each with the time since when it is: those that go first, and those left for the GPUs' part. */
 function overdueOf(
-  { tasks, gpus, at }: Queued,
+  { tasks, places, at }: Queued,
   settings: TurnSettings,
 ): { first: Map<Task, number>; left: Map<Task, number> } {
   const passed: [Task, number][] = [];
@@ -91,7 +91,7 @@ function overdueOf(
   if (passed.length === 0) return { first, left };
   passed.sort((one, other) => one[1] - other[1]);
   let shares = tasks.some((task) => canMeet(task, at))
-    ? settings.overduePart * gpus.length - heldByOverdue(gpus, settings)
+    ? settings.overduePart * places.length - heldByOverdue(places, settings)
     : Infinity;
   for (const [task, since] of passed) {
     if (task.sloMs !== undefined) first.set(task, since);
@@ -115,9 +115,9 @@ function canMeet(task: Task, at: number): boolean {
 }
 
 /** Shares of best effort that runs and was overdue when it started. */
-function heldByOverdue(gpus: Queued['gpus'], settings: TurnSettings): number {
+function heldByOverdue(places: Queued['places'], settings: TurnSettings): number {
   let held = 0;
-  for (const { running } of gpus) {
+  for (const { running } of places) {
     for (const { task, share, startedAt } of running) {
       if (task.sloMs === undefined && overdueAt(task, settings) <= startedAt) held += share;
     }

@@ -1,7 +1,8 @@
 // What policies say of the GPUs that they did not choose: the rule that decided, with its numbers.
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { GpuState, Task } from '../view/view.js';
+import type { ReportedPlace } from '../simulate/node-rows.js';
+import type { Task } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from '../testing/fixtures.js';
 import { viewOf } from '../testing/views.js';
@@ -13,7 +14,7 @@ interface Told {
 }
 
 /** What is said about the last task. */
-function rejectedBy(policy: string, gpus: readonly GpuState[], waiting: readonly Task[]): Told[] {
+function rejectedBy(policy: string, gpus: readonly ReportedPlace[], waiting: readonly Task[]): Told[] {
   const needs = { predictorOf: () => dividedSms, admission: 'best-effort', random: seededRandom(1) } as const;
   const { rejected, starts } = makePolicy(policy, needs).decide(viewOf({ gpus, waiting }), { kind: 'timer' });
   const id = waiting.at(-1)!.id;
@@ -26,7 +27,7 @@ function rejectedBy(policy: string, gpus: readonly GpuState[], waiting: readonly
   }));
 }
 
-const loaded = (id: string, share: number): GpuState =>
+const loaded = (id: string, share: number): ReportedPlace =>
   gpuOf(id, { running: [runningTask(profiledTask(`on ${id}`, 100, share), share)] });
 const full = gpuOf('full', { running: [runningTask(taskOf('r', { memoryMiB: 9500 }), 0.3)] });
 const memory = { what: 'full', reason: 'too little free memory', numbers: { availableMiB: 500, needMiB: 1000 } };
@@ -73,9 +74,9 @@ test.each<[string, Told[]]>([
 
 describe('least-loaded', () => {
   const fixed = (changes: Partial<Task> = {}): Task => taskOf('t', { share: 0.2, ...changes });
-  const ranked = (gpus: GpuState[], task = fixed()): Told[] => rejectedBy('least-loaded', gpus, [task]);
+  const ranked = (gpus: ReportedPlace[], task = fixed()): Told[] => rejectedBy('least-loaded', gpus, [task]);
 
-  test.each<[string, GpuState[], string, Record<string, number>]>([
+  test.each<[string, ReportedPlace[], string, Record<string, number>]>([
     [
       'a share that is left',
       [gpuOf('g0'), loaded('g1', 0.9)],

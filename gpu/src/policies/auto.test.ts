@@ -7,11 +7,13 @@ import { isUnknown } from '../share/first-share.js';
 import { QuotaTable } from '../share/quota-table.js';
 import type { Quotas } from '../share/quotas.js';
 import type { Decision } from '../view/decision.js';
-import type { GpuState, SchedulingEvent, Task, View } from '../view/view.js';
+import type { ReportedPlace } from '../simulate/node-rows.js';
+import type { SchedulingEvent, Task } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
 import type { Policy } from './policy.js';
-import { viewOf } from '../testing/views.js';
+import { gpusOf, viewOf } from '../testing/views.js';
+import type { ViewParts } from '../testing/views.js';
 
 const make = (quotas?: Quotas, policy: PolicyChoice = 'auto'): Policy =>
   makePolicy(policy, {
@@ -19,15 +21,17 @@ const make = (quotas?: Quotas, policy: PolicyChoice = 'auto'): Policy =>
     ...(quotas && { quotas }),
   });
 
-const decide = (snapshot: Partial<View>, policy = make(), event: SchedulingEvent = { kind: 'timer' }): Decision =>
+const decide = (snapshot: ViewParts, policy = make(), event: SchedulingEvent = { kind: 'timer' }): Decision =>
   policy.decide(viewOf({ gpus: [gpuOf('g0')], ...snapshot }), event);
 const where = ({ starts }: Decision): unknown[] => starts.map(({ task, gpu, share }) => [task, gpu, share]);
-const started = (waiting: Task[], gpu: Partial<GpuState> = {}, policy = make(), at = 0): string[] =>
+const started = (waiting: Task[], gpu: Partial<ReportedPlace> = {}, policy = make(), at = 0): string[] =>
   decide({ at, gpus: [gpuOf('g0', gpu)], waiting }, policy).starts.map(({ task }) => task);
 
 /** A best-effort task of which nothing is known, of a function of its own. */
 const plain = (id: string, changes: Partial<Task> = {}): Task => taskOf(id, { function: `/a/${id}`, ...changes });
-const running = (...tasks: Task[]): Pick<GpuState, 'running'> => ({ running: tasks.map((one) => runningTask(one, 1)) });
+const running = (...tasks: Task[]): Pick<ReportedPlace, 'running'> => ({
+  running: tasks.map((one) => runningTask(one, 1)),
+});
 const reasonsFor = (id: string, { rejected }: Decision): string[] =>
   rejected.filter(({ task }) => task === id).map(({ reason }) => reason);
 
@@ -137,7 +141,7 @@ describe('functions of which nothing is measured', () => {
 });
 
 describe('what is left as it was', () => {
-  const both = (waiting: Task[], gpus: GpuState[]): unknown[] =>
+  const both = (waiting: Task[], gpus: ReportedPlace[]): unknown[] =>
     [make(), make(undefined, 'faashare')].map((policy) => where(decide({ waiting, gpus }, policy)));
 
   test('known functions', () => {
@@ -323,14 +327,15 @@ describe('measurements of a pair', () => {
 test('on any cluster, none of which nothing is measured is beside an SLO or two others', () => {
   let [pairs, strictStarts] = [0, 0];
   for (let seed = 1; seed <= 100; seed += 1) {
-    walk(seededRandom(seed), make(), 40, ({ gpus, waiting }, { starts, bestEffort }) => {
+    walk(seededRandom(seed), make(), 40, (view, { starts, bestEffort }) => {
+      const { waiting } = view;
       // One that cannot meet its SLO runs as best effort.
       const demoted = new Set(bestEffort);
       const began = starts.map((start) => {
         const { sloMs, ...task } = waiting.find(({ id }) => id === start.task)!;
         return { ...start, task: { ...task, ...(sloMs !== undefined && !demoted.has(task.id) && { sloMs }) } };
       });
-      for (const gpu of gpus) {
+      for (const gpu of gpusOf(view)) {
         const here = began.filter((one) => one.gpu === gpu.id || one.alsoOn?.includes(gpu.id));
         const all = [...gpu.running, ...here].map(({ task }) => task);
         const isStrict = ({ sloMs }: Task): boolean => sloMs !== undefined;

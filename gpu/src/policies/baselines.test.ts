@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
-import type { GpuState, Task } from '../view/view.js';
+import type { ReportedPlace } from '../simulate/node-rows.js';
+import type { Task } from '../view/view.js';
 import { makePolicy, type PolicyNeeds } from './make-policy.js';
 import { baselines } from './registry.js';
 import { viewOf } from '../testing/views.js';
@@ -29,14 +30,14 @@ function task(id: string, more: Partial<Task> = {}): Task {
   };
 }
 
-function gpu(id: string, more: Partial<GpuState> = {}): GpuState {
+function gpu(id: string, more: Partial<ReportedPlace> = {}): ReportedPlace {
   return { id, node: 'node0', type: 'v100', mode: 'mps', memoryMiB: 16_000, running: [], ...more };
 }
 
 function startsOf(
   name: string,
   waiting: Task[],
-  gpus: GpuState[],
+  gpus: ReportedPlace[],
   at = 0,
 ): { task: string; gpu: string; share: number }[] {
   return makePolicy(name, needs)
@@ -181,7 +182,7 @@ test('TGS puts beside a production job what that leaves, and nothing beside one 
 });
 
 test('FluidFaaS takes the smallest slice that meets the SLO, else the greatest fragment that does', () => {
-  const running = (share: number): GpuState['running'] => [{ task: task('other'), share, startedAt: 0 }];
+  const running = (share: number): ReportedPlace['running'] => [{ task: task('other'), share, startedAt: 0 }];
   const strict = task('strict', { sloMs: 220, ...saturating });
   const gpus = [gpu('a'), gpu('b', { running: running(2 / 7) })];
   expect(startsOf('fluidfaas', [strict], gpus)).toEqual([{ task: 'strict', gpu: 'b', share: 4 / 7 }]);

@@ -4,7 +4,8 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import { demandOf } from '../share/dilu.js';
 import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from '../testing/fixtures.js';
 import { ArrivalCounts } from '../view/function-log.js';
-import type { GpuState, Task } from '../view/view.js';
+import type { ReportedPlace } from '../simulate/node-rows.js';
+import type { Task } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
 import type { Policy } from './policy.js';
@@ -14,7 +15,7 @@ const made = (choice: PolicyChoice): Policy =>
   makePolicy(choice, { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' });
 
 /** Where tasks start, with their limits and requests. */
-function startsOf(choice: PolicyChoice, waiting: readonly Task[], gpus: readonly GpuState[]): unknown[] {
+function startsOf(choice: PolicyChoice, waiting: readonly Task[], gpus: readonly ReportedPlace[]): unknown[] {
   const { starts } = made(choice).decide(viewOf({ gpus, waiting }), { kind: 'timer' });
   return starts.map(({ task, gpu, share, request = share }) => [task, gpu, share, request]);
 }

@@ -1,20 +1,23 @@
 import { describe, expect, test } from '@jest/globals';
+import type { DeviceHealth } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { QuotaChoice, Quotas } from '../share/quotas.js';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from './make-policy.js';
 import type { PolicyNeeds } from './make-policy.js';
 import type { Decision } from '../view/decision.js';
+import { requestOfTask } from '../view/requests.js';
 import type { Policy } from './policy.js';
-import type { RunningTask, SchedulingEvent, View, Task } from '../view/view.js';
+import type { RunningTask, SchedulingEvent, Task } from '../view/view.js';
 import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from '../testing/fixtures.js';
-import { viewOf } from '../testing/views.js';
+import { ledgerWith, viewOf } from '../testing/views.js';
+import type { ViewParts } from '../testing/views.js';
 
 const make = (changes: Partial<PolicyNeeds> = {}): Policy =>
   makePolicy('faashare', {
     ...{ predictorOf: () => dividedSms, admission: 'best-effort', random: seededRandom(1), ...changes },
   });
-const decide = (snapshot: Partial<View>, policy = make(), event: SchedulingEvent = { kind: 'timer' }): Decision =>
+const decide = (snapshot: ViewParts, policy = make(), event: SchedulingEvent = { kind: 'timer' }): Decision =>
   policy.decide(viewOf({ gpus: [gpuOf('g0')], ...snapshot }), event);
 const where = ({ starts }: Decision): unknown[] => starts.map(({ task, gpu, share }) => [task, gpu, share]);
 
@@ -358,6 +361,41 @@ describe('bad input', () => {
       waiting: [profiledTask('t', 10, 0.2)],
     });
     expect(found.starts).toHaveLength(1);
+  });
+
+  test.each(['faashare', 'faashare-literal'])('%s plans what places can take: memory of others counts', (name) => {
+    const policy = makePolicy(name, {
+      ...{ predictorOf: () => dividedSms, admission: 'best-effort', random: seededRandom(1) },
+    });
+    const ledger = ledgerWith([gpuOf('g0')]);
+    const [row] = ledger.ledger.rows();
+    const [status] = row!.status;
+    ledger.ledger.heard({ ...row!, status: [{ ...status!, processes: [{ pid: 1, memoryMiB: 500 }] }] }, 0);
+    const waiting = [taskOf('unknown', { memoryMiB: NaN }), taskOf('small', { arrivedAt: 1 })];
+    const decision = policy.decide(viewOf({ at: 1, ledger, waiting }), { kind: 'timer' });
+    expect([where(decision), decision.order]).toEqual([[['small', 'g0', 1]], ['unknown']]);
+    expect(decision.rejected).toContainEqual({
+      ...{ task: 'unknown', what: 'g0', reason: 'too little free memory' },
+      numbers: { availableMiB: expect.any(Number), needMiB: 10_000 },
+    });
+  });
+
+  test('a place that leaves takes work into its idle instances only', () => {
+    const ledger = ledgerWith([
+      gpuOf('g0', { idle: [{ function: '/a/f', namespace: 'a', share: 1, memoryMiB: 1000 }] }),
+    ]);
+    const [row] = ledger.ledger.rows();
+    const health: DeviceHealth = { state: 'leaving', reasons: [], longestRunMs: 60_000 };
+    ledger.ledger.heard({ ...row!, status: row!.status.map((one) => ({ ...one, health })) }, 0);
+    const waiting = ['f', 'g'].map((name) => {
+      const task = profiledTask(name, 100, 0.3, { function: `/a/${name}` });
+      return { ...task, request: { ...requestOfTask(task), timeLimitMs: 1000 } };
+    });
+    const decision = make().decide(viewOf({ ledger, waiting }), { kind: 'timer' });
+    expect([decision.starts.map(({ task, choice }) => [task, choice?.reuses]), decision.order]).toEqual([
+      [['f', 'g0 0']],
+      ['g'],
+    ]);
   });
 
   test('a task without a profile gets all SMs, and none that is strict beside it', () => {

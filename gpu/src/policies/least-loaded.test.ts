@@ -1,10 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import type { GpuState, RunningTask, View, Task } from '../view/view.js';
+import type { ReportedPlace } from '../simulate/node-rows.js';
+import type { RunningTask, Task } from '../view/view.js';
 import type { Policy } from './policy.js';
 import { makePolicy } from './make-policy.js';
 import { policies } from './registry.js';
 import { viewOf } from '../testing/views.js';
+import type { ViewParts } from '../testing/views.js';
 
 const needs = {
   predictorOf: () => ({ slowdown: () => 1 }),
@@ -21,11 +23,11 @@ const task = (id: string, changes: Partial<Task> = {}): Task => ({
 const running = (id: string, share: number, changes: Partial<Task> = {}): RunningTask => ({
   ...{ task: task(id, changes), share, startedAt: 0 },
 });
-const gpu = (id: string, changes: Partial<GpuState> = {}): GpuState => ({
+const gpu = (id: string, changes: Partial<ReportedPlace> = {}): ReportedPlace => ({
   ...{ id, node: 'n', type: 't', mode: 'mps', memoryMiB: 10_000, running: [] },
   ...changes,
 });
-const decide = (snapshot: Partial<View>, by = policy): ReturnType<Policy['decide']> =>
+const decide = (snapshot: ViewParts, by = policy): ReturnType<Policy['decide']> =>
   by.decide(viewOf(snapshot), { kind: 'timer' });
 
 test('every policy of the registry decides about nothing, and an unknown one is refused with those there are', () => {

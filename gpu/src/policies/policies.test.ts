@@ -10,9 +10,10 @@ import { pick, randomTask, unreliable, walk } from '../testing/random-world.js';
 import { makePolicy } from './make-policy.js';
 import { policies } from './registry.js';
 import { trainingLast } from './training-last.js';
-import { needMiB } from '../place/gpu-account.js';
+import { neededMiB } from '../view/account.js';
 import { dividedSms, gpuOf, plainDecision, runningTask, taskOf } from '../testing/fixtures.js';
-import { viewOf } from '../testing/views.js';
+import { gpusOf, viewOf } from '../testing/views.js';
+import type { ViewParts } from '../testing/views.js';
 
 /** Constraints that go by no number. */
 const withoutNumbers = [
@@ -33,7 +34,9 @@ function assertExplained({ rejected }: Decision): void {
 }
 
 const seeds = Array.from({ length: 3 }, (_, at) => at + 1);
-function assertSound({ gpus, waiting }: View, decision: Decision): void {
+function assertSound(view: View, decision: Decision): void {
+  const { waiting } = view;
+  const gpus = gpusOf(view);
   const { starts, refused, order, bestEffort } = decision;
   const ended = [...starts.map(({ task }) => task), ...refused.map(({ task }) => task), ...order];
   expect([...ended].sort()).toEqual(waiting.map(({ id }) => id).sort());
@@ -43,7 +46,9 @@ function assertSound({ gpus, waiting }: View, decision: Decision): void {
     const here = starts.filter((one) => one.gpu === gpu.id || one.alsoOn?.includes(gpu.id));
     const all = [...gpu.running.map(({ task }) => task), ...here.map(({ task }) => tasks.get(task)!)];
     if (here.length === 0) continue;
-    expect(all.reduce((total, task) => total + needMiB(task, gpu), 0)).toBeLessThanOrEqual(gpu.memoryMiB);
+    expect(all.reduce((total, task) => total + neededMiB(task, { capacityMiB: gpu.memoryMiB }), 0)).toBeLessThanOrEqual(
+      gpu.memoryMiB,
+    );
     if (gpu.mode === 'exclusive') expect(all).toHaveLength(1);
   }
   for (const { task: id, gpu, alsoOn = [], share } of starts) {
@@ -108,7 +113,7 @@ describe.each(Object.keys(policies))('the policy %s', (name) => {
 
   test('places training after tasks with an SLO, and never where it makes one late by prediction', () => {
     const policy = trainingLast(make(dividedSms, 1, 'best-effort'), () => dividedSms);
-    const started = (parts: Partial<View>): string[][] =>
+    const started = (parts: ViewParts): string[][] =>
       policy.decide(viewOf(parts), { kind: 'timer' }).starts.map(({ task, gpu }) => [task, gpu]);
     const wide = { features: { smUtil: 1, dramUtil: 0.5, l2Util: 0.1 }, soloMs: 1000 };
     const training = taskOf('training', { ...wide, function: '/a/train', class: 'training' });

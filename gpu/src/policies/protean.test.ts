@@ -5,15 +5,17 @@ import { requestOfTask } from '../view/requests.js';
 import { SliceSlowdowns } from '../predict/protean-slowdowns.js';
 import { dividedSms, gpuOf, runningTask, taskOf } from '../testing/fixtures.js';
 import type { Decision } from '../view/decision.js';
-import type { GpuState, Task, View } from '../view/view.js';
+import type { ReportedPlace } from '../simulate/node-rows.js';
+import type { Task } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
 import type { Policy } from './policy.js';
 import { viewOf } from '../testing/views.js';
+import type { ViewParts } from '../testing/views.js';
 
 const sliceMiB = { '1g.5gb': 4600, '2g.10gb': 9300, '3g.20gb': 18_900, '4g.20gb': 18_900 } as const;
 
-function slice(id: string, profile: keyof typeof sliceMiB, changes: Partial<GpuState> = {}): GpuState {
+function slice(id: string, profile: keyof typeof sliceMiB, changes: Partial<ReportedPlace> = {}): ReportedPlace {
   return gpuOf(id, { type: `a100-40:${profile}`, mode: 'mig', memoryMiB: sliceMiB[profile], ...changes });
 }
 
@@ -22,7 +24,7 @@ const task = (id: string, changes: Partial<Task> = {}): Task =>
   taskOf(id, { function: `/a/${id}`, memoryMiB: 2000, soloMs: 100, ...changes });
 const strict = (id: string, changes: Partial<Task> = {}): Task => task(id, { sloMs: 1000, ...changes });
 
-function decide(view: Partial<View>, slowdowns = new SliceSlowdowns(), choice: PolicyChoice = 'protean'): Decision {
+function decide(view: ViewParts, slowdowns = new SliceSlowdowns(), choice: PolicyChoice = 'protean'): Decision {
   const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
   const policy = makePolicy(choice, { ...needs, sliceSlowdowns: slowdowns });
   return policy.decide(viewOf(view), { kind: 'timer' });
@@ -142,6 +144,13 @@ describe('placement', () => {
     const gpus = [slice('big', '4g.20gb'), slice('middle', '2g.10gb', { idle })];
     expect(placed(decide({ gpus, waiting: [strict('s', { startMs: 3000 })] }))).toEqual(['s middle']);
     expect(placed(decide({ gpus, waiting: [strict('s', { startMs: 10 })] }))).toEqual(['s big']);
+  });
+
+  test('judges strict work by itself where best effort of its function found no place', () => {
+    const waiting = [task('b', { function: '/a/f' }), strict('s', { function: '/a/f' })];
+    const place: PolicyChoice = { base: 'fcfs', place: 'protean' };
+    const gpus = [slice('big', '4g.20gb')];
+    expect(placed(decide({ gpus, waiting }, new SliceSlowdowns(), place))).toEqual(['s big']);
   });
 
   test('stands alone beside other stages', () => {

@@ -8,14 +8,14 @@ import { inventedSamples, gpuOf, plainDecision, profiledTask, runningTask, taskO
 import { QuotaTable } from '../share/quota-table.js';
 import { ArrivalCounts } from '../view/function-log.js';
 import { toPlain, decodeView, encodeView } from '../view/saved-view.js';
-import { seenGpus } from '../view/seen-gpus.js';
+import { seenPlaces } from '../view/running.js';
 import type { SchedulingEvent, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
 import { walk } from '../testing/random-world.js';
 import { policies } from './registry.js';
 import { decideAgain, encodePass, encodeWithin, readPass } from './saved-pass.js';
-import { ledgerWith, viewOf } from '../testing/views.js';
+import { gpusOf, ledgerWith, viewOf } from '../testing/views.js';
 
 const admission = 'best-effort';
 const models = [trainModel({ gpuType: 't', mode: 'mps' }, inventedSamples(60, 1), { version: 1, seed: 1 })];
@@ -26,9 +26,6 @@ quotas.record(pair, 't', 'mps', { shares: [30, 70], slowdowns: [2, 1.2] }, 550);
 
 const throughText = (value: JsonObject): JsonValue => JSON.parse(JSON.stringify(value)) as JsonValue;
 
-/** A view whose GPUs are those of its ledger and runs, as live. */
-const asSeen = (view: View): View => ({ ...view, gpus: seenGpus(view) });
-
 describe.each(Object.keys(policies))('policy %s', (policy) => {
   test('decides the same on a saved view, in the state that it had', () => {
     const seed = 1;
@@ -37,7 +34,7 @@ describe.each(Object.keys(policies))('policy %s', (policy) => {
     const checked: typeof inForce = {
       ...inForce,
       decide(seen, event) {
-        const view = asSeen(viewOf({ ...seen, ledger: ledgerWith(seen.gpus) }));
+        const view = viewOf({ ...seen, ledger: ledgerWith(gpusOf(seen)) });
         const state = inForce.saved?.();
         const saved = throughText(encodePass(view, { policy, admission, event, state, models, quotas: quotas.rows() }));
         const decision = inForce.decide(view, event);
@@ -87,7 +84,7 @@ function fullView(): View {
   ];
   const arrivals = new ArrivalCounts();
   arrivals.add(900);
-  const view = viewOf({
+  return viewOf({
     ...{ at: 1000, gpus, waiting, functions: [{ task: waiting[0]!, arrivals }] },
     nodes: [{ id: 'n', labels: { zone: 'z' }, market: 'spot', pricePerHour: 1 }],
     devices: [{ id: 'g0', node: 'n', type: 't', mode: 'mps', geometries: [], places: [{ id: 'g0' }] }],
@@ -99,7 +96,6 @@ function fullView(): View {
       { id: 'x', node: 'n', device: 'g0', tolerated: 0.1, estimated: 0.5 },
     ],
   });
-  return asSeen(view);
 }
 
 test('a file of this version of the format is read, and gives the decision that it gave', () => {
@@ -117,7 +113,7 @@ test('a file of this version of the format is read, and gives the decision that 
   expect(plainDecision(decideAgain(saved))).toEqual(decision);
   const { view } = readPass(saved);
   expect(view.waiting).toEqual(fullView().waiting);
-  expect(toPlain(view.gpus)).toEqual(toPlain(fullView().gpus));
+  expect(toPlain(seenPlaces(view))).toEqual(toPlain(seenPlaces(fullView())));
   const { nodes, devices, workloads } = fullView();
   expect([view.nodes, view.devices, view.workloads]).toEqual([nodes, devices, workloads]);
 });
@@ -148,7 +144,7 @@ test('parts beyond the bounds are left out, and counted', () => {
   const saved = encodeView(viewOf({ at: 7, gpus, waiting }), { mostEach: 2 });
   expect(saved['leftOut']).toEqual({ rows: 3, byLoad: 3 });
   const view = decodeView(throughText(saved));
-  expect([view.gpus.length, view.waiting[0]?.allowed]).toEqual([2, new Set(['g0'])]);
+  expect([seenPlaces(view).length, view.waiting[0]?.allowed]).toEqual([2, new Set(['g0'])]);
 });
 
 test('a view is saved within a bound of its text', () => {

@@ -4,7 +4,8 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { DegradationModel } from '../predict/degradation.js';
 import { dividedSms, gpuOf, profiledTask, runningTask } from '../testing/fixtures.js';
 import type { Action, Decision } from '../view/decision.js';
-import type { GpuState, InstanceState, SchedulingEvent, Task, View, WorkloadState } from '../view/view.js';
+import type { ReportedPlace } from '../simulate/node-rows.js';
+import type { InstanceState, SchedulingEvent, Task, View, WorkloadState } from '../view/view.js';
 import type { PolicyChoice } from './make-policy.js';
 import { makePolicy } from './make-policy.js';
 import type { Policy } from './policy.js';
@@ -44,7 +45,7 @@ const training = (device: string, changes: Partial<WorkloadState> = {}): Workloa
 const timer: SchedulingEvent = { kind: 'timer' };
 const on = ({ starts }: Decision, task: string): string | undefined => starts.find((one) => one.task === task)?.gpu;
 
-function view(gpus: GpuState[], workloads: WorkloadState[], waiting: Task[], at = 0): View {
+function view(gpus: ReportedPlace[], workloads: WorkloadState[], waiting: Task[], at = 0): View {
   return viewOf({ at, gpus, workloads, waiting });
 }
 
@@ -159,7 +160,7 @@ describe('places', () => {
   test('a twentieth of the memory stays free where processes share it, and one alone may have all', () => {
     const large = (memoryMiB: number): Task => call('f', { memoryMiB });
     const beside = gpuOf('g0', { running: [runningTask(call('r', { memoryMiB: 5000 }), 0.3)] });
-    const decide = (gpu: GpuState, task: Task): Decision => policyOf({}).decide(view([gpu], [], [task]), timer);
+    const decide = (gpu: ReportedPlace, task: Task): Decision => policyOf({}).decide(view([gpu], [], [task]), timer);
     expect(on(decide(beside, large(4500)), 'f')).toBe('g0');
     expect(decide(beside, large(4501)).rejected).toMatchObject([
       { reason: 'too little memory would be left beside others' },

@@ -1,12 +1,13 @@
 // Training beside work with an SLO, whatever the policy: it comes last, and makes nothing late by prediction.
 import { firstQueueOn, memberOf, residentsOf, slowdownsOf } from '../order/sub-queue.js';
 import { PredictionCache } from '../order/set-predictions.js';
-import { emptyGpuAccountOf } from '../place/gpu-account.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Decision, TaskRejection } from '../view/decision.js';
 import type { GpuKind } from '../view/places.js';
+import { seenPlaces } from '../view/running.js';
+import type { SeenPlace } from '../view/running.js';
 import { deadlineAt } from '../view/view.js';
-import type { GpuState, SchedulingEvent, Task, View } from '../view/view.js';
+import type { SchedulingEvent, Task, View } from '../view/view.js';
 import type { Policy } from './policy.js';
 
 /** How long a training is held back, ms from its arrival: load that never ends must not keep it from running for ever. */
@@ -43,6 +44,7 @@ function isTraining({ class: kind, sloMs }: Task): boolean {
 function divided(view: View, predictions: PredictionCache): { tasks: Task[]; held: TaskRejection[] } {
   const { at, waiting } = view;
   const strict = waiting.filter((one) => one.sloMs !== undefined && deadlineAt(one) > at).length;
+  let places: readonly SeenPlace[] | undefined;
   const tasks: Task[] = [];
   const held: TaskRejection[] = [];
   for (const task of waiting) {
@@ -51,8 +53,9 @@ function divided(view: View, predictions: PredictionCache): { tasks: Task[]; hel
       const reason = 'training waits: tasks that can meet their SLO go first';
       held.push({ task: task.id, what: 'tasks with an SLO', reason, numbers: { waiting: strict } });
     } else {
-      const late = view.gpus.filter((gpu) => makesLate(task, gpu, predictions, at));
-      if (late.length > 0 && late.length === view.gpus.length) held.push(...late.slice(0, 1).map(rejectionOf(task)));
+      places ??= seenPlaces(view);
+      const late = places.filter((place) => makesLate(task, place, predictions, at));
+      if (late.length > 0 && late.length === places.length) held.push(...late.slice(0, 1).map(rejectionOf(task)));
       else tasks.push(late.length === 0 ? task : without(task, late, view));
     }
   }
@@ -61,15 +64,15 @@ function divided(view: View, predictions: PredictionCache): { tasks: Task[]; hel
 
 const rejectionOf =
   ({ id }: Task) =>
-  ({ id: what, running }: GpuState): TaskRejection => {
+  ({ id: what, running }: SeenPlace): TaskRejection => {
     const reason = 'by prediction it would make running tasks miss their SLO, here and on all others';
     return { task: id, what, reason, numbers: { running: running.length } };
   };
 
 /** Whether a task that starts on a GPU now is predicted to make one that runs there and is in time miss its SLO. */
-function makesLate(task: Task, gpu: GpuState, predictions: PredictionCache, at: number): boolean {
-  if (!gpu.running.some((one) => isPredictable(one.task))) return false;
-  const queue = firstQueueOn(emptyGpuAccountOf(gpu), predictions.of(gpu), at);
+function makesLate(task: Task, place: SeenPlace, predictions: PredictionCache, at: number): boolean {
+  if (!place.running.some((one) => isPredictable(one.task))) return false;
+  const queue = firstQueueOn(place, predictions.of(place), at);
   const residents = residentsOf(queue);
   const slowdowns = slowdownsOf(queue, [...residents, memberOf(task, queue)]);
   return residents.some(({ task: one, leftMs, startMs, deadline }, index) => {
@@ -82,7 +85,7 @@ function isPredictable({ sloMs, soloMs = 0 }: Task): boolean {
   return sloMs !== undefined && soloMs > 0 && Number.isFinite(soloMs);
 }
 
-function without(task: Task, late: readonly GpuState[], { ledger: { ledger } }: View): Task {
+function without(task: Task, late: readonly SeenPlace[], { ledger: { ledger } }: View): Task {
   const shunned = new Set(late.map(({ id }) => id));
   const left = ledger.accounts().flatMap(({ id }) => (shunned.has(id) || task.allowed?.has(id) === false ? [] : [id]));
   return { ...task, allowed: new Set(left) };

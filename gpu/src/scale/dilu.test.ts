@@ -4,6 +4,7 @@ import { makePolicy } from '../policies/make-policy.js';
 import type { PolicyChoice } from '../policies/make-policy.js';
 import { requestOfTask } from '../view/requests.js';
 import { replay } from '../simulate/replay.js';
+import type { ReportedPlace } from '../simulate/node-rows.js';
 import type { ReplayJob, ReplayRun } from '../simulate/replay.js';
 import { dividedSms, gpuOf, runningTask, taskOf } from '../testing/fixtures.js';
 import { ArrivalCounts } from '../view/function-log.js';
@@ -154,7 +155,7 @@ test('infless keeps an instance that is not wanted for as long as idle times of 
 describe('a policy that scales lazily', () => {
   const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
   const lazy: PolicyChoice = { base: 'fcfs', scale: 'dilu' };
-  const startsOf = (choice: PolicyChoice, gpus: View['gpus'], arrived: readonly number[]): string[] => {
+  const startsOf = (choice: PolicyChoice, gpus: readonly ReportedPlace[], arrived: readonly number[]): string[] => {
     const waiting = arrived.map((arrivedAt, i) => taskOf(`t${i}`, { share: 0.2, arrivedAt }));
     const { starts, order } = makePolicy(choice, needs).decide(viewOf({ at, gpus, waiting }), { kind: 'timer' });
     expect(starts.length + order.length).toBe(waiting.length);

@@ -1,8 +1,10 @@
 // The rule by which functions of which nothing is measured share a GPU from their first call.
+import { idleInstances } from '../place/candidate.js';
 import type { Refusal } from '../place/fact-filters.js';
 import type { GpuKind } from '../view/places.js';
 import { holdsToShares } from '../view/shares.js';
-import type { GpuState, Task } from '../view/view.js';
+import type { SeenPlace } from '../view/running.js';
+import type { Task } from '../view/view.js';
 import { jobOf } from './quotas.js';
 import type { Quotas } from './quotas.js';
 
@@ -61,17 +63,17 @@ export class FirstShare {
   }
 
   /** Why a task may not start beside `there`; undefined: the rule allows it. `waitMs`: see `mayStartSecond`. */
-  refusal(gpu: Readonly<GpuState>, there: readonly Task[], task: Task, waitMs: () => number): Refusal | undefined {
+  refusal(place: SeenPlace, there: readonly Task[], task: Task, waitMs: () => number): Refusal | undefined {
     const isNew = isUnknown(task);
     if (isNew && there.some(isStrict)) return { reason: besideStrict, numbers: { beside: there.length } };
     const beside = there.filter(isUnknown).length;
     if (isStrict(task) && beside > 0) return { reason: besideUnknown, numbers: { beside } };
-    if (!holdsToShares(gpu.mode)) return undefined;
+    if (!holdsToShares(place.mode)) return undefined;
     const isOpen = [task, ...there].some((one) => isUnknown(one) && isUnbounded(one));
     if (isOpen && there.length >= mostTogether) return { reason: noThird, numbers: { beside: there.length } };
     const own = functionKeyOf(task);
     if (!isNew || !there.some((one) => functionKeyOf(one) === own)) return undefined;
-    return mayStartSecond(gpu, task, waitMs());
+    return mayStartSecond(place, task, waitMs());
   }
 
   private measured({ type, mode }: GpuKind, together: readonly Sharer[]): readonly number[] | undefined {
@@ -106,9 +108,9 @@ function isPair({ mode }: GpuKind, together: readonly Sharer[]): boolean {
 }
 
 /** A further instance of a function starts where the last of its requests would wait (`waitMs`) for longer than that takes. */
-function mayStartSecond({ idle = [], simulated }: GpuState, task: Task, waitMs: number): Refusal | undefined {
-  if (idle.some((one) => one.function === task.function && one.namespace === task.namespace)) return undefined;
-  const startMs = task.startMs ?? (simulated === true ? simulatedStartMs : unmeasuredStartMs);
+function mayStartSecond({ account }: SeenPlace, task: Task, waitMs: number): Refusal | undefined {
+  if (idleInstances(account.occupants, task).length > 0) return undefined;
+  const startMs = task.startMs ?? (account.place.device.simulated ? simulatedStartMs : unmeasuredStartMs);
   if (waitMs > startMs) return undefined;
   return {
     reason: 'its function runs there and is free sooner than another instance of it starts',

@@ -37,8 +37,8 @@ test('in a replay the second run of a function starts warm, in what the first ha
   });
   const greedy: Policy = {
     name: 'all at once',
-    decide: ({ gpus, waiting }) => ({
-      starts: waiting.map(({ id }) => ({ task: id, gpu: gpus[0]!.id, share: 1, reason: '' })),
+    decide: ({ ledger, waiting }) => ({
+      starts: waiting.map(({ id }) => ({ task: id, gpu: ledger.ledger.accounts()[0]!.id, share: 1, reason: '' })),
       ...{ refused: [], bestEffort: [], order: [], rejected: [] },
     }),
   };

@@ -4,13 +4,35 @@ import { computePart } from '../predict/protean-slowdowns.js';
 import { neededMiB } from '../view/account.js';
 import { memoryGiving } from '../view/places.js';
 import { requestOfTask, shareAt } from '../view/requests.js';
-import type { GpuState, IdleInstance, RunningTask } from '../view/view.js';
+import type { GpuKind } from '../view/places.js';
+import type { RunningTask } from '../view/view.js';
 
 /** The SMs of a simulated device are not told; its compute slices stand for them. */
 const computeSlices = 7;
 
-/** A GPU, or a slice of one, with what is on it. */
-export interface ReportedPlace extends Omit<GpuState, 'running' | 'idle'> {
+/** An instance of a function that idles on a simulated GPU: it starts at once for a task of its function, share and memory. */
+export interface IdleInstance {
+  function: string;
+  namespace: string;
+  share: number;
+  /** The share that it asks for on demand, fraction of the GPU; absent: `share`. */
+  request?: number;
+  /** Memory that it holds, MiB. An idle instance may be removed, so that this is not taken from the GPU's `memoryMiB`. */
+  memoryMiB: number;
+}
+
+/** A simulated GPU, or a slice of one, with what is on it: what its node's agent reports. */
+export interface ReportedPlace extends GpuKind {
+  id: string;
+  node: string;
+  /** Whether the limit of what runs can be moved below its class without a restart (kernel tokens); absent: it cannot. */
+  movesShares?: boolean;
+  /** The row says that it is a stand-in; absent: it does not. */
+  simulated?: true;
+  /** Memory for tasks in all, MiB, without what processes of others hold. */
+  memoryMiB: number;
+  /** Processes of others; absent: none. */
+  workloads?: number;
   /** `id`: of an instance that loads, and runs no task yet. */
   running: readonly (RunningTask & { id?: string })[];
   idle?: readonly (IdleInstance & { id?: string })[];
@@ -63,9 +85,14 @@ function slicesOf({ id, mode, type, memoryMiB }: ReportedPlace): Slice[] {
 }
 
 /** Their memory is not in that of the place. */
-function told({ id, mode, facts, isClosed = false }: ReportedPlace): Pick<DeviceStatus, 'health' | 'processes'> {
+function told({
+  id,
+  mode,
+  workloads: others = 0,
+  isClosed = false,
+}: ReportedPlace): Pick<DeviceStatus, 'health' | 'processes'> {
   const slice = mode === 'mig' ? { slice: id } : {};
-  const workloads = Array.from({ length: facts?.workloads ?? 0 }, (_, at) => ({ pid: at + 1, memoryMiB: 0, ...slice }));
+  const workloads = Array.from({ length: others }, (_, at) => ({ pid: at + 1, memoryMiB: 0, ...slice }));
   const closed: DeviceHealth = { state: 'draining', reasons: ['it is being cut, or its node given back'] };
   return { health: isClosed ? closed : { state: 'healthy', reasons: [] }, processes: workloads };
 }

@@ -8,8 +8,7 @@ import { allWait } from '../view/decision.js';
 import { FunctionLog } from '../view/function-log.js';
 import { functionKey } from '../view/occupancy.js';
 import type { GpuKind } from '../view/places.js';
-import { seenGpus } from '../view/seen-gpus.js';
-import type { GpuState, SchedulingEvent, Task, View, WorkloadState } from '../view/view.js';
+import type { SchedulingEvent, Task, View, WorkloadState } from '../view/view.js';
 import { actionTimes, SimulatedActuator } from './simulated-actuator.js';
 import type { ActionTimes, EndedRun } from './simulated-actuator.js';
 import type { KeptInstances, SimulatedPlace } from './simulated-gpu.js';
@@ -261,13 +260,10 @@ export function replay(
 
   function viewNow(): View {
     const { now, ledger } = actuator;
-    const places = { at: now, ledger, runs: (id: string) => actuator.runOf(id) };
-    let gpus: readonly GpuState[] | undefined;
     return {
-      ...places,
-      get gpus() {
-        return (gpus ??= seenGpus(places));
-      },
+      at: now,
+      ledger,
+      runs: (id) => actuator.runOf(id),
       waiting: tasksWaiting(),
       get instances() {
         return actuator.instances;

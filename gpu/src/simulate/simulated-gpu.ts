@@ -1,6 +1,6 @@
 // A simulated GPU: its runs, its idle instances, and how fast its runs go on.
-import type { GpuState, IdleInstance, InstanceState, Task } from '../view/view.js';
-import { workOf } from '../place/gpu-account.js';
+import type { InstanceState, Task } from '../view/view.js';
+import type { IdleInstance, ReportedPlace } from './node-rows.js';
 import type { RunTotals, ReplayJob, GpuTruth } from './replay.js';
 import { trainingOf } from './simulated-workload.js';
 import type { SimulatedWorkload, Training } from './simulated-workload.js';
@@ -44,8 +44,8 @@ export interface SimulatedInstance extends IdleInstance {
   idleSince: number;
 }
 
-/** A GPU of a replay; a policy sees what `GpuState` has. */
-export interface SimulatedGpu extends GpuState {
+/** A GPU of a replay; policies see what its node reports of it. */
+export interface SimulatedGpu extends ReportedPlace {
   /** That it is, or is a slice of, of this profile. */
   device: string;
   profile?: string;
@@ -62,7 +62,10 @@ export interface SimulatedGpu extends GpuState {
 }
 
 /** A GPU, or a slice (`profile`) of a device, at the beginning. */
-export type SimulatedPlace = Pick<GpuState, 'id' | 'node' | 'type' | 'mode' | 'memoryMiB' | 'movesShares' | 'idle'> &
+export type SimulatedPlace = Pick<
+  ReportedPlace,
+  'id' | 'node' | 'type' | 'mode' | 'memoryMiB' | 'movesShares' | 'idle'
+> &
   Partial<Pick<SimulatedGpu, 'device' | 'profile'>> & {
     /** Why its device may not be cut; absent: it may. */
     mayNotCut?: string;
@@ -74,13 +77,14 @@ export function simulatedGpu(
   idle: readonly SimulatedInstance[] | undefined,
   workloads: readonly SimulatedWorkload[],
 ): SimulatedGpu {
-  const gpu = {
+  return {
     ...place,
     memoryMiB: workloads.reduce((left, { memoryMiB }) => left - memoryMiB, place.memoryMiB),
     device: place.device ?? place.id,
     runs: [],
     loading: [],
     trainings: workloads.map(trainingOf),
+    workloads: workloads.length,
     ...(idle && { idle }),
     used: 0,
     isClosed: false,
@@ -88,20 +92,6 @@ export function simulatedGpu(
       return this.loading.length === 0 ? this.runs : [...this.runs, ...this.loading];
     },
   } as SimulatedGpu;
-  if (workloads.length > 0) Object.defineProperty(gpu, 'facts', { get: () => factsOf(gpu), enumerable: true });
-  return gpu;
-}
-
-/** Sums of a GPU with workloads, which its running tasks alone do not tell. */
-function factsOf(gpu: SimulatedGpu): NonNullable<GpuState['facts']> {
-  const { running, trainings, memoryMiB } = gpu;
-  return {
-    availableMiB: memoryMiB - heldMiB(gpu),
-    clients: running.length + trainings.length,
-    busy: running.length,
-    workloads: trainings.length,
-    staying: running.map(({ task }) => workOf(task)),
-  };
 }
 
 /** Memory that runs and instances which load hold, MiB. */

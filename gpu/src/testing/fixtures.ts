@@ -4,7 +4,8 @@ import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/syst
 import type { SlowdownPredictor, CoLocated } from '../predict/slowdown-predictor.js';
 import type { Decision } from '../view/decision.js';
 import { toPlain } from '../view/saved-view.js';
-import type { GpuState, RunningTask, Task } from '../view/view.js';
+import type { ReportedPlace } from '../simulate/node-rows.js';
+import type { RunningTask, Task } from '../view/view.js';
 import type { SlowdownSample } from '../predict/samples.js';
 
 /** A task of which little is known, for tests and benchmarks. */
@@ -19,7 +20,7 @@ export function profiledTask(id: string, soloMs: number, smUtil: number, changes
 }
 
 /** An empty GPU under MPS. */
-export function gpuOf(id: string, changes: Partial<GpuState> = {}): GpuState {
+export function gpuOf(id: string, changes: Partial<ReportedPlace> = {}): ReportedPlace {
   return { id, node: 'n', type: 't', mode: 'mps', memoryMiB: 10_000, running: [], ...changes };
 }
 

@@ -2,7 +2,8 @@ import { randomFraction } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Decision } from '../view/decision.js';
-import type { GpuState, RunningTask, SchedulingEvent, View, Task } from '../view/view.js';
+import type { ReportedPlace } from '../simulate/node-rows.js';
+import type { RunningTask, SchedulingEvent, View, Task } from '../view/view.js';
 import type { Policy } from '../policies/policy.js';
 import { dividedSms, gpuOf, taskOf } from './fixtures.js';
 import { viewOf } from './views.js';
@@ -46,7 +47,7 @@ export function walk(
   steps: number,
   onDecision: (snapshot: View, decision: Decision) => void,
 ): void {
-  let gpus: GpuState[] = Array.from({ length: 1 + (random.uint32() % 6) }, (_, at) =>
+  let gpus: ReportedPlace[] = Array.from({ length: 1 + (random.uint32() % 6) }, (_, at) =>
     gpuOf(`g${at}`, { mode: pick(random, modes), node: pick(random, ['n', 'm']), memoryMiB: 10_000 }),
   );
   let waiting: Task[] = [];

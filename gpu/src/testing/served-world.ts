@@ -1,7 +1,8 @@
 import type { Random } from '@gpuwhisk/common/system/random';
 import { classAtOrAbove } from '../view/shares.js';
 import { ArrivalCounts } from '../view/function-log.js';
-import type { FunctionState, GpuState, InstanceState, View, WorkloadState } from '../view/view.js';
+import type { ReportedPlace } from '../simulate/node-rows.js';
+import type { FunctionState, InstanceState, View, WorkloadState } from '../view/view.js';
 import { pick } from './random-world.js';
 import { profiledTask } from './fixtures.js';
 import { gpusOf, viewOf } from './views.js';
@@ -11,7 +12,7 @@ const namespaces = ['a', 'b', 'c'];
 const idleMiB = 500;
 
 /** The instances of a GPU of a view, as its agent would report them. */
-function instancesOn({ id, running, idle = [] }: GpuState, at: number): InstanceState[] {
+function instancesOn({ id, running, idle = [] }: ReportedPlace, at: number): InstanceState[] {
   return [
     ...running.map(({ task, share, request = share, class: own = share }, number): InstanceState => ({
       ...{ id: `${id} run ${number}`, function: task.function, namespace: task.namespace, gpus: [id] },
@@ -55,7 +56,7 @@ export class ServedWorld {
     });
   }
 
-  private withInstances(gpu: GpuState, movesShares: boolean): GpuState {
+  private withInstances(gpu: ReportedPlace, movesShares: boolean): ReportedPlace {
     const { random } = this;
     const running = gpu.running.map((one) => ({
       ...{ ...one, instance: `of ${one.task.id}`, class: classAtOrAbove(one.share) / 100 },
@@ -75,7 +76,7 @@ export class ServedWorld {
     return { task, arrivals: this.countsOf(`${namespace} ${name}`), runMs: 2000, forecast };
   }
 
-  private workloadsOn({ id, node }: GpuState, at: number): WorkloadState[] {
+  private workloadsOn({ id, node }: ReportedPlace, at: number): WorkloadState[] {
     if (this.random.uint32() % 3 > 0) return [];
     const measured = pick(this.random, [0.05, 0.2, 0.4]);
     return [{ id: `w ${id}`, node, device: id, tolerated: 0.15, measured, reportedAt: at, features: { smUtil: 0.4 } }];

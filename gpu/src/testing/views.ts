@@ -1,10 +1,10 @@
 import { nodeRow } from '../simulate/node-rows.js';
+import type { ReportedPlace } from '../simulate/node-rows.js';
 import { Ledger } from '../view/ledger.js';
-import { seenGpus } from '../view/seen-gpus.js';
-import type { GpuState, KnownRuns, OpenLedger, View } from '../view/view.js';
+import type { KnownRuns, OpenLedger, View } from '../view/view.js';
 
 /** The ledger of nodes with these GPUs and what is on them. */
-export function ledgerWith(gpus: readonly GpuState[]): OpenLedger {
+export function ledgerWith(gpus: readonly ReportedPlace[]): OpenLedger {
   const ledger = new Ledger();
   const nodes = new Set(gpus.map(({ node }) => node));
   for (const node of nodes) {
@@ -14,24 +14,28 @@ export function ledgerWith(gpus: readonly GpuState[]): OpenLedger {
   return { ledger, isOpen: () => true, epoch: 0 };
 }
 
+/** Parts of a view; `gpus`: what its ledger and runs are made of. */
+export interface ViewParts extends Partial<View> {
+  gpus?: readonly ReportedPlace[];
+}
+
 /** By view, the GPUs that it was made of. */
-const madeOf = new WeakMap<View, readonly GpuState[]>();
+const madeOf = new WeakMap<View, readonly ReportedPlace[]>();
 
 /** A view at 0 ms of no GPUs and no tasks, but for `parts`; its ledger has the GPUs. */
-export function viewOf({ gpus = [], ...parts }: Partial<View>): View {
-  const places = { at: 0, ledger: ledgerWith(gpus), runs: runsOn(gpus), ...parts };
-  const view: View = { waiting: [], ...places, gpus: seenGpus(places) };
+export function viewOf({ gpus = [], ...parts }: ViewParts): View {
+  const view: View = { at: 0, waiting: [], ledger: ledgerWith(gpus), runs: runsOn(gpus), ...parts };
   madeOf.set(view, gpus);
   return view;
 }
 
 /** The GPUs that a view of `viewOf` was made of. */
-export function gpusOf(view: View): readonly GpuState[] {
+export function gpusOf(view: View): readonly ReportedPlace[] {
   return madeOf.get(view) ?? [];
 }
 
 /** The runs on these GPUs, by their tasks. */
-export function runsOn(gpus: readonly GpuState[]): KnownRuns {
+export function runsOn(gpus: readonly ReportedPlace[]): KnownRuns {
   const runs = new Map(gpus.flatMap(({ running }) => running.map((one) => [one.task.id, one] as const)));
   return (task) => runs.get(task);
 }

@@ -2,7 +2,9 @@
 import type { Resident, Share } from '@gpuwhisk/common/gpu';
 import type { PlaceAccount } from './account.js';
 import type { Occupant, Reservation } from './occupancy.js';
-import type { Place } from './places.js';
+import { kindOf } from './places.js';
+import type { GpuKind, Place } from './places.js';
+import { usedPlaces } from './used-places.js';
 import type { KnownRuns, RunningTask, Task, View } from './view.js';
 
 /**
@@ -25,6 +27,24 @@ export function tasksOn(
   account: PlaceAccount,
 ): RunningTask[] {
   return runningOn(account, ledger.ledger.heldOn(account.id), runs, at);
+}
+
+/** A place of a view with the tasks that run there. */
+export interface SeenPlace extends GpuKind {
+  id: string;
+  account: PlaceAccount;
+  /** Whether the limit of what runs can be moved below its class without a restart (kernel tokens). */
+  movesShares: boolean;
+  running: readonly RunningTask[];
+}
+
+/** The places of a view that take work, in the order of the ledger. */
+export function seenPlaces(view: Pick<View, 'at' | 'ledger' | 'runs'>): SeenPlace[] {
+  return usedPlaces(view.ledger).map((account) => {
+    const { id, place } = account;
+    const { type, mode } = kindOf(place);
+    return { id, type, mode, account, movesShares: place.node.movesShares === true, running: tasksOn(view, account) };
+  });
 }
 
 /** The activations in an instance: those that its agent reports, and those sent since. */

@@ -5,8 +5,7 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { countedMinutes, countedSeconds } from './function-log.js';
 import { Ledger } from './ledger.js';
 import type { Reservation } from './occupancy.js';
-import { seenGpus } from './seen-gpus.js';
-import type { FunctionState, GpuState, KnownRuns, OpenLedger, View } from './view.js';
+import type { FunctionState, KnownRuns, OpenLedger, View } from './view.js';
 
 const format = 'gpuwhisk view';
 const formatVersion = 2;
@@ -47,7 +46,7 @@ interface SavedFunction extends Omit<FunctionState, 'arrivals'> {
 /** An activation, and what is known of its run. */
 type SavedRun = readonly [string, NonNullable<ReturnType<KnownRuns>>];
 
-interface SavedBody extends Omit<View, 'gpus' | 'ledger' | 'functions' | 'runs'> {
+interface SavedBody extends Omit<View, 'ledger' | 'functions' | 'runs'> {
   runs: readonly SavedRun[];
   ledger: SavedLedger;
   functions?: readonly SavedFunction[];
@@ -93,17 +92,9 @@ export function decodeView(saved: JsonValue): View {
     throw new SavedViewError("it lacks 'at', 'waiting', 'ledger' or 'runs'");
   }
   const known = new Map<string, SavedRun[1]>(runs);
-  const places = {
-    ...{ at, ledger: openLedger(ledger) },
-    runs: (activationId: string) => known.get(activationId),
-  };
-  let gpus: readonly GpuState[] | undefined;
   return {
-    ...places,
+    ...{ at, ledger: openLedger(ledger), runs: (activationId) => known.get(activationId) },
     waiting,
-    get gpus() {
-      return (gpus ??= seenGpus(places));
-    },
     ...(functions && { functions: functions.map(functionState) }),
     ...(instances && { instances }),
     ...(nodes && { nodes }),

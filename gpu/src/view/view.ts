@@ -1,7 +1,7 @@
 import type { DeviceMode, GpuAnnotation, GpuIsolation } from '@gpuwhisk/common/gpu';
 import type { Forecast } from '../forecast/ls-lstm.js';
 import type { WorkloadFeatures, FeatureRecord } from '../predict/slowdown-predictor.js';
-import type { Account, PlacementRequest } from './account.js';
+import type { PlacementRequest } from './account.js';
 import type { Market } from './decision.js';
 import type { ArrivalCounts } from './function-log.js';
 import type { Ledger } from './ledger.js';
@@ -83,42 +83,8 @@ export interface RunningTask {
 export type KnownRuns = (activationId: string) => Pick<RunningTask, 'task' | 'startedAt'> | undefined;
 
 /** The share that plans count for a running task: where limits move, the limit that it may come back to. */
-export function plannedShare(
-  { movesShares = false }: GpuState,
-  { task, share, class: own = share }: RunningTask,
-): number {
+export function plannedShare(movesShares: boolean, { task, share, class: own = share }: RunningTask): number {
   return movesShares ? Math.max(share, Math.min(own, task.share ?? 1, task.maxShare ?? 1)) : share;
-}
-
-/** An instance of a function that idles on a GPU: it starts at once for a task of its function, share and memory. */
-export interface IdleInstance {
-  function: string;
-  namespace: string;
-  share: number;
-  /** The share that it asks for on demand, fraction of the GPU; absent: `share`. */
-  request?: number;
-  /** Memory that it holds, MiB. An idle instance may be removed, so that this is not taken from the GPU's `memoryMiB`. */
-  memoryMiB: number;
-}
-
-/** A GPU, or a slice of one. One that is not healthy is in no view. */
-export interface GpuState {
-  id: string;
-  node: string;
-  /** The short name of its model; what is learned holds for one type in one mode. */
-  type: string;
-  mode: DeviceMode;
-  /** Whether the limit of what runs can be moved below its class without a restart (kernel tokens); absent: it cannot. */
-  movesShares?: boolean;
-  /** It is a simulated one; absent: it is not. */
-  simulated?: true;
-  /** Memory for tasks in all, MiB, without what processes of others hold. */
-  memoryMiB: number;
-  running: readonly RunningTask[];
-  /** Absent: none. */
-  idle?: readonly IdleInstance[];
-  /** Sums that count more than `running` and `idle`; absent: not known. */
-  facts?: Pick<Account, 'availableMiB' | 'clients' | 'clientLimit' | 'busy' | 'workloads' | 'staying'>;
 }
 
 /** A process, or a gang of processes, that serves one function. */
@@ -256,15 +222,13 @@ export interface OpenLedger {
 export interface View {
   /** Now, ms. The clock may be set back: a policy must not rely on its growing. */
   at: number;
-  /** Made of ledger and runs when they are first read: a policy that uses the ledger only does not read them. */
-  readonly gpus: readonly GpuState[];
   /** In no particular order. */
   waiting: readonly Task[];
   /** The places as they are kept from decision to decision. */
   ledger: OpenLedger;
   /** What runs on them. */
   runs: KnownRuns;
-  /** Further views of the cluster, each absent if not known. Like `gpus`, they are made when they are first read. */
+  /** Further views of the cluster, each absent if not known. They are made when they are first read. */
   readonly instances?: readonly InstanceState[];
   readonly functions?: readonly FunctionState[];
   readonly nodes?: readonly NodeState[];

@@ -1,6 +1,7 @@
 // Contract of actuators: the live one with agents on simulated GPUs, and the replay simulator's.
 import { afterEach, expect, test } from '@jest/globals';
 import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
+import { usedPlaces } from '@gpuwhisk/gpu/view/used-places';
 import type { InstanceState, View } from '@gpuwhisk/gpu/view/view';
 
 /** A function of the contract: memory and class on a GPU, and whether a stopped run is repeated. */
@@ -200,7 +201,7 @@ export function actuatorContract(open: () => Promise<ActuatorHarness>): void {
       const [there = ''] = instances(one)[0]!.gpus;
       const other = device(there === whole ? 1 : 0);
       expect(await does({ ...cut, device: there })).toBeUndefined();
-      await until('nothing is put there', () => !view().gpus.some(({ id }) => id === there));
+      await until('nothing is put there', () => !usedPlaces(view().ledger).some(({ id }) => id === there));
       await harness!.pass(3000);
       expect(running.outcome()).toBeUndefined();
       const elsewhere = await run({ ...one, name: 'elsewhere' });
@@ -211,7 +212,7 @@ export function actuatorContract(open: () => Promise<ActuatorHarness>): void {
       const places = (): string[] =>
         (view().devices ?? []).find(({ id }) => id === there)?.places.map(({ profile = 'whole' }) => profile) ?? [];
       await until('it is cut', () => places().join() === '3g.20gb,3g.20gb');
-      expect(view().gpus.filter(({ mode }) => mode === 'mig')).toHaveLength(2);
+      expect(usedPlaces(view().ledger).filter(({ mode }) => mode === 'mig')).toHaveLength(2);
       expect(await does({ ...cut, device: there, profiles: [] })).toBeUndefined();
       await until('it is whole', () => places().join() === 'whole');
     },
@@ -233,7 +234,7 @@ export function actuatorContract(open: () => Promise<ActuatorHarness>): void {
       await until('it is tried again', () => seen()?.cut?.refused !== undefined).catch(() => undefined);
       await until('it is given up', () => seen()?.cut?.refused !== undefined);
       expect(seen()).toMatchObject({ mode: expect.not.stringMatching('mig'), places: [{ id: device(0) }] });
-      await until('it is used again', () => view().gpus.some(({ id }) => id === device(0)));
+      await until('it is used again', () => usedPlaces(view().ledger).some(({ id }) => id === device(0)));
       const served = await run(one);
       await until('a run begins', () => states(one).includes('running'));
       served.end();
@@ -277,7 +278,9 @@ export function actuatorContract(open: () => Promise<ActuatorHarness>): void {
       await until('it comes', () => nodes().length === 2);
       const came = view().nodes!.find(({ id }) => id !== own)!;
       expect(came.market).toBe('spot');
-      await until('its GPUs can be used', () => view().gpus.some(({ node }) => node === came.id));
+      await until('its GPUs can be used', () =>
+        usedPlaces(view().ledger).some(({ place }) => place.node.invoker === came.id),
+      );
       expect(await does({ kind: 'give-back', node: came.id, reason })).toBeUndefined();
       await until('it has gone', () => nodes().join() === own);
     },

@@ -1,7 +1,8 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import { gpuOf, profiledTask, runningTask } from '@gpuwhisk/gpu/testing/fixtures';
 import { viewOf } from '@gpuwhisk/gpu/testing/views';
-import type { GpuState, Task, WorkloadState } from '@gpuwhisk/gpu/view/view';
+import type { ReportedPlace } from '@gpuwhisk/gpu/simulate/node-rows';
+import type { Task, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
 import { degradationsOf } from '@gpuwhisk/gpu/predict/degradation';
 import type { SetMember } from '@gpuwhisk/gpu/predict/degradation';
@@ -47,7 +48,7 @@ test('runs beside workloads correct what is predicted of the function, and repor
   for (let runs = 0; runs < 100; runs += 1) learned.ran(run, [training], [], 100);
   expect(predicted(learned)).toEqual([expect.closeTo(0.3), expect.closeTo(0.1, 1)]);
   expect(changes).toBe(100);
-  const gpus: GpuState[] = [gpuOf('g0', { running: [runningTask(call(), 0.5)] })];
+  const gpus: ReportedPlace[] = [gpuOf('g0', { running: [runningTask(call(), 0.5)] })];
   const look = (reportedAt: number, seen = gpus): void =>
     learned.look(viewOf({ gpus: seen, workloads: [{ ...training, measured: 0.5, reportedAt }] }));
   look(0);

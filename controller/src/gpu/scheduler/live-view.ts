@@ -2,7 +2,6 @@
 import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
 import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
 import type { FunctionState, KnownRuns, ProcurementState, Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
-import { seenGpus } from '@gpuwhisk/gpu/view/seen-gpus';
 import { seenDevices, seenInstances, seenNodes } from './cluster-view.js';
 import type { KnownInstances } from './cluster-view.js';
 import type { GpuPlacer } from './gpu-placer.js';
@@ -26,18 +25,13 @@ export function viewOf(
 ): View {
   const heldOn = (id: string): Iterable<Reservation> => placer.heldOn(id);
   const accounts = (): readonly PlaceAccount[] => placer.accounts();
-  const ledger = placer.open();
-  const madeGpus = once(() => seenGpus({ at, ledger, runs }));
   const madeInstances = once(() => seenInstances(accounts(), { ...instances, heldOn }));
   const madeFunctions = once(functions);
   return {
     at,
     waiting,
-    ledger,
+    ledger: placer.open(),
     runs,
-    get gpus() {
-      return madeGpus();
-    },
     get instances() {
       return madeInstances();
     },
