@@ -100,7 +100,7 @@ export function subQueuePlan(
     const order = orderOf({ tasks, places, at, horizonAt: horizon }, namespaces);
     const holdings = new Holdings(places, namespaces);
     const waiting = firstShare === undefined ? new Map<string, number>() : counted(tasks);
-    const queues = new FirstQueues(first, holdings, { horizonAt: horizon, load, waiting }, options);
+    const queues = new FirstQueues(first, holdings, { horizonAt: horizon, arrivalLoad: load, waiting }, options);
     if (event.kind === 'arrival') fillWith(event.task, order, queues);
     else fill(order, queues);
     const begun = first.filter(({ members }) => members.length > 0);

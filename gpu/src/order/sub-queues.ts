@@ -3,6 +3,7 @@ import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { TaskRejection } from '../view/decision.js';
 import type { Refusal } from '../place/fact-filters.js';
 import { gangFor, obstacle, placesToKeepFor } from '../place/plan-places.js';
+import type { PlaceFork } from '../view/fork.js';
 import type { Holdings } from './namespace-fairness.js';
 import { joined } from './sub-queue-moves.js';
 import type { Joined, Prospect } from './sub-queue-moves.js';
@@ -79,8 +80,8 @@ export class FirstQueues {
    * paper's migration of the last task, before it is in. `behind` tasks come after it.
    */
   add(task: Task, behind: number): boolean {
-    const { horizonAt, load } = this.outlook;
-    const expected = (behind + load) / (this.queues.length * (1 - Math.min(load, maxLoadSeen)));
+    const { horizonAt, arrivalLoad } = this.outlook;
+    const expected = (behind + arrivalLoad) / (this.queues.length * (1 - Math.min(arrivalLoad, maxLoadSeen)));
     const prospect = { horizonAt, turnAt: this.turnAt(), behind: expected };
     const isIn = task.gpus === 1 ? this.addToOne(task, prospect, this.fitting(task)) : this.addToGang(task, prospect);
     if (isIn) this.started(task);
@@ -181,8 +182,9 @@ export class FirstQueues {
     }
     const [first, ...others] = passing;
     if (first === undefined) {
-      for (const { queue, load } of fit.slice(maxTries, mostRejections)) {
-        this.reject(task, queue, { reason: 'tasks before it used up the tries', numbers: { load, tried: maxTries } });
+      for (const one of fit.slice(maxTries, mostRejections)) {
+        const numbers = { load: loadWith(one), tried: maxTries };
+        this.reject(task, one.queue, { reason: 'tasks before it used up the tries', numbers });
       }
       return false;
     }
@@ -259,10 +261,12 @@ export class FirstQueues {
         this.reject(task, queue, { reason, numbers: { load: fork.load, share, most } });
         continue;
       }
-      const { availableMiB } = fork;
-      fit.push({ queue, share, load, availableMiB, isWarm: load <= 1 && isWarmOn(queue.place, task) });
+      fit.push({ queue, share, fork, isWarm: load <= 1 && isWarmOn(queue.place, task) });
     }
-    fit.sort((a, b) => Number(b.isWarm) - Number(a.isWarm) || a.load - b.load || b.availableMiB - a.availableMiB);
+    fit.sort(
+      (a, b) =>
+        Number(b.isWarm) - Number(a.isWarm) || loadWith(a) - loadWith(b) || b.fork.availableMiB - a.fork.availableMiB,
+    );
     return fit;
   }
 
@@ -311,7 +315,7 @@ interface Outlooks {
   /** When all that runs and waits will have been done, ms. */
   horizonAt: number;
   /** Part of the GPUs' time that arrivals take. */
-  load: number;
+  arrivalLoad: number;
   /** Tasks that still wait by function, as `functionKeyOf` names it; counted where the rule for unknown functions holds. */
   waiting: Map<string, number>;
 }
@@ -348,26 +352,31 @@ interface FitQueue {
   queue: SubQueue;
   /** That the task would get. */
   share: number;
-  /** With the task in it. */
-  load: number;
-  availableMiB: number;
+  /** Without the task; the sub-queue gets another one with its next member. */
+  fork: PlaceFork;
   isWarm: boolean;
+}
+
+/** Shares that are given away with the task, as a fraction of the SMs. */
+function loadWith({ fork, share }: FitQueue): number {
+  return fork.load + share;
 }
 
 /** The rule by which `chosen` goes before a sub-queue that would do, with the numbers of both. */
 function outranked(other: FitQueue, chosen: FitQueue): Refusal {
-  const { load, availableMiB } = other;
+  const { availableMiB } = other.fork;
+  const [load, chosenLoad] = [loadWith(other), loadWith(chosen)];
   if (other.isWarm !== chosen.isWarm) {
     const reason = 'no instance of the function idles there, as on the chosen one';
-    return { reason, numbers: { load, chosenLoad: chosen.load } };
+    return { reason, numbers: { load, chosenLoad } };
   }
-  if (load !== chosen.load) {
+  if (load !== chosenLoad) {
     const reason = 'more of its SMs would be given away than of the chosen one';
-    return { reason, numbers: { load, chosenLoad: chosen.load } };
+    return { reason, numbers: { load, chosenLoad } };
   }
-  if (availableMiB !== chosen.availableMiB) {
+  if (availableMiB !== chosen.fork.availableMiB) {
     const reason = 'less of its memory is left than of the chosen one';
-    return { reason, numbers: { availableMiB, chosenMiB: chosen.availableMiB } };
+    return { reason, numbers: { availableMiB, chosenMiB: chosen.fork.availableMiB } };
   }
   return { reason: 'as good as the chosen one, which is listed first', numbers: { load, availableMiB } };
 }

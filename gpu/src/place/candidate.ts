@@ -1,6 +1,6 @@
 // Places that would do for a request, with their instances that it may use or that are in its way; and those not chosen.
 import type { Placement, Share, NodeStatus, Rejection } from '@gpuwhisk/common/gpu';
-import { neededMiB } from '../view/account.js';
+import { neededMiB, PastAccount } from '../view/account.js';
 import type { Account, PlaceAccount, PlacementRequest, PlacementChoice } from '../view/account.js';
 import type { Ledger } from '../view/ledger.js';
 import { gangKey } from '../view/places.js';
@@ -243,24 +243,7 @@ export function shareInInstance(
 }
 
 /** A place that was not chosen, with its sums as they were then. */
-export class Alternative implements Ranked {
-  readonly id: string;
-  readonly order: number;
-  readonly mode: Ranked['mode'];
-  readonly health: Ranked['health'];
-  readonly capacityMiB: number;
-  readonly availableMiB: number;
-  readonly freeMiB: number;
-  readonly clients: number;
-  readonly busy: number;
-  readonly workloads: number;
-  readonly load: number;
-  readonly requestSum: number;
-  readonly limitSum: number;
-  // The ledger makes both lists again when it counts a place, so that these stay as they were.
-  readonly occupants: readonly Occupant[];
-  readonly staying: Ranked['staying'];
-
+export class Alternative extends PastAccount {
   constructor(
     account: PlaceAccount,
     /** The instance that the request would have run in. */
@@ -268,21 +251,7 @@ export class Alternative implements Ranked {
     /** Why it might not be chosen, whatever the facts are. */
     readonly refusal: Refusal | undefined,
   ) {
-    this.id = account.id;
-    this.order = account.order;
-    this.mode = account.mode;
-    this.health = account.health;
-    this.capacityMiB = account.capacityMiB;
-    this.availableMiB = account.availableMiB;
-    this.freeMiB = account.freeMiB;
-    this.clients = account.clients;
-    this.busy = account.busy;
-    this.workloads = account.workloads;
-    this.load = account.load;
-    this.requestSum = account.requestSum;
-    this.limitSum = account.limitSum;
-    this.occupants = account.occupants;
-    this.staying = account.staying;
+    super(account);
   }
 }
 

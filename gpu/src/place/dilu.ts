@@ -1,7 +1,7 @@
 // The stage `place` by fragments (Dilu, section 3.3, algorithm 1).
 import { fullness, isInUse, usedMiB } from '../view/account-index.js';
-import { neededMiB } from '../view/account.js';
-import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
+import { neededMiB, stayingSums } from '../view/account.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest, ShareSums } from '../view/account.js';
 import type { Ledger } from '../view/ledger.js';
 import { functionKey } from '../view/occupancy.js';
 import { gangKey } from '../view/places.js';
@@ -24,8 +24,8 @@ import type { Refusal } from './fact-filters.js';
 import type { LedgerPlace } from './place.js';
 import { spanFor, spanPlacement, warmSpanFor } from './fragments.js';
 import type { Span, SpanRoom } from './fragments.js';
-import { fitsShares, overSubscribed, oversubscriptionDefaults, stayingSums } from './oversubscription.js';
-import type { Oversubscription, ShareSums } from './oversubscription.js';
+import { fitsShares, overSubscribed, oversubscriptionDefaults } from './oversubscription.js';
+import type { Oversubscription } from './oversubscription.js';
 
 /**
  * Places by fullness that are looked at for an affine one, at most, where too many places have a partner of the function to

@@ -1,6 +1,7 @@
 // Instances that span fragments of several devices (Dilu, section 3.3, principle 2: memory worst fit).
 import type { Placement } from '@gpuwhisk/common/gpu';
 import { isInUse } from '../view/account-index.js';
+import { stayingSums } from '../view/account.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import type { Ledger } from '../view/ledger.js';
 import type { Occupant } from '../view/occupancy.js';
@@ -8,7 +9,7 @@ import { gangKey } from '../view/places.js';
 import { classAtOrAbove, thousandths } from '../view/shares.js';
 import { accountsFor, candidateAt, placementOf, reclaimedAt } from './candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp } from './candidate.js';
-import { fitsShares, stayingSums } from './oversubscription.js';
+import { fitsShares } from './oversubscription.js';
 import type { Oversubscription } from './oversubscription.js';
 
 /** Fragments of one node that hold an instance together, those with the most free memory first. */

@@ -1,6 +1,7 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are those of the ledger: each is an index of its accounts and their columns */
 import type { AccountColumns } from '../view/account-index.js';
 import type { Ledger } from '../view/ledger.js';
+import { leftByRunsMiB } from '../view/account.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
 import { gangKey } from '../view/places.js';
 import { holdsToShares } from '../view/shares.js';
@@ -220,8 +221,7 @@ export function placesToKeep(ledger: Ledger, request: PlacementRequest, { kept, 
     if (account.health?.state !== 'healthy') continue;
     if (request.gpus > 1 && account.place.slice !== undefined) continue;
     if (request.isBounded && !holdsToShares(account.mode)) continue;
-    const busyMiB = account.occupants.reduce((sum, { users, memoryMiB }) => sum + (users > 0 ? memoryMiB : 0), 0);
-    could.push({ account, leftMiB: account.capacityMiB - account.foreignMiB - busyMiB });
+    could.push({ account, leftMiB: leftByRunsMiB(account) });
   }
   could.sort((one, other) => other.leftMiB - one.leftMiB);
   const whole = could.filter(({ account }) => !(account.capacityMiB < request.memoryMiB));

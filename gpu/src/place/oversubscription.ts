@@ -1,7 +1,6 @@
 // How much of its SMs a place gives to instances together (Dilu, section 3.3, principle 3).
 import { isInUse } from '../view/account-index.js';
-import type { PlaceAccount } from '../view/account.js';
-import type { Occupant } from '../view/occupancy.js';
+import type { ShareSums } from '../view/account.js';
 import { thousandths } from '../view/shares.js';
 import type { Refusal } from './fact-filters.js';
 
@@ -13,9 +12,6 @@ export const oversubscriptionDefaults = {
   gamma: 1.5,
 };
 export type Oversubscription = typeof oversubscriptionDefaults;
-
-/** Sums over instances, in thousandths of the SMs. */
-export type ShareSums = Pick<PlaceAccount, 'requestSum' | 'limitSum'>;
 
 /** An instance's request and limit, as fractions of the SMs. */
 export interface Demand {
@@ -50,15 +46,4 @@ export function fitsShares(
   return (
     requestSum + thousandths(smRequest) <= thousandths(omega) && limitSum + thousandths(smLimit) <= thousandths(gamma)
   );
-}
-
-/** The sums over the instances of a place that cannot be removed for another: all but those that idle. */
-export function stayingSums(occupants: readonly Occupant[]): ShareSums {
-  let [requestSum, limitSum] = [0, 0];
-  for (const { users, container, functionKey, request, limit } of occupants) {
-    if (functionKey === undefined || (users === 0 && container !== undefined)) continue;
-    requestSum += request;
-    limitSum += limit;
-  }
-  return { requestSum, limitSum };
 }

@@ -1,6 +1,7 @@
 // The stage `share` by request and limit (Dilu, section 3.2).
-import { overSubscribed, stayingSums } from '../place/oversubscription.js';
+import { overSubscribed } from '../place/oversubscription.js';
 import type { Demand, Oversubscription } from '../place/oversubscription.js';
+import { stayingSums } from '../view/account.js';
 import type { GpuKind } from '../view/places.js';
 import { profiledOn } from '../view/shares.js';
 import type { Task } from '../view/view.js';

@@ -84,6 +84,65 @@ export function emptyAccount(place: Place): PlaceAccount {
   };
 }
 
+/** An account's sums as they were at one time. */
+export class PastAccount {
+  readonly id: string;
+  readonly order: number;
+  readonly mode: DeviceMode;
+  readonly health: DeviceHealth | undefined;
+  readonly capacityMiB: number;
+  readonly availableMiB: number;
+  readonly freeMiB: number;
+  readonly clients: number;
+  readonly busy: number;
+  readonly workloads: number;
+  readonly load: number;
+  readonly requestSum: number;
+  readonly limitSum: number;
+  // The ledger makes both lists again when it counts a place, so that these stay as they were.
+  readonly occupants: readonly Occupant[];
+  readonly staying: readonly Tenant[];
+
+  constructor(account: PlaceAccount) {
+    this.id = account.id;
+    this.order = account.order;
+    this.mode = account.mode;
+    this.health = account.health;
+    this.capacityMiB = account.capacityMiB;
+    this.availableMiB = account.availableMiB;
+    this.freeMiB = account.freeMiB;
+    this.clients = account.clients;
+    this.busy = account.busy;
+    this.workloads = account.workloads;
+    this.load = account.load;
+    this.requestSum = account.requestSum;
+    this.limitSum = account.limitSum;
+    this.occupants = account.occupants;
+    this.staying = account.staying;
+  }
+}
+
+/** Sums over instances, in thousandths of the SMs. */
+export type ShareSums = Pick<PlaceAccount, 'requestSum' | 'limitSum'>;
+
+/** The sums over the instances of a place that cannot be removed for another: all but those that idle. */
+export function stayingSums(occupants: readonly Occupant[]): ShareSums {
+  let [requestSum, limitSum] = [0, 0];
+  for (const { users, container, functionKey, request, limit } of occupants) {
+    if (functionKey === undefined || (users === 0 && container !== undefined)) continue;
+    requestSum += request;
+    limitSum += limit;
+  }
+  return { requestSum, limitSum };
+}
+
+/** Memory of a place that no instance in use holds, nor a process of others, MiB. */
+export function leftByRunsMiB({ capacityMiB, foreignMiB, occupants }: PlaceAccount): number {
+  let leftMiB = capacityMiB - foreignMiB;
+  for (const { users, memoryMiB } of occupants) if (users > 0) leftMiB -= memoryMiB;
+  return leftMiB;
+}
+
 /** Memory of a place for tasks in all, without what processes of others hold, MiB. */
 export function tasksMiB({ capacityMiB, foreignMiB }: Pick<PlaceAccount, 'capacityMiB' | 'foreignMiB'>): number {
   return Math.max(0, capacityMiB - foreignMiB);
