@@ -1,6 +1,7 @@
 // Compliance, tail latency, utilisation and throughput in PROTEAN's primary setting (sections 6.1.1, 6.1.2, 6.1.4).
 import type { BenchContext, Measurement } from '../bench.js';
-import { gains, means, others, playAll, type Results } from '../replay/protean/experiment.js';
+import { gains, means, playAll, type Results } from '../replay/protean/experiment.js';
+import { schemes } from '../replay/protean/run.js';
 import { primary, type Inputs, type Setting } from '../replay/protean/setting.js';
 
 /** Both traces are played with each seed. */
@@ -28,14 +29,14 @@ export function sayMet(say: BenchContext['say'], title: string, results: Results
 
 /**
  * `compliance.PATTERN.SCHEME.FIGURE`: means over draws of the figures of `figuresOf`. `compliance.PATTERN.gain.SCHEME`, `lost.SCHEME`: as
- * `gains` has them; the gain over `oracle` is the regret, with its sign changed.
+ * `gains` has them.
  */
 export function proteanCompliance(context: BenchContext, inputs: Inputs): Measurement[] {
   const { options, say } = context;
   return patterns.flatMap((pattern) => {
     const seeds = seedsOf(context, parts[pattern]);
     const settings = loads.map((load): Setting => ({ ...primary, load, pattern }));
-    const results = playAll(inputs, settings, seeds, ['protean', ...others]);
+    const results = playAll(inputs, settings, seeds, Object.keys(schemes));
     sayMet(say, `${pattern}, ${seeds.length * settings.length} draws`, results);
     const prefix = `compliance.${pattern}`;
     return [...means(prefix, results), ...gains(prefix, results, options.seed)];

@@ -1,12 +1,9 @@
 // Cost of rented machines, and the compliance that revocations cost (PROTEAN, section 6.1.3).
-import { proteanProcurement, proteanProcurementDefaults } from '@gpuwhisk/gpu/procure/protean';
 import { providerPrices, revocationProbabilities } from '@gpuwhisk/gpu/procure/spot-market';
 import type { BenchContext, Measurement } from '../bench.js';
-import { clairvoyantCost, costOf, missingPart, rent, type Cloud } from '../replay/protean/cost.js';
+import { clairvoyantCost, costOf, missingPart, providerOf, rent, type Cloud } from '../replay/protean/cost.js';
 import { compliance, sloFactor } from '../replay/protean/metrics.js';
-import { protean } from '../replay/protean/protean-scheme.js';
-import { comings, deviceSlots } from '../replay/protean/rented-devices.js';
-import { serve } from '../replay/protean/serving.js';
+import { schemes, serve, type Scheme } from '../replay/protean/run.js';
 import { draw, primary, type Inputs, type Setting } from '../replay/protean/setting.js';
 import { meanOf } from '../statistics.js';
 import { seedsOf } from './protean-compliance.js';
@@ -21,9 +18,9 @@ const machines = 8;
 const rentedS = 43_200;
 
 const modes = {
-  protean: proteanProcurementDefaults,
-  onDemandOnly: { ...proteanProcurementDefaults, useSpot: 0 },
-  spotOnly: { ...proteanProcurementDefaults, useOnDemand: 0 },
+  protean: {},
+  onDemandOnly: { useSpot: 0 },
+  spotOnly: { useOnDemand: 0 },
 } as const;
 
 /** Draws of the market. */
@@ -54,10 +51,7 @@ function costs(context: BenchContext): Measurement[] {
           const cloud = cloudAt(pricesOf(provider));
           const name = `cost.${provider}.${availability}.${everyS}`;
           const paid = new Map(
-            Object.entries(modes).map(([mode, settings]) => [
-              mode,
-              costOf(rent(proteanProcurement(settings), cloud), cloud),
-            ]),
+            Object.entries(modes).map(([mode, settings]) => [mode, costOf(rent(settings, cloud), cloud)]),
           );
           for (const [mode, cost] of paid) add(`${name}.${mode}`, cost / (paid.get('onDemandOnly') ?? NaN));
           add(`${name}.overBound`, (paid.get('protean') ?? NaN) / (machines * clairvoyantCost(cloud, 0)));
@@ -79,41 +73,35 @@ function pricesOf(provider: keyof typeof providerPrices): Cloud['prices'] {
   return { 'on-demand': onDemand / machines, spot: spot / machines };
 }
 
-/** Machines are watched after they have been rented for so long, so that revocations of every age occur, s. */
+/** Batches come after machines have been rented for so long, so that revocations of every age occur, s. */
 const settledS = 7200;
-/** Machines stay for so long after the last request, so that best effort that still waits is served, s. */
-const drainS = 600;
 
 function lost(context: BenchContext, inputs: Inputs): Measurement[] {
   const seeds = seedsOf(context, part);
   const setting: Setting = { ...primary, load: 'worldcup98', pattern: 'bursts' };
   const prices = pricesOf('aws');
+  const scheme = schemes['protean'] as Scheme;
   const draws = seeds.map((seed) => {
     const drawn = draw(inputs, setting, seed);
-    const { served } = serve(drawn.world, drawn.batches, protean(drawn), machines);
-    return { seed, drawn, met: compliance(served, sloFactor) };
+    return { seed, drawn, met: compliance(serve(drawn.world, drawn.batches, scheme).served, sloFactor) };
   });
   const measured = Object.entries(revocationProbabilities).flatMap(([availability, revocation]) =>
     intervalsS.flatMap((everyS) =>
       noticesS.flatMap((noticeS) => {
         const found = draws.map(({ seed, drawn, met }) => {
           const { world, batches } = drawn;
-          const lengthS = settledS + Math.ceil((batches.at(-1)?.readyMs ?? 0) / 1000) + drainS;
+          const lengthS = Math.ceil((batches.at(-1)?.readyMs ?? 0) / 1000);
           const cloud: Cloud = { ...{ seed, revocation, everyS, noticeS, bootS, prices, machines, lengthS } };
-          const rented = rent(proteanProcurement(modes.protean), cloud);
-          const incidents = comings(rented, machines, settledS);
-          const withThem = serve(world, batches, protean(drawn), deviceSlots(rented, machines), incidents);
+          const rented = serve(world, batches, scheme, { provider: providerOf(cloud), fromMs: -settledS * 1000 });
           return {
-            missing: missingPart(rented, cloud),
-            lost: met - compliance(withThem.served, sloFactor),
-            stopped: withThem.totals.stopped,
+            missing: missingPart(rented.machines, cloud),
+            lost: met - compliance(rented.served, sloFactor),
           };
         });
         const end = `${availability}.${everyS}.${noticeS}`;
         const ofEnd = [
           { name: `costMissing.${end}`, value: meanOf(found.map(({ missing }) => missing)) },
           { name: `complianceLost.${end}`, value: meanOf(found.map((one) => one.lost)) },
-          { name: `stopped.${end}`, value: meanOf(found.map(({ stopped }) => stopped)) },
         ];
         context.say(`  ${ofEnd.map(({ name, value }) => `${name} ${value.toFixed(4)}`).join(', ')}`);
         return ofEnd;

@@ -1,8 +1,8 @@
 // PROTEAN under other loads, models, strictness and SLOs (section 6.2).
 import type { BenchContext, Measurement } from '../bench.js';
 import { gains, means, playAll } from '../replay/protean/experiment.js';
-import { baselines } from '../replay/protean/schemes.js';
-import { languagePerS, primary, visionPerS, type Inputs, type Setting } from '../replay/protean/setting.js';
+import { schemes } from '../replay/protean/run.js';
+import { languagePerS, primary, type Inputs, type Setting } from '../replay/protean/setting.js';
 import { sloFactor } from '../replay/protean/metrics.js';
 import { patterns, sayMet, seedsOf } from './protean-compliance.js';
 
@@ -20,27 +20,19 @@ const studies: Readonly<Record<string, Partial<Setting>>> = {
   strict25: { strictShare: 0.25 },
   strict75: { strictShare: 0.75 },
   strict100: { strictShare: 1, strict: 'ResNet 50' },
-  // More than the GPUs can serve: throughput of figure 10.
-  overload: { perS: 2 * visionPerS },
 };
 
-/** Draws of each study, as a part of the seeds. Queues of an overload grow long, which costs time. */
-const part = (study: string): number => (study === 'overload' ? 0.04 : 0.1);
+/** Draws of each study, as a part of the seeds. */
+const part = 0.1;
 
 /** `STUDY.PATTERN.SCHEME.FIGURE`, and gains as in `compliance`. */
 export function proteanSensitivity(context: BenchContext, inputs: Inputs): Measurement[] {
   const { options, say } = context;
   return Object.entries(studies).flatMap(([study, changes]) => {
-    const seeds = seedsOf(context, part(study));
+    const seeds = seedsOf(context, part);
     return patterns.flatMap((pattern) => {
       const setting: Setting = { load: 'worldcup98', ...primary, ...changes, pattern };
-      const results = playAll(
-        inputs,
-        [setting],
-        seeds,
-        ['protean', ...Object.keys(baselines)],
-        setting.sloFactor ?? sloFactor,
-      );
+      const results = playAll(inputs, [setting], seeds, Object.keys(schemes), setting.sloFactor ?? sloFactor);
       sayMet(say, `${study}, ${pattern}, ${seeds.length} draws`, results);
       const prefix = `${study}.${pattern}`;
       return [...means(prefix, results), ...(setting.strictShare > 0 ? gains(prefix, results, options.seed) : [])];

@@ -2,15 +2,13 @@ import type { Bench, Measurement } from '../bench.js';
 import { readInputs } from '../replay/protean/setting.js';
 import { proteanCompliance } from './protean-compliance.js';
 import { proteanCost } from './protean-cost.js';
-import { proteanScaling } from './protean-scaling.js';
 import { proteanSensitivity } from './protean-sensitivity.js';
-import { proteanSnapshots } from './protean-snapshots.js';
 
 /** PROTEAN's experiments against its baselines. Reads measured data from BENCH_DATA. */
 export const protean: Bench = {
   summary:
-    "PROTEAN's experiments in replay: compliance and latency on slices, sensitivity, cold starts, cost of nodes (needs BENCH_DATA)",
-  parts: ['compliance', 'sensitivity', 'snapshots', 'scaling', 'cost'],
+    "PROTEAN's experiments in replay: compliance and latency on slices, sensitivity, cost of nodes (needs BENCH_DATA)",
+  parts: ['compliance', 'sensitivity', 'cost'],
   simulated: true,
   async run(context) {
     const { parts } = context.options;
@@ -19,8 +17,6 @@ export const protean: Bench = {
     const measurements: Measurement[] = [];
     if (wants('compliance')) measurements.push(...proteanCompliance(context, inputs));
     if (wants('sensitivity')) measurements.push(...proteanSensitivity(context, inputs));
-    if (wants('snapshots')) measurements.push(...proteanSnapshots(context, inputs));
-    if (wants('scaling')) measurements.push(...proteanScaling(context, inputs));
     if (wants('cost')) measurements.push(...(await proteanCost(context, inputs)));
     return measurements;
   },

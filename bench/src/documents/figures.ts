@@ -97,8 +97,9 @@ function runsTable({ runs }: Results, names: readonly string[]): string {
 function barsTable(results: Results): string {
   const rows = bars.flatMap((bar) => {
     const value = results.runs.get(bar.bench)?.metrics[bar.metric];
-    const measured = value === undefined ? 'not measured' : formatted(value);
-    const verdict = value === undefined ? '' : reaches(bar, value) ? 'reached' : 'missed';
+    const isPending = value === undefined || bar.isPending === true;
+    const measured = isPending ? 'not measured' : formatted(value);
+    const verdict = isPending ? 'pending' : reaches(bar, value) ? 'reached' : 'missed';
     return [[`\`${bar.bench}\``, `\`${bar.metric}\``, measured, `${bar.bound} ${formatted(bar.value)}`, verdict]];
   });
   return markdownTable(['bench', 'figure', 'measured', 'bar', 'verdict'], rows);
@@ -129,10 +130,12 @@ function diluText(results: Results, [kind = '', name = '']: readonly string[]): 
   return kind === 'plot' ? diluPlot(run?.metrics, name) : diluTable(run?.metrics, kind);
 }
 
+const pending = '**Pending**: no run of this engine is saved.';
+
 /** A table or plot of bench protean, or the conditions of its run. Figures that were not measured say so. */
 function proteanText(results: Results, [kind = '', name = '']: readonly string[]): string {
   const run = results.runs.get('protean');
-  if (kind === 'run') return run === undefined ? 'Not measured yet.' : runsTable(results, ['protean']);
+  if (kind === 'run') return run === undefined ? pending : runsTable(results, ['protean']);
   return kind === 'plot' ? proteanPlot(run?.metrics, name) : proteanTable(run?.metrics, kind);
 }
 

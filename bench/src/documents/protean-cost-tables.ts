@@ -1,4 +1,4 @@
-// Tables of bench `protean`, parts `scaling` and `cost`.
+// Tables of bench `protean`, part `cost`.
 import { markdownTable } from '../replay/experiments/tables.js';
 import type { Metrics } from './smore-tables.js';
 
@@ -36,30 +36,17 @@ function revocations(metrics: Metrics): string {
         const of = (name: string): number | undefined => metrics?.[`${name}.${availability}.${interval}.${notice}`];
         return [
           ...[availability, `${interval} s`, `${notice} s`, figure(of('costMissing'), 2, 100, ' %')],
-          ...[figure(of('complianceLost'), 2, 100), figure(of('stopped'), 1)],
+          figure(of('complianceLost'), 2, 100),
         ];
       }),
     ),
   );
-  const titles = ['machines missing', 'compliance lost, points', 'batches stopped'];
+  const titles = ['machines missing', 'compliance lost, points'];
   return markdownTable(['availability', 'revocations every', 'notice', ...titles], rows);
-}
-
-function coldStarts(metrics: Metrics): string {
-  const rows = (['worldcup98', 'twitter'] as const).flatMap((load) =>
-    (['bursts', 'spread'] as const).map((pattern) => {
-      const of = (variant: string): string => figure(metrics?.[`coldStarts.${load}.${pattern}.${variant}`], 0);
-      const saved = figure(metrics?.[`coldStartsSaved.${load}.${pattern}`], 1, 100, ' %');
-      return [load, pattern, of('delayed'), of('atOnce'), saved, 'up to 98 %'];
-    }),
-  );
-  const titles = ['after ten minutes', 'at once', 'fewer', 'fewer, paper'];
-  return markdownTable(['load', 'arrivals', ...titles], rows);
 }
 
 /** Tables by the names of their blocks; figures that were not measured say so. */
 export const costTables: Readonly<Record<string, (metrics: Metrics) => string>> = {
   cost,
   revocations,
-  'cold-starts': coldStarts,
 };

@@ -1,13 +1,11 @@
 // Figures of PROTEAN's paper (Middleware 2024) that stand beside ours. Fractions are fractions.
 
-/** Schemes: the name in figures, in tables, and what the paper has for it in table 4 and table 5 (P50, P99 in ms). */
+/** Schemes: the name in figures, and in tables. */
 export const schemeNames = [
   ['protean', '`protean`'],
   ['molecule', 'Molecule'],
   ['infless', 'INFless/Llama'],
   ['naive', 'Naive Slicing'],
-  ['gpulet', 'GPUlet'],
-  ['oracle', 'oracle'],
 ] as const;
 export type SchemeName = (typeof schemeNames)[number][0];
 
@@ -18,8 +16,6 @@ export const paperCompliance: Readonly<Record<string, Partial<Record<SchemeName,
     infless: '73.76 % (VGG 19)',
     molecule: 'up to 62 points below PROTEAN',
     naive: 'up to 32 points below PROTEAN',
-    gpulet: 'up to 16 points below PROTEAN',
-    oracle: 'up to 0.42 points above PROTEAN',
   },
   erratic: { protean: '99.90 % (MobileNet)' },
   language: { infless: '5.92 % (mean)', protean: 'up to 93 points above others' },
@@ -36,12 +32,4 @@ export const paperBestEffort: Partial<Record<SchemeName, readonly [number, numbe
   naive: [50, 99],
   infless: [57, 130],
   protean: [35, 138],
-};
-
-/** Figure 10, EfficientNet-B0: parts of GPU time and of GPU memory in use. */
-export const paperUse: Partial<Record<SchemeName, readonly [number | undefined, number]>> = {
-  protean: [undefined, 0.39],
-  naive: [undefined, 0.39],
-  infless: [undefined, 0.42],
-  molecule: [0.49, 0.08],
 };

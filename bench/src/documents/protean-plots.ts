@@ -29,45 +29,20 @@ function series(
 }
 
 const percents = Array.from({ length: 19 }, (_, at) => 5 * (at + 1));
-const shown = schemeNames.filter(([key]) => key !== 'gpulet' && key !== 'oracle');
 
 function distribution(pattern: 'bursts' | 'spread'): Plot {
   const title = `Latency of strict requests by percentile, ${pattern}`;
   return {
     title,
     draw(metrics) {
-      const lines = series(metrics, shown, (key) => percents.map((one) => `compliance.${pattern}.${key}.q${one}`));
+      const lines = series(metrics, schemeNames, (key) =>
+        percents.map((one) => `compliance.${pattern}.${key}.q${one}`),
+      );
       if (lines.length === 0) return undefined;
       return lineChart(`${title}, over time alone (${label})`, 'percentile, from 5 in steps of 5', lines, inTimes);
     },
   };
 }
-
-const binCount = 48;
-const binNames = (key: string): string[] => Array.from({ length: binCount }, (_, at) => `figure7.${key}.${at}`);
-
-const change: Plot = {
-  title: 'Strict tail latency while best effort changes to DPN 92',
-  draw(metrics) {
-    const lines = series(metrics, shown, binNames);
-    if (lines.length === 0) return undefined;
-    return lineChart(`P99 of ShuffleNet V2 over its time alone (${label})`, 'five seconds', lines, inTimes);
-  },
-};
-
-const geometry: Plot = {
-  title: 'GPUs that are cut into 4g and 3g while best effort changes to DPN 92',
-  draw(metrics) {
-    const lines = series(metrics, [['halves', 'PROTEAN']], binNames);
-    if (lines.length === 0) return undefined;
-    return lineChart(
-      `GPUs cut into 4g and 3g (${label})`,
-      'five seconds',
-      lines,
-      (value) => `${(100 * value).toFixed(0)} %`,
-    );
-  },
-};
 
 const gainPlot: Plot = {
   title: 'Strict requests within their SLO',
@@ -88,8 +63,6 @@ const plots: Readonly<Record<string, Plot>> = {
   'protean-compliance': gainPlot,
   'protean-latency-bursts': distribution('bursts'),
   'protean-latency-spread': distribution('spread'),
-  'protean-change': change,
-  'protean-geometry': geometry,
 };
 
 /** The plots that can be drawn, by file name. */

@@ -1,7 +1,7 @@
 // Tables of docs/protean-measurements.md from the metrics of bench `protean`, beside the paper's figures.
 import { markdownTable } from '../replay/experiments/tables.js';
 import { costTables } from './protean-cost-tables.js';
-import { paperBestEffort, paperCompliance, paperUse, schemeNames } from './protean-papers.js';
+import { paperBestEffort, paperCompliance, schemeNames } from './protean-papers.js';
 import type { Metrics } from './smore-tables.js';
 
 const unmeasured = 'not measured';
@@ -73,26 +73,6 @@ function rest(metrics: Metrics): string {
   return markdownTable(['scheme', ...titles, 'none strict, paper'], rows);
 }
 
-function use(metrics: Metrics): string {
-  const rows = schemeNames
-    .filter(([key]) => key !== 'oracle')
-    .map(([key, title]) => {
-      const [time, memory] = paperUse[key] ?? [];
-      const of = (study: string, name: string): number | undefined => metrics?.[`${study}.bursts.${key}.${name}`];
-      return [
-        title,
-        percent(of('compliance', 'busy'), 0),
-        time === undefined ? '' : percent(time, 0),
-        percent(of('compliance', 'memory'), 0),
-        memory === undefined ? '' : percent(memory, 0),
-        figure(of('overload', 'perS'), 0, 1 / 8),
-        figure(of('overload', 'strictPerS'), 0, 1 / 8),
-      ];
-    });
-  const titles = ['GPU time', 'GPU time, paper', 'GPU memory', 'GPU memory, paper'];
-  return markdownTable(['scheme', ...titles, 'requests / GPU s, overload', 'strict / GPU s, overload'], rows);
-}
-
 /** Studies of the sensitivity part, with their titles. */
 const studies = [
   ['erratic', 'Twitter (figure 11)'],
@@ -104,23 +84,20 @@ const studies = [
   ['strict100', '100 % strict, ResNet 50 (table 4)'],
 ] as const;
 
-/** The oracle is asked in the primary setting only, as it replays every choice. */
-const studied = schemeNames.filter(([key]) => key !== 'oracle');
-
 function sensitivity(metrics: Metrics): string {
   const rows = studies.flatMap(([study, title]) => [
     ...patterns.map((pattern) => [
       title,
       pattern,
-      ...studied.map(([key]) => percent(metrics?.[`${study}.${pattern}.${key}.met`])),
+      ...schemeNames.map(([key]) => percent(metrics?.[`${study}.${pattern}.${key}.met`])),
     ]),
-    [title, 'paper', ...studied.map(([key]) => paperCompliance[study]?.[key] ?? '')],
+    [title, 'paper', ...schemeNames.map(([key]) => paperCompliance[study]?.[key] ?? '')],
   ]);
-  return markdownTable(['setting', 'arrivals', ...studied.map(([, title]) => title)], rows);
+  return markdownTable(['setting', 'arrivals', ...schemeNames.map(([, title]) => title)], rows);
 }
 
 function sensitivityGains(metrics: Metrics): string {
-  const shown = studied.slice(1);
+  const shown = schemeNames.slice(1);
   const rows = studies.flatMap(([study, title]) =>
     patterns.map((pattern) => [
       title,
@@ -131,36 +108,13 @@ function sensitivityGains(metrics: Metrics): string {
   return markdownTable(['setting', 'arrivals', ...shown.map(([, title]) => title)], rows);
 }
 
-/** Schemes of figure 2 in its order. */
-const figure2Names = [
-  ['neither', 'No MPS or MIG'],
-  ['mps', 'MPS only'],
-  ['mig', 'MIG only'],
-  ['both', 'MPS+MIG'],
-  ['smart', 'Smart MPS+MIG'],
-] as const;
-
-function figure2(metrics: Metrics): string {
-  const rows = (['dla', 'albert'] as const).flatMap((model) =>
-    figure2Names.map(([key, title]) => {
-      const of = (name: string): number | undefined => metrics?.[`figure2.${model}.${key}.${name}`];
-      const parts = causes.map((cause) => figure(of(cause), 2));
-      return [model === 'dla' ? 'Simplified DLA' : 'ALBERT', title, percent(of('met')), figure(of('p99'), 2), ...parts];
-    }),
-  );
-  const titles = ['within SLO', 'P99 / alone', 'waiting', 'alone on 7g', 'smaller slice', 'neighbours'];
-  return markdownTable(['model', 'scheme', ...titles], rows);
-}
-
 const tables: Readonly<Record<string, (metrics: Metrics) => string>> = {
   compliance,
   gains: gainTable,
   tail,
   rest,
-  use,
   sensitivity,
   'sensitivity-gains': sensitivityGains,
-  figure2,
   ...costTables,
 };
 

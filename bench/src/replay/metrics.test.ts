@@ -15,6 +15,7 @@ const job = (arrivedAt: number, startedAt: number, ranMs: number, sloMs?: number
   startedAt,
   finishedAt: startedAt + ranMs,
   gpu: 'g',
+  gpuType: 't',
 });
 
 test('a job that starts within its bound has waited for less than that', () => {
@@ -45,6 +46,7 @@ test('answers of the table are parts of the choices that put jobs together', () 
     actions: [],
     decideUs: [],
     workloads: [],
+    machines: [],
     totals: newTotals(),
   };
   const parts = { tableHitShare: 0.75, tableNearShare: 0.25, tableNearRegret: expect.closeTo(0.2, 9) };

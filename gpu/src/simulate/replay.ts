@@ -9,9 +9,12 @@ import { FunctionLog } from '../view/function-log.js';
 import { functionKey } from '../view/occupancy.js';
 import type { GpuKind } from '../view/places.js';
 import type { SchedulingEvent, Task, View, WorkloadState } from '../view/view.js';
-import { actionTimes, SimulatedActuator } from './simulated-actuator.js';
-import type { ActionTimes, EndedRun } from './simulated-actuator.js';
+import { SimulatedActuator } from './simulated-actuator.js';
+import type { EndedRun } from './simulated-actuator.js';
 import type { KeptInstances, SimulatedPlace } from './simulated-gpu.js';
+import type { RentedMachine, SimulatedProvider } from './simulated-provider.js';
+import { actionTimes } from './simulated-times.js';
+import type { ActionTimes } from './simulated-times.js';
 import { report, reportMs, workloadState } from './simulated-workload.js';
 import type { SimulatedWorkload, WorkloadRun } from './simulated-workload.js';
 
@@ -35,6 +38,11 @@ interface SimulatedCluster {
   warmMs?: number;
   /** GPUs of a node that policies can take; absent: none can be. */
   more?: readonly Omit<SimulatedPlace, 'id' | 'node' | 'idle'>[];
+  /** Who rents them out; absent: each that is asked for comes, and stays. */
+  provider?: SimulatedProvider;
+  /** When the replay begins, and until when it goes on at least, ms; absent: with the first task, and until the last has ended. */
+  fromMs?: number;
+  untilMs?: number;
   /** How long actions take; absent: as was measured. */
   times?: ActionTimes;
   /** Forecasts that policies see, one made a minute for each function; absent: none. */
@@ -99,11 +107,17 @@ export interface ReplayRun {
   decideUs: number[];
   /** The workloads of the cluster, in order. */
   workloads: WorkloadRun[];
+  /** Machines of the provider, in the order in which they were asked for. */
+  machines: readonly RentedMachine[];
 }
 
 const keyOf = (task: Task): string => functionKey({ action: task.function, namespace: task.namespace });
 
 const tickMs = 1000;
+/** A policy is asked about nodes so often. */
+const procureMs = 60_000;
+/** Tasks wait for machines for so long while nothing runs; then they would wait for ever. */
+const longestIdleMs = 3_600_000;
 /** As live: a policy that asks to decide again at once is asked after so long, ms. */
 const shortestWakeMs = 1;
 /** Decisions in a row at one instant; a policy that goes on for longer would never end. */
@@ -123,7 +137,7 @@ export function replay(
   random: Random,
   nowMs: () => number = () => 0,
 ): ReplayRun {
-  const { warmMs, forecasts, workloads: trained = [] } = cluster;
+  const { warmMs, forecasts, workloads: trained = [], provider, untilMs = -Infinity } = cluster;
   const functions = new FunctionLog<ReplayJob>();
   const actuator = new SimulatedActuator({
     places: cluster.places,
@@ -132,6 +146,7 @@ export function replay(
     times: cluster.times ?? actionTimes,
     known: (work) => functions.of(work)?.last,
     ...(cluster.more && { more: cluster.more }),
+    ...(provider && { provider }),
     ...(cluster.cutFails && { cutFails: cluster.cutFails }),
     ...(trained.length > 0 && { workloads: trained }),
   });
@@ -151,10 +166,13 @@ export function replay(
     totals: newTotals(),
     shares: newShareCounts(),
     workloads: [],
+    machines: actuator.machines?.rented ?? [],
   };
-  actuator.now = coming[0]?.task.arrivedAt ?? 0;
+  actuator.now = cluster.fromMs ?? coming[0]?.task.arrivedAt ?? 0;
   let nextArrival = 0;
   let nextTick = policy.scales === true ? actuator.now : Infinity;
+  let nextProcure = provider !== undefined && policy.procures === true ? actuator.now : Infinity;
+  let busyAt = actuator.now;
   let nextReport = trained.length > 0 ? actuator.now + reportMs : Infinity;
   /** What policies see of the workloads: the same list until the next report. */
   let workloads: readonly WorkloadState[] = workloadsNow();
@@ -187,6 +205,13 @@ export function replay(
     if (now >= nextTick) {
       events.push({ kind: 'tick' });
       nextTick = now + tickMs;
+    }
+    const isNews = actuator.timers.hasMachineNews;
+    actuator.timers.hasMachineNews = false;
+    if (isNews) events.push({ kind: 'timer' });
+    if (isNews ? nextProcure < Infinity : now >= nextProcure) {
+      events.push({ kind: 'procure' });
+      nextProcure = now + procureMs;
     }
     if (events.length === 0) events.push({ kind: 'timer' });
     for (const event of events) decide(event);
@@ -226,8 +251,12 @@ export function replay(
       // The deadline itself counts as passed only after it.
       next = Math.min(next, Math.max(actuator.now, arrivedAt + sloMs));
     }
-    if (!Number.isFinite(next)) return undefined;
-    return Math.min(next, nextTick, nextReport);
+    const { now } = actuator;
+    if (next < Infinity) busyAt = now;
+    else if (now < untilMs) next = untilMs;
+    else if (waiting.size === 0 || provider === undefined || now - busyAt > longestIdleMs) return undefined;
+    if (nextProcure < Infinity && actuator.timers.hasMachineNews) return now;
+    return Math.min(next, nextTick, nextReport, nextProcure, actuator.timers.next(true));
   }
 
   function workloadsNow(): WorkloadState[] {
@@ -240,7 +269,8 @@ export function replay(
       if (one.job.isIdempotent === true) wait(one.job, one.task);
       else run.stopped.push(one.task.id);
     } else {
-      run.finished.push({ job: one.job, startedAt: one.startedAt, finishedAt: now, gpu: gpu.id });
+      const { id, type } = gpu;
+      run.finished.push({ job: one.job, startedAt: one.startedAt, finishedAt: now, gpu: id, gpuType: type });
       const ranMs = now - one.startedAt - one.startMs;
       functions.ran({ action: one.task.function, namespace: one.task.namespace }, ranMs);
       policy.observe?.({
@@ -282,6 +312,9 @@ export function replay(
       get devices() {
         return actuator.deviceStates;
       },
+      get procurement() {
+        return actuator.machines?.state(now);
+      },
       ...(trained.length > 0 && { workloads }),
     };
   }
@@ -291,12 +324,13 @@ export function replay(
   }
 
   function decide(event: SchedulingEvent): void {
-    if (waiting.size === 0 && event.kind !== 'tick' && !mayMoveShares()) return;
+    const isAboutQueue = event.kind !== 'tick' && event.kind !== 'procure';
+    if (waiting.size === 0 && isAboutQueue && !mayMoveShares()) return;
     const view = viewNow();
     const begun = nowMs();
     const decision = event.kind === 'timeout' && !waiting.has(event.task) ? allWait(view) : policy.decide(view, event);
     run.decideUs.push((nowMs() - begun) * 1000);
-    wakeAt = Math.max(actuator.now + shortestWakeMs, decision.wakeAt ?? Infinity);
+    if (isAboutQueue) wakeAt = Math.max(actuator.now + shortestWakeMs, decision.wakeAt ?? Infinity);
     for (const { task } of decision.refused) {
       if (!leave(task)) throw new Error(`policy ${policy.name} refuses ${task}, which does not wait`);
       run.refused.push(task);
@@ -364,6 +398,8 @@ export interface FinishedJob {
   startedAt: number;
   finishedAt: number;
   gpu: string;
+  /** As `gpuTypeOf`: of a slice with its profile. */
+  gpuType: string;
 }
 
 /** Sums over the whole of a replay. */

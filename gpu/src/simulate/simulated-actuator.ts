@@ -1,12 +1,25 @@
-import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import { geometriesOf, geometryFault, profilesOf, sliceChanges } from '../geometry/mig-profiles.js';
 import { cutProblem } from '../geometry/cut-problem.js';
 import type { Action, Actuator, Start } from '../view/decision.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { DeviceState, InstanceState, NodeState, OpenLedger, Task } from '../view/view.js';
-import { instanceOf, startAmong, advance, heldMiB, instancesOn, rateAll, simulatedGpu } from './simulated-gpu.js';
+import {
+  instanceOf,
+  startAmong,
+  advance,
+  heldMiB,
+  instancesOn,
+  rateAll,
+  simulatedGpu,
+  slicePlace,
+  slicesOf,
+} from './simulated-gpu.js';
 import type { ReplayJob, RunTotals, GpuTruth } from './replay.js';
 import { SimulatedLedger } from './simulated-ledger.js';
+import { SimulatedMachines } from './simulated-provider.js';
+import type { SimulatedProvider } from './simulated-provider.js';
+import { Timers } from './simulated-times.js';
+import type { ActionTimes } from './simulated-times.js';
 import type { SimulatedWorkload, Training } from './simulated-workload.js';
 import type { Loading, Run, SimulatedGpu, SimulatedInstance, SimulatedPlace } from './simulated-gpu.js';
 
@@ -17,6 +30,8 @@ interface SimulatedParts {
   keepsInstances: boolean;
   /** GPUs of a node that can be taken; absent: none can. */
   more?: readonly Omit<SimulatedPlace, 'id' | 'node' | 'idle'>[];
+  /** Who rents them out; absent: each that is asked for comes, and stays. */
+  provider?: SimulatedProvider;
   /** Training jobs on them; absent: none. */
   workloads?: readonly SimulatedWorkload[];
   /** Why the driver refuses to cut an empty device so; undefined, and absent: it does not. */
@@ -54,19 +69,23 @@ export class SimulatedActuator implements Actuator {
   /** Those that work may be put on. */
   open: readonly SimulatedGpu[];
   private readonly nodeStates = new Map<string, NodeState>();
+  /** Nodes that get no more tasks: given back, or about to be taken away. */
   private readonly leaving = new Set<string>();
+  private readonly givenBack = new Set<string>();
   private readonly devices = new Map<string, Whole>();
   /** By instance, shares that were moved. */
   private readonly moved = new Map<string, { request: number; limit: number; whileBusy: boolean }>();
-  /** What happens later, in no particular order. */
-  private timers: { at: number; act: () => void }[] = [];
+  readonly timers = new Timers();
   private ended: EndedRun[] = [];
   private readonly accounts = new SimulatedLedger();
   private made = 0;
+  /** Rented machines; undefined: there is no provider. */
+  readonly machines: SimulatedMachines | undefined;
 
   constructor(private readonly parts: SimulatedParts) {
-    this.gpus = parts.places.map((place) => this.opened(place));
+    this.gpus = parts.places.flatMap((place) => this.placed(place));
     this.open = this.gpus;
+    this.machines = parts.provider && new SimulatedMachines(parts.provider);
     for (const { id, gpu } of parts.workloads ?? []) {
       if (!this.gpus.some((one) => one.id === gpu))
         throw new RangeError(`workload ${id} is on ${gpu}: there is no such GPU`);
@@ -186,9 +205,9 @@ export class SimulatedActuator implements Actuator {
     }
   }
 
-  /** When something happens next, ms; Infinity: never. */
+  /** When something happens next, ms; what happens to machines is no reason to go on. Infinity: never. */
   nextInstant(): number {
-    let next = this.timers.reduce((least, { at }) => Math.min(least, at), Infinity);
+    let next = this.timers.next(false);
     for (const { runs } of this.gpus) {
       for (const one of runs) next = Math.min(next, this.now + one.startLeftMs + one.leftMs * one.slowdown);
     }
@@ -207,12 +226,10 @@ export class SimulatedActuator implements Actuator {
 
   /** Does what is due now, and gives the runs that are over, by GPU. */
   settle(): EndedRun[] {
-    const due = this.timers.filter(({ at }) => at <= this.now);
-    if (due.length > 0) this.timers = this.timers.filter(({ at }) => at > this.now);
-    for (const { act } of due) act();
+    const isDue = this.timers.settle(this.now);
     const { gpus } = this;
     for (const gpu of gpus) this.finish(gpu);
-    if (due.length > 0 || this.ended.length > 0) this.clear();
+    if (isDue || this.ended.length > 0) this.clear();
     const { ended } = this;
     this.ended = [];
     return ended;
@@ -336,26 +353,69 @@ export class SimulatedActuator implements Actuator {
   }
 
   private acquire(market: NodeState['market']): string | undefined {
+    const { machines } = this;
     const { more, times } = this.parts;
     if (more === undefined) return 'no node can be taken';
-    const node = `taken${(this.made += 1)}`;
-    this.later(times.acquireMs, () => {
-      const places = more.map((one, at) => this.opened({ ...one, id: `${node}-gpu${at}`, node }));
-      this.gpus = [...this.gpus, ...places];
-      this.nodeStates.set(node, { id: node, labels: {}, ...(market && { market }) });
-      this.reopen();
-    });
+    if (machines === undefined) {
+      const node = `taken${(this.made += 1)}`;
+      this.later(times.acquireMs, () => this.comes(node, market, more));
+      return undefined;
+    }
+    const machine = machines.ask(market ?? 'on-demand', this.now);
+    this.timers.hasMachineNews = true;
+    if (machine === undefined) return `market '${market}' has no machine`;
+    const { id, upAt, noticedAt } = machine;
+    this.timers.add(upAt, () => machine.goneAt > this.now && this.comes(id, market, more), true);
+    const notice = (): void => {
+      const state = this.nodeStates.get(id);
+      if (state !== undefined) this.nodeStates.set(id, { ...state, leavesAt: machine.goneAt });
+    };
+    this.timers.add(noticedAt, notice, true);
+    this.timers.add(Math.max(noticedAt, machine.goneAt - machines.provider.closesMs), () => this.close(id), true);
+    this.timers.add(machine.goneAt, () => this.lose(id), true);
     return undefined;
+  }
+
+  /** A node comes. */
+  private comes(node: string, market: NodeState['market'], more: NonNullable<SimulatedParts['more']>): void {
+    const places = more.flatMap((one, at) => this.placed({ ...one, id: `${node}-gpu${at}`, node }));
+    this.gpus = [...this.gpus, ...places];
+    this.nodeStates.set(node, { id: node, labels: {}, ...(market && { market }) });
+    this.reopen();
   }
 
   private giveBack(node: string): string | undefined {
     if (!this.nodeStates.has(node)) return `there is no node '${node}'`;
     if (this.gpus.some((gpu) => gpu.node === node && gpu.trainings.length > 0)) return 'a workload runs on it';
+    this.givenBack.add(node);
+    this.later(0, () => undefined);
+    this.close(node);
+    return undefined;
+  }
+
+  private close(node: string): void {
+    if (!this.nodeStates.has(node)) return;
     this.leaving.add(node);
     for (const gpu of this.gpus) if (gpu.node === node) gpu.isClosed = true;
-    this.later(0, () => undefined);
     this.reopen();
-    return undefined;
+  }
+
+  /** A node is taken away: its runs are stopped. */
+  private lose(node: string): void {
+    for (const gpu of this.gpus) if (gpu.node === node) for (const run of gpu.runs) this.stop(gpu, run);
+    this.remove(node);
+  }
+
+  private remove(node: string): void {
+    this.leaving.delete(node);
+    this.givenBack.delete(node);
+    this.nodeStates.delete(node);
+    this.gpus = this.gpus.filter((gpu) => gpu.node !== node);
+    for (const [device, { place }] of this.devices) if (place.node === node) this.devices.delete(device);
+    const machine = this.machines?.rented.find(({ id }) => id === node);
+    if (machine !== undefined) machine.goneAt = Math.min(machine.goneAt, this.now);
+    this.timers.hasMachineNews = true;
+    this.reopen();
   }
 
   /** Cuts the devices and lets the nodes go whose last run is over. */
@@ -371,14 +431,7 @@ export class SimulatedActuator implements Actuator {
       known.cutting = wanted;
       this.later(this.parts.times.cutMs, () => this.replace(device, wanted));
     }
-    for (const node of this.leaving) {
-      if (!isEmpty(this.gpus.filter((gpu) => gpu.node === node))) continue;
-      this.leaving.delete(node);
-      this.nodeStates.delete(node);
-      this.gpus = this.gpus.filter((gpu) => gpu.node !== node);
-      for (const [device, { place }] of this.devices) if (place.node === node) this.devices.delete(device);
-      this.reopen();
-    }
+    for (const node of this.givenBack) if (isEmpty(this.gpus.filter((gpu) => gpu.node === node))) this.remove(node);
   }
 
   /** Puts the wanted slices in the place of those that go. */
@@ -397,27 +450,23 @@ export class SimulatedActuator implements Actuator {
     }
     const { remove, add } = sliceChanges(slicesOf(there), wanted);
     const stay = there.filter(({ id, profile }) => profile !== undefined && !remove.includes(id));
-    const come = add.map((profile) => {
-      // eslint-disable-next-line @typescript-eslint/no-non-null-assertion -- a cut to profiles that the type lacks is refused
-      const { memoryMiB } = profilesOf(place.type).find(({ name }) => name === profile)!;
-      const slice = {
-        id: `${device}:${profile}-${(this.made += 1)}`,
-        type: `${place.type}:${profile}`,
-        profile,
-        device,
-      };
-      return this.opened({
-        ...slice,
-        node: place.node,
-        mode: 'mig',
-        memoryMiB: Math.floor(memoryMiB * gpuMemoryBound),
-      });
-    });
+    const come = add.map((profile) => this.slice(place, profile));
     const whole = wanted.length === 0 ? [this.opened(place)] : [];
     this.gpus = [...this.gpus.filter((gpu) => gpu.device !== device), ...stay, ...come, ...whole];
     const isOther = known.wanted !== undefined;
     for (const gpu of [...stay, ...come, ...whole]) gpu.isClosed = isOther || this.leaving.has(gpu.node);
     this.reopen();
+  }
+
+  /** A device at the beginning: itself, or its slices. */
+  private placed(place: SimulatedPlace): SimulatedGpu[] {
+    const { profiles = [], ...whole } = place;
+    const opened = this.opened(whole);
+    return profiles.length === 0 ? [opened] : profiles.map((profile) => this.slice(whole, profile));
+  }
+
+  private slice(device: SimulatedPlace, profile: string): SimulatedGpu {
+    return this.opened(slicePlace(device, profile, (this.made += 1)));
   }
 
   private opened(place: SimulatedPlace): SimulatedGpu {
@@ -439,30 +488,10 @@ export class SimulatedActuator implements Actuator {
   }
 
   private later(ms: number, act: () => void): void {
-    this.timers.push({ at: this.now + ms, act });
+    this.timers.add(this.now + ms, act);
   }
 
   private newId(): string {
     return `i${(this.made += 1)}`;
   }
 }
-
-function slicesOf(gpus: readonly SimulatedGpu[]): { uuid: string; profile: string }[] {
-  return gpus.flatMap(({ id, profile }) => (profile === undefined ? [] : [{ uuid: id, profile }]));
-}
-
-/** How long actions take until they have come about, ms. A launch takes what its function's start does. */
-export interface ActionTimes {
-  /** Until an instance has its new share. */
-  reshareMs: number;
-  /** Until a device that is empty has its new slices. */
-  cutMs: number;
-  /** Until a node that is taken runs functions. */
-  acquireMs: number;
-}
-
-/**
- * A share moves within two periods of kernel tokens; a device is cut in 2 s (PROTEAN, section 4.4); a machine of a cloud boots
- * in 2 minutes.
- */
-export const actionTimes: ActionTimes = { reshareMs: 10, cutMs: 2000, acquireMs: 120_000 };

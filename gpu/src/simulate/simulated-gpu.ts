@@ -1,4 +1,6 @@
 // A simulated GPU: its runs, its idle instances, and how fast its runs go on.
+import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
+import { profilesOf } from '../geometry/mig-profiles.js';
 import type { InstanceState, Task } from '../view/view.js';
 import type { IdleInstance, ReportedPlace } from './node-rows.js';
 import type { RunTotals, ReplayJob, GpuTruth } from './replay.js';
@@ -67,9 +69,29 @@ export type SimulatedPlace = Pick<
   'id' | 'node' | 'type' | 'mode' | 'memoryMiB' | 'movesShares' | 'idle'
 > &
   Partial<Pick<SimulatedGpu, 'device' | 'profile'>> & {
+    /** MIG profiles that a device is cut into at the beginning; absent: it is whole. */
+    profiles?: readonly string[];
     /** Why its device may not be cut; absent: it may. */
     mayNotCut?: string;
   };
+
+/** A slice of a device. Throws RangeError for a profile that it lacks. */
+export function slicePlace(
+  { id: device, node, type }: SimulatedPlace,
+  profile: string,
+  number: number,
+): SimulatedPlace {
+  const entry = profilesOf(type).find(({ name }) => name === profile);
+  if (entry === undefined) throw new RangeError(`a ${type} has no slice '${profile}'`);
+  const id = `${device}:${profile}-${number}`;
+  const memoryMiB = Math.floor(entry.memoryMiB * gpuMemoryBound);
+  return { id, node, type: `${type}:${profile}`, profile, device, mode: 'mig', memoryMiB };
+}
+
+/** The slices among GPUs. */
+export function slicesOf(gpus: readonly SimulatedGpu[]): { uuid: string; profile: string }[] {
+  return gpus.flatMap(({ id, profile }) => (profile === undefined ? [] : [{ uuid: id, profile }]));
+}
 
 /** It with nothing on it but `idle` (absent: no instances are kept) and `workloads`. */
 export function simulatedGpu(

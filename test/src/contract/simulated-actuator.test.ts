@@ -1,5 +1,6 @@
 import { describe } from '@jest/globals';
-import { actionTimes, SimulatedActuator } from '@gpuwhisk/gpu/simulate/simulated-actuator';
+import { actionTimes } from '@gpuwhisk/gpu/simulate/simulated-times';
+import { SimulatedActuator } from '@gpuwhisk/gpu/simulate/simulated-actuator';
 import { newTotals } from '@gpuwhisk/gpu/simulate/replay';
 import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import { actuatorContract } from './actuator.js';

@@ -1,8 +1,13 @@
-// Rented machines in virtual time: the stage `procure` on the emulated market, and what a planner pays that knows the future.
-import type { Procure } from '@gpuwhisk/gpu/procure/procure';
+// Rented machines: the stage `procure` on the emulated market in the simulator, and what a planner pays that knows the future.
+import { departureMarginMs } from '@gpuwhisk/common/gpu-nodes';
+import { seededRandom } from '@gpuwhisk/common/system/random';
+import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
+import { capacityModel } from '@gpuwhisk/gpu/predict/slowdown-predictor';
+import type { proteanProcurementDefaults } from '@gpuwhisk/gpu/procure/protean';
 import { hasSpot, isRevoked } from '@gpuwhisk/gpu/procure/spot-market';
+import { replay, type GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
+import type { RentedMachine, SimulatedProvider } from '@gpuwhisk/gpu/simulate/simulated-provider';
 import type { Market } from '@gpuwhisk/gpu/view/decision';
-import type { MachineState, ProcurementState } from '@gpuwhisk/gpu/view/view';
 
 /** A market and the time that is looked at. */
 export interface Cloud {
@@ -18,109 +23,75 @@ export interface Cloud {
   lengthS: number;
 }
 
-/** A machine that was rented, times in s. It is paid from `fromS` to `untilS`. */
-export interface Rented {
-  name: string;
-  market: Market;
-  fromS: number;
-  upS: number;
-  /** When its end was announced; Infinity: never. */
-  noticedS: number;
-  untilS: number;
-}
+/** Time limit of the functions, s: a machine takes only tasks whose time limit ends before it goes. */
+const timeLimitS = 10;
 
-/** The stage is asked at least so often, s. */
-const askedEveryS = 60;
-/** Answers to one change that the stage may react to. */
-const mostAnswers = 64;
+/** Revocations are drawn for so long, s. */
+const longestS = 86_400;
 
-/** Lets the stage rent machines, second by second. The first ones are asked for before 0, so that they are up at 0. */
-export function rent(procure: Procure, cloud: Cloud): Rented[] {
-  const { everyS, noticeS, bootS, prices, machines: wanted, lengthS } = cloud;
-  const all: Rented[] = [];
-  let live: Rented[] = [];
-  const refusedAt: Partial<Record<Market, number>> = {};
-  let requests = 0;
-  for (let nowS = -bootS; nowS < lengthS; nowS += 1) {
-    let isNews = (nowS + bootS) % askedEveryS === 0;
-    for (const one of live) {
-      if (one.upS === nowS) isNews = true;
-      const passedS = nowS - one.fromS;
-      const isDrawn = one.market === 'spot' && one.noticedS === Infinity && passedS > 0 && passedS % everyS === 0;
-      if (!isDrawn || !isRevoked(cloud, one.name, passedS / everyS)) continue;
-      one.noticedS = nowS;
-      one.untilS = nowS + noticeS;
-      isNews = true;
-    }
-    if (live.some(({ untilS }) => untilS <= nowS)) {
-      live = live.filter(({ untilS }) => untilS > nowS);
-      isNews = true;
-    }
-    for (let answers = 0; isNews && answers < mostAnswers; answers += 1) isNews = ask(nowS);
-  }
-  for (const one of live) one.untilS = Math.min(one.untilS, lengthS);
-  return all;
-
-  /** Whether something came of it. */
-  function ask(nowS: number): boolean {
-    let isNews = false;
-    for (const action of procure({ at: nowS * 1000, nodes: [], procurement: stateAt(nowS) })) {
-      isNews = true;
-      if (action.kind === 'give-back') {
-        const given = live.find(({ name }) => name === action.node);
-        live = live.filter((one) => one !== given);
-        if (given !== undefined) given.untilS = nowS;
-        continue;
+/** A provider with a market. */
+export function providerOf(cloud: Cloud): SimulatedProvider {
+  const { everyS, noticeS, bootS, prices, machines: wanted } = cloud;
+  return {
+    ...{ wanted, prices, bootMs: bootS * 1000, closesMs: departureMarginMs + timeLimitS * 1000 },
+    machine(market, request) {
+      const never = { noticedMs: Infinity, goneMs: Infinity };
+      if (market !== 'spot') return never;
+      if (!hasSpot(cloud, request)) return undefined;
+      for (let interval = 1; interval * everyS < longestS; interval += 1) {
+        if (!isRevoked(cloud, `machine${request}`, interval)) continue;
+        return { noticedMs: interval * everyS * 1000, goneMs: (interval * everyS + noticeS) * 1000 };
       }
-      requests += 1;
-      const { market } = action;
-      if (market === 'spot' && !hasSpot(cloud, requests)) {
-        refusedAt[market] = nowS * 1000;
-        continue;
-      }
-      const name = `machine${requests}`;
-      const one = { name, market, fromS: nowS, upS: nowS + bootS, noticedS: Infinity, untilS: Infinity };
-      live.push(one);
-      all.push(one);
-    }
-    return isNews;
-  }
-
-  function stateAt(nowS: number): ProcurementState {
-    const machines = live.map(({ name, market, upS, noticedS, untilS }): MachineState => ({
-      ...{ id: name, market, node: name, pricePerHour: prices[market] },
-      state: noticedS < Infinity ? 'leaving' : upS <= nowS ? 'up' : 'booting',
-      ...(noticedS < Infinity && { leavesAt: untilS * 1000 }),
-    }));
-    return { wanted, machines, prices, refusedAt };
-  }
+      return never;
+    },
+  };
 }
 
-/** What machines cost from 0 to the end, boots before 0 included, with the prices of a market. */
-export function costOf(rented: readonly Rented[], { prices }: Pick<Cloud, 'prices'>): number {
-  return rented.reduce((sum, { market, fromS, untilS }) => sum + (prices[market] * (untilS - fromS)) / 3600, 0);
+/** Device of a rented machine, and a truth for replays without tasks. */
+const device = { type: 'a100-40', mode: 'mps', memoryMiB: 1 } as const;
+const noTruth: GpuTruth = { noise: 0, used: () => 0, slowdowns: () => new Float64Array() };
+
+/** Lets stage `procure: protean` rent machines. The first ones are asked for before 0, so that they are up at 0. */
+export function rent(settings: Partial<typeof proteanProcurementDefaults>, cloud: Cloud): readonly RentedMachine[] {
+  const random = seededRandom(1);
+  const choice = { base: 'fcfs', procure: 'protean', settings };
+  const policy = makePolicy(choice, { predictorOf: () => capacityModel, random, admission: 'best-effort' });
+  const span = { fromMs: -cloud.bootS * 1000, untilMs: cloud.lengthS * 1000 };
+  const cluster = { places: [], more: [device], provider: providerOf(cloud), ...span };
+  return replay([], cluster, noTruth, policy, random).machines;
 }
 
-/** Machine seconds in which fewer than the wanted machines serve, as a part of the wanted ones. A machine with a notice serves to its end. */
-export function missingPart(rented: readonly Rented[], { machines, lengthS }: Cloud): number {
+/** What machines cost until the end, boots before 0 included, with the prices of a market. */
+export function costOf(
+  rented: readonly RentedMachine[],
+  { prices, lengthS }: Pick<Cloud, 'prices' | 'lengthS'>,
+): number {
+  return rented.reduce((sum, { market, askedAt, goneAt }) => {
+    return sum + (prices[market] * (Math.min(goneAt, lengthS * 1000) - askedAt)) / 3_600_000;
+  }, 0);
+}
+
+/** Machine time in which fewer than the wanted machines serve, as a part of the wanted one. A machine with a notice serves to its end. */
+export function missingPart(rented: readonly RentedMachine[], { machines, lengthS }: Cloud): number {
+  const endMs = lengthS * 1000;
   const changes = new Map<number, number>();
-  const add = (atS: number, by: number): void => {
-    const within = Math.min(lengthS, Math.max(0, atS));
+  const add = (at: number, by: number): void => {
+    const within = Math.min(endMs, Math.max(0, at));
     changes.set(within, (changes.get(within) ?? 0) + by);
   };
-  for (const { upS, untilS } of rented) {
-    if (upS >= untilS) continue;
-    add(upS, 1);
-    add(untilS, -1);
+  for (const { upAt, goneAt } of rented) {
+    if (upAt >= goneAt) continue;
+    add(upAt, 1);
+    add(goneAt, -1);
   }
   let [up, before, missing] = [0, 0, 0];
-  for (const [atS, by] of [...changes].sort(([one], [other]) => one - other)) {
-    missing += (atS - before) * Math.max(0, machines - up);
+  for (const [at, by] of [...changes].sort(([one], [other]) => one - other)) {
+    missing += (at - before) * Math.max(0, machines - up);
     up += by;
-    before = atS;
+    before = at;
   }
-  missing += (lengthS - before) * Math.max(0, machines - up);
-  return missing / (machines * lengthS);
+  missing += (endMs - before) * Math.max(0, machines - up);
+  return missing / (machines * endMs);
 }
 
 /** Steps in which the bound decides, s. */

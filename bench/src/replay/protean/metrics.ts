@@ -1,5 +1,16 @@
 // Figures of a replay of PROTEAN's experiments. Each batch stands for its requests, which came evenly between its first and its last.
-import type { Served, Totals } from './serving.js';
+import type { Batch } from './arrivals.js';
+
+/** A batch that has run. Times in ms of the replay. */
+export interface Served {
+  batch: Batch;
+  startedMs: number;
+  endedMs: number;
+  /** Time by its cause: its time alone on 7g, the smaller slice, and neighbours. */
+  aloneMs: number;
+  deficiencyMs: number;
+  interferenceMs: number;
+}
 
 /** Points of a batch that stand for its requests in distributions, where these did not come at once. */
 const points = [0.25, 0.75] as const;
@@ -106,9 +117,4 @@ export function tailBreakdown(served: readonly Served[]): Breakdown | undefined 
     deficiency: sums.deficiency / weight,
     interference: sums.interference / weight,
   };
-}
-
-/** Parts of GPU time in which something ran, and of GPU memory in use. */
-export function utilisation({ busyMs, deviceMs, usedMiBMs, deviceMiBMs }: Totals): { time: number; memory: number } {
-  return { time: busyMs / deviceMs, memory: usedMiBMs / deviceMiBMs };
 }

@@ -11,7 +11,6 @@ import {
   type Stream,
   type Window,
 } from './arrivals.js';
-import { periodMs } from './oracle.js';
 import { drawWorld, readWorldData, type ServedModel, type World, type WorldData } from './world.js';
 
 /** Everything that is read from BENCH_DATA. */
@@ -102,6 +101,9 @@ export function draw({ data, hours, twitter }: Inputs, setting: Setting, seed: n
   const { sloFactor } = setting;
   return { world, strict, batches: sloFactor === undefined ? batches : batches.map((one) => ({ ...one, sloFactor })) };
 }
+
+/** For so long best effort keeps its model (section 5), ms. */
+const periodMs = 20_000;
 
 /** The best-effort model at a time: another one every 20 s (section 5). */
 function restAt(world: World, setting: Setting, strict: ServedModel, endMs: number, random: Random): Stream['modelAt'] {

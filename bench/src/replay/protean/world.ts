@@ -247,3 +247,8 @@ const sorted = (values: readonly number[]): number[] => [...values].sort((a, b) 
 function sortedBy<Item>(items: readonly Item[], key: (item: Item) => number): Item[] {
   return [...items].sort((a, b) => key(a) - key(b));
 }
+
+/** Strict and best-effort requests of a model are functions of their own. */
+export function functionOf({ model, isStrict }: { model: ServedModel; isStrict: boolean }): string {
+  return isStrict ? `/n/${model.name} strict` : `/n/${model.name}`;
+}

@@ -2,12 +2,8 @@ import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { batchesOf, constantWindow, type Batch } from './arrivals.js';
 import { compliance, quantiles, tailBreakdown } from './metrics.js';
-import { oracle, trueSlowdowns } from './oracle.js';
-import { baselines, figure2Schemes } from './schemes.js';
-import { serve, type Scheme } from './serving.js';
+import { schemes, serve, type Scheme } from './run.js';
 import { completed, drawWorld, profiles, type ServedModel, type World } from './world.js';
-
-const world = { clientCost: 0 };
 
 function modelWith(changes: Partial<ServedModel> = {}): ServedModel {
   return {
@@ -19,32 +15,30 @@ function modelWith(changes: Partial<ServedModel> = {}): ServedModel {
 }
 
 /** Full batches that can start at the given times, ms. */
-function batchesAt(times: readonly number[], changes: Partial<Batch> = {}): Batch[] {
-  const model = changes.model ?? modelWith();
+function batchesAt(times: readonly number[], model = modelWith()): Batch[] {
   return times.map((at, id) => ({
     ...{ id, model, isStrict: true, firstMs: at, lastMs: at, readyMs: at, count: model.batch, soloMs: model.soloMs },
-    ...changes,
   }));
 }
 
-const schemeOf = (name: string): Scheme => (baselines[name] as () => Scheme)();
-const endsOf = (batches: readonly Batch[], scheme: Scheme, count = 1): number[] =>
-  serve(world, batches, scheme, count).served.map(({ endedMs }) => Math.round(endedMs));
+const worldOf = (model: ServedModel): World => ({ models: [model], clientCost: 0, noise: 0 });
+const schemeOf = (name: string): Scheme => schemes[name] as Scheme;
+const endsOf = (batches: readonly Batch[], name: string): number[] =>
+  serve(worldOf((batches[0] as Batch).model), batches, schemeOf(name), { count: 1 }).served.map(({ endedMs }) =>
+    Math.round(endedMs),
+  );
 
 test('batches beside each other take as long as their bandwidth lasts (equation 1)', () => {
-  expect(endsOf(batchesAt([0]), schemeOf('infless'))).toEqual([100]);
+  expect(endsOf(batchesAt([0]), 'infless')).toEqual([100]);
   // 1.6 times the bandwidth.
-  expect(endsOf(batchesAt([0, 0]), schemeOf('infless'))).toEqual([160, 160]);
+  expect(endsOf(batchesAt([0, 0]), 'infless')).toEqual([160, 160]);
   // The second one begins when half of the first is done.
-  expect(endsOf(batchesAt([0, 50]), schemeOf('infless'))).toEqual([130, 180]);
+  expect(endsOf(batchesAt([0, 50]), 'infless')).toEqual([130, 180]);
 });
 
 test('a slice costs its deficiency, and the breakdown adds up to the latency', () => {
-  const { served } = serve(world, batchesAt([0, 0]), figure2Schemes['both']?.() as Scheme, 1);
-  expect(served.map(({ profile, endedMs }) => [profile, Math.round(endedMs)])).toEqual([
-    ['4g.20gb', 150],
-    ['3g.20gb', 200],
-  ]);
+  const { served } = serve(worldOf(modelWith()), batchesAt([0, 0]), schemeOf('naive'), { count: 1 });
+  expect(served.map(({ endedMs }) => Math.round(endedMs))).toEqual([150, 200]);
   const { waiting, alone, deficiency, interference } = tailBreakdown(served) as NonNullable<
     ReturnType<typeof tailBreakdown>
   >;
@@ -53,47 +47,40 @@ test('a slice costs its deficiency, and the breakdown adds up to the latency', (
 });
 
 test('of five batches in turn on one GPU three meet an SLO of three times their time', () => {
-  const { served } = serve(world, batchesAt([0, 0, 0, 0, 0]), schemeOf('molecule'), 1);
+  const { served } = serve(worldOf(modelWith()), batchesAt([0, 0, 0, 0, 0]), schemeOf('molecule'), { count: 1 });
   // The paper's table 4 has 60.12 % for Molecule with strict requests only.
   expect(compliance(served, 3)).toBeCloseTo(0.6);
 });
 
 test('memory bounds the batches that run together', () => {
   const model = modelWith({ memoryMiB: 20_000, bandwidth: [0.1, 0.1, 0.1, 0.1, 0.1] });
-  expect(endsOf(batchesAt([0, 0], { model }), schemeOf('infless'))).toEqual([100, 200]);
+  expect(endsOf(batchesAt([0, 0], model), 'infless')).toEqual([100, 200]);
 });
 
-test('a cut waits for the runs on the device, and lasts two seconds', () => {
-  const scheme = trueSlowdowns(['4g.20gb', '3g.20gb'], 'packed');
-  let ticks = 0;
-  const cuts: Scheme = {
-    ...scheme,
-    tickMs: 100,
-    tick(cluster) {
-      ticks += 1;
-      const [device] = cluster.devices;
-      if (ticks === 1 && device !== undefined) cluster.cut(device, ['7g.40gb']);
-    },
-  };
-  // The first batch has 150 ms on 4g; the second waits for the new slice.
-  expect(endsOf(batchesAt([0, 110]), cuts)).toEqual([150, 2250]);
-});
-
-test('a batch whose machine leaves begins again elsewhere', () => {
-  const batches = batchesAt([0]);
-  const { served, totals } = serve(world, batches, trueSlowdowns(['7g.40gb'], 'packed'), 2, [
-    {
-      atMs: 60,
-      act: (cluster) => cluster.devices.filter(({ running }) => running > 0).forEach((one) => cluster.lose(one)),
-    },
+test('protean begins with 4g, 2g and 1g, and puts strict batches first and on the largest slice', () => {
+  const rest = { ...(batchesAt([0])[0] as Batch), isStrict: false };
+  const strict = { ...rest, id: 1, isStrict: true };
+  const { served } = serve(worldOf(modelWith()), [rest, strict], schemeOf('protean'), { count: 1 });
+  expect(served.map(({ batch, endedMs }) => [batch.isStrict, Math.round(endedMs)])).toEqual([
+    [true, 150],
+    [false, 500],
   ]);
-  expect(served.map(({ endedMs }) => Math.round(endedMs))).toEqual([160]);
-  expect(totals.stopped).toBe(1);
 });
 
-test('a scheme that starts nothing fails', () => {
-  const idle: Scheme = { geometry: ['7g.40gb'], arrived: () => undefined, dispatch: () => undefined };
-  expect(() => serve(world, batchesAt([0]), idle)).toThrow('1 batches wait for ever');
+test('a batch whose machine is taken away begins again on the next one', () => {
+  const [market, fromMs] = [{ wanted: 1, prices: {}, bootMs: 1000, closesMs: 0 }, -2000];
+  const lives = [{ noticedMs: 1500, goneMs: 2060 }];
+  const provider = {
+    ...market,
+    machine: (_: string, request: number) => lives[request - 1] ?? { noticedMs: Infinity, goneMs: Infinity },
+  };
+  const { served, machines } = serve(worldOf(modelWith()), batchesAt([0]), schemeOf('protean'), { provider, fromMs });
+  expect(machines.map(({ upAt, goneAt }) => [upAt, goneAt])).toEqual([
+    [-1000, 60],
+    [500, Infinity],
+  ]);
+  // Late by then, it is best effort, which gets the smallest slice.
+  expect(served.map(({ endedMs }) => Math.round(endedMs))).toEqual([1000]);
 });
 
 test('bursts and spread arrivals carry the rate, and no batch is more than full', () => {
@@ -107,14 +94,6 @@ test('bursts and spread arrivals carry the rate, and no batch is more than full'
     expect(Math.max(...batches.map(({ count }) => count))).toBe(128);
     expect(batches.every(({ firstMs, lastMs, readyMs }) => firstMs <= lastMs && lastMs <= readyMs)).toBe(true);
   }
-});
-
-test('an oracle is no worse than the schemes that it may imitate', () => {
-  const drawn: World = { models: [modelWith()], clientCost: 0.02, noise: 0 };
-  const batches = batchesAt(Array.from({ length: 40 }, (_, at) => Math.floor(at / 10) * 1000));
-  const found = compliance(oracle(drawn, batches, 3, 2), 3);
-  expect(found).toBeGreaterThanOrEqual(compliance(serve(drawn, batches, schemeOf('infless'), 2).served, 3));
-  expect(found).toBeGreaterThanOrEqual(compliance(serve(drawn, batches, schemeOf('naive'), 2).served, 3));
 });
 
 test('a slice that a measured job did not fit on is continued from the larger ones', () => {
