@@ -8,7 +8,6 @@ import type { FunctionState, InstanceState } from '@gpuwhisk/gpu/view/view';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { drawnInstances } from '../replay/dilu/instances.js';
 import { ledgerPacker } from '../replay/dilu/ledger-packer.js';
-import { periodMs } from '../replay/dilu/shared-device.js';
 import { meanOf } from '../statistics.js';
 
 /** Instances that are there when the next ones are placed, and when the scale stage is asked. */
@@ -17,6 +16,8 @@ const counts = [100, 200, 400, 800, 1600, 3200];
 const placements = 50;
 /** Times that the same set is placed: each placement counts with its least time, which other work on the machine adds to. */
 const passes = 5;
+/** Length of a period of the token machine, ms (Dilu, section 3.4.1). */
+const periodMs = 5;
 /** Clients of one device of the token machine. */
 const clients = [1, 2, 4, 8, 16, 32];
 /** As the agent's (`token-server.ts`). */

@@ -1,26 +1,18 @@
 import type { Bench, BenchContext, Measurement } from '../bench.js';
-import { collocation } from './dilu-collocation.js';
-import { coScaling } from './dilu-coscaling.js';
-import { endToEnd } from './dilu-endtoend.js';
 import { diluOverhead } from './dilu-overhead.js';
 import { diluPacking } from './dilu-packing.js';
 import { diluProfiling } from './dilu-profiling.js';
-import { diluTrace } from './dilu-trace.js';
 
 const parts: Readonly<Record<string, (context: BenchContext) => Promise<Measurement[]> | Measurement[]>> = {
   overhead: diluOverhead,
   profiling: diluProfiling,
   packing: diluPacking,
-  coscaling: coScaling,
-  trace: diluTrace,
-  collocation,
-  endtoend: endToEnd,
 };
 
 /** Dilu's experiments against its baselines. Reads measured data from BENCH_DATA. */
 export const dilu: Bench = {
   summary:
-    "Dilu's experiments: profiling on measured surfaces, packing of instances, co-scaling on traces, shared GPUs in replay (needs BENCH_DATA)",
+    "Dilu's experiments: profiling on measured surfaces, packing of instances, time of decisions (needs BENCH_DATA)",
   parts: Object.keys(parts),
   simulated: true,
   async run(context) {

@@ -1,15 +1,13 @@
 // Tables of docs/dilu-measurements.md by the names of their blocks.
-import { coScalingTables } from './dilu-coscaling-tables.js';
+import { overheadTables } from './dilu-overhead-tables.js';
 import { packingTables } from './dilu-packing-tables.js';
 import { profilingTables } from './dilu-profiling-tables.js';
-import { sharingTables } from './dilu-sharing-tables.js';
 import type { Metrics } from './smore-tables.js';
 
 const tables: Readonly<Record<string, (metrics: Metrics) => string>> = {
   ...profilingTables,
   ...packingTables,
-  ...coScalingTables,
-  ...sharingTables,
+  ...overheadTables,
 };
 
 /** A table from the metrics of bench `dilu`. Throws Error for an unknown name. */

@@ -2,7 +2,6 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import { normal } from '@gpuwhisk/gpu/simulate/replay';
 import { readTable } from '../../data/csv.js';
-import { gamma } from '../dilu/loads.js';
 import type { ServedModel } from './world.js';
 
 /** How long requests come in a replay, s. */
@@ -174,4 +173,16 @@ function poisson(mean: number, random: Random): number {
     count += 1;
   }
   return count;
+}
+
+/** Gamma with scale 1 (Marsaglia and Tsang, 2000; below shape 1 by a power of a uniform number). */
+function gamma(shape: number, random: Random): number {
+  if (shape < 1) return gamma(shape + 1, random) * (1 - randomFraction(random)) ** (1 / shape);
+  const d = shape - 1 / 3;
+  const c = 1 / Math.sqrt(9 * d);
+  for (;;) {
+    const x = normal(random);
+    const v = (1 + c * x) ** 3;
+    if (v > 0 && Math.log(1 - randomFraction(random)) < (x * x) / 2 + d - d * v + d * Math.log(v)) return d * v;
+  }
 }
