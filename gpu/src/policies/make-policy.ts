@@ -16,7 +16,7 @@ import { placeIdsOf } from '../view/occupancy.js';
 import type { Task, View } from '../view/view.js';
 import type { Policy, PolicyRecord } from './policy.js';
 import { policies } from './registry.js';
-import { readsSliceSlowdowns, stages } from './stages.js';
+import { stages, stagesCan } from './stages.js';
 import type { PlaceStage, Settings, StageEntry, StageName, StageNeeds } from './stages.js';
 
 /** Whether a task that cannot meet its SLO any more runs as best effort or is refused. */
@@ -193,7 +193,7 @@ interface SavedStages {
 export function makePolicy(choice: PolicyChoice, { admission, ...given }: PolicyNeeds): Policy {
   const { name, stages: chosen, settings } = compositionOf(choice);
   const sliceSlowdowns = given.sliceSlowdowns ?? new SliceSlowdowns();
-  const readsSlices = readsSliceSlowdowns(chosen);
+  const readsSlices = stagesCan('learnsSlices', chosen);
   const learnsSlices = readsSlices && given.sliceSlowdowns === undefined;
   const needs: StageNeeds = {
     degradationsOf: (gpu) => bySlowdowns(given.predictorOf(gpu)),
@@ -221,11 +221,12 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   const geometry = make<Geometry>(stages.geometry, 'geometry');
   const procure = make(stages.procure, 'procure');
   const keepsMore = readsSlices || geometry.saved !== undefined;
+  const isAsked = (stage: StageName): boolean => !stagesCan('idles', { [stage]: chosen[stage] });
   const refuses = admission === 'refuse';
   return {
     name,
-    scales: [chosen.scale, chosen.preempt, chosen.geometry].some((stage) => stage !== 'none'),
-    procures: chosen.procure !== 'none',
+    scales: (['scale', 'preempt', 'geometry'] as const).some(isAsked),
+    procures: isAsked('procure'),
     ...(planner.moves && { moves: true }),
     placesForInstance: (view, task) => placesForInstance(view, task, launching),
     decide(view, event) {
@@ -245,7 +246,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
       const goOn = refuses && hopeless.size > 0 ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;
       const { tasks: free, held } = scale.isLazy === true ? onInstances(left, goOn) : { tasks: goOn, held: none };
       const planned = planner.plan({ view: left, tasks: free, event });
-      const gives = chosen.preempt === 'none' ? [] : preempt(left, strictOf(free, planned.order), event);
+      const gives = isAsked('preempt') ? preempt(left, strictOf(free, planned.order), event) : [];
       return {
         ...planned,
         ...(held.length > 0 && {

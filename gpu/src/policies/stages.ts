@@ -84,8 +84,22 @@ export interface StageNeeds {
 /** Numbers of a stage that can be set. */
 export type Settings = Readonly<Record<string, number>>;
 
+/** What an implementation asks of the platform or does, besides what its interface says; absent: not. */
+export interface Capabilities {
+  /** It never decides anything, so that it need not be asked. */
+  idles?: true;
+  /** It puts parts of a function on several devices (annotation `gpu`, field `spans`). */
+  spans?: true;
+  /** It gives functions the request and limit of their profiles, so that these are profiled and passed to it. */
+  usesProfiledShares?: true;
+  /** It goes by slowdowns on slices, which are learned while it is in force. */
+  learnsSlices?: true;
+  /** It asks for degradations, which are learned while it is in force. */
+  asksForDegradations?: true;
+}
+
 /** An implementation of a stage. */
-export interface StageEntry<Stage> {
+export interface StageEntry<Stage> extends Capabilities {
   /** Its settings with their defaults. */
   settings: Settings;
   make(needs: StageNeeds, settings: Settings): Stage;
@@ -104,16 +118,20 @@ const inLedger =
   (share) =>
     placingOf(share, place);
 
-function made<Stage>(make: (needs: StageNeeds) => Stage): StageEntry<Stage> {
-  return { settings: {}, make };
+function made<Stage>(make: (needs: StageNeeds) => Stage, can: Capabilities = {}): StageEntry<Stage> {
+  return { ...can, settings: {}, make };
 }
 
 function settable<Stage, Given extends Settings>(
   settings: Given,
   make: (needs: StageNeeds, settings: Given) => Stage,
+  can: Capabilities = {},
 ): StageEntry<Stage> {
-  return { settings, make: (needs, given) => make(needs, { ...settings, ...given }) };
+  return { ...can, settings, make: (needs, given) => make(needs, { ...settings, ...given }) };
 }
+
+const slices: Capabilities = { learnsSlices: true };
+const degradations: Capabilities = { asksForDegradations: true };
 
 /** Every implementation of every stage, by its name. A plan stands for order, share and place. */
 export const stages = {
@@ -134,7 +152,7 @@ export const stages = {
     'least-remaining-first': made(() => leastRemainingFirst),
     'least-memory-first': made(() => leastMemoryFirst),
     smore: made(() => mostUseForInterference()),
-    protean: settable(proteanOrderDefaults, ({ sliceSlowdowns }, set) => proteanOrder(sliceSlowdowns, set)),
+    protean: settable(proteanOrderDefaults, ({ sliceSlowdowns }, set) => proteanOrder(sliceSlowdowns, set), slices),
   } satisfies Record<string, StageEntry<Order>>,
   share: {
     whole: made(() => whole),
@@ -145,38 +163,49 @@ export const stages = {
     unlimited: settable({ slots: 2 }, (_, { slots }) => unlimited(slots)),
     'mig-sizes': made(({ predictorOf }) => migSizes(predictorOf)),
     'most-efficient': made(({ predictorOf }) => mostEfficient(predictorOf)),
-    dilu: settable(oversubscriptionDefaults, (_, bounds) => byProfile(bounds)),
+    dilu: settable(oversubscriptionDefaults, (_, bounds) => byProfile(bounds), { usesProfiledShares: true }),
   } satisfies Record<string, StageEntry<ShareOut>>,
   place: {
     'first-fit': made(() => byScore('first-fit', firstFit)),
     'best-fit': made(() => byScore('best-fit', bestFit)),
     'fewest-tasks': made(() => byScore('fewest-tasks', fewestTasks)),
     'most-given': made(() => byScore('most-given', mostGiven)),
-    smore: settable(degradationScoreDefaults, ({ degradationsOf }, set) =>
-      byScore('smore', leastDegradation(degradationsOf, set)),
+    smore: settable(
+      degradationScoreDefaults,
+      ({ degradationsOf }, set) => byScore('smore', leastDegradation(degradationsOf, set)),
+      degradations,
     ),
     random: made(() => byScore('random', atRandom)),
-    dilu: settable(oversubscriptionDefaults, (_, bounds) => inLedger(byFragments(bounds))),
-    protean: settable(proteanPlaceDefaults, ({ sliceSlowdowns }, set) => inLedger(byTags(sliceSlowdowns, set))),
+    dilu: settable(oversubscriptionDefaults, (_, bounds) => inLedger(byFragments(bounds)), { spans: true }),
+    protean: settable(proteanPlaceDefaults, ({ sliceSlowdowns }, set) => inLedger(byTags(sliceSlowdowns, set)), slices),
   } satisfies Record<string, StageEntry<PlaceStage>>,
   plan: {
     'least-loaded': made(() => leastLoadedPlan),
     'sub-queues': settable(subQueueDefaults, ({ predictions, quotas }, set) => subQueuePlan(predictions, quotas, set)),
-    'by-degradation': settable(degradationDefaults, ({ degradationsOf }, set) => degradationPlan(degradationsOf, set)),
-    'by-degradation-literal': made(({ degradationsOf }) => degradationPlan(degradationsOf, literalDegradation)),
-    'by-deadline-degradation': settable(deadlineDegradationDefaults, ({ degradationsOf }, set) =>
-      deadlineDegradationPlan(degradationsOf, set),
+    'by-degradation': settable(
+      degradationDefaults,
+      ({ degradationsOf }, set) => degradationPlan(degradationsOf, set),
+      degradations,
+    ),
+    'by-degradation-literal': made(
+      ({ degradationsOf }) => degradationPlan(degradationsOf, literalDegradation),
+      degradations,
+    ),
+    'by-deadline-degradation': settable(
+      deadlineDegradationDefaults,
+      ({ degradationsOf }, set) => deadlineDegradationPlan(degradationsOf, set),
+      degradations,
     ),
     'by-deadline-use': settable(deadlineUseDefaults, (_, set) => deadlineUsePlan(set)),
     'sub-queues-literal': made(({ predictions }) => literalPlan(predictions)),
   } satisfies Record<string, StageEntry<Planner>>,
   preempt: {
-    none: made(() => noPreempt),
+    none: made(() => noPreempt, { idles: true }),
     'by-stop': settable(byStopDefaults, (_, settings) => byStop(settings)),
     'workload-guard': settable(workloadGuardDefaults, (_, settings) => workloadGuard(settings)),
   } satisfies Record<string, StageEntry<Preempt>>,
   scale: {
-    none: made(() => noScale),
+    none: made(() => noScale, { idles: true }),
     'keep-alive': settable(keepAliveDefaults, (_, settings) => keepAlive(settings)),
     reactive: settable(reactiveDefaults, (_, settings) => reactive(settings)),
     smore: settable(smoreScaleDefaults, (_, settings) => smoreScale(settings)),
@@ -188,13 +217,15 @@ export const stages = {
     protean: settable(proteanScaleDefaults, (_, settings) => proteanScale(settings)),
   } satisfies Record<string, StageEntry<Scale>>,
   geometry: {
-    none: made(() => noGeometry),
-    protean: settable(proteanGeometryDefaults, ({ sliceSlowdowns }, set) =>
-      proteanGeometry(set, learnedSlices(sliceSlowdowns)),
+    none: made(() => noGeometry, { idles: true }),
+    protean: settable(
+      proteanGeometryDefaults,
+      ({ sliceSlowdowns }, set) => proteanGeometry(set, learnedSlices(sliceSlowdowns)),
+      slices,
     ),
   } satisfies Record<string, StageEntry<Geometry>>,
   procure: {
-    none: made(() => noProcurement),
+    none: made(() => noProcurement, { idles: true }),
     protean: settable(proteanProcurementDefaults, (_, settings) => proteanProcurement(settings)),
   } satisfies Record<string, StageEntry<Procure>>,
 };
@@ -202,22 +233,10 @@ export const stages = {
 /** The stages that a policy names an implementation of. */
 export type StageName = keyof typeof stages;
 
-/** Whether stages, by their names, give functions the request and limit of their profiles. */
-export function givesProfiledShares({ share }: Partial<Record<StageName, string>>): boolean {
-  return share === 'dilu';
-}
-
-/** Whether stages, by their names, put parts of a function on several devices (annotation `gpu`, field `spans`). */
-export function spansDevices({ place }: Partial<Record<StageName, string>>): boolean {
-  return place === 'dilu';
-}
-
-/** Whether stages, by their names, go by PROTEAN's slowdowns: these are learned while they are in force. */
-export function readsSliceSlowdowns({ order, place, geometry }: Partial<Record<StageName, string>>): boolean {
-  return [order, place, geometry].includes('protean');
-}
-
-/** Whether stages, by their names, ask for degradations: the platform learns them while they are in force. */
-export function asksForDegradations({ plan, place }: Partial<Record<StageName, string>>): boolean {
-  return place === 'smore' || plan?.includes('degradation') === true;
+/** Whether one of the stages, by their names, has a capability. */
+export function stagesCan(what: keyof Capabilities, chosen: Partial<Record<StageName, string>>): boolean {
+  return Object.entries(chosen).some(([stage, name]) => {
+    const entries: Readonly<Record<string, StageEntry<unknown>>> = stages[stage as StageName];
+    return entries[name]?.[what] === true;
+  });
 }

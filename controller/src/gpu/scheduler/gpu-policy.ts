@@ -14,12 +14,7 @@ import type { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import { geometryFigures } from '@gpuwhisk/gpu/geometry/geometry';
 import type { GeometryReport } from '@gpuwhisk/gpu/geometry/geometry';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import {
-  asksForDegradations,
-  givesProfiledShares,
-  readsSliceSlowdowns,
-  spansDevices,
-} from '@gpuwhisk/gpu/policies/stages';
+import { stagesCan } from '@gpuwhisk/gpu/policies/stages';
 import { profiledRates } from '@gpuwhisk/gpu/scale/served';
 import { kindOf, kindsOf } from '@gpuwhisk/gpu/view/places';
 import { takesWork } from '@gpuwhisk/gpu/view/used-places';
@@ -132,12 +127,12 @@ export class GpuPolicy {
     const composition = compositionOf(options.policy);
     const { takesAsTheyCome, needsNoProfiles, stages } = composition;
     this.workloads = new SeenWorkloads(parts.workloads);
-    this.predictsDegradation = asksForDegradations(stages);
-    this.readsSlices = readsSliceSlowdowns(stages);
+    this.predictsDegradation = stagesCan('asksForDegradations', stages);
+    this.readsSlices = stagesCan('learnsSlices', stages);
     this.takesAsTheyCome = takesAsTheyCome;
     this.takesSamples = !needsNoProfiles;
-    this.givesProfiled = givesProfiledShares(stages);
-    this.spansDevices = spansDevices(stages);
+    this.givesProfiled = stagesCan('usesProfiledShares', stages);
+    this.spansDevices = stagesCan('spans', stages);
     const firstSlowdown = settingsInForce(composition).plan?.['firstSlowdown'] ?? 0;
     this.firstShare = firstShareOf(firstSlowdown, performanceData.table);
     this.feedback = new Feedback(performanceData, this.firstShare);
