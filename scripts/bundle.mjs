@@ -13,15 +13,19 @@ const external = [
   ...['exporter-trace-otlp-http', 'resources', 'sdk-trace-base'].map((name) => `@opentelemetry/${name}`),
 ];
 
-/** Gives each module the address that it has outside the bundle, by which it finds files and threads. */
+/**
+ * Gives each module the address that it has outside the bundle, by which it finds files and threads. Imports of addresses that
+ * are known at run time only, of policy modules, are done by program.cjs.
+ */
 const addresses = {
   name: 'addresses',
   setup({ onLoad }) {
     onLoad({ filter: /\.js$/ }, ({ path }) => {
       const source = readFileSync(path, 'utf8');
-      if (!source.includes('import.meta.url')) return undefined;
+      const computed = /\bimport\((?=\w)/g;
+      if (!source.includes('import.meta.url') && !computed.test(source)) return undefined;
       const address = `addressOf(${JSON.stringify(relative(root, path))})`;
-      return { contents: source.replaceAll('import.meta.url', address) };
+      return { contents: source.replaceAll('import.meta.url', address).replace(computed, 'importOf(') };
     });
   },
 };
@@ -55,7 +59,7 @@ export async function bundlePrograms() {
     });
     const [{ text: map }, { text }] = outputFiles;
     const hash = createHash('sha256').update(text).digest('hex').slice(0, programs.hashLetters);
-    writeFileSync(file, `/*${hash}*/(function (require, module, addressOf) {\n${text}\n})`);
+    writeFileSync(file, `/*${hash}*/(function (require, module, addressOf, importOf) {\n${text}\n})`);
     // The code begins on the second line.
     writeFileSync(`${file}.map`, map.replace('"mappings": "', '"mappings": ";'));
   }

@@ -54,7 +54,8 @@ function runProgram(name, role = name) {
     });
   }
   const addressOf = (path) => pathToFileURL(join(root, path)).href;
-  script.runInThisContext()(createRequire(main), { exports: {} }, addressOf);
+  const importOf = (address) => import(address);
+  script.runInThisContext()(createRequire(main), { exports: {} }, addressOf, importOf);
 }
 
 function isFresh(file) {

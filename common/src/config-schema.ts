@@ -325,8 +325,23 @@ export const configSchema = z.strictObject({
         .default({}),
       /** Machines that the platform rents and gives back: docs/protean.md. */
       procure: procureSchema.prefault({}),
-      /** Kernel tokens below MPS, or alone where there is no MPS: shares can be moved while functions run. */
-      tokens: z.boolean().default(false),
+      /**
+       * Paths of modules with policies, stages and token policies of the operator's own, for controllers and invokers: absolute,
+       * or in a configuration file relative to it. docs/policy-modules.md.
+       */
+      policyModules: z
+        .array(
+          z
+            .string()
+            .startsWith('/', { error: 'takes absolute paths, or in a configuration file paths relative to it' }),
+        )
+        .max(32)
+        .default([]),
+      /**
+       * Kernel tokens below MPS, or alone where there is no MPS: shares can be moved while functions run. A name: by this token
+       * policy of a policy module; true: by `dilu`.
+       */
+      tokens: z.union([z.boolean(), z.string().min(1)]).default(false),
       /** Containers that are kept ready on each device for functions that had to wait for one; 0: none. */
       prewarm: count.default(2),
       /** What becomes of an activation whose SLO cannot be met any more: it runs as best effort, or is refused (429). */

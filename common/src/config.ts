@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import type { z } from 'zod';
 import { configSchema } from './config-schema.js';
 
@@ -76,6 +77,16 @@ function camelCase(upper: string): string {
     .replace(/Mib$/, 'MiB');
 }
 
+/** The settings of a file, with the paths of policy modules relative to its folder made absolute. */
+function withPathsOf(file: string, tree: Tree): Tree {
+  const { gpu } = tree;
+  if (!isTree(gpu) || !Array.isArray(gpu['policyModules'])) return tree;
+  const paths = (gpu['policyModules'] as unknown[]).map((path) =>
+    typeof path === 'string' ? resolve(dirname(file), path) : path,
+  );
+  return { ...tree, gpu: { ...gpu, policyModules: paths } };
+}
+
 /**
  * The configuration from, weakest first: defaults, `base`, the file that GPUWHISK_CONFIG or `file` names
  * (JSON), `GPUWHISK_*` of the environment, `flags`. Throws ConfigError.
@@ -88,7 +99,7 @@ export function loadConfig(
   let tree = (sources.base ?? {}) as Tree;
   if (file !== undefined) {
     try {
-      tree = overlay(tree, JSON.parse(readFileSync(file, 'utf8')) as Tree);
+      tree = overlay(tree, withPathsOf(file, JSON.parse(readFileSync(file, 'utf8')) as Tree));
     } catch (error) {
       throw new ConfigError(`The configuration file '${file}' cannot be read: ${(error as Error).message}`);
     }

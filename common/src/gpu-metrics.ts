@@ -111,6 +111,33 @@ export function gpuMetrics(registry: Registry, { waiting, epoch, geometry }: Gpu
   };
 }
 
+/** The policy modules of a controller, and whether it leaves the lease to others because of them. */
+interface ModuleGauges {
+  /** SHA-256 of each. */
+  hashes: readonly string[];
+  differ(): boolean;
+}
+
+/** Shows the policy modules of a controller in `registry`. */
+export function showModules(registry: Registry, { hashes, differ }: ModuleGauges): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'gpuwhisk_gpu_policy_modules_differ',
+    help: '1 while this controller leaves decisions to others, as its policy modules are not those of the leader',
+    registers,
+    collect() {
+      this.set(Number(differ()));
+    },
+  });
+  const modules = new Gauge({
+    name: 'gpuwhisk_gpu_policy_module_info',
+    help: 'Always 1; the label is the SHA-256 of a policy module of this controller',
+    labelNames: ['sha256'],
+    registers,
+  });
+  for (const sha256 of hashes) modules.set({ sha256 }, 1);
+}
+
 /**
  * Returns a function that counts the cold starts of functions with a GPU in `registry`, by part. The invokers of one process
  * share the histogram.

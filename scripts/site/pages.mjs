@@ -40,7 +40,16 @@ export const sections = [
   {
     title: 'Policies',
     files: [
-      ...['policies', 'faashare', 'faashare-operation', 'smore', 'smore-operation', 'dilu', 'protean'],
+      ...[
+        'policies',
+        'policy-modules',
+        'faashare',
+        'faashare-operation',
+        'smore',
+        'smore-operation',
+        'dilu',
+        'protean',
+      ],
       ...['baselines', 'baselines-operation'],
     ].map((name) => `docs/${name}.md`),
   },

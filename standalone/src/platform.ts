@@ -15,6 +15,7 @@ import { openInvokerNode } from '@gpuwhisk/server/node/invoker-node';
 import { openCatalog } from '@gpuwhisk/server/node/node-containers';
 import { lockDataFolder } from '@gpuwhisk/server/process/data-lock';
 import { Opened } from '@gpuwhisk/server/process/opened';
+import { loadPolicyModules } from '@gpuwhisk/server/process/policy-modules';
 import { showProcess } from '@gpuwhisk/server/process/process-metrics';
 import { installAccounts, operatorKeyOf, takesWellKnownAccounts } from './identities.js';
 import type { AccountLimits } from './identities.js';
@@ -58,6 +59,7 @@ export function startPlatform(config: Config, options: PlatformOptions): Promise
 }
 
 async function start(given: Config, options: PlatformOptions, opened: Opened): Promise<Platform> {
+  await loadPolicyModules(given.gpu);
   opened.onClose(lockDataFolder(given.dataDir));
   const clock = systemClock;
   const random = systemRandom;

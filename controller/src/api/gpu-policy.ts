@@ -8,6 +8,7 @@ import { malformedContent, trialFailed, trialUnderWay, viewNotSaved } from '@gpu
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
 import type { PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
+import { policyModules } from '@gpuwhisk/gpu/policies/policy-modules';
 import { shareAnswers } from '@gpuwhisk/gpu/share/share-counts';
 import type { ShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { trialModule } from '@gpuwhisk/gpu/simulate/try-policy';
@@ -94,6 +95,7 @@ export function gpuPolicyRoutes(
             sharedSets: performanceData.quotas(readable).filter(({ points }) => points.length > 0).length,
             shareChoices: shareChoicesOf(performanceData.shareCounts),
             models: modelsView(functions, performanceData.models()),
+            ...(call.isOperator && { modules: policyModules().map(({ path, sha256 }) => ({ path, sha256 })) }),
             ...geometryView(gpuScheduler.geometry()),
           }),
         );
@@ -228,6 +230,7 @@ class PolicyTrials {
       warmMs,
       ...recorded,
       tasks,
+      modules: policyModules(),
     };
     this.isRunning = true;
     const controller = new AbortController();

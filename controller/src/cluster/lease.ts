@@ -13,6 +13,14 @@ interface LeaseTimes {
   renewMs: number;
 }
 
+/** Says whether this process may hold a lease. Both reject with StateUnavailableError; the lease is not renewed then. */
+export interface LeaseGate {
+  /** Called before each attempt to get the lease; false: this process leaves it to others. */
+  mayTake(): Promise<boolean>;
+  /** Called whenever this process has got or renewed the lease. */
+  taken(): Promise<void>;
+}
+
 /** Holds a lease, or tries to get one that another process holds. */
 export class LeaseKeeper {
   private lease: Lease | undefined;
@@ -29,6 +37,7 @@ export class LeaseKeeper {
     private readonly name: string,
     private readonly holder: string,
     private readonly times: LeaseTimes,
+    private readonly gate?: LeaseGate,
   ) {}
 
   /** Calls `listener`, which must not throw, after each attempt to get or renew the lease. */
@@ -62,8 +71,10 @@ export class LeaseKeeper {
     const askedMs = this.clock.monotonicMs();
     try {
       if (this.lease === undefined || !(await this.state.renewLease(this.lease, ttlMs))) {
-        this.lease = await this.state.acquireLease(this.name, this.holder, ttlMs);
+        const mayTake = this.gate === undefined || (await this.gate.mayTake());
+        this.lease = mayTake ? await this.state.acquireLease(this.name, this.holder, ttlMs) : undefined;
       }
+      if (this.lease !== undefined) await this.gate?.taken();
       this.untilMs = this.lease === undefined ? 0 : askedMs + ttlMs;
     } catch (error) {
       if (!(error instanceof StateUnavailableError)) throw error;

@@ -415,6 +415,10 @@ export const gpuSchemas = {
       type: 'object',
       description: 'State of stage geometry: targets by type of device, devices, last cuts; absent: the stage has none',
     },
+    modules: list(
+      object({ path: text('Path of the module'), sha256: text('SHA-256 of its text, hexadecimal') }),
+      'Policy modules of this controller (operators)',
+    ),
   }),
   GpuPolicyTrial: object(
     {

@@ -217,11 +217,12 @@ test('a policy that fails outside of a decision stops nothing', () => {
     throw new Error('broken');
   };
   const policy = guarded(
-    { name: 'broken', decide: fail, observe: fail, returned: fail },
+    { name: 'broken', decide: fail, observe: fail, returned: fail, saved: fail, geometry: fail },
     makePolicy('least-loaded', needs),
     (fault) => faults.push(fault.split('\n')[0]!),
   );
   policy.returned?.('t');
   policy.observe?.({ task: taskOf('t'), gpu: gpuOf('g0'), share: 1, ranMs: 1, beside: [] });
-  expect(faults).toEqual(['Error: broken', 'Error: broken']);
+  expect([policy.saved?.(), policy.geometry?.()]).toEqual([undefined, undefined]);
+  expect(faults).toEqual(Array.from({ length: 4 }, () => 'Error: broken'));
 });

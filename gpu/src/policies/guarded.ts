@@ -3,6 +3,7 @@ import type { DeviceHealth } from '@gpuwhisk/common/gpu';
 import { allWait } from '../view/decision.js';
 import type { Decision, Start, Action } from '../view/decision.js';
 import type { SchedulingEvent, View, Task } from '../view/view.js';
+import type { GeometryReport } from '../geometry/geometry.js';
 import type { Policy } from './policy.js';
 import { endsInTime, mostClients, refusalOf } from '../place/fact-filters.js';
 import { requestOfTask } from '../view/requests.js';
@@ -51,8 +52,16 @@ export function guarded(policy: Policy, spare: Policy, onFault: OnFault): Policy
     },
     observe: (run) => told(() => policy.observe?.(run)),
     returned: (task) => told(() => policy.returned?.(task)),
-    geometry: () => policy.geometry?.(),
-    saved: () => policy.saved?.(),
+    geometry() {
+      let report: GeometryReport | undefined;
+      told(() => (report = policy.geometry?.()));
+      return report;
+    },
+    saved() {
+      let saved: unknown;
+      told(() => (saved = policy.saved?.()));
+      return saved;
+    },
     restore: (saved) => policy.restore?.(saved),
   };
 }

@@ -46,8 +46,7 @@ export const coLocationBaselines: Readonly<Record<string, PolicyRecord>> = {
   'edf-degradation': edfDegradation,
 };
 
-/** Every policy by its name. */
-export const policies: Readonly<Record<string, PolicyRecord>> = {
+const known: Record<string, PolicyRecord> = {
   auto,
   faashare,
   'faashare-literal': faashareLiteral,
@@ -59,3 +58,12 @@ export const policies: Readonly<Record<string, PolicyRecord>> = {
   ...baselines,
   ...coLocationBaselines,
 };
+
+/** Every policy by its name, those of policy modules included. */
+export const policies: Readonly<Record<string, PolicyRecord>> = known;
+
+/** Adds a policy of a policy module; its name must be free. The result removes it. */
+export function addPolicy(name: string, policy: PolicyRecord): () => void {
+  known[name] = policy;
+  return () => delete known[name];
+}

@@ -98,6 +98,11 @@ export interface Capabilities {
   asksForDegradations?: true;
 }
 
+/** The names of all capabilities. */
+export const capabilities = Object.keys({
+  ...{ idles: true, spans: true, usesProfiledShares: true, learnsSlices: true, asksForDegradations: true },
+} satisfies Required<Capabilities>);
+
 /** An implementation of a stage. */
 export interface StageEntry<Stage> extends Capabilities {
   /** Its settings with their defaults. */
@@ -229,6 +234,26 @@ export const stages = {
     protean: settable(proteanProcurementDefaults, (_, settings) => proteanProcurement(settings)),
   } satisfies Record<string, StageEntry<Procure>>,
 };
+
+/** What each stage is an implementation of. */
+export interface Stages {
+  admit: Admit;
+  order: Order;
+  share: ShareOut;
+  place: Place | LedgerPlace;
+  plan: Planner;
+  preempt: Preempt;
+  scale: Scale;
+  geometry: Geometry;
+  procure: Procure;
+}
+
+/** Adds an implementation from a policy module; its name must be free. The result removes it. */
+export function addStage(stage: StageName, name: string, entry: StageEntry<unknown>): () => void {
+  const entries: Record<string, StageEntry<unknown>> = stages[stage];
+  entries[name] = entry;
+  return () => delete entries[name];
+}
 
 /** The stages that a policy names an implementation of. */
 export type StageName = keyof typeof stages;

@@ -1,6 +1,8 @@
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../policies/make-policy.js';
+import { registerModules } from '../policies/policy-modules.js';
+import type { ModuleSource } from '../policies/policy-modules.js';
 import { trainingLast } from '../policies/training-last.js';
 import type { LateTaskHandling, PolicyChoice } from '../policies/make-policy.js';
 import { capacityModel } from '../predict/slowdown-predictor.js';
@@ -23,6 +25,8 @@ export interface PolicyTrial {
   models: readonly string[];
   /** Start of a task in an instance that is there, ms. */
   warmMs: number;
+  /** Policy modules that the policies may be in; absent: none. */
+  modules?: readonly ModuleSource[];
 }
 
 /** How the tasks of a trial fared under one policy. */
@@ -129,7 +133,9 @@ function resultOf(policy: string, run: ReplayRun | undefined, tasks: readonly Ta
   };
 }
 
-/** The same for messages between threads. */
-export default function run(input: JsonValue): JsonValue {
-  return { results: tryPolicies(input as unknown as PolicyTrial) as unknown as JsonValue };
+/** The same for messages between threads, in one of its own. */
+export default async function run(input: JsonValue): Promise<JsonValue> {
+  const trial = input as unknown as PolicyTrial;
+  await registerModules(trial.modules ?? [], (address) => import(address));
+  return { results: tryPolicies(trial) as unknown as JsonValue };
 }

@@ -9,6 +9,7 @@ import { ShardingBalancer } from '@gpuwhisk/controller/balance/sharding-balancer
 import { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
 import { openControllerNode } from '../node/controller-node.js';
 import { Opened } from '../process/opened.js';
+import { loadPolicyModules } from '../process/policy-modules.js';
 import type { ClusterConfig } from './flags.js';
 import { localMachines } from './local-machines.js';
 import { openCluster } from './open-cluster.js';
@@ -25,6 +26,7 @@ export function startController(config: ClusterConfig): Promise<ClusterProcess> 
 }
 
 async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProcess> {
+  await loadPolicyModules(config.gpu);
   const engines = await openCluster(config, 'controller', opened);
   const { instance, bus, state, clock, random, logger } = engines;
   const manifest = await readManifest(config);

@@ -13,6 +13,7 @@ import { fromSandbox } from '@gpuwhisk/controller/http/route';
 import { openInvokerNode } from '../node/invoker-node.js';
 import { openCatalog } from '../node/node-containers.js';
 import { Opened } from '../process/opened.js';
+import { loadPolicyModules } from '../process/policy-modules.js';
 import type { ClusterConfig } from './flags.js';
 import { openCluster } from './open-cluster.js';
 import type { ClusterProcess } from './open-cluster.js';
@@ -25,6 +26,7 @@ export function startInvoker(config: ClusterConfig): Promise<ClusterProcess> {
 async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProcess> {
   const { apiHost, host, port } = config;
   if (apiHost === undefined) throw new ConfigError('An invoker needs the address of the API: --set apiHost=URL');
+  await loadPolicyModules(config.gpu);
   const engines = await openCluster(config, 'invoker', opened);
   const { instance, bus, clock, logger, metrics } = engines;
   const catalog = await openCatalog(config, logger);

@@ -6,6 +6,7 @@ import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isApiError } from '@gpuwhisk/common/errors';
+import { showModules } from '@gpuwhisk/common/gpu-metrics';
 import { completedTopic, completedTopicOptions, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
@@ -13,6 +14,7 @@ import { openUserEvents } from '@gpuwhisk/common/user-events';
 import { readStoredAction } from '@gpuwhisk/controller/actions/action-store';
 import type { EntityChanges } from '@gpuwhisk/controller/cluster/entity-changes';
 import { gpuLeaseName, LeaseKeeper, whileLeader } from '@gpuwhisk/controller/cluster/lease';
+import { ModuleAgreement } from '@gpuwhisk/controller/cluster/module-agreement';
 import { Retirements } from '@gpuwhisk/controller/cluster/retirements';
 import type { RetirementDependencies } from '@gpuwhisk/controller/cluster/retirements';
 import { createController } from '@gpuwhisk/controller/create-controller';
@@ -39,6 +41,7 @@ import { NamespaceTurns } from '@gpuwhisk/controller/gpu/scheduler/namespace-tur
 import { DesiredState, DeviceCordons } from '@gpuwhisk/controller/gpu/state/desired-state';
 import { GpuTable } from '@gpuwhisk/controller/gpu/state/gpu-table';
 import { GpuWorkloads } from '@gpuwhisk/controller/gpu/state/gpu-workloads';
+import { policyModules } from '@gpuwhisk/gpu/policies/policy-modules';
 import { queueLimits } from '../engines/engines.js';
 import type { Engines } from '../engines/engines.js';
 import { readBuildInfo } from '../process/build-info.js';
@@ -225,6 +228,11 @@ async function openGpuScheduling(
   opened.onClose(() => gpuWorkloads.close());
   const gpuCordons = new DeviceCordons(store, state, clock);
   await gpuCordons.open();
+  const agreement = options.changes && (await openAgreement(options, opened));
+  showModules(metrics.registry, {
+    hashes: policyModules().map(({ sha256 }) => sha256),
+    differ: () => agreement?.differs === true,
+  });
   const gpuLease = new LeaseKeeper(
     state,
     clock,
@@ -232,6 +240,7 @@ async function openGpuScheduling(
     gpuLeaseName,
     nameOf(options),
     options.changes ? sharedLease : ownLease,
+    agreement,
   );
   await gpuLease.open();
   opened.onClose(() => gpuLease.close());
@@ -321,6 +330,19 @@ async function openGpuScheduling(
   opened.onClose(() => namespaceTurns.close());
   const scheduling = { gpuTable, gpuWorkloads, gpuCordons, gpuDesired, gpuScheduler, performanceData };
   return { ...scheduling, costLedger, retire, ...(procurement && { procurement }) };
+}
+
+/** Has only controllers lead whose policy modules are those that the others have. */
+async function openAgreement(options: ControllerNodeOptions, opened: Opened): Promise<ModuleAgreement> {
+  const { state, clock, logger } = options;
+  const hashes = policyModules().map(({ sha256 }) => sha256);
+  const agreement = new ModuleAgreement({
+    ...{ state, clock, logger, name: nameOf(options) },
+    modules: hashes.sort().join(' '),
+  });
+  await agreement.open();
+  opened.onClose(() => agreement.close());
+  return agreement;
 }
 
 /** Measures sets of functions in the background to find shares for them, and pairs for the models of degradation. */

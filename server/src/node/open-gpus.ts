@@ -21,6 +21,7 @@ import { nvidiaAccess } from '@gpuwhisk/invoker/gpu-agent/host/device-files';
 import { systemProcesses } from '@gpuwhisk/invoker/gpu-agent/host/host-processes';
 import { StandInError, standInFolder, startStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import type { StandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
+import { policyModules } from '@gpuwhisk/gpu/policies/policy-modules';
 
 /** Dependencies of a node's GPUs. */
 interface OpenGpusOptions {
@@ -153,10 +154,12 @@ async function chooseEnforcer(
 ): Promise<ShareEnforcer> {
   const { config, logger } = options;
   const under = await chooseMps(options, driver, simulator);
-  if (!config.gpu.tokens) return under;
+  const { tokens } = config.gpu;
+  if (tokens === false) return under;
   return createTokensEnforcer({
     folder: join(config.dataDir, 'gpus', 'tokens'),
     ...(under.name === 'mps' && { under }),
+    ...(typeof tokens === 'string' && { policy: { name: tokens, modules: policyModules() } }),
     contextMiB: (device) => contexts.of(device) ?? 0,
     say: (line) => logger.warn({ line }, 'kernel tokens'),
   });

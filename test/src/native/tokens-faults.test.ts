@@ -204,3 +204,26 @@ withCompiler('a server', () => {
     expect(second.all()).toHaveLength(1);
   });
 });
+
+const foreign: [string, string, string][] = [
+  ['throws', "throw new Error('no licence');", 'failed, and dilu issues tokens instead: Error: no licence'],
+  ['never ends a step', 'for (;;);', 'did not end a step within a second, and dilu issues tokens instead'],
+];
+
+withCompiler('a token policy of a module that', () => {
+  test.each(foreign)('%s is replaced, and clients get their tokens', async (_, step, reason) => {
+    const text = `export default { version: 1, tokens: { own: { make: () => ({ step() { ${step} } }) } } };`;
+    const modules = [{ path: '/opt/own.mjs', sha256: step, text }];
+    const say = (line: string): void => void said.push(line);
+    const server = await TokenServer.start({ folder, say, policy: { name: 'own', modules } });
+    servers.push(server);
+    await until(() => {
+      expect(server.problem()).toBeUndefined();
+      return said.some((line) => line.startsWith(`Token policy 'own' ${reason}`));
+    });
+    await client(server);
+    // The deciding thread writes it.
+    await until(() => server.all().some((one) => server.figuresOf(one).soloRate === 1000));
+    expect(said).toHaveLength(1);
+  });
+});

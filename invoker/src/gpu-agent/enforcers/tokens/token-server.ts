@@ -7,6 +7,7 @@ import { join, dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { shareClasses, tokenStates, type Share, type ShareClass, type TokenState } from '@gpuwhisk/common/gpu';
 import { columnNames, columnsBytes, columnsOver, type TokenColumns } from '@gpuwhisk/gpu/tokens/token-machine';
+import type { ModuleSource } from '@gpuwhisk/gpu/policies/policy-modules';
 import { builtPath } from '../../../host/native-programs.js';
 
 /** Shape of native/token-server/addon.cpp. */
@@ -60,6 +61,9 @@ export function loadTokenAddon(path = tokenAddonPath): TokenAddon | undefined {
 
 const bytesPerMiB = 2 ** 20;
 const startTimeoutMs = 10_000;
+const defaultPeriodMs = 5;
+/** Periods without an answer of the deciding thread after which a module's token policy is given up: a second. */
+const mostUnanswered = 200;
 
 export interface TokenServerOptions {
   /** The server's own folder, with its key and the folder of its socket, which containers see. */
@@ -73,6 +77,8 @@ export interface TokenServerOptions {
   /** Called with a line for each event that an operator should know of; must not throw. */
   say?: (line: string) => void;
   addonPath?: string;
+  /** Who issues the budgets: a token policy, and the policy modules that it may be in. Default: `dilu`. */
+  policy?: { name: string; modules: readonly ModuleSource[] };
 }
 
 /** The holder of a share: one or more processes in a place of the board. */
@@ -114,7 +120,11 @@ export class TokenServer {
   private readonly free: number[];
   private readonly gpus: string[] = [];
   private readonly native: NativeTokenServer;
-  private readonly worker: Worker;
+  private worker: Worker;
+  /** The tick that the deciding thread had answered, and the number of periods, when `problem` was asked last. */
+  private answered = { tick: 0, ticks: 0 };
+  /** Whether a token policy of a module decides. */
+  private isForeign: boolean;
   private epoch = 0;
   private silences = 0;
   private workerProblem: string | undefined;
@@ -125,23 +135,35 @@ export class TokenServer {
     addon: TokenAddon,
     private readonly key: Buffer,
     private readonly board: TokenBoard,
-    places: number,
+    private readonly places: number,
   ) {
     this.socketFolder = join(options.folder, 'socket');
     this.socketPath = join(this.socketFolder, 'tokens.sock');
     this.free = Array.from({ length: places }, (_, i) => places - 1 - i);
     this.native = new addon.TokenServer(
-      { socketPath: this.socketPath, periodMs: options.periodMs ?? 5, places, board: board.words },
+      { socketPath: this.socketPath, periodMs: options.periodMs ?? defaultPeriodMs, places, board: board.words },
       (kind, id, pid, _uid, ticket) => this.onClientEvent(kind, id, pid, ticket),
     );
-    this.worker = new Worker(new URL('./token-worker.js', import.meta.url), {
-      workerData: { memory: board.words.buffer, places, addonPath: options.addonPath ?? tokenAddonPath },
+    this.isForeign = options.policy !== undefined;
+    this.worker = this.startWorker(options.policy);
+  }
+
+  private startWorker(policy: TokenServerOptions['policy']): Worker {
+    const { addonPath = tokenAddonPath, periodMs = defaultPeriodMs } = this.options;
+    const worker = new Worker(new URL('./token-worker.js', import.meta.url), {
+      workerData: { memory: this.board.words.buffer, places: this.places, addonPath, periodMs, policy },
     });
-    this.worker.unref();
-    this.worker.on('error', (error) => {
+    worker.unref();
+    worker.on('error', (error) => {
       this.workerProblem = error.message;
       this.say(`The thread that issues kernel tokens has ended: ${error.message}`);
     });
+    worker.on('message', ({ fault }: { fault?: string }) => {
+      if (fault === undefined) return;
+      this.isForeign = false;
+      this.say(`Token policy '${policy?.name}' failed, and dilu issues tokens instead: ${fault}`);
+    });
+    return worker;
   }
 
   /** Starts the server with its threads. Rejects if the addon is not built or the folder cannot be used. */
@@ -219,6 +241,7 @@ export class TokenServer {
   problem(): string | undefined {
     if (this.closing !== undefined) return 'The server of kernel tokens is closed.';
     if (this.workerProblem !== undefined) return `Kernel tokens are no longer issued: ${this.workerProblem}`;
+    this.replaceStuckWorker();
     // Clients count this themselves and may lie: their counts matter only if the server was silent.
     const { silences } = this.native.figures();
     const wasSilent = silences !== this.silences;
@@ -231,6 +254,23 @@ export class TokenServer {
       return `Processes ${[...client.pids].join(', ')} went on without tokens: the server was silent for a second.`;
     }
     return undefined;
+  }
+
+  /** Has `dilu` decide if a token policy of a module has not ended a step since `problem` was asked last, a second ago or more. */
+  private replaceStuckWorker(): void {
+    const { ticks } = this.native.figures();
+    const tick = Atomics.load(this.board.words, decidedWord);
+    const isStuck = tick === this.answered.tick && ticks - this.answered.ticks >= mostUnanswered;
+    if (tick !== this.answered.tick) this.answered = { tick, ticks };
+    if (!isStuck || !this.isForeign) return;
+    this.isForeign = false;
+    const stuck = this.worker;
+    stuck.removeAllListeners();
+    stuck.on('error', (error) => this.say(`The thread that was stuck has ended: ${error.message}`));
+    void stuck.terminate();
+    this.worker = this.startWorker(undefined);
+    const { name = '' } = this.options.policy ?? {};
+    this.say(`Token policy '${name}' did not end a step within a second, and dilu issues tokens instead.`);
   }
 
   /** Ends the threads and removes the socket; remaining clients go on without tokens. Idempotent. */
