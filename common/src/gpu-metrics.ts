@@ -111,6 +111,18 @@ export function gpuMetrics(registry: Registry, { waiting, epoch, geometry }: Gpu
   };
 }
 
+/** Shows in `registry` the number of nodes whose rows a controller cannot read. */
+export function showNodes(registry: Registry, unread: () => number): void {
+  new Gauge({
+    name: 'gpuwhisk_gpu_unread_nodes',
+    help: 'Nodes whose last row this controller could not read, so that they get no work',
+    registers: [registry],
+    collect() {
+      this.set(unread());
+    },
+  });
+}
+
 /** The policy modules of a controller, and whether it leaves the lease to others because of them. */
 interface ModuleGauges {
   /** SHA-256 of each. */

@@ -149,7 +149,7 @@ async function measure(load: SchedulerLoad): Promise<SchedulerUse> {
   const random = seededRandom(1);
   const store = simulatedStore({ clock, random, latencyMs: 0 });
   const options = { ...configSchema.parse({}).gpu, policy: load.policy };
-  const table = new GpuTable(state, clock);
+  const table = new GpuTable(state, clock, logger);
   if (load.hears) await table.open();
   const performanceData = await PerformanceData.open({ store, clock, random, logger, metrics, instance: 0, options });
   const agents = new Map<string, SimulatedAgent>();

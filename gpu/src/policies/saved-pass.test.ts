@@ -163,7 +163,38 @@ test.each<[string, JsonValue]>([
   ["its format is not 'gpuwhisk view'", []],
   ["its format is not 'gpuwhisk view'", { at: 1 }],
   ['its format has version 1 instead of 2', { format: 'gpuwhisk view', version: 1 }],
-  ["it lacks 'at', 'waiting', 'ledger' or 'runs'", { format: 'gpuwhisk view', version: 2, at: 1, waiting: [] }],
+  ['its format has version 3 instead of 2', { format: 'gpuwhisk view', version: 3 }],
+  [
+    'ledger: Invalid input: expected object, received undefined',
+    { format: 'gpuwhisk view', version: 2, at: 1, waiting: [] },
+  ],
 ])('JSON that is no view is refused: %s', (reason, saved) => {
   expect(() => decodeView(saved)).toThrow(`This is no usable view: ${reason}.`);
+});
+
+test.each<[string, (string | number)[], JsonValue]>([
+  ['at: Invalid input: expected number, received NaN', ['at'], { $number: 'NaN' }],
+  [
+    'waiting.0.arrivedAt: Invalid input: expected number, received NaN',
+    ['waiting', 0, 'arrivedAt'],
+    { $number: 'NaN' },
+  ],
+  ['waiting.1.function: Invalid input: expected string, received null', ['waiting', 1, 'function'], null],
+  [
+    'ledger.rows.0.devices.0.memoryMiB: Invalid input: expected number, received NaN',
+    ['ledger', 'rows', 0, 'devices', 0, 'memoryMiB'],
+    { $number: 'NaN' },
+  ],
+  ['functions.0.bySecond.0: Too small: expected array to have >=2 items', ['functions', 0, 'bySecond', 0], [1]],
+  ['admission: Invalid option: expected one of "best-effort"|"refuse"', ['admission'], 'always'],
+  ['event.kind: Invalid option', ['event', 'kind'], 'never'],
+  ['models: Invalid input: expected array, received null', ['models'], null],
+])('a saved view is refused by the name of its field: %s', (reason, path, value) => {
+  const event: SchedulingEvent = { kind: 'timer' };
+  const saved = throughText(encodePass(fullView(), { policy: 'fcfs', admission, event, state: undefined, models: [] }));
+  const [last = '', ...above] = [...path].reverse();
+  const place = above.reverse().reduce<JsonValue>((one, name) => (one as JsonObject)[name]!, saved) as JsonObject;
+  expect(() => readPass(saved)).not.toThrow();
+  place[last] = value;
+  expect(() => readPass(saved)).toThrow(`This is no usable view: ${reason}`);
 });

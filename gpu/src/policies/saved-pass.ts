@@ -1,4 +1,3 @@
-import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { predictorsOf, encodeModel } from '../predict/slowdown-model.js';
@@ -8,6 +7,7 @@ import type { QuotaRow } from '../share/quota-row.js';
 import { QuotaTable } from '../share/quota-table.js';
 import type { Decision } from '../view/decision.js';
 import { fromPlain, toPlain, decodeView, encodeView, SavedViewError } from '../view/saved-view.js';
+import { savedFault } from '../view/saved-view-schema.js';
 import { kindsOf } from '../view/places.js';
 import type { GpuKind } from '../view/places.js';
 import type { SchedulingEvent, View } from '../view/view.js';
@@ -86,8 +86,9 @@ export function encodeWithin(maxBytes: number, view: View, { models, quotas = []
 export function readPass(saved: JsonValue): SavedPass {
   const view = decodeView(saved);
   const read = fromPlain(saved) as Record<string, unknown>;
+  const fault = savedFault('pass', read);
+  if (fault !== undefined) throw new SavedViewError(fault);
   const { policy: choice, admission, event, state, models, quotas } = read;
-  if (!isJsonObject(event) || !Array.isArray(models)) throw new SavedViewError("it lacks 'event' or 'models'");
   const predictorOf = predictorsOf(models as string[]);
   const table = new QuotaTable({ predictorOf });
   for (const row of (quotas ?? []) as unknown[]) table.restore(readQuotaRow(row));

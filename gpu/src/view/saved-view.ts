@@ -5,6 +5,7 @@ import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { countedMinutes, countedSeconds } from './function-log.js';
 import { Ledger } from './ledger.js';
 import type { Reservation } from './occupancy.js';
+import { savedFault } from './saved-view-schema.js';
 import type { FunctionState, KnownRuns, OpenLedger, View } from './view.js';
 
 const format = 'gpuwhisk view';
@@ -87,10 +88,9 @@ export function decodeView(saved: JsonValue): View {
     throw new SavedViewError(`its format has version ${JSON.stringify(version)} instead of ${formatVersion}`);
   }
   const body = fromPlain(saved) as SavedBody;
+  const fault = savedFault('view', body);
+  if (fault !== undefined) throw new SavedViewError(fault);
   const { at, waiting, ledger, runs, functions, instances, nodes, devices, workloads, procurement } = body;
-  if (!Number.isFinite(at) || !Array.isArray(waiting) || !isLedger(ledger) || !Array.isArray(runs)) {
-    throw new SavedViewError("it lacks 'at', 'waiting', 'ledger' or 'runs'");
-  }
   const known = new Map<string, SavedRun[1]>(runs);
   return {
     ...{ at, ledger: openLedger(ledger), runs: (activationId) => known.get(activationId) },
@@ -121,10 +121,6 @@ function knownRuns({ ledger: { ledger }, runs }: View): SavedRun[] {
     const known = runs(id);
     return known === undefined ? [] : [[id, { task: known.task, startedAt: known.startedAt }] as const];
   });
-}
-
-function isLedger(saved: Partial<SavedLedger> | undefined): boolean {
-  return [saved?.rows, saved?.open, saved?.held, saved?.byLoad].every(Array.isArray);
 }
 
 function openLedger({ epoch, rows, open, held, byLoad }: SavedLedger): OpenLedger {

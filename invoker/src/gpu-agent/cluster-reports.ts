@@ -1,5 +1,6 @@
 import { gpuRowTtlMs, gpuTable, gpuSpendingCounters, workloadTable } from '@gpuwhisk/common/gpu';
 import type { NodeStatus, Workload } from '@gpuwhisk/common/gpu';
+import { writeRow } from '@gpuwhisk/common/gpu-rows';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState, WindowCounters } from '@gpuwhisk/common/state/cluster-state';
@@ -53,7 +54,7 @@ export class NodeRow {
     const row: NodeStatus = { invoker, version: ++this.version, at: clock.now(), ...this.read() };
     const beganMs = clock.monotonicMs();
     try {
-      await state.setRow(gpuTable, invoker, row as unknown as JsonValue, gpuRowTtlMs);
+      await state.setRow(gpuTable, invoker, writeRow(row), gpuRowTtlMs);
       this.writtenMs = beganMs;
     } catch (error) {
       logger.error({ error: String(error) }, 'the GPU table could not be written');

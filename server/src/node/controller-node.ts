@@ -6,7 +6,7 @@ import type { TopicOptions } from '@gpuwhisk/common/bus/message-bus';
 import type { Config } from '@gpuwhisk/common/config';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isApiError } from '@gpuwhisk/common/errors';
-import { showModules } from '@gpuwhisk/common/gpu-metrics';
+import { showModules, showNodes } from '@gpuwhisk/common/gpu-metrics';
 import { completedTopic, completedTopicOptions, unplacedTopic } from '@gpuwhisk/common/messages';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
@@ -220,7 +220,8 @@ async function openGpuScheduling(
   opened: Opened,
 ): Promise<GpuScheduling> {
   const { config, instance, bus, store, state, clock, random, logger, metrics, jobs } = options;
-  const gpuTable = new GpuTable(state, clock);
+  const gpuTable = new GpuTable(state, clock, logger);
+  showNodes(metrics.registry, () => gpuTable.unreadNodes);
   await gpuTable.open();
   opened.onClose(() => gpuTable.close());
   const gpuWorkloads = new GpuWorkloads({ store, state, table: gpuTable, clock, random, logger });

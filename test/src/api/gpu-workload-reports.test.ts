@@ -112,7 +112,7 @@ describe('the rate of a workload', () => {
 
   test('is known to every controller, which continue one series', async () => {
     const id = await register();
-    const table = new GpuTable(api.state, clock);
+    const table = new GpuTable(api.state, clock, createLogger({ level: 'silent' }));
     await table.open();
     const other = new GpuWorkloads({
       ...{ store: api.store, state: api.state, clock, table },
@@ -270,7 +270,7 @@ describe('the baseline of a workload', () => {
     await report(id, ...times(6, 10));
     const state = embeddedState(clock);
     const restarted = new GpuWorkloads({
-      ...{ store: api.store, state, clock, table: new GpuTable(state, clock) },
+      ...{ store: api.store, state, clock, table: new GpuTable(state, clock, createLogger({ level: 'silent' })) },
       ...{ random: seededRandom(2), logger: createLogger({ level: 'silent' }) },
     });
     await restarted.open();

@@ -162,7 +162,12 @@ describe('workloads', () => {
     const added = (await add({ name: 'train' })).json as Workload;
     const state = embeddedState(systemClock);
     await new GpuWorkloads({
-      ...{ store: api.store, state, clock: systemClock, table: new GpuTable(state, systemClock) },
+      ...{
+        store: api.store,
+        state,
+        clock: systemClock,
+        table: new GpuTable(state, systemClock, createLogger({ level: 'silent' })),
+      },
       ...{ random: seededRandom(2), logger: createLogger({ level: 'silent' }) },
     }).open();
     expect(await state.rows(workloadTable)).toEqual(await api.state.rows(workloadTable));
@@ -248,7 +253,7 @@ describe('workloads', () => {
     const theirs = (await add({ name: 'theirs', device: 'GPU-0' }, operator)).json as Workload;
     expect(theirs).not.toHaveProperty('attested');
     expect(JSON.stringify(await listed(alice))).not.toMatch(/guard|tokenHash/);
-    const table = new GpuTable(api.state, systemClock);
+    const table = new GpuTable(api.state, systemClock, createLogger({ level: 'silent' }));
     await table.open();
     const workloads = new GpuWorkloads({
       ...{ store: api.store, state: api.state, clock: systemClock, table },

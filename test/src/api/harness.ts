@@ -188,9 +188,9 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
   await bus.ensureTopic('compositions0', { durable: true, maxPendingMessages: 1000, maxPendingBytes: Infinity });
   const clock = settings.clock ?? systemClock;
   const state = embeddedState(clock);
-  const gpuTable = new GpuTable(state, clock);
-  await gpuTable.open();
   const logger = createLogger({ level: 'warn', destination: logRing });
+  const gpuTable = new GpuTable(state, clock, logger);
+  await gpuTable.open();
   const gpuWorkloads = new GpuWorkloads({ store, state, table: gpuTable, clock, random, logger });
   await gpuWorkloads.open();
   const gpuCordons = new DeviceCordons(store, state, clock);

@@ -92,7 +92,7 @@ async function openOn(clock: SimulatedClock): Promise<ActuatorHarness> {
     access: () => ({ env: {}, binds: [], libraries: [], oneUser: false }),
   });
   await agent.start();
-  const table = new GpuTable(state, clock);
+  const table = new GpuTable(state, clock, logger);
   await table.open();
   const lease = { epoch: 1 };
   const desired = new DesiredState({ state, lease, logger });

@@ -127,7 +127,7 @@ export class GpuCluster {
     await bus.ensureTopic('gpu0', { durable: true, ...bounds, maxPendingMessages: options.maxWaiting });
     await bus.ensureTopic('completed0', { durable: false, ...bounds });
     const state = (this.state = embeddedState(clock));
-    const table = new GpuTable(state, clock);
+    const table = new GpuTable(state, clock, logger);
     await table.open();
     const records = new RecordWriter(store, clock, logger);
     const recordLevels = {

@@ -57,7 +57,7 @@ class TestController {
   async open(): Promise<this> {
     const { instance } = this;
     const metrics = createMetrics();
-    const table = new GpuTable(state, clock);
+    const table = new GpuTable(state, clock, logger);
     await table.open();
     const lease = {
       epochOf: () => this.epoch,

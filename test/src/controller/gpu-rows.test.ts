@@ -2,7 +2,9 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { gpuRowTtlMs, gpuTable } from '@gpuwhisk/common/gpu';
 import type { NodeStatus, Resident } from '@gpuwhisk/common/gpu';
-import type { JsonValue } from '@gpuwhisk/common/json';
+import { rowFormat, writeRow } from '@gpuwhisk/common/gpu-rows';
+import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
 import type { EmbeddedState } from '@gpuwhisk/common/state/embedded-state';
 import { seededRandom } from '@gpuwhisk/common/system/random';
@@ -21,10 +23,13 @@ describe('the table of nodes', () => {
   let state: EmbeddedState;
   let table: GpuTable;
   let heard: number[];
+  let logged: JsonObject[];
   beforeEach(async () => {
     clock = new SimulatedClock();
     state = embeddedState(clock);
-    table = new GpuTable(state, clock);
+    logged = [];
+    const destination = { write: (line: string) => void logged.push(JSON.parse(line) as JsonObject) };
+    table = new GpuTable(state, clock, createLogger({ level: 'error', destination }));
     await clock.runUntil(table.open());
     heard = [];
     table.onRow(({ version }) => heard.push(version));
@@ -32,6 +37,55 @@ describe('the table of nodes', () => {
 
   const tell = (one: NodeStatus): Promise<void> =>
     clock.runUntil(state.setRow(gpuTable, one.invoker, one as unknown as JsonValue));
+
+  const tellJson = (value: JsonObject): Promise<void> => clock.runUntil(state.setRow(gpuTable, 'invoker0', value));
+
+  test('reads rows of older releases, and of newer ones that say so', async () => {
+    const written = writeRow(row(1, 100)) as JsonObject;
+    expect(written).toMatchObject({ format: rowFormat, readableFrom: 1 });
+    const later = { format: rowFormat + 2, topology: { nvlink: true } };
+    await tellJson(written);
+    await tellJson(row(2, 200) as unknown as JsonObject);
+    await tellJson({ ...(row(3, 300) as unknown as JsonObject), ...later, readableFrom: rowFormat });
+    expect(heard).toEqual([1, 2, 3]);
+    await tellJson({ ...(row(4, 400) as unknown as JsonObject), ...later, readableFrom: rowFormat + 1 });
+    await tellJson({ ...(row(5, 500) as unknown as JsonObject), format: 0 });
+    expect(heard).toEqual([1, 2, 3]);
+    expect(logged.map(({ reason }) => reason)).toEqual([
+      `its format ${rowFormat + 2} takes a reader of format ${rowFormat + 1}, and this release has ${rowFormat}`,
+      'its format is 0, and the oldest that is read is 1',
+    ]);
+    expect(table.unreadNodes).toBe(1);
+    await tellJson(row(6, 600) as unknown as JsonObject);
+    expect([heard, table.unreadNodes]).toEqual([[1, 2, 3, 6], 0]);
+  });
+
+  const resident: Resident = {
+    ...{ container: 'c', device: 'GPU-0', memoryMiB: 100, activations: [] },
+    share: { shareClass: 10, smRequest: 0.1, smLimit: 0.1, memoryMiB: 100 },
+  };
+  const whole = (): JsonObject => JSON.parse(JSON.stringify(row(2, 200, [resident]))) as JsonObject;
+  const broken: [string, JsonObject][] = [
+    ['devices: Invalid input: expected array, received undefined', { devices: undefined as never }],
+    ['version: Invalid input: expected number, received null', { version: NaN }],
+    [
+      'residents.0.share.smLimit: Invalid input: expected number, received null',
+      { residents: [{ ...resident, share: { ...resident.share, smLimit: NaN } }] as never },
+    ],
+    ["invoker: it is 'invoker9'", { invoker: 'invoker9' }],
+  ];
+  test.each(broken)('refuses a row by the name of its field: %s', async (reason, changes) => {
+    await tell(row(1, 100));
+    for (let time = 0; time < 2; time += 1) await tellJson({ ...whole(), ...changes });
+    expect([heard, table.unreadNodes]).toEqual([[1], 1]);
+    expect(logged).toEqual([expect.objectContaining({ invoker: 'invoker0', reason })]);
+    // The last good row counts until it is silent.
+    expect(table.nodes()).toMatchObject([{ version: 1 }]);
+    await clock.runFor(gpuRowTtlMs + 1000);
+    expect(table.nodes()).toEqual([]);
+    await tellJson(whole());
+    expect([heard, table.unreadNodes]).toEqual([[1, 2], 0]);
+  });
 
   test('takes rows in order, each once', async () => {
     for (const one of [row(5, 500), row(5, 500), row(3, 300), row(6, 600), row(4, 400), row(6, 600), row(7, 700)]) {

@@ -203,7 +203,7 @@ describe('procurement', () => {
     clock = new SettableClock();
     cloud = new ScriptedCloud();
     state = embeddedState(clock);
-    table = new GpuTable(state, clock);
+    table = new GpuTable(state, clock, logger);
     await table.open();
     store = simulatedStore({ clock, random: seededRandom(1), latencyMs: 0 });
     lease = { epoch: 1 };

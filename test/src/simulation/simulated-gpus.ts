@@ -73,7 +73,7 @@ export async function startGpus(parts: SimulatedGpuParts): Promise<SimulatedGpus
     access: () => ({ env: {}, binds: [], libraries: [], oneUser: false }),
   });
   await agent.start();
-  const table = new GpuTable(state, clock);
+  const table = new GpuTable(state, clock, logger);
   await table.open();
   const config = loadConfig();
   const random = seededRandom(1);

@@ -1,6 +1,6 @@
 import type { Metric } from 'prom-client';
 import { showExpiry, showRecords } from '@gpuwhisk/common/activations/record-writer';
-import { coldStartMetrics, gpuMetrics, showModules } from '@gpuwhisk/common/gpu-metrics';
+import { coldStartMetrics, gpuMetrics, showModules, showNodes } from '@gpuwhisk/common/gpu-metrics';
 import { actionMetrics, busMetrics, createMetrics, throttleMetrics, traceMetrics } from '@gpuwhisk/common/metrics';
 import type { MetricDescription } from '@gpuwhisk/common/metrics';
 import { showStored } from '@gpuwhisk/common/stored-metrics';
@@ -26,6 +26,7 @@ export async function allMetrics(): Promise<MetricDescription[]> {
   traceMetrics(registry);
   gpuMetrics(registry, { waiting: () => 0, epoch: () => undefined });
   coldStartMetrics(registry);
+  showNodes(registry, () => 0);
   showModules(registry, { hashes: [], differ: () => false });
   learningMetrics(registry, unread);
   for (const part of ['controller', 'invoker']) showRecords(registry, part, unread);

@@ -1,6 +1,8 @@
 import { gpuRowTtlMs, gpuTable } from '@gpuwhisk/common/gpu';
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
+import { readRow, RowError } from '@gpuwhisk/common/gpu-rows';
 import type { JsonValue } from '@gpuwhisk/common/json';
+import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 
@@ -26,6 +28,8 @@ export class GpuTable {
   private readonly rows = new Map<string, Row>();
   /** The newest row of each node, also of nodes whose row has been removed. */
   private readonly newest = new Map<string, Stamp>();
+  /** Why the last row of a node could not be read, by the node. */
+  private readonly unread = new Map<string, string>();
   private readonly listeners = new Set<(node: NodeStatus) => void>();
   private readonly goneListeners = new Set<(invoker: string) => void>();
   private subscription: StateSubscription | undefined;
@@ -36,6 +40,7 @@ export class GpuTable {
   constructor(
     private readonly state: ClusterState,
     private readonly clock: Clock,
+    private readonly logger: Pick<Logger, 'error'>,
   ) {}
 
   /** Starts to follow the cluster's table. Rejects with StateUnavailableError. */
@@ -92,15 +97,38 @@ export class GpuTable {
   private take(invoker: string, value: JsonValue | undefined): void {
     if (value === undefined) {
       this.rows.delete(invoker);
+      this.unread.delete(invoker);
       for (const listener of this.goneListeners) listener(invoker);
       return;
     }
-    const node = value as unknown as NodeStatus;
+    const node = this.read(invoker, value);
+    if (node === undefined) return;
     const seenMs = this.clock.monotonicMs();
     if (this.isOld(invoker, node, seenMs)) return;
     this.newest.set(invoker, { version: node.version, at: node.at, seenMs });
     this.rows.set(invoker, { node, seenMs });
     for (const listener of this.listeners) listener(node);
+  }
+
+  /** The number of nodes whose last row could not be read: they get no work once their last good row is silent. */
+  get unreadNodes(): number {
+    return this.unread.size;
+  }
+
+  /** The row; undefined if it cannot be read. The reason is logged once, until it changes. */
+  private read(invoker: string, value: JsonValue): NodeStatus | undefined {
+    try {
+      const node = readRow(value);
+      if (node.invoker !== invoker) throw new RowError(`invoker: it is '${node.invoker}'`);
+      this.unread.delete(invoker);
+      return node;
+    } catch (error) {
+      if (!(error instanceof RowError)) throw error;
+      const { message: reason } = error;
+      if (this.unread.get(invoker) !== reason) this.logger.error({ invoker, reason }, "a node's row cannot be read");
+      this.unread.set(invoker, reason);
+      return undefined;
+    }
   }
 
   /**
