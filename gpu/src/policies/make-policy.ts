@@ -222,6 +222,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   const procure = make(stages.procure, 'procure');
   const keepsMore = readsSlices || geometry.saved !== undefined;
   const isAsked = (stage: StageName): boolean => !stagesCan('idles', { [stage]: chosen[stage] });
+  const preempts = isAsked('preempt');
   const refuses = admission === 'refuse';
   return {
     name,
@@ -246,7 +247,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
       const goOn = refuses && hopeless.size > 0 ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;
       const { tasks: free, held } = scale.isLazy === true ? onInstances(left, goOn) : { tasks: goOn, held: none };
       const planned = planner.plan({ view: left, tasks: free, event });
-      const gives = isAsked('preempt') ? preempt(left, strictOf(free, planned.order), event) : [];
+      const gives = preempts ? preempt(left, strictOf(free, planned.order), event) : [];
       return {
         ...planned,
         ...(held.length > 0 && {
