@@ -9,7 +9,7 @@ export type { Geometry } from './geometry/geometry.js';
 export type { Order, Turn } from './order/order.js';
 export type { Pass, Planned, Planner } from './order/plan.js';
 export type { Refusal } from './place/fact-filters.js';
-export type { Place } from './place/place.js';
+export type { Score, Scores } from './place/place.js';
 export type { Preempt } from './preempt/preempt.js';
 export type { Procure } from './procure/procure.js';
 export type { Scale } from './scale/scale.js';

@@ -1,10 +1,11 @@
 // Policy modules: the checks of what they export, and their registration.
 import type { ModulePolicy, ModuleStage, PolicyModule } from '../plugin.js';
 import { addTokenPolicy, tokenPolicies } from '../tokens/token-policies.js';
+import type { Scores } from '../place/place.js';
 import { compositionOf } from './make-policy.js';
 import type { PolicyRecord } from './policy.js';
 import { addPolicy, policies } from './registry.js';
-import { addStage, capabilities, stages } from './stages.js';
+import { addStage, byScore, capabilities, stages } from './stages.js';
 import type { Settings, StageName } from './stages.js';
 
 /** The version of the interface that this release has. */
@@ -175,7 +176,10 @@ function addStages({ stages: own = {}, tokens = {} }: PolicyModule, undo: (() =>
     for (const [name, entry] of Object.entries(entries) as [string, ModuleStage<unknown>][]) {
       checkFree(`${stage} stage`, stages[stage as StageName], name);
       const { settings = {} } = entry;
-      const make: typeof entry.make = (needs, given: Settings) => entry.make(needs, { ...settings, ...given });
+      const make: typeof entry.make = (needs, given: Settings) => {
+        const made = entry.make(needs, { ...settings, ...given });
+        return stage === 'place' ? byScore(name, made as Scores) : made;
+      };
       undo.push(addStage(stage as StageName, name, { ...entry, settings, make }));
     }
   }

@@ -113,7 +113,8 @@ export interface StageEntry<Stage> extends Capabilities {
 /** How instances are placed at the shares of a stage `share`. */
 export type PlaceStage = (share: ShareOut) => Placing;
 
-const byScore =
+/** A stage `place` that takes the place with the lowest score. */
+export const byScore =
   (name: string, scores: Scores): PlaceStage =>
   (share) =>
     placedByScore(share, scores, name);
@@ -235,12 +236,12 @@ export const stages = {
   } satisfies Record<string, StageEntry<Procure>>,
 };
 
-/** What each stage is an implementation of. */
+/** What each stage of a module is an implementation of. */
 export interface Stages {
   admit: Admit;
   order: Order;
   share: ShareOut;
-  place: Place | LedgerPlace;
+  place: Scores;
   plan: Planner;
   preempt: Preempt;
   scale: Scale;
