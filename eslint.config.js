@@ -37,6 +37,7 @@ const folderOrder = {
     'forecast',
     'predict',
     'tokens',
+    'ledger',
     'view',
     'place',
     'share',

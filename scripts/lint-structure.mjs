@@ -1,4 +1,4 @@
-// Checks that ESLint cannot make on a file alone: circular imports, and files that have grown too long.
+// Checks that ESLint cannot make on a file alone: circular imports, files that have grown too long, and sums of places beside the ledger.
 import { readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { root } from './fresh.mjs';
@@ -55,6 +55,21 @@ for (const [file, text] of texts) {
   if (lines > maxLines && !/^(\/\/|\/\*\*?)[^]*?Longer than 500 lines: /.test(text.slice(0, 1000))) {
     problems.push(`${relative(root, file)} has ${lines} lines, more than ${maxLines}`);
   }
+}
+
+/** Sums of memory, clients and shares of a place: fields, counters, and sums over who is there. */
+const placeSum = [
+  /^ +(?:(?:readonly|public|private) )*(?:availableMiB|freeMiB|foreignMiB|clients|busy|load|requestSum|limitSum|classSum)\??: number;/m,
+  /\b(?:let|public|private) \[?(?:availableMiB|freeMiB|foreignMiB|clients|busy|requestSum|limitSum|classSum)\b.*[=:,]/,
+  /\boccupants\.reduce\(/,
+];
+/** The ledger itself; and what really happens on simulated GPUs, and in the device machine of kernel tokens, which is no account. */
+const maySum = /\/gpu\/src\/(?:ledger|simulate|testing|tokens)\/|\.test\.ts$/;
+for (const [file, text] of texts) {
+  if (!/\/(?:gpu\/src|controller\/src\/gpu)\//.test(file) || maySum.test(file)) continue;
+  const sum = placeSum.map((pattern) => pattern.exec(text)).find((found) => found !== null);
+  if (sum)
+    problems.push(`${relative(root, file)} declares a sum of a place, which gpu/src/ledger is for: ${sum[0].trim()}`);
 }
 for (const problem of problems) console.error(problem);
 process.exit(problems.length === 0 ? 0 : 1);

@@ -6,7 +6,7 @@ import { proteanOrder, proteanOrderDefaults } from '@gpuwhisk/gpu/order/protean'
 import { requestOfTask } from '@gpuwhisk/gpu/view/requests';
 import { byTags, proteanPlaceDefaults } from '@gpuwhisk/gpu/place/protean';
 import { SliceSlowdowns } from '@gpuwhisk/gpu/predict/protean-slowdowns';
-import { Ledger } from '@gpuwhisk/gpu/view/ledger';
+import { Ledger } from '@gpuwhisk/gpu/ledger/ledger';
 import type { Task } from '@gpuwhisk/gpu/view/view';
 import { medianOf } from '../bench.js';
 import type { Measurement } from '../bench.js';

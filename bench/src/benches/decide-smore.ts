@@ -5,8 +5,8 @@ import { PlaceCosts } from '@gpuwhisk/gpu/place/place-costs';
 import { SetEffects } from '@gpuwhisk/gpu/place/set-effects';
 import { bySmore as degradationsBySmore } from '@gpuwhisk/gpu/predict/degradation';
 import { SmoreDegradation } from '@gpuwhisk/gpu/predict/smore-degradation';
-import type { Ledger } from '@gpuwhisk/gpu/view/ledger';
-import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
+import type { Ledger } from '@gpuwhisk/gpu/ledger/ledger';
+import { functionKey } from '@gpuwhisk/gpu/ledger/occupancy';
 import type { Task, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import type { Placing } from './decide.js';
 

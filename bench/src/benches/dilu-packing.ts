@@ -1,7 +1,7 @@
 // Packing of instances on few devices by Dilu's algorithm 1 and by others (Dilu, section 5.5 and figure 20).
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { oversubscriptionDefaults } from '@gpuwhisk/gpu/place/oversubscription';
-import { thousandths } from '@gpuwhisk/gpu/view/shares';
+import { thousandths } from '@gpuwhisk/gpu/ledger/occupancy';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { benchDataDir } from '../data/csv.js';
 import { diluSetSizes, readAlibabaPods, readDiluInstances, type InstanceEvent } from '../data/instance-sets.js';

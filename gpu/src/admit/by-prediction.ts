@@ -1,8 +1,9 @@
 import type { PredictionCache, SetPredictions } from '../order/set-predictions.js';
 import { deadlineAt } from '../view/view.js';
-import { kindsOf } from '../view/places.js';
-import { takesWork, usedPlaces } from '../view/used-places.js';
-import type { OpenLedger, Task } from '../view/view.js';
+import { kindsOf } from '../ledger/places.js';
+import { takesWork, usedPlaces } from '../ledger/used-places.js';
+import type { OpenLedger } from '../ledger/used-places.js';
+import type { Task } from '../view/view.js';
 import type { Admit } from './admit.js';
 
 /**

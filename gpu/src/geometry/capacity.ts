@@ -1,7 +1,7 @@
 // Functions that no device of the cluster can serve.
 import type { GpuNeed, NodeStatus } from '@gpuwhisk/common/gpu';
-import { gangKey, placesOf, usableMiB } from '../view/places.js';
-import type { Place } from '../view/places.js';
+import { gangKey, placesOf, usableMiB } from '../ledger/places.js';
+import type { Place } from '../ledger/places.js';
 import { holdsToShares } from '../view/shares.js';
 import { profilesOf } from './mig-profiles.js';
 

@@ -1,6 +1,6 @@
 // Requests that functions are expected to have in the next window, by an exponentially weighted moving average.
 import { countedSeconds } from '../view/function-log.js';
-import { functionKey } from '../view/occupancy.js';
+import { functionKey } from '../ledger/occupancy.js';
 import type { FunctionState, Task } from '../view/view.js';
 
 /** Fewer requests in a window than this are none. */

@@ -4,7 +4,7 @@ import type { CandidateSets } from './candidate-sets.js';
 import type { ExpectedFunction } from './expected-load.js';
 import type { GeometryTarget } from './geometry.js';
 import type { MigProfile } from './mig-profiles.js';
-import { usableMiB } from '../view/places.js';
+import { usableMiB } from '../ledger/places.js';
 import { packed, thresholds } from './slice-model.js';
 import type { SliceModel } from './slice-model.js';
 

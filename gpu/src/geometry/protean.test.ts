@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { taskOf } from '../testing/fixtures.js';
-import { usableMiB } from '../view/places.js';
+import { usableMiB } from '../ledger/places.js';
 import type { DeviceState, FunctionState, Task, View } from '../view/view.js';
 import { candidateSetsOf } from './candidate-sets.js';
 import type { Geometry } from './geometry.js';

@@ -1,7 +1,7 @@
 // PROTEAN's slowdown model on the slices of a device, and the number of best-effort batches for which small slices suit.
 import { knownKind } from '../predict/protean-slowdowns.js';
 import type { KnownKind, SliceSlowdowns } from '../predict/protean-slowdowns.js';
-import { gpuTypeOf, usableMiB } from '../view/places.js';
+import { gpuTypeOf, usableMiB } from '../ledger/places.js';
 import type { Task } from '../view/view.js';
 import { memorySlots } from './mig-profiles.js';
 import type { CandidateSets } from './candidate-sets.js';

@@ -1,8 +1,8 @@
 // Order and placement beside training jobs by predicted degradation (SMORE, thesis section 3.3).
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { hashOf } from '../numeric/hash.js';
-import { isPlaced } from '../view/account.js';
-import type { PlacementChoice, PlacementRequest } from '../view/account.js';
+import { isPlaced } from '../ledger/account.js';
+import type { PlacementChoice, PlacementRequest } from '../ledger/account.js';
 import { reservationOf, startOf } from '../place/bind.js';
 import type { InstancePlaces } from '../place/bind.js';
 import { degradationScoreDefaults, placeByDegradation } from '../place/by-degradation.js';
@@ -16,9 +16,10 @@ import { SetEffects } from '../place/set-effects.js';
 import type { ModelOf, SavedFigures } from '../place/set-effects.js';
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
 import type { ObservedRun, Start, TaskRejection } from '../view/decision.js';
-import { functionKey, placeIdsOf } from '../view/occupancy.js';
+import { functionKey, placeIdsOf } from '../ledger/occupancy.js';
 import { deadlineAt } from '../view/view.js';
-import type { OpenLedger, SchedulingEvent, Task, View } from '../view/view.js';
+import type { OpenLedger } from '../ledger/used-places.js';
+import type { SchedulingEvent, Task, View } from '../view/view.js';
 import { InterferencePriority, degradationOf } from './interference-priority.js';
 import type { SavedInterference } from './interference-priority.js';
 import type { Pass, Planned, Planner } from './plan.js';

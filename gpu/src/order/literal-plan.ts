@@ -7,7 +7,7 @@ import type { Refusal } from '../place/fact-filters.js';
 import type { Task, View } from '../view/view.js';
 import type { Planned, Planner } from './plan.js';
 import { gangFor, obstacle } from '../place/plan-places.js';
-import { neededMiB, tasksMiB } from '../view/account.js';
+import { neededMiB, tasksMiB } from '../ledger/account.js';
 import { seenPlaces } from '../view/running.js';
 import type { SeenPlace } from '../view/running.js';
 

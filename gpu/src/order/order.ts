@@ -1,6 +1,6 @@
 // The stage `order`: its interface, and the orders that are one comparison.
 import type { ObservedRun } from '../view/decision.js';
-import type { Ledger } from '../view/ledger.js';
+import type { Ledger } from '../ledger/ledger.js';
 import type { Task, WorkloadState } from '../view/view.js';
 import { deadlineAt } from '../view/view.js';
 

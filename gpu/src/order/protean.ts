@@ -1,6 +1,6 @@
 // The stage `order` of PROTEAN (paper, section 4.1): requests gathered into batches, strict ones first.
-import type { Ledger } from '../view/ledger.js';
-import { functionKey } from '../view/occupancy.js';
+import type { Ledger } from '../ledger/ledger.js';
+import { functionKey } from '../ledger/occupancy.js';
 import type { SliceSlowdowns } from '../predict/protean-slowdowns.js';
 import { deadlineAt } from '../view/view.js';
 import type { Task } from '../view/view.js';

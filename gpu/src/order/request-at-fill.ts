@@ -1,5 +1,5 @@
 import { requestOfTask, shareAt } from '../view/requests.js';
-import type { PlacementRequest } from '../view/account.js';
+import type { PlacementRequest } from '../ledger/account.js';
 import type { Task } from '../view/view.js';
 import { sufficientShare } from './sub-queue.js';
 

@@ -2,11 +2,11 @@
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import { isRefusal } from '../share/share.js';
 import type { ShareOut } from '../share/share.js';
-import { isPlaced } from '../view/account.js';
-import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
+import { isPlaced } from '../ledger/account.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../ledger/account.js';
 import { keptForAnother, mostRejections } from '../view/decision.js';
-import type { Occupant } from '../view/occupancy.js';
-import { gangKey, kindOf } from '../view/places.js';
+import type { Occupant } from '../ledger/occupancy.js';
+import { gangKey, kindOf } from '../ledger/places.js';
 import { requestOfTask } from '../view/requests.js';
 import { tasksOn } from '../view/running.js';
 import type { KnownRuns, RunningTask, Task } from '../view/view.js';

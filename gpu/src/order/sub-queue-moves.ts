@@ -6,7 +6,7 @@ import { keptForAnother } from '../view/decision.js';
 import { expectHold } from './moved-shares.js';
 import { add, copyOf, memberOf, membersOf, outlookOf, hasRoom, remove } from './sub-queue.js';
 import type { Member, Outlook, SubQueue } from './sub-queue.js';
-import { neededMiB, tasksMiB } from '../view/account.js';
+import { neededMiB, tasksMiB } from '../ledger/account.js';
 
 /** What a task has before it if it does not join others. Times on the snapshot's clock, ms. */
 export interface Prospect {

@@ -2,7 +2,7 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { isUnknown } from '../share/first-share.js';
 import type { FirstShare, Sharer } from '../share/first-share.js';
-import { PlaceFork } from '../view/fork.js';
+import { PlaceFork } from '../ledger/fork.js';
 import type { SeenPlace } from '../view/running.js';
 import { deadlineAt, plannedShare } from '../view/view.js';
 import type { RunningTask, Task } from '../view/view.js';

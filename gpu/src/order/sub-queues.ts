@@ -3,7 +3,7 @@ import { keptForAnother, mostRejections } from '../view/decision.js';
 import type { TaskRejection } from '../view/decision.js';
 import type { Refusal } from '../place/fact-filters.js';
 import { gangFor, obstacle, placesToKeepFor } from '../place/plan-places.js';
-import type { PlaceFork } from '../view/fork.js';
+import type { PlaceFork } from '../ledger/fork.js';
 import type { Holdings } from './namespace-fairness.js';
 import { joined } from './sub-queue-moves.js';
 import type { Joined, Prospect } from './sub-queue-moves.js';

@@ -1,8 +1,8 @@
 // Workload affinity (Dilu, section 3.3, principle 1; algorithm 1, line 11).
-import type { PlaceAccount } from '../view/account.js';
-import type { Ledger } from '../view/ledger.js';
-import { functionKey } from '../view/occupancy.js';
-import type { Occupant } from '../view/occupancy.js';
+import type { PlaceAccount } from '../ledger/account.js';
+import type { Ledger } from '../ledger/ledger.js';
+import { functionKey } from '../ledger/occupancy.js';
+import type { Occupant } from '../ledger/occupancy.js';
 
 /** A function for which instances are placed. */
 interface Placed {

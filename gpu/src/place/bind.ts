@@ -1,16 +1,16 @@
 // Placements that are held in the ledger: batches that are joined, starts, and launches ahead of requests.
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Start, Action, TaskRejection } from '../view/decision.js';
-import type { Reservation } from '../view/occupancy.js';
-import { isPlaced, neededMiB } from '../view/account.js';
-import type { PlacedChoice, PlacementChoice, PlacementRequest } from '../view/account.js';
+import type { Reservation } from '../ledger/occupancy.js';
+import { isPlaced, neededMiB } from '../ledger/account.js';
+import type { PlacedChoice, PlacementChoice, PlacementRequest } from '../ledger/account.js';
 import type { View, FunctionState, Task } from '../view/view.js';
 import { idleInstances, shareInInstance } from './candidate.js';
 import { bindTo, joinBatch, placeLeastLoaded } from './least-loaded.js';
 import type { Placing } from './place.js';
-import { functionKey, placeIdsOf } from '../view/occupancy.js';
+import { functionKey, placeIdsOf } from '../ledger/occupancy.js';
 import { requestOfTask } from '../view/requests.js';
-import type { Ledger } from '../view/ledger.js';
+import type { Ledger } from '../ledger/ledger.js';
 
 /**
  * Starts of tasks that join an instance of their function which runs a batch while the next one gathers: they take nothing of

@@ -1,11 +1,11 @@
 // Placement by predicted degradation (SMORE, thesis section 3.3: equations 3.9 to 3.11, algorithm 3.1).
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- orders and drawn indices are those of the ledger's accounts */
 import type { Random } from '@gpuwhisk/common/system/random';
-import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
-import { neededMiB } from '../view/account.js';
-import type { Ledger } from '../view/ledger.js';
-import { functionKey } from '../view/occupancy.js';
-import { thousandths } from '../view/shares.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../ledger/account.js';
+import { neededMiB } from '../ledger/account.js';
+import type { Ledger } from '../ledger/ledger.js';
+import { functionKey } from '../ledger/occupancy.js';
+import { thousandths } from '../ledger/occupancy.js';
 import type { Task } from '../view/view.js';
 import { deadlineAt } from '../view/view.js';
 import {

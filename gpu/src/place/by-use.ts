@@ -1,6 +1,6 @@
 // Placement by the use of the SMs beside workloads, with a bound (EDF-util of SMORE's comparison, thesis section 5.5.1).
-import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
-import type { Ledger } from '../view/ledger.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../ledger/account.js';
+import type { Ledger } from '../ledger/ledger.js';
 import {
   accountsFor,
   alike,

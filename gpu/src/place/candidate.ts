@@ -1,10 +1,10 @@
 // Places that would do for a request, with their instances that it may use or that are in its way; and those not chosen.
 import type { Placement, Share, NodeStatus, Rejection } from '@gpuwhisk/common/gpu';
-import { neededMiB, PastAccount } from '../view/account.js';
-import type { Account, PlaceAccount, PlacementRequest, PlacementChoice } from '../view/account.js';
-import type { Ledger } from '../view/ledger.js';
-import { gangKey } from '../view/places.js';
-import type { Occupant } from '../view/occupancy.js';
+import { neededMiB, PastAccount } from '../ledger/account.js';
+import type { Account, PlaceAccount, PlacementRequest, PlacementChoice } from '../ledger/account.js';
+import type { Ledger } from '../ledger/ledger.js';
+import { gangKey } from '../ledger/places.js';
+import type { Occupant } from '../ledger/occupancy.js';
 import { refusing, mayShare, refusalOf } from './fact-filters.js';
 import type { Start } from '../view/decision.js';
 import { classAtOrAbove } from '../view/shares.js';

@@ -1,11 +1,11 @@
 // The stage `place` by fragments (Dilu, section 3.3, algorithm 1).
-import { fullness, isInUse, usedMiB } from '../view/account-index.js';
-import { neededMiB, stayingSums } from '../view/account.js';
-import type { PlaceAccount, PlacementChoice, PlacementRequest, ShareSums } from '../view/account.js';
-import type { Ledger } from '../view/ledger.js';
-import { functionKey } from '../view/occupancy.js';
-import { gangKey } from '../view/places.js';
-import { thousandths } from '../view/shares.js';
+import { fullness, isInUse, usedMiB } from '../ledger/account-index.js';
+import { neededMiB, stayingSums } from '../ledger/account.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest, ShareSums } from '../ledger/account.js';
+import type { Ledger } from '../ledger/ledger.js';
+import { functionKey } from '../ledger/occupancy.js';
+import { gangKey } from '../ledger/places.js';
+import { thousandths } from '../ledger/occupancy.js';
 import { isAffine, partnersOf, placesOfPartners } from './affinity.js';
 import type { Partners } from './affinity.js';
 import {

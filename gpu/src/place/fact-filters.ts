@@ -1,9 +1,9 @@
 // The fact filters: facts that forbid work a place, whatever a policy would like.
 import type { DeviceHealth, DeviceMode, Rejection } from '@gpuwhisk/common/gpu';
 import { mpsClientLimit } from '@gpuwhisk/common/gpu';
-import type { Account, Work, Tenant } from '../view/account.js';
+import type { Account, Work, Tenant } from '../ledger/account.js';
 import { holdsToShares } from '../view/shares.js';
-import { neededMiB } from '../view/account.js';
+import { neededMiB } from '../ledger/account.js';
 
 /** Why a place was not taken, for people. */
 export type Refusal = Pick<Rejection, 'reason' | 'numbers'>;

@@ -1,12 +1,13 @@
 // Instances that span fragments of several devices (Dilu, section 3.3, principle 2: memory worst fit).
 import type { Placement } from '@gpuwhisk/common/gpu';
-import { isInUse } from '../view/account-index.js';
-import { stayingSums } from '../view/account.js';
-import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
-import type { Ledger } from '../view/ledger.js';
-import type { Occupant } from '../view/occupancy.js';
-import { gangKey } from '../view/places.js';
-import { classAtOrAbove, thousandths } from '../view/shares.js';
+import { isInUse } from '../ledger/account-index.js';
+import { stayingSums } from '../ledger/account.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../ledger/account.js';
+import type { Ledger } from '../ledger/ledger.js';
+import type { Occupant } from '../ledger/occupancy.js';
+import { gangKey } from '../ledger/places.js';
+import { thousandths } from '../ledger/occupancy.js';
+import { classAtOrAbove } from '../view/shares.js';
 import { accountsFor, candidateAt, placementOf, reclaimedAt } from './candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp } from './candidate.js';
 import { fitsShares } from './oversubscription.js';

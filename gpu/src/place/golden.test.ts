@@ -6,8 +6,8 @@ import type { NodeStatus, Placement } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { placeLeastLoaded, placesToKeep } from './least-loaded.js';
 import type { PlacementLimits } from './least-loaded.js';
-import { Ledger } from '../view/ledger.js';
-import type { Occupant } from '../view/occupancy.js';
+import { Ledger } from '../ledger/ledger.js';
+import type { Occupant } from '../ledger/occupancy.js';
 import { walkCluster } from '../testing/random-cluster.js';
 import type { PlacerOnTrial } from '../testing/random-cluster.js';
 

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { DeviceMode, GpuIsolation } from '@gpuwhisk/common/gpu';
 import { mayShare } from './fact-filters.js';
-import type { Tenant } from '../view/account.js';
+import type { Tenant } from '../ledger/account.js';
 
 const tenant = (isolation: GpuIsolation, changes: Partial<Tenant> = {}): Tenant => ({
   ...{ action: '/alice/a', namespace: 'alice', isolation, gpus: 1 },

@@ -1,8 +1,8 @@
 // The stage `place` by predicted degradation (SMORE, thesis section 3.3), beside any order and share.
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
-import { neededMiB } from '../view/account.js';
-import { functionKey } from '../view/occupancy.js';
-import { thousandths } from '../view/shares.js';
+import { neededMiB } from '../ledger/account.js';
+import { functionKey } from '../ledger/occupancy.js';
+import { thousandths } from '../ledger/occupancy.js';
 import type { Task } from '../view/view.js';
 import { deadlineAt } from '../view/view.js';
 import type { degradationScoreDefaults } from './by-degradation.js';

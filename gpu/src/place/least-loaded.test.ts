@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Device, DeviceMode, DeviceStatus, NodeStatus, Resident, Share } from '@gpuwhisk/common/gpu';
-import { Ledger } from '../view/ledger.js';
+import { Ledger } from '../ledger/ledger.js';
 import * as leastLoaded from './least-loaded.js';
-import type { PlacementChoice, PlacementRequest } from '../view/account.js';
-import type { Reservation } from '../view/occupancy.js';
+import type { PlacementChoice, PlacementRequest } from '../ledger/account.js';
+import type { Reservation } from '../ledger/occupancy.js';
 import { capacityProblem } from '../geometry/capacity.js';
 
 const shareOf = (percent: 10 | 20 | 50 | 100, memoryMiB: number): Share => ({

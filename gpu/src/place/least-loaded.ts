@@ -1,9 +1,9 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are those of the ledger: each is an index of its accounts and their columns */
-import type { AccountColumns } from '../view/account-index.js';
-import type { Ledger } from '../view/ledger.js';
-import { leftByRunsMiB } from '../view/account.js';
-import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
-import { gangKey } from '../view/places.js';
+import type { AccountColumns } from '../ledger/account-index.js';
+import type { Ledger } from '../ledger/ledger.js';
+import { leftByRunsMiB } from '../ledger/account.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../ledger/account.js';
+import { gangKey } from '../ledger/places.js';
 import { holdsToShares } from '../view/shares.js';
 import {
   Alternative,

@@ -1,6 +1,6 @@
 // Devices under MPS where namespaces that may not share a server keep each other waiting, and time slices would not.
-import type { PlaceAccount, PlacementRequest, Tenant } from '../view/account.js';
-import { thousandths } from '../view/shares.js';
+import type { PlaceAccount, PlacementRequest, Tenant } from '../ledger/account.js';
+import { thousandths } from '../ledger/occupancy.js';
 import { mayShare, refusing } from './fact-filters.js';
 
 type Place = Pick<

@@ -1,7 +1,7 @@
 // How much of its SMs a place gives to instances together (Dilu, section 3.3, principle 3).
-import { isInUse } from '../view/account-index.js';
-import type { ShareSums } from '../view/account.js';
-import { thousandths } from '../view/shares.js';
+import { isInUse } from '../ledger/account-index.js';
+import type { ShareSums } from '../ledger/account.js';
+import { thousandths } from '../ledger/occupancy.js';
 import type { Refusal } from './fact-filters.js';
 
 /** The bounds with Dilu's values: requests are always met, and limits promise half as much again as there is. */

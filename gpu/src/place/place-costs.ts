@@ -1,7 +1,7 @@
 // What a newcomer would cost on every place: counted once, and again where a place has changed since.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are those of the ledger's accounts */
-import type { PlaceAccount } from '../view/account.js';
-import type { Ledger } from '../view/ledger.js';
+import type { PlaceAccount } from '../ledger/account.js';
+import type { Ledger } from '../ledger/ledger.js';
 import type { WorkloadState } from '../view/view.js';
 import type { Effect, SetEffects } from './set-effects.js';
 

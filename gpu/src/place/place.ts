@@ -1,8 +1,8 @@
 // The stage `place`: its interface, and the scores that are one expression.
 import { hashOf } from '../numeric/hash.js';
-import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../view/account.js';
-import type { Ledger } from '../view/ledger.js';
-import type { GpuKind } from '../view/places.js';
+import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../ledger/account.js';
+import type { Ledger } from '../ledger/ledger.js';
+import type { GpuKind } from '../ledger/places.js';
 import type { Task, View } from '../view/view.js';
 import type { PlacementLimits, PlacementStamp } from './candidate.js';
 import type { Refusal } from './fact-filters.js';

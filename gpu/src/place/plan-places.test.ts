@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { ReportedPlace } from '../simulate/node-rows.js';
 import { gpuOf, runningTask, taskOf } from '../testing/fixtures.js';
 import { ledgerWith } from '../testing/views.js';
-import { PlaceFork } from '../view/fork.js';
+import { PlaceFork } from '../ledger/fork.js';
 import { obstacle, workOf } from './plan-places.js';
 
 const guests = taskOf('guests', { namespace: 'guest', isolation: 'namespace' });

@@ -1,8 +1,8 @@
 // What plans ask of places that they fork: whether a task has room there, and which places are alike.
-import { neededMiB, tasksMiB } from '../view/account.js';
-import type { Work } from '../view/account.js';
-import type { PlaceFork } from '../view/fork.js';
-import { gangKey } from '../view/places.js';
+import { neededMiB, tasksMiB } from '../ledger/account.js';
+import type { Work } from '../ledger/account.js';
+import type { PlaceFork } from '../ledger/fork.js';
+import { gangKey } from '../ledger/places.js';
 import { holdsToShares } from '../view/shares.js';
 import type { Task } from '../view/view.js';
 import { idleInstances } from './candidate.js';

@@ -2,11 +2,11 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are those of the ledger's accounts, and kinds those of its places */
 import { knownKind } from '../predict/protean-slowdowns.js';
 import type { KnownKind, PlaceKind, SliceSlowdowns, TaskFigures } from '../predict/protean-slowdowns.js';
-import type { AccountColumns } from '../view/account-index.js';
-import type { PlaceAccount } from '../view/account.js';
-import type { Ledger } from '../view/ledger.js';
-import { gpuTypeOf } from '../view/places.js';
-import type { Place } from '../view/places.js';
+import type { AccountColumns } from '../ledger/account-index.js';
+import type { PlaceAccount } from '../ledger/account.js';
+import type { Ledger } from '../ledger/ledger.js';
+import { gpuTypeOf } from '../ledger/places.js';
+import type { Place } from '../ledger/places.js';
 
 /** What is known of a task on each kind of place, by its index among `Slices.kinds`. */
 export interface TaskOnKinds {

@@ -1,10 +1,10 @@
 // The stage `place` of PROTEAN (paper, section 4.3, algorithm 1).
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are those of the ledger's accounts, and kinds those of its places */
 import type { SliceSlowdowns } from '../predict/protean-slowdowns.js';
-import { neededMiB } from '../view/account.js';
-import type { PlacementChoice, PlacementRequest } from '../view/account.js';
-import type { Ledger } from '../view/ledger.js';
-import type { Occupant } from '../view/occupancy.js';
+import { neededMiB } from '../ledger/account.js';
+import type { PlacementChoice, PlacementRequest } from '../ledger/account.js';
+import type { Ledger } from '../ledger/ledger.js';
+import type { Occupant } from '../ledger/occupancy.js';
 import type { Task } from '../view/view.js';
 import { alternativesOf, candidateAt, choiceOf, instanceFor, placementOf, rejectionsOf } from './candidate.js';
 import type { Alternative, Candidate, PlacementLimits, PlacementStamp } from './candidate.js';

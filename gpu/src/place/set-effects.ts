@@ -4,10 +4,10 @@ import { ofTime } from '../predict/degradation.js';
 import type { DegradationModel, SetMember } from '../predict/degradation.js';
 import { workloadOf } from '../predict/slowdown-predictor.js';
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
-import { kindOf } from '../view/places.js';
-import type { GpuKind } from '../view/places.js';
-import type { PlaceAccount } from '../view/account.js';
-import type { Occupant } from '../view/occupancy.js';
+import { kindOf } from '../ledger/places.js';
+import type { GpuKind } from '../ledger/places.js';
+import type { PlaceAccount } from '../ledger/account.js';
+import type { Occupant } from '../ledger/occupancy.js';
 import type { WorkloadState } from '../view/view.js';
 
 /** The model of a type of GPU in one mode. */

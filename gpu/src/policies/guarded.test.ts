@@ -4,7 +4,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import { boundStarts } from '../place/bind.js';
 import { shareAt } from '../view/requests.js';
 import type { Action, Decision } from '../view/decision.js';
-import type { Reservation } from '../view/occupancy.js';
+import type { Reservation } from '../ledger/occupancy.js';
 import type { Task, View } from '../view/view.js';
 import { guarded, mostCallsOn } from './guarded.js';
 import { makePolicy } from './make-policy.js';

@@ -7,11 +7,11 @@ import type { GeometryReport } from '../geometry/geometry.js';
 import type { Policy } from './policy.js';
 import { endsInTime, mostClients, refusalOf } from '../place/fact-filters.js';
 import { requestOfTask } from '../view/requests.js';
-import { tasksMiB } from '../view/account.js';
-import type { PlaceAccount } from '../view/account.js';
-import type { Ledger } from '../view/ledger.js';
-import { placeIdsOf } from '../view/occupancy.js';
-import { gangKey } from '../view/places.js';
+import { tasksMiB } from '../ledger/account.js';
+import type { PlaceAccount } from '../ledger/account.js';
+import type { Ledger } from '../ledger/ledger.js';
+import { placeIdsOf } from '../ledger/occupancy.js';
+import { gangKey } from '../ledger/places.js';
 
 /** A view and the event on which a policy failed; absent: it failed outside of a decision. */
 export interface FaultyPass {

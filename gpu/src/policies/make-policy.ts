@@ -12,7 +12,7 @@ import type { Placing } from '../place/place.js';
 import type { Scaling } from '../scale/scale.js';
 import type { Action, Start, TaskRejection } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
-import { placeIdsOf } from '../view/occupancy.js';
+import { placeIdsOf } from '../ledger/occupancy.js';
 import type { Task, View } from '../view/view.js';
 import type { Policy, PolicyRecord } from './policy.js';
 import { policies } from './registry.js';

@@ -10,7 +10,7 @@ import { pick, randomTask, unreliable, walk } from '../testing/random-world.js';
 import { makePolicy } from './make-policy.js';
 import { policies } from './registry.js';
 import { trainingLast } from './training-last.js';
-import { neededMiB } from '../view/account.js';
+import { neededMiB } from '../ledger/account.js';
 import { dividedSms, gpuOf, plainDecision, runningTask, taskOf } from '../testing/fixtures.js';
 import { gpusOf, viewOf } from '../testing/views.js';
 import type { ViewParts } from '../testing/views.js';

@@ -64,7 +64,7 @@ import { filling, fillingUncapped, leftOver, unlimited, whole } from '../share/s
 import { migSizes, mostEfficient } from '../share/slo-shares.js';
 import type { Quotas } from '../share/quotas.js';
 import type { ShareOut } from '../share/share.js';
-import type { GpuKind } from '../view/places.js';
+import type { GpuKind } from '../ledger/places.js';
 
 /** Dependencies of stages. */
 export interface StageNeeds {

@@ -3,7 +3,7 @@ import { firstQueueOn, memberOf, residentsOf, slowdownsOf } from '../order/sub-q
 import { PredictionCache } from '../order/set-predictions.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Decision, TaskRejection } from '../view/decision.js';
-import type { GpuKind } from '../view/places.js';
+import type { GpuKind } from '../ledger/places.js';
 import { seenPlaces } from '../view/running.js';
 import type { SeenPlace } from '../view/running.js';
 import { deadlineAt } from '../view/view.js';

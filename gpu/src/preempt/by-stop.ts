@@ -1,6 +1,6 @@
-import { neededMiB, tasksMiB } from '../view/account.js';
-import type { PlaceAccount } from '../view/account.js';
-import { usedPlaces } from '../view/used-places.js';
+import { neededMiB, tasksMiB } from '../ledger/account.js';
+import type { PlaceAccount } from '../ledger/account.js';
+import { usedPlaces } from '../ledger/used-places.js';
 import type { InstanceState, Task, View } from '../view/view.js';
 import { deadlineAt } from '../view/view.js';
 import type { Preempt } from './preempt.js';

@@ -1,6 +1,6 @@
 import { ofTime } from '../predict/degradation.js';
 import type { Action } from '../view/decision.js';
-import { takesWork } from '../view/used-places.js';
+import { takesWork } from '../ledger/used-places.js';
 import type { InstanceState, Task, View, WorkloadState } from '../view/view.js';
 import type { Preempt } from './preempt.js';
 

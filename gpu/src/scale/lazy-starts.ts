@@ -1,6 +1,6 @@
 // Tasks of functions that scale lazily: they wait for the instances that their functions have.
 import type { TaskRejection } from '../view/decision.js';
-import { functionKey } from '../view/occupancy.js';
+import { functionKey } from '../ledger/occupancy.js';
 import type { Task, View } from '../view/view.js';
 import { keyOf } from './wanted.js';
 

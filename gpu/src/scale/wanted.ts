@@ -1,5 +1,5 @@
 // Launches and retirements that bring functions to the instances that are wanted.
-import { functionKey } from '../view/occupancy.js';
+import { functionKey } from '../ledger/occupancy.js';
 import type { FunctionState, InstanceState } from '../view/view.js';
 import { idleMs } from './scale.js';
 import type { ScaledView, Scaling } from './scale.js';

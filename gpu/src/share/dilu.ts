@@ -1,8 +1,8 @@
 // The stage `share` by request and limit (Dilu, section 3.2).
 import { overSubscribed } from '../place/oversubscription.js';
 import type { Demand, Oversubscription } from '../place/oversubscription.js';
-import { stayingSums } from '../view/account.js';
-import type { GpuKind } from '../view/places.js';
+import { stayingSums } from '../ledger/account.js';
+import type { GpuKind } from '../ledger/places.js';
 import { profiledOn } from '../view/shares.js';
 import type { Task } from '../view/view.js';
 import { fillingShare } from './share.js';

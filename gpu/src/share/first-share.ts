@@ -1,7 +1,7 @@
 // The rule by which functions of which nothing is measured share a GPU from their first call.
 import { idleInstances } from '../place/candidate.js';
 import type { Refusal } from '../place/fact-filters.js';
-import type { GpuKind } from '../view/places.js';
+import type { GpuKind } from '../ledger/places.js';
 import { holdsToShares } from '../view/shares.js';
 import type { SeenPlace } from '../view/running.js';
 import type { Task } from '../view/view.js';

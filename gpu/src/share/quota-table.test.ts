@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { QuotaTable } from './quota-table.js';
 import { QuotaRowError, readQuotaRow } from './quota-row.js';
-import { gpuTypeOf } from '../view/places.js';
+import { gpuTypeOf } from '../ledger/places.js';
 import type { QuotaJob } from './quotas.js';
 
 const type = 'a100-40';

@@ -1,7 +1,7 @@
 // Implementations of the stage `share` that go by a task's SLO and its predicted times at each share.
 import { hasShare } from '../place/place.js';
 import type { CandidatePlace } from '../place/place.js';
-import type { GpuKind } from '../view/places.js';
+import type { GpuKind } from '../ledger/places.js';
 import type { Task } from '../view/view.js';
 import { classFractions, fillingShare, granted, refused } from './share.js';
 import type { ShareOut } from './share.js';

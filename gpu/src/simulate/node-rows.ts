@@ -1,10 +1,10 @@
 // Rows of simulated nodes, as agents report theirs.
 import type { Device, DeviceHealth, DeviceStatus, NodeStatus, Resident, Share, Slice } from '@gpuwhisk/common/gpu';
 import { computePart } from '../predict/protean-slowdowns.js';
-import { neededMiB } from '../view/account.js';
-import { memoryGiving } from '../view/places.js';
+import { neededMiB } from '../ledger/account.js';
+import { memoryGiving } from '../ledger/places.js';
 import { requestOfTask, shareAt } from '../view/requests.js';
-import type { GpuKind } from '../view/places.js';
+import type { GpuKind } from '../ledger/places.js';
 import type { RunningTask } from '../view/view.js';
 
 /** The SMs of a simulated device are not told; its compute slices stand for them. */

@@ -2,7 +2,8 @@ import { geometriesOf, geometryFault, profilesOf, sliceChanges } from '../geomet
 import { cutProblem } from '../geometry/cut-problem.js';
 import type { Action, Actuator, Start } from '../view/decision.js';
 import { classAtOrAbove } from '../view/shares.js';
-import type { DeviceState, InstanceState, NodeState, OpenLedger, Task } from '../view/view.js';
+import type { OpenLedger } from '../ledger/used-places.js';
+import type { DeviceState, InstanceState, NodeState, Task } from '../view/view.js';
 import {
   instanceOf,
   startAmong,

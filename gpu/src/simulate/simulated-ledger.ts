@@ -1,5 +1,5 @@
-import { Ledger } from '../view/ledger.js';
-import type { OpenLedger } from '../view/view.js';
+import { Ledger } from '../ledger/ledger.js';
+import type { OpenLedger } from '../ledger/used-places.js';
 import { nodeRow } from './node-rows.js';
 import type { ReportedPlace } from './node-rows.js';
 

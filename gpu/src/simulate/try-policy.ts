@@ -8,7 +8,7 @@ import type { LateTaskHandling, PolicyChoice } from '../policies/make-policy.js'
 import { capacityModel } from '../predict/slowdown-predictor.js';
 import { predictorsOf } from '../predict/slowdown-model.js';
 import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
-import type { GpuKind } from '../view/places.js';
+import type { GpuKind } from '../ledger/places.js';
 import type { Task } from '../view/view.js';
 import { replay } from './replay.js';
 import type { ReplayRun, GpuTruth } from './replay.js';

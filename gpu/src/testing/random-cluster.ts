@@ -2,7 +2,7 @@ import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceStatus, NodeStatus, Placement, Resident, Share, Slice } from '@gpuwhisk/common/gpu';
 import { randomFraction } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
-import type { PlacementChoice, PlacementRequest } from '../view/account.js';
+import type { PlacementChoice, PlacementRequest } from '../ledger/account.js';
 
 /** What decides about placements and is told how they fare. */
 export interface PlacerOnTrial {

@@ -1,7 +1,8 @@
 import { nodeRow } from '../simulate/node-rows.js';
 import type { ReportedPlace } from '../simulate/node-rows.js';
-import { Ledger } from '../view/ledger.js';
-import type { KnownRuns, OpenLedger, View } from '../view/view.js';
+import { Ledger } from '../ledger/ledger.js';
+import type { OpenLedger } from '../ledger/used-places.js';
+import type { KnownRuns, View } from '../view/view.js';
 
 /** The ledger of nodes with these GPUs and what is on them. */
 export function ledgerWith(gpus: readonly ReportedPlace[]): OpenLedger {
@@ -14,7 +15,7 @@ export function ledgerWith(gpus: readonly ReportedPlace[]): OpenLedger {
   return { ledger, isOpen: () => true, epoch: 0 };
 }
 
-/** Parts of a view; `gpus`: what its ledger and runs are made of. */
+/** Parts of a view; `gpus`: the places of its ledger, with what runs there. */
 export interface ViewParts extends Partial<View> {
   gpus?: readonly ReportedPlace[];
 }

@@ -1,7 +1,7 @@
 // The result of a pass: starts, refusals and actions; and the measured runs that policies learn from.
 import type { Rejection } from '@gpuwhisk/common/gpu';
-import type { PlacementChoice } from './account.js';
-import type { GpuKind } from './places.js';
+import type { PlacementChoice } from '../ledger/account.js';
+import type { GpuKind } from '../ledger/places.js';
 import type { Task, View } from './view.js';
 
 /** A waiting task that starts now. */

@@ -1,5 +1,5 @@
 // The last request of each function, and its arrivals by second and by minute.
-import { functionKey } from './occupancy.js';
+import { functionKey } from '../ledger/occupancy.js';
 
 /** Functions that are kept at most; beyond that the one with the oldest last request is removed. */
 const mostFunctions = 1000;

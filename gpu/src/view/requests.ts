@@ -1,6 +1,6 @@
 // What tasks ask of a place.
 import type { Share } from '@gpuwhisk/common/gpu';
-import type { PlacementRequest } from './account.js';
+import type { PlacementRequest } from '../ledger/account.js';
 import { classAtOrAbove } from './shares.js';
 import type { Task } from './view.js';
 

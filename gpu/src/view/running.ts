@@ -1,10 +1,10 @@
 // What runs on a place, by its account and what is known of runs.
 import type { Resident, Share } from '@gpuwhisk/common/gpu';
-import type { PlaceAccount } from './account.js';
-import type { Occupant, Reservation } from './occupancy.js';
-import { kindOf } from './places.js';
-import type { GpuKind, Place } from './places.js';
-import { usedPlaces } from './used-places.js';
+import type { PlaceAccount } from '../ledger/account.js';
+import type { Occupant, Reservation } from '../ledger/occupancy.js';
+import { kindOf } from '../ledger/places.js';
+import type { GpuKind, Place } from '../ledger/places.js';
+import { usedPlaces } from '../ledger/used-places.js';
 import type { KnownRuns, RunningTask, Task, View } from './view.js';
 
 /**

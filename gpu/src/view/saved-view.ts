@@ -3,10 +3,11 @@ import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { countedMinutes, countedSeconds } from './function-log.js';
-import { Ledger } from './ledger.js';
-import type { Reservation } from './occupancy.js';
+import { Ledger } from '../ledger/ledger.js';
+import type { Reservation } from '../ledger/occupancy.js';
+import type { OpenLedger } from '../ledger/used-places.js';
 import { savedFault } from './saved-view-schema.js';
-import type { FunctionState, KnownRuns, OpenLedger, View } from './view.js';
+import type { FunctionState, KnownRuns, View } from './view.js';
 
 const format = 'gpuwhisk view';
 const formatVersion = 2;

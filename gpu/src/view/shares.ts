@@ -1,6 +1,6 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DeviceMode, GpuNeed, Share, ShareClass } from '@gpuwhisk/common/gpu';
-import type { GpuKind } from './places.js';
+import type { GpuKind } from '../ledger/places.js';
 import type { ProfiledShares, Task } from './view.js';
 
 /** The smallest class with at least `fraction` of the SMs. */
@@ -24,11 +24,6 @@ export function shareOf({ memoryMiB, mpsPercent, sloMs, smLimit, smRequest, maxS
     memoryMiB,
     ...(sloMs !== undefined && { tokens: { violation } }),
   };
-}
-
-/** A fraction of the SMs in thousandths, rounded: sums of them do not drift. */
-export function thousandths(fraction: number): number {
-  return Math.round(fraction * 1000);
 }
 
 /** The shares that a task's function was profiled with on a GPU of this type in this mode, or undefined. */

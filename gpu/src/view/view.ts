@@ -1,10 +1,10 @@
 import type { DeviceMode, GpuAnnotation, GpuIsolation } from '@gpuwhisk/common/gpu';
 import type { Forecast } from '../forecast/ls-lstm.js';
 import type { WorkloadFeatures, FeatureRecord } from '../predict/slowdown-predictor.js';
-import type { PlacementRequest } from './account.js';
+import type { PlacementRequest } from '../ledger/account.js';
 import type { Market } from './decision.js';
 import type { ArrivalCounts } from './function-log.js';
-import type { Ledger } from './ledger.js';
+import type { OpenLedger } from '../ledger/used-places.js';
 import type { WorkloadStanding } from './workload-standing.js';
 
 /**
@@ -207,15 +207,6 @@ export interface WorkloadState {
   estimated?: number;
   /** The degradation against the tolerated one; absent: never reported. */
   state?: WorkloadStanding;
-}
-
-/** The account of all places, which decisions change. */
-export interface OpenLedger {
-  ledger: Ledger;
-  /** Whether a node may be chosen: it is heard of. */
-  isOpen(invoker: string): boolean;
-  /** Epoch of the deciding controller's lease. */
-  epoch: number;
 }
 
 /** The input of a policy: the cluster and its queue at one instant. */

@@ -1,9 +1,9 @@
 // The agent's check of a placement against the present state of the device.
 import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
 import { endsInTime, refusing, mayShare } from '@gpuwhisk/gpu/place/fact-filters';
-import type { Account, Work, Tenant } from '@gpuwhisk/gpu/view/account';
-import { memoryOn } from '@gpuwhisk/gpu/view/occupancy';
-import { clientLimitOf } from '@gpuwhisk/gpu/view/places';
+import type { Account, Work, Tenant } from '@gpuwhisk/gpu/ledger/account';
+import { memoryOn } from '@gpuwhisk/gpu/ledger/occupancy';
+import { clientLimitOf } from '@gpuwhisk/gpu/ledger/places';
 import type { GpuGrant } from '../containers/container-factory.js';
 import type { GpuContainers } from './gpu-containers.js';
 import { grantKey, grantOf, haveOneCaller } from './gpu-runs.js';

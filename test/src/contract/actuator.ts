@@ -1,7 +1,7 @@
 // Contract of actuators: the live one with agents on simulated GPUs, and the replay simulator's.
 import { afterEach, expect, test } from '@jest/globals';
 import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
-import { usedPlaces } from '@gpuwhisk/gpu/view/used-places';
+import { usedPlaces } from '@gpuwhisk/gpu/ledger/used-places';
 import type { InstanceState, View } from '@gpuwhisk/gpu/view/view';
 
 /** A function of the contract: memory and class on a GPU, and whether a stopped run is repeated. */

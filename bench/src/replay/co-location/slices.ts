@@ -2,7 +2,7 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import { computeSlices, computeSlicesOf, memorySlots, migProfiles } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/replay';
-import type { GpuKind } from '@gpuwhisk/gpu/view/places';
+import type { GpuKind } from '@gpuwhisk/gpu/ledger/places';
 import { stretchAt, stretchTable } from '../model/gpu-model.js';
 import type { CatalogueEntry } from '../workloads/catalogue.js';
 import type { ExperimentPlace } from './run.js';

@@ -1,5 +1,5 @@
 // An account of devices of the bench's own, for rules that are compared with the platform's.
-import { thousandths } from '@gpuwhisk/gpu/view/shares';
+import { thousandths } from '@gpuwhisk/gpu/ledger/occupancy';
 import type { PackedInstance } from './instances.js';
 
 /** What an instance takes of a device: thousandths of the SMs, MiB. */

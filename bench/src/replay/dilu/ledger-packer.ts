@@ -2,8 +2,8 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceStatus, NodeStatus } from '@gpuwhisk/common/gpu';
 import { placeDilu } from '@gpuwhisk/gpu/place/dilu';
-import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
-import { Ledger } from '@gpuwhisk/gpu/view/ledger';
+import type { PlacementRequest } from '@gpuwhisk/gpu/ledger/account';
+import { Ledger } from '@gpuwhisk/gpu/ledger/ledger';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import type { Bounds, FleetShape } from './fleet.js';
 import type { PackedInstance } from './instances.js';

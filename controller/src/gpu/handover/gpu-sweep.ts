@@ -3,7 +3,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
-import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import type { Reservation } from '@gpuwhisk/gpu/ledger/occupancy';
 import type { GpuTable } from '../state/gpu-table.js';
 
 /** The reservations of the leader. */

@@ -1,5 +1,5 @@
 import type { Device, DeviceStatus, GpuProcess, NodeStatus, Resident } from '@gpuwhisk/common/gpu';
-import { gpuTypeOf } from '@gpuwhisk/gpu/view/places';
+import { gpuTypeOf } from '@gpuwhisk/gpu/ledger/places';
 import { fillOfActivity, isHeldBack } from '@gpuwhisk/gpu/profile/fill';
 import type { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
 

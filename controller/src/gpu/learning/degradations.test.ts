@@ -8,7 +8,7 @@ import { degradationsOf } from '@gpuwhisk/gpu/predict/degradation';
 import type { SetMember } from '@gpuwhisk/gpu/predict/degradation';
 import type { PairModelKey } from '@gpuwhisk/gpu/predict/pair-degradation';
 import type { MeasuredPair } from '@gpuwhisk/gpu/predict/pair-samples';
-import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
+import { functionKey } from '@gpuwhisk/gpu/ledger/occupancy';
 import { Degradations } from './degradations.js';
 
 const training: WorkloadState = {

@@ -13,11 +13,11 @@ import type { SmoreDegradationState } from '@gpuwhisk/gpu/predict/smore-degradat
 import type { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
 import type { Neighbour } from '@gpuwhisk/gpu/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
-import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
-import { kindOf } from '@gpuwhisk/gpu/view/places';
-import type { GpuKind } from '@gpuwhisk/gpu/view/places';
+import { functionKey } from '@gpuwhisk/gpu/ledger/occupancy';
+import { kindOf } from '@gpuwhisk/gpu/ledger/places';
+import type { GpuKind } from '@gpuwhisk/gpu/ledger/places';
 import { tasksOn } from '@gpuwhisk/gpu/view/running';
-import { takesWork } from '@gpuwhisk/gpu/view/used-places';
+import { takesWork } from '@gpuwhisk/gpu/ledger/used-places';
 import type { Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
 

@@ -8,7 +8,7 @@ import { restoredForecast } from '@gpuwhisk/gpu/forecast/forecast-codec';
 import { FunctionForecasts } from '@gpuwhisk/gpu/forecast/function-forecasts';
 import type { MinuteCounts } from '@gpuwhisk/gpu/forecast/function-forecasts';
 import type { Forecast, RequestSeries } from '@gpuwhisk/gpu/forecast/ls-lstm';
-import { functionKey } from '@gpuwhisk/gpu/view/occupancy';
+import { functionKey } from '@gpuwhisk/gpu/ledger/occupancy';
 import { forecastTrainingModule } from '@gpuwhisk/gpu/forecast/train-worker';
 import type { ForecastTrainingInput } from '@gpuwhisk/gpu/forecast/train-worker';
 

@@ -1,10 +1,10 @@
 // The cluster in the form that policies see: places, instances, nodes, devices.
 import { activationsIn, residentOf, shareNow, tasksOn } from '@gpuwhisk/gpu/view/running';
 import type { DeviceState, InstanceState, NodeState, RunningTask, View } from '@gpuwhisk/gpu/view/view';
-import { usedPlaces } from '@gpuwhisk/gpu/view/used-places';
+import { usedPlaces } from '@gpuwhisk/gpu/ledger/used-places';
 import type { Decision } from '@gpuwhisk/gpu/view/decision';
-import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
-import type { Occupant, Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import type { PlaceAccount } from '@gpuwhisk/gpu/ledger/ledger';
+import type { Occupant, Reservation } from '@gpuwhisk/gpu/ledger/occupancy';
 import type { Device, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
 import { cutProblem } from '@gpuwhisk/gpu/geometry/cut-problem';

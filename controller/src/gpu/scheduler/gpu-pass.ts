@@ -8,7 +8,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
-import type { PlacementChoice } from '@gpuwhisk/gpu/view/account';
+import type { PlacementChoice } from '@gpuwhisk/gpu/ledger/account';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';
 import type { RecentIds } from '@gpuwhisk/common/short-lived-map';
 import type { ActivityReporter } from '@gpuwhisk/common/activations/activity';

@@ -1,7 +1,7 @@
 import { newActivationId } from '@gpuwhisk/common/ids';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import type { GpuNeed, GpuQueued, Rejection } from '@gpuwhisk/common/gpu';
-import type { PlacementRequest } from '@gpuwhisk/gpu/view/account';
+import type { PlacementRequest } from '@gpuwhisk/gpu/ledger/account';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';

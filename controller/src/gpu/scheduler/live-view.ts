@@ -1,6 +1,6 @@
 // The view of the live cluster; its parts are made when a policy first reads them.
-import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
-import type { Reservation } from '@gpuwhisk/gpu/view/occupancy';
+import type { PlaceAccount } from '@gpuwhisk/gpu/ledger/ledger';
+import type { Reservation } from '@gpuwhisk/gpu/ledger/occupancy';
 import type { FunctionState, KnownRuns, ProcurementState, Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { seenDevices, seenInstances, seenNodes } from './cluster-view.js';
 import type { KnownInstances } from './cluster-view.js';

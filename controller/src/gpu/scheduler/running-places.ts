@@ -1,12 +1,12 @@
 // The places of the cluster with what runs on them.
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { RunLog } from '@gpuwhisk/gpu/profile/run-log';
-import { tasksMiB } from '@gpuwhisk/gpu/view/account';
-import type { PlaceAccount } from '@gpuwhisk/gpu/view/account';
-import { kindOf } from '@gpuwhisk/gpu/view/places';
-import type { GpuKind } from '@gpuwhisk/gpu/view/places';
+import { tasksMiB } from '@gpuwhisk/gpu/ledger/account';
+import type { PlaceAccount } from '@gpuwhisk/gpu/ledger/account';
+import { kindOf } from '@gpuwhisk/gpu/ledger/places';
+import type { GpuKind } from '@gpuwhisk/gpu/ledger/places';
 import { runningOn } from '@gpuwhisk/gpu/view/running';
-import { takesWork } from '@gpuwhisk/gpu/view/used-places';
+import { takesWork } from '@gpuwhisk/gpu/ledger/used-places';
 import type { KnownRuns, RunningTask } from '@gpuwhisk/gpu/view/view';
 import { hasForeignProcesses } from '../learning/activity-profiler.js';
 import type { GpuPlacer } from './gpu-placer.js';

@@ -1,6 +1,6 @@
 import type { FirstShare } from '@gpuwhisk/gpu/share/first-share';
-import type { PlaceAccount } from '@gpuwhisk/gpu/view/ledger';
-import { kindOf } from '@gpuwhisk/gpu/view/places';
+import type { PlaceAccount } from '@gpuwhisk/gpu/ledger/ledger';
+import { kindOf } from '@gpuwhisk/gpu/ledger/places';
 import type { RunningTask, Task } from '@gpuwhisk/gpu/view/view';
 
 /** By container, the function that runs beside it and the namespace that this one runs for. */

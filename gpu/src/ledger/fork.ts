@@ -2,7 +2,7 @@
 import type { DeviceHealth, DeviceMode } from '@gpuwhisk/common/gpu';
 import { neededMiB, tasksMiB } from './account.js';
 import type { Account, PlaceAccount, Tenant, Work } from './account.js';
-import { thousandths } from './shares.js';
+import { thousandths } from './occupancy.js';
 
 /** Sums of a place as they would be with the work that a plan puts there; the ledger's account stays as it is. */
 export class PlaceFork implements Account {

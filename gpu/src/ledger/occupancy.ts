@@ -1,6 +1,5 @@
 import type { GpuIsolation, NodeStatus, Placement, Resident } from '@gpuwhisk/common/gpu';
 import type { Place } from './places.js';
-import { thousandths } from './shares.js';
 
 /** A placement that was given out, for as long as the node's agent may not show it. */
 export interface Reservation {
@@ -42,6 +41,11 @@ export interface Occupant {
   users: number;
   /** Key of the function's instances; absent for a pre-warmer that has no action yet. */
   functionKey?: string;
+}
+
+/** A fraction of the SMs in thousandths, rounded: sums of them do not drift. */
+export function thousandths(fraction: number): number {
+  return Math.round(fraction * 1000);
 }
 
 const last = { action: '', namespace: '', key: ' ' };

@@ -1,6 +1,15 @@
 import type { DeviceHealth } from '@gpuwhisk/common/gpu';
 import type { PlaceAccount } from './account.js';
-import type { OpenLedger } from './view.js';
+import type { Ledger } from './ledger.js';
+
+/** The account of all places, which decisions change. */
+export interface OpenLedger {
+  ledger: Ledger;
+  /** Whether a node may be chosen: it is heard of. */
+  isOpen(invoker: string): boolean;
+  /** Epoch of the deciding controller's lease. */
+  epoch: number;
+}
 
 /** Whether a place takes work, if only in instances that are there: it is healthy, or leaves later. */
 export function takesWork(health: DeviceHealth | undefined): boolean {
