@@ -375,9 +375,11 @@ export class ActivationRun implements PoolJob<ActivationRun> {
       { action: fullyQualifiedName(this.action), activationId: this.message.activationId, error: error.message },
       'no container could be provided',
     );
-    this.failNow(error.byAction ? developerError(error.told) : whiskError(error.told), [
-      `${new Date(this.context.clock.now()).toISOString().padEnd(30)} stderr: ${error.message}`,
-    ]);
+    const time = new Date(this.context.clock.now()).toISOString().padEnd(30);
+    this.failNow(
+      error.byAction ? developerError(error.told) : whiskError(error.told),
+      error.message.split('\n').map((line) => `${time} stderr: ${line}`),
+    );
   }
 
   private noteLoad({ id }: Container, ms: number): void {

@@ -13,6 +13,8 @@ export class ProgramError extends Error {
   constructor(
     program: string,
     readonly lastLine: string,
+    /** Its own last lines that report an error, or the bound that it exceeded; empty if it reported none. */
+    readonly errorLines: readonly string[] = [],
   ) {
     super(`${program}: ${lastLine}`);
   }
@@ -63,7 +65,8 @@ export async function runProgram(
   stop?.removeEventListener('abort', onStop);
   if (broken === undefined && child.exitCode === 0) return said();
   const status = `it ended with ${child.exitCode ?? child.signalCode}`;
-  throw new ProgramError(program, broken ?? (lastLineOf(complained()) || status));
+  if (broken !== undefined) throw new ProgramError(program, broken);
+  throw new ProgramError(program, lastLineOf(complained()) || status, errorLinesOf(complained()));
 }
 
 function startOrThrow(
@@ -94,15 +97,22 @@ function collect(stream: Readable, tooMuch: () => void): () => string {
 
 /** The last line that reports an error, or else the last line. */
 export function lastLineOf(text: string): string {
-  const lines = text
+  return errorLinesOf(text).at(-1) ?? linesOf(text).at(-1) ?? '';
+}
+
+/** The last three lines that report an error, each of 500 characters at most. */
+export function errorLinesOf(text: string): string[] {
+  return linesOf(text)
+    .filter((line) => /^(npm )?err(or)?!?[ :]/i.test(line) && !/complete log|debug-0\.log/.test(line))
+    .slice(-3)
+    .map((line) => line.slice(0, 500));
+}
+
+function linesOf(text: string): string[] {
+  return text
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
-  return (
-    lines.findLast((line) => /^(npm )?err(or)?!?[ :]/i.test(line) && !/complete log|debug-0\.log/.test(line)) ??
-    lines.at(-1) ??
-    ''
-  );
 }
 
 /** Runs an operation on a process, and ignores that the process may have ended. */

@@ -263,7 +263,8 @@ interface Installation {
 /**
  * The folder under `root` with the packages, and the report on their modules if this call installed them. `requirements` must
  * have passed validateRequirements. Packages are resolved, fetched, unpacked and compiled in a sandbox. Only wheels are
- * accepted, so that no code of packages runs there. Rejects with ProvisioningError, with pip's last line.
+ * accepted, so that no code of packages runs there. Rejects with ProvisioningError, with pip's last errors; it is `byAction` if
+ * pip refused the requirements or they exceed a bound.
  */
 export async function installRequirements(
   root: string,
@@ -279,12 +280,20 @@ export async function installRequirements(
     };
     return (await fillFolder(folder, fill)) ? { folder, report } : { folder, report: undefined };
   } catch (error) {
-    if (error instanceof JobLimitError) {
-      throw new ProvisioningError(`The requirements could not be installed: ${error.message}.`);
-    }
+    if (error instanceof JobLimitError) throw refusedByPip(`${error.message}.`);
     if (!(error instanceof ProgramError)) throw error;
-    throw new ProvisioningError(`The requirements could not be installed: ${error.lastLine}`);
+    // Without an error of pip's, the host is at fault, such as a Python without pip.
+    if (error.errorLines.length === 0) throw new ProvisioningError(`${notInstalled}: ${error.lastLine}`);
+    throw refusedByPip(error.errorLines.join('\n').replaceAll(folder, 'the packages'));
   }
+}
+
+const notInstalled = 'The requirements could not be installed';
+
+/** An error of the requirements themselves, which the activation tells as the developer's. */
+function refusedByPip(reason: string): ProvisioningError {
+  const text = `${notInstalled}: ${reason}`;
+  return new ProvisioningError(text, text, true);
 }
 
 /**
@@ -317,7 +326,10 @@ async function install(
   { run, maxBytes, dataDir, pip: settings = pipSettings }: Installation,
 ): Promise<CompileReport> {
   await mkdir(join(folder, scratch));
-  const pip = await settings(python);
+  const pip = await settings(python).catch((error: unknown) => {
+    if (!(error instanceof ProgramError)) throw error;
+    throw new ProvisioningError(`${notInstalled}: ${error.lastLine}`);
+  });
   const environment = dirname(dirname(python.installer));
   const own = (await isThere(join(environment, 'pyvenv.cfg'))) ? [environment] : [];
   const options = ['--only-binary=:all:', '--no-compile', '--no-input', '--disable-pip-version-check', '--quiet'];

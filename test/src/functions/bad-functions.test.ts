@@ -23,7 +23,8 @@ const python = hasPython ? test : test.skip;
 const developerErrorLine = 'The action did not initialize or run as expected. Log data might be missing.';
 
 beforeAll(async () => {
-  platform = await startPlatform({ flags: ['--set', `pool.idleContainerMs=${idleContainerMs}`] });
+  const flags = ['--set', `pool.idleContainerMs=${idleContainerMs}`];
+  platform = await startPlatform({ flags, env: { PIP_NO_INDEX: '1' } });
   await platform.api.putAction('hello', 'function main({ name }) { return { greeting: `Hello, ${name}!` }; }');
   for (let i = 0; i < 20; i++) await platform.api.invoke('hello', { name: 'you' });
   // Some of the functions have this memory size, others run several at once: both have stem cells after their first

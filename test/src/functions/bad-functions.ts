@@ -106,6 +106,20 @@ export const badFunctions: BadFunction[] = [
     logs: expect.arrayContaining(['ValueError: no such person']),
   },
   {
+    name: 'requirements that pip refuses',
+    kind: 'python',
+    code: 'def main(args):\n  return {}',
+    options: { annotations: { requirements: ['gpuwhisk-nothing==1.0'] } },
+    http: 502,
+    status: 'action developer error',
+    result:
+      /^The requirements could not be installed: ERROR: Could not find [^\n]*\nERROR: No matching distribution found for gpuwhisk-nothing==1\.0$/,
+    logs: [
+      expect.stringMatching(/^The requirements could not be installed: ERROR: /),
+      expect.stringMatching(/^ERROR: No matching distribution/),
+    ],
+  },
+  {
     name: 'a function that exits',
     kind: 'nodejs',
     code: 'function main() { console.log("bye"); process.exit(3); }',

@@ -3,7 +3,7 @@
 import { statfs } from 'node:fs/promises';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { ProgramError, lastLineOf, runProgram } from '../../host/programs.js';
+import { ProgramError, errorLinesOf, lastLineOf, runProgram } from '../../host/programs.js';
 import { measureTree, ownTree } from '../../host/trees.js';
 import { JobLimitError } from '../runtime-launch.js';
 import type { RunJob, SandboxJob } from '../runtime-launch.js';
@@ -94,7 +94,9 @@ export async function runSandboxJob(
   const error = reports.find((report) => report.startsWith('error\n'))?.replaceAll('\n', ' ');
   const exhausted =
     launcher.child.signalCode === outOfMemorySignal ? `more than ${job.memoryMiB} MiB of memory` : undefined;
-  throw new ProgramError(program, error ?? exhausted ?? (lastLineOf(said) || `it ended with ${status}`));
+  if (error !== undefined) throw new ProgramError(program, error);
+  if (exhausted !== undefined) throw new ProgramError(program, exhausted, [exhausted]);
+  throw new ProgramError(program, lastLineOf(said) || `it ended with ${status}`, errorLinesOf(said));
 }
 
 const MiB = 1024 * 1024;
