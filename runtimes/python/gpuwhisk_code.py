@@ -9,6 +9,18 @@ FAILED_TO_BUILD = "The action failed to generate or locate a binary. See logs fo
 FAILED_TO_START = "Cannot start action. Check logs for details."
 
 
+def text_of(error):
+    """The error's text, as OpenWhisk's runtime tells it: with the type only where the text alone says too little."""
+    text = str(error)
+    return text if text and not isinstance(error, KeyError) else typed_text_of(error)
+
+
+def typed_text_of(error):
+    """Type and text of an error, as the last line of a traceback has them."""
+    text = str(error)
+    return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
+
+
 class Refusal(Exception):
     """An answer of type error, with its text."""
 

@@ -11,7 +11,7 @@ from time import monotonic_ns
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from gpuwhisk_code import FAILED_TO_START, Refusal, after_restore, load_source, print_error, source_of
+from gpuwhisk_code import FAILED_TO_START, Refusal, after_restore, load_source, print_error, source_of, text_of
 from gpuwhisk_imports import ImportObserver
 from gpuwhisk_interpreter import prepare_interpreter, run_environment
 from gpuwhisk_process import end, exit_code, flush_output, violate, watch_peer
@@ -251,7 +251,7 @@ class Runtime:
             return result
         except Exception as error:
             print_error(error)
-            return {"error": str(error)}
+            return {"error": text_of(error)}
         except SystemExit as leaving:
             end(exit_code(leaving))
         except BaseException as error:

@@ -26,6 +26,14 @@ export const pythonSources: readonly RuntimeCase[] = [
     stderr: /ValueError: no/,
   },
   {
+    name: 'an error whose text alone says too little: its type, too',
+    code: 'def main(args):\n  if "a" in args:\n    assert args["a"] > 0\n  return args["b"]',
+    batch: true,
+    value: [{}, { a: 0 }, { b: {} }],
+    result: [{ error: "KeyError: 'b'" }, { error: 'AssertionError' }, {}],
+    stderr: /KeyError: 'b'/,
+  },
+  {
     name: 'a function that readies it',
     code: 'model = None\nasync def load():\n  global model\n  model = 1\ndef main(args):\n  return {"model": model}',
     entry: 'load',
