@@ -167,8 +167,10 @@ function init(id, message) {
     },
     (error) => {
       status = 'stopped';
-      console.error('Error during initialization:', error);
-      answerError(id, `Initialization has failed due to: ${error?.stack ? String(error.stack) : error}`);
+      const { formatError, withoutOwnFrames } = require('./error-text.cjs');
+      console.error(formatError('Error during initialization:', error));
+      const text = error?.stack ? withoutOwnFrames(String(error.stack)) : error;
+      answerError(id, `Initialization has failed due to: ${text}`);
     },
   );
 }
@@ -294,7 +296,7 @@ function succeed(id, result, sinceUs) {
 function fail(id, error) {
   cycles?.end();
   status = 'stopped';
-  console.error(error);
+  console.error(require('./error-text.cjs').formatError(error));
   answerError(id, `An error has occurred: ${describe(error)}`);
 }
 

@@ -1,4 +1,5 @@
 'use strict';
+const { withoutOwnFrames } = require('./error-text.cjs');
 
 /** Fields of an error that are not enumerable but belong in its JSON. */
 const hiddenFields = ['name', 'message', 'stack', 'code', 'cause'];
@@ -24,6 +25,7 @@ function copy(from, above) {
     for (const key of hiddenFields) {
       if (from[key] !== undefined && from[key] !== null) to[key] = copyField(from[key], path);
     }
+    if (typeof to.stack === 'string') to.stack = withoutOwnFrames(to.stack);
   }
   return to;
 }

@@ -5,6 +5,7 @@ import sys
 
 from gpuwhisk_process import end, exit_code
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 FAILED_TO_BUILD = "The action failed to generate or locate a binary. See logs for details."
 FAILED_TO_START = "Cannot start action. Check logs for details."
 
@@ -55,10 +56,15 @@ action_source = ActionSource()
 
 
 def print_error(error):
-    """Prints a traceback without the frame that called into the action. The interpreter's own hook needs no imports."""
+    """Prints a traceback without the frames that called into the action. The interpreter's own hook needs no imports."""
     action_source.write()
-    trace = error.__traceback__
-    error = error.with_traceback(trace.tb_next if trace else None)
+    trace = after = error.__traceback__
+    while trace:
+        own = trace.tb_frame.f_code.co_filename.startswith(HERE + os.sep)
+        trace = trace.tb_next
+        if own:
+            after = trace
+    error = error.with_traceback(after)
     sys.__excepthook__(type(error), error, error.__traceback__)
 
 
@@ -116,11 +122,10 @@ def unpack(data):
     """Extracts an archive, activates its virtualenv, and returns the source of its `__main__.py`."""
     if not is_archive(data):
         return data  # OpenWhisk's runtime takes what is no archive for a source file.
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path.insert(0, here)
+    sys.path.insert(0, HERE)
     import gpuwhisk_archive
 
-    sys.path.remove(here)
+    sys.path.remove(HERE)
     try:
         return gpuwhisk_archive.open_action(data, os.getcwd())
     except gpuwhisk_archive.Broken as broken:

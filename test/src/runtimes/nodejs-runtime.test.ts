@@ -118,7 +118,7 @@ const inline: RuntimeCase[] = [
         message: 'no',
         code: 'E',
         self: null,
-        stack: expect.stringContaining('TypeError: no'),
+        stack: expect.stringMatching(/^TypeError: no\n {4}at main \((?![^]*\/runtimes\/)/),
       },
     },
   },
@@ -178,6 +178,12 @@ const inline: RuntimeCase[] = [
     stderr: /Error during initialization:[^]*SyntaxError/,
   },
   {
+    name: 'an error with a field',
+    code: "function main() { throw Object.assign(new Error('no'), {code: 'E'}) }",
+    runError: 'An error has occurred: Error: no',
+    stderr: /^Error: no\n {4}at main \(.*\) \{\n {2}code: 'E'\n\}\n$/,
+  },
+  {
     name: 'a source that ends too early',
     code: 'function main( {',
     initError: /index\.js:1\nfunction main\( \{\n\s*SyntaxError: Unexpected end of input/,
@@ -186,7 +192,8 @@ const inline: RuntimeCase[] = [
   {
     name: 'error while loading',
     code: 'missing.call()',
-    initError: /^Initialization has failed due to: ReferenceError: missing is not defined/,
+    initError: /^Initialization has failed due to: ReferenceError: missing is not defined\n(?![^]*\/runtimes\/)/,
+    stderr: /^Error during initialization: ReferenceError: missing is not defined\n(?![^]*\/runtimes\/)/,
   },
   { name: 'a missing package', code: "require('.none')", initError: /Cannot find module '.none'/ },
   {

@@ -23,7 +23,7 @@ export const pythonSources: readonly RuntimeCase[] = [
     name: 'async error',
     code: 'async def main(args):\n  raise ValueError("no")',
     result: { error: 'no' },
-    stderr: /ValueError: no/,
+    stderr: /^Traceback \(most recent call last\):\n {2}File "[^"]*main__\.py", line 2, in main\n[^]*ValueError: no/,
   },
   {
     name: 'an error whose text alone says too little: its type, too',
