@@ -11,9 +11,18 @@ function withoutOwnFrames(text) {
   return text.replace(ownFrame, '$1');
 }
 
-/** As console.error prints these values, without the runtime's frames. */
-function formatError(...values) {
-  return withoutOwnFrames(require('util').format(...values));
+const missing = /^Cannot find (?:module|package) '([^'./][^']*)'/;
+
+/** A line with the remedy if `error` tells of a package that is not there, else an empty text. */
+function remedyOf(error) {
+  const [, name] = missing.exec(error instanceof Error ? error.message : '') ?? [];
+  if (name === undefined) return '';
+  return `\nName '${name}' in the dependencies of a package.json, run npm install, and create the action from a zip of the folder.`;
+}
+
+/** As console.error prints the error after `words`, without the runtime's frames, and with a remedy if there is one. */
+function formatError(error, ...words) {
+  return `${withoutOwnFrames(require('util').format(...words, error))}${remedyOf(error)}`;
 }
 
 module.exports = { formatError, withoutOwnFrames };

@@ -168,7 +168,7 @@ function init(id, message) {
     (error) => {
       status = 'stopped';
       const { formatError, withoutOwnFrames } = require('./error-text.cjs');
-      console.error(formatError('Error during initialization:', error));
+      console.error(formatError(error, 'Error during initialization:'));
       const text = error?.stack ? withoutOwnFrames(String(error.stack)) : error;
       answerError(id, `Initialization has failed due to: ${text}`);
     },

@@ -66,6 +66,17 @@ def print_error(error):
             after = trace
     error = error.with_traceback(after)
     sys.__excepthook__(type(error), error, error.__traceback__)
+    if isinstance(error, ModuleNotFoundError):
+        sys.stderr.write(missing_module(error))
+
+
+def missing_module(error):
+    """A line with the remedy for a module that is not there; empty for one that requirements could not bring."""
+    name = error.name
+    if not name or "." in name or name in getattr(sys, "stdlib_module_names", ()):
+        return ""
+    line = """If the package of '%s' has the same name, add -a requirements '["%s"]' to wsk action create or update.\n"""
+    return line % (name, name)
 
 
 def source_of(message):

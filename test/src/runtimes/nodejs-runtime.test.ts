@@ -195,7 +195,18 @@ const inline: RuntimeCase[] = [
     initError: /^Initialization has failed due to: ReferenceError: missing is not defined\n(?![^]*\/runtimes\/)/,
     stderr: /^Error during initialization: ReferenceError: missing is not defined\n(?![^]*\/runtimes\/)/,
   },
-  { name: 'a missing package', code: "require('.none')", initError: /Cannot find module '.none'/ },
+  {
+    name: 'a missing package',
+    code: "require('none')",
+    initError: /Cannot find module 'none'/,
+    stderr: /\nName 'none' in the dependencies of a package\.json, run npm install, and create .*\.\n$/,
+  },
+  {
+    name: 'a missing file',
+    code: "require('./none')",
+    initError: /Cannot find module '.\/none'/,
+    stderr: /(?<!folder\.)\n$/,
+  },
   {
     name: 'no main',
     code: 'const x = 1',

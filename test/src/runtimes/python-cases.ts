@@ -34,6 +34,18 @@ export const pythonSources: readonly RuntimeCase[] = [
     stderr: /KeyError: 'b'/,
   },
   {
+    name: 'a missing module',
+    code: 'def main(args):\n  import none_such',
+    result: { error: "No module named 'none_such'" },
+    stderr: /named 'none_such'\nIf .*, add -a requirements '\["none_such"\]' to wsk action create or update\.\n$/,
+  },
+  {
+    name: 'a missing module of a package that is there',
+    code: 'import json.none_such\ndef main(args):\n  return {}',
+    initError: 'Cannot start action. Check logs for details.',
+    stderr: /No module named 'json.none_such'\n$/,
+  },
+  {
     name: 'a function that readies it',
     code: 'model = None\nasync def load():\n  global model\n  model = 1\ndef main(args):\n  return {"model": model}',
     entry: 'load',
