@@ -26,6 +26,11 @@ class Refusal(Exception):
     """An answer of type error, with its text."""
 
 
+def not_started(error):
+    """The refusal of an action that raised while it was loaded: OpenWhisk's text, and the error's."""
+    return Refusal("%s %s" % (FAILED_TO_START, typed_text_of(error)[:1000]))
+
+
 class ActionSource:
     """The source of the action. A file costs more than all else of a start, and it is needed only for the lines that
     tracebacks quote and by processes that import the action: it is written then. `traceback` and `inspect` ask here.
@@ -114,7 +119,7 @@ def load_source(source, name):
         return action
     except Exception as error:
         print_error(error)
-        raise Refusal(FAILED_TO_START) from error
+        raise not_started(error) from error
     except SystemExit as leaving:
         end(exit_code(leaving))
 

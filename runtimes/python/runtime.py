@@ -11,7 +11,7 @@ from time import monotonic_ns
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from gpuwhisk_code import FAILED_TO_START, Refusal, after_restore, load_source, print_error, source_of, text_of
+from gpuwhisk_code import Refusal, after_restore, load_source, not_started, print_error, source_of, text_of
 from gpuwhisk_imports import ImportObserver
 from gpuwhisk_interpreter import prepare_interpreter, run_environment
 from gpuwhisk_process import end, exit_code, flush_output, violate, watch_peer
@@ -179,7 +179,7 @@ class Runtime:
             self.call_at_start(getattr(sys.modules["main__"], name))
         except Exception as error:
             print_error(error)
-            raise Refusal(FAILED_TO_START) from error
+            raise not_started(error) from error
 
     def call_at_start(self, function):
         """Calls a function of the action's without a run. Raises what it raises."""

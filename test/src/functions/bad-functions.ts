@@ -68,7 +68,7 @@ export const badFunctions: BadFunction[] = [
     code: 'raise ValueError("not today")\ndef main(args):\n  return {}',
     http: 502,
     status: 'action developer error',
-    result: 'Cannot start action. Check logs for details.',
+    result: 'Cannot start action. Check logs for details. ValueError: not today',
     logs: expect.arrayContaining(['ValueError: not today']),
   },
   {

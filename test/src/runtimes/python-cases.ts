@@ -4,7 +4,7 @@ import type { RuntimeCase } from './runtime-cases.js';
 
 /** The error text for code that cannot be read. */
 export const notBuilt = 'The action failed to generate or locate a binary. See logs for details.';
-const notStarted = 'Cannot start action. Check logs for details.';
+const notStarted = 'Cannot start action. Check logs for details. ';
 const noDictionary = 'The action did not return a dictionary or array.';
 
 /** Python sources, and the required answers of a runtime. */
@@ -42,7 +42,7 @@ export const pythonSources: readonly RuntimeCase[] = [
   {
     name: 'a missing module of a package that is there',
     code: 'import json.none_such\ndef main(args):\n  return {}',
-    initError: 'Cannot start action. Check logs for details.',
+    initError: `${notStarted}ModuleNotFoundError: No module named 'json.none_such'`,
     stderr: /No module named 'json.none_such'\n$/,
   },
   {
@@ -55,14 +55,14 @@ export const pythonSources: readonly RuntimeCase[] = [
     name: 'a function that readies it and fails',
     code: 'def load():\n  raise ValueError("no model")\ndef main(args):\n  return {}',
     entry: 'load',
-    initError: 'Cannot start action. Check logs for details.',
+    initError: `${notStarted}ValueError: no model`,
     stderr: /ValueError: no model/,
   },
   {
     name: 'one that is not there',
     code: 'def main(args):\n  return {}',
     entry: 'load',
-    initError: 'Cannot start action. Check logs for details.',
+    initError: `${notStarted}AttributeError: module 'main__' has no attribute 'load'`,
     stderr: /has no attribute 'load'/,
   },
   {
@@ -141,10 +141,25 @@ export const pythonSources: readonly RuntimeCase[] = [
   { name: 'exit while loading', code: 'import sys\nsys.exit(4)', exit: 4 },
   { name: 'bad syntax', code: ' 10 PRINT "x"', initError: notBuilt, stderr: /Error/ },
   { name: 'a null byte', code: 'x = "\0"', initError: notBuilt, stderr: /null bytes/ },
-  { name: 'error while loading', code: 'missing()', initError: notStarted, stderr: /Traceback[^]*NameError/ },
-  { name: 'a missing package', code: 'import iamnotthere', initError: notStarted, stderr: /ModuleNotFoundError/ },
-  { name: 'no main', code: 'x = 1', initError: notStarted, stderr: /has no attribute 'main'/ },
-  { name: 'main is no function', code: 'main = 1', initError: notStarted, stderr: /'main' is not a function/ },
+  {
+    name: 'error while loading',
+    code: 'missing()',
+    initError: /^Cannot start .*\. NameError: /,
+    stderr: /Traceback[^]*NameError/,
+  },
+  {
+    name: 'a missing package',
+    code: 'import iamnotthere',
+    initError: /named 'iamnotthere'$/,
+    stderr: /ModuleNotFoundError/,
+  },
+  { name: 'no main', code: 'x = 1', initError: /has no attribute 'main'$/, stderr: /has no attribute 'main'/ },
+  {
+    name: 'main is no function',
+    code: 'main = 1',
+    initError: /'main' is not a function$/,
+    stderr: /'main' is not a function/,
+  },
   { name: 'no code', code: '', initError: 'Missing main/no code to execute.' },
   {
     name: 'environment of init',
