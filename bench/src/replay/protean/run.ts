@@ -37,7 +37,7 @@ export const schemes: Readonly<Record<string, Scheme>> = {
 const deviceCount = 8;
 
 /** GPUs that are there throughout, or machines of one GPU each that policies rent (and since when). */
-export type Gpus = { count: number } | { provider: SimulatedProvider; fromMs: number };
+type Gpus = { count: number } | { provider: SimulatedProvider; fromMs: number };
 
 /** Serves batches under a scheme until all have ended. Throws Error if some wait for ever. */
 export function serve(
