@@ -84,8 +84,8 @@ export function emptyAccount(place: Place): PlaceAccount {
   };
 }
 
-/** An account's sums as they were at one time. */
-export class PastAccount {
+/** An account's sums as they were when its place was not chosen; `Why`: a reason against it. */
+export class PastAccount<Why> {
   readonly id: string;
   readonly order: number;
   readonly mode: DeviceMode;
@@ -103,7 +103,13 @@ export class PastAccount {
   readonly occupants: readonly Occupant[];
   readonly staying: readonly Tenant[];
 
-  constructor(account: PlaceAccount) {
+  constructor(
+    account: PlaceAccount,
+    /** The instance that the request would have run in. */
+    readonly joined: Occupant | undefined,
+    /** Why it might not be chosen, whatever the facts are. */
+    readonly refusal: Why | undefined,
+  ) {
     this.id = account.id;
     this.order = account.order;
     this.mode = account.mode;

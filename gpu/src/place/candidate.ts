@@ -243,17 +243,7 @@ export function shareInInstance(
 }
 
 /** A place that was not chosen, with its sums as they were then. */
-export class Alternative extends PastAccount {
-  constructor(
-    account: PlaceAccount,
-    /** The instance that the request would have run in. */
-    readonly joined: Occupant | undefined,
-    /** Why it might not be chosen, whatever the facts are. */
-    readonly refusal: Refusal | undefined,
-  ) {
-    super(account);
-  }
-}
+export type Alternative = PastAccount<Refusal>;
 
 /** Gives the reasons why alternatives were not chosen. */
 type Explain = (alternatives: readonly Alternative[]) => Rejection[];
@@ -317,7 +307,7 @@ export function alternativesOf(
     if (!isOpen || isAmong(chosen, account)) continue;
     const isJoined = limits.isNew !== true && instances.has(account);
     const joined = isJoined ? instanceFor(account.occupants, request) : undefined;
-    found.push(new Alternative(account, joined, refusalBy(limits, account)));
+    found.push(new PastAccount(account, joined, refusalBy(limits, account)));
   }
   return found;
 }

@@ -1,12 +1,11 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are those of the ledger: each is an index of its accounts and their columns */
 import type { AccountColumns } from '../ledger/account-index.js';
 import type { Ledger } from '../ledger/ledger.js';
-import { leftByRunsMiB } from '../ledger/account.js';
+import { leftByRunsMiB, PastAccount } from '../ledger/account.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../ledger/account.js';
 import { gangKey } from '../ledger/places.js';
 import { holdsToShares } from '../view/shares.js';
 import {
-  Alternative,
   alternativesOf,
   choiceOf,
   rejectionsOf,
@@ -19,7 +18,7 @@ import {
   placementOf,
   instanceFor,
 } from './candidate.js';
-import type { Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
+import type { Alternative, Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
 import type { Refusal } from './fact-filters.js';
 
 export type { PlacementLimits, PlacementStamp } from './candidate.js';
@@ -40,7 +39,7 @@ export function placeLeastLoaded(
   const last = chosen?.at(-1);
   // As it is now: reasons are made when they are read, and its account goes on.
   const seen = last && {
-    account: new Alternative(last.account, last.joined, undefined),
+    account: new PastAccount<Refusal>(last.account, last.joined, undefined),
     joined: last.joined,
     isFull: last.isFull,
     reclaims: last.reclaims,
