@@ -1,5 +1,6 @@
 // The interface of policy modules (`gpu.policyModules`): what a module exports, and the types of its stages.
 // docs/policy-modules.md describes it.
+import type { LedgerPlace, Scores } from './place/place.js';
 import type { TokenPolicy } from './tokens/token-policies.js';
 import type { TokenColumns } from './tokens/token-machine.js';
 import type { Capabilities, Settings, StageName, StageNeeds, Stages } from './policies/stages.js';
@@ -9,7 +10,7 @@ export type { Geometry } from './geometry/geometry.js';
 export type { Order, Turn } from './order/order.js';
 export type { Pass, Planned, Planner } from './order/plan.js';
 export type { Refusal } from './place/fact-filters.js';
-export type { Score, Scores } from './place/place.js';
+export type { LedgerPlace, Scores };
 export type { Preempt } from './preempt/preempt.js';
 export type { Procure } from './procure/procure.js';
 export type { Scale } from './scale/scale.js';
@@ -21,6 +22,9 @@ export type { Settings, StageName, StageNeeds, Stages };
 
 /** Version of the interface; a module of another version is refused. */
 export type InterfaceVersion = 1;
+
+/** What a module's implementations of each stage are: a place stage gives scores, or searches the ledger by itself. */
+export type ModuleStages = Omit<Stages, 'place'> & { place: Scores | LedgerPlace };
 
 /** An implementation of a stage in a module. */
 export interface ModuleStage<Stage> extends Capabilities {
@@ -48,7 +52,7 @@ export interface PolicyModule {
   version: InterfaceVersion;
   /** By name: small letters, digits and hyphens. */
   policies?: Readonly<Record<string, ModulePolicy>>;
-  stages?: { readonly [Name in StageName]?: Readonly<Record<string, ModuleStage<Stages[Name]>>> };
+  stages?: { readonly [Name in StageName]?: Readonly<Record<string, ModuleStage<ModuleStages[Name]>>> };
   /** Token policies, of which `gpu.tokens` names one. */
   tokens?: Readonly<Record<string, { make(columns: TokenColumns): TokenPolicy }>>;
 }

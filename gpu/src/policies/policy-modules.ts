@@ -1,11 +1,11 @@
 // Policy modules: the checks of what they export, and their registration.
 import type { ModulePolicy, ModuleStage, PolicyModule } from '../plugin.js';
+import type { LedgerPlace, Scores } from '../place/place.js';
 import { addTokenPolicy, tokenPolicies } from '../tokens/token-policies.js';
-import type { Scores } from '../place/place.js';
 import { compositionOf } from './make-policy.js';
 import type { PolicyRecord } from './policy.js';
 import { addPolicy, policies } from './registry.js';
-import { addStage, byScore, capabilities, stages } from './stages.js';
+import { addStage, capabilities, placeStageOf, stages } from './stages.js';
 import type { Settings, StageName } from './stages.js';
 
 /** The version of the interface that this release has. */
@@ -178,7 +178,7 @@ function addStages({ stages: own = {}, tokens = {} }: PolicyModule, undo: (() =>
       const { settings = {} } = entry;
       const make: typeof entry.make = (needs, given: Settings) => {
         const made = entry.make(needs, { ...settings, ...given });
-        return stage === 'place' ? byScore(name, made as Scores) : made;
+        return stage === 'place' ? placeStageOf(name, made as Scores | LedgerPlace) : made;
       };
       undo.push(addStage(stage as StageName, name, { ...entry, settings, make }));
     }

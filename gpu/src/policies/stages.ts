@@ -113,8 +113,7 @@ export interface StageEntry<Stage> extends Capabilities {
 /** How instances are placed at the shares of a stage `share`. */
 export type PlaceStage = (share: ShareOut) => Placing;
 
-/** A stage `place` that takes the place with the lowest score. */
-export const byScore =
+const byScore =
   (name: string, scores: Scores): PlaceStage =>
   (share) =>
     placedByScore(share, scores, name);
@@ -236,17 +235,22 @@ export const stages = {
   } satisfies Record<string, StageEntry<Procure>>,
 };
 
-/** What each stage of a module is an implementation of. */
+/** What each stage is an implementation of. */
 export interface Stages {
   admit: Admit;
   order: Order;
   share: ShareOut;
-  place: Scores;
+  place: PlaceStage;
   plan: Planner;
   preempt: Preempt;
   scale: Scale;
   geometry: Geometry;
   procure: Procure;
+}
+
+/** The stage `place` of a policy module: scores, or a search of its own in the ledger. */
+export function placeStageOf(name: string, made: Scores | LedgerPlace): PlaceStage {
+  return typeof made === 'function' ? byScore(name, made) : inLedger(made);
 }
 
 /** Adds an implementation from a policy module; its name must be free. The result removes it. */
