@@ -59,6 +59,7 @@ export function activationRecord(
   annotations.push({ key: 'waitTime', value: times.waitMs });
   if (times.initMs !== undefined) annotations.push({ key: 'initTime', value: times.initMs });
   if (times.start !== undefined) annotations.push({ key: 'start', value: times.start });
+  else if (times.found === undefined) annotations.push({ key: 'start', value: 'none' });
   if (message.sample !== undefined) annotations.push({ key: 'sample', value: true });
   if (message.training !== undefined) {
     const { job, attempt, members } = message.training;

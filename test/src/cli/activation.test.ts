@@ -57,7 +57,27 @@ const summaries: Answer = [
       statusCode: 2,
       annotations: [],
     },
-    { ...record, activationId: second, start: 1700003600000, end: 0, duration: 0, statusCode: 1, annotations: [] },
+    {
+      ...record,
+      activationId: second,
+      start: 1700003600000,
+      end: 0,
+      duration: 0,
+      statusCode: 1,
+      annotations: [{ key: 'kind', value: 'nodejs:20' }],
+    },
+    {
+      ...record,
+      activationId: first,
+      start: 1700003600000,
+      end: 0,
+      duration: 0,
+      statusCode: 3,
+      annotations: [
+        { key: 'kind', value: 'nodejs:20' },
+        { key: 'start', value: 'none' },
+      ],
+    },
   ],
 ];
 
@@ -76,8 +96,9 @@ describeCases('activation list', [
     stdout: [
       'Datetime            Activation ID                    Kind      Start Duration   Status            Entity',
       `2023-11-14 22:13:20 ${first} nodejs:20 cold  1.234s     success           guest/hello:0.0.1`,
-      `2023-11-14 22:13:20 ${second} unknown   warm  1m5.5s     developer error   a-very-lon...-name-x/an-action-with-...-name-indeed:0.0.12`,
-      `2023-11-14 23:13:20 ${second} unknown   warm  0s         application error guest/hello:0.0.1`,
+      `2023-11-14 22:13:20 ${second} unknown   -     1m5.5s     developer error   a-very-lon...-name-x/an-action-with-...-name-indeed:0.0.12`,
+      `2023-11-14 23:13:20 ${second} nodejs:20 warm  0s         application error guest/hello:0.0.1`,
+      `2023-11-14 23:13:20 ${first} nodejs:20 -     0s         internal error    guest/hello:0.0.1`,
     ].join('\n'),
   },
   {

@@ -1,5 +1,6 @@
 // More functions than memory holds, and idle functions: all run, in containers that are added and removed.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { annotation } from '../support/api-client.js';
 import { hasLauncher } from '../support/machine.js';
 import { descendants, sandboxCount } from '../support/process-traces.js';
 import { startPlatform, until } from '../support/running-platform.js';
@@ -49,6 +50,7 @@ test('an action that asks for more than there is fails with the reason', async (
       result: { error: 'Failed to provision resources to run the action.' },
     },
   });
+  expect(annotation(record, 'start')).toBe('none');
   expect(record.logs).toEqual([expect.stringContaining('1024 MB, is more than this invoker has, 512 MB')]);
 });
 

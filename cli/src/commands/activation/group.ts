@@ -71,11 +71,18 @@ function rowOf(
     time: formatLocalTime(startMs),
     id: asText(activation.get('activationId')),
     kind: asText(valueOf(annotations, 'kind')) || 'unknown',
-    start: (valueOf(annotations, 'initTime') ?? null) === null ? 'warm' : 'cold',
+    start: startOf(annotations),
     duration: formatDuration(durationMs),
     status: statusWords[asNumber(activation.get('statusCode'))] ?? 'success',
     entity: `${namespace}/${name}:${shorten(asText(activation.get('version')), 20)}`,
   };
+}
+
+/** State of the container; `-` for an activation without a container, such as a trigger's. */
+function startOf(annotations: JsonMap[]): string {
+  if ((valueOf(annotations, 'initTime') ?? null) !== null) return 'cold';
+  const kind = valueOf(annotations, 'kind') ?? 'sequence';
+  return kind === 'sequence' || valueOf(annotations, 'start') === 'none' ? '-' : 'warm';
 }
 
 const since1970 = 'measured in milliseconds since Th, 01, Jan 1970';
