@@ -32,8 +32,8 @@ export function readJson(response: HttpResponse): Json {
 }
 
 /**
- * The error to throw for a failed request. The exit code is the status minus 256, as a byte. A 502 whose body has no
- * `code` is not an error of the platform, but of an activation that failed.
+ * The error to throw for a failed request. The exit code is the status minus 256, as a byte. A 502 or 500 whose body
+ * has no `code` is that of an activation that failed.
  */
 export function failure(response: HttpResponse): WskError {
   const exitCode = response.status - 256;
@@ -41,7 +41,7 @@ export function failure(response: HttpResponse): WskError {
   if (body instanceof Map) {
     const code = body.get('code') ?? null;
     const error = body.get('error') ?? null;
-    if (code === null && response.status === 502) {
+    if (code === null && [500, 502].includes(response.status)) {
       const status = asMap(body.get('response')).get('status') ?? null;
       if (status !== null || error !== null) {
         const options = { exitCode, showMessage: false, outcome: 'application error' } as const;

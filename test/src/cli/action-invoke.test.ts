@@ -15,7 +15,33 @@ const failed = {
   response: { result: { error: 'boom' }, status: 'application error', success: false },
 };
 
+const tooLong = 'The action produced a response that exceeded the allowed length: 2000008 > 1048576 bytes.';
+const cutShort = { error: `${tooLong} wsk activation result shows its beginning.` };
+const oversize = { error: `${tooLong} The truncated response was: {"x":"aaa` };
+const unprovided = { error: 'Failed to provision resources to run the action.' };
+
 describeCases('action invoke', [
+  {
+    wsk: 'action invoke hello -r',
+    answers: [[502, oversize]],
+    requests: invoke(resultOnly),
+    code: 246,
+    stderr: printed(cutShort),
+  },
+  {
+    wsk: 'action invoke hello -b',
+    answers: [[502, { ...failed, response: { ...failed.response, result: oversize } }]],
+    requests: invoke(blocking),
+    code: 246,
+    stderr: `ok: invoked /_/hello with id aid\n${printed({ ...failed, response: { ...failed.response, result: cutShort } })}`,
+  },
+  {
+    wsk: 'action invoke hello -r',
+    answers: [[500, unprovided]],
+    requests: invoke(resultOnly),
+    code: 244,
+    stderr: printed(unprovided),
+  },
   {
     wsk: 'action invoke hello',
     answers: [[202, { activationId: 'aid' }]],

@@ -126,7 +126,23 @@ export function printUnsuccessful(error: InvocationError, name: QualifiedName, r
     return;
   }
   if (!recordOnly) printInvoked(stderr, name, error.answer);
-  stderr.printJson(sortKeys(error.answer));
+  stderr.printJson(sortKeys(withoutHead(error.answer)));
+}
+
+const oversize =
+  /^(The action produced a response that exceeded the allowed length: .*? bytes\.) The truncated response was: /;
+
+/** A failed answer without the first megabyte of a result that was too long. */
+function withoutHead(answer: Json): Json {
+  if (!(answer instanceof Map)) return answer;
+  const copy = new Map(answer);
+  for (const key of ['response', 'result']) {
+    const inner = copy.get(key);
+    if (inner instanceof Map) copy.set(key, withoutHead(inner));
+  }
+  const [, text] = oversize.exec(asText(copy.get('error'))) ?? [];
+  if (text !== undefined) copy.set('error', `${text} wsk activation result shows its beginning.`);
+  return copy;
 }
 
 /** Prints `ok: invoked /ns/name with id ...`. */
