@@ -113,7 +113,8 @@ export class Report {
       const told = words.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`);
       return `${`${type}:`.padEnd(12)}${told.join(', ')}`;
     });
-    if (lines.length === 0) lines.push('There is nothing to carry.');
+    if (lines.length === 0)
+      lines.push(this.stopped === undefined ? 'There is nothing to carry.' : 'Nothing was carried.');
     const list = (title: string, remarks: readonly Remark[]): void => {
       if (remarks.length > 0) lines.push('', title);
       for (const { type, name, reason } of remarks) lines.push(`  ${type} ${name}: ${reason}`);
