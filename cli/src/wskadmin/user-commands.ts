@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { printable } from '../printable.js';
 import {
   attempt,
   exitCodes,
@@ -251,6 +252,10 @@ const limits: readonly [name: string, type: OptionSpec['type'], help: string][] 
 const namespace = [{ name: 'namespace' }] as const;
 const pathOf = (name: string): string => `limits/${encodeURIComponent(name)}`;
 
+function warn(text: string): void {
+  process.stderr.write(`wskadmin: warning: ${printable(text)}\n`);
+}
+
 /** A value in Python's notation, which scripts read: `True`, `['a', 'b']`. */
 function pythonText(value: Json): string {
   if (typeof value === 'boolean') return value ? 'True' : 'False';
@@ -270,6 +275,9 @@ export const limitsCommands: AdminCommand[] = [
       return attempt(print, 'set limits', async () => {
         await client.request('PUT', pathOf(name), Object.fromEntries(given.values()));
         print(`Limits successfully set for "${name}"`);
+        // As in OpenWhisk, limits may be set before the first subject is created.
+        const keys = keysOf(await client.request('GET', `namespaces/${encodeURIComponent(name)}/keys`));
+        if (keys.length === 0) warn(`No subject has namespace "${name}" yet.`);
       });
     },
   },

@@ -102,6 +102,11 @@ test('subjects are blocked and unblocked', async () => {
 
 test('limits are set, shown in order and deleted', async () => {
   const set = ['limits', 'set', 'carol'];
+  expect(await wskadmin(...set, '--firesPerMinute', '5')).toEqual({
+    ...prints('Limits successfully set for "carol"\n'),
+    stderr: 'wskadmin: warning: No subject has namespace "carol" yet.\n',
+  });
+  await wskadmin('user', 'create', 'carol');
   const done = prints('Limits successfully set for "carol"\n');
   const rates = ['--invocationsPerMinute', '1', '--firesPerMinute', '2', '--concurrentInvocations', '3'];
   expect(await wskadmin(...set, ...rates)).toEqual(done);
