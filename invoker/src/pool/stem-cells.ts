@@ -67,12 +67,17 @@ interface StemCellPool {
   wantedMs: number;
   /** Whether cells are missing for lack of memory. */
   lacksMemory: boolean;
+  /** The failures since a cell started the last time; undefined after a start. */
+  trouble: { text: string; pauseMs: number; untilMs: number } | undefined;
 }
 
 /** Kinds and memory sizes with counts of their own; further ones have none. */
 const maxCounted = 200;
 const checkEveryMs = 600_000;
 const refillAfterMs = 100;
+/** Pause after a failed start, which each further failure doubles. */
+const firstPauseMs = 1000;
+const longestPauseMs = 60_000;
 /** Largest number of specs with cells on request; the least recently requested is given up for a new one. */
 const maxDemanded = 16;
 /** The same of specs with learned modules. */
@@ -277,6 +282,7 @@ export class StemCells implements ContainerStore {
       demanded,
       wantedMs,
       lacksMemory: false,
+      trouble: undefined,
     };
   }
 
@@ -357,6 +363,7 @@ export class StemCells implements ContainerStore {
   }
 
   private refill(pool: StemCellPool): void {
+    if (pool.trouble !== undefined && this.clock.monotonicMs() < pool.trouble.untilMs) return;
     pool.lacksMemory = false;
     while (!this.closing && pool.cells.length + pool.starts.length < pool.wanted) {
       const spec = this.cellSpec(pool);
@@ -389,6 +396,8 @@ export class StemCells implements ContainerStore {
       if (isTooMany || !this.pools.includes(pool)) return this.services.removals.remove(container);
       void container.giveWay(false);
       pool.startMs = this.clock.monotonicMs() - startedMs;
+      if (pool.trouble !== undefined) this.logger.info({ kind: spec.kind }, 'stem cells start again');
+      pool.trouble = undefined;
       pool.cells.push({ container, readyMs: this.clock.monotonicMs() });
       this.services.watch.set(container, () => this.replace(container));
       if (spec.learned !== undefined) void this.measure(pool, container);
@@ -397,11 +406,22 @@ export class StemCells implements ContainerStore {
       this.services.memory.release(spec);
       // It may have lacked memory on the way.
       if (pool.measuredMiB !== undefined && spec.memoryMiB < pool.config.spec.memoryMiB) pool.measuredMiB *= 2;
-      else this.options.failedAhead?.(spec, error);
-      this.logger.warn({ kind: spec.kind, error: String(error) }, 'a stem cell could not be started');
+      else this.noteFailure(pool, spec, error);
     } finally {
       pool.starts.shift();
     }
+  }
+
+  /** Has the pool pause, and logs the reason if it is another one than before. */
+  private noteFailure(pool: StemCellPool, spec: ContainerSpec, error: unknown): void {
+    this.options.failedAhead?.(spec, error);
+    const nowMs = this.clock.monotonicMs();
+    const text = String(error);
+    const { text: before, pauseMs: lastMs = 0, untilMs = nowMs } = pool.trouble ?? {};
+    if (text !== before) this.logger.warn({ kind: spec.kind, error: text }, 'stem cells cannot be started');
+    // Cells that were started together fail together.
+    const pauseMs = nowMs < untilMs ? lastMs : Math.min(longestPauseMs, Math.max(firstPauseMs, lastMs * 2));
+    pool.trouble = { text, pauseMs, untilMs: nowMs + pauseMs };
   }
 
   private async measure(pool: StemCellPool, container: Container): Promise<void> {

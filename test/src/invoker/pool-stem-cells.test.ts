@@ -121,6 +121,27 @@ describe('stem cells', () => {
     expect(harness.pool.snapshot()).toMatchObject({ containers: 0, prewarmed: 1 });
   });
 
+  test('one that cannot be started is tried at growing intervals, a minute at most, until it can be', async () => {
+    let [tries, works] = [0, false];
+    const harness = await PoolHarness.open({ memoryMiB: 1024, stemCells: [stemCell] }, {}, (factory) => ({
+      ...factory,
+      prewarm: (spec) => (++tries, works ? factory.prewarm(spec) : Promise.reject(new Error('there is no such image'))),
+    }));
+    await harness.clock.runUntil(harness.pool.prewarm());
+    const requestUntil = async (ms: number): Promise<void> => {
+      while (harness.clock.monotonicMs() < ms) await harness.run('a', { disposition: 'discard' });
+    };
+    const startedMs = harness.clock.monotonicMs();
+    await requestUntil(startedMs + 60_000);
+    // After 0, 1, 3, 7, 15 and 31 s.
+    expect(tries).toBe(6);
+    await requestUntil(startedMs + 240_000);
+    expect(tries).toBe(9);
+    works = true;
+    await requestUntil(startedMs + 310_000);
+    expect((await harness.run('a')).start).toBe('prewarmed');
+  });
+
   test('not one that an action waits for memory beside', async () => {
     const harness = await PoolHarness.open({ memoryMiB: 256, stemCells: [stemCell] });
     await harness.clock.runUntil(harness.pool.prewarm());
