@@ -124,7 +124,10 @@ export const notAuthorized = (...resources: string[]): ApiError =>
   );
 /** 403: what only operators may do. */
 export const operatorsOnly = (): ApiError =>
-  new ApiError(403, 'The supplied authentication is not authorized to access this resource.');
+  new ApiError(
+    403,
+    "The supplied authentication is not authorized to access this resource, which is for operators. On the machine of a standalone server, gpuwhisk operator-key shows an operator's key.",
+  );
 /** 403: the operator's key, where a namespace is meant. */
 export const notOfNamespace = (): ApiError =>
   new ApiError(403, "The operator's key administers the platform and has no namespace. Use the key of a namespace.");

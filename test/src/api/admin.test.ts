@@ -28,7 +28,7 @@ test('only operators are served', async () => {
       method,
       path,
       403,
-      'The supplied authentication is not authorized to access this resource.',
+      "The supplied authentication is not authorized to access this resource, which is for operators. On the machine of a standalone server, gpuwhisk operator-key shows an operator's key.",
     ]);
     expect((await api.request(method, place, { as: null })).status).toBe(401);
   }

@@ -12,7 +12,8 @@ const holder = { subject: '', namespace: '', uuid: 'operator-uuid', key: 'K'.rep
 const withKey = { config: { operatorKey: `${holder.uuid}:${holder.key}`, operators: [operator.subject] } };
 const documents = '/api/v1/admin/databases/subjects/documents?docs=true';
 const waiting = { activationId: 'a1', namespace: 'alice', rejected: [] };
-const onlyOperators = 'The supplied authentication is not authorized to access this resource.';
+const onlyOperators =
+  "The supplied authentication is not authorized to access this resource, which is for operators. On the machine of a standalone server, gpuwhisk operator-key shows an operator's key.";
 
 let api: Api | undefined;
 let sandboxes: HttpServer | undefined;

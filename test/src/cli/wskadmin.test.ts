@@ -241,7 +241,8 @@ test("the key of this machine's standalone server is found in its data folder, a
 });
 
 test('host and key come from flags, environment or properties; others than operators are refused', async () => {
-  const refused = 'The supplied authentication is not authorized to access this resource.';
+  const refused =
+    "The supplied authentication is not authorized to access this resource, which is for operators. On the machine of a standalone server, gpuwhisk operator-key shows an operator's key.";
   const flags = ['--apihost', api.url, '--auth', `${alice.uuid}:${alice.key}`];
   expect(await wskadmin(...flags, 'user', 'get', 'alice-subject')).toEqual(
     prints(`Failed to get subject (${refused})\n`, 1),
