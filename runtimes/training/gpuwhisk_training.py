@@ -22,6 +22,8 @@ __all__ = ["joined", "step", "stopping"]
 # Shortest time between two reports, and longest of one, seconds.
 _REPORT_EVERY = 1.0
 _REPORT_TIMEOUT = 5.0
+# Shortest step that can stall the training, seconds: pauses between short steps, as for a checkpoint, are usual.
+_STALLS_AFTER = 1.0
 
 
 class _Meter:
@@ -58,7 +60,7 @@ class _Meter:
         """Steps per second since the last call, or since the first step, and whether the training stalls.
 
         None before the second step. Without a step since the last call it is the last rate. If the present step takes
-        more than twice as long as the last ones, the training stalls, and it is the rate that this step can still reach.
+        more than twice as long as the last ones, and more than a second, the training stalls, and it is the rate that this step can still reach.
         """
         with self._lock:
             if self._read_at is None:
@@ -71,7 +73,7 @@ class _Meter:
             if self._rate is None:
                 return None
             silent = time.monotonic() - self._last_at
-            if silent * self._rate > 2 * self._last_count:
+            if silent > _STALLS_AFTER and silent * self._rate > 2 * self._last_count:
                 return self._last_count / silent, True
             return self._rate, False
 

@@ -122,7 +122,7 @@ export const gpuSchemas = {
       attempt: whole('Number of its run'),
       steps: { type: 'number', description: 'Steps in this run' },
       rate: { type: 'number', description: 'Steps per second' },
-      stalled: yesNo('Whether the present step takes more than twice as long as the last ones'),
+      stalled: yesNo('Whether the present step takes more than twice as long as the last ones, and more than a second'),
     }),
   }),
   GpuWorkload: object(

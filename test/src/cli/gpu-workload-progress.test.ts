@@ -148,6 +148,20 @@ describe('a workload that reports', () => {
     );
 
     test(
+      'does not stall in pauses of less than a second',
+      async () => {
+        const body = `for n in range(6):
+  for m in range(10): gpuwhisk_training.step()
+  time.sleep(0.5)`;
+        await withFolder((folder) => run(['--', ...training(body)], folder));
+        const reports = server.requests.map(({ line }) => line).filter((line) => line.includes('"rate": '));
+        expect(reports.length).toBeGreaterThan(1);
+        expect(reports.join()).not.toContain('"stalled": true');
+      },
+      caseMs,
+    );
+
+    test(
       'is reported as ever slower while a step does not end, and not from a process that it forks',
       async () => {
         const body = `import os
