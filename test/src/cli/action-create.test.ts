@@ -129,6 +129,17 @@ describeCases('action create', [
   {
     wsk: 'action create hello a.js',
     files: js,
+    answers: [[413, { error: 'Request larger than allowed: 53333405 > 52428800 bytes.', code: 'tid2' }]],
+    requests: [put(exec)],
+    code: 157,
+    stderr: errorWithHint(
+      "Unable to create action 'hello': Request larger than allowed: 53333405 > 52428800 bytes. (code tid2) " +
+        'Code that is no text counts in base64, a third more than its file. Operators set limits.maxCodeBytes.',
+    ),
+  },
+  {
+    wsk: 'action create hello a.js',
+    files: js,
     answers: [[413, '<html>']],
     requests: [put(exec)],
     code: 157,

@@ -105,6 +105,10 @@ function invalidMode(mode: string): Error {
 }
 
 const notFound = 404 - 256;
+/** The server's words for an action whose code is too large. */
+const tooLarge = /: (exec|Request) larger than allowed: /;
+const sizeHint =
+  'Code that is no text counts in base64, a third more than its file. Operators set limits.maxCodeBytes.';
 
 async function create(context: CommandContext): Promise<void> {
   checkArgs(context.args, 1, 2, 'An action name and code artifact are required.');
@@ -137,7 +141,9 @@ async function put(context: CommandContext, overwrite: boolean): Promise<void> {
       conform(body, actionShape),
     );
   } catch (error) {
-    throw wrapError(error, `Unable to create action '${path}'`, { showUsage: true });
+    const wrapped = wrapError(error, `Unable to create action '${path}'`, { showUsage: true });
+    if (!tooLarge.test(wrapped.message)) throw wrapped;
+    throw new WskError(`${wrapped.message} ${sizeHint}`, { exitCode: wrapped.exitCode, showUsage: true });
   }
 }
 
