@@ -10,12 +10,18 @@ const main = fileURLToPath(new URL('../../../scripts/serve.cjs', import.meta.url
 const startMs = 60_000;
 const stopMs = 20_000;
 
-/** Platforms that run. Those of a test that has failed end with its file; Jest would wait for them for ever. */
+/** Platforms that run. Those of a test that has failed end soon after its file; Jest would wait for them for ever. */
 const running = new Set<ChildProcess>();
+/** Time for the file's own afterAll, which comes after the one here and stops platforms, ms. */
+const leftMs = 2 * stopMs;
+let killer: NodeJS.Timeout | undefined;
 // Programs outside of Jest import this file, too.
 const { afterAll } = globalThis as { afterAll?: (work: () => void) => void };
 afterAll?.(() => {
-  for (const child of running) child.kill('SIGKILL');
+  if (running.size === 0) return;
+  killer = setTimeout(() => {
+    for (const child of running) child.kill('SIGKILL');
+  }, leftMs);
 });
 
 /** The platform, started as a user starts it: in a process of its own, on a free port. */
@@ -104,7 +110,10 @@ function launch({ dataDir = newDataDir(), flags = [], before = [], leadsSession 
   child.stderr.setEncoding('utf8').on('data', (text: string) => (printed.stderr += text));
   running.add(child);
   const exited = new Promise<number | null>((resolve, reject) => {
-    child.on('exit', () => running.delete(child));
+    child.on('exit', () => {
+      running.delete(child);
+      if (running.size === 0) clearTimeout(killer);
+    });
     child.on('error', reject);
     child.on('close', resolve);
   });
