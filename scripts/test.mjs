@@ -28,7 +28,7 @@ const leftToAll = [
 ];
 
 /** How long Jest may take to end after its report, ms: what a test has left running would hold it for ever. */
-const endMs = 30_000;
+const endMs = 60_000;
 
 const all = process.argv.includes('--all');
 const butPassed = process.argv.includes('--but-passed');
