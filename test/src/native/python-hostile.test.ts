@@ -112,7 +112,7 @@ const hostile: Hostile[] = [
     name: 'all the memory',
     code: main('sys', 'kept = [bytearray(1 << 24) for _ in range(10**6)]'),
     kind: 'result',
-    result: { error: '' },
+    result: { error: 'MemoryError' },
     printed: /MemoryError/,
     options: { memoryMiB: 128 },
   },
