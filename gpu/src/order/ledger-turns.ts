@@ -158,7 +158,9 @@ export function turnsInLedger({ order, placing, placeName }: TurnStages): Planne
  */
 export function placingOf(share: ShareOut, place: LedgerPlace): Placing {
   return {
-    ...place,
+    begin: (pass, turns) => place.begin(pass, turns),
+    ...(place.saved !== undefined && { saved: () => place.saved?.() }),
+    restore: (saved) => place.restore?.(saved),
     requestOf(task, ledger, at) {
       const request = requestOfTask(task);
       if (task.share !== undefined) return request;

@@ -66,21 +66,28 @@ class ScoredSearch {
     const { offers, refused } = this.offersTo(task, request, limits);
     const isNew = limits.isNew === true;
     offers.sort((one, other) => (isNew ? 0 : rankOf(one) - rankOf(other)) || one.score - other.score);
-    const chosen = gangFor(offers, request);
-    const others = outscored(offers, chosen, request, this.rule.name);
-    const rejected = [...others, ...refused].slice(0, mostRejections);
-    const [first] = chosen ?? [];
-    if (chosen === undefined || first === undefined) return { rejected };
-    const { occupants } = first.candidate.account;
-    const given =
-      task.share === undefined
-        ? shareInInstance(isNew ? [] : occupants, task, first.grant, request.share)
-        : request.share;
-    const ids = chosen.map(({ candidate }) => candidate.account.id);
-    const bound = bindTo(ledger, { ...request, share: given }, { ids, isOpen, isNew }, stamp);
-    if (!isPlaced(bound)) return bound;
-    const { placement, reuses } = bound;
-    return { placement, ...(reuses !== undefined && { reuses }), rejected };
+    const unbound: Rejection[] = [];
+    for (let left: readonly Offer[] = offers; ;) {
+      const chosen = gangFor(left, request);
+      const others = outscored(left, chosen, request, this.rule.name);
+      const rejected = [...others, ...unbound, ...refused].slice(0, mostRejections);
+      const [first] = chosen ?? [];
+      if (chosen === undefined || first === undefined) return { rejected };
+      const { occupants } = first.candidate.account;
+      const given =
+        task.share === undefined
+          ? shareInInstance(isNew ? [] : occupants, task, first.grant, request.share)
+          : request.share;
+      const ids = chosen.map(({ candidate }) => candidate.account.id);
+      const bound = bindTo(ledger, { ...request, share: given }, { ids, isOpen, isNew }, stamp);
+      if (isPlaced(bound)) {
+        const { placement, reuses } = bound;
+        return { placement, ...(reuses !== undefined && { reuses }), rejected };
+      }
+      // Such as a place that leaves, whose idle instance is not for this caller or share.
+      unbound.push(...bound.rejected);
+      left = left.filter((offer) => !chosen.includes(offer));
+    }
   }
 
   private offersTo(
@@ -94,7 +101,8 @@ class ScoredSearch {
     for (const account of accountsFor(ledger, limits)) {
       if (!isOpen(account.place.node.invoker)) continue;
       // Most waiting tasks are refused by most places, and only the first refusals are told in words.
-      if (refused.length >= mostRejections && refusing(account, request) !== undefined) continue;
+      if (refused.length >= mostRejections && refusing(account, request, joinedOn(account, task, limits)) !== undefined)
+        continue;
       const found = this.offerOf(account, task, request, limits);
       if (!('reason' in found)) offers.push(found);
       else if (refused.length < mostRejections) refused.push({ what: account.id, ...found });
@@ -106,13 +114,14 @@ class ScoredSearch {
     account: PlaceAccount,
     task: Task,
     request: PlacementRequest,
-    { kept, isNew = false }: PlacementLimits,
+    limits: PlacementLimits,
   ): Offer | Refusal {
     const { share, score } = this.rule;
+    const { kept, isNew = false } = limits;
     const idle = isNew ? [] : idleInstances(account.occupants, task);
-    // A place that leaves takes work into the instances that it has.
-    const joined = account.health?.state === 'leaving' ? idle[0] : undefined;
-    const refusal = kept.has(account.id) ? keptForAnother : refusalOf(account, request, joined);
+    const refusal = kept.has(account.id)
+      ? keptForAnother
+      : refusalOf(account, request, joinedOn(account, task, limits));
     if (refusal !== undefined) return refusal;
     const { place } = account;
     const candidate: CandidatePlace = { account, kind: kindOf(place), residents: this.residentsOf(account) };
@@ -135,6 +144,11 @@ class ScoredSearch {
     this.residents.set(account, { of: occupants, tasks });
     return tasks;
   }
+}
+
+/** The idle instance by which a place that leaves still takes the task. */
+function joinedOn({ health, occupants }: PlaceAccount, task: Task, { isNew }: PlacementLimits): Occupant | undefined {
+  return health?.state === 'leaving' && isNew !== true ? idleInstances(occupants, task)[0] : undefined;
 }
 
 function rankOf({ isWarm }: Offer): number {

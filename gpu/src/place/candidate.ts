@@ -48,9 +48,13 @@ export interface Candidate<One extends Ranked = PlaceAccount> {
   reclaims: boolean;
 }
 
+/** So many places are looked up one by one; more of them by one call for all. */
+const mostLookedUp = 16;
+
 /** The places that a request may be considered for. */
 export function accountsFor(ledger: Ledger, { allowed }: PlacementLimits): readonly PlaceAccount[] {
   if (allowed === undefined) return ledger.accounts();
+  if (allowed.size > mostLookedUp) return ledger.accounts().filter(({ id }) => allowed.has(id));
   return Array.from(allowed, (id) => ledger.account(id)).filter((account) => account !== undefined);
 }
 

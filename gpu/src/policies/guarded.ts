@@ -1,4 +1,5 @@
 // The guard around a policy: checks of its decisions, and a spare policy for faults.
+import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DeviceHealth } from '@gpuwhisk/common/gpu';
 import { allWait } from '../view/decision.js';
 import type { Decision, Start, Action } from '../view/decision.js';
@@ -316,7 +317,11 @@ function heldFault({ task, choice }: Start, places: readonly PlaceAccount[], led
   const placement = choice?.placement;
   const ids = placement === undefined ? [] : placeIdsOf(placement);
   const isThere = ids.length === places.length && places.every(({ id }) => ids.includes(id));
-  if (!isThere || ledger.placementOf(task) !== placement) return 'by a placement that it does not hold there';
+  if (placement === undefined || !isThere || ledger.placementOf(task) !== placement)
+    return 'by a placement that it does not hold there';
+  const { shareClass, smRequest, smLimit, memoryMiB } = placement.share;
+  const isShare = shareClasses.includes(shareClass) && smRequest > 0 && smRequest <= smLimit && smLimit <= 1;
+  if (!isShare || !(memoryMiB >= 0)) return `with a placement of ${JSON.stringify(placement.share)}`;
   // What an instance that is there holds was given to it before.
   if (choice?.reuses !== undefined) return undefined;
   for (const { id, mode, availableMiB, clients, clientLimit, busy } of places) {

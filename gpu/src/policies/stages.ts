@@ -250,7 +250,9 @@ export interface Stages {
 
 /** The stage `place` of a policy module: scores, or a search of its own in the ledger. */
 export function placeStageOf(name: string, made: Scores | LedgerPlace): PlaceStage {
-  return typeof made === 'function' ? byScore(name, made) : inLedger(made);
+  if (typeof made === 'function') return byScore(name, made);
+  if (typeof made.begin !== 'function') throw new RangeError(`place stage '${name}' makes no scores and no search`);
+  return inLedger(made);
 }
 
 /** Adds an implementation from a policy module; its name must be free. The result removes it. */
