@@ -159,7 +159,7 @@ async function chooseEnforcer(
   return createTokensEnforcer({
     folder: join(config.dataDir, 'gpus', 'tokens'),
     ...(under.name === 'mps' && { under }),
-    ...(typeof tokens === 'string' && { policy: { name: tokens, modules: policyModules() } }),
+    ...(typeof tokens === 'string' && tokens !== 'dilu' && { policy: { name: tokens, modules: policyModules() } }),
     contextMiB: (device) => contexts.of(device) ?? 0,
     say: (line) => logger.warn({ line }, 'kernel tokens'),
   });

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open, realpath, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import { registerModules } from '@gpuwhisk/gpu/policies/policy-modules';
@@ -61,7 +61,8 @@ async function readSource(given: string): Promise<ModuleSource> {
   const path = await realpath(given).catch((error: NodeJS.ErrnoException) => {
     throw new RangeError(`${given}: it cannot be read: ${error.code ?? error.message}`);
   });
-  for (let folder = dirname(path), last = path; folder !== last; last = folder, folder = dirname(folder)) {
+  // Who may change a link's folder chooses what is loaded.
+  for (const folder of new Set([...foldersOf(path), ...foldersOf(resolve(given))])) {
     const { uid, mode } = await stat(folder);
     // In a folder with the sticky bit, such as /tmp, others cannot replace a file that is not theirs.
     checkOwner(given, folder, uid, (mode & sticky) === 0 ? mode : 0);
@@ -81,6 +82,12 @@ async function readSource(given: string): Promise<ModuleSource> {
   } finally {
     await file.close();
   }
+}
+
+/** The folders above a path. */
+function foldersOf(path: string): string[] {
+  const above = dirname(path);
+  return above === path ? [] : [above, ...foldersOf(above)];
 }
 
 /** Throws RangeError if others than root and this process's user own a file or folder, or may write to it. */

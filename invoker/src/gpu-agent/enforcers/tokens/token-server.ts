@@ -64,6 +64,8 @@ const startTimeoutMs = 10_000;
 const defaultPeriodMs = 5;
 /** Periods without an answer of the deciding thread after which a module's token policy is given up: a second. */
 const mostUnanswered = 200;
+/** Time that the deciding thread has to end by itself, ms. */
+const endMs = 1000;
 
 export interface TokenServerOptions {
   /** The server's own folder, with its key and the folder of its socket, which containers see. */
@@ -121,7 +123,7 @@ export class TokenServer {
   private readonly gpus: string[] = [];
   private readonly native: NativeTokenServer;
   private worker: Worker;
-  /** The tick that the deciding thread had answered, and the number of periods, when `problem` was asked last. */
+  /** The tick that the deciding thread had answered last, and the number of periods when `problem` first saw that. */
   private answered = { tick: 0, ticks: 0 };
   /** Whether a token policy of a module decides. */
   private isForeign: boolean;
@@ -256,7 +258,7 @@ export class TokenServer {
     return undefined;
   }
 
-  /** Has `dilu` decide if a token policy of a module has not ended a step since `problem` was asked last, a second ago or more. */
+  /** Has `dilu` decide if a token policy of a module has not ended a step for a second. */
   private replaceStuckWorker(): void {
     const { ticks } = this.native.figures();
     const tick = Atomics.load(this.board.words, decidedWord);
@@ -283,7 +285,10 @@ export class TokenServer {
     const ended = this.workerProblem === undefined ? once(this.worker, 'exit') : undefined;
     this.native.close();
     this.worker.ref();
+    // A module's policy that does not end its step does not see that the server closes.
+    const stuck = this.isForeign ? setTimeout(() => void this.worker.terminate(), endMs) : undefined;
     await ended;
+    clearTimeout(stuck);
     this.clients.clear();
   }
 
