@@ -371,8 +371,10 @@ export class SimulatedActuator implements Actuator {
       const state = this.nodeStates.get(id);
       if (state !== undefined) this.nodeStates.set(id, { ...state, leavesAt: machine.goneAt });
     };
-    this.timers.add(noticedAt, notice, true);
-    this.timers.add(Math.max(noticedAt, machine.goneAt - machines.provider.closesMs), () => this.close(id), true);
+    // A machine whose end is known before it is up has notice as it comes.
+    const [told, closed] = [noticedAt, Math.max(noticedAt, machine.goneAt - machines.provider.closesMs)];
+    this.timers.add(Math.max(upAt, told), notice, true);
+    this.timers.add(Math.max(upAt, closed), () => this.close(id), true);
     this.timers.add(machine.goneAt, () => this.lose(id), true);
     return undefined;
   }
