@@ -71,7 +71,7 @@ const maxFunctions = 256;
 const [maxFailures, offMs] = [3, 3_600_000];
 /**
  * Time without a further load before a snapshot is made, ms: functions that start together have the machine to themselves.
- * Those of a server that always loads some wait for `mostRestMs`.
+ * On a server that loads one after the other, snapshots wait for `mostRestMs`.
  */
 const [restMs, mostRestMs] = [250, 5000];
 /** How often it is looked whether functions were changed or deleted, ms. */
@@ -122,17 +122,17 @@ export class Snapshots {
     entry.wish = wish;
     if (entry.state !== 'absent' || entry.offUntilMs > this.clock.monotonicMs()) return;
     if (wish.unfit !== undefined) return this.turnOff(entry, wish.unfit);
-    const claim = bareSpec(wish.spec.kind, wish.spec.memoryMiB * makingTimes);
-    entry.waits = this.isMaking || !this.services.memory.claim(claim);
-    if (entry.waits) {
-      if (!this.isMaking) entry.unfit = 'There is no free memory to make it.';
-      return;
-    }
+    if (this.isMaking || this.services.memory.missingMiB(makingOf(wish)) > 0) return this.wait(entry);
     this.isMaking = true;
+    entry.waits = false;
     entry.state = 'making';
     entry.made = this.makings += 1;
-    entry.claimedMiB = claim.memoryMiB;
     void this.make(entry, wish);
+  }
+
+  private wait(entry: Entry): void {
+    entry.waits = true;
+    if (!this.isMaking) entry.unfit = 'There is no free memory to make it.';
   }
 
   /**
@@ -229,8 +229,15 @@ export class Snapshots {
     let snapshot: FunctionSnapshot | undefined;
     let init: InitRequest | undefined;
     try {
+      // It claims nothing yet: containers come first.
       await this.rest();
       if (!this.isWanted(entry)) return;
+      const claim = makingOf(wish);
+      if (!this.services.memory.claim(claim)) {
+        this.isMaking = false;
+        return this.wait(entry);
+      }
+      entry.claimedMiB = claim.memoryMiB;
       init = await wish.init();
       snapshot = await this.factory.snapshot?.({ spec, namespace, init });
       if (snapshot === undefined) return;
@@ -246,7 +253,7 @@ export class Snapshots {
         entry.state = 'absent';
         const claim = claimOf(entry);
         entry.claimedMiB = 0;
-        this.services.memory.release(claim);
+        if (claim.memoryMiB > 0) this.services.memory.release(claim);
       }
       this.wantWaiting();
     }
@@ -378,6 +385,11 @@ export class Snapshots {
   private async look(): Promise<void> {
     for (const [key, { wish }] of [...this.entries]) if (!(await wish.isCurrent())) this.forget(key);
   }
+}
+
+/** What the making of a snapshot claims. */
+function makingOf({ spec }: SnapshotWish): ContainerSpec {
+  return bareSpec(spec.kind, spec.memoryMiB * makingTimes);
 }
 
 function claimOf({ wish, claimedMiB }: Entry): ContainerSpec {

@@ -420,7 +420,10 @@ export class StemCells implements ContainerStore {
     const { text: before, pauseMs: lastMs = 0, untilMs = nowMs } = pool.trouble ?? {};
     if (text !== before) this.logger.warn({ kind: spec.kind, error: text }, 'stem cells cannot be started');
     // Cells that were started together fail together.
-    const pauseMs = nowMs < untilMs ? lastMs : Math.min(longestPauseMs, Math.max(firstPauseMs, lastMs * 2));
+    const pauses = nowMs < untilMs;
+    const pauseMs = pauses ? lastMs : Math.min(longestPauseMs, Math.max(firstPauseMs, lastMs * 2));
+    // Cells that are taken in the pause are replaced at its end.
+    if (!pauses) this.clock.setBackgroundTimer(pauseMs, () => this.refill(pool));
     pool.trouble = { text, pauseMs, untilMs: nowMs + pauseMs };
   }
 

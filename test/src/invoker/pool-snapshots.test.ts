@@ -94,9 +94,10 @@ describe('the snapshot of a function', () => {
   });
 
   test('is made once no function was loaded for a while, or after 5 s', async () => {
-    const { load, made } = await open();
+    const { harness, load, made } = await open();
     for (let at = 0; at < 20; at += 1) await load('a', '1', 'ns', 200);
     expect(made).toEqual([]);
+    expect(harness.pool.snapshot().claimedMiB).toBe(0);
     await load('a', '1', 'ns', 250);
     expect(made).toEqual(['a']);
     for (let at = 0; at < 26; at += 1) await load('b', '1', 'ns', 200);
