@@ -122,6 +122,13 @@ export interface SandboxJob {
 /** The job was ended for exceeding its bound on size or time; `message` names the bound. */
 export class JobLimitError extends Error {
   override name = 'JobLimitError';
+  constructor(
+    message: string,
+    /** Whether the job is at fault, rather than the host. */
+    readonly byJob = true,
+  ) {
+    super(message);
+  }
 }
 
 /**

@@ -280,14 +280,19 @@ export async function installRequirements(
     };
     return (await fillFolder(folder, fill)) ? { folder, report } : { folder, report: undefined };
   } catch (error) {
-    if (error instanceof JobLimitError) throw refusedByPip(`${error.message}.`);
+    if (error instanceof JobLimitError && error.byJob) throw refusedByPip(`${error.message}.`);
+    if (error instanceof JobLimitError) throw new ProvisioningError(`${notInstalled}: ${error.message}.`);
     if (!(error instanceof ProgramError)) throw error;
-    // Without an error of pip's, the host is at fault, such as a Python without pip.
-    if (error.errorLines.length === 0) throw new ProvisioningError(`${notInstalled}: ${error.lastLine}`);
+    // Without an error of pip's, the host is at fault, such as a Python without pip; so it is with errors of the system.
+    const isOfHost = error.errorLines.some((line) => ofSystem.test(line));
+    if (isOfHost || error.errorLines.length === 0)
+      throw new ProvisioningError(`${notInstalled}: ${error.errorLines.at(-1) ?? error.lastLine}`);
     throw refusedByPip(error.errorLines.join('\n').replaceAll(folder, 'the packages'));
   }
 }
 
+/** Errors of the system that pip tells of, such as a full disk. */
+const ofSystem = /OSError|\[Errno \d+\]/;
 const notInstalled = 'The requirements could not be installed';
 
 /** An error of the requirements themselves, which the activation tells as the developer's. */

@@ -121,10 +121,10 @@ async function watchFolder(
   for (;;) {
     const { bavail, bsize } = await statfs(folder);
     if (bavail * bsize < reserveBytes) {
-      return new JobLimitError(`the platform's disk has less than ${reserveBytes / MiB} MiB left`);
+      return new JobLimitError(`the platform's disk has less than ${reserveBytes / MiB} MiB left`, false);
     }
     const nowMs = clock.monotonicMs();
-    if (nowMs - beganMs > timeoutMs) return new JobLimitError(`no end within ${timeoutMs} ms`);
+    if (nowMs - beganMs > timeoutMs) return new JobLimitError(`no end within ${timeoutMs} ms`, false);
     if (nowMs >= measureAtMs) {
       const used = await measureTree(folder, maxFiles).catch(tooDeep);
       if (used === undefined) return new JobLimitError('folders that nest too deeply');
