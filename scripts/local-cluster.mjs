@@ -34,7 +34,11 @@ function startNode(args, options, before = []) {
   const command = [...before, process.execPath, ...args];
   const [program, ...rest] = hasSetpriv ? ['setpriv', '--pdeathsig', 'KILL', ...command] : command;
   // In a session of its own: Ctrl-C in a terminal is for this process alone, which stops the others in their order.
-  return spawn(program, rest, { ...options, detached: hasSetpriv, env: { ...process.env, NODE_OPTIONS: '' } });
+  return spawn(program, rest, {
+    ...options,
+    detached: hasSetpriv,
+    env: { ...process.env, ...options.env, NODE_OPTIONS: '' },
+  });
 }
 
 const exitOf = (child) =>
@@ -87,13 +91,14 @@ class Member {
   #stopping = false;
   #timer;
 
-  constructor(role, name, args, log, before) {
-    Object.assign(this, { role, name, args, log, before });
+  constructor(role, name, args, log, before, env) {
+    Object.assign(this, { role, name, args, log, before, env });
   }
 
   async start() {
     const args = [main, this.role, '--name', this.name, ...this.args];
-    const child = (this.child = startNode(args, { stdio: ['ignore', 'pipe', 'pipe'] }, this.before));
+    const options = { stdio: ['ignore', 'pipe', 'pipe'], env: this.env };
+    const child = (this.child = startNode(args, options, this.before));
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => this.log(this.name, String(data)));
     this.exited = exitOf(child).then((how) => {
       if (this.#stopping) return;
@@ -227,16 +232,13 @@ export async function startCluster({
     const consoles = addresses.map(({ host, consolePort }) => ({ host, port: consolePort }));
     const consoleProxy = await started(startProxy(consoles));
     const operatorAuth = newKey();
-    const common = (name) => [
-      ...shared,
-      '--data',
-      join(dir, name),
-      ...settings([`apiHost=${proxy.url}`, `operatorKey=${operatorAuth}`, ...set]),
-    ];
+    const common = (name) => [...shared, '--data', join(dir, name), ...settings([`apiHost=${proxy.url}`, ...set])];
     const memory = `poolMemoryMiB=${Math.floor((totalmem() * 0.6) / 1024 / 1024 / invokerCount)}`;
     const member = (role, name, args) => {
       const { host = localhost, before = [] } = placeOf(name);
-      return new Member(role, name, ['--host', host, ...args], log, before);
+      // In no command line, which others of this machine can read.
+      const env = role === 'controller' ? { GPUWHISK_OPERATOR_KEY: operatorAuth } : {};
+      return new Member(role, name, ['--host', host, ...args], log, before, env);
     };
     const controllers = addresses.map(({ port, consolePort }, at) =>
       member('controller', `controller-${at}`, [

@@ -143,7 +143,11 @@ export async function startKafka({
   // Where that is possible, the broker ends with us even if we are killed.
   const [command, args] = has('setpriv') ? ['setpriv', ['--pdeathsig', 'KILL', 'java', ...program]] : ['java', program];
   // Ctrl-C in a terminal is for the process that started it, which still needs it while it stops.
-  const child = spawn(command, args, { stdio: ['ignore', log, log], detached: true, env: { ...process.env, ...env } });
+  const child = spawn(command, args, {
+    stdio: ['ignore', log, log],
+    detached: has('setpriv'),
+    env: { ...process.env, ...env },
+  });
   closeSync(log);
   const exited = new Promise((resolve) => child.once('exit', resolve).once('error', resolve));
   const killNow = () => child.kill('SIGKILL');

@@ -47,7 +47,7 @@ async function tryToStart(dir, host, port, env, more) {
   const child = spawn(command[0], command.slice(1).map(String), {
     stdio: 'ignore',
     // Ctrl-C in a terminal is for the process that started it, which still needs it while it stops.
-    detached: true,
+    detached: has('setpriv'),
     env: { ...process.env, ...env },
   });
   const exited = once(child, 'exit');
