@@ -32,16 +32,16 @@ export function readJson(response: HttpResponse): Json {
 }
 
 /**
- * The error to throw for a failed request. The exit code is the status minus 256, as a byte. A 502 or 500 whose body
- * has no `code` is that of an activation that failed.
+ * The error to throw for a failed request. The exit code is the status minus 256, as a byte. A 502 whose body has no `code`, or
+ * a 500 to an invocation, is that of an activation that failed.
  */
-export function failure(response: HttpResponse): WskError {
+export function failure(response: HttpResponse, toInvocation = false): WskError {
   const exitCode = response.status - 256;
   const body = bodyOf(response);
   if (body instanceof Map) {
     const code = body.get('code') ?? null;
     const error = body.get('error') ?? null;
-    if (code === null && [500, 502].includes(response.status)) {
+    if (code === null && (response.status === 502 || (toInvocation && response.status === 500))) {
       const status = asMap(body.get('response')).get('status') ?? null;
       if (status !== null || error !== null) {
         const options = { exitCode, showMessage: false, outcome: 'application error' } as const;
@@ -132,14 +132,14 @@ export function createClient(settings: Settings, level: TraceLevel): Client {
     return request;
   }
 
-  function succeeding(response: HttpResponse): HttpResponse {
+  function succeeding(response: HttpResponse, toInvocation = false): HttpResponse {
     traceResponse(response, level);
-    if (!succeeded(response)) throw failure(response);
+    if (!succeeded(response)) throw failure(response, toInvocation);
     return response;
   }
 
   const fetch = async (...given: Parameters<typeof requestTo>): Promise<HttpResponse> =>
-    succeeding(await send(requestTo(...given), tls));
+    succeeding(await send(requestTo(...given), tls), given[1].includes('?blocking='));
 
   const exchange = (method: HttpRequest['method'], path: string, auth: boolean, body?: Json): Promise<HttpResponse> =>
     fetch(method, `${base}/${settings.apiVersion}${path}`, auth, body);

@@ -153,7 +153,7 @@ function errorText(error: Json): string {
 function headline(error: string, lines: readonly string[]): string {
   const exception = /^(?:.*: )?(\w*(?:Error|Exception)\b: .*)$/;
   const ofError = error.split('\n').find((line) => exception.test(line));
-  // Python's runtime names the exception in the log alone.
+  // An error that refers to the logs may name the exception there only.
   const ofLog = /logs/.test(error) ? lines.findLast((line) => exception.test(line)) : undefined;
   return ofLog ?? ofError ?? error.split('\n', 1)[0] ?? error;
 }

@@ -132,7 +132,7 @@ export function printUnsuccessful(error: InvocationError, name: QualifiedName, r
 const oversize =
   /^(The action produced a response that exceeded the allowed length: .*? bytes\.) The truncated response was: /;
 
-/** A failed answer without the first megabyte of a result that was too long. */
+/** A failed answer without the beginning of a result that was too long. */
 function withoutHead(answer: Json): Json {
   if (!(answer instanceof Map)) return answer;
   const copy = new Map(answer);
