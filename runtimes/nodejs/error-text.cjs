@@ -15,7 +15,8 @@ const missing = /^Cannot find (?:module|package) '([^'./][^']*)'/;
 
 /** A line with the remedy if `error` tells of a package that is not there, else an empty text. */
 function remedyOf(error) {
-  const [, name] = missing.exec(error instanceof Error ? error.message : '') ?? [];
+  const { message } = error instanceof Error ? error : {};
+  const [, name] = missing.exec(typeof message === 'string' ? message : '') ?? [];
   if (name === undefined) return '';
   return `\nName '${name}' in the dependencies of a package.json, run npm install, and create the action from a zip of the folder.`;
 }

@@ -18,7 +18,7 @@ function extractZip(archive, folder, zipLibrary) {
     const AdmZip = require(zipLibrary ?? 'adm-zip');
     for (const entry of new AdmZip(archive).getEntries()) extractEntry(entry, folder);
   } catch (error) {
-    console.error(error);
+    console.error(error.message);
     throw 'There was an error uncompressing the action Zip archive.';
   }
 }

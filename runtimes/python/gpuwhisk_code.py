@@ -10,15 +10,22 @@ FAILED_TO_BUILD = "The action failed to generate or locate a binary. See logs fo
 FAILED_TO_START = "Cannot start action. Check logs for details."
 
 
+def own_text_of(error):
+    try:
+        return str(error)
+    except Exception:
+        return ""  # The action's own error, which cannot say what it is.
+
+
 def text_of(error):
     """The error's text, as OpenWhisk's runtime tells it: with the type only where the text alone says too little."""
-    text = str(error)
+    text = own_text_of(error)
     return text if text and not isinstance(error, KeyError) else typed_text_of(error)
 
 
 def typed_text_of(error):
     """Type and text of an error, as the last line of a traceback has them."""
-    text = str(error)
+    text = own_text_of(error)
     return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
 
 
@@ -78,7 +85,7 @@ def print_error(error):
 def missing_module(error):
     """A line with the remedy for a module that is not there; empty for one that requirements could not bring."""
     name = error.name
-    if not name or "." in name or name in getattr(sys, "stdlib_module_names", ()):
+    if not isinstance(name, str) or not name or "." in name or name in getattr(sys, "stdlib_module_names", ()):
         return ""
     line = """If the package of '%s' has the same name, add -a requirements '["%s"]' to wsk action create or update.\n"""
     return line % (name, name)
