@@ -1,4 +1,4 @@
-// What bytes of UTF-8 mean in a JSON text, found four at a time: each byte of large code is looked at.
+// Whether bytes of UTF-8 may stand in a JSON text: each byte of large code is looked at.
 import { isUtf8 } from 'node:buffer';
 
 const [quote, backslash, space] = [0x22, 0x5c, 0x20];

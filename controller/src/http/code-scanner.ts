@@ -239,8 +239,7 @@ export class CodeScanner {
 }
 
 /**
- * Bytes that are put together as they come, so that the chunks they came in are free at once: kept to the end, those of a
- * large body would have the garbage collector at work for most of the time.
+ * Bytes that are put together as they come, so that the chunks they came in are free at once, and no large body is held twice.
  */
 class Gathered {
   private bytes = none;

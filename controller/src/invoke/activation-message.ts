@@ -73,6 +73,7 @@ export function refusedRecord(message: ActivationMessage, nowMs: number, error: 
     { key: 'path', value: `${action.path}/${action.name}` },
     { key: 'kind', value: 'unknown' },
     { key: 'timeout', value: false },
+    { key: 'start', value: 'none' },
   ];
   if (cause !== undefined) annotations.push({ key: 'causedBy', value: 'sequence' });
   if (action.binding !== undefined) annotations.push({ key: 'binding', value: action.binding });

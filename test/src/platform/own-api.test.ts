@@ -163,10 +163,9 @@ suite(`the address of the API${networkLack ? ` (skipped: ${networkLack})` : ''}`
     const kept = (await apiAddress(one)).hostname;
     const other = await startPlatform();
     // Another suite's platform that starts now may be about to remove it.
-    await until(
-      `${hostname} is gone; ${one.output()}${other.output()}${claims()}`,
-      () => !hostAddresses().includes(hostname),
-    );
+    await until(`${hostname} is gone`, () => !hostAddresses().includes(hostname)).catch((error: Error) => {
+      throw new Error(`${error.message}; ${one.output()}${other.output()}${claims()}`);
+    });
     expect(hostAddresses()).toContain(kept);
     expect(rules()).not.toContain(hostname);
     if (nft !== undefined) expect(rules()).toContain(kept);
