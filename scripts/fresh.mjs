@@ -33,7 +33,7 @@ const settings = [
 const skipped = new Set(['node_modules', 'dist', 'build']);
 /** Sources of the documentation site besides the code. */
 const siteFolders = ['docs', 'examples', 'scripts/site'];
-const siteFiles = ['README.md', 'CONTRIBUTING.md', 'GUARANTEES.md', 'native/README.md'];
+const siteFiles = ['README.md', 'CONTRIBUTING.md', 'GUARANTEES.md', 'gpu/README.md', 'native/README.md'];
 
 function listFiles(folder, files, wanted = /\.(ts|tsx|css|html|svg|mjs|c|cpp|h|S|json)$/) {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

@@ -59,6 +59,7 @@ export const sections = [
       'README.md',
       'CONTRIBUTING.md',
       ...['architecture', 'mscontainer', 'runtime-protocol', 'libraries'].map((name) => `docs/${name}.md`),
+      'gpu/README.md',
       'native/README.md',
     ],
   },
@@ -83,6 +84,7 @@ export function pageOf(file) {
   const example = /^examples\/(.*)\/README\.md$/.exec(file);
   if (example) return `how-to/${example[1]}.md`;
   if (file === 'README.md') return 'project.md';
+  if (file === 'gpu/README.md') return 'scheduling.md';
   if (file === 'native/README.md') return 'native.md';
   return file.replace(/^docs\//, '').toLowerCase();
 }

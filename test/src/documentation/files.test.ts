@@ -7,7 +7,7 @@ import { expect, test } from '@jest/globals';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const documents = [
-  ...['README.md', 'CONTRIBUTING.md', 'GUARANTEES.md', 'native/README.md'],
+  ...['README.md', 'CONTRIBUTING.md', 'GUARANTEES.md', 'gpu/README.md', 'native/README.md'],
   ...(await readdir(join(root, 'docs'))).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
 ];
 const texts = new Map(
