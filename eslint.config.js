@@ -29,6 +29,9 @@ const packages = [
   'test',
 ];
 
+/** Scheduling algorithms, a folder each; none may import another one. */
+const algorithms = ['auto', 'dilu', 'exclusive', 'faashare', 'least-loaded', 'protean', 'smore'];
+
 /** The folders of a package's src: each may import those before it. A nested folder may have an entry of its own. */
 const folderOrder = {
   common: ['system', 'store', 'entities', 'bus', 'state', 'jobs', 'activations'],
@@ -39,15 +42,19 @@ const folderOrder = {
     'tokens',
     'ledger',
     'view',
-    'place',
     'share',
-    'profile',
-    'order',
-    'admit',
-    'preempt',
-    'scale',
-    'geometry',
-    'procure',
+    'stages/place',
+    'stages/share',
+    'stages/profile',
+    'stages/order',
+    'stages/admit',
+    'stages/preempt',
+    'stages/scale',
+    'stages/geometry',
+    'stages/procure',
+    'stages',
+    ...algorithms.map((name) => `algorithms/${name}`),
+    'baselines',
     'policies',
     'simulate',
   ],
@@ -117,21 +124,24 @@ const folderOrder = {
   ],
 };
 
-/** Forbids the files of a folder, and those of its folders without an entry, what follows in its package's order. */
+/** Forbids the files of a folder, and those of its folders without an entry, what follows in its package's order; algorithms each other, too. */
 function folderBoundary(name, folder, at) {
   const folders = folderOrder[name];
   const own = boundary(name, mayImport[name] ?? packages);
   const [level, { patterns }] = own.rules['@typescript-eslint/no-restricted-imports'];
   const nestedIn = (parent) => folders.filter((other) => other.startsWith(`${parent}/`));
   const rulesFrom = (from) => {
-    const later = folders.slice(at + 1).map((other) => {
-      const path = posix.relative(from, other);
-      const files = `${path.startsWith('.') ? path : `./${path}`}/*`;
-      return {
-        group: nestedIn(other).length > 0 ? [`${files}.js`] : [`${files}.js`, `${files}/*.js`],
-        message: `${name}/src/${folder} must not import ${name}/src/${other}.`,
-      };
-    });
+    const isBeside = (other) => other !== folder && [other, folder].every((one) => one.startsWith('algorithms/'));
+    const later = folders
+      .filter((other, index) => index > at || isBeside(other))
+      .map((other) => {
+        const path = posix.relative(from, other);
+        const files = `${path.startsWith('.') ? path : `./${path}`}/*`;
+        return {
+          group: nestedIn(other).length > 0 ? [`${files}.js`] : [`${files}.js`, `${files}/*.js`],
+          message: `${name}/src/${folder} must not import ${name}/src/${other}.`,
+        };
+      });
     return { '@typescript-eslint/no-restricted-imports': [level, { patterns: [...patterns, ...later] }] };
   };
   const ignores = ['**/*.test.ts', '**/testing/**', ...nestedIn(folder).map((other) => `${name}/src/${other}/**`)];

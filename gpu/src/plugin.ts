@@ -1,24 +1,25 @@
 // The interface of policy modules (`gpu.policyModules`): what a module exports, and the types of its stages.
 // docs/policy-modules.md describes it.
-import type { LedgerPlace, Scores } from './place/place.js';
+import type { LedgerPlace, Scores } from './stages/place/place.js';
 import type { TokenPolicy } from './tokens/token-policies.js';
 import type { TokenColumns } from './tokens/token-machine.js';
-import type { Capabilities, Settings, StageName, StageNeeds, Stages } from './policies/stages.js';
+import type { PolicyRecord, Settings } from './stages/policy-record.js';
+import type { Capabilities, StageName, StageNeeds, Stages } from './policies/stages.js';
 
-export type { Admit } from './admit/admit.js';
-export type { Geometry } from './geometry/geometry.js';
-export type { Order, Turn } from './order/order.js';
-export type { Pass, Planned, Planner } from './order/plan.js';
-export type { Refusal } from './place/fact-filters.js';
+export type { Admit } from './stages/admit/admit.js';
+export type { Geometry } from './stages/geometry/geometry.js';
+export type { Order, Turn } from './stages/order/order.js';
+export type { Pass, Planned, Planner } from './stages/order/plan.js';
+export type { Refusal } from './stages/place/fact-filters.js';
 export type { LedgerPlace, Scores };
-export type { Preempt } from './preempt/preempt.js';
-export type { Procure } from './procure/procure.js';
-export type { Scale } from './scale/scale.js';
-export type { ShareOut } from './share/share.js';
+export type { Preempt } from './stages/preempt/preempt.js';
+export type { Procure } from './stages/procure/procure.js';
+export type { Scale } from './stages/scale/scale.js';
+export type { ShareOut } from './stages/share/share.js';
 export type { TokenColumns, TokenPolicy };
 export type { Action, Decision, Start } from './view/decision.js';
 export type { Task, View } from './view/view.js';
-export type { Settings, StageName, StageNeeds, Stages };
+export type { PolicyRecord, Settings, StageName, StageNeeds, Stages };
 
 /** Version of the interface; a module of another version is refused. */
 export type InterfaceVersion = 1;
@@ -34,24 +35,11 @@ export interface ModuleStage<Stage> extends Capabilities {
   make(needs: StageNeeds, settings: Settings): Stage;
 }
 
-/** A policy in a module: names of stages, the module's own, those of other modules and the platform's. */
-export interface ModulePolicy extends Partial<Record<StageName, string>> {
-  /** One line. */
-  summary: string;
-  admit: string;
-  /** Settings of its stages; absent: the defaults. */
-  settings?: Settings;
-  /** It uses no measurements of functions, so that no samples are run for it. */
-  needsNoProfiles?: boolean;
-  /** A task that arrives while the queue is empty is placed at once. */
-  takesAsTheyCome?: boolean;
-}
-
 /** The default export of a policy module. */
 export interface PolicyModule {
   version: InterfaceVersion;
-  /** By name: small letters, digits and hyphens. */
-  policies?: Readonly<Record<string, ModulePolicy>>;
+  /** By name: small letters, digits and hyphens. Stages are the module's own, those of other modules and the platform's. */
+  policies?: Readonly<Record<string, PolicyRecord>>;
   stages?: { readonly [Name in StageName]?: Readonly<Record<string, ModuleStage<ModuleStages[Name]>>> };
   /** Token policies, of which `gpu.tokens` names one. */
   tokens?: Readonly<Record<string, { make(columns: TokenColumns): TokenPolicy }>>;

@@ -2,10 +2,10 @@
 import type { Device, DeviceStatus, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { proteanOrder, proteanOrderDefaults } from '@gpuwhisk/gpu/order/protean';
+import { proteanOrder, proteanOrderDefaults } from '@gpuwhisk/gpu/algorithms/protean/order';
 import { requestOfTask } from '@gpuwhisk/gpu/view/requests';
-import { byTags, proteanPlaceDefaults } from '@gpuwhisk/gpu/place/protean';
-import { SliceSlowdowns } from '@gpuwhisk/gpu/predict/protean-slowdowns';
+import { byTags, proteanPlaceDefaults } from '@gpuwhisk/gpu/algorithms/protean/place';
+import { SliceSlowdowns } from '@gpuwhisk/gpu/algorithms/protean/slowdowns';
 import { Ledger } from '@gpuwhisk/gpu/ledger/ledger';
 import type { Task } from '@gpuwhisk/gpu/view/view';
 import { medianOf } from '../bench.js';

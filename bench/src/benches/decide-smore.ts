@@ -1,8 +1,8 @@
 import type { Random } from '@gpuwhisk/common/system/random';
-import { degradationDefaults } from '@gpuwhisk/gpu/order/degradation-plan';
-import { placeByDegradation } from '@gpuwhisk/gpu/place/by-degradation';
-import { PlaceCosts } from '@gpuwhisk/gpu/place/place-costs';
-import { SetEffects } from '@gpuwhisk/gpu/place/set-effects';
+import { degradationDefaults } from '@gpuwhisk/gpu/algorithms/smore/degradation-plan';
+import { placeByDegradation } from '@gpuwhisk/gpu/stages/place/by-degradation';
+import { PlaceCosts } from '@gpuwhisk/gpu/stages/place/place-costs';
+import { SetEffects } from '@gpuwhisk/gpu/stages/place/set-effects';
 import { bySmore as degradationsBySmore } from '@gpuwhisk/gpu/predict/degradation';
 import { SmoreDegradation } from '@gpuwhisk/gpu/predict/smore-degradation';
 import type { Ledger } from '@gpuwhisk/gpu/ledger/ledger';

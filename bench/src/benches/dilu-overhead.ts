@@ -1,7 +1,7 @@
 // What decisions cost by the number of instances (Dilu, sections 5.2 and 5.3).
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { oversubscriptionDefaults } from '@gpuwhisk/gpu/place/oversubscription';
-import { diluScale, diluScaleDefaults } from '@gpuwhisk/gpu/scale/dilu';
+import { oversubscriptionDefaults } from '@gpuwhisk/gpu/algorithms/dilu/oversubscription';
+import { diluScale, diluScaleDefaults } from '@gpuwhisk/gpu/algorithms/dilu/scale';
 import { columnsBytes, columnsOver, TokenMachine } from '@gpuwhisk/gpu/tokens/token-machine';
 import { ArrivalCounts } from '@gpuwhisk/gpu/view/function-log';
 import type { FunctionState, InstanceState } from '@gpuwhisk/gpu/view/view';

@@ -1,6 +1,6 @@
 // Packing of instances on few devices by Dilu's algorithm 1 and by others (Dilu, section 5.5 and figure 20).
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { oversubscriptionDefaults } from '@gpuwhisk/gpu/place/oversubscription';
+import { oversubscriptionDefaults } from '@gpuwhisk/gpu/algorithms/dilu/oversubscription';
 import { thousandths } from '@gpuwhisk/gpu/ledger/occupancy';
 import { medianOf, type BenchContext, type Measurement } from '../bench.js';
 import { benchDataDir } from '../data/csv.js';

@@ -1,4 +1,4 @@
-import type { Settings } from '@gpuwhisk/gpu/policies/stages';
+import type { Settings } from '@gpuwhisk/gpu/stages/policy-record';
 import { gainOver, meanOf, runAll, type Figures } from '../replay/experiments/compare.js';
 import { figure, type Findings } from '../replay/experiments/report.js';
 import {

@@ -1,5 +1,5 @@
 // Cost of rented machines, and the compliance that revocations cost (PROTEAN, section 6.1.3).
-import { providerPrices, revocationProbabilities } from '@gpuwhisk/gpu/procure/spot-market';
+import { providerPrices, revocationProbabilities } from '@gpuwhisk/gpu/stages/procure/spot-market';
 import type { BenchContext, Measurement } from '../bench.js';
 import { clairvoyantCost, costOf, missingPart, providerOf, rent, type Cloud } from '../replay/protean/cost.js';
 import { compliance, sloFactor } from '../replay/protean/metrics.js';

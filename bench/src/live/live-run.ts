@@ -1,6 +1,6 @@
 // Traces on a platform with simulated GPUs, and the simulator's prediction of each.
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
+import { defaultBestEffortMs } from '@gpuwhisk/gpu/stages/order/earliest-deadline';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import { capacityModel } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { alike, replay, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';

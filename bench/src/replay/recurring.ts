@@ -1,7 +1,7 @@
 // Functions that recur as they do in production, tables that learn from a replay's runs, and shares chosen by the truth.
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import { seededRandom, type Random } from '@gpuwhisk/common/system/random';
-import { steadyNeighbours } from '@gpuwhisk/gpu/profile/run-log';
+import { steadyNeighbours } from '@gpuwhisk/gpu/stages/profile/run-log';
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import { jobOf } from '@gpuwhisk/gpu/share/quotas';

@@ -1,6 +1,6 @@
 import { seededRandom, type Random } from '@gpuwhisk/common/system/random';
-import { defaultBestEffortMs } from '@gpuwhisk/gpu/order/earliest-deadline';
-import { subQueueDefaults } from '@gpuwhisk/gpu/order/sub-queue-plan';
+import { defaultBestEffortMs } from '@gpuwhisk/gpu/stages/order/earliest-deadline';
+import { subQueueDefaults } from '@gpuwhisk/gpu/algorithms/faashare/sub-queue-plan';
 import { makePolicy, type PolicyChanges, type PolicyNeeds } from '@gpuwhisk/gpu/policies/make-policy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import type { SlowdownPredictor, CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';

@@ -14,7 +14,7 @@ import { execUndefined, notAllowed } from '@gpuwhisk/common/errors';
 import { GpuAnnotationError, readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import { validateRequirements, readWarm } from '@gpuwhisk/common/entities/action-annotations';
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
-import { capacityProblem } from '@gpuwhisk/gpu/geometry/capacity';
+import { capacityProblem } from '@gpuwhisk/gpu/stages/geometry/capacity';
 import { checkFieldSize, optionalField, readFields, withoutAbsent } from '../http/request.js';
 import { acceptGiven } from '../entities/stored-entity.js';
 import { checkNotDeprecated } from '../http/invocation.js';

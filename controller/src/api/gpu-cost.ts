@@ -1,7 +1,7 @@
 // Costs of nodes by function, as JSON and CSV.
 import { malformedQuery } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { CostBook } from '@gpuwhisk/gpu/procure/costs';
+import type { CostBook } from '@gpuwhisk/gpu/stages/procure/costs';
 import { dayOf } from '../gpu/cost/cost-ledger.js';
 import { jsonAnswer } from '../http/answer.js';
 import { apiRoot } from '../http/route.js';

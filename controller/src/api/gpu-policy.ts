@@ -1,9 +1,9 @@
 // The GPU policy: the policy in force, trials of other policies, and recorded decisions.
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import type { GeometryReport } from '@gpuwhisk/gpu/geometry/geometry';
+import type { GeometryReport } from '@gpuwhisk/gpu/stages/geometry/geometry';
 import { compositionOf, settingsInForce } from '@gpuwhisk/gpu/policies/make-policy';
 import { policyChoices, settingMeanings, settingSource } from '@gpuwhisk/gpu/policies/setting-meanings';
-import { median } from '@gpuwhisk/gpu/profile/fill';
+import { median } from '@gpuwhisk/gpu/stages/profile/fill';
 import { malformedContent, trialFailed, trialUnderWay, viewNotSaved } from '@gpuwhisk/common/errors';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';

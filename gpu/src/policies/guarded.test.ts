@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Placement } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
-import { boundStarts } from '../place/bind.js';
+import { boundStarts } from '../stages/place/bind.js';
 import { shareAt } from '../view/requests.js';
 import type { Action, Decision } from '../view/decision.js';
 import type { Reservation } from '../ledger/occupancy.js';

@@ -1,23 +1,25 @@
-import { turnsInLedger } from '../order/ledger-turns.js';
-import type { Planner } from '../order/plan.js';
-import { PredictionCache } from '../order/set-predictions.js';
+import { turnsInLedger } from '../stages/order/ledger-turns.js';
+import type { Planner } from '../stages/order/plan.js';
+import { PredictionCache } from '../stages/order/set-predictions.js';
 import { bySlowdowns } from '../predict/degradation.js';
-import { SliceSlowdowns } from '../predict/protean-slowdowns.js';
-import type { SliceSlowdownsState } from '../predict/protean-slowdowns.js';
-import { boundStarts, joinBatches, launches } from '../place/bind.js';
-import type { Launching } from '../place/bind.js';
-import { onInstances } from '../scale/lazy-starts.js';
-import type { Geometry } from '../geometry/geometry.js';
-import type { Placing } from '../place/place.js';
-import type { Scaling } from '../scale/scale.js';
+import { SliceSlowdowns } from '../algorithms/protean/slowdowns.js';
+import type { SliceSlowdownsState } from '../algorithms/protean/slowdowns.js';
+import { boundStarts, joinBatches, launches } from '../stages/place/bind.js';
+import type { Launching } from '../stages/place/bind.js';
+import { onInstances } from '../stages/scale/lazy-starts.js';
+import type { Geometry } from '../stages/geometry/geometry.js';
+import type { Placing } from '../stages/place/place.js';
+import type { Scaling } from '../stages/scale/scale.js';
 import type { Action, Start, TaskRejection } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
 import { placeIdsOf } from '../ledger/occupancy.js';
 import type { Task, View } from '../view/view.js';
-import type { Policy, PolicyRecord } from './policy.js';
+import type { Policy } from './policy.js';
+import type { PolicyRecord } from '../stages/policy-record.js';
 import { policies } from './registry.js';
 import { stages, stagesCan } from './stages.js';
-import type { PlaceStage, Settings, StageEntry, StageName, StageNeeds } from './stages.js';
+import type { Settings } from '../stages/policy-record.js';
+import type { PlaceStage, StageEntry, StageName, StageNeeds } from './stages.js';
 
 /** Whether a task that cannot meet its SLO any more runs as best effort or is refused. */
 export type LateTaskHandling = 'best-effort' | 'refuse';

@@ -1,12 +1,12 @@
 // Policy modules: the checks of what they export, and their registration.
-import type { ModulePolicy, ModuleStage, PolicyModule } from '../plugin.js';
-import type { LedgerPlace, Scores } from '../place/place.js';
+import type { ModuleStage, PolicyModule } from '../plugin.js';
+import type { LedgerPlace, Scores } from '../stages/place/place.js';
 import { addTokenPolicy, tokenPolicies } from '../tokens/token-policies.js';
 import { compositionOf } from './make-policy.js';
-import type { PolicyRecord } from './policy.js';
 import { addPolicy, policies } from './registry.js';
 import { addStage, capabilities, placeStageOf, stages } from './stages.js';
-import type { Settings, StageName } from './stages.js';
+import type { PolicyRecord, Settings } from '../stages/policy-record.js';
+import type { StageName } from './stages.js';
 
 /** The version of the interface that this release has. */
 const interfaceVersion = 1;
@@ -190,16 +190,16 @@ function addStages({ stages: own = {}, tokens = {} }: PolicyModule, undo: (() =>
 }
 
 function addPolicies({ policies: own = {} }: PolicyModule, undo: (() => void)[]): void {
-  for (const [name, policy] of Object.entries<ModulePolicy>(own)) {
+  for (const [name, policy] of Object.entries(own)) {
     checkFree('policy', policies, name);
-    undo.push(addPolicy(name, policy as PolicyRecord));
+    undo.push(addPolicy(name, policy));
     checkComposition(name, policy);
   }
 }
 
 /** Throws RangeError for stages that there are not, or that do not fit each other. */
-function checkComposition(name: string, policy: ModulePolicy): void {
-  const { plan, order, share, place } = policy;
+function checkComposition(name: string, policy: PolicyRecord): void {
+  const { plan, order, share, place }: Partial<Record<StageName, string>> = policy;
   if (plan !== undefined && [order, share, place].some((one) => one !== undefined)) {
     throw new RangeError(`policy '${name}': a plan stands for order, share and place`);
   }

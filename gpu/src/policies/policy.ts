@@ -1,8 +1,7 @@
-// A policy as the scheduler asks it, and the record of stages that it is defined by.
+// A policy as the scheduler asks it.
 import type { Decision, ObservedRun } from '../view/decision.js';
 import type { SchedulingEvent, Task, View } from '../view/view.js';
-import type { GeometryReport } from '../geometry/geometry.js';
-import type { Settings, stages } from './stages.js';
+import type { GeometryReport } from '../stages/geometry/geometry.js';
 
 /** Decides which tasks run where and with what share. It reads no clock and draws no randomness of its own. */
 export interface Policy {
@@ -31,26 +30,3 @@ export interface Policy {
   /** Takes what `saved` of a policy of the same stages gave. */
   restore?(saved: unknown): void;
 }
-
-type Name<Stage extends keyof typeof stages> = keyof (typeof stages)[Stage];
-
-/** Stages that decide one after the other, or what stands for them. */
-type Deciding = { plan: Name<'plan'> } | { order: Name<'order'>; share: Name<'share'>; place: Name<'place'> };
-
-/** A policy: the implementation of each of its stages. */
-export type PolicyRecord = Deciding & {
-  /** One line. */
-  summary: string;
-  admit: Name<'admit'>;
-  /** Absent, as the next three: none. */
-  preempt?: Name<'preempt'>;
-  scale?: Name<'scale'>;
-  geometry?: Name<'geometry'>;
-  procure?: Name<'procure'>;
-  /** Settings of its stages; absent: the defaults of the stages. */
-  settings?: Settings;
-  /** It uses no measurements of functions, so that no samples are run for it. */
-  needsNoProfiles?: boolean;
-  /** A task that arrives while the queue is empty is placed at once, not together with others of the same moment. */
-  takesAsTheyCome?: boolean;
-};

@@ -1,8 +1,8 @@
 import type { Random } from '@gpuwhisk/common/system/random';
-import type { Admit } from '../admit/admit.js';
-import { beforeSlo, always } from '../admit/admit.js';
-import { byPrediction } from '../admit/by-prediction.js';
-import { latestStart } from '../admit/latest-start.js';
+import type { Admit } from '../stages/admit/admit.js';
+import { beforeSlo, always } from '../stages/admit/admit.js';
+import { byPrediction } from '../stages/admit/by-prediction.js';
+import { latestStart } from '../stages/admit/latest-start.js';
 import {
   deadlineFirst,
   fifo,
@@ -12,59 +12,66 @@ import {
   meetableFirst,
   shortestFirst,
   strictFirst,
-} from '../order/order.js';
-import { degradationDefaults, degradationPlan, literalDegradation } from '../order/degradation-plan.js';
+} from '../stages/order/order.js';
+import { degradationDefaults, degradationPlan, literalDegradation } from '../algorithms/smore/degradation-plan.js';
 import {
   deadlineDegradationDefaults,
   deadlineDegradationPlan,
   deadlineUseDefaults,
   deadlineUsePlan,
-} from '../order/deadline-plan.js';
-import { noGeometry } from '../geometry/geometry.js';
-import type { Geometry } from '../geometry/geometry.js';
-import { proteanGeometry, proteanGeometryDefaults } from '../geometry/protean.js';
-import { learnedSlices } from '../geometry/slice-model.js';
-import { dueFirst } from '../order/earliest-deadline.js';
-import { mostUseForInterference } from '../order/interference-priority.js';
-import { leastLoadedPlan } from '../order/least-loaded-plan.js';
-import { placingOf } from '../order/ledger-turns.js';
-import { literalPlan } from '../order/literal-plan.js';
-import type { Order } from '../order/order.js';
-import { proteanOrder, proteanOrderDefaults } from '../order/protean.js';
-import type { Planner } from '../order/plan.js';
-import type { PredictionCache } from '../order/set-predictions.js';
-import { subQueueDefaults, subQueuePlan } from '../order/sub-queue-plan.js';
-import { degradationScoreDefaults } from '../place/by-degradation.js';
-import { byFragments } from '../place/dilu.js';
-import { leastDegradation } from '../place/least-degradation.js';
-import { oversubscriptionDefaults } from '../place/oversubscription.js';
-import { byTags, proteanPlaceDefaults } from '../place/protean.js';
-import { atRandom, bestFit, fewestTasks, firstFit, mostGiven } from '../place/place.js';
-import type { LedgerPlace, Placing, Scores } from '../place/place.js';
-import { placedByScore } from '../order/scored-places.js';
-import type { ModelOf } from '../place/set-effects.js';
-import type { SliceSlowdowns } from '../predict/protean-slowdowns.js';
+} from '../baselines/deadline-plan.js';
+import { noGeometry } from '../stages/geometry/geometry.js';
+import type { Geometry } from '../stages/geometry/geometry.js';
+import { proteanGeometry, proteanGeometryDefaults } from '../algorithms/protean/geometry.js';
+import { learnedSlices } from '../algorithms/protean/slice-model.js';
+import { dueFirst } from '../stages/order/earliest-deadline.js';
+import { mostUseForInterference } from '../algorithms/smore/interference-priority.js';
+import { leastLoadedPlan } from '../algorithms/least-loaded/plan.js';
+import { placingOf } from '../stages/order/ledger-turns.js';
+import { literalPlan } from '../baselines/literal-plan.js';
+import type { Order } from '../stages/order/order.js';
+import { proteanOrder, proteanOrderDefaults } from '../algorithms/protean/order.js';
+import type { Planner } from '../stages/order/plan.js';
+import type { PredictionCache } from '../stages/order/set-predictions.js';
+import { subQueueDefaults, subQueuePlan } from '../algorithms/faashare/sub-queue-plan.js';
+import { degradationScoreDefaults } from '../stages/place/by-degradation.js';
+import { byFragments } from '../algorithms/dilu/place.js';
+import { leastDegradation } from '../algorithms/smore/least-degradation.js';
+import { oversubscriptionDefaults } from '../algorithms/dilu/oversubscription.js';
+import { byTags, proteanPlaceDefaults } from '../algorithms/protean/place.js';
+import { atRandom, bestFit, fewestTasks, firstFit, mostGiven } from '../stages/place/place.js';
+import type { LedgerPlace, Placing, Scores } from '../stages/place/place.js';
+import { placedByScore } from '../stages/order/scored-places.js';
+import type { ModelOf } from '../stages/place/set-effects.js';
+import type { SliceSlowdowns } from '../algorithms/protean/slowdowns.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
-import { byStop, byStopDefaults } from '../preempt/by-stop.js';
-import { noPreemption as noPreempt } from '../preempt/preempt.js';
-import type { Preempt } from '../preempt/preempt.js';
-import { workloadGuard, workloadGuardDefaults } from '../preempt/workload-guard.js';
-import { noProcurement } from '../procure/procure.js';
-import type { Procure } from '../procure/procure.js';
-import { proteanProcurement, proteanProcurementDefaults } from '../procure/protean.js';
-import { diluForecastDefaults, diluScale, diluScaleDefaults, diluWithForecast } from '../scale/dilu.js';
-import { hhpScale, histogramScaleDefaults, lsthScale, smoreScale, smoreScaleDefaults } from '../scale/forecast.js';
-import { inflessDefaults, inflessScale } from '../scale/infless.js';
-import { keepAlive, keepAliveDefaults, noScaling as noScale } from '../scale/scale.js';
-import { proteanScale, proteanScaleDefaults } from '../scale/protean.js';
-import { reactive, reactiveDefaults } from '../scale/reactive.js';
-import type { Scale } from '../scale/scale.js';
-import { byProfile } from '../share/dilu.js';
-import { filling, fillingUncapped, leftOver, unlimited, whole } from '../share/share.js';
-import { migSizes, mostEfficient } from '../share/slo-shares.js';
+import { byStop, byStopDefaults } from '../stages/preempt/by-stop.js';
+import { noPreemption as noPreempt } from '../stages/preempt/preempt.js';
+import type { Preempt } from '../stages/preempt/preempt.js';
+import { workloadGuard, workloadGuardDefaults } from '../stages/preempt/workload-guard.js';
+import { noProcurement } from '../stages/procure/procure.js';
+import type { Procure } from '../stages/procure/procure.js';
+import { proteanProcurement, proteanProcurementDefaults } from '../algorithms/protean/procure.js';
+import { diluForecastDefaults, diluScale, diluScaleDefaults, diluWithForecast } from '../algorithms/dilu/scale.js';
+import {
+  hhpScale,
+  histogramScaleDefaults,
+  lsthScale,
+  smoreScale,
+  smoreScaleDefaults,
+} from '../stages/scale/forecast.js';
+import { inflessDefaults, inflessScale } from '../baselines/infless.js';
+import { keepAlive, keepAliveDefaults, noScaling as noScale } from '../stages/scale/scale.js';
+import { proteanScale, proteanScaleDefaults } from '../algorithms/protean/scale.js';
+import { reactive, reactiveDefaults } from '../stages/scale/reactive.js';
+import type { Scale } from '../stages/scale/scale.js';
+import { byProfile } from '../algorithms/dilu/share.js';
+import { filling, fillingUncapped, leftOver, unlimited, whole } from '../stages/share/share.js';
+import { migSizes, mostEfficient } from '../stages/share/slo-shares.js';
 import type { Quotas } from '../share/quotas.js';
-import type { ShareOut } from '../share/share.js';
+import type { ShareOut } from '../stages/share/share.js';
 import type { GpuKind } from '../ledger/places.js';
+import type { Settings } from '../stages/policy-record.js';
 
 /** Dependencies of stages. */
 export interface StageNeeds {
@@ -80,9 +87,6 @@ export interface StageNeeds {
   quotas?: Quotas;
   random: Random;
 }
-
-/** Numbers of a stage that can be set. */
-export type Settings = Readonly<Record<string, number>>;
 
 /** What an implementation asks of the platform or does, besides what its interface says; absent: not. */
 export interface Capabilities {

@@ -1,6 +1,6 @@
 // Training beside work with an SLO, whatever the policy: it comes last, and makes nothing late by prediction.
-import { firstQueueOn, memberOf, residentsOf, slowdownsOf } from '../order/sub-queue.js';
-import { PredictionCache } from '../order/set-predictions.js';
+import { firstQueueOn, memberOf, residentsOf, slowdownsOf } from '../algorithms/faashare/sub-queue.js';
+import { PredictionCache } from '../stages/order/set-predictions.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Decision, TaskRejection } from '../view/decision.js';
 import type { GpuKind } from '../ledger/places.js';

@@ -1,6 +1,6 @@
 // Rows of simulated nodes, as agents report theirs.
 import type { Device, DeviceHealth, DeviceStatus, NodeStatus, Resident, Share, Slice } from '@gpuwhisk/common/gpu';
-import { computePart } from '../predict/protean-slowdowns.js';
+import { computePart } from '../algorithms/protean/slowdowns.js';
 import { neededMiB } from '../ledger/account.js';
 import { memoryGiving } from '../ledger/places.js';
 import { requestOfTask, shareAt } from '../view/requests.js';

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../policies/make-policy.js';
-import type { Settings } from '../policies/stages.js';
+import type { Settings } from '../stages/policy-record.js';
 import { dividedSms, taskOf } from '../testing/fixtures.js';
 import { replay } from './replay.js';
 import type { ReplayJob, ReplayRun } from './replay.js';

@@ -1,5 +1,5 @@
-import { geometriesOf, geometryFault, profilesOf, sliceChanges } from '../geometry/mig-profiles.js';
-import { cutProblem } from '../geometry/cut-problem.js';
+import { geometriesOf, geometryFault, profilesOf, sliceChanges } from '../stages/geometry/mig-profiles.js';
+import { cutProblem } from '../stages/geometry/cut-problem.js';
 import type { Action, Actuator, Start } from '../view/decision.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { OpenLedger } from '../ledger/used-places.js';

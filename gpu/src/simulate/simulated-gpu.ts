@@ -1,6 +1,6 @@
 // A simulated GPU: its runs, its idle instances, and how fast its runs go on.
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
-import { profilesOf } from '../geometry/mig-profiles.js';
+import { profilesOf } from '../stages/geometry/mig-profiles.js';
 import type { InstanceState, Task } from '../view/view.js';
 import type { IdleInstance, ReportedPlace } from './node-rows.js';
 import type { RunTotals, ReplayJob, GpuTruth } from './replay.js';

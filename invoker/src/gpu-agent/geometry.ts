@@ -2,9 +2,9 @@ import type { CutStatus, Device, DeviceStatus, Slice } from '@gpuwhisk/common/gp
 import type { Logger } from '@gpuwhisk/common/logging';
 import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { cutProblem } from '@gpuwhisk/gpu/geometry/cut-problem';
-import { geometryFault, sliceChanges } from '@gpuwhisk/gpu/geometry/mig-profiles';
-import type { SliceChanges } from '@gpuwhisk/gpu/geometry/mig-profiles';
+import { cutProblem } from '@gpuwhisk/gpu/stages/geometry/cut-problem';
+import { geometryFault, sliceChanges } from '@gpuwhisk/gpu/stages/geometry/mig-profiles';
+import type { SliceChanges } from '@gpuwhisk/gpu/stages/geometry/mig-profiles';
 import { GpuDriverError } from './drivers/gpu-driver.js';
 import type { GpuDriver } from './drivers/gpu-driver.js';
 import { nvmlCodes } from './drivers/nvml.js';

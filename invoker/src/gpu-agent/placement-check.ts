@@ -1,6 +1,6 @@
 // The agent's check of a placement against the present state of the device.
 import type { Device, DeviceHealth, Placement } from '@gpuwhisk/common/gpu';
-import { endsInTime, refusing, mayShare } from '@gpuwhisk/gpu/place/fact-filters';
+import { endsInTime, refusing, mayShare } from '@gpuwhisk/gpu/stages/place/fact-filters';
 import type { Account, Work, Tenant } from '@gpuwhisk/gpu/ledger/account';
 import { memoryOn } from '@gpuwhisk/gpu/ledger/occupancy';
 import { clientLimitOf } from '@gpuwhisk/gpu/ledger/places';

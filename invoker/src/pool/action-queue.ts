@@ -1,5 +1,5 @@
 // The queue of an action: its jobs and containers, and whether it needs another container.
-import { batchWaitMs, longestBatchWaitMs } from '@gpuwhisk/gpu/order/batch-wait';
+import { batchWaitMs, longestBatchWaitMs } from '@gpuwhisk/gpu/stages/order/batch-wait';
 import type { ContainerSpec, ProvisioningError } from '../containers/container-factory.js';
 import type { Disposition, PoolMember } from './pool-member.js';
 

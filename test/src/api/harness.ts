@@ -23,7 +23,7 @@ import type { ControllerDependencies, Controller } from '@gpuwhisk/controller/cr
 import type { ConsoleAddress } from '@gpuwhisk/controller/http/moved-sites';
 import { putIdentity } from '@gpuwhisk/controller/authentication/authentication';
 import type { InvokeOutcome, InvokeRequest } from '@gpuwhisk/controller/invoke/invoke-service';
-import { newCostBook } from '@gpuwhisk/gpu/procure/costs';
+import { newCostBook } from '@gpuwhisk/gpu/stages/procure/costs';
 import { newShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { readSchema } from '@gpuwhisk/server/node/schema-files';
 import { SimulatedDisk } from '../simulation/simulated-disk.js';

@@ -1,9 +1,9 @@
 // A policy that fails in a live scheduler: least-loaded decides instead, no task is lost, and no hold remains.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Pass, Planned, Planner } from '@gpuwhisk/gpu/order/plan';
+import type { Pass, Planned, Planner } from '@gpuwhisk/gpu/stages/order/plan';
 import { stages } from '@gpuwhisk/gpu/policies/stages';
 import type { StageEntry } from '@gpuwhisk/gpu/policies/stages';
-import type { Preempt } from '@gpuwhisk/gpu/preempt/preempt';
+import type { Preempt } from '@gpuwhisk/gpu/stages/preempt/preempt';
 import type { Action } from '@gpuwhisk/gpu/view/decision';
 import { GpuCluster } from './gpu-cluster.js';
 

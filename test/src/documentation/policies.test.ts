@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
@@ -20,6 +20,7 @@ async function apply(block: string, copy: string): Promise<void> {
   const [first = '', ...lines] = block.split('\n');
   const [, path, after] = /^\/\/ (gpu\/\S+?)(?:, after "(.*)")?$/.exec(first)!;
   const file = join(copy, path!);
+  await mkdir(dirname(file), { recursive: true });
   if (after === undefined) return writeFile(file, lines.join('\n'));
   const [found, ...more] = (await readFile(file, 'utf8')).split(`${after}\n`);
   expect(more).toHaveLength(1);

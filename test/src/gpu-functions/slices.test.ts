@@ -1,7 +1,7 @@
 // A device that another program cuts by MIG while the platform runs.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { GeometryReport } from '@gpuwhisk/gpu/geometry/geometry';
+import type { GeometryReport } from '@gpuwhisk/gpu/stages/geometry/geometry';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { annotation, ApiClient } from '../support/api-client.js';

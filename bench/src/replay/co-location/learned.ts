@@ -5,7 +5,7 @@ import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { trainPairModel, type MemberKind, type PairSample } from '@gpuwhisk/gpu/predict/pair-degradation';
 import { SmoreDegradation } from '@gpuwhisk/gpu/predict/smore-degradation';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
-import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
+import { workloadMember } from '@gpuwhisk/gpu/stages/place/set-effects';
 import { normal, type GpuTruth, type TruthClient } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuKind } from '@gpuwhisk/gpu/ledger/places';
 import { functionKey } from '@gpuwhisk/gpu/ledger/occupancy';

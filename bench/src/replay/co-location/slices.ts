@@ -1,6 +1,6 @@
 // MIG slices of an A100 in SMORE's experiments (thesis section 5.6.2): each a small GPU with its part of what was measured.
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
-import { computeSlices, computeSlicesOf, memorySlots, migProfiles } from '@gpuwhisk/gpu/geometry/mig-profiles';
+import { computeSlices, computeSlicesOf, memorySlots, migProfiles } from '@gpuwhisk/gpu/stages/geometry/mig-profiles';
 import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuKind } from '@gpuwhisk/gpu/ledger/places';
 import { stretchAt, stretchTable } from '../model/gpu-model.js';

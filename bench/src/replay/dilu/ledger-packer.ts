@@ -1,7 +1,7 @@
 // The platform's placement as a packer.
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import type { Device, DeviceStatus, NodeStatus } from '@gpuwhisk/common/gpu';
-import { placeDilu } from '@gpuwhisk/gpu/place/dilu';
+import { placeDilu } from '@gpuwhisk/gpu/algorithms/dilu/place';
 import type { PlacementRequest } from '@gpuwhisk/gpu/ledger/account';
 import { Ledger } from '@gpuwhisk/gpu/ledger/ledger';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';

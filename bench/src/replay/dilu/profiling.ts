@@ -1,9 +1,9 @@
 // Searches for request and batch on measured surfaces: a trial reads the surface, and the optimum is known.
-import { diluProfiler } from '@gpuwhisk/gpu/profile/dilu-profile';
-import { gpuletProfiler } from '@gpuwhisk/gpu/profile/gpulet';
-import { traversalProfiler } from '@gpuwhisk/gpu/profile/traversal';
-import { mostEfficientOf, ratedTrials } from '@gpuwhisk/gpu/profile/trials';
-import type { Profiler, Trial, TrialPoint, TrialSpace } from '@gpuwhisk/gpu/profile/trials';
+import { diluProfiler } from '@gpuwhisk/gpu/algorithms/dilu/profile';
+import { gpuletProfiler } from '@gpuwhisk/gpu/baselines/gpulet';
+import { traversalProfiler } from '@gpuwhisk/gpu/baselines/traversal';
+import { mostEfficientOf, ratedTrials } from '@gpuwhisk/gpu/stages/profile/trials';
+import type { Profiler, Trial, TrialPoint, TrialSpace } from '@gpuwhisk/gpu/stages/profile/trials';
 import { BenchDataError, readTable } from '../../data/csv.js';
 
 /** The searches by their names in figures. */

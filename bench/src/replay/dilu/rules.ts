@@ -70,7 +70,7 @@ export interface RuleParts {
   alpha?: number;
 }
 
-/** The platform's rule (gpu/src/place/dilu.ts), by looking at all devices. */
+/** The platform's rule (gpu/src/algorithms/dilu/place.ts), by looking at all devices. */
 export function ours(bounds: Bounds, { complementarity, affinity, spans, alpha = 0.5 }: RuleParts): PackingRule {
   return (fleet, instance) => {
     const score = scoreBy(fleet, instance, alpha, complementarity ? 1 - alpha : 0);

@@ -1,6 +1,6 @@
 // Runs by which PROTEAN's model of slowdowns is profiled before functions are served.
 import type { Random } from '@gpuwhisk/common/system/random';
-import { SliceSlowdowns } from '@gpuwhisk/gpu/predict/protean-slowdowns';
+import { SliceSlowdowns } from '@gpuwhisk/gpu/algorithms/protean/slowdowns';
 import { normal } from '@gpuwhisk/gpu/simulate/replay';
 import { deviceType, functionOf, memoryOf, profiles, type ServedModel, type World } from './world.js';
 

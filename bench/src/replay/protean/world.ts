@@ -1,7 +1,7 @@
 // Models and GPUs of PROTEAN's experiments (section 5). The paper prints no times, bandwidths or memory by model: they are drawn.
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
-import { computeSlicesOf, memorySlots, migProfiles } from '@gpuwhisk/gpu/geometry/mig-profiles';
+import { computeSlicesOf, memorySlots, migProfiles } from '@gpuwhisk/gpu/stages/geometry/mig-profiles';
 import { readTable } from '../../data/csv.js';
 import { median, randomItem } from '../../statistics.js';
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { DeviceMode, DeviceStatus, NodeStatus, Resident, ShareClass } from '@gpuwhisk/common/gpu';
-import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
+import { FunctionProfiles } from '@gpuwhisk/gpu/stages/profile/function-profiles';
 import { hasForeignProcesses, ActivityProfiler } from './activity-profiler.js';
 
 interface Row {

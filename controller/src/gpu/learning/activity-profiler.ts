@@ -1,7 +1,7 @@
 import type { Device, DeviceStatus, GpuProcess, NodeStatus, Resident } from '@gpuwhisk/common/gpu';
 import { gpuTypeOf } from '@gpuwhisk/gpu/ledger/places';
-import { fillOfActivity, isHeldBack } from '@gpuwhisk/gpu/profile/fill';
-import type { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
+import { fillOfActivity, isHeldBack } from '@gpuwhisk/gpu/stages/profile/fill';
+import type { FunctionProfiles } from '@gpuwhisk/gpu/stages/profile/function-profiles';
 
 /** Devices with at least this utilisation count as busy all the time, as pauses would lower their SM activity. */
 const busyFrom = 0.9;

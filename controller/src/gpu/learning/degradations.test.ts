@@ -3,7 +3,7 @@ import { gpuOf, profiledTask, runningTask } from '@gpuwhisk/gpu/testing/fixtures
 import { viewOf } from '@gpuwhisk/gpu/testing/views';
 import type { ReportedPlace } from '@gpuwhisk/gpu/simulate/node-rows';
 import type { Task, WorkloadState } from '@gpuwhisk/gpu/view/view';
-import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
+import { workloadMember } from '@gpuwhisk/gpu/stages/place/set-effects';
 import { degradationsOf } from '@gpuwhisk/gpu/predict/degradation';
 import type { SetMember } from '@gpuwhisk/gpu/predict/degradation';
 import type { PairModelKey } from '@gpuwhisk/gpu/predict/pair-degradation';

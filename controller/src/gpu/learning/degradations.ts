@@ -10,8 +10,8 @@ import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { SmoreDegradation } from '@gpuwhisk/gpu/predict/smore-degradation';
 import type { SmoreDegradationState } from '@gpuwhisk/gpu/predict/smore-degradation';
-import type { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
-import type { Neighbour } from '@gpuwhisk/gpu/profile/run-log';
+import type { FunctionProfiles } from '@gpuwhisk/gpu/stages/profile/function-profiles';
+import type { Neighbour } from '@gpuwhisk/gpu/stages/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import { functionKey } from '@gpuwhisk/gpu/ledger/occupancy';
 import { kindOf } from '@gpuwhisk/gpu/ledger/places';
@@ -19,7 +19,7 @@ import type { GpuKind } from '@gpuwhisk/gpu/ledger/places';
 import { tasksOn } from '@gpuwhisk/gpu/view/running';
 import { takesWork } from '@gpuwhisk/gpu/ledger/used-places';
 import type { Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
-import { workloadMember } from '@gpuwhisk/gpu/place/set-effects';
+import { workloadMember } from '@gpuwhisk/gpu/stages/place/set-effects';
 
 /** A function of which requests have come, as its last one. */
 export interface KnownFunction {

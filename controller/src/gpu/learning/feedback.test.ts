@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
-import type { LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
-import { FirstShare } from '@gpuwhisk/gpu/share/first-share';
+import { FunctionProfiles } from '@gpuwhisk/gpu/stages/profile/function-profiles';
+import type { LoggedRun } from '@gpuwhisk/gpu/stages/profile/run-log';
+import { FirstShare } from '@gpuwhisk/gpu/algorithms/faashare/first-share';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import { dividedSms, profiledTask, taskOf } from '@gpuwhisk/gpu/testing/fixtures';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';

@@ -1,8 +1,8 @@
-import { averageNeighbours, steadyNeighbours } from '@gpuwhisk/gpu/profile/run-log';
-import type { Neighbour, LoggedRun } from '@gpuwhisk/gpu/profile/run-log';
+import { averageNeighbours, steadyNeighbours } from '@gpuwhisk/gpu/stages/profile/run-log';
+import type { Neighbour, LoggedRun } from '@gpuwhisk/gpu/stages/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import type { Task } from '@gpuwhisk/gpu/view/view';
-import type { FirstShare } from '@gpuwhisk/gpu/share/first-share';
+import type { FirstShare } from '@gpuwhisk/gpu/algorithms/faashare/first-share';
 import type { CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { jobOf } from '@gpuwhisk/gpu/share/quotas';

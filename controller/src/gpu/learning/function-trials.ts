@@ -7,9 +7,9 @@ import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DeviceMode, GpuAnnotation } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { diluProfiler, mostDiluTrials } from '@gpuwhisk/gpu/profile/dilu-profile';
-import { timeOf, trialAt } from '@gpuwhisk/gpu/profile/trials';
-import type { ProfileGoal, ProfileStep, ShareProfile, Trial, TrialSpace } from '@gpuwhisk/gpu/profile/trials';
+import { diluProfiler, mostDiluTrials } from '@gpuwhisk/gpu/algorithms/dilu/profile';
+import { timeOf, trialAt } from '@gpuwhisk/gpu/stages/profile/trials';
+import type { ProfileGoal, ProfileStep, ShareProfile, Trial, TrialSpace } from '@gpuwhisk/gpu/stages/profile/trials';
 
 /** A kind of GPU. */
 export interface GpuKind {

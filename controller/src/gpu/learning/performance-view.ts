@@ -1,12 +1,12 @@
 // Performance data in the form of the API, with the states of searches for shares.
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
-import type { FunctionProfile } from '@gpuwhisk/gpu/profile/function-profiles';
-import { median } from '@gpuwhisk/gpu/profile/fill';
+import type { FunctionProfile } from '@gpuwhisk/gpu/stages/profile/function-profiles';
+import { median } from '@gpuwhisk/gpu/stages/profile/fill';
 import type { PairDrift } from '@gpuwhisk/gpu/predict/degradation-predictor';
 import type { MemberKind } from '@gpuwhisk/gpu/predict/pair-degradation';
 import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import type { FillSource } from '@gpuwhisk/gpu/profile/fill';
-import type { ShareProfile } from '@gpuwhisk/gpu/profile/trials';
+import type { FillSource } from '@gpuwhisk/gpu/stages/profile/fill';
+import type { ShareProfile } from '@gpuwhisk/gpu/stages/profile/trials';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
 import type { PairModelView } from './pair-models.js';

@@ -1,5 +1,5 @@
 // Trials of a function in the form of the API, with the states of their jobs.
-import type { ProfileGoal, ShareProfile, Trial } from '@gpuwhisk/gpu/profile/trials';
+import type { ProfileGoal, ShareProfile, Trial } from '@gpuwhisk/gpu/stages/profile/trials';
 import { mostTrialsOf, stepOf } from './function-trials.js';
 import type { GpuKind, KindTrials, ProfiledFunction, WantedFunction } from './function-trials.js';
 import type { SearchState } from './performance-view.js';

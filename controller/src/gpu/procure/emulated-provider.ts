@@ -3,7 +3,7 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ProcureOptions } from '@gpuwhisk/common/procure-schema';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Market } from '@gpuwhisk/gpu/view/decision';
-import { hasSpot, isRevoked } from '@gpuwhisk/gpu/procure/spot-market';
+import { hasSpot, isRevoked } from '@gpuwhisk/gpu/stages/procure/spot-market';
 import { NoMachineError } from './provider.js';
 import type { MachineNotice, Provider } from './provider.js';
 

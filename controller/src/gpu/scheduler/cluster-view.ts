@@ -6,8 +6,8 @@ import type { Decision } from '@gpuwhisk/gpu/view/decision';
 import type { PlaceAccount } from '@gpuwhisk/gpu/ledger/ledger';
 import type { Occupant, Reservation } from '@gpuwhisk/gpu/ledger/occupancy';
 import type { Device, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
-import { geometriesOf } from '@gpuwhisk/gpu/geometry/mig-profiles';
-import { cutProblem } from '@gpuwhisk/gpu/geometry/cut-problem';
+import { geometriesOf } from '@gpuwhisk/gpu/stages/geometry/mig-profiles';
+import { cutProblem } from '@gpuwhisk/gpu/stages/geometry/cut-problem';
 
 /** Whether a node has a busy process below its class, or several of them on one place, and can move their shares. */
 export function mayMoveShares({ movesShares = false, residents }: NodeStatus): boolean {

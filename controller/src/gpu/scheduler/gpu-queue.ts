@@ -4,7 +4,7 @@ import type { GpuNeed, GpuQueued, Rejection } from '@gpuwhisk/common/gpu';
 import type { PlacementRequest } from '@gpuwhisk/gpu/ledger/account';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { inTurn } from '@gpuwhisk/gpu/order/earliest-deadline';
+import { inTurn } from '@gpuwhisk/gpu/stages/order/earliest-deadline';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
 import type { FunctionLog, LoggedFunction } from '@gpuwhisk/gpu/view/function-log';
 import type { SchedulingEvent } from '@gpuwhisk/gpu/view/view';

@@ -28,7 +28,7 @@ import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { Action, Actuator } from '@gpuwhisk/gpu/view/decision';
 import { FunctionLog } from '@gpuwhisk/gpu/view/function-log';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
-import { capacityProblem } from '@gpuwhisk/gpu/geometry/capacity';
+import { capacityProblem } from '@gpuwhisk/gpu/stages/geometry/capacity';
 import type { InstanceState, SchedulingEvent, View } from '@gpuwhisk/gpu/view/view';
 import { gpuMetrics, type GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import { isCopyOf } from '../handover/gpu-handover.js';

@@ -1,7 +1,7 @@
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
-import { geometryFault } from '@gpuwhisk/gpu/geometry/mig-profiles';
+import { geometryFault } from '@gpuwhisk/gpu/stages/geometry/mig-profiles';
 import type { Action, Actuator, Market } from '@gpuwhisk/gpu/view/decision';
 import type { ProcurementState } from '@gpuwhisk/gpu/view/view';
 import type { DesiredState } from '../state/desired-state.js';

@@ -1,5 +1,5 @@
-import { servesSeveral, waitsForNamespaces } from '@gpuwhisk/gpu/place/namespace-turns';
-import type { WaitingRequest } from '@gpuwhisk/gpu/place/namespace-turns';
+import { servesSeveral, waitsForNamespaces } from '@gpuwhisk/gpu/stages/place/namespace-turns';
+import type { WaitingRequest } from '@gpuwhisk/gpu/stages/place/namespace-turns';
 import type { Task, View } from '@gpuwhisk/gpu/view/view';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';

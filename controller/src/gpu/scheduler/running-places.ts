@@ -1,6 +1,6 @@
 // The places of the cluster with what runs on them.
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import type { RunLog } from '@gpuwhisk/gpu/profile/run-log';
+import type { RunLog } from '@gpuwhisk/gpu/stages/profile/run-log';
 import { tasksMiB } from '@gpuwhisk/gpu/ledger/account';
 import type { PlaceAccount } from '@gpuwhisk/gpu/ledger/account';
 import { kindOf } from '@gpuwhisk/gpu/ledger/places';

@@ -1,4 +1,4 @@
-import type { FirstShare } from '@gpuwhisk/gpu/share/first-share';
+import type { FirstShare } from '@gpuwhisk/gpu/algorithms/faashare/first-share';
 import type { PlaceAccount } from '@gpuwhisk/gpu/ledger/ledger';
 import { kindOf } from '@gpuwhisk/gpu/ledger/places';
 import type { RunningTask, Task } from '@gpuwhisk/gpu/view/view';

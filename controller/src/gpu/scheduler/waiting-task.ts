@@ -1,6 +1,6 @@
 // The task that a policy sees of an activation.
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
-import type { FunctionProfiles } from '@gpuwhisk/gpu/profile/function-profiles';
+import type { FunctionProfiles } from '@gpuwhisk/gpu/stages/profile/function-profiles';
 import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { Task } from '@gpuwhisk/gpu/view/view';
 import type { WaitingActivation } from './gpu-queue.js';

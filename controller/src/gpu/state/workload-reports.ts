@@ -1,7 +1,7 @@
 // Baselines of workloads from the rates that they report.
 import type { NodeStatus, Workload, WorkloadReports } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { median } from '@gpuwhisk/gpu/profile/fill';
+import { median } from '@gpuwhisk/gpu/stages/profile/fill';
 import type { GpuTable } from './gpu-table.js';
 
 /** Rates that are kept of a workload's reports, and of those without a function on its device. */

@@ -1,6 +1,6 @@
 import type { GpuProcess, Device, Slice } from '@gpuwhisk/common/gpu';
-import { computeSlices, computeSlicesOf, memorySlots, migProfiles } from '@gpuwhisk/gpu/geometry/mig-profiles';
-import type { MigProfile } from '@gpuwhisk/gpu/geometry/mig-profiles';
+import { computeSlices, computeSlicesOf, memorySlots, migProfiles } from '@gpuwhisk/gpu/stages/geometry/mig-profiles';
+import type { MigProfile } from '@gpuwhisk/gpu/stages/geometry/mig-profiles';
 import { GpuDriverError } from './gpu-driver.js';
 import type { DeviceEvent, DeviceSample, GpuDriver, SliceProfile } from './gpu-driver.js';
 import { nvmlCodes } from './nvml.js';

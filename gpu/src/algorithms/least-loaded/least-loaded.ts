@@ -1,0 +1,10 @@
+import type { PolicyRecord } from '../../stages/policy-record.js';
+
+/** Nothing is predicted or learned. */
+export const leastLoaded: PolicyRecord = {
+  summary: 'the earliest deadline first, to the GPU with the least share given away',
+  admit: 'before-slo',
+  plan: 'least-loaded',
+  needsNoProfiles: true,
+  takesAsTheyCome: true,
+};
