@@ -13,7 +13,35 @@ const mayImport = {
   standalone: ['common', 'engines', 'controller', 'invoker', 'server'],
   cli: [],
   console: [],
+  bench: [
+    'common',
+    'gpu',
+    'engines',
+    'native',
+    'controller',
+    'invoker',
+    'server',
+    'standalone',
+    'cli',
+    'console',
+    'test',
+  ],
+  test: [
+    'common',
+    'gpu',
+    'engines',
+    'native',
+    'controller',
+    'invoker',
+    'server',
+    'standalone',
+    'cli',
+    'console',
+    'bench',
+  ],
 };
+/** Folders that may import less than their package. */
+const folderMayImport = { 'research/baselines': ['common', 'gpu'] };
 const packages = [
   'common',
   'gpu',
@@ -27,6 +55,7 @@ const packages = [
   'console',
   'bench',
   'test',
+  'research',
 ];
 
 /** Scheduling algorithms, a folder each; none may import another one. */
@@ -54,7 +83,6 @@ const folderOrder = {
     'stages/procure',
     'stages',
     ...algorithms.map((name) => `algorithms/${name}`),
-    'baselines',
     'policies',
     'simulate',
   ],
@@ -114,7 +142,6 @@ const folderOrder = {
     'gpu',
     'gpu-day/stages',
     'gpu-day',
-    'predictor',
     'replay',
     'documents',
     'live',
@@ -122,12 +149,13 @@ const folderOrder = {
     'console',
     'benches',
   ],
+  research: ['baselines', 'data', 'predictor', 'replay', 'documents', 'experiments'],
 };
 
 /** Forbids the files of a folder, and those of its folders without an entry, what follows in its package's order; algorithms each other, too. */
 function folderBoundary(name, folder, at) {
   const folders = folderOrder[name];
-  const own = boundary(name, mayImport[name] ?? packages);
+  const own = boundary(name, folderMayImport[`${name}/${folder}`] ?? mayImport[name] ?? packages);
   const [level, { patterns }] = own.rules['@typescript-eslint/no-restricted-imports'];
   const nestedIn = (parent) => folders.filter((other) => other.startsWith(`${parent}/`));
   const rulesFrom = (from) => {
@@ -171,7 +199,7 @@ function boundary(name, allowed, forTests = false) {
             ...(typesOnly
               ? [{ group: ['@gpuwhisk/common/*'], allowTypeImports: true, message: `${name} imports types only.` }]
               : []),
-            ...(forTests || name === 'bench' || name === 'test'
+            ...(forTests || ['bench', 'test', 'research'].includes(name)
               ? []
               : [{ group: ['**/testing/*'], message: 'Only tests may import test helpers.' }]),
             { group: ['../../*/src/*', '../../../*/src/*', '**/dist/**'], message: 'Import a package by its name.' },
@@ -215,7 +243,14 @@ const treeWalk = {
 
 export default tseslint.config(
   {
-    ignores: ['**/dist/**', '**/build/**', '**/node_modules/**', '.gpuwhisk/**', 'bench/results/**', 'cli/schemas/**'],
+    ignores: [
+      '**/dist/**',
+      '**/build/**',
+      '**/node_modules/**',
+      '.gpuwhisk/**',
+      '{bench,research}/results/**',
+      'cli/schemas/**',
+    ],
   },
   js.configs.recommended,
   ...tseslint.configs.recommended,
@@ -262,7 +297,7 @@ export default tseslint.config(
     folders.flatMap((folder, at) => folderBoundary(name, folder, at)),
   ),
   {
-    files: ['{common,gpu,engines,controller,invoker,server,standalone,cli,bench}/src/**/*.ts'],
+    files: ['{common,gpu,engines,controller,invoker,server,standalone,cli,bench,research}/src/**/*.ts'],
     ignores: ['**/*.test.ts', '**/testing/**'],
     rules: { '@typescript-eslint/no-non-null-assertion': 'error' },
   },

@@ -1,11 +1,11 @@
 // Installs and builds everything that is missing or out of date; quick if nothing is.
 import './node-version.cjs';
 import { execFile, spawn, spawnSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { currentState, root, stampedState, writeStamp } from './fresh.mjs';
+import { currentState, researchState, root, stampedState, writeStamp } from './fresh.mjs';
 
 const mostOutputBytes = 64 * 1024 * 1024;
 
@@ -20,11 +20,12 @@ async function run(command, args, what) {
 }
 
 /**
- * Brings the clone up to date; ends the process with a message if that fails. `site`: the documentation site, too, which
- * most commands do without.
+ * Brings the clone up to date; ends the process with a message if that fails. `site`: the documentation site, too, and
+ * `research`: the workspace of this name, which most commands do without.
  */
-export async function ensureBuilt({ site = false } = {}) {
+export async function ensureBuilt({ site = false, research = false } = {}) {
   await ensureCodeBuilt();
+  if (research) await ensureResearchBuilt();
   if (!site) return;
   const { ensureSite } = await import('./site/build.mjs');
   try {
@@ -61,8 +62,27 @@ async function ensureCodeBuilt() {
   writeStamp(currentState());
 }
 
+/** Compiles research, and makes one file of its baselines, which `gpu.policyModules` can name. */
+async function ensureResearchBuilt() {
+  const stamp = join(root, 'research', 'dist', 'stamp');
+  const state = researchState();
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === state) return;
+  console.log('Building research (once) ...');
+  await runTypeScript('research');
+  const { bundleBaselines } = await import('../research/bundle.mjs');
+  await bundleBaselines();
+  writeFileSync(stamp, state);
+}
+
+const runTypeScript = (...projects) =>
+  run(
+    process.execPath,
+    [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b', ...projects],
+    'The TypeScript build',
+  );
+
 async function buildTypeScript() {
-  await run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b'], 'The TypeScript build');
+  await runTypeScript();
   writeFileSync(join(root, 'server', 'dist', 'build.json'), JSON.stringify({ date: sourceDate() }));
   // esbuild is there only after the dependencies have been installed.
   const { bundlePrograms } = await import('./bundle.mjs');
@@ -110,4 +130,4 @@ async function installActionPackages() {
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href)
-  await ensureBuilt({ site: process.argv.includes('--site') });
+  await ensureBuilt({ site: process.argv.includes('--site'), research: process.argv.includes('--research') });

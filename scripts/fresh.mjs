@@ -76,6 +76,11 @@ export function currentState() {
   };
 }
 
+/** The present state of research and of all that it is made of; it has a stamp of its own. */
+export function researchState() {
+  return `${currentState().build} ${fingerprint(listFiles(join(root, 'research'), []))}`;
+}
+
 /** The state that the stamp stores; empty if there is no stamp. */
 export function stampedState() {
   try {

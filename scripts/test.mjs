@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { ensureBuilt } from './build.mjs';
-import { currentState, root } from './fresh.mjs';
+import { researchState, root } from './fresh.mjs';
 import { reasonAgainstSanitizers } from './sanitized-tests.mjs';
 import { installFromRegistries, installSystemPackages } from './test-system.mjs';
 
@@ -25,6 +25,7 @@ const leftToAll = [
   '/test/dist/(ansible|chaos|conformance|console|distributed|docker|functions|gpu-functions|hostile|platform|simulation)/',
   '/test/dist/contract/(bull|couchdb|kafka|mscontainer|process|redis)[^/]*$',
   '/test/dist/native/fuzz.test.js$',
+  '/research/dist/baselines/platform.test.js$',
 ];
 
 /** How long Jest may take to end after its report, ms: what a test has left running would hold it for ever. */
@@ -53,7 +54,7 @@ async function runJest(args, report, env) {
 }
 
 const beganMs = performance.now();
-await ensureBuilt({ site: all });
+await ensureBuilt({ site: all, research: true });
 let linted = true;
 let sanitized = true;
 if (all) {
@@ -114,13 +115,13 @@ const isSkipped = (status) => status === 'pending' || status === 'todo';
 
 function rememberPassed(files) {
   const whole = files.filter(({ tests }) => !tests.some(({ status }) => isSkipped(status))).map(({ path }) => path);
-  writeFileSync(passedFile, JSON.stringify({ build: currentState().build, whole }));
+  writeFileSync(passedFile, JSON.stringify({ build: researchState(), whole }));
 }
 
 /** All test files but those that npm test has passed on this build. */
 function notPassedYet() {
   const { build, whole } = existsSync(passedFile) ? JSON.parse(readFileSync(passedFile, 'utf8')) : { whole: [] };
-  const passed = new Set(build === currentState().build ? whole : []);
+  const passed = new Set(build === researchState() ? whole : []);
   const listed = spawnSync(process.execPath, [join(root, 'node_modules', 'jest', 'bin', 'jest.js'), '--listTests'], {
     cwd: root,
     encoding: 'utf8',

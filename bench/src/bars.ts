@@ -11,12 +11,11 @@ export interface Bar {
 }
 
 /** A bar whose document is that of its bench unless it names another one. */
-type BarOfBench = Omit<Bar, 'source'> & { source?: string };
+export type BarOfBench = Omit<Bar, 'source'> & { source?: string };
 
 /** Documents of benches that have no section of their own in docs/benchmarks.md. */
 const documents: Readonly<Record<string, string>> = {
   inject: 'docs/mscontainer.md',
-  order: 'docs/benchmarks.md#faashare',
 };
 const section = (bench: string): string => documents[bench] ?? `docs/benchmarks.md#${bench}`;
 
@@ -146,79 +145,12 @@ const documented: readonly BarOfBench[] = [
   { bench: 'decide', metric: 'diluDevicesOverBest', bound: 'at most', value: 0 },
   { bench: 'view', metric: 'view4000Cpu', bound: 'at most', value: 0.25 },
   { bench: 'view', metric: 'view4000MiB', bound: 'at most', value: 512 },
-  { bench: 'faashare', metric: 'waitOverBound', bound: 'at most', value: 1 },
-  { bench: 'faashare', metric: 'overloadViolations', bound: 'at most', value: 0.05 },
-  { bench: 'faashare', metric: 'overloadJct', bound: 'at most', value: 1 },
-  { bench: 'faashare', metric: 'overloadBetter', bound: 'at most', value: 0 },
-  { bench: 'faashare', metric: 'jctGainShort', bound: 'at least', value: 0.2 },
-  { bench: 'faashare', metric: 'jctGainShortEqualHigh', bound: 'at least', value: 0 },
-  { bench: 'faashare', metric: 'makespanGainIdlePart', bound: 'at least', value: 0.5 },
-  { bench: 'faashare', metric: 'jctGainIdlePart', bound: 'at least', value: 0.5 },
-  { bench: 'smore', metric: 'rmsleVsRidge.gavelV100', bound: 'at most', value: 0.85 },
-  { bench: 'smore', metric: 'rmsleVsNearest3.gavelV100', bound: 'at most', value: 1 },
-  { bench: 'smore', metric: 'rmsleVsConstant.gavelV100', bound: 'at most', value: 1 },
-  { bench: 'smore', metric: 'leftOutVsConstant.gavelV100', bound: 'at most', value: 1 },
-  { bench: 'smore', metric: 'rmsleVsRidge.gavelP100', bound: 'at most', value: 0.85 },
-  { bench: 'smore', metric: 'rmsleVsNearest3.gavelP100', bound: 'at most', value: 1 },
-  { bench: 'smore', metric: 'rmsleVsConstant.gavelP100', bound: 'at most', value: 1 },
-  { bench: 'smore', metric: 'leftOutVsConstant.gavelP100', bound: 'at most', value: 1 },
-  { bench: 'smore', metric: 'rmsleVsRidge.lucid3090', bound: 'at most', value: 0.85 },
-  { bench: 'smore', metric: 'rmsleVsNearest3.lucid3090', bound: 'at most', value: 1 },
-  { bench: 'smore', metric: 'rmsleVsConstant.lucid3090', bound: 'at most', value: 1 },
-  { bench: 'smore', metric: 'leftOutVsConstant.lucid3090', bound: 'at most', value: 1 },
-  { bench: 'smore', metric: 'tableUs', bound: 'at most', value: 1 },
-  { bench: 'smore', metric: 'pairUs', bound: 'at most', value: 10 },
-  { bench: 'smore', metric: 'retrainingP99Ratio', bound: 'at most', value: 1.05 },
-  { bench: 'smore', metric: 'retrainingErrors', bound: 'at most', value: 0 },
   { bench: 'decide', metric: 'proteanPlaceUs', bound: 'at most', value: 10 },
   { bench: 'decide', metric: 'proteanOrderUs', bound: 'at most', value: 100 },
   { bench: 'decide', metric: 'smoreDecisionUs.8', bound: 'at most', value: 10 },
   { bench: 'decide', metric: 'smoreDecisionUs.1024', bound: 'at most', value: 200 },
   { bench: 'decide', metric: 'smoreDecisionUs.1024fast', bound: 'at most', value: 20 },
   { bench: 'decide', metric: 'smoreDecisionUs.10000fast', bound: 'at most', value: 20 },
-  { bench: 'smore', metric: 'wasteRatio.bursty.keepAlive1', bound: 'at most', value: 0.9 },
-  { bench: 'smore', metric: 'wasteRatio.bursty.keepAlive2', bound: 'at most', value: 0.9 },
-  { bench: 'smore', metric: 'wasteRatio.bursty.keepAlive5', bound: 'at most', value: 0.9 },
-  { bench: 'smore', metric: 'wasteRatio.bursty.keepAlive10', bound: 'at most', value: 0.9 },
-  { bench: 'smore', metric: 'wasteRatio.bursty.hhp', bound: 'at most', value: 0.9 },
-  { bench: 'smore', metric: 'wasteRatio.bursty.lsth', bound: 'at most', value: 0.9 },
-  { bench: 'smore', metric: 'coldRateOverMost.bursty', bound: 'at most', value: 0 },
-  { bench: 'smore', metric: 'coldRate.regular.smore', bound: 'at most', value: 0.01 },
-  { bench: 'smore', metric: 'wasteRatio.regular', bound: 'at most', value: 1 },
-  { bench: 'smore', metric: 'forecast10kS', bound: 'at most', value: 2 },
-  { bench: 'smore', metric: 'live.admitted', bound: 'at least', value: 0.65 },
-  { bench: 'smore', metric: 'live.under10', bound: 'at least', value: 0.5 },
-  { bench: 'smore', metric: 'live.trainingLoss', bound: 'at most', value: 0.1 },
-  { bench: 'smore', metric: 'live.beyondS', bound: 'at most', value: 2 },
-  { bench: 'smore', metric: 'live.misled.beyondS', bound: 'at most', value: 2 },
-  { bench: 'dilu', metric: 'efficacyGap', bound: 'at most', value: 0.05 },
-  // One fewer than GPUlet's in Dilu's table 2.
-  { bench: 'dilu', metric: 'trials.most', bound: 'at most', value: 15 },
-  { bench: 'dilu', metric: 'packing.overLiteralMost.gpus', bound: 'at most', value: 0 },
-  { bench: 'dilu', metric: 'packing.overLiteralMost.smFragments', bound: 'at most', value: 0 },
-  { bench: 'dilu', metric: 'packing.overLiteralMost.memoryFragments', bound: 'at most', value: 0 },
-  { bench: 'dilu', metric: 'packing.overBoundMost', bound: 'at most', value: 1.05 },
-  { bench: 'dilu', metric: 'packing.overExhaustiveMost', bound: 'at most', value: 0 },
-  { bench: 'dilu', metric: 'packing.drawn3200.placeMs', bound: 'at most', value: 1120 },
-  { bench: 'quota', metric: 'boGap', bound: 'at most', value: 0.03 },
-  { bench: 'quota', metric: 'boEvaluations', bound: 'at most', value: 7 },
-  { bench: 'quota', metric: 'tableHitUs', bound: 'at most', value: 5 },
-  { bench: 'predictor', metric: 'predictUs', bound: 'at most', value: 10 },
-  { bench: 'predictor', metric: 'maeVsRidge.gavelP100.pair', bound: 'at most', value: 0.85 },
-  { bench: 'predictor', metric: 'maeVsRidge.gavelV100.pair', bound: 'at most', value: 0.75 },
-  { bench: 'predictor', metric: 'maeVsRidge.lucid3090.pair', bound: 'at most', value: 0.75 },
-  { bench: 'predictor', metric: 'maeVsRidge.igniterV100.pair', bound: 'at most', value: 0.75 },
-  { bench: 'predictor', metric: 'maeVsRidge.igniterV100Share.pair', bound: 'at most', value: 0.75 },
-  { bench: 'predictor', metric: 'maeVsNearest3.gavelP100.pair', bound: 'at most', value: 1 },
-  { bench: 'predictor', metric: 'maeVsNearest3.gavelV100.pair', bound: 'at most', value: 1 },
-  { bench: 'predictor', metric: 'maeVsNearest3.lucid3090.pair', bound: 'at most', value: 1 },
-  { bench: 'predictor', metric: 'maeVsNearest3.igniterV100.pair', bound: 'at most', value: 1 },
-  { bench: 'predictor', metric: 'maeVsNearest3.igniterV100Share.pair', bound: 'at most', value: 1 },
-  { bench: 'predictor', metric: 'maeVsConstant.gavelP100.pair', bound: 'at most', value: 1 },
-  { bench: 'predictor', metric: 'maeVsConstant.gavelV100.pair', bound: 'at most', value: 1 },
-  { bench: 'predictor', metric: 'maeVsConstant.lucid3090.pair', bound: 'at most', value: 1 },
-  { bench: 'predictor', metric: 'maeVsConstant.igniterV100.pair', bound: 'at most', value: 1 },
-  { bench: 'predictor', metric: 'maeVsConstant.igniterV100Share.pair', bound: 'at most', value: 1 },
   { bench: 'live', metric: 'liveJctRatio', bound: 'at most', value: 1.1 },
   { bench: 'live', metric: 'liveJctRatio', bound: 'at least', value: 0.9 },
   { bench: 'cluster', metric: 'clusterAddedP50Ms', bound: 'at most', value: 6 },
@@ -231,19 +163,6 @@ const documented: readonly BarOfBench[] = [
   { bench: 'cluster', metric: 'othersRecoverS', bound: 'at most', value: 5 },
   { bench: 'cluster', metric: 'handoverS', bound: 'at most', value: 3 },
   { bench: 'cluster', metric: 'handoverDoubled', bound: 'at most', value: 0 },
-  { bench: 'predictor', metric: 'choiceRegret', bound: 'at most', value: 0.03 },
-  { bench: 'dilu', metric: 'coscalingLeast.coldStarts.infless', bound: 'at least', value: 0, isPending: true },
-  { bench: 'dilu', metric: 'coscalingLeast.svr.infless', bound: 'at least', value: 0, isPending: true },
-  { bench: 'dilu', metric: 'coscalingLeast.sgtS.infless', bound: 'at least', value: 0, isPending: true },
-  { bench: 'dilu', metric: 'coscalingSaved.coldStarts.inflessLow', bound: 'at least', value: 0, isPending: true },
-  { bench: 'dilu', metric: 'coscalingSaved.svr.inflessLow', bound: 'at least', value: 0, isPending: true },
-  { bench: 'dilu', metric: 'coscalingLeast.coldStarts.fastGshare', bound: 'at least', value: 0, isPending: true },
-  { bench: 'dilu', metric: 'coscalingLeast.svr.fastGshare', bound: 'at least', value: 0, isPending: true },
-  { bench: 'dilu', metric: 'coscalingLeast.sgtS.fastGshare', bound: 'at least', value: 0, isPending: true },
-  { bench: 'dilu', metric: 'coscalingSaved.coldStarts.fastGshareLow', bound: 'at least', value: 0, isPending: true },
-  { bench: 'dilu', metric: 'coscalingSaved.svr.fastGshareLow', bound: 'at least', value: 0, isPending: true },
-  { bench: 'protean', metric: 'cost.most', bound: 'at most', value: 1 },
-  { bench: 'protean', metric: 'complianceLost.most', bound: 'at most', value: 0.005 },
   ...neighbourBar('neighbourP99Over', 1.5),
   ...neighbourBar('longestPauseMs', 50),
 ];
@@ -256,9 +175,9 @@ export function reaches(bar: Bar, value: number): boolean {
   return bar.bound === 'at least' ? value >= bar.value : value <= bar.value;
 }
 
-/** The bars of `bench` that `metrics` misses; an absent figure misses its bar unless the bar is pending. */
-export function missedBars(bench: string, metrics: Readonly<Record<string, number>>): Bar[] {
-  return bars.filter((bar) => {
+/** Those of `all` for `bench` that `metrics` misses; an absent figure misses its bar unless the bar is pending. */
+export function missedBars(all: readonly Bar[], bench: string, metrics: Readonly<Record<string, number>>): Bar[] {
+  return all.filter((bar) => {
     const value = metrics[bar.metric];
     if (bar.bench !== bench || bar.isPending === true) return false;
     return value === undefined || !reaches(bar, value);

@@ -6,8 +6,6 @@ import { consoleBench } from './benches/console.js';
 import { cudasim } from './benches/cudasim.js';
 import { decide } from './benches/decide.js';
 import { dev } from './benches/dev.js';
-import { dilu } from './benches/dilu.js';
-import { faashare } from './benches/faashare.js';
 import { floods } from './benches/floods.js';
 import { footprint } from './benches/footprint.js';
 import { inference } from './benches/inference.js';
@@ -17,12 +15,8 @@ import { kit } from './benches/kit.js';
 import { live } from './benches/live.js';
 import { neighbours } from './benches/neighbours.js';
 import { order } from './benches/order.js';
-import { predictor } from './benches/predictor.js';
 import { profile } from './benches/profile.js';
-import { protean } from './benches/protean.js';
-import { quota } from './benches/quota.js';
 import { real } from './benches/real.js';
-import { smore } from './benches/smore.js';
 import { surface } from './benches/surface.js';
 import { tokens } from './benches/tokens.js';
 import { view } from './benches/view.js';
@@ -30,7 +24,6 @@ import { view } from './benches/view.js';
 /** Every bench by its name. */
 export const benches: Readonly<Record<string, Bench>> = {
   agent,
-  faashare,
   invoke,
   cluster,
   cold,
@@ -42,17 +35,12 @@ export const benches: Readonly<Record<string, Bench>> = {
   cudasim,
   decide,
   dev,
-  dilu,
   kit,
   live,
   neighbours,
   order,
-  predictor,
   profile,
-  protean,
-  quota,
   real,
-  smore,
   surface,
   tokens,
   view,

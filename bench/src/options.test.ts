@@ -22,6 +22,7 @@ test('the command of a run gives the same options again', () => {
   const options = parseOptions(['cold', '--seed', '9', '--samples', '3', '--parts', 'cold,stem', '--client', 'wrk']);
   expect(options.parts).toEqual(['cold', 'stem']);
   expect(parseOptions(commandLine(options).split(' ').slice(4))).toEqual(options);
+  expect(commandLine(options, 'research')).toMatch(/^npm run research -- /);
 });
 
 test('the command of a run names the file of samples', () => {

@@ -160,10 +160,10 @@ function pidsOf(flag: PeerFlag, text: string): number[] {
 }
 
 /**
- * The command that repeats a run, with every option but the headers for peers, which may be keys, and their processes,
+ * The command that repeats a run of `program` (a script of npm), with every option but the headers for peers, which may be keys, and their processes,
  * which have other numbers the next time.
  */
-export function commandLine(options: Options): string {
+export function commandLine(options: Options, program = 'bench'): string {
   const flags = [
     `--seed ${options.seed}`,
     `--rounds ${options.rounds}`,
@@ -181,5 +181,5 @@ export function commandLine(options: Options): string {
       ...(body === undefined ? [] : [`--beside-body '${name}=${body}'`]),
     ]),
   ];
-  return `npm run bench -- ${options.bench} ${flags.join(' ')}`;
+  return `npm run ${program} -- ${options.bench} ${flags.join(' ')}`;
 }

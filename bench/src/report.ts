@@ -1,9 +1,10 @@
-import { bars, reaches } from './bars.js';
+import { reaches } from './bars.js';
+import type { Bar } from './bars.js';
 import type { Measurement } from './bench.js';
 import type { Machine } from './machine.js';
 import type { Options } from './options.js';
 
-/** Contents of bench/results/NAME.json. */
+/** Contents of results/NAME.json of bench or research. */
 export interface Result {
   bench: string;
   commit: string;
@@ -45,7 +46,7 @@ export function flatMetrics(measurements: readonly Measurement[]): Record<string
 }
 
 /** The measurements with their spread, bar and verdict, one line each. */
-export function formatTable(bench: string, measurements: readonly Measurement[]): string {
+export function formatTable(bars: readonly Bar[], bench: string, measurements: readonly Measurement[]): string {
   const rows = measurements.map(({ name, value, spread }) => {
     const bar = bars.find((candidate) => candidate.bench === bench && candidate.metric === name);
     return [

@@ -67,7 +67,14 @@ export const sections = [
     title: 'Measurements',
     files: [
       'gpu-day',
-      ...['benchmarks', 'faashare-measurements', 'smore-measurements', 'dilu-measurements', 'protean-measurements'],
+      ...[
+        'benchmarks',
+        'research',
+        'faashare-measurements',
+        'smore-measurements',
+        'dilu-measurements',
+        'protean-measurements',
+      ],
       'baselines-measurements',
     ].map((name) => `docs/${name}.md`),
   },

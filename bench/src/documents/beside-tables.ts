@@ -1,6 +1,6 @@
 // The table of README.md that compares a warm call with other platforms', from the metrics of `invoke --beside`.
-import { markdownTable } from '../replay/experiments/tables.js';
-import type { Metrics } from './smore-tables.js';
+import { markdownTable } from './markdown.js';
+import type { Metrics } from './markdown.js';
 
 /** Names of the platforms that docs/benchmarks.md says how to set up, by their name on the command line. */
 const titles: Readonly<Record<string, string>> = {

@@ -20,7 +20,6 @@ const result: Result = {
 const results: Results = {
   runs: new Map([['live', result]]),
   gpuDays: [],
-  replay: '**All at once**\n\n| policy | s |\n| --- | --- |\n| `faashare` | 1 |\n| `fcfs` | 2 |\n\nend',
 };
 
 test('the documents hold the figures of bench/results (npm run bench -- figures writes them)', async () => {
@@ -98,9 +97,10 @@ test('blocks hold conditions and tables', () => {
     '| `live` | 2026-11-22 | `0123456` with changes | 2 cores, A, Node.js 20.1.0; simulated GPUs | `npm run bench -- live` |',
   );
   expect(withFigures(runs, results)).toBe(runs);
-  const table = withFigures(block('baselines All at once'), results);
-  expect(table).toContain('-->\n\n| policy | s |\n| --- | --- |\n| `fcfs` | 2 |\n\n<!-- end');
-  expect(withFigures(block('replay'), results)).toContain('`faashare`');
+  const blocks = { table: (_: Results, names: readonly string[]): string => `| ${names.join(' | ')} |` };
+  const other = block('table a b').replace('run bench', 'run research');
+  expect(withFigures(other, results)).toBe(other);
+  expect(withFigures(other, results, { program: 'research', blocks })).toContain('-->\n\n| a | b |\n\n<!-- end');
   expect(() => withFigures(block('none'), results)).toThrow("no block of figures 'none'");
-  expect(() => withFigures(block('runs none'), results)).toThrow('no bench/results/none.json');
+  expect(() => withFigures(block('runs none'), results)).toThrow("no result of 'none'");
 });

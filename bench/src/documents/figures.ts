@@ -1,49 +1,53 @@
-// Writes figures of README.md, GUARANTEES.md and docs from bench/results. docs/benchmarks.md states the two kinds of marks.
+// Writes figures of README.md, GUARANTEES.md and docs from results. docs/benchmarks.md states the two kinds of marks.
+import { existsSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bars, reaches } from '../bars.js';
-import { benchDir, repositoryDir } from '../machine.js';
+import type { Bar } from '../bars.js';
+import { repositoryDir } from '../machine.js';
 import type { KitReport } from '../gpu-day/report.js';
 import type { Result } from '../report.js';
-import { markdownTable } from '../replay/experiments/tables.js';
 import { besideTable } from './beside-tables.js';
-import { diluPlot, diluPlots } from './dilu-plots.js';
-import { diluTable } from './dilu-tables.js';
 import { floorTable } from './floor-table.js';
 import { gpuDayText } from './gpu-day-table.js';
+import { markdownTable } from './markdown.js';
 import { neighboursTable } from './neighbours-table.js';
 import { profileTable } from './profile-tables.js';
-import { proteanPlot, proteanPlots } from './protean-plots.js';
-import { proteanTable } from './protean-tables.js';
-import { smorePlot, smorePlots } from './smore-plots.js';
-import { smoreTable } from './smore-tables.js';
 
-/** Contents of bench/results that documents quote. */
+/** Results that documents quote. */
 export interface Results {
   /** Results by the name of the bench. */
   runs: ReadonlyMap<string, Result>;
-  /** Tables of the replay, as Markdown (bench/results/faashare.md). */
-  replay: string;
   /** Runs of the GPU kit on real devices (bench/results/gpu-day-DEVICE.json). */
   gpuDays: readonly KitReport[];
 }
 
-const inline = /(<!--= ([a-z]+)\.(\S+?)(?: (\S+))? -->)[^]*?(<!--\/-->)/g;
-const block = /^(<!-- figures ([^\n]+?): written by npm run bench -- figures -->\n)[^]*?^(<!-- end of figures -->)$/gm;
+/** Texts of blocks by the first word of their name; `names`: the words after it. */
+export type Blocks = Readonly<Record<string, (results: Results, names: readonly string[]) => string>>;
 
-/** All results of the repository. */
+/** A program that writes figures: its script in package.json, and the blocks that are its own. */
+export interface FigureWriter {
+  program: string;
+  blocks: Blocks;
+}
+
+const inline = /(<!--= ([a-z]+)\.(\S+?)(?: (\S+))? -->)[^]*?(<!--\/-->)/g;
+
+/** All results of the repository, those of research included. */
 export async function readResults(): Promise<Results> {
-  const folder = join(benchDir, 'results');
   const runs = new Map<string, Result>();
-  for (const file of (await readdir(folder)).filter((name) => /^[a-z]+\.json$/.test(name))) {
-    const result = JSON.parse(await readFile(join(folder, file), 'utf8')) as Result;
-    runs.set(result.bench, result);
-  }
   const gpuDays: KitReport[] = [];
-  for (const file of (await readdir(folder)).filter((name) => /^gpu-day-.*\.json$/.test(name)).sort()) {
-    gpuDays.push(JSON.parse(await readFile(join(folder, file), 'utf8')) as KitReport);
+  for (const folder of ['bench/results', 'research/results'].map((path) => join(repositoryDir, path))) {
+    if (!existsSync(folder)) continue;
+    for (const file of (await readdir(folder)).filter((name) => name.endsWith('.json')).sort()) {
+      const text = await readFile(join(folder, file), 'utf8');
+      if (file.startsWith('gpu-day-')) gpuDays.push(JSON.parse(text) as KitReport);
+      if (!/^[a-z]+\.json$/.test(file)) continue;
+      const result = JSON.parse(text) as Result;
+      runs.set(result.bench, result);
+    }
   }
-  return { runs, gpuDays, replay: (await readFile(join(folder, 'faashare.md'), 'utf8')).trim() };
+  return { runs, gpuDays };
 }
 
 /** Paths, from the root of the repository, of the documents that may hold figures. */
@@ -72,14 +76,15 @@ function metricOf({ runs }: Results, bench: string, metric: string): number {
   const begun = metric.endsWith('.*') ? metric.slice(0, -1) : undefined;
   const found = Object.entries(metrics).filter(([name]) => begun !== undefined && name.startsWith(begun));
   const value = found.length > 0 ? Math.max(...found.map(([, each]) => each)) : metrics[metric];
-  if (value === undefined) throw new Error(`bench/results/${bench}.json has no metric '${metric}'.`);
+  if (value === undefined) throw new Error(`${bench}.json has no metric '${metric}'.`);
   return value;
 }
 
-function runsTable({ runs }: Results, names: readonly string[]): string {
+/** The conditions of the runs of benches. Throws Error if one has not run. */
+export function runsTable({ runs }: Results, names: readonly string[]): string {
   const rows = names.map((name) => {
     const result = runs.get(name);
-    if (!result) throw new Error(`There is no bench/results/${name}.json.`);
+    if (!result) throw new Error(`There is no result of '${name}'.`);
     const { date, commit, machine, simulated, command } = result;
     const dirty = commit.endsWith('-dirty') ? ' with changes' : '';
     const on = `${machine.cores} cores, ${machine.model}, Node.js ${machine.node.slice(1)}`;
@@ -94,7 +99,8 @@ function runsTable({ runs }: Results, names: readonly string[]): string {
   return markdownTable(['bench', 'date', 'commit', 'machine', 'command'], rows);
 }
 
-function barsTable(results: Results): string {
+/** What was measured for bars, and which are reached. */
+export function barsTable(results: Results, bars: readonly Bar[]): string {
   const rows = bars.flatMap((bar) => {
     const value = results.runs.get(bar.bench)?.metrics[bar.metric];
     const isPending = value === undefined || bar.isPending === true;
@@ -105,61 +111,39 @@ function barsTable(results: Results): string {
   return markdownTable(['bench', 'figure', 'measured', 'bar', 'verdict'], rows);
 }
 
-/** The table under `title` in the replay's tables, without the rows of `leftOut`. */
-function replayTable({ replay }: Results, title: string, leftOut: string): string {
-  const [, after] = replay.split(`**${title}**\n\n`);
-  if (after === undefined) throw new Error(`bench/results/faashare.md has no table '${title}'.`);
-  const [table = ''] = after.split('\n\n');
-  return table
-    .split('\n')
-    .filter((row) => !row.startsWith(`| \`${leftOut}\` |`))
-    .join('\n');
-}
+const benchWriter: FigureWriter = {
+  program: 'bench',
+  blocks: {
+    beside: ({ runs }) => besideTable(runs.get('beside')?.metrics),
+    'gpu-day': ({ gpuDays }, names) => gpuDayText(gpuDays, names.join(' ')),
+    floor: ({ runs }) => floorTable(runs),
+    neighbours: ({ runs }) => neighboursTable(runs.get('neighbours')?.metrics),
+    profile: ({ runs }, names) => profileTable(runs.get('profile')?.metrics, names.join(' ')),
+    runs: runsTable,
+    bars: (results) => barsTable(results, bars),
+  },
+};
 
-/** A table or plot of bench smore, or the conditions of its run. Figures that were not measured say so. */
-function smoreText(results: Results, [kind = '', name = '']: readonly string[]): string {
-  const run = results.runs.get('smore');
-  if (kind === 'run') return run === undefined ? 'Not measured yet.' : runsTable(results, ['smore']);
-  return kind === 'plot' ? smorePlot(run?.metrics, name) : smoreTable(run?.metrics, kind);
-}
-
-/** A table or plot of bench dilu, or the conditions of its run. Figures that were not measured say so. */
-function diluText(results: Results, [kind = '', name = '']: readonly string[]): string {
-  const run = results.runs.get('dilu');
-  if (kind === 'run') return run === undefined ? 'Not measured yet.' : runsTable(results, ['dilu']);
-  return kind === 'plot' ? diluPlot(run?.metrics, name) : diluTable(run?.metrics, kind);
-}
-
-const pending = '**Pending**: no run of this engine is saved.';
-
-/** A table or plot of bench protean, or the conditions of its run. Figures that were not measured say so. */
-function proteanText(results: Results, [kind = '', name = '']: readonly string[]): string {
-  const run = results.runs.get('protean');
-  if (kind === 'run') return run === undefined ? pending : runsTable(results, ['protean']);
-  return kind === 'plot' ? proteanPlot(run?.metrics, name) : proteanTable(run?.metrics, kind);
-}
-
-function blockText(results: Results, name: string): string {
-  const [kind, ...names] = name.split(' ');
-  if (kind === 'smore') return smoreText(results, names);
-  if (kind === 'dilu') return diluText(results, names);
-  if (kind === 'protean') return proteanText(results, names);
-  if (kind === 'beside') return besideTable(results.runs.get('beside')?.metrics);
-  if (kind === 'gpu-day') return gpuDayText(results.gpuDays, names.join(' '));
-  if (kind === 'floor') return floorTable(results.runs);
-  if (kind === 'neighbours') return neighboursTable(results.runs.get('neighbours')?.metrics);
-  if (kind === 'profile') return profileTable(results.runs.get('profile')?.metrics, names.join(' '));
-  if (kind === 'runs') return runsTable(results, names);
-  if (kind === 'bars') return barsTable(results);
-  if (kind === 'replay') return results.replay;
-  if (kind === 'baselines') return replayTable(results, names.join(' '), 'faashare');
-  throw new Error(`There is no block of figures '${name}'.`);
-}
-
-/** The document with all figures from `results`. Throws Error if a mark names an unknown metric, format or block. */
-export function withFigures(document: string, results: Results): string {
+/**
+ * The document with figures from `results`: those within lines, and the blocks that the writer's marks name. Throws Error if
+ * a mark names an unknown metric, format or block.
+ */
+export function withFigures(
+  document: string,
+  results: Results,
+  { program, blocks }: FigureWriter = benchWriter,
+): string {
+  const block = new RegExp(
+    `^(<!-- figures ([^\\n]+?): written by npm run ${program} -- figures -->\\n)[^]*?^(<!-- end of figures -->)$`,
+    'gm',
+  );
   return document
-    .replace(block, (_, begin: string, name: string, end: string) => `${begin}\n${blockText(results, name)}\n\n${end}`)
+    .replace(block, (_, begin: string, name: string, end: string) => {
+      const [kind = '', ...names] = name.split(' ');
+      const text = Object.hasOwn(blocks, kind) ? blocks[kind]?.(results, names) : undefined;
+      if (text === undefined) throw new Error(`There is no block of figures '${name}'.`);
+      return `${begin}\n${text}\n\n${end}`;
+    })
     .replace(
       inline,
       (_, begin: string, bench: string, metric: string, format: string | undefined, end: string) =>
@@ -167,22 +151,18 @@ export function withFigures(document: string, results: Results): string {
     );
 }
 
-/** Writes the figures of bench/results into all documents, and draws the plots of benches beside the results. */
-export async function writeFigures(): Promise<void> {
+/** Writes the figures of a program's marks into all documents. */
+export async function writeFigures(writer: FigureWriter): Promise<void> {
   const results = await readResults();
-  const metricsOf = (bench: string): Result['metrics'] | undefined => results.runs.get(bench)?.metrics;
-  const plots = [
-    ...smorePlots(metricsOf('smore')),
-    ...diluPlots(metricsOf('dilu')),
-    ...proteanPlots(metricsOf('protean')),
-  ];
-  for (const [file, svg] of plots) {
-    await writeFile(join(benchDir, 'results', file), svg);
-  }
   for (const path of await documentPaths()) {
     const file = join(repositoryDir, path);
     const before = await readFile(file, 'utf8');
-    const after = withFigures(before, results);
+    const after = withFigures(before, results, writer);
     if (after !== before) await writeFile(file, after);
   }
+}
+
+/** Writes the figures of `npm run bench`. */
+export async function writeBenchFigures(): Promise<void> {
+  await writeFigures(benchWriter);
 }

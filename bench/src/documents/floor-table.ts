@@ -1,6 +1,6 @@
 // The table of docs/benchmarks.md that sets our figures beside the least that their shape costs on the same machine.
 import { bars } from '../bars.js';
-import { markdownTable } from '../replay/experiments/tables.js';
+import { markdownTable } from './markdown.js';
 import type { Result } from '../report.js';
 
 /** A figure, and the one of the same run that no platform of this shape goes beyond. */

@@ -1,5 +1,5 @@
 // What the GPU kit found on real devices, as docs/gpu-day.md shows it.
-import { markdownTable } from '../replay/experiments/tables.js';
+import { markdownTable } from './markdown.js';
 import { rounded } from '../report.js';
 import type { KitReport } from '../gpu-day/report.js';
 

@@ -1,6 +1,6 @@
 // The table of GUARANTEES.md with the latency of a victim beside hostile namespaces.
 import { bars, reaches } from '../bars.js';
-import { markdownTable } from '../replay/experiments/tables.js';
+import { markdownTable } from './markdown.js';
 import type { Result } from '../report.js';
 
 const ratio = 'neighbourP99Over.';

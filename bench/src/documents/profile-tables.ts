@@ -1,8 +1,8 @@
 // Tables of docs/benchmarks.md from the metrics of bench `profile`.
 import { serverParts } from '../profile/parts.js';
 import { threadParts } from '../profile/usage.js';
-import { markdownTable } from '../replay/experiments/tables.js';
-import type { Metrics } from './smore-tables.js';
+import { markdownTable } from './markdown.js';
+import type { Metrics } from './markdown.js';
 
 const loads: readonly (readonly [key: string, title: string])[] = [
   ['nodejs.c1', 'Node.js, 1'],

@@ -1,7 +1,7 @@
 // node save.js FOLDER: keeps the results of a run of the kit on a GPU in bench/results, and writes its figures into the documents.
 import { copyFile, readFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeFigures } from './figures.js';
+import { writeBenchFigures } from './figures.js';
 import { benchDir } from '../machine.js';
 import type { KitReport } from '../gpu-day/report.js';
 
@@ -20,5 +20,5 @@ await writeFile(join(results, `gpu-day-${device}.json`), `${JSON.stringify(repor
 for (const file of (await readdir(folder)).filter((name) => name.endsWith('-samples.jsonl'))) {
   await copyFile(join(folder, file), join(results, file));
 }
-await writeFigures();
+await writeBenchFigures();
 console.log(`Kept as bench/results/gpu-day-${device}.json.`);

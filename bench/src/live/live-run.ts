@@ -2,12 +2,12 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { defaultBestEffortMs } from '@gpuwhisk/gpu/stages/order/earliest-deadline';
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
+import type { PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
 import { capacityModel } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { alike, replay, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import type { IdleInstance } from '@gpuwhisk/gpu/simulate/node-rows';
-import { metricsOf, type ReplayMetrics } from '../replay/metrics.js';
-import { lanesOf } from '../replay/setting.js';
+import { lanesOf, metricsOf, type ReplayMetrics } from '../replay/metrics.js';
 import { readStandInModel } from '../stand-in-model.js';
 import { meanOf, percentile } from '../statistics.js';
 import { liveCatalogue, standInTruth } from './catalogue.js';
@@ -41,6 +41,8 @@ export interface LiveRun {
   warmMs: number;
 }
 
+/** First come, first served, each with the share that it fills. */
+const firstCome = { base: 'exclusive', share: 'filling', place: 'best-fit' } as const;
 /** A twentieth of a device is reserved. */
 const usable = 0.95;
 /** Seeds of the rounds of training, apart from those of the traces. */
@@ -93,7 +95,7 @@ export async function liveRun(context: LiveContext, settings: LiveSettings): Pro
     const beginning = { ...under, idle, warmMs };
     const replayed = {
       replay: predict(jobs, beginning, learned),
-      replayFcfs: predict(jobs, { ...beginning, policy: 'fcfs' }, learned),
+      replayFcfs: predict(jobs, { ...beginning, policy: firstCome }, learned),
       replayUntrained: predict(jobs, beginning),
     };
     const played = await play(player, callsOf(jobs));
@@ -140,7 +142,7 @@ interface Beginning {
   type: string;
   /** The behaviour of the GPUs. */
   truth: GpuTruth;
-  policy: string;
+  policy: PolicyChoice;
   /** Memory of each GPU that functions may use, MiB. */
   memoryMiB: number;
   /** Idle processes by GPU. */
@@ -155,10 +157,10 @@ interface Beginning {
  */
 export function predict(
   jobs: readonly ReplayJob[],
-  { type, truth, policy: policyName, memoryMiB, idle, warmMs }: Beginning,
+  { type, truth, policy: choice, memoryMiB, idle, warmMs }: Beginning,
   { features = new Map(), ...learned }: Partial<Learned> = {},
 ): ReplayMetrics {
-  const policy = makePolicy(policyName, {
+  const policy = makePolicy(choice, {
     predictorOf: () => capacityModel,
     ...learned,
     admission: 'best-effort',

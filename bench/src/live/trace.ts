@@ -1,7 +1,7 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import { poisson, drawJobs } from '../replay/jobs.js';
-import type { Profile } from '../replay/profiling.js';
+import type { Profile } from '../replay/jobs.js';
 import { sloFactor } from '../replay/workloads/catalogue.js';
 import type { LiveEntry } from './catalogue.js';
 

@@ -1,12 +1,19 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
+import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import { readTable } from '../data/csv.js';
 import { randomItem } from '../statistics.js';
-import type { Profile } from './profiling.js';
 import type { CatalogueEntry } from './workloads/catalogue.js';
 
 /** A replayed function's name is this, then its workload's. */
 export const functionPrefix = '/guest/';
+
+/** A policy's data of a workload, from its solo runs. */
+export interface Profile {
+  /** Measured over true solo time. */
+  soloFactor: number;
+  features: WorkloadFeatures;
+}
 
 /** Parameters of a draw of jobs. */
 export interface JobMix {

@@ -1,3 +1,4 @@
+import { subQueueDefaults } from '@gpuwhisk/gpu/algorithms/faashare/sub-queue-plan';
 import { partOf } from '@gpuwhisk/gpu/share/share-counts';
 import type { ReplayRun, FinishedJob } from '@gpuwhisk/gpu/simulate/replay';
 import { percentile } from '../statistics.js';
@@ -34,6 +35,11 @@ export interface ReplayMetrics extends Waits {
   tableNearShare: number;
   /** Where the most similar set answered: by which part the chosen shares lengthen the times to the ends, by prediction. */
   tableNearRegret: number;
+}
+
+/** GPUs that overdue jobs may always take. */
+export function lanesOf(gpus: number): number {
+  return Math.max(1, gpus * subQueueDefaults.overduePart);
 }
 
 /**

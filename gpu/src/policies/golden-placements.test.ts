@@ -58,7 +58,7 @@ function digestOf(seed: number): string {
 }
 
 const found = Object.fromEntries(seeds.map((seed) => [seed, digestOf(seed)]));
-const kept = new URL('../../src/place/golden-placements.json', import.meta.url);
+const kept = new URL('../../src/policies/golden-placements.json', import.meta.url);
 
 test('the least loaded place is found where it was', () => {
   // For a change that is meant to change them, and says why.

@@ -20,8 +20,8 @@ describe('a policy that starts from another', () => {
       ['long', 0, 500],
       ['short', 5, 50],
     ] as [string, number, number][];
-    expect(startsOf('fcfs', arrivals)).toEqual(['long']);
-    expect(startsOf({ base: 'fcfs', order: 'shortest-first' }, arrivals)).toEqual(['short']);
+    expect(startsOf('exclusive', arrivals)).toEqual(['long']);
+    expect(startsOf({ base: 'exclusive', order: 'shortest-first' }, arrivals)).toEqual(['short']);
     expect(startsOf({ base: 'faashare', order: 'fifo', share: 'whole', place: 'first-fit' }, arrivals)).toEqual([
       'long',
     ]);
@@ -29,13 +29,18 @@ describe('a policy that starts from another', () => {
 
   test('is named by what it is made of', () => {
     expect(compositionOf('faashare')).toMatchObject({ name: 'faashare', stages: { plan: 'sub-queues' } });
-    const changed = compositionOf({ base: 'mps-equal', order: 'due-first', settings: { slots: 3 } });
-    expect(changed.name).toBe('mps-equal order=due-first slots=3');
+    const changed = compositionOf({
+      base: 'exclusive',
+      order: 'due-first',
+      share: 'unlimited',
+      settings: { slots: 3 },
+    });
+    expect(changed.name).toBe('exclusive order=due-first share=unlimited slots=3');
     expect(changed.stages).toEqual({
-      ...{ admit: 'before-slo', order: 'due-first', share: 'unlimited', place: 'fewest-tasks' },
+      ...{ admit: 'before-slo', order: 'due-first', share: 'unlimited', place: 'first-fit' },
       ...{ preempt: 'none', scale: 'none', geometry: 'none', procure: 'none' },
     });
-    const planned = compositionOf({ base: 'fcfs', plan: 'sub-queues' });
+    const planned = compositionOf({ base: 'exclusive', plan: 'sub-queues' });
     expect(planned.stages).toEqual({
       ...{ admit: 'before-slo', plan: 'sub-queues' },
       ...{ preempt: 'none', scale: 'none', geometry: 'none', procure: 'none' },
@@ -46,8 +51,9 @@ describe('a policy that starts from another', () => {
 
   test('has its settings', () => {
     const four = [1, 2, 3, 4].map((at): [string, number, number] => [`t${at}`, at, 100]);
-    expect(startsOf('mps-equal', four)).toHaveLength(2);
-    expect(startsOf({ base: 'mps-equal', settings: { slots: 3 } }, four)).toHaveLength(3);
+    const shared = { base: 'exclusive', share: 'unlimited' };
+    expect(startsOf(shared, four)).toHaveLength(2);
+    expect(startsOf({ ...shared, settings: { slots: 3 } }, four)).toHaveLength(3);
   });
 
   test('has stage geometry beside any others: it is asked on ticks, shown, saved and taken up again', () => {
@@ -73,18 +79,18 @@ describe('a policy that starts from another', () => {
   const refused: [PolicyChoice, string][] = [
     ['constructor', "there is no policy 'constructor'; there are auto, faashare, "],
     [{ base: 'nonsense' }, "there is no policy 'nonsense'"],
-    [{ base: 'fcfs', order: 'toString' }, "there is no order stage 'toString'; there are fifo, "],
+    [{ base: 'exclusive', order: 'toString' }, "there is no order stage 'toString'; there are fifo, "],
     [
-      { base: 'fcfs', sort: 'fifo' } as PolicyChoice,
+      { base: 'exclusive', sort: 'fifo' } as PolicyChoice,
       "there is no stage 'sort'; there are admit, order, share, place, plan",
     ],
     [{ base: 'faashare', order: 'fifo' }, 'with order set, share, place must be set too'],
-    [{ base: 'fcfs', plan: 'sub-queues', order: 'fifo' }, 'order cannot be set beside it'],
-    [{ base: 'fcfs', settings: { slots: 3 } }, "have no setting 'slots'; they have none"],
+    [{ base: 'exclusive', plan: 'sub-queues', order: 'fifo' }, 'order cannot be set beside it'],
+    [{ base: 'exclusive', settings: { slots: 3 } }, "have no setting 'slots'; they have none"],
     [{ base: 'faashare', settings: { slots: 3 } }, "have no setting 'slots'; there are minGain, "],
-    [{ base: 'fcfs', geometry: 'square' }, "there is no geometry stage 'square'; there are none, protean"],
-    [{ base: 'mps-equal', settings: null } as never, "'settings' must be an object"],
-    [{ base: 'mps-equal', settings: { slots: NaN } }, "setting 'slots' is no number from 0"],
+    [{ base: 'exclusive', geometry: 'square' }, "there is no geometry stage 'square'; there are none, protean"],
+    [{ base: 'exclusive', settings: null } as never, "'settings' must be an object"],
+    [{ base: 'exclusive', share: 'unlimited', settings: { slots: NaN } }, "setting 'slots' is no number from 0"],
   ];
   test.each(refused)('%j is refused', (choice, message) => {
     expect(() => compositionOf(choice)).toThrow(RangeError);

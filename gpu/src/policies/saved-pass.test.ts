@@ -191,7 +191,9 @@ test.each<[string, (string | number)[], JsonValue]>([
   ['models: Invalid input: expected array, received null', ['models'], null],
 ])('a saved view is refused by the name of its field: %s', (reason, path, value) => {
   const event: SchedulingEvent = { kind: 'timer' };
-  const saved = throughText(encodePass(fullView(), { policy: 'fcfs', admission, event, state: undefined, models: [] }));
+  const saved = throughText(
+    encodePass(fullView(), { policy: 'exclusive', admission, event, state: undefined, models: [] }),
+  );
   const [last = '', ...above] = [...path].reverse();
   const place = above.reverse().reduce<JsonValue>((one, name) => (one as JsonObject)[name]!, saved) as JsonObject;
   expect(() => readPass(saved)).not.toThrow();

@@ -12,5 +12,5 @@ test('every setting of every stage has a meaning, and no other one has', () => {
 test('a value comes from the configuration, from the policy or from the stage', () => {
   const choice = { base: 'dilu', settings: { omega: 0.9 } };
   expect([settingSource(choice, 'omega'), settingSource(choice, 'gamma')]).toEqual(['configuration', 'default']);
-  expect(settingSource('random', 'slots')).toBe('policy');
+  expect(settingSource('auto', 'firstSlowdown')).toBe('policy');
 });

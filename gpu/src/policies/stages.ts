@@ -3,23 +3,8 @@ import type { Admit } from '../stages/admit/admit.js';
 import { beforeSlo, always } from '../stages/admit/admit.js';
 import { byPrediction } from '../stages/admit/by-prediction.js';
 import { latestStart } from '../stages/admit/latest-start.js';
-import {
-  deadlineFirst,
-  fifo,
-  leastMemoryFirst,
-  leastRemainingFirst,
-  longestFirst,
-  meetableFirst,
-  shortestFirst,
-  strictFirst,
-} from '../stages/order/order.js';
-import { degradationDefaults, degradationPlan, literalDegradation } from '../algorithms/smore/degradation-plan.js';
-import {
-  deadlineDegradationDefaults,
-  deadlineDegradationPlan,
-  deadlineUseDefaults,
-  deadlineUsePlan,
-} from '../baselines/deadline-plan.js';
+import { deadlineFirst, fifo, shortestFirst, strictFirst } from '../stages/order/order.js';
+import { degradationDefaults, degradationPlan } from '../algorithms/smore/degradation-plan.js';
 import { noGeometry } from '../stages/geometry/geometry.js';
 import type { Geometry } from '../stages/geometry/geometry.js';
 import { proteanGeometry, proteanGeometryDefaults } from '../algorithms/protean/geometry.js';
@@ -28,7 +13,6 @@ import { dueFirst } from '../stages/order/earliest-deadline.js';
 import { mostUseForInterference } from '../algorithms/smore/interference-priority.js';
 import { leastLoadedPlan } from '../algorithms/least-loaded/plan.js';
 import { placingOf } from '../stages/order/ledger-turns.js';
-import { literalPlan } from '../baselines/literal-plan.js';
 import type { Order } from '../stages/order/order.js';
 import { proteanOrder, proteanOrderDefaults } from '../algorithms/protean/order.js';
 import type { Planner } from '../stages/order/plan.js';
@@ -39,7 +23,7 @@ import { byFragments } from '../algorithms/dilu/place.js';
 import { leastDegradation } from '../algorithms/smore/least-degradation.js';
 import { oversubscriptionDefaults } from '../algorithms/dilu/oversubscription.js';
 import { byTags, proteanPlaceDefaults } from '../algorithms/protean/place.js';
-import { atRandom, bestFit, fewestTasks, firstFit, mostGiven } from '../stages/place/place.js';
+import { bestFit, fewestTasks, firstFit } from '../stages/place/place.js';
 import type { LedgerPlace, Placing, Scores } from '../stages/place/place.js';
 import { placedByScore } from '../stages/order/scored-places.js';
 import type { ModelOf } from '../stages/place/set-effects.js';
@@ -60,14 +44,12 @@ import {
   smoreScale,
   smoreScaleDefaults,
 } from '../stages/scale/forecast.js';
-import { inflessDefaults, inflessScale } from '../baselines/infless.js';
 import { keepAlive, keepAliveDefaults, noScaling as noScale } from '../stages/scale/scale.js';
 import { proteanScale, proteanScaleDefaults } from '../algorithms/protean/scale.js';
 import { reactive, reactiveDefaults } from '../stages/scale/reactive.js';
 import type { Scale } from '../stages/scale/scale.js';
 import { byProfile } from '../algorithms/dilu/share.js';
-import { filling, fillingUncapped, leftOver, unlimited, whole } from '../stages/share/share.js';
-import { migSizes, mostEfficient } from '../stages/share/slo-shares.js';
+import { filling, unlimited, whole } from '../stages/share/share.js';
 import type { Quotas } from '../share/quotas.js';
 import type { ShareOut } from '../stages/share/share.js';
 import type { GpuKind } from '../ledger/places.js';
@@ -155,36 +137,26 @@ export const stages = {
     'due-first': made(() => dueFirst),
     'deadline-first': made(() => deadlineFirst),
     'strict-first': made(() => strictFirst),
-    'meetable-first': made(() => meetableFirst),
     'shortest-first': made(() => shortestFirst),
-    'longest-first': made(() => longestFirst),
-    'least-remaining-first': made(() => leastRemainingFirst),
-    'least-memory-first': made(() => leastMemoryFirst),
     smore: made(() => mostUseForInterference()),
     protean: settable(proteanOrderDefaults, ({ sliceSlowdowns }, set) => proteanOrder(sliceSlowdowns, set), slices),
   } satisfies Record<string, StageEntry<Order>>,
   share: {
     whole: made(() => whole),
     filling: made(() => filling),
-    'filling-uncapped': made(() => fillingUncapped),
-    'left-over': made(() => leftOver),
     // Of two, three and four the number that ends 120 jobs of FaaShare's table I soonest in replay.
     unlimited: settable({ slots: 2 }, (_, { slots }) => unlimited(slots)),
-    'mig-sizes': made(({ predictorOf }) => migSizes(predictorOf)),
-    'most-efficient': made(({ predictorOf }) => mostEfficient(predictorOf)),
     dilu: settable(oversubscriptionDefaults, (_, bounds) => byProfile(bounds), { usesProfiledShares: true }),
   } satisfies Record<string, StageEntry<ShareOut>>,
   place: {
     'first-fit': made(() => byScore('first-fit', firstFit)),
     'best-fit': made(() => byScore('best-fit', bestFit)),
     'fewest-tasks': made(() => byScore('fewest-tasks', fewestTasks)),
-    'most-given': made(() => byScore('most-given', mostGiven)),
     smore: settable(
       degradationScoreDefaults,
       ({ degradationsOf }, set) => byScore('smore', leastDegradation(degradationsOf, set)),
       degradations,
     ),
-    random: made(() => byScore('random', atRandom)),
     dilu: settable(oversubscriptionDefaults, (_, bounds) => inLedger(byFragments(bounds)), { spans: true }),
     protean: settable(proteanPlaceDefaults, ({ sliceSlowdowns }, set) => inLedger(byTags(sliceSlowdowns, set)), slices),
   } satisfies Record<string, StageEntry<PlaceStage>>,
@@ -196,17 +168,6 @@ export const stages = {
       ({ degradationsOf }, set) => degradationPlan(degradationsOf, set),
       degradations,
     ),
-    'by-degradation-literal': made(
-      ({ degradationsOf }) => degradationPlan(degradationsOf, literalDegradation),
-      degradations,
-    ),
-    'by-deadline-degradation': settable(
-      deadlineDegradationDefaults,
-      ({ degradationsOf }, set) => deadlineDegradationPlan(degradationsOf, set),
-      degradations,
-    ),
-    'by-deadline-use': settable(deadlineUseDefaults, (_, set) => deadlineUsePlan(set)),
-    'sub-queues-literal': made(({ predictions }) => literalPlan(predictions)),
   } satisfies Record<string, StageEntry<Planner>>,
   preempt: {
     none: made(() => noPreempt, { idles: true }),
@@ -220,7 +181,6 @@ export const stages = {
     smore: settable(smoreScaleDefaults, (_, settings) => smoreScale(settings)),
     hhp: settable(histogramScaleDefaults, (_, settings) => hhpScale(settings)),
     lsth: settable(histogramScaleDefaults, (_, settings) => lsthScale(settings)),
-    infless: settable(inflessDefaults, (_, settings) => inflessScale(settings)),
     dilu: settable(diluScaleDefaults, (_, settings) => diluScale(settings)),
     'dilu-smore': settable(diluForecastDefaults, (_, settings) => diluWithForecast(settings)),
     protean: settable(proteanScaleDefaults, (_, settings) => proteanScale(settings)),

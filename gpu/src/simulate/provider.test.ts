@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../policies/make-policy.js';
 import type { Settings } from '../stages/policy-record.js';
-import { dividedSms, taskOf } from '../testing/fixtures.js';
+import { dividedSms, fillingInTurn, taskOf } from '../testing/fixtures.js';
 import { replay } from './replay.js';
 import type { ReplayJob, ReplayRun } from './replay.js';
 import type { SimulatedProvider } from './simulated-provider.js';
@@ -12,7 +12,7 @@ const never = { noticedMs: Infinity, goneMs: Infinity };
 
 /** One job of 10 s that comes at 60 s, on one machine that stage `procure: protean` rents from 0 on. */
 function run(machine: SimulatedProvider['machine'], job: Partial<ReplayJob> = {}, settings: Settings = {}): ReplayRun {
-  const choice = { base: 'fcfs', procure: 'protean', settings };
+  const choice = { ...fillingInTurn, procure: 'protean', settings };
   const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
   const jobs = [{ task: taskOf('t', { arrivedAt: 60_000 }), workload: 'f', soloMs: 10_000, startMs: 0, ...job }];
   const provider = { wanted: 1, prices: { spot: 1, 'on-demand': 3 }, bootMs: 30_000, closesMs: 0, machine };

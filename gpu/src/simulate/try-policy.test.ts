@@ -1,10 +1,12 @@
 import { expect, test } from '@jest/globals';
-import { profiledTask } from '../testing/fixtures.js';
+import { fillingInTurn, profiledTask } from '../testing/fixtures.js';
 import { tryPolicies } from './try-policy.js';
 import type { PolicyTrial } from './try-policy.js';
 
+const shared = { base: 'exclusive', share: 'unlimited', place: 'fewest-tasks' };
+
 const trial = (changes: Partial<PolicyTrial> = {}): PolicyTrial => ({
-  policies: ['fcfs', 'time-priority'],
+  policies: ['exclusive', { base: 'exclusive', order: 'shortest-first' }],
   admission: 'best-effort',
   tasks: [
     profiledTask('long', 1000, 1, { arrivedAt: 0 }),
@@ -20,11 +22,12 @@ const trial = (changes: Partial<PolicyTrial> = {}): PolicyTrial => ({
 test('the same arrivals are replayed under each policy, and told side by side', () => {
   expect(tryPolicies(trial())).toEqual([
     {
-      ...{ policy: 'fcfs', meanWaitMs: (999 + 1898) / 3, p99WaitMs: 1898, meanMs: (1000 + 1899 + 1908) / 3 },
+      ...{ policy: 'exclusive', meanWaitMs: (999 + 1898) / 3, p99WaitMs: 1898, meanMs: (1000 + 1899 + 1908) / 3 },
       ...{ missed: 1, withSlo: 1, refused: 0, stopped: 0, gpuHours: 1910 / 3_600_000 },
     },
     {
-      ...{ policy: 'time-priority', meanWaitMs: (998 + 1009) / 3, p99WaitMs: 1009, meanMs: (1000 + 1008 + 1909) / 3 },
+      policy: 'exclusive order=shortest-first',
+      ...{ meanWaitMs: (998 + 1009) / 3, p99WaitMs: 1009, meanMs: (1000 + 1008 + 1909) / 3 },
       ...{ missed: 0, withSlo: 1, refused: 0, stopped: 0, gpuHours: 1910 / 3_600_000 },
     },
   ]);
@@ -33,8 +36,8 @@ test('the same arrivals are replayed under each policy, and told side by side', 
 test('what cannot end is told, and tasks without a measured time are left out', () => {
   const large = profiledTask('large', 10, 1, { memoryMiB: 20_000 });
   const unmeasured = { ...profiledTask('unmeasured', 10, 1), soloMs: undefined } as never;
-  const [result] = tryPolicies(trial({ policies: ['fcfs'], tasks: [large, unmeasured] }));
-  expect(result).toMatchObject({ meanWaitMs: 0, problem: 'policy fcfs leaves 1 tasks waiting for ever' });
+  const [result] = tryPolicies(trial({ policies: ['exclusive'], tasks: [large, unmeasured] }));
+  expect(result).toMatchObject({ meanWaitMs: 0, problem: 'policy exclusive leaves 1 tasks waiting for ever' });
 });
 
 test('arrivals at epoch times fare as those from 0 on', () => {
@@ -43,7 +46,7 @@ test('arrivals at epoch times fare as those from 0 on', () => {
     profiledTask(`t${n}`, 50.123456 + n / 7, 0.3 + (n % 5) / 10, { arrivedAt: at + n * 13 }),
   );
   const early = tasks.map((task) => ({ ...task, arrivedAt: task.arrivedAt - at }));
-  const policies = ['fcfs', 'mps-equal', 'faashare'];
+  const policies = [fillingInTurn, shared, 'faashare'];
   const results = tryPolicies(trial({ policies, tasks }));
   expect(results).toEqual(tryPolicies(trial({ policies, tasks: early })));
   for (const one of results) expect(one).not.toHaveProperty('problem');
@@ -51,9 +54,9 @@ test('arrivals at epoch times fare as those from 0 on', () => {
 
 test('slowdowns are those that the predictor foresees', () => {
   const pair = ['a', 'b'].map((id) => profiledTask(id, 1000, 0.8));
-  const [shared] = tryPolicies(trial({ policies: ['mps-equal'], tasks: pair }));
+  const [together] = tryPolicies(trial({ policies: [shared], tasks: pair }));
   const [alone] = tryPolicies(trial({ policies: ['exclusive'], tasks: pair }));
   expect(alone!.meanMs).toBeCloseTo(1500);
-  expect(shared!.meanMs).toBeGreaterThan(1500);
-  expect(shared!.meanWaitMs).toBe(0);
+  expect(together!.meanMs).toBeGreaterThan(1500);
+  expect(together!.meanWaitMs).toBe(0);
 });

@@ -67,3 +67,6 @@ export function inventedSamples(count: number, seed: number): SlowdownSample[] {
     return { one, others, slowdown: alone * contended * (0.98 + 0.04 * randomFraction(random)) };
   });
 }
+
+/** First come, first served, each task with the share that it fills: for tests that replace a stage of it. */
+export const fillingInTurn = { base: 'exclusive', share: 'filling', place: 'best-fit' } as const;

@@ -59,8 +59,8 @@ const refused: [string, string, string][] = [
   ],
   [
     'a policy of the platform',
-    `export default { version: 1, policies: { fcfs: ${record} } };`,
-    "it names policy 'fcfs', which is there already",
+    `export default { version: 1, policies: { smore: ${record} } };`,
+    "it names policy 'smore', which is there already",
   ],
   [
     'a stage of the platform',

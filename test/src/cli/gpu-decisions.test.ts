@@ -14,7 +14,7 @@ describeCases('wsk gpu: decisions of the scheduler', [
       [
         200,
         {
-          policy: 'mps-equal slots=3',
+          policy: 'exclusive share=unlimited slots=3',
           admission: 'refuse',
           decides: false,
           functions: 2,
@@ -50,7 +50,7 @@ describeCases('wsk gpu: decisions of the scheduler', [
       ],
     ],
     requests: [`GET ${base}/policy`],
-    stdout: `policy     mps-equal slots=3 (another controller decides now)
+    stdout: `policy     exclusive share=unlimited slots=3 (another controller decides now)
 admission  refuse
 admit      before-slo
 share      unlimited  slots=3
@@ -67,7 +67,7 @@ cut        1970-01-01T00:00:00.000Z GPU-0 into 4g.20gb, 3g.20gb: one too many
 `,
   },
   {
-    wsk: 'gpu policy try fcfs --minutes 5 --arrivals arrivals.json',
+    wsk: 'gpu policy try exclusive --minutes 5 --arrivals arrivals.json',
     files: { 'arrivals.json': '[{"function":"f"}]' },
     answers: [
       [
@@ -89,7 +89,7 @@ cut        1970-01-01T00:00:00.000Z GPU-0 into 4g.20gb, 3g.20gb: one too many
               gpuHours: 0.01234,
             },
             {
-              policy: 'fcfs',
+              policy: 'exclusive',
               meanWaitMs: 0,
               p99WaitMs: 0,
               meanMs: 0,
@@ -104,17 +104,17 @@ cut        1970-01-01T00:00:00.000Z GPU-0 into 4g.20gb, 3g.20gb: one too many
         },
       ],
     ],
-    requests: [`POST ${base}/policy/trials {"policy":"fcfs","minutes":5,"arrivals":[{"function":"f"}]}`],
+    requests: [`POST ${base}/policy/trials {"policy":"exclusive","minutes":5,"arrivals":[{"function":"f"}]}`],
     stdout: `20 arrivals on 2 GPUs; 1 more left out, never measured or of several GPUs
-               faashare    fcfs
-mean wait, ms       1.3     0.0
-P99 wait, ms       40.0     0.0
-mean time, ms     100.0     0.0
-SLO missed       1 of 9  0 of 9
-refused               0       2
-stopped               0       3
-GPU hours        0.0123  0.0000
-fcfs did not end: it waits
+               faashare  exclusive
+mean wait, ms       1.3        0.0
+P99 wait, ms       40.0        0.0
+mean time, ms     100.0        0.0
+SLO missed       1 of 9     0 of 9
+refused               0          2
+stopped               0          3
+GPU hours        0.0123     0.0000
+exclusive did not end: it waits
 Runs take what was learned of them, which favours policies that predict by the same.
 `,
   },

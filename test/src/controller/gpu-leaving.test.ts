@@ -11,7 +11,7 @@ const leavingFor = (longestRunMs: number): DeviceHealth => ({ state: 'leaving', 
 
 const small = { memoryMiB: 1000 };
 
-test.each(['least-loaded', 'faashare', 'smore', 'dilu', 'protean', 'edf-util'])(
+test.each(['least-loaded', 'faashare', 'smore', 'dilu', 'protean', 'exclusive'])(
   'with policy %s only instances that are there get work, and only work that ends in time',
   async (policy) => {
     const cluster = await GpuCluster.start({ policy });

@@ -179,7 +179,9 @@ test('a row that a ledger hears twice changes nothing', () => {
 });
 
 test('activations run once each while rows come twice and in another order', async () => {
-  const cluster = await GpuCluster.start({ policy: 'fcfs' });
+  const cluster = await GpuCluster.start({
+    policy: { base: 'exclusive', share: 'filling', place: 'best-fit' },
+  });
   await cluster.tell();
   const shown: NodeStatus[] = [];
   const again = async (): Promise<void> => {

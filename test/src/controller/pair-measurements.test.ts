@@ -52,7 +52,7 @@ const state = () => cluster.performanceData.degradationsView();
 
 test.each<[string, Config['gpu']['policy']]>([
   ['policy smore', 'smore'],
-  ['its rule for places alone', { base: 'fcfs', place: 'smore' }],
+  ['its rule for places alone', { base: 'exclusive', share: 'filling', place: 'smore' }],
 ])(
   'functions that allow it are measured alone and together once, each pair in both directions: %s',
   async (_, policy) => {

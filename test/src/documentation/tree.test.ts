@@ -16,7 +16,7 @@ const leftOut = new Set(['node_modules', 'dist', 'build', 'target', '__pycache__
 /**
  * Packages whose folders the page names one level below src only; then folders without src whose subfolders it names.
  */
-const shallow = new Set(['bench', 'test']);
+const shallow = new Set(['bench', 'research', 'test']);
 const opened = new Set(['native', 'runtimes']);
 
 async function holdsFiles(folder: string): Promise<boolean> {

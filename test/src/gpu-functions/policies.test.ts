@@ -9,11 +9,11 @@ import { describe, expect, test } from '@jest/globals';
 import type { DecisionRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { usedPlaces } from '@gpuwhisk/gpu/ledger/used-places';
+import { policies } from '@gpuwhisk/gpu/policies/registry';
 import { readPass } from '@gpuwhisk/gpu/policies/saved-pass';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { ApiClient } from '../support/api-client.js';
 import { startPlatform } from '../support/running-platform.js';
-import { triedPolicies } from '../support/tried-policies.js';
 
 const caseMs = 120_000;
 const main = fileURLToPath(new URL('../../../scripts/serve.cjs', import.meta.url));
@@ -32,7 +32,7 @@ const functions = {
 if (!hasStandIn()) console.info('No stand-in for a GPU is built here: policies are not tested on a platform.');
 
 (hasStandIn() ? describe : describe.skip)('on two simulated GPUs', () => {
-  test.each(triedPolicies)(
+  test.each(Object.keys(policies))(
     'policy %s runs all that comes',
     async (policy) => {
       const flags = ['--gpus', 'sim:a100-40x2', '--stem-cells', 'false', '--set', `gpu.policy=${policy}`];
@@ -112,7 +112,7 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: policies a
 (hasStandIn() ? test : test.skip)(
   'policies are tried on what has arrived, and on arrivals that are given',
   async () => {
-    const flags = ['--gpus', 'sim:a100-40', '--stem-cells', 'false', '--set', 'gpu.policy=fcfs'];
+    const flags = ['--gpus', 'sim:a100-40', '--stem-cells', 'false', '--set', 'gpu.policy=least-loaded'];
     const platform = await startPlatform({ flags });
     try {
       const { api } = platform;
@@ -127,7 +127,7 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: policies a
       expect(status).toBe(200);
       expect(body).toMatchObject({ arrivals: 4, leftOut: 0, gpus: 1 });
       expect(body.results).toMatchObject([
-        { policy: 'fcfs', withSlo: 4, missed: 0 },
+        { policy: 'least-loaded', withSlo: 4, missed: 0 },
         { policy: 'exclusive', withSlo: 4, missed: 0 },
       ]);
       expect(body.results.flatMap(({ problem }) => problem ?? [])).toEqual([]);
@@ -137,15 +137,15 @@ if (!hasStandIn()) console.info('No stand-in for a GPU is built here: policies a
         { function: 'short', atMs: 1, soloMs: 10, memoryMiB: 1000 },
         { function: 'next', atMs: 2, soloMs: 1000, memoryMiB: 1000 },
       ];
-      const given = await tryPolicy({ policy: { base: 'fcfs', order: 'shortest-first' }, arrivals });
+      const given = await tryPolicy({ policy: { base: 'exclusive', order: 'shortest-first' }, arrivals });
       expect(given.body).toMatchObject({
         arrivals: 3,
-        results: [{ policy: 'fcfs' }, { policy: 'fcfs order=shortest-first' }],
+        results: [{ policy: 'least-loaded' }, { policy: 'exclusive order=shortest-first' }],
       });
       expect(await tryPolicy({ policy: 'nonsense' })).toMatchObject({
         ...{ status: 400, body: { error: expect.stringContaining("there is no policy 'nonsense'") } },
       });
-      expect((await api.request('POST', '../gpu/policy/trials', { policy: 'fcfs' })).status).toBe(403);
+      expect((await api.request('POST', '../gpu/policy/trials', { policy: 'exclusive' })).status).toBe(403);
     } finally {
       await platform.stop();
     }

@@ -3,7 +3,7 @@ import type { DecisionRecord } from '@gpuwhisk/common/gpu';
 import { DecisionRing } from './decision-ring.js';
 
 const decision = (at: number, reason = 'it waits', alternatives: string[] = []): DecisionRecord => ({
-  ...{ at, activationId: `a${at}`, action: '/a/f', namespace: 'a', policy: 'fcfs', reason },
+  ...{ at, activationId: `a${at}`, action: '/a/f', namespace: 'a', policy: 'exclusive', reason },
   rejected: alternatives.map((text) => ({ what: 'GPU-0', reason: text, numbers: {} })),
 });
 const times = (ring: DecisionRing): number[] => ring.latest().map(({ at }) => at);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { demandOf } from './share.js';
-import { dividedSms, gpuOf, profiledTask, runningTask, taskOf } from '../../testing/fixtures.js';
+import { dividedSms, fillingInTurn, gpuOf, profiledTask, runningTask, taskOf } from '../../testing/fixtures.js';
 import { ArrivalCounts } from '../../view/function-log.js';
 import type { ReportedPlace } from '../../simulate/node-rows.js';
 import type { Task } from '../../view/view.js';
@@ -91,13 +91,13 @@ describe('beside other stages', () => {
   test('place dilu puts what another share stage gives', () => {
     const filled = three.map((one) => ({ ...one, features: { smUtil: 0.4 } }));
     const gpusOf = (share: string): unknown[] =>
-      startsOf({ base: 'fcfs', share, place: 'dilu' }, filled, two).map((start) => (start as string[])[1]);
+      startsOf({ ...fillingInTurn, share, place: 'dilu' }, filled, two).map((start) => (start as string[])[1]);
     expect(gpusOf('filling')).toEqual(['g0', 'g0', 'g1']);
     expect(gpusOf('whole')).toEqual(['g0', 'g1']);
   });
 
   test('share dilu keeps its bounds with another place stage', () => {
-    expect(startsOf({ base: 'fcfs', share: 'dilu', place: 'first-fit' }, three, two)).toEqual([
+    expect(startsOf({ ...fillingInTurn, share: 'dilu', place: 'first-fit' }, three, two)).toEqual([
       ['a', 'g0', 0.6, 0.3],
       ['b', 'g0', 0.6, 0.3],
       ['c', 'g1', 0.6, 0.3],

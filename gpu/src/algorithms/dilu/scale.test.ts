@@ -6,11 +6,10 @@ import { requestOfTask } from '../../view/requests.js';
 import { replay } from '../../simulate/replay.js';
 import type { ReportedPlace } from '../../simulate/node-rows.js';
 import type { ReplayJob, ReplayRun } from '../../simulate/replay.js';
-import { dividedSms, gpuOf, runningTask, taskOf } from '../../testing/fixtures.js';
+import { dividedSms, fillingInTurn, gpuOf, runningTask, taskOf } from '../../testing/fixtures.js';
 import { ArrivalCounts } from '../../view/function-log.js';
 import type { FunctionState, InstanceState, ProfiledShares, View } from '../../view/view.js';
 import { diluForecastDefaults, diluScale, diluScaleDefaults, diluWithForecast } from './scale.js';
-import { inflessDefaults, inflessScale } from '../../baselines/infless.js';
 import { profiledRates, servedBy } from './served.js';
 import { ledgerWith, viewOf } from '../../testing/views.js';
 
@@ -142,19 +141,9 @@ test('an instance serves what was profiled, else what its time says at its share
   expect(servedBy(functionOf([], { served: undefined } as never), [])).toBeUndefined();
 });
 
-test('infless keeps an instance that is not wanted for as long as idle times of the function last', () => {
-  const scale = inflessScale({ ...inflessDefaults, minuteS: 1 });
-  // Two seconds with requests, three without.
-  const pattern = Array.from({ length: 59 }, (_, second) => (second % 5 < 2 ? 1 : 0));
-  const idle = (id: string, ms: number): InstanceState => instanceOf(id, { state: 'idle', idleSince: at - ms });
-  const { launch, retire } = scale(viewWith([functionOf(pattern)], [idle('a', 0), idle('b', 2999), idle('c', 3000)]));
-  expect([launch, retire.map(({ instance }) => instance)]).toEqual([[], ['c']]);
-  expect(scale(viewWith([functionOf([...pattern.slice(1), 290])], instances(1))).launch).toMatchObject([{ count: 1 }]);
-});
-
 describe('a policy that scales lazily', () => {
   const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
-  const lazy: PolicyChoice = { base: 'fcfs', scale: 'dilu' };
+  const lazy: PolicyChoice = { ...fillingInTurn, scale: 'dilu' };
   const startsOf = (choice: PolicyChoice, gpus: readonly ReportedPlace[], arrived: readonly number[]): string[] => {
     const waiting = arrived.map((arrivedAt, i) => taskOf(`t${i}`, { share: 0.2, arrivedAt }));
     const { starts, order } = makePolicy(choice, needs).decide(viewOf({ at, gpus, waiting }), { kind: 'timer' });
@@ -165,7 +154,7 @@ describe('a policy that scales lazily', () => {
   const idle = gpuOf('g1', { idle: [{ function: '/a/f', namespace: 'a', share: 0.2, memoryMiB: 1000 }] });
 
   test('has requests wait for the instances of their function, the first to come first, but for 30 s at most', () => {
-    expect(startsOf('fcfs', [busy, gpuOf('g2')], [at, at])).toHaveLength(2);
+    expect(startsOf(fillingInTurn, [busy, gpuOf('g2')], [at, at])).toHaveLength(2);
     expect(startsOf(lazy, [busy, gpuOf('g2')], [at, at])).toEqual([]);
     expect(startsOf(lazy, [busy, idle, gpuOf('g2')], [at, at - 1])).toEqual(['t1 g1']);
     expect(startsOf(lazy, [busy], [at, at - 30_000])).toHaveLength(1);

@@ -363,8 +363,8 @@ describe('bad input', () => {
     expect(found.starts).toHaveLength(1);
   });
 
-  test.each(['faashare', 'faashare-literal'])('%s plans what places can take: memory of others counts', (name) => {
-    const policy = makePolicy(name, {
+  test('plans what places can take: memory of others counts', () => {
+    const policy = makePolicy('faashare', {
       ...{ predictorOf: () => dividedSms, admission: 'best-effort', random: seededRandom(1) },
     });
     const ledger = ledgerWith([gpuOf('g0')]);

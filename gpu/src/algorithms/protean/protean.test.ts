@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { requestOfTask } from '../../view/requests.js';
 import { SliceSlowdowns } from './slowdowns.js';
-import { dividedSms, gpuOf, runningTask, taskOf } from '../../testing/fixtures.js';
+import { dividedSms, fillingInTurn, gpuOf, runningTask, taskOf } from '../../testing/fixtures.js';
 import type { Decision } from '../../view/decision.js';
 import type { ReportedPlace } from '../../simulate/node-rows.js';
 import type { Task } from '../../view/view.js';
@@ -148,14 +148,14 @@ describe('placement', () => {
 
   test('judges strict work by itself where best effort of its function found no place', () => {
     const waiting = [task('b', { function: '/a/f' }), strict('s', { function: '/a/f' })];
-    const place: PolicyChoice = { base: 'fcfs', place: 'protean' };
+    const place: PolicyChoice = { ...fillingInTurn, place: 'protean' };
     const gpus = [slice('big', '4g.20gb')];
     expect(placed(decide({ gpus, waiting }, new SliceSlowdowns(), place))).toEqual(['s big']);
   });
 
   test('stands alone beside other stages', () => {
     const waiting = [task('b'), strict('s')];
-    const place: PolicyChoice = { base: 'fcfs', place: 'protean' };
+    const place: PolicyChoice = { ...fillingInTurn, place: 'protean' };
     expect(placed(decide({ gpus: cut, waiting }, new SliceSlowdowns(), place))).toEqual(['b little', 's big']);
   });
 });
@@ -226,7 +226,7 @@ describe('batches', () => {
   });
 
   test('are gathered beside other places, too', () => {
-    const choice: PolicyChoice = { base: 'fcfs', order: 'protean' };
+    const choice: PolicyChoice = { ...fillingInTurn, order: 'protean' };
     const waiting = ['one', 'two'].map((id) => request(id, { sloMs: 1000, share: 0.3 }));
     expect(decided(waiting, 0, choice)).toMatchObject({ starts: [], order: ['one', 'two'], wakeAt: 880 });
     expect(decided(waiting, 880, choice).starts.map(({ task: id }) => id)).toEqual(['one', 'two']);

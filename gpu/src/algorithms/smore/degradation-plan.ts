@@ -47,20 +47,6 @@ export const degradationDefaults = {
   marksRisk: 1,
 };
 
-/** The algorithm to the letter: drawn places, equation 3.11 alone, and rounds in which all tasks are tried. */
-export const literalDegradation: typeof degradationDefaults = {
-  ...degradationDefaults,
-  perRequest: 0,
-  countsExcess: 0,
-  warmFirst: 0,
-  alwaysDraws: 1,
-  fastAbove: Infinity,
-  mostFailures: Infinity,
-  firstBackOffMs: 100,
-  longestBackOffMs: 100,
-  marksRisk: 0,
-};
-
 interface BackOff {
   tries: number;
   /** Not before that, ms. */

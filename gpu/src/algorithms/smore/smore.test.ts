@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { DegradationModel } from '../../predict/degradation.js';
-import { dividedSms, gpuOf, profiledTask, runningTask } from '../../testing/fixtures.js';
+import { dividedSms, fillingInTurn, gpuOf, profiledTask, runningTask } from '../../testing/fixtures.js';
 import type { Action, Decision } from '../../view/decision.js';
 import type { ReportedPlace } from '../../simulate/node-rows.js';
 import type { InstanceState, SchedulingEvent, Task, View, WorkloadState } from '../../view/view.js';
@@ -94,7 +94,8 @@ describe('places', () => {
     expect(decide('smore', 0.4).rejected).toMatchObject([
       { reason: 'a workload would become slower there than it tolerates' },
     ]);
-    expect(on(decide('smore-literal', 0.4), 'f')).toBe('g0');
+    const pairsAlone = { base: 'smore', settings: { countsExcess: 0 } };
+    expect(on(decide(pairsAlone, 0.4), 'f')).toBe('g0');
   });
 
   test.each<PolicyChoice>([
@@ -229,7 +230,7 @@ describe('single stages beside others', () => {
     const gpus = [gpuOf('g0'), gpuOf('g1')];
     const workloads = [training('g0', { name: 'delicate' }), training('g1')];
     const decide = (costs: Costs, changes: Partial<Task> = {}): Decision =>
-      policyOf(costs, { base: 'fcfs', place: 'smore' }).decide(view(gpus, workloads, [call('f', changes)]), timer);
+      policyOf(costs, { ...fillingInTurn, place: 'smore' }).decide(view(gpus, workloads, [call('f', changes)]), timer);
     expect(on(decide({ f: { train: 0.02 } }), 'f')).toBe('g1');
     expect(decide({ f: { train: 0.2 } }).rejected).toMatchObject([
       { what: 'g0', reason: 'a workload would become slower there than it tolerates', numbers: { degradation: 0.4 } },
@@ -241,13 +242,13 @@ describe('single stages beside others', () => {
   });
 
   test('order: what suffered beside a workload goes later', () => {
-    const policy = policyOf({}, { base: 'fcfs', order: 'smore' });
+    const policy = policyOf({}, { ...fillingInTurn, order: 'smore' });
     const [full, workloads] = [gpuOf('g0', { memoryMiB: 1000 }), [training('g0')]];
     const waiting = [call('frail'), call('robust')];
     expect(on(policy.decide(view([full], workloads, waiting), timer), 'frail')).toBe('g0');
     policy.observe?.({ task: call('frail'), gpu: full, share: 0.3, ranMs: 150, beside: [] });
     expect(on(policy.decide(view([full], workloads, waiting), timer), 'robust')).toBe('g0');
-    const restored = policyOf({}, { base: 'fcfs', order: 'smore' });
+    const restored = policyOf({}, { ...fillingInTurn, order: 'smore' });
     restored.restore?.(structuredClone(policy.saved?.()));
     expect(on(restored.decide(view([full], workloads, waiting), timer), 'robust')).toBe('g0');
   });
@@ -342,22 +343,4 @@ describe('the guard', () => {
     expect([answers(1000, report), answers(1000, tick), answers(1000, report)]).toEqual([3, 0, 0]);
     expect([answers(2000, tick), answers(2000, report), answers(3000, report)]).toEqual([3, 0, 3]);
   });
-});
-
-test('to the letter, five places are drawn, and a task whose draw has none waits for the next round', () => {
-  const gpus = Array.from({ length: 50 }, (_, at) => gpuOf(`g${at}`));
-  const workloads = gpus.slice(1).map(({ id }) => training(id));
-  const policy = policyOf({ f: { train: 1 } }, 'smore-literal');
-  const waits: unknown[] = [];
-  for (let at = 0; at < 20_000; at += 100) {
-    const decided = policy.decide(view(gpus, workloads, [{ ...call('f'), id: 'unlucky' }], at), timer);
-    if (decided.starts.length > 0) {
-      expect(on(decided, 'unlucky')).toBe('g0');
-      break;
-    }
-    waits.push(decided.wakeAt);
-  }
-  expect(waits.length).toBeGreaterThan(0);
-  expect(waits).toEqual(waits.map((_, round) => 100 * (round + 1)));
-  expect(waits.length).toBeLessThan(200);
 });

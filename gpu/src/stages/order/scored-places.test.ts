@@ -3,7 +3,7 @@ import type { DeviceHealth } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../../policies/make-policy.js';
 import type { ReportedPlace } from '../../simulate/node-rows.js';
-import { dividedSms, gpuOf, taskOf } from '../../testing/fixtures.js';
+import { dividedSms, fillingInTurn, gpuOf, taskOf } from '../../testing/fixtures.js';
 import { ledgerWith, viewOf } from '../../testing/views.js';
 import { requestOfTask } from '../../view/requests.js';
 
@@ -25,7 +25,7 @@ function startOf(places: readonly ReportedPlace[]): unknown {
   const task = taskOf('t', { function: '/a/f', namespace: 'a', memoryMiB: 1000 });
   const waiting = [{ ...task, request: { ...requestOfTask(task), timeLimitMs: 1000 } }];
   const needs = { predictorOf: () => dividedSms, random: seededRandom(1), admission: 'best-effort' } as const;
-  const { starts } = makePolicy('fcfs', needs).decide(viewOf({ ledger: open, waiting }), { kind: 'timer' });
+  const { starts } = makePolicy(fillingInTurn, needs).decide(viewOf({ ledger: open, waiting }), { kind: 'timer' });
   return starts.map(({ gpu, choice }) => [gpu, choice?.reuses]);
 }
 

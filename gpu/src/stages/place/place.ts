@@ -1,5 +1,4 @@
 // The stage `place`: its interface, and the scores that are one expression.
-import { hashOf } from '../../numeric/hash.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../../ledger/account.js';
 import type { Ledger } from '../../ledger/ledger.js';
 import type { GpuKind } from '../../ledger/places.js';
@@ -88,20 +87,3 @@ export const fewestTasks: Scores =
   () =>
   (_, { account }) =>
     account.busy;
-
-/**
- * An empty place first; then for a task with an SLO the place whose resident has the smallest share, and for others the place that
- * grants the largest one (TGS, Wu and others, NSDI 2023).
- */
-export const mostGiven: Scores =
-  () =>
-  ({ sloMs }, { residents: [first] }, { share }) => {
-    if (first === undefined) return 0;
-    return sloMs === undefined ? 2 - share : first.share;
-  };
-
-/** Any one, at random: a hash of task and GPU, so that a repeated decision is the same. */
-export const atRandom: Scores =
-  () =>
-  ({ id }, { account }) =>
-    hashOf(`${id} ${account.id}`) / 2 ** 32;

@@ -1,8 +1,0 @@
-import type { PolicyRecord } from '../stages/policy-record.js';
-
-/** FaaShare, algorithm 1 as it is printed. */
-export const faashareLiteral: PolicyRecord = {
-  summary: "FaaShare's algorithm 1 to the letter, for comparison",
-  admit: 'always',
-  plan: 'sub-queues-literal',
-};

@@ -1,0 +1,97 @@
+// The policy module of all baselines: research/build.mjs makes one file of it, research/dist/baselines.mjs.
+import { degradationPlan } from '@gpuwhisk/gpu/algorithms/smore/degradation-plan';
+import type { ModuleStage, PolicyModule } from '@gpuwhisk/gpu/plugin';
+import {
+  deadlineDegradationDefaults,
+  deadlineDegradationPlan,
+  deadlineUseDefaults,
+  deadlineUsePlan,
+} from './deadline-plan.js';
+import { edfDegradation } from './edf-degradation.js';
+import { edfUtil } from './edf-util.js';
+import { elasticflow } from './elasticflow.js';
+import { faashareLiteral } from './faashare-literal.js';
+import { fastGshare } from './fast-gshare.js';
+import { fcfs } from './fcfs.js';
+import { fluidfaas } from './fluidfaas.js';
+import { inflessDefaults, inflessScale } from './infless.js';
+import { literalPlan } from './literal-plan.js';
+import { longestFirst as longestFirstPolicy } from './longest-first.js';
+import { memoryPriority } from './memory-priority.js';
+import { mpsEqual } from './mps-equal.js';
+import { leastMemoryFirst, leastRemainingFirst, longestFirst, meetableFirst } from './orders.js';
+import { atRandom, mostGiven } from './places.js';
+import { random } from './random.js';
+import { fillingUncapped, leftOver } from './shares.js';
+import { shortestRemaining } from './shortest-remaining.js';
+import { migSizes, mostEfficient } from './slo-shares.js';
+import { literalDegradation, smoreLiteral } from './smore-literal.js';
+import { tgs } from './tgs.js';
+import { timePriority } from './time-priority.js';
+import { uncapped } from './uncapped.js';
+
+/** A stage whose settings have the type of their defaults. */
+function settable<Stage, Given extends Readonly<Record<string, number>>>(
+  settings: Given,
+  make: (needs: Parameters<ModuleStage<Stage>['make']>[0], settings: Given) => Stage,
+): ModuleStage<Stage> {
+  return { settings, make: (needs, given) => make(needs, { ...settings, ...given }) };
+}
+
+const module: PolicyModule = {
+  version: 1,
+  stages: {
+    order: {
+      'meetable-first': { make: () => meetableFirst },
+      'longest-first': { make: () => longestFirst },
+      'least-remaining-first': { make: () => leastRemainingFirst },
+      'least-memory-first': { make: () => leastMemoryFirst },
+    },
+    share: {
+      'filling-uncapped': { make: () => fillingUncapped },
+      'left-over': { make: () => leftOver },
+      'mig-sizes': { make: ({ predictorOf }) => migSizes(predictorOf) },
+      'most-efficient': { make: ({ predictorOf }) => mostEfficient(predictorOf) },
+    },
+    place: {
+      'most-given': { make: () => mostGiven },
+      random: { make: () => atRandom },
+    },
+    plan: {
+      'by-degradation-literal': {
+        make: ({ degradationsOf }) => degradationPlan(degradationsOf, literalDegradation),
+        asksForDegradations: true,
+      },
+      'by-deadline-degradation': {
+        ...settable(deadlineDegradationDefaults, ({ degradationsOf }, set) =>
+          deadlineDegradationPlan(degradationsOf, set),
+        ),
+        asksForDegradations: true,
+      },
+      'by-deadline-use': settable(deadlineUseDefaults, (_, set) => deadlineUsePlan(set)),
+      'sub-queues-literal': { make: ({ predictions }) => literalPlan(predictions) },
+    },
+    scale: {
+      infless: settable(inflessDefaults, (_, set) => inflessScale(set)),
+    },
+  },
+  policies: {
+    'faashare-literal': faashareLiteral,
+    'smore-literal': smoreLiteral,
+    elasticflow,
+    tgs,
+    fluidfaas,
+    'fast-gshare': fastGshare,
+    'mps-equal': mpsEqual,
+    fcfs,
+    'time-priority': timePriority,
+    'memory-priority': memoryPriority,
+    'longest-first': longestFirstPolicy,
+    'shortest-remaining': shortestRemaining,
+    uncapped,
+    random,
+    'edf-util': edfUtil,
+    'edf-degradation': edfDegradation,
+  },
+};
+export default module;

@@ -1,0 +1,4 @@
+import { policyCases } from '@gpuwhisk/gpu/testing/policy-cases';
+import { baselines } from './register.js';
+
+policyCases(baselines);
