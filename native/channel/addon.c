@@ -27,7 +27,7 @@ void uv_update_time(struct uv_loop_s *loop);
 // V8's SetFlagsFromString. Node's module v8, which has it, takes 5 ms to load.
 void set_flags(const char *flags) __asm__("_ZN2v82V818SetFlagsFromStringEPKc") __attribute__((weak));
 
-enum { RESULT = 4, LOG = 6, MAX_LOG = 64, SMALL_TEXT = 16 * 1024, LONGEST_CHARACTER = 4 };
+enum { RESULT = 4, LOG = 6, CODE = 14, MAX_LOG = 64, SMALL_TEXT = 16 * 1024, LONGEST_CHARACTER = 4 };
 
 // Runs that were answered at once, one right after the other, until the next is awaited outside of the event loop; until the
 // loop gets its turn; how long the next is awaited, and one counts as following right after, ms.
@@ -89,7 +89,8 @@ static void deliver_frame(const struct frame *frame) {
   napi_value arguments[5];
   check(napi_create_uint32(channel.env, frame->type, &arguments[0]), "type");
   check(napi_create_uint32(channel.env, frame->id, &arguments[1]), "id");
-  arguments[2] = text_of(frame->text, frame->bytes);
+  if (frame->type == CODE) check(napi_create_buffer_copy(channel.env, frame->bytes, frame->text, NULL, &arguments[2]), "code");
+  else arguments[2] = text_of(frame->text, frame->bytes);
   check(napi_create_double(channel.env, now_us(), &arguments[3]), "time");
   if (frame->rest != NULL) arguments[4] = text_of(frame->rest, frame->rest_bytes);
   call(channel.on_frame, frame->rest != NULL ? 5 : 4, arguments);

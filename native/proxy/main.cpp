@@ -140,10 +140,10 @@ Given given_by(char **words) {
   return given;
 }
 
-proxy::Answer serve_one(proxy::Service &service, const Frame &request) {
+proxy::Answer serve_one(proxy::Service &service, Frame &request) {
   switch (request.type) {
   case Type::init:
-    return service.init(request.payload);
+    return service.init(std::move(request.payload));
   case Type::run:
     return service.run(request.payload);
   case Type::unload:

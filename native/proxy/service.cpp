@@ -4,6 +4,7 @@
 #include "batch.h"
 
 #include <cstdio>
+#include <malloc.h>
 #include <unistd.h>
 
 namespace gpuwhisk::proxy {
@@ -22,6 +23,8 @@ constexpr const char *late = "The function exceeded its time limit.";
 constexpr const char *of_another = "This runtime has run code of another namespace.";
 constexpr const char *done = "{\"ok\":true}";
 
+constexpr size_t large_payload = 1 << 20;
+
 void say(const std::string &line) { dprintf(STDERR_FILENO, "%s\n", line.c_str()); }
 
 } // namespace
@@ -30,9 +33,14 @@ Service::Service(const inject::LaunchOptions &launch, bool shared_objects, injec
                  const std::vector<std::string> &scratch)
     : prewarmer_(launch), scratch_(scratch), policy_(std::move(policy)), runs_(launch.runs), shared_objects_(shared_objects) {}
 
-Answer Service::init(std::string_view payload) {
+Answer Service::init(std::string payload) {
   if (action_) return {false, twice};
   Init init = init_of(parts_of(payload), shared_objects_, policy_);
+  // Large code would be in memory once more while the function, which shares the limit, loads it.
+  if (payload.size() >= large_payload) {
+    std::string().swap(payload);
+    malloc_trim(0); // The allocator would keep it.
+  }
   if (init.code.empty()) return {false, no_code};
   if (owner_ && *owner_ != init.owner) return {false, of_another};
   owner_ = init.owner;

@@ -30,7 +30,7 @@ public:
           const std::vector<std::string> &scratch);
 
   // Each throws inject::Failure for what no payload may be.
-  Answer init(std::string_view payload);
+  Answer init(std::string payload);
   Answer run(std::string_view payload);
   /** Makes the pre-warmer what it was before init. */
   Answer unload(std::string_view payload);

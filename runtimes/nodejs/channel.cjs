@@ -5,7 +5,19 @@ const fs = require('fs');
 const headerBytes = 9;
 const maxPayloadBytes = 64 * 1024 * 1024;
 /** Frame types of the protocol. */
-const frameType = { hello: 1, init: 2, run: 3, result: 4, error: 5, log: 6, cancel: 7, bye: 8, unload: 9, check: 10 };
+const frameType = {
+  hello: 1,
+  init: 2,
+  run: 3,
+  result: 4,
+  error: 5,
+  log: 6,
+  cancel: 7,
+  bye: 8,
+  unload: 9,
+  check: 10,
+  code: 14,
+};
 
 // A function is called now and then, by a process whose memory has left the processor's caches meanwhile and whose code
 // was hardly compiled: what counts is how little of it runs for a frame. Hence views instead of Buffer's checked methods.
@@ -18,7 +30,7 @@ function writeHeader(view, at, payloadBytes, type, id) {
 }
 
 /**
- * Opens `fd`. Calls `onFrame(type, id, text, atUs, rest)` for every frame that arrives, `onEnd()` when the peer is gone and
+ * Opens `fd`. Calls `onFrame(type, id, text, atUs, rest)` for every frame that arrives (with a Buffer as `text` of a code frame), `onEnd()` when the peer is gone and
  * `onViolation(message)` when what it sends is not the protocol. `atUs` is when the frame came, in microseconds of a clock
  * of the channel's own; a run may come in two texts, its value and, in `rest`, the object of all else. Frames are queued
  * with `queue(type, id, text)`; `flush()` sends all of them in one write. `answer(type, id, text, sinceUs, send)` queues a
@@ -63,7 +75,12 @@ function openStream(fd, { onFrame, onEnd, onViolation }) {
   /** Takes what almost always comes, one whole frame, without more ado. */
   function receive(bytesRead) {
     if (heldBytes === 0 && bytesRead >= headerBytes && view.getUint32(0, true) === bytesRead - headerBytes) {
-      onFrame(view.getUint8(4), view.getUint32(5, true), buffer.utf8Slice(headerBytes, bytesRead), nowUs());
+      const type = view.getUint8(4);
+      const isText = type !== frameType.code;
+      const payload = isText
+        ? buffer.utf8Slice(headerBytes, bytesRead)
+        : Buffer.from(buffer.subarray(headerBytes, bytesRead));
+      onFrame(type, view.getUint32(5, true), payload, nowUs());
       return true;
     }
     return receivePart(buffer.subarray(0, bytesRead), bytesRead);
@@ -89,8 +106,9 @@ function openStream(fd, { onFrame, onEnd, onViolation }) {
       }
       neededBytes = headerBytes + payloadBytes;
       if (data.length - at < neededBytes) break;
-      const payload = at + headerBytes;
-      onFrame(data[at + 4], data.readUInt32LE(at + 5), data.toString('utf8', payload, at + neededBytes), nowUs());
+      const [type, from, to] = [data[at + 4], at + headerBytes, at + neededBytes];
+      const payload = type === frameType.code ? Buffer.from(data.subarray(from, to)) : data.toString('utf8', from, to);
+      onFrame(type, data.readUInt32LE(at + 5), payload, nowUs());
       at += neededBytes;
       neededBytes = headerBytes;
     }

@@ -30,7 +30,7 @@ const builtInImport = new RegExp(
 const needsModule = /import statement outside a module|Unexpected token 'export'|'import\.meta'|await is only valid/;
 
 /**
- * Resolves with the function that `message.main` names in `message.code` as `main`, once the one that `message.entry` names,
+ * Resolves with the function that `message.main` names in `message.code` (source, or an archive as base64 or bytes) as `main`, once the one that `message.entry` names,
  * if any, has been called, and with the times of both parts (`timesUs`); rejects with an error, or with a text where OpenWhisk's runtime gives only a text. Archives
  * are extracted into the current folder. All functions of source text refer to `token`. `token.stays` is set where
  * Node.js keeps things for good: ES modules, and the package.json of an archive; `token.imports` are the built-in modules
@@ -136,9 +136,17 @@ function importFile(file) {
   return import(require('url').pathToFileURL(file).href);
 }
 
+/** Extracts the archive of an init, which does not keep it any longer: its files may take as much memory again. */
+function extract(message, folder, zipLibrary) {
+  const { code } = message;
+  message.code = undefined;
+  const archive = typeof code === 'string' ? Buffer.from(code, 'base64') : code;
+  require('./extract-archive.cjs').extractArchive(archive, folder, zipLibrary);
+}
+
 async function loadArchive(message, others, zipLibrary) {
   const folder = process.cwd();
-  require('./extract-archive.cjs').extractArchive(Buffer.from(message.code, 'base64'), folder, zipLibrary);
+  extract(message, folder, zipLibrary);
   // `main` is a function, or a file without its extension and a path in what it exports.
   const parts = /^(?:([^.]+)\.)?(.+)$/.exec(message.main);
   if (!parts) throw 'Name of main function is not valid.';

@@ -127,6 +127,7 @@ function onFrame(type, id, text, atUs, rest) {
   if (type === frameType.run) return rest === undefined ? runWhole(id, text, atUs) : run(id, parsed(text), rest, atUs);
   if (type === frameType.cancel) return; // The run goes on: its answer is dropped by the caller that cancelled it.
   if (type === frameType.bye) process.exit(0);
+  if (type === frameType.code) return takeCode(id, text);
   const answering = requests[type];
   if (!answering) onViolation(`a frame of type ${type}`);
   answering(id, parsed(text));
@@ -140,7 +141,28 @@ function parsed(text) {
   }
 }
 
+/** An init whose code has yet to come. */
+let incoming;
+
+function takeCode(id, piece) {
+  let whole;
+  try {
+    whole = incoming?.take(id, piece);
+    if (incoming === undefined) throw new Error('a piece of code without an init');
+  } catch (error) {
+    return onViolation(error.message);
+  }
+  if (whole === undefined) return;
+  incoming = undefined;
+  init(id, whole);
+}
+
 function init(id, message) {
+  if (message.codeBytes > 0) {
+    const { IncomingCode } = require('./incoming-code.cjs');
+    incoming = new IncomingCode(id, message);
+    return;
+  }
   if (handler) return refuse(id, 'Cannot initialize the action more than once.');
   if (status !== 'ready') return refuse(id, `System not ready, status is ${status}.`);
   if (!message.main || !message.code) return answerError(id, 'Missing main/no code to execute.');
@@ -311,7 +333,7 @@ function describe(error) {
 
 function hello(can) {
   const kind = `nodejs:${process.versions.node.split('.')[0]}`;
-  return JSON.stringify({ version: 1, kind, pid: process.pid, ...can });
+  return JSON.stringify({ version: 1, kind, pid: process.pid, ...can, codeFrames: true });
 }
 
 /** Writes hello before there is a channel. */

@@ -5,6 +5,7 @@
 //        node main.cjs [path of the adm-zip package] [kind] build-go [file for source] [go] [version of go]
 //        node main.cjs [path of the adm-zip package] [kind] build-native [file for source] [C compiler] [C++ compiler]
 const { openChannel, frameType, maxPayloadBytes } = require('../nodejs/channel.cjs');
+const { IncomingCode } = require('../nodejs/incoming-code.cjs');
 const { placeCode } = require('./place-code.cjs');
 
 const [zipLibrary, kind, style, sourceFile = 'exec', ...command] = process.argv.slice(2);
@@ -25,6 +26,8 @@ if (process.env.GPUWHISK_CHANNEL !== undefined) {
 }
 
 let initialized = false;
+/** An init whose code comes, or has come, in frames of its own. */
+let incoming;
 /** Set by init: `run(message, environment)` resolves with the text of the result or rejects with the error's text. */
 let action;
 
@@ -62,13 +65,16 @@ function answerError(id, error) {
 function onFrame(type, id, text) {
   if (type === frameType.cancel) return; // The run goes on: its answer is dropped by the caller that cancelled it.
   if (type === frameType.bye) process.exit(0);
-  if (type !== frameType.run && type !== frameType.init) violate(`a frame of type ${type}`);
+  if (![frameType.run, frameType.init, frameType.code].includes(type)) violate(`a frame of type ${type}`);
   let message;
   try {
-    message = JSON.parse(text);
+    message = type === frameType.code ? incoming.take(id, text) : JSON.parse(text);
   } catch (error) {
     violate(error.message);
   }
+  if (type !== frameType.run && message?.codeBytes > 0) incoming = new IncomingCode(id, message);
+  // The rest of the code is yet to come.
+  if (message === undefined || message.codeBytes > 0) return;
   const work = type === frameType.run ? run(message) : init(message);
   work.then(
     (result) => answer(frameType.result, id, result),
@@ -115,5 +121,5 @@ function requireResult(line) {
   throw 'The action did not return a dictionary or array.';
 }
 
-channel.queue(frameType.hello, 0, JSON.stringify({ version: 1, kind }));
+channel.queue(frameType.hello, 0, JSON.stringify({ version: 1, kind, codeFrames: true }));
 channel.flush();

@@ -18,7 +18,7 @@ function isProgram(bytes) {
  * in the file `exec`, or `source` in `sourceFile`. A file `exec` is made executable. Throws what is wrong with an archive.
  */
 function placeCode({ code, binary }, { zipLibrary, sourceFile }) {
-  const bytes = Buffer.from(code, binary ? 'base64' : 'utf8');
+  const bytes = typeof code === 'string' ? Buffer.from(code, binary ? 'base64' : 'utf8') : code;
   if (isArchive(bytes)) {
     extractArchive(bytes, process.cwd(), zipLibrary);
     if (fs.existsSync('exec')) fs.chmodSync('exec', executable);
@@ -29,7 +29,7 @@ function placeCode({ code, binary }, { zipLibrary, sourceFile }) {
     return 'program';
   }
   // Source whose characters and length happen to be those of base64.
-  fs.writeFileSync(sourceFile, code, { mode: executable });
+  fs.writeFileSync(sourceFile, typeof code === 'string' ? code : code.toString('base64'), { mode: executable });
   return 'source';
 }
 

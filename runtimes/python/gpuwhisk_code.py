@@ -92,10 +92,12 @@ def missing_module(error):
 
 
 def source_of(message):
-    """The source in the code of an init, whose archive is unpacked. Raises Refusal."""
-    code = message["code"]
+    """The source in the code of an init, whose archive, as bytes or base64, is unpacked. Raises Refusal."""
+    code = message.pop("code")
     if not message.get("binary"):
         return code.encode("utf-8", "surrogatepass")
+    if isinstance(code, bytes):
+        return unpack(code)
     import binascii
 
     try:

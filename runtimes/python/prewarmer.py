@@ -100,11 +100,10 @@ class Guest:
                 else:
                     os.environb[name] = value
             if mailbox.request & gpuwhisk_mailbox.LOAD:
-                code = self.receive_code()
                 if self.loaded:
-                    self.go_on(code)
+                    self.go_on(self.receive_code())
                 else:
-                    self.load(code, mailbox.entry.decode() or "main", entry)
+                    self.load(mailbox.entry.decode() or "main", entry)
             mailbox.status = gpuwhisk_mailbox.REFUSED
             if mailbox.request & gpuwhisk_mailbox.CALL:
                 self.call(argument, batch)
@@ -113,8 +112,9 @@ class Guest:
             mailbox.message = str(refusal).encode()[: gpuwhisk_mailbox.MESSAGE_BYTES - 1]
         flush_output()
 
-    def load(self, code, name, entry):
-        source = gpuwhisk_code.unpack(code)
+    def load(self, name, entry):
+        # An archive is not kept beside what it extracts to.
+        source = gpuwhisk_code.unpack(self.receive_code())
         self.runtime.name = name
         if self.reseeds:
             reseed()

@@ -22,7 +22,7 @@ FD = 3
 HEADER_BYTES = 9
 MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 HELLO, INIT, RUN, RESULT, ERROR, LOG, CANCEL, BYE = range(1, 9)
-STOP, PROGRESS = 12, 13
+STOP, PROGRESS, CODE = 12, 13, 14
 
 # The library of the channel, which reads and writes usual JSON. The module json, which loads `re`, takes as long as the start
 # of the interpreter: it is loaded when something else is to be read or written.
@@ -85,6 +85,7 @@ class Runtime:
         self.members = None  # Those of a training job, which load and run the action in processes of their own.
         self.channel = None  # The library of the channel, which calls the action by itself where it can.
         self.observer = None  # Of the imports of the load.
+        self.incoming = None  # An init whose code has yet to come: its id, its message, and the bytes so far.
 
     def handle(self, kind, request, payload):
         if kind == RUN:
@@ -93,7 +94,13 @@ class Runtime:
             else:
                 self.run(request, payload)
         elif kind == INIT:
-            self.init(request, payload)
+            message = parse(payload)
+            if message.get("codeBytes"):
+                self.incoming = (request, message, bytearray())
+            else:
+                self.init(request, message)
+        elif kind == CODE:
+            self.take_code(request, payload)
         elif kind == BYE:
             end(0)
         elif kind == STOP and self.members:
@@ -122,8 +129,19 @@ class Runtime:
             payload = error_payload("The action produced a response that is longer than %d bytes." % MAX_PAYLOAD_BYTES)
         self.write(frame(kind, request, payload) + frame(LOG, request, log))
 
-    def init(self, request, payload):
-        message = parse(payload)
+    def take_code(self, request, piece):
+        """Takes a piece of large code, whose bytes come behind the init: as text of JSON it would be held several times."""
+        of, message, code = self.incoming or (None, None, b"")
+        if of != request or len(code) + len(piece) > message["codeBytes"]:
+            violate("a piece of code that init %d has not announced" % request)
+        code += piece
+        if len(code) == message["codeBytes"]:
+            self.incoming = None
+            message["code"] = bytes(code) if message.get("binary") else code.decode("utf-8", "surrogatepass")
+            del code
+            self.init(request, message)
+
+    def init(self, request, message):
         try:
             if self.initialized:
                 raise Refusal("Cannot initialize the action more than once.")
@@ -289,7 +307,7 @@ def launch_marks():
 
 
 def hello():
-    return frame(HELLO, 0, b'{"version":1,"kind":"python:%d.%d","pid":%d,"batch":true}' % (*sys.version_info[:2], os.getpid()))
+    return frame(HELLO, 0, b'{"version":1,"kind":"python:%d.%d","pid":%d,"batch":true,"codeFrames":true}' % (*sys.version_info[:2], os.getpid()))
 
 
 def members_of_job():

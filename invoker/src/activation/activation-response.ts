@@ -39,19 +39,37 @@ function exhaustedMemory({ memory }: LostOutcome): string {
   return `${text} Its limit is ${limitMiB} MB of host memory${used}; --memory sets a higher limit.`;
 }
 
-/**
- * The response of an activation whose init failed (OpenWhisk's ActivationResponse.processInitResponseContent).
- * `timeoutMs` is the action's time limit.
- */
-export function initResponse(outcome: Exclude<CallOutcome, { type: 'ok' }>, timeoutMs: number): ActivationResponse {
+const MiB = 1024 * 1024;
+
+/** As exhaustedMemory; after large code, which takes much of the limit while it is loaded, also how much of which limit. */
+function exhaustedByLoad(outcome: LostOutcome, { codeBytes, memoryMiB }: LoadFacts): string {
+  const text = exhaustedMemory(outcome);
+  if (codeBytes === undefined) return text;
+  const code = `code of ${Math.ceil(codeBytes / MiB)} MB`;
+  return `${text} Its ${code}, and what that extracts to, are in memory while it is loaded: --memory sets a higher limit than ${memoryMiB} MB.`;
+}
+
+/** What the text about a failed init tells of. */
+interface LoadFacts {
+  /** The action's limits. */
+  timeoutMs: number;
+  memoryMiB: number;
+  /** Size of large code, bytes; undefined of other code. */
+  codeBytes: number | undefined;
+}
+
+/** The response of an activation whose init failed (OpenWhisk's ActivationResponse.processInitResponseContent). */
+export function initResponse(outcome: Exclude<CallOutcome, { type: 'ok' }>, facts: LoadFacts): ActivationResponse {
   switch (outcome.type) {
     case 'error':
       return developerError(outcome.error ?? withDetail('The action failed during initialization', outcome.body));
     case 'timeout':
-      return developerError(`The action exceeded its time limits of ${timeoutMs} milliseconds during initialization.`);
+      return developerError(
+        `The action exceeded its time limits of ${facts.timeoutMs} milliseconds during initialization.`,
+      );
     case 'lost':
       return developerError(
-        outcome.oomKilled ? exhaustedMemory(outcome) : 'The action did not initialize and exited unexpectedly.',
+        outcome.oomKilled ? exhaustedByLoad(outcome, facts) : 'The action did not initialize and exited unexpectedly.',
       );
     case 'result':
     case 'oversize':

@@ -343,6 +343,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     const { clock } = this.context;
     const { container } = member;
     const beganMs = clock.monotonicMs();
+    const codeBytes = init.large?.bytes.length;
     const call = container.init(init, callLimits(this.context, this.message, this.action));
     const told = await call.outcome.finally(() => init.large?.passed());
     const outcome = await this.ownOutcome(container, told);
@@ -350,7 +351,9 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     if (outcome.type === 'unavailable') return retryElsewhere(all);
     if (this.cutShort(outcome) || this.runsAgain(container, outcome, all)) return 'discard';
     if (outcome.type !== 'ok') {
-      const response = this.endedByAgent(container, outcome) ?? initResponse(outcome, this.action.limits.timeout);
+      const { timeout: timeoutMs, memory: memoryMiB } = this.action.limits;
+      const response =
+        this.endedByAgent(container, outcome) ?? initResponse(outcome, { timeoutMs, memoryMiB, codeBytes });
       const timedOut = outcome.type === 'timeout';
       await Promise.all(all.map(({ run }) => run.finish({ start, load, response, timedOut, logs: call.logs })));
       return this.afterFailure(container, outcome);

@@ -15,7 +15,7 @@ import java.nio.charset.StandardCharsets;
 /** Frames over a connected socket: u32 length, u8 type, u32 id, all little-endian, then UTF-8 JSON. */
 final class Channel {
     static final int HELLO = 1, INIT = 2, RUN = 3, RESULT = 4, ERROR = 5, LOG = 6, CANCEL = 7, BYE = 8, UNLOAD = 9,
-            CHECK = 10;
+            CHECK = 10, CODE = 14;
     static final int MAX_PAYLOAD_BYTES = 64 * 1024 * 1024;
     private static final int HEADER_BYTES = 9;
 

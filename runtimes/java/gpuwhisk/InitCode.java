@@ -8,26 +8,33 @@ import java.util.Base64;
 /**
  * The code of an init, taken out of its JSON: the parser, which has seen no long text before a JVM's first JAR, would be the
  * longest part of the load (bench `real`, `jackson`). `text` is empty, and `rest` the JSON as it is, where there is no code, or one with escapes.
+ * `jar`: the JAR itself, where it came in frames of its own; null otherwise.
  */
-record InitCode(byte[] text, byte[] rest) {
+record InitCode(byte[] text, byte[] rest, byte[] jar) {
     private static final byte[] NAME = "code".getBytes(StandardCharsets.US_ASCII);
 
     static InitCode in(byte[] json) {
         int start = start(json);
         int end = start < 0 ? -1 : end(json, start);
-        if (end < 0 || end >= json.length || json[end] != '"') return new InitCode(new byte[0], json);
+        if (end < 0 || end >= json.length || json[end] != '"') return new InitCode(new byte[0], json, null);
         byte[] rest = new byte[json.length - (end - start)];
         System.arraycopy(json, 0, rest, 0, start);
         System.arraycopy(json, end, rest, start, json.length - end);
-        return new InitCode(Arrays.copyOfRange(json, start, end), rest);
+        return new InitCode(Arrays.copyOfRange(json, start, end), rest, null);
+    }
+
+    /** The code that came in frames behind an init: a JAR, or what should have been its base64. */
+    static InitCode of(byte[] code, boolean isBinary) {
+        return isBinary ? new InitCode(new byte[0], new byte[0], code) : new InitCode(code, new byte[0], null);
     }
 
     boolean isEmpty(JsonObject message) {
-        return text.length == 0 && (!message.has("code") || message.get("code").getAsString().isEmpty());
+        return jar == null && text.length == 0 && (!message.has("code") || message.get("code").getAsString().isEmpty());
     }
 
     /** The JAR. Throws IllegalArgumentException for what is not base64. */
     byte[] jar(JsonObject message) {
+        if (jar != null) return jar;
         if (text.length == 0) return decoded(message.get("code").getAsString().getBytes(StandardCharsets.ISO_8859_1));
         return decoded(text);
     }

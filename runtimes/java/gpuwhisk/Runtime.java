@@ -50,12 +50,13 @@ public final class Runtime {
         String unload = host.canUnload() ? ",\"unload\":true" : "";
         String kind = "java:" + java.lang.Runtime.version().feature();
         Path pid = Files.readSymbolicLink(Path.of("/proc/self"));
-        String hello = "{\"version\":1,\"kind\":\"" + kind + "\",\"pid\":" + pid + ",\"batch\":true" + unload + "}";
+        String hello = "{\"version\":1,\"kind\":\"" + kind + "\",\"pid\":" + pid + ",\"batch\":true,\"codeFrames\":true" + unload + "}";
         channel.announce(Channel.HELLO, hello);
         try {
             for (Channel.Frame frame = channel.read(); frame != null; frame = channel.read()) {
                 switch (frame.type()) {
                     case Channel.INIT -> init(frame);
+                    case Channel.CODE -> takeCode(frame);
                     case Channel.RUN -> start(frame);
                     case Channel.UNLOAD -> unload(frame);
                     case Channel.CHECK -> check(frame);
@@ -119,10 +120,44 @@ public final class Runtime {
         }
     }
 
+    /** An init whose code comes in frames of its own: as base64 in JSON it would take the heap several times over. */
+    private static final class Incoming {
+        final int id;
+        final JsonObject message;
+        final byte[] code;
+        int filled;
+
+        Incoming(int id, JsonObject message) {
+            this.id = id;
+            this.message = message;
+            code = new byte[message.get("codeBytes").getAsInt()];
+        }
+    }
+
+    private Incoming incoming;
+
+    private void takeCode(Channel.Frame frame) throws IOException {
+        byte[] piece = frame.payload();
+        Incoming to = incoming;
+        if (to == null || to.id != frame.id() || piece.length > to.code.length - to.filled) {
+            throw new Channel.ProtocolException("a piece of code that init " + frame.id() + " has not announced");
+        }
+        System.arraycopy(piece, 0, to.code, to.filled, piece.length);
+        to.filled += piece.length;
+        if (to.filled < to.code.length) return;
+        incoming = null;
+        boolean isBinary = to.message.has("binary") && to.message.get("binary").getAsBoolean();
+        init(to.id, to.message, InitCode.of(to.code, isBinary));
+    }
+
     private void init(Channel.Frame frame) throws IOException {
-        int id = frame.id();
         InitCode code = InitCode.in(frame.payload());
         JsonObject message = parse(code.rest());
+        if (message.has("codeBytes")) incoming = new Incoming(frame.id(), message);
+        else init(frame.id(), message, code);
+    }
+
+    private void init(int id, JsonObject message, InitCode code) throws IOException {
         if (host.isLoaded()) {
             refuse(id, "Cannot initialize the action more than once.");
             return;

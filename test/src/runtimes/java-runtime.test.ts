@@ -201,6 +201,17 @@ const cases: (Omit<RuntimeCase, 'code' | 'name'> & { main: string })[] = [
     checkCase(launch, { name: '', code, main: 'Hello', binary: true, initError }),
   );
 
+  test('a JAR comes in frames of its own', async () => {
+    const runtime = new RuntimeProcess(launch);
+    try {
+      const given = { code: jar, main: 'Hello#resource', binary: true };
+      expect(await runtime.initInFrames(given, 1000)).toMatchObject({ isError: false, body: { ok: true } });
+      expect((await runtime.run({})).body).toEqual({ text: 'text ü' });
+    } finally {
+      await runtime.close();
+    }
+  });
+
   test('state is kept between runs, and a second init refused', async () => {
     const runtime = new RuntimeProcess(launch);
     try {

@@ -11,6 +11,7 @@ import { checkCase } from './runtime-cases.js';
 import type { RuntimeCase } from './runtime-cases.js';
 import type { RuntimeCatalog, RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { RuntimeProcess } from './runtime-harness.js';
+import { zipOf } from './python-cases.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
 const dataDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-catalog-'));
@@ -22,6 +23,19 @@ beforeAll(async () => {
   launch = await catalog.launch(executableKind, []);
 });
 afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+
+test.each([
+  ['a program', { code: `#!/bin/sh\n# ${'ü'.repeat(100_000)}\ncat` }],
+  ['an archive', { code: zipOf({ exec: '#!/bin/sh\ncat' }), binary: true }],
+])('%s comes in frames of its own', async (_, given) => {
+  const runtime = new RuntimeProcess(launch);
+  try {
+    expect(await runtime.initInFrames(given, 1000)).toMatchObject({ isError: false, body: { ok: true } });
+    expect((await runtime.run({ a: 1 })).body).toEqual({ a: 1 });
+  } finally {
+    await runtime.close();
+  }
+});
 
 const noDictionary = 'The action did not return a dictionary or array.';
 const notBuilt = 'The action failed to generate or locate a binary. See logs for details.';

@@ -25,7 +25,7 @@ export interface Frame {
   isDirect: boolean;
 }
 
-const types = { hello: 1, init: 2, run: 3, result: 4, error: 5, log: 6, unload: 9, check: 10, results: 11 };
+const types = { hello: 1, init: 2, run: 3, result: 4, error: 5, log: 6, unload: 9, check: 10, results: 11, code: 14 };
 const noLimits = { timeoutMs: Infinity, logLimitBytes: Infinity, maxResultBytes: Infinity, truncationBytes: 0 };
 
 /** The answer to an init or run, and the output of the process until its log frame. */
@@ -111,13 +111,22 @@ export class RuntimeProcess {
     return { body: { error: parts }, isError: true, stdout: this.stdout, stderr: this.stderr };
   }
 
+  /** As init, with the code behind it in frames of `pieceBytes`. */
+  async initInFrames({ code = '', ...request }: Partial<InitRequest>, pieceBytes: number): Promise<Answer> {
+    const whole = { name: 'a', main: 'main', binary: false, env: {}, ...request };
+    const bytes = Buffer.from(code, whole.binary ? 'base64' : 'utf8');
+    const pieces: Buffer[] = [];
+    for (let at = 0; at < bytes.length; at += pieceBytes) pieces.push(bytes.subarray(at, at + pieceBytes));
+    return this.ask(types.init, JSON.stringify({ ...whole, codeBytes: bytes.length }), { pieces });
+  }
+
   async run(value: unknown, more: Partial<RunRequest> = {}): Promise<Answer> {
     const request = { value, activation_id: 'f'.repeat(32), deadline: '1000', ...more } as RunRequest;
     const takesParts = await this.takesParts();
     const direct = this.direct && !(this.runsTakeParts && request.batch !== undefined);
     const inParts = takesParts && (!direct || this.runsTakeParts);
     const payload = inParts ? encodeParts(runParts(request)) : JSON.stringify(request);
-    return this.ask(types.run, payload, request.batch, direct);
+    return this.ask(types.run, payload, { batch: request.batch, direct });
   }
 
   async unload(thorough = false): Promise<Answer> {
@@ -152,11 +161,16 @@ export class RuntimeProcess {
     return parts === true;
   }
 
-  private async ask(type: number, content: string | Buffer, batch?: string, direct = false): Promise<Answer> {
+  private async ask(
+    type: number,
+    content: string | Buffer,
+    { batch, direct = false, pieces = [] }: { batch?: string | undefined; direct?: boolean; pieces?: Buffer[] } = {},
+  ): Promise<Answer> {
     const id = this.nextId++;
     const takesParts = await this.takesParts();
     const socket = direct && this.runs ? this.runs : this.socket;
     socket.write(encodeFrame(type, id, content));
+    for (const piece of pieces) socket.write(encodeFrame(types.code, id, piece));
     const answers = [types.result, types.error, types.results];
     const answer = await this.frame((frame) => frame.id === id && answers.includes(frame.type));
     await this.frame((frame) => frame.id === id && frame.type === types.log);

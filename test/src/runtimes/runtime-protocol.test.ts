@@ -59,7 +59,7 @@ describe.each(languages)('the framed protocol of $name', ({ kind, launch, echo, 
   test('hello comes first', async () => {
     await start().frame(() => true);
     const batch = kind.startsWith('python:') ? { batch: true } : {};
-    const hello = { version: 1, kind, pid: runtime.pid, ...batch };
+    const hello = { version: 1, kind, pid: runtime.pid, ...batch, codeFrames: true };
     expect(runtime.frames).toMatchObject([{ type: 1, id: 0, text: JSON.stringify(hello) }]);
     expect(runtime.frames).toHaveLength(1);
     // A runtime that cannot load the addon reports it.
@@ -127,6 +127,14 @@ describe.each(languages)('the framed protocol of $name', ({ kind, launch, echo, 
     expect((await runtime.frame((frame) => frame.id === 77 && frame.type === 4)).text).toBe('{"a":1}');
   });
 
+  test.each([100_000, 5_000_000])('large code comes behind its init, in frames of %i bytes', async (pieceBytes) => {
+    start();
+    const [mark, text] = [kind.startsWith('python') ? '#' : '//', 'ü☃'.repeat(400_000)];
+    const loaded = await runtime.initInFrames({ code: `${mark} ${text}\n${echo}` }, pieceBytes);
+    expect(loaded).toMatchObject({ isError: false, body: { ok: true } });
+    expect((await runtime.run({ a: 1 })).body).toEqual({ a: 1 });
+  });
+
   test('many frames in one write are answered in order', async () => {
     start();
     await runtime.init({ code: kind === nodejs ? wait : echo });
@@ -167,6 +175,9 @@ describe.each(languages)('the framed protocol of $name', ({ kind, launch, echo, 
     ['an unknown type', encodeFrame(99, 1, '{}')],
     ['a type that only a runtime sends', encodeFrame(4, 1, '{}')],
     ['a payload that is no JSON', encodeFrame(3, 1, '{')],
+    ['code without its init', encodeFrame(14, 1, 'x')],
+    ['code of another init', Buffer.concat([encodeFrame(2, 1, '{"codeBytes":2}'), encodeFrame(14, 2, 'x')])],
+    ['more code than was announced', Buffer.concat([encodeFrame(2, 1, '{"codeBytes":1}'), encodeFrame(14, 1, 'xy')])],
     ['a frame that is too long', Buffer.from([0xff, 0xff, 0xff, 0xff, 3, 1, 0, 0, 0])],
   ])('%s ends the process', async (_, bytes) => {
     await start().frame((frame) => frame.type === 1);

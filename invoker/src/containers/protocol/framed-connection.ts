@@ -39,10 +39,13 @@ const types = {
   results: 11,
   stop: 12,
   progress: 13,
+  code: 14,
   launcher: 240,
 } as const;
 /** How long the log frame may follow its answer, ms. */
 const logWaitMs = 2000;
+/** Large code is written in frames of so many bytes: a runtime holds the code and one of them. */
+const codeFrameBytes = 256 * 1024;
 /** Largest part that is read of frames other than results, bytes. */
 const maxOtherBytes = 1024 * 1024;
 /** Runs past their time limit whose answers are still awaited, at most. */
@@ -92,6 +95,8 @@ export class FramedConnection implements Connection, FrameHandler {
   endsLate = false;
   /** Payloads are lists of parts, and errors plain text: the runtime reads no JSON. */
   private takesParts = false;
+  /** Whether large code comes in frames of its own behind its init. */
+  private takesCode = false;
   /** Whether payloads of the socket for runs are lists of parts, too; batches do not go there then. */
   private runsTakeParts = false;
   /** The socket for runs, which a function that was injected answers by itself, with what has been read of it. */
@@ -158,6 +163,10 @@ export class FramedConnection implements Connection, FrameHandler {
   }
 
   private async initLarge(request: InitRequest, large: LargeCode, limits: CallLimits): Promise<Call> {
+    if (this.takesCode) {
+      const announced = JSON.stringify({ ...request, codeBytes: large.bytes.length });
+      return this.call(types.init, announced, limits, false, large);
+    }
     const payload = await largePayload(this.clock, request, large, this.takesParts);
     return typeof payload === 'string' ? refusal(payload) : this.call(types.init, payload, limits);
   }
@@ -247,7 +256,13 @@ export class FramedConnection implements Connection, FrameHandler {
     this.break(`it sent a frame of ${lengthBytes} bytes`);
   }
 
-  private call(type: number, body: string | Buffer | LargePayload, limits: CallLimits, direct = false): Call {
+  private call(
+    type: number,
+    body: string | Buffer | LargePayload,
+    limits: CallLimits,
+    direct = false,
+    code?: LargeCode,
+  ): Call {
     const entry: Pending = {
       type,
       leavesLogs: type === types.check,
@@ -284,6 +299,7 @@ export class FramedConnection implements Connection, FrameHandler {
     if (direct) this.runs?.socket.write(frame);
     else if (isLarge) this.sendLarge(frame, body);
     else this.send(frame);
+    if (code !== undefined) this.sendCode(id, code);
     return call;
   }
 
@@ -305,6 +321,18 @@ export class FramedConnection implements Connection, FrameHandler {
     this.clock.defer(() => {
       if (this.unsent.length > 0) this.socket.write(Buffer.concat(this.unsent.splice(0)));
     });
+  }
+
+  /** Writes large code behind its init. */
+  private sendCode(id: number, code: LargeCode): void {
+    for (const frame of this.unsent.splice(0)) this.socket.write(frame);
+    const { bytes } = code;
+    for (let at = 0; at < bytes.length; at += codeFrameBytes) {
+      const piece = bytes.subarray(at, at + codeFrameBytes);
+      const isLast = at + piece.length === bytes.length;
+      this.socket.write(frameHeader(types.code, id, piece.length));
+      this.socket.write(piece, isLast ? () => code.passed() : undefined);
+    }
   }
 
   /** Writes a frame in pieces, behind those that wait. */
@@ -366,7 +394,16 @@ export class FramedConnection implements Connection, FrameHandler {
     const hello = parseJson(payload.toString()) as
       | Partial<
           Record<
-            'version' | 'pid' | 'cuda' | 'parts' | 'directParts' | 'batch' | 'unload' | 'endsLate' | 'unfit',
+            | 'version'
+            | 'pid'
+            | 'cuda'
+            | 'parts'
+            | 'directParts'
+            | 'codeFrames'
+            | 'batch'
+            | 'unload'
+            | 'endsLate'
+            | 'unfit',
             unknown
           >
         >
@@ -382,6 +419,7 @@ export class FramedConnection implements Connection, FrameHandler {
     this.unfit = typeof hello.unfit === 'string' ? hello.unfit : undefined;
     this.takesParts = hello.parts === true;
     this.runsTakeParts = hello.directParts === true;
+    this.takesCode = hello.codeFrames === true;
     this.canBatch = hello.batch === true;
     this.canUnload = hello.unload === true;
     this.endsLate = hello.endsLate === true;
