@@ -92,8 +92,15 @@ export function coldStartOf(record: { annotations: Pair[] }): ColdStartRecord | 
 
 const words = ['success', 'application error', 'developer error', 'platform error'];
 
-/** A status code in words. */
-export function statusWord(code: number | undefined): string {
+/** Whether it was the run of a training job that ended because it was asked to. */
+export function wasStopped(record: { annotations: Pair[] }): boolean {
+  return (annotationOf(record, 'training') as { end?: unknown } | undefined)?.end === 'stopped';
+}
+
+/** How an activation ended, in words. */
+export function statusWord(one: Pick<Brief, 'annotations' | 'statusCode'>): string {
+  const { statusCode: code } = one;
+  if (wasStopped(one)) return 'stopped';
   return code === undefined ? 'fired' : (words[code] ?? `status ${code}`);
 }
 

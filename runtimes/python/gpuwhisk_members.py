@@ -191,6 +191,10 @@ class Members:
     def load(self, init):
         """Keeps the code, which each member loads itself."""
         self.code = {name: init[name] for name in ("code", "binary", "main", "entry") if name in init}
+        if isinstance(init["code"], bytes):
+            import binascii
+
+            self.code["code"] = binascii.b2a_base64(init["code"], newline=False).decode()
 
     def stop(self):
         """Asks the members to end. The caller ends the container if they take too long."""
@@ -205,9 +209,10 @@ class Members:
             self.end_all()
             raise
         report({**self.progress(), **({"end": end} if end else {})})
-        if end is not None:
+        if reason is not None:
             return json.dumps({"error": reason}).encode()
-        return json.dumps(self.members[0].told()["result"]).encode()
+        # A member that was asked to stop may have ended without a result.
+        return json.dumps(self.members[0].told().get("result", {})).encode()
 
     def start(self, value):
         command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", PROGRAM, *self.folders]
@@ -235,7 +240,7 @@ class Members:
         return {**os.environ, **{name: str(one) for name, one in own.items()}, **imports}
 
     def watch(self, report):
-        """Waits for the end of all members. Returns how the run ended and why, None for a success."""
+        """Waits for the end of all members. Returns how the run ended, None for its own end, and why it failed, None if not."""
         begun = time.monotonic()
         reported = 0.0
         asked = False
@@ -255,7 +260,7 @@ class Members:
                     return "died", failed
                 if all(member.process.poll() is not None for member in self.members):
                     self.drain(selector)
-                    return ("stopped", "The job was asked to stop.") if asked else (None, None)
+                    return ("stopped", self.failed(excused=(0, -signal.SIGTERM))) if asked else (None, None)
                 now = time.monotonic()
                 missing = [member.rank for member in self.members if not member.joined]
                 if self.count > 1 and 0 < self.rendezvous_s < now - begun and missing and not asked:
@@ -285,9 +290,13 @@ class Members:
         while time.monotonic() < until and ended():
             self.read(selector)
 
-    def failed(self):
-        """Why a member has failed; one that a signal ended comes first, as others fail by its end. None: none has."""
-        reasons = [(member.process.poll(), member.failure()) for member in self.members]
+    def failed(self, excused=()):
+        """Why a member has failed; one that a signal ended comes first, as others fail by its end. None: none has.
+
+        `excused`: exit codes that are no failures, as of members that were asked to end.
+        """
+        ended = [(member.process.poll(), member) for member in self.members]
+        reasons = [(code, member.failure()) for code, member in ended if code not in excused]
         failed = sorted((code >= 0, reason) for code, reason in reasons if reason is not None)
         return failed[0][1] if failed else None
 

@@ -155,7 +155,7 @@ function ActivationRow({ one, longestMs }: { one: Brief; longestMs: number }) {
       </span>
       <span role="cell">{nameOf(one)}</span>
       <span role="cell" class={isFailure(one) ? 'late' : ''}>
-        {statusWord(one.statusCode)}
+        {statusWord(one)}
       </span>
       <span role="cell">{duration(wholeMsOf(one))}</span>
       <span role="cell">

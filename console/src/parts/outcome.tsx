@@ -1,6 +1,6 @@
 // Result and logs of an activation. What functions print is text: nothing of it is ever interpreted.
 import { duration, percent } from '../format.js';
-import { gpuOf } from '../activation-model.js';
+import { gpuOf, wasStopped } from '../activation-model.js';
 import type { ActivationRecord } from '../activation-model.js';
 import { hrefOf } from '../route.js';
 import { download } from './download.js';
@@ -83,7 +83,7 @@ export function Outcome({ record, heading: Heading }: { record: ActivationRecord
       <Waterfall record={record} />
       <GpuFacts record={record} />
       <Heading>Result</Heading>
-      <p class={record.response.success ? '' : 'problem'}>{record.response.status}</p>
+      <p class={record.response.success ? '' : 'problem'}>{wasStopped(record) ? 'stopped' : record.response.status}</p>
       <Result id={record.activationId} response={record.response} />
       <Heading>Logs</Heading>
       <Logs id={record.activationId} lines={record.logs} />

@@ -37,7 +37,7 @@ export function RecentActivations({ name, activations }: { name: string; activat
                   <a href={hrefOf('activations', one.activationId)}>{one.activationId.slice(0, 8)}</a>
                 </td>
                 <td>{ago(one.start, now())}</td>
-                <td class={one.statusCode === 0 ? '' : 'problem'}>{statusWord(one.statusCode)}</td>
+                <td class={one.statusCode === 0 ? '' : 'problem'}>{statusWord(one)}</td>
                 <td>{one.version}</td>
                 <td>{duration(wholeMsOf(one))}</td>
                 <td>

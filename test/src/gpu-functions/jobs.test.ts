@@ -154,7 +154,17 @@ interface ShownJob extends JsonObject {
       // Follows to the end of the job.
       const { stdout } = await wsk('gpu', 'job', 'logs', id, '--follow');
       expect(stdout).toMatch(/\[0\] step \d+\n\[0\] stops after \d+\n$/);
-      expect(await shown(id)).toMatchObject({ state: 'stopped', reason: 'It was stopped.', restarts: 0 });
+      const job = await shown(id);
+      expect(job).toMatchObject({ state: 'stopped', reason: 'It was stopped.', restarts: 0 });
+      expect(job.attempts).toMatchObject([{ reason: 'The job was asked to stop.' }]);
+      // It ended by itself, as it was asked to: with its result, and as no error.
+      const record = await recordOf(job);
+      expect(record.response).toMatchObject({ status: 'success', result: { first: 0, size: 1 } });
+      expect(annotation(record, 'training')).toMatchObject({ job: id, end: 'stopped' });
+      const listed = (await wsk('activation', 'list', 'train')).stdout.split('\n');
+      expect(listed.find((row) => row.includes(record.activationId))).toMatch(/ stopped +guest\/train:/);
+      const summary = await wsk('activation', 'get', record.activationId, '--summary');
+      expect(summary.stdout).toMatch(/^activation result for '\/guest\/train' \(stopped at /);
       expect((await wsk('gpu', 'job', 'stop', id)).stdout).toBe(`ok: job ${id} is stopped\n`);
     },
     caseMs,

@@ -73,9 +73,15 @@ function rowOf(
     kind: asText(valueOf(annotations, 'kind')) || 'unknown',
     start: startOf(annotations),
     duration: formatDuration(durationMs),
-    status: statusWords[asNumber(activation.get('statusCode'))] ?? 'success',
+    status: wasStopped(annotations) ? 'stopped' : (statusWords[asNumber(activation.get('statusCode'))] ?? 'success'),
     entity: `${namespace}/${name}:${shorten(asText(activation.get('version')), 20)}`,
   };
+}
+
+/** Whether it was the run of a training job that ended because it was asked to. */
+function wasStopped(annotations: JsonMap[]): boolean {
+  const training = valueOf(annotations, 'training');
+  return training instanceof Map && training.get('end') === 'stopped';
 }
 
 /** State of the container; `-` for an activation without a container, such as a trigger's. */
@@ -141,7 +147,8 @@ function printSummary(activation: JsonMap): void {
   const name = `/${asText(activation.get('namespace'))}/${asText(activation.get('name'))}`;
   const endSecondMs = Math.floor(asNumber(activation.get('end')) / 1000) * 1000;
   const when = `${formatLocalTime(endSecondMs)} ${zoneOf(endSecondMs)}`;
-  stdout.print(`activation result for '${name}' (${asText(response.get('status'))} at ${when})\n`);
+  const status = wasStopped(annotationsOf(activation)) ? 'stopped' : asText(response.get('status'));
+  stdout.print(`activation result for '${name}' (${status} at ${when})\n`);
   stdout.printJson(response.get('result') ?? null);
 }
 

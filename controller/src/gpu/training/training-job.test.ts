@@ -90,12 +90,22 @@ function record(statusCode: 0 | 1 | 2 | 3, training: JsonObject, timeout = false
   };
 }
 
+test('a run that ended as it was asked to is no failure, and no success of the job', () => {
+  const ended = endOf({
+    ...record(0, { end: 'stopped', steps: 3 }),
+    response: { statusCode: 0, result: { loss: 1 } },
+  });
+  expect(ended).toMatchObject({ kind: 'interrupted', reason: 'The job was asked to stop.', steps: 3 });
+  expect(afterRun(whenStopped(running(), 500, 1), ended, 2)).toMatchObject({ state: 'stopped' });
+  expect(afterRun(running(), ended, 2)).toMatchObject({ state: 'waiting', interruptions: 1, restarts: 0 });
+});
+
 test.each([
   ['a success', record(0, { steps: 9 }), 'succeeded'],
   ['a member that died', record(1, { end: 'died' }), 'failed'],
   ['a missed rendezvous', record(1, { end: 'rendezvous' }), 'failed'],
   ['a container that died', record(2, {}), 'failed'],
-  ['members that were asked to stop', record(1, { end: 'stopped' }), 'interrupted'],
+  ['members that failed when they were asked to stop', record(1, { end: 'stopped' }), 'interrupted'],
   ['an error of the platform', record(3, {}), 'interrupted'],
   ['an error that the action returned', record(1, {}), 'final'],
   ['checkpoints beyond their bound', record(1, { end: 'checkpoint' }), 'final'],

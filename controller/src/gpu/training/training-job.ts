@@ -138,6 +138,8 @@ export interface RunEnd {
   ran?: { invoker: string; startedAt: number };
 }
 
+const askedToStop = 'The job was asked to stop.';
+
 /** How the run ended that an activation's record tells of. */
 export function endOf({ response, annotations, duration = 0, start, end }: WhiskActivation): RunEnd {
   const { statusCode, result } = response;
@@ -145,15 +147,17 @@ export function endOf({ response, annotations, duration = 0, start, end }: Whisk
   const { end: how, steps, joined } = readTrainingProgress(training);
   const invoker = isJsonObject(training) ? training.invoker : undefined;
   const error = isJsonObject(result) ? result.error : undefined;
-  const reason = typeof error === 'string' ? error : error === undefined ? '' : JSON.stringify(error);
+  const failure = typeof error === 'string' ? error : error === undefined ? '' : JSON.stringify(error);
+  // What ended as it was asked to is no failure, and has a result of its own.
+  const reason = failure === '' && how === 'stopped' ? askedToStop : failure;
   const told = {
     reason,
     ranMs: Math.max(duration, end - start, 0),
     ...(steps !== undefined && { steps }),
     ...(joined !== undefined && typeof invoker === 'string' && { ran: { invoker, startedAt: start } }),
   };
-  if (statusCode === ActivationStatus.success) return { ...told, kind: 'succeeded' };
   if (statusCode === ActivationStatus.whiskError || how === 'stopped') return { ...told, kind: 'interrupted' };
+  if (statusCode === ActivationStatus.success) return { ...told, kind: 'succeeded' };
   const isTimeout = parameterValue(annotations, 'timeout') === true;
   // An error without a failed member is the action's own result.
   const isResult = statusCode === ActivationStatus.applicationError && how === undefined;
