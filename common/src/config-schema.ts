@@ -169,6 +169,8 @@ export const configSchema = z.strictObject({
       connections: z.number().int().positive().default(1024),
     })
     .prefault({}),
+  /** A PEM file with certificates that functions trust besides the host's, as of a proxy that looks into TLS connections. */
+  functionCertificates: z.string().min(1).optional(),
   /** Memory that containers may claim together, MiB; absent: 60 % of the host's. */
   poolMemoryMiB: count.optional(),
   /** Stem cells as runtimes.json configures them; false starts none. */

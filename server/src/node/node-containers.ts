@@ -17,6 +17,7 @@ import type { GpuAccess } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { createProcessFactory } from '@gpuwhisk/invoker/containers/process/process-factory';
 import type { StemCellConfig } from '@gpuwhisk/invoker/pool/stem-cells';
 import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-catalog';
+import { openFunctionCertificates, withCertificates } from './function-certificates.js';
 
 /** Services of a node for its containers. */
 interface ContainerSurroundings {
@@ -70,6 +71,7 @@ async function imageCatalog(config: Config, logger: Logger): Promise<NodeCatalog
   const file = resolve(config.runtimesManifest ?? join(root, 'docker', 'runtimes.json'));
   const { socket, network, writable, dns, localImages, callTimeoutMs } = config.docker;
   const catalog = await readImageCatalog(file, localImages);
+  const certificates = await openFunctionCertificates(config.functionCertificates, config.dataDir);
   const nothing = (): Promise<void> => Promise.resolve();
   return {
     manifest: catalog.manifest,
@@ -94,6 +96,7 @@ async function imageCatalog(config: Config, logger: Logger): Promise<NodeCatalog
         dataDir: config.dataDir,
         poolMemoryMiB: memoryMiB,
         serveContainers: serve,
+        ...(certificates && { certificates }),
         timeouts: { callMs: callTimeoutMs },
       });
       return {
@@ -111,7 +114,8 @@ const templatesPart = 8;
 async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatalog> {
   const clock = systemClock;
   const { dataDir, actionNetwork, network: egress } = config;
-  const catalog = await createRuntimeCatalog({
+  const certificates = await openFunctionCertificates(config.functionCertificates, dataDir);
+  const found = await createRuntimeCatalog({
     fetchesAll: config.fetchRuntimes,
     runtimesDir: join(root, 'runtimes'),
     ...(config.runtimesManifest !== undefined && { manifestFile: resolve(config.runtimesManifest) }),
@@ -120,6 +124,7 @@ async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatal
     clock,
     logger,
   });
+  const catalog = withCertificates(found, certificates);
   let templates: PairTemplates | undefined;
   return {
     manifest: catalog.manifest,

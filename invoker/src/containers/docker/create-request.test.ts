@@ -61,6 +61,13 @@ describe('the request for a container', () => {
     expect(withGpu.Env).toEqual(expect.arrayContaining(['TRITON_CACHE_DIR=/tmp/.cache/triton']));
   });
 
+  test('mounts files of the host read-only', () => {
+    const binds = [{ source: '/data/certificates', target: '/run/certificates' }];
+    expect(request({ binds, socket: '/s' }).HostConfig).toMatchObject({
+      Binds: ['/s:/run/gpuwhisk.socket', '/data/certificates:/run/certificates:ro'],
+    });
+  });
+
   test('mounts the socket, and says what the runtime is to be ready for', () => {
     const spec = { ...plan.spec, concurrency: 3, imports: ['a', 'b'], cuda: true };
     const { HostConfig, Env, Cmd } = request({

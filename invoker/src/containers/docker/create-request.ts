@@ -1,6 +1,6 @@
 import type { ContainerSpec } from '../container-factory.js';
 import { kernelCaches, processBounds, usesGpu } from '../framework-needs.js';
-import type { GpuAccess } from '../runtime-launch.js';
+import type { Bind, GpuAccess } from '../runtime-launch.js';
 
 const MiB = 1024 * 1024;
 const cpuSharesOfAll = 1024;
@@ -29,6 +29,8 @@ export interface ContainerPlan {
   dns: readonly string[];
   /** Memory of the whole pool, MiB; a container's part of it is its part of the processors. */
   poolMemoryMiB: number;
+  /** Files and folders of the host that are seen inside, read-only; absent: none. */
+  binds?: readonly Bind[];
   /** Path of the host's socket that the runtime connects to; absent: the runtime listens itself. */
   socket?: string;
   /** Present if the spec has a GPU. */
@@ -44,13 +46,17 @@ export interface ContainerPlan {
 
 /** The Engine API's request to make the container. */
 export function createRequest(plan: ContainerPlan): object {
-  const { image, spec, labels, network, dns, socket, command, gpu, shared, writable } = plan;
+  const { image, spec, labels, network, dns, socket, command, gpu, shared, writable, binds: seen = [] } = plan;
   const memoryBytes = spec.memoryMiB * MiB;
   const { openFiles, pids } = processBounds(spec);
   // The contents of these folders count against the container's memory, too.
   const folderBytes = Math.floor(memoryBytes / 2);
   const folder = `rw,exec,nosuid,nodev,mode=1777,size=${folderBytes},nr_inodes=${Math.floor(folderBytes / bytesPerFile)}`;
-  const binds = [...(socket === undefined ? [] : [`${socket}:${socketInside}`]), ...gpuBinds(gpu)];
+  const binds = [
+    ...(socket === undefined ? [] : [`${socket}:${socketInside}`]),
+    ...seen.map(({ source, target }) => `${source}:${target}:ro`),
+    ...gpuBinds(gpu),
+  ];
   return {
     Image: image,
     ...(command && { Cmd: command }),

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { systemRandom } from '@gpuwhisk/common/system/random';
 import type { GpuGrant, Container, ContainerFactory, ContainerSpec, Match, StartReport } from '../container-factory.js';
-import type { GpuAccess, Build } from '../runtime-launch.js';
+import type { Bind, GpuAccess, Build } from '../runtime-launch.js';
 import type { EgressPolicy } from '../sandbox/egress.js';
 import type { EngineTimeouts, ImageFacts } from './engine.js';
 import type { ImageCatalog } from './images.js';
@@ -50,6 +50,8 @@ export interface DockerFactoryOptions {
   egress?: EgressPolicy;
   /** Memory of the pool; a container's part of it is its part of the processors. */
   poolMemoryMiB: number;
+  /** Certificates that functions trust: their files, and the variables that name them. */
+  certificates?: { binds: readonly Bind[]; env: Readonly<Record<string, string>> };
   /** Environment of every runtime, such as `__OW_API_HOST`. */
   runtimeEnv?: Readonly<Record<string, string>>;
   /**
@@ -297,11 +299,17 @@ class DockerFactory implements DockerContainerFactory {
           image: facts.id,
           spec,
           labels: { [labels.platform]: this.platform, [labels.kind]: spec.kind },
-          env: { ...options.runtimeEnv, ...(start.injects && pairEnv), ...(servesRuns && runsEnv) },
+          env: {
+            ...options.certificates?.env,
+            ...options.runtimeEnv,
+            ...(start.injects && pairEnv),
+            ...(servesRuns && runsEnv),
+          },
           network: this.network?.name ?? 'none',
           writable: sort === 'build' ? [] : this.writableOf(image),
           dns: options.dns ?? [],
           poolMemoryMiB: options.poolMemoryMiB,
+          ...(options.certificates && { binds: options.certificates.binds }),
           ...(command && { command }),
           ...(socket && { socket: this.socketFile(id) }),
           ...(gpu && { gpu }),
