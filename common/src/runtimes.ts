@@ -112,6 +112,41 @@ function imageOf(entry: { kind: string; image?: RuntimeEntry['image'] }): Runtim
   return entry.image ?? { prefix: 'command', name: entry.kind.replace(':', '-'), tag: 'latest' };
 }
 
+/** The part of a manifest that says which kinds there are, without how they are started. */
+export function offeredManifest({ runtimes }: RuntimeManifest): RuntimeManifest {
+  const shown = (entry: RuntimeEntry): RuntimeEntry => {
+    const offered: RuntimeEntry = { ...entry, stemCells: [] };
+    for (const own of ['command', 'binds', 'env'] as const) delete offered[own];
+    return offered;
+  };
+  const families = Object.entries(runtimes).map(([family, entries]) => [family, entries.map(shown)] as const);
+  return { runtimes: Object.fromEntries(families) };
+}
+
+/**
+ * The kinds that several machines offer together, in the order of `listed`; `listed` itself if there are no machines. The default of
+ * a family is the one that most machines have for it.
+ */
+export function joinedManifest(listed: RuntimeManifest, offered: readonly RuntimeManifest[]): RuntimeManifest {
+  if (offered.length === 0) return listed;
+  const families = new Set([listed, ...offered].flatMap(({ runtimes }) => Object.keys(runtimes)));
+  const joined = [...families].map((family): [string, RuntimeEntry[]] => {
+    const all = offered.flatMap(({ runtimes }) => runtimes[family] ?? []);
+    const kinds = new Map(all.map((entry) => [entry.kind, entry]));
+    const order = (listed.runtimes[family] ?? []).map(({ kind }) => kind);
+    const defaultsOf = (kind: string): number => all.filter((entry) => entry.kind === kind && entry.default).length;
+    const sorted = [...kinds.values()].sort((one, other) => placeIn(order, one.kind) - placeIn(order, other.kind));
+    const [preferred] = [...sorted].sort((one, other) => defaultsOf(other.kind) - defaultsOf(one.kind));
+    return [family, sorted.map((entry) => ({ ...entry, default: entry.kind === preferred?.kind }))];
+  });
+  return { ...listed, runtimes: Object.fromEntries(joined.filter(([, entries]) => entries.length > 0)) };
+}
+
+const placeIn = (order: readonly string[], kind: string): number => {
+  const at = order.indexOf(kind);
+  return at < 0 ? order.length : at;
+};
+
 /** All kinds of a manifest, in its order. */
 export function kindsOf(manifest: RuntimeManifest): string[] {
   return Object.values(manifest.runtimes).flatMap((entries) => entries.map((entry) => entry.kind));

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseManifest } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
+import { ClusterRuntimes } from '@gpuwhisk/common/state/cluster-runtimes';
 import { Membership } from '@gpuwhisk/common/state/membership';
 import { openHealthTest, healthTopic, InvokerSupervision } from '@gpuwhisk/controller/balance/invoker-supervision';
 import { ShardingBalancer } from '@gpuwhisk/controller/balance/sharding-balancer';
@@ -29,7 +30,9 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   await loadPolicyModules(config.gpu);
   const engines = await openCluster(config, 'controller', opened);
   const { instance, bus, state, clock, random, logger } = engines;
-  const manifest = await readManifest(config);
+  const runtimes = new ClusterRuntimes({ ...engines, listed: await readManifest(config) });
+  await runtimes.open();
+  opened.onClose(() => runtimes.close());
   const name = `controller${instance}`;
   const test = await openHealthTest({ ...engines, kind: healthKind, memoryMiB: config.limits.minMemoryMiB });
   const supervision = new InvokerSupervision({
@@ -52,7 +55,7 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   const node = await openControllerNode({
     ...engines,
     changes,
-    manifest: () => manifest,
+    manifest: () => runtimes.manifest(),
     chooseInvoker: (action, namespace, activationId) => {
       const invoker = balancer.choose(action, namespace, activationId);
       return invoker === undefined ? undefined : `invoker${invoker}`;

@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream';
 import { ConfigError } from '@gpuwhisk/common/config';
 import { gpuNoticeTable } from '@gpuwhisk/common/gpu-nodes';
 import type { Metrics } from '@gpuwhisk/common/metrics';
+import { OfferedRuntimes } from '@gpuwhisk/common/state/cluster-runtimes';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
 import type { HttpHandler } from '@gpuwhisk/common/system/network';
@@ -56,6 +57,9 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   const server = await systemNetwork.listen(handler, { host, port });
   opened.onClose(() => server.close(0));
   await node.start(apiHost);
+  const offered = new OfferedRuntimes({ ...engines, invoker: `invoker${instance}`, manifest: catalog.manifest });
+  await offered.open();
+  opened.onClose(() => offered.close());
   await pings.open();
   opened.onClose(() => pings.close());
   const notices = await followNotices(engines.state, `invoker${instance}`, pings);

@@ -12,6 +12,7 @@ import { networkLack } from '../support/machine.js';
 import { startTraceCollector } from '../support/trace-collector.js';
 import type { TraceCollector } from '../support/trace-collector.js';
 import { learnedModel, putSamples } from './learned-documents.js';
+import { machineKinds } from './machine-kinds.js';
 import { eventually, missing, startCluster } from './running-cluster.js';
 import type { Member } from './running-cluster.js';
 
@@ -54,6 +55,15 @@ const renting = {
     await cluster.stop();
     await collector.close();
   }, startMs);
+
+  test('its manifest lists what its invokers have, which are machines without the languages of the list', async () => {
+    const here = await machineKinds();
+    for (const { url } of cluster.controllers) {
+      const { runtimes } = (await (await fetch(url)).json()) as { runtimes: Record<string, { kind: string }[]> };
+      const told = Object.values(runtimes).flatMap((entries) => entries.map(({ kind }) => kind));
+      expect(told).toEqual(here);
+    }
+  });
 
   const caller = (at: number): ApiClient => callers[at] as ApiClient;
   const code = (text: string): string => `function main({ n }) { return { n, says: '${text}' }; }`;
