@@ -18,6 +18,12 @@ export function readUserFile(name: string): Buffer {
   }
 }
 
+/** Size of a file that the user named, bytes; undefined if it cannot be told. */
+export function sizeOf(name: string): number | undefined {
+  const found = lookUp(name);
+  return found?.isFile() === true ? found.size : undefined;
+}
+
 /** Like readUserFile, decoded as UTF-8. */
 export function readTextFile(name: string): string {
   return readUserFile(name).toString('utf8');

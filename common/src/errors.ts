@@ -37,7 +37,10 @@ const challenge = {
   headers: { 'WWW-Authenticate': 'Basic realm="OpenWhisk secure realm",charset=UTF-8' },
 };
 
-// The table: one function a text. The texts are OpenWhisk's where it has one.
+/** Where a limit is set, after OpenWhisk's words about it; '' where no setting and no limit of a namespace sets it. */
+const by = (setBy: string | undefined): string => (setBy === undefined ? '' : ` (${setBy})`);
+
+// The table: one function a text. The texts are OpenWhisk's where it has one. `setBy` names where a limit is set.
 
 /** 202: a web action did not end within the time that a caller waits. */
 export const responseNotReady = (): ApiError => new ApiError(202, 'Response not yet ready.');
@@ -68,7 +71,8 @@ export const deprecatedKind = (kind: string): ApiError =>
     `The '${kind}' runtime is no longer supported. You may read and delete but not update or invoke this action.`,
   );
 /** 400: a sequence that comes to more actions than may be, those of its sequences included. */
-export const sequenceTooLong = (): ApiError => new ApiError(400, 'Too many actions in the sequence.');
+export const sequenceTooLong = (setBy?: string): ApiError =>
+  new ApiError(400, `Too many actions in the sequence.${by(setBy)}`);
 /** 400 */
 export const sequenceWithoutComponents = (): ApiError => new ApiError(400, 'No component specified for the sequence.');
 /** 400: a sequence that is part of itself. */
@@ -226,8 +230,8 @@ export const packageNotEmpty = (actions: number): ApiError =>
   );
 
 /** 413: `field` is `exec`, `parameters`, `annotations` or `Request`. */
-export const tooLarge = (field: string, bytes: number, allowedBytes: number): ApiError =>
-  new ApiError(413, `${field} larger than allowed: ${bytes} > ${allowedBytes} bytes.`);
+export const tooLarge = (field: string, bytes: number, allowedBytes: number, setBy?: string): ApiError =>
+  new ApiError(413, `${field} larger than allowed: ${bytes} > ${allowedBytes} bytes.${by(setBy)}`);
 /** 414: begins as the answer of OpenWhisk's edge does. */
 export const uriTooLong = (allowedBytes: number): ApiError =>
   rejected(414, `414 Request-URI Too Large: at most ${allowedBytes} characters are allowed`);
@@ -240,11 +244,14 @@ export const circularBinding = (binding: string): ApiError =>
   new ApiError(422, `Package binding '${binding}' contains a circular reference.`);
 
 /** 429: more invocations, or fires, than a namespace may have in a calendar minute. */
-export const tooManyRequests = (count: number, allowed: number): ApiError =>
-  new ApiError(429, `Too many requests in the last minute (count: ${count}, allowed: ${allowed}).`);
+export const tooManyRequests = (count: number, allowed: number, setBy?: string): ApiError =>
+  new ApiError(429, `Too many requests in the last minute (count: ${count}, allowed: ${allowed}).${by(setBy)}`);
 /** 429: a namespace has as many activations in flight as it may, or as many of all namespaces wait. */
-export const tooManyInFlight = (count: number, allowed: number): ApiError =>
-  new ApiError(429, `Too many concurrent requests in flight (count: ${count}, allowed: ${allowed}).`);
+export const tooManyInFlight = (count: number, allowed: number, setBy?: string): ApiError =>
+  new ApiError(429, `Too many concurrent requests in flight (count: ${count}, allowed: ${allowed}).${by(setBy)}`);
+/** 429: as many activations wait as may. */
+export const queueFull = ({ pending, allowed }: { pending: number; allowed: number }): ApiError =>
+  tooManyInFlight(pending, allowed, 'settings: maxQueuedActivations, maxQueuedBytes');
 /** 429: a namespace's activations in flight ask for as much of GPUs as `limit` of its limits allows; memory in MiB. */
 export const tooManyGpusInFlight = (limit: string, count: number, allowed: number): ApiError =>
   new ApiError(

@@ -170,7 +170,11 @@ async function responseTo(request: HttpRequest, tls: TlsOptions, idleMs: number)
       timeout: idleMs,
       ...(secure ? tls : {}),
     };
-    const outgoing = open(request.url, options, resolve);
+    const outgoing = open(request.url, options, (incoming) => {
+      // A refusal may come before the body is sent: what is left of it is of no use.
+      incoming.once('end', () => outgoing.writableFinished || outgoing.destroy());
+      resolve(incoming);
+    });
     const connecting = setTimeout(() => outgoing.destroy(new Error('dial tcp: i/o timeout')), connectTimeoutMs);
     outgoing.on('socket', (socket) => {
       if (socket.connecting) socket.once('connect', () => clearTimeout(connecting));

@@ -132,17 +132,26 @@ export function writeExec(exec: Exec): JsonObject {
   return written;
 }
 
-/** The size that the limit on `exec` applies to, in bytes; attached code counts nothing. */
+/** Bytes of the base64 of so many bytes. */
+export const base64Bytes = (bytes: number): number => Math.ceil(bytes / 3) * 4;
+
+/** Bytes that a text of base64 stands for. */
+function decodedBytes(text: string): number {
+  const { length } = text.trim();
+  return (length / 4) * 3 - (/={0,2}$/.exec(text.trimEnd())?.[0].length ?? 0);
+}
+
+/** The size that the limit on `exec` applies to, in bytes: an archive counts itself, not its base64, and attached code nothing. */
 export function execBytes(exec: Exec): number {
   if (isSequence(exec)) return exec.components.reduce((sum, component) => sum + Buffer.byteLength(component), 0);
   const { code: given, binary } = exec;
   const code =
     typeof given === 'string'
-      ? Buffer.byteLength(given)
+      ? binary
+        ? decodedBytes(given)
+        : Buffer.byteLength(given)
       : given instanceof Uint8Array
-        ? binary
-          ? Math.ceil(given.length / 3) * 4
-          : given.length
+        ? given.length
         : 0;
   const image = 'image' in exec ? Buffer.byteLength(exec.image) : 0;
   return code + image + Buffer.byteLength(exec.main ?? '');

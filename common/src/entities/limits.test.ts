@@ -15,14 +15,15 @@ const system = configSchema.parse({}).limits;
 
 describe('bounds', () => {
   test("are the system's where a namespace has none", () => {
-    expect(boundsFor(system, {})).toEqual({
-      timeoutMs: { min: 100, max: 300_000 },
-      memoryMiB: { min: 128, max: 512 },
+    expect(boundsFor(system, {})).toMatchObject({
+      timeoutMs: { min: 100, max: 300_000, maxSetBy: 'setting: limits.maxTimeoutMs' },
+      memoryMiB: { min: 128, max: 512, minSetBy: 'setting: limits.minMemoryMiB' },
       logsMiB: { min: 0, max: 10 },
       concurrency: { min: 1, max: 1 },
       maxInstances: 30,
-      maxParametersBytes: 1024 * 1024,
-      maxPayloadBytes: 1024 * 1024,
+      instancesSetBy: 'setting: limits.concurrentInvocations',
+      maxParameters: { bytes: 1024 * 1024, setBy: 'setting: limits.maxParametersBytes' },
+      maxPayload: { bytes: 1024 * 1024, setBy: 'setting: limits.maxPayloadBytes' },
     });
   });
 
@@ -38,14 +39,25 @@ describe('bounds', () => {
       maxParameterSize: '2 KB',
       maxPayloadSize: '1 GB',
     };
+    const [setting, limit] = ['setting: limits.', 'limit of the namespace: '];
     expect(boundsFor(system, own)).toEqual({
-      timeoutMs: { min: 200, max: 300_000 },
-      memoryMiB: { min: 128, max: 256 },
-      logsMiB: { min: 0, max: 5 },
-      concurrency: { min: 1, max: 1 },
+      timeoutMs: {
+        ...{ min: 200, minSetBy: `${limit}minActionTimeout` },
+        ...{ max: 300_000, maxSetBy: `${setting}maxTimeoutMs` },
+      },
+      memoryMiB: {
+        ...{ min: 128, minSetBy: `${setting}minMemoryMiB` },
+        ...{ max: 256, maxSetBy: `${limit}maxActionMemory` },
+      },
+      logsMiB: { ...{ min: 0, minSetBy: `${setting}minLogsMiB` }, ...{ max: 5, maxSetBy: `${limit}maxActionLogs` } },
+      concurrency: {
+        ...{ min: 1, minSetBy: `${setting}minConcurrency` },
+        ...{ max: 1, maxSetBy: `${setting}maxConcurrency` },
+      },
       maxInstances: 3,
-      maxParametersBytes: 2048,
-      maxPayloadBytes: 1024 * 1024,
+      instancesSetBy: `${limit}concurrentInvocations`,
+      maxParameters: { bytes: 2048, setBy: `${limit}maxParameterSize` },
+      maxPayload: { bytes: 1024 * 1024, setBy: `${setting}maxPayloadBytes` },
     });
   });
 
@@ -79,7 +91,8 @@ test("new actions have the system's defaults", () => {
 
 test('new actions with a GPU have more time and memory, as far as their namespace may', () => {
   const usual = { logs: 10, concurrency: 1 };
-  const roomy = boundsFor({ ...system, maxMemoryMiB: 32_768, maxTimeoutMs: 86_400_000 }, {});
+  const roomy = boundsFor(system, {}, { maxMemoryMiB: 'gpuMaxMemoryMiB', maxTimeoutMs: 'gpuMaxTimeoutMs' });
+  expect(limitsProblem({ timeout: 86_400_001 }, roomy)).toMatch(/\(setting: limits\.gpuMaxTimeoutMs\)$/);
   expect(gpuDefaultLimits(system, roomy)).toEqual({ ...usual, timeout: 300_000, memory: 2048 });
   const bounded = boundsFor({ ...system, maxMemoryMiB: 1024, maxTimeoutMs: 120_000 }, {});
   expect(gpuDefaultLimits(system, bounded)).toEqual({ ...usual, timeout: 120_000, memory: 1024 });

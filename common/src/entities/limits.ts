@@ -7,10 +7,34 @@ import { MalformedError, asObject } from './malformed.js';
 /** The limits of a PUT: only those that the caller named. */
 export type LimitsPatch = Partial<ActionLimits>;
 
-/** A closed range. */
+/** A closed range, and where its ends are set, as messages name it. */
 interface Range {
   min: number;
   max: number;
+  minSetBy: string;
+  maxSetBy: string;
+}
+
+/** A largest number of bytes, and where it is set, as messages name it; absent: it is fixed. */
+export interface ByteBound {
+  bytes: number;
+  setBy?: string;
+}
+
+/** The name of a setting of the platform, as messages about its limit name it. */
+export function settingNamed(name: `limits.${keyof Config['limits']}` | keyof Config): string {
+  return `setting: ${name}`;
+}
+
+/** The name of a namespace's own limit, as messages about it name it. */
+const ownLimit = (name: keyof UserLimits): string => `limit of the namespace: ${name}`;
+
+/** Where a limit is set that a namespace may have in place of the platform's, whether larger or not. */
+export function whoSets(
+  own: UserLimits,
+  name: 'invocationsPerMinute' | 'concurrentInvocations' | 'firesPerMinute',
+): string {
+  return own[name] === undefined ? settingNamed(`limits.${name}`) : ownLimit(name);
 }
 
 /** What a namespace's actions may ask for: its own limits, capped by the system's. */
@@ -21,12 +45,40 @@ export interface LimitBounds {
   concurrency: Range;
   /** Largest `instances`: the namespace's concurrent invocations. */
   maxInstances: number;
-  maxParametersBytes: number;
-  maxPayloadBytes: number;
+  instancesSetBy: string;
+  maxParameters: ByteBound;
+  maxPayload: ByteBound;
 }
 
-function capped(own: { min?: number | undefined; max?: number | undefined }, system: Range): Range {
-  return { min: Math.max(own.min ?? system.min, system.min), max: Math.min(own.max ?? system.max, system.max) };
+/** The settings that bound time and memory of actions: those of actions with annotation `gpu` are others. */
+export interface BoundNames {
+  maxTimeoutMs: 'maxTimeoutMs' | 'gpuMaxTimeoutMs';
+  maxMemoryMiB: 'maxMemoryMiB' | 'gpuMaxMemoryMiB';
+}
+
+const usualNames: BoundNames = { maxTimeoutMs: 'maxTimeoutMs', maxMemoryMiB: 'maxMemoryMiB' };
+
+type NumberLimit = Extract<keyof UserLimits, `${'min' | 'max'}Action${'Timeout' | 'Memory' | 'Logs' | 'Concurrency'}`>;
+type NumberSetting = Extract<
+  keyof Config['limits'],
+  `${'min' | 'max' | 'gpuMax'}${'TimeoutMs' | 'MemoryMiB' | 'LogsMiB' | 'Concurrency'}`
+>;
+
+/** The range between two settings, within which a namespace may have narrower limits of its own. */
+function capped(
+  system: Config['limits'],
+  own: UserLimits,
+  [minSetting, maxSetting]: [NumberSetting, NumberSetting],
+  [minName, maxName]: [NumberLimit, NumberLimit],
+): Range {
+  const [least, most] = [system[minSetting], system[maxSetting]];
+  const [ownLeast = least, ownMost = most] = [own[minName], own[maxName]];
+  return {
+    min: Math.max(ownLeast, least),
+    max: Math.min(ownMost, most),
+    minSetBy: ownLeast > least ? ownLimit(minName) : settingNamed(`limits.${minSetting}`),
+    maxSetBy: ownMost < most ? ownLimit(maxName) : settingNamed(`limits.${maxSetting}`),
+  };
 }
 
 function cappedBytes(own: string | undefined, systemBytes: number): number {
@@ -48,33 +100,48 @@ export function resultBoundsFor(system: ResultBounds, own: UserLimits): ResultBo
   };
 }
 
-/** The largest payload of a namespace whose limits document is `own`, bytes: of its bounds what every invocation asks for. */
-export function maxPayloadBytesFor(system: Config['limits'], own: UserLimits): number {
-  return cappedBytes(own.maxPayloadSize, system.maxPayloadBytes);
+function byteBound(
+  own: UserLimits,
+  name: 'maxParameterSize' | 'maxPayloadSize',
+  system: Config['limits'],
+  setting: 'maxParametersBytes' | 'maxPayloadBytes',
+): ByteBound {
+  const bytes = cappedBytes(own[name], system[setting]);
+  return { bytes, setBy: bytes < system[setting] ? ownLimit(name) : settingNamed(`limits.${setting}`) };
+}
+
+/** The largest payload of a namespace whose limits document is `own`: of its bounds what every invocation asks for. */
+export function maxPayloadFor(system: Config['limits'], own: UserLimits): ByteBound {
+  return byteBound(own, 'maxPayloadSize', system, 'maxPayloadBytes');
+}
+
+/** The largest code of an action, as its own bytes: those of an archive, not of its base64. */
+export function maxCodeFor({ maxCodeBytes }: Config['limits']): ByteBound {
+  return { bytes: maxCodeBytes, setBy: settingNamed('limits.maxCodeBytes') };
+}
+
+/** The largest body with `lists` lists of parameters. */
+export function parametersBound({ maxParametersBytes }: Config['limits'], lists: number): ByteBound {
+  return { bytes: lists * maxParametersBytes, setBy: settingNamed('limits.maxParametersBytes') };
 }
 
 /** The bounds for a namespace whose limits document is `own`. */
-export function boundsFor(system: Config['limits'], own: UserLimits): LimitBounds {
+export function boundsFor(system: Config['limits'], own: UserLimits, names: BoundNames = usualNames): LimitBounds {
+  const { maxTimeoutMs, maxMemoryMiB } = names;
   return {
-    timeoutMs: capped(
-      { min: own.minActionTimeout, max: own.maxActionTimeout },
-      { min: system.minTimeoutMs, max: system.maxTimeoutMs },
-    ),
-    memoryMiB: capped(
-      { min: own.minActionMemory, max: own.maxActionMemory },
-      { min: system.minMemoryMiB, max: system.maxMemoryMiB },
-    ),
-    logsMiB: capped(
-      { min: own.minActionLogs, max: own.maxActionLogs },
-      { min: system.minLogsMiB, max: system.maxLogsMiB },
-    ),
+    timeoutMs: capped(system, own, ['minTimeoutMs', maxTimeoutMs], ['minActionTimeout', 'maxActionTimeout']),
+    memoryMiB: capped(system, own, ['minMemoryMiB', maxMemoryMiB], ['minActionMemory', 'maxActionMemory']),
+    logsMiB: capped(system, own, ['minLogsMiB', 'maxLogsMiB'], ['minActionLogs', 'maxActionLogs']),
     concurrency: capped(
-      { min: own.minActionConcurrency, max: own.maxActionConcurrency },
-      { min: system.minConcurrency, max: system.maxConcurrency },
+      system,
+      own,
+      ['minConcurrency', 'maxConcurrency'],
+      ['minActionConcurrency', 'maxActionConcurrency'],
     ),
     maxInstances: own.concurrentInvocations ?? system.concurrentInvocations,
-    maxParametersBytes: cappedBytes(own.maxParameterSize, system.maxParametersBytes),
-    maxPayloadBytes: maxPayloadBytesFor(system, own),
+    instancesSetBy: whoSets(own, 'concurrentInvocations'),
+    maxParameters: byteBound(own, 'maxParameterSize', system, 'maxParametersBytes'),
+    maxPayload: maxPayloadFor(system, own),
   };
 }
 
@@ -137,7 +204,7 @@ export function gpuDefaultLimits(system: Config['limits'], { timeoutMs, memoryMi
   };
 }
 
-/** Why the limits of a PUT are out of bounds, in OpenWhisk's words and order; undefined if they are not. */
+/** Why the limits of a PUT are out of bounds, in OpenWhisk's words and order, and what sets them; undefined if they are not. */
 export function limitsProblem(patch: LimitsPatch, bounds: LimitBounds): string | undefined {
   return (
     rangeProblem(patch.memory, bounds.memoryMiB, (value) => `memory size ${value}`, ' MB') ??
@@ -149,20 +216,21 @@ export function limitsProblem(patch: LimitsPatch, bounds: LimitBounds): string |
 
 function rangeProblem(
   value: number | undefined,
-  { min, max }: Range,
+  { min, max, minSetBy, maxSetBy }: Range,
   subject: (value: number) => string,
   unit: string,
 ): string | undefined {
   if (value === undefined) return undefined;
-  if (value > max) return `${subject(value)}${unit} exceeds allowed threshold of ${max}${unit}`;
-  if (value < min) return `${subject(value)}${unit} below allowed threshold of ${min}${unit}`;
+  if (value > max) return `${subject(value)}${unit} exceeds allowed threshold of ${max}${unit} (${maxSetBy})`;
+  if (value < min) return `${subject(value)}${unit} below allowed threshold of ${min}${unit} (${minSetBy})`;
   return undefined;
 }
 
 /** Why `instances` is out of bounds, in OpenWhisk's words; undefined if it is not. */
 export function instancesProblem(patch: LimitsPatch, bounds: LimitBounds): string | undefined {
-  if (patch.instances === undefined || patch.instances <= bounds.maxInstances) return undefined;
-  return `Max action instance concurrency must not exceed your namespace concurrency of ${bounds.maxInstances}.`;
+  const { maxInstances, instancesSetBy } = bounds;
+  if (patch.instances === undefined || patch.instances <= maxInstances) return undefined;
+  return `Max action instance concurrency must not exceed your namespace concurrency of ${maxInstances}. (${instancesSetBy})`;
 }
 
 /** Limits as JSON. */

@@ -3,7 +3,7 @@ import type { Exec, SequenceExec, WhiskAction, ActionLimits } from '@gpuwhisk/co
 import type { GivenCode } from '@gpuwhisk/common/entities/exec-codec';
 import { execBytes, readExecInput, isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { readLimitsPatch, instancesProblem, limitsProblem } from '@gpuwhisk/common/entities/limits';
-import type { LimitBounds, LimitsPatch } from '@gpuwhisk/common/entities/limits';
+import type { ByteBound, LimitBounds, LimitsPatch } from '@gpuwhisk/common/entities/limits';
 import { asArray, asBoolean, asObject, asString } from '@gpuwhisk/common/entities/malformed';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
 import { parametersBytes, readParameters, mergeParameters, parameterValue } from '@gpuwhisk/common/entities/parameters';
@@ -31,7 +31,7 @@ export interface ActionPut {
 }
 
 /** Bounds on the size of a PUT. */
-type PutBounds = Pick<LimitBounds, 'maxParametersBytes'> & { maxCodeBytes: number };
+type PutBounds = Pick<LimitBounds, 'maxParameters'> & { maxCode: ByteBound };
 
 /**
  * Reads a PUT body, with the large code that was taken out of it. As in OpenWhisk, large fields are read and measured before the others. Unknown fields are ignored.
@@ -47,10 +47,9 @@ export function readActionPut(
     const exec = optionalField(fields.exec, (value) => readExecInput(value, manifest, large));
     const parameters = optionalField(fields.parameters, readParameters);
     const annotations = optionalField(fields.annotations, readParameters);
-    if (exec !== undefined) checkFieldSize('exec', execBytes(exec), bounds.maxCodeBytes);
-    if (parameters !== undefined) checkFieldSize('parameters', parametersBytes(parameters), bounds.maxParametersBytes);
-    if (annotations !== undefined)
-      checkFieldSize('annotations', parametersBytes(annotations), bounds.maxParametersBytes);
+    if (exec !== undefined) checkFieldSize('exec', execBytes(exec), bounds.maxCode);
+    if (parameters !== undefined) checkFieldSize('parameters', parametersBytes(parameters), bounds.maxParameters);
+    if (annotations !== undefined) checkFieldSize('annotations', parametersBytes(annotations), bounds.maxParameters);
     return withoutAbsent<ActionPut>({
       exec,
       parameters,

@@ -1,5 +1,6 @@
 // The databases for operators: rows of views, and documents as stored.
-import { malformedPath, malformedQuery, malformedContent, tooLarge } from '@gpuwhisk/common/errors';
+import type { ByteBound } from '@gpuwhisk/common/entities/limits';
+import { malformedPath, malformedQuery, malformedContent } from '@gpuwhisk/common/errors';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type {
   ArtifactStore,
@@ -9,6 +10,7 @@ import type {
   StoredDocument,
 } from '@gpuwhisk/common/store/artifact-store';
 import { isJsonObject } from '@gpuwhisk/common/json';
+import { checkFieldSize } from '../http/request.js';
 import { refuseConflict } from './subjects.js';
 
 /** OpenWhisk's design documents and views, mapped to our names of views; the last entry is our own. */
@@ -85,7 +87,7 @@ interface RawDocument {
  * Reads a document from a request's body. An attachment is inline, as in CouchDB: `"_attachments": {"<name>":
  * {"content_type", "data": "<base64>"}}`. Throws ApiError (400, 413).
  */
-export function readRawDocument(body: JsonValue, id: string | undefined, maxAttachmentBytes: number): RawDocument {
+export function readRawDocument(body: JsonValue, id?: string, mostAttached: ByteBound = { bytes: 0 }): RawDocument {
   if (!isJsonObject(body)) throw malformedContent('JSON object expected');
   const { _attachments: attachments, ...fields } = body;
   const { _id: ownId = id, _rev: revision } = fields;
@@ -93,9 +95,7 @@ export function readRawDocument(body: JsonValue, id: string | undefined, maxAtta
   if (id !== undefined && ownId !== id) throw malformedContent("'_id' must equal the id in the path");
   if (revision !== undefined && typeof revision !== 'string') throw malformedContent("'_rev' must be a string");
   const attachment = attachments === undefined ? undefined : readAttachment(attachments);
-  if (attachment !== undefined && attachment.bytes.length > maxAttachmentBytes) {
-    throw tooLarge('attachment', attachment.bytes.length, maxAttachmentBytes);
-  }
+  if (attachment !== undefined) checkFieldSize('attachment', attachment.bytes.length, mostAttached);
   return { document: { ...fields, _id: ownId }, attachment };
 }
 

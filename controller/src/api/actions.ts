@@ -1,11 +1,18 @@
 import { actionToApi } from '@gpuwhisk/common/entities/action';
 import type { Exec, WhiskAction } from '@gpuwhisk/common/entities/action';
 import { mostSmallBytes } from '@gpuwhisk/common/entities/large-code';
-import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import type { Config } from '@gpuwhisk/common/config';
+import { base64Bytes, isSequence } from '@gpuwhisk/common/entities/exec-codec';
 import { packageId } from '@gpuwhisk/common/entities/package';
 import { mergeParameters } from '@gpuwhisk/common/entities/parameters';
 import type { Parameter } from '@gpuwhisk/common/entities/parameters';
-import { defaultLimits, gpuDefaultLimits, limitsProblem } from '@gpuwhisk/common/entities/limits';
+import {
+  defaultLimits,
+  gpuDefaultLimits,
+  limitsProblem,
+  maxCodeFor,
+  parametersBound,
+} from '@gpuwhisk/common/entities/limits';
 import { kindNotAuthorized, notAllowed } from '@gpuwhisk/common/errors';
 import { resolveKind } from '@gpuwhisk/common/runtimes';
 import { readActionPut } from '../actions/action-put.js';
@@ -15,6 +22,7 @@ import type { Answer } from '../http/answer.js';
 import { checkSequence, inNamespace } from '../compose/sequence.js';
 import { hasLargeCode } from '../http/action-answer.js';
 import { mayBeLarge, readActionBody } from '../http/action-body.js';
+import type { BodyBounds } from '../http/action-body.js';
 import { jsonAnswer } from '../http/answer.js';
 import {
   checkContentType,
@@ -26,7 +34,7 @@ import {
 } from '../http/request.js';
 import { listEntities, listRows } from './collections.js';
 import type { ApiContext } from './api-context.js';
-import { boundsOf, gpuBoundsOf, maxPayloadBytesOf } from '../entitlement/limits.js';
+import { boundsOf, gpuBoundsOf, maxPayloadOf } from '../entitlement/limits.js';
 import {
   actionNameParameter,
   codeParameter,
@@ -140,18 +148,23 @@ export function mergeContext(
   };
 }
 
+/** Bounds on the body of an action's PUT: code and both lists of parameters at their maximum sizes. */
+function bodyBounds(limits: Config['limits']): BodyBounds {
+  const { bytes: codeBytes, setBy } = maxCodeFor(limits);
+  const parameters = parametersBound(limits, 2);
+  const rest = { ...parameters, bytes: parameters.bytes + mostSmallBytes };
+  const whole = base64Bytes(codeBytes) + rest.bytes;
+  return { whole: { bytes: whole, setBy: `code of ${codeBytes} bytes at most, in base64; ${setBy}` }, rest };
+}
+
 async function putAction(context: ActionContext, call: IdentifiedCall): Promise<Answer> {
   const { config } = context;
   const { namespace, name, inherited, write } = await writableAction(context, call);
-  // Code and both lists of parameters at their maximum sizes.
-  const maxBodyBytes = config.limits.maxCodeBytes + 2 * config.limits.maxParametersBytes;
-  const { maxParametersBytes } = config.limits;
-  const maxRestBytes = 2 * maxParametersBytes + mostSmallBytes;
   return context.largeCodes.answer(call.identity.namespace.name, mayBeLarge(call.request), async () => {
-    const body = await readActionBody(call.request, { maxBytes: maxBodyBytes, maxRestBytes }, context.clock);
+    const body = await readActionBody(call.request, bodyBounds(config.limits), context.clock);
     const manifest = context.manifest();
     const bounds = boundsOf(context, call.identity);
-    const put = readActionPut(body, manifest, { ...bounds, maxCodeBytes: config.limits.maxCodeBytes });
+    const put = readActionPut(body, manifest, { ...bounds, maxCode: maxCodeFor(config.limits) });
     const overwrite = booleanParameter(call.query, 'overwrite', false);
     // Before an update the stored annotations, which may ask for a GPU, are not known.
     const mayNeedGpu = overwrite || (put.annotations ?? []).some(({ key }) => key === 'gpu');
@@ -211,10 +224,10 @@ async function invokeAction(context: ActionContext, call: IdentifiedCall): Promi
   const name = actionNameOf(call);
   const { request, identity, transactionId } = call;
   await context.throttles.admit(identity);
-  const maxPayloadBytes = maxPayloadBytesOf(context, identity);
-  checkDeclaredLength(request, maxPayloadBytes);
+  const maxPayload = maxPayloadOf(context, identity);
+  checkDeclaredLength(request, maxPayload);
   const options = readInvokeOptions(call.query, context.config.blockingWaitMs);
-  const body = await readBody(request, maxPayloadBytes, context.clock);
+  const body = await readBody(request, maxPayload, context.clock);
   checkContentType(request.headers['content-type'], body.length);
   const payload = parseArguments(body);
   const resolved = await context.actionResolver.resolve(identity, name);

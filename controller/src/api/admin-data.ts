@@ -1,5 +1,7 @@
 // Documents of the databases, and records that the store refuses, for operators.
 import { malformedContent, malformedQuery, noSuchEntity } from '@gpuwhisk/common/errors';
+import { base64Bytes } from '@gpuwhisk/common/entities/exec-codec';
+import { maxCodeFor, parametersBound } from '@gpuwhisk/common/entities/limits';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { DatabaseName } from '@gpuwhisk/common/store/artifact-store';
@@ -69,12 +71,14 @@ async function getDocument({ store }: Context, call: IdentifiedCall): Promise<An
 }
 
 async function putDocument(context: Context, call: IdentifiedCall): Promise<Answer> {
-  const { maxCodeBytes, maxParametersBytes } = context.config.limits;
+  const { limits } = context.config;
+  const code = maxCodeFor(limits);
   const database = databaseOf(call);
   const id = pathParameter(call, 'documentId');
   // Code may be text, or an attachment in base64, which is longer by a third.
-  const body = await readPutBody(call.request, Math.ceil((maxCodeBytes * 4) / 3) + 3 * maxParametersBytes);
-  const rev = await storeRawDocument(context.store, database, readRawDocument(body, id, maxCodeBytes));
+  const bytes = base64Bytes(code.bytes) + parametersBound(limits, 3).bytes;
+  const body = await readPutBody(call.request, { ...code, bytes });
+  const rev = await storeRawDocument(context.store, database, readRawDocument(body, id, code));
   await forget(context, database, id);
   return jsonAnswer({ ok: true, id, rev });
 }
@@ -87,7 +91,7 @@ async function createDocuments(context: Context, call: IdentifiedCall): Promise<
     throw malformedContent(`'documents' must be a list of ${maxRows} documents at most`);
   }
   const documents = given.map((one) => {
-    const { document, attachment } = readRawDocument(one, undefined, 0);
+    const { document, attachment } = readRawDocument(one);
     if (attachment !== undefined || document._rev !== undefined) {
       throw malformedContent("new documents have no '_rev', and attachments come with single documents only");
     }

@@ -15,6 +15,7 @@ import { readPutBody } from '../http/request.js';
 import { apiRoot, pathParameter } from '../http/route.js';
 import type { Route, RouteParameter, ViewerCall } from '../http/route.js';
 import type { ApiContext } from './api-context.js';
+import { maxPayloadOf } from '../entitlement/limits.js';
 import { errorResponses, pathParameters } from './descriptions.js';
 import { graceOf, resolveGpuAction } from './gpu-instances.js';
 
@@ -54,8 +55,7 @@ function sizeOf(body: JsonObject, annotated: number): Pick<TrainingOrder, 'gpus'
 
 /** Reads the body of a new job. Throws ApiError (400, 403, 404). */
 async function readOrder(context: Context, call: ViewerCall): Promise<TrainingOrder> {
-  const { maxPayloadBytes } = context.config.limits;
-  const body = await readPutBody(call.request, maxPayloadBytes);
+  const body = await readPutBody(call.request, maxPayloadOf(context, call.identity));
   if (!isJsonObject(body)) throw malformedContent('JSON object expected');
   const unknown = Object.keys(body).find((key) => !fields.includes(key));
   if (unknown !== undefined) throw malformedContent(`'${unknown}' is no field of a training job`);

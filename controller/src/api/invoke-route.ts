@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { ActionResolver, ResolvedAction } from '../actions/action-resolver.js';
 import type { ApiContext } from './api-context.js';
-import { maxPayloadBytesOf } from '../entitlement/limits.js';
+import { maxPayloadOf } from '../entitlement/limits.js';
 import { checkInvocable, invocationAnswer, readInvokeOptions } from '../http/invocation.js';
 import type { InvokeOptions } from '../http/invocation.js';
 import { acceptsJson, writeAnswer, writeError } from '../http/answer.js';
@@ -110,10 +110,10 @@ export function createInvokeRoute(
     try {
       const admitted = context.throttles.admit(identity);
       if (admitted !== undefined) await admitted;
-      const maxPayloadBytes = maxPayloadBytesOf(context, identity);
-      checkDeclaredLength(request, maxPayloadBytes);
+      const maxPayload = maxPayloadOf(context, identity);
+      checkDeclaredLength(request, maxPayload);
       const { blocking, waitMs, result } = optionsOf(query);
-      const body = await readBody(request, maxPayloadBytes, context.clock);
+      const body = await readBody(request, maxPayload, context.clock);
       checkContentType(request.headers['content-type'], body.length);
       const payload = parseArguments(body);
       checkInvocable(resolved.action, payload, context.manifest());

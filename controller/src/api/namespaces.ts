@@ -1,4 +1,4 @@
-import { formatByteSize } from '@gpuwhisk/common/entities/limits';
+import { formatByteSize, maxCodeFor } from '@gpuwhisk/common/entities/limits';
 import type { UserLimits } from '@gpuwhisk/common/entities/identity';
 import { jsonAnswer } from '../http/answer.js';
 import type { ApiContext } from './api-context.js';
@@ -36,7 +36,7 @@ function resolvedLimits(context: Context, call: IdentifiedCall): UserLimits {
     maxActionTimeout: bounds.timeoutMs.max,
     minActionConcurrency: bounds.concurrency.min,
     maxActionConcurrency: bounds.concurrency.max,
-    maxParameterSize: formatByteSize(bounds.maxParametersBytes),
+    maxParameterSize: formatByteSize(bounds.maxParameters.bytes),
     maxActionInstances: bounds.maxInstances,
   };
 }
@@ -68,7 +68,9 @@ export function namespaceRoutes(context: Context): Route[] {
       handle: (call) => {
         checkOwner(call, namespaceOf(call));
         const storedBytes = context.store.storedBytes(call.identity.namespace.name);
-        return jsonAnswer({ ...resolvedLimits(context, call), ...(storedBytes !== undefined && { storedBytes }) });
+        const { bytes: maxActionCodeBytes } = maxCodeFor(context.config.limits);
+        const limits = { ...resolvedLimits(context, call), maxActionCodeBytes };
+        return jsonAnswer({ ...limits, ...(storedBytes !== undefined && { storedBytes }) });
       },
     },
   ];

@@ -1,6 +1,7 @@
 import type { PackageBinding } from '@gpuwhisk/common/entities/package';
 import { packageToApi } from '@gpuwhisk/common/entities/package';
 import { isApiError, noSuchResource, packageNameReserved } from '@gpuwhisk/common/errors';
+import { parametersBound } from '@gpuwhisk/common/entities/limits';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { inheritedParameters } from '../actions/action-resolver.js';
 import { checkPackageShown, providerOf, readablePackages } from '../entitlement/rights.js';
@@ -44,7 +45,7 @@ async function putPackage(context: Context, call: IdentifiedCall): Promise<Answe
   const name = ownPackage(call);
   const bounds = boundsOf(context, call.identity);
   // Both lists of parameters at their maximum sizes, and the same again for the other fields.
-  const body = await readPutBody(call.request, 3 * context.config.limits.maxParametersBytes);
+  const body = await readPutBody(call.request, parametersBound(context.config.limits, 3));
   if (name.name === reservedName) throw packageNameReserved(name.name);
   const put = readPackagePut(body, name.namespace, bounds);
   const overwrite = booleanParameter(call.query, 'overwrite', false);

@@ -4,6 +4,7 @@ import type { EntityReference } from '@gpuwhisk/common/entities/names';
 import { MalformedError, asObject } from '@gpuwhisk/common/entities/malformed';
 import { ruleToApi, readRuleStatus } from '@gpuwhisk/common/entities/trigger';
 import type { RuleStatus } from '@gpuwhisk/common/entities/trigger';
+import { parametersBound } from '@gpuwhisk/common/entities/limits';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { emptyAnswer, jsonAnswer } from '../http/answer.js';
@@ -37,7 +38,7 @@ function ownRule(call: IdentifiedCall): { namespace: string; name: string; id: s
 async function putRule(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name } = ownRule(call);
   // Annotations at their maximum size, and the same again for the other fields.
-  const body = await readPutBody(call.request, 2 * context.config.limits.maxParametersBytes);
+  const body = await readPutBody(call.request, parametersBound(context.config.limits, 2));
   const put = readRulePut(body, namespace, boundsOf(context, call.identity));
   const overwrite = booleanParameter(call.query, 'overwrite', false);
   await checkRights(context, call, put);
@@ -84,7 +85,7 @@ async function deleteRule(context: Context, call: IdentifiedCall): Promise<Answe
 
 async function setState(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { id } = ownRule(call);
-  const body = await readPutBody(call.request, boundsOf(context, call.identity).maxPayloadBytes);
+  const body = await readPutBody(call.request, boundsOf(context, call.identity).maxPayload);
   await context.ruleWriter.setStatus(
     id,
     readFields(() => requestedStatus(body)),

@@ -1,5 +1,6 @@
 import { triggerToApi } from '@gpuwhisk/common/entities/trigger';
 import type { WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
+import { parametersBound } from '@gpuwhisk/common/entities/limits';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Answer } from '../http/answer.js';
 import { emptyAnswer, jsonAnswer } from '../http/answer.js';
@@ -15,7 +16,7 @@ import {
 import { postAction, TriggerFires } from '../triggers/trigger-fires.js';
 import { readTriggerPut } from '../triggers/trigger-writer.js';
 import { listEntities } from './collections.js';
-import { boundsOf, maxPayloadBytesOf } from '../entitlement/limits.js';
+import { boundsOf, maxPayloadOf } from '../entitlement/limits.js';
 import type { ApiContext } from './api-context.js';
 import {
   errorResponses,
@@ -56,7 +57,7 @@ function ownTrigger(call: IdentifiedCall): { namespace: string; name: string; id
 async function putTrigger(context: Context, call: IdentifiedCall): Promise<Answer> {
   const { namespace, name } = ownTrigger(call);
   // Both lists of parameters at their maximum sizes, and the same again for the other fields.
-  const body = await readPutBody(call.request, 3 * context.config.limits.maxParametersBytes);
+  const body = await readPutBody(call.request, parametersBound(context.config.limits, 3));
   const put = readTriggerPut(body, boundsOf(context, call.identity));
   const overwrite = booleanParameter(call.query, 'overwrite', false);
   return jsonAnswer(
@@ -74,16 +75,16 @@ async function fireTrigger(context: Context, fires: TriggerFires, call: Identifi
   entityNameOf(call, 'triggerName');
   await context.throttles.admitFire(identity);
   const { id } = ownTrigger(call);
-  const maxPayloadBytes = maxPayloadBytesOf(context, identity);
-  checkDeclaredLength(request, maxPayloadBytes);
-  const body = await readBody(request, maxPayloadBytes, context.clock);
+  const maxPayload = maxPayloadOf(context, identity);
+  checkDeclaredLength(request, maxPayload);
+  const body = await readBody(request, maxPayload, context.clock);
   checkContentType(request.headers['content-type'], body.length);
   const payload = parseArguments(body);
   const trigger = await settledTrigger(context, id);
   const headers = headersOf(call);
   const extraLogging = wantsExtraLogging(request);
   const trace = context.requestTraces?.of(request);
-  const fire = { identity, trigger, payload, headers, transactionId, extraLogging, maxPayloadBytes, trace };
+  const fire = { identity, trigger, payload, headers, transactionId, extraLogging, maxPayload, trace };
   const activationId = await fires.fire(fire);
   return activationId === undefined ? emptyAnswer(204) : acceptedAnswer(activationId);
 }

@@ -1,7 +1,8 @@
 import { TopicFullError } from '@gpuwhisk/common/bus/message-bus';
 import type { WhiskActivation, ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { ActivationStatus, activationStatusWords } from '@gpuwhisk/common/entities/activation';
-import { isApiError, noSuchEntity, overloaded, storeFull, tooManyInFlight } from '@gpuwhisk/common/errors';
+import { settingNamed } from '@gpuwhisk/common/entities/limits';
+import { isApiError, noSuchEntity, overloaded, queueFull, storeFull, tooManyInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { sleep } from '@gpuwhisk/common/system/clock';
@@ -84,7 +85,7 @@ export class ComposingInvoker implements InvokeService {
     );
     if (this.closing || this.journal.isFull) throw overloaded();
     if (request.cause === undefined && this.journal.storeIsFull) throw storeFull();
-    if (runner.running >= maxAtOnce) throw tooManyInFlight(runner.running, maxAtOnce);
+    if (runner.running >= maxAtOnce) throw tooManyInFlight(runner.running, maxAtOnce, settingNamed('maxCompositions'));
     let run: CompositeRun;
     try {
       run = runner.start(request, components);
@@ -102,7 +103,7 @@ export class ComposingInvoker implements InvokeService {
   }
 
   private refusal(error: unknown): ApiError {
-    if (error instanceof TopicFullError) return tooManyInFlight(error.pending, error.allowed);
+    if (error instanceof TopicFullError) return queueFull(error);
     this.dependencies.logger.error({ error: String(error) }, 'a sequence could not be accepted');
     return overloaded();
   }

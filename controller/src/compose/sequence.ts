@@ -2,6 +2,7 @@
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { ActivationResponse } from '@gpuwhisk/common/entities/activation';
 import { isSequence } from '@gpuwhisk/common/entities/exec-codec';
+import { settingNamed } from '@gpuwhisk/common/entities/limits';
 import {
   isApiError,
   sequenceTooLong,
@@ -17,6 +18,8 @@ import type { ComponentTally, Payload, ComponentInvoker } from './composite.js';
 import { applicationError, whiskError } from './composite.js';
 import type { InvokeOutcome } from '../invoke/invoke-service.js';
 import { parseActionName } from '../entities/action-name.js';
+
+const lengthSetting = settingNamed('limits.maxSequenceLength');
 
 /** The response of a sequence that failed by the platform's fault. */
 export const sequenceFailed = (): ActivationResponse => whiskError('Sequence failed.');
@@ -121,13 +124,13 @@ export async function checkSequence(
   let actions = 0;
   const count = async (names: readonly string[], depth: number): Promise<void> => {
     // The bound on the depth ends the walk through stored cycles, which two concurrent updates can create.
-    if (names.length > maxLength || depth > maxLength) throw sequenceTooLong();
+    if (names.length > maxLength || depth > maxLength) throw sequenceTooLong(lengthSetting);
     for (const name of names) {
       if (name === `/${id}`) throw sequenceCyclic();
       const { action } = await resolveComponent(resolver, identity, name);
       if (`${action.namespace}/${action.name}` === id) throw sequenceCyclic();
       if (isSequence(action.exec)) await count(inNamespace(action.exec.components, identity.namespace.name), depth + 1);
-      else if (++actions > maxLength) throw sequenceTooLong();
+      else if (++actions > maxLength) throw sequenceTooLong(lengthSetting);
     }
   };
   if (components.length === 0) throw sequenceWithoutComponents();

@@ -17,7 +17,7 @@ import type {
 import { activationMessageText, completedTopic, ownerOf, readAcknowledgement } from '@gpuwhisk/common/messages';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { MalformedError } from '@gpuwhisk/common/entities/malformed';
-import { isApiError, noGpu, notAllowed, overloaded, storeFull, tooManyInFlight } from '@gpuwhisk/common/errors';
+import { isApiError, noGpu, notAllowed, overloaded, queueFull, storeFull } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Tracer } from '@gpuwhisk/common/tracing';
@@ -238,7 +238,7 @@ export class Dispatcher implements InvokeService {
 
   private refusal(error: unknown): ApiError {
     if (isApiError(error)) return error;
-    if (error instanceof TopicFullError) return tooManyInFlight(error.pending, error.allowed);
+    if (error instanceof TopicFullError) return queueFull(error);
     this.dependencies.logger.error({ error: String(error) }, 'an activation could not be sent');
     return overloaded();
   }

@@ -1,5 +1,6 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
+import { whoSets } from '@gpuwhisk/common/entities/limits';
 import { tooManyInFlight, tooManyGpuSeconds, tooManyGpusInFlight } from '@gpuwhisk/common/errors';
 import type { ApiError } from '@gpuwhisk/common/errors';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
@@ -182,7 +183,9 @@ export class InFlight {
     if (!bounded) return;
     const allowed = identity.limits.concurrentInvocations ?? this.dependencies.limits.concurrentInvocations;
     const problem: ApiError | undefined =
-      count > allowed ? tooManyInFlight(count - 1, allowed) : use && this.gpus.problem(identity, use);
+      count > allowed
+        ? tooManyInFlight(count - 1, allowed, whoSets(identity.limits, 'concurrentInvocations'))
+        : use && this.gpus.problem(identity, use);
     if (problem === undefined) return;
     this.end(activationId);
     this.metrics.concurrent(identity.namespace.name);

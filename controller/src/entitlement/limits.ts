@@ -1,8 +1,8 @@
 // Bounds on a namespace's actions, by its own limits and the system's.
 import type { Config } from '@gpuwhisk/common/config';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
-import { boundsFor, maxPayloadBytesFor } from '@gpuwhisk/common/entities/limits';
-import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
+import { boundsFor, maxPayloadFor } from '@gpuwhisk/common/entities/limits';
+import type { BoundNames, ByteBound, LimitBounds } from '@gpuwhisk/common/entities/limits';
 import { gpuShareTooLarge } from '@gpuwhisk/common/errors';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { GpuNeed } from '@gpuwhisk/common/gpu';
@@ -18,16 +18,16 @@ export function boundsOf({ config }: LimitsContext, identity: Identity): LimitBo
   return boundsFor(config.limits, identity.limits);
 }
 
+const gpuNames: BoundNames = { maxTimeoutMs: 'gpuMaxTimeoutMs', maxMemoryMiB: 'gpuMaxMemoryMiB' };
+
 /** As boundsOf, for actions with annotation `gpu`. */
 export function gpuBoundsOf({ config }: LimitsContext, identity: Identity): LimitBounds {
-  const { limits } = config;
-  const { gpuMaxTimeoutMs: maxTimeoutMs, gpuMaxMemoryMiB: maxMemoryMiB } = limits;
-  return boundsFor({ ...limits, maxTimeoutMs, maxMemoryMiB }, identity.limits);
+  return boundsFor(config.limits, identity.limits, gpuNames);
 }
 
-/** The largest payload that the caller may send, bytes. */
-export function maxPayloadBytesOf({ config }: LimitsContext, identity: Identity): number {
-  return maxPayloadBytesFor(config.limits, identity.limits);
+/** The largest payload that the caller may send. */
+export function maxPayloadOf({ config }: LimitsContext, identity: Identity): ByteBound {
+  return maxPayloadFor(config.limits, identity.limits);
 }
 
 /**

@@ -80,15 +80,15 @@ describe.each(places)('with the state %s', (_, makeState) => {
     await begin(inFlight, 'two');
     await expect((async () => throttles.admit(caller))()).rejects.toMatchObject({
       status: 429,
-      message: 'Too many concurrent requests in flight (count: 2, allowed: 2).',
+      message: 'Too many concurrent requests in flight (count: 2, allowed: 2). (setting: limits.concurrentInvocations)',
     });
     await expect((async () => throttles.admit(caller))()).rejects.toMatchObject({
       status: 429,
-      message: 'Too many requests in the last minute (count: 4, allowed: 3).',
+      message: 'Too many requests in the last minute (count: 4, allowed: 3). (setting: limits.invocationsPerMinute)',
     });
     await throttles.admitFire(caller);
     await expect(throttles.admitFire(caller)).rejects.toMatchObject({
-      message: 'Too many requests in the last minute (count: 2, allowed: 1).',
+      message: 'Too many requests in the last minute (count: 2, allowed: 1). (setting: limits.firesPerMinute)',
     });
     expect(told).toEqual([
       ['ConcurrentInvocations', 1],
@@ -111,7 +111,7 @@ describe.each(places)('with the state %s', (_, makeState) => {
     const { inFlight } = partsOn(makeState());
     await Promise.all([begin(inFlight, 'one'), begin(inFlight, 'two')]);
     await expect(begin(inFlight, 'three')).rejects.toMatchObject({
-      message: 'Too many concurrent requests in flight (count: 2, allowed: 2).',
+      message: 'Too many concurrent requests in flight (count: 2, allowed: 2). (setting: limits.concurrentInvocations)',
     });
     await begin(inFlight, 'part', 60_000, false);
     expect(inFlight.size).toBe(3);
@@ -149,7 +149,7 @@ test('while the state cannot be reached each process bounds what it lets in, and
   await throttles.admit(caller);
   await begin(inFlight, 'one');
   await expect(begin(inFlight, 'two')).rejects.toMatchObject({
-    message: 'Too many concurrent requests in flight (count: 2, allowed: 2).',
+    message: 'Too many concurrent requests in flight (count: 2, allowed: 2). (setting: limits.concurrentInvocations)',
   });
   inFlight.end('before');
   await begin(inFlight, 'two');
@@ -158,7 +158,7 @@ test('while the state cannot be reached each process bounds what it lets in, and
   await throttles.admit(caller);
   await expect((async () => throttles.admit(caller))()).rejects.toMatchObject({
     status: 429,
-    message: 'Too many requests in the last minute (count: 4, allowed: 3).',
+    message: 'Too many requests in the last minute (count: 4, allowed: 3). (setting: limits.invocationsPerMinute)',
   });
   await throttles.admitFire(caller);
   await expect(throttles.admitFire(caller)).rejects.toMatchObject({ status: 429 });

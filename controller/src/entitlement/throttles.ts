@@ -1,5 +1,6 @@
 import type { Config } from '@gpuwhisk/common/config';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
+import { whoSets } from '@gpuwhisk/common/entities/limits';
 import { tooManyInFlight, tooManyRequests, tooMuchStored } from '@gpuwhisk/common/errors';
 import type { Metrics, ThrottleMetrics } from '@gpuwhisk/common/metrics';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
@@ -72,7 +73,7 @@ export class Throttles {
   async admitFire(identity: Identity): Promise<void> {
     this.checkStored(identity);
     const count = await this.fires.add(identity.namespace.uuid);
-    this.checkRate(identity, count, identity.limits.firesPerMinute ?? this.dependencies.limits.firesPerMinute);
+    this.checkRate(identity, count, 'firesPerMinute');
   }
 
   /** Refuses what would store more for a namespace that has stored as much as it may. Throws ApiError (429). */
@@ -105,7 +106,7 @@ export class Throttles {
       if (looks > landingLooks || this.waiting >= maxWaiting) {
         this.metrics.concurrent(identity.namespace.name);
         this.dependencies.userEvents?.metric('ConcurrentRateLimit', 1, identity);
-        throw tooManyInFlight(count, allowed);
+        throw tooManyInFlight(count, allowed, whoSets(identity.limits, 'concurrentInvocations'));
       }
       this.waiting++;
       await sleep(clock, landingLookMs);
@@ -125,17 +126,14 @@ export class Throttles {
   }
 
   private checkInvocations(identity: Identity, count: number): void {
-    this.checkRate(
-      identity,
-      count,
-      identity.limits.invocationsPerMinute ?? this.dependencies.limits.invocationsPerMinute,
-    );
+    this.checkRate(identity, count, 'invocationsPerMinute');
   }
 
-  private checkRate(identity: Identity, count: number, allowed: number): void {
+  private checkRate(identity: Identity, count: number, name: 'firesPerMinute' | 'invocationsPerMinute'): void {
+    const allowed = identity.limits[name] ?? this.dependencies.limits[name];
     if (count <= allowed) return;
     this.metrics.timed(identity.namespace.name);
     this.dependencies.userEvents?.metric('TimedRateLimit', 1, identity);
-    throw tooManyRequests(count, allowed);
+    throw tooManyRequests(count, allowed, whoSets(identity.limits, name));
   }
 }

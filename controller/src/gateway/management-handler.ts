@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Config } from '@gpuwhisk/common/config';
+import { maxPayloadFor } from '@gpuwhisk/common/entities/limits';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
@@ -70,9 +71,9 @@ export function createManagementHandler(
   const run = async (request: IncomingMessage, operation: ManagementOperation, search: string): Promise<JsonObject> => {
     const identity = await context.identities.find(request.headers.authorization);
     if (identity !== undefined && storing.includes(operation)) context.throttles.checkStored(identity);
-    const maxBytes = context.config.limits.maxPayloadBytes;
-    checkDeclaredLength(request, maxBytes);
-    const body = parseArguments(await readBody(request, maxBytes, context.clock));
+    const bound = maxPayloadFor(context.config.limits, {});
+    checkDeclaredLength(request, bound);
+    const body = parseArguments(await readBody(request, bound, context.clock));
     const fields = { ...Object.fromEntries(new URLSearchParams(search)), ...body };
     return await operation(management, { fields, identity });
   };

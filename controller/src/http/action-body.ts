@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { contentExpected, tooLarge } from '@gpuwhisk/common/errors';
 import type { GivenCode } from '@gpuwhisk/common/entities/exec-codec';
 import { mostSmallBytes } from '@gpuwhisk/common/entities/large-code';
+import type { ByteBound } from '@gpuwhisk/common/entities/limits';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Clock } from '@gpuwhisk/common/system/clock';
@@ -22,36 +23,36 @@ export function mayBeLarge({ headers }: IncomingMessage): boolean {
   return length === undefined ? headers['transfer-encoding'] !== undefined : Number(length) > mostSmallBytes;
 }
 
-/** Bounds on a body, bytes: as a whole, and without its code. */
+/** Bounds on a body: as a whole, and without its code. */
 export interface BodyBounds {
-  maxBytes: number;
-  maxRestBytes: number;
+  whole: ByteBound;
+  rest: ByteBound;
 }
 
 /** Reads the JSON body of an action's PUT. Throws ApiError (400, 413, 415), ClientGoneError. */
 export async function readActionBody(
   request: IncomingMessage,
-  { maxBytes, maxRestBytes }: BodyBounds,
+  { whole, rest: besides }: BodyBounds,
   clock: Clock,
 ): Promise<ActionBody> {
-  if (!mayBeLarge(request)) return { value: await readPutBody(request, maxBytes) };
-  checkDeclaredLength(request, maxBytes);
+  if (!mayBeLarge(request)) return { value: await readPutBody(request, whole) };
+  checkDeclaredLength(request, whole);
   const scanner = new CodeScanner(Number(request.headers['content-length'] ?? 0));
   let bytes = 0;
-  const refuse = (what: string, length: number, allowed: number): never => {
+  const refuse = (what: string, length: number, allowed: ByteBound): never => {
     discard(request);
-    throw tooLarge(what, length, allowed);
+    throw tooLarge(what, length, allowed.bytes, allowed.setBy);
   };
   for await (const chunk of chunksOf(request)) {
     bytes += chunk.length;
-    if (bytes > maxBytes) refuse('Request', bytes, maxBytes);
+    if (bytes > whole.bytes) refuse('Request', bytes, whole);
     try {
       scanner.push(chunk);
     } catch (error) {
       discard(request);
       throw error;
     }
-    if (scanner.restBytes > maxRestBytes) refuse('Request without code', scanner.restBytes, maxRestBytes);
+    if (scanner.restBytes > besides.bytes) refuse('Request without code', scanner.restBytes, besides);
     // Else libuv reads 2 MiB of a fast connection before it looks at another one.
     if (Math.floor(bytes / pieceBytes) > Math.floor((bytes - chunk.length) / pieceBytes)) await nextPiece(clock);
   }

@@ -6,6 +6,7 @@ import { StoreFullError } from '@gpuwhisk/common/store/artifact-store';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { transactionLogger } from '@gpuwhisk/common/logging';
 import type { Logger } from '@gpuwhisk/common/logging';
+import { leavesMuch } from './request.js';
 
 /** An answer of a handler; `body` is written as it is. */
 export interface Answer {
@@ -77,12 +78,26 @@ export function writeAnswer(response: ServerResponse, transactionId: string, ans
     if (answer.stream === undefined) headers.push('Content-Length', String(Buffer.byteLength(answer.body)));
   }
   if (answer.headers !== undefined) headers.push(...answer.headers);
+  const endsLater = answer.status >= 400 && answer.stream === undefined && leavesMuch(response.req);
+  if (endsLater) headers.push('Connection', 'close');
   response.writeHead(answer.status, headers);
-  if (answer.stream === undefined) response.end(answer.body);
+  if (endsLater) endAfterBody(response, answer.body);
+  else if (answer.stream === undefined) response.end(answer.body);
   else if (response.req.method === 'HEAD') {
     response.end();
     void answer.pieces?.return(undefined);
   } else answer.stream(response);
+}
+
+/**
+ * Sends a whole refusal while the request's body still comes, and closes the connection behind that body, which the server
+ * awaits for its usual time. A connection that is closed earlier takes the answer from a client that still sends.
+ */
+function endAfterBody(response: ServerResponse, body: string | Buffer): void {
+  response.write(body);
+  const { req: request } = response;
+  const end = (): void => void response.end();
+  request.once('end', end).once('close', end).resume();
 }
 
 /** The answer for an error: `{"error","code"}` with the transaction id as code. */

@@ -271,14 +271,14 @@ interface PackagePut {
 export function readPackagePut(
   body: JsonValue,
   namespace: string,
-  { maxParametersBytes }: Pick<LimitBounds, 'maxParametersBytes'>,
+  { maxParameters }: Pick<LimitBounds, 'maxParameters'>,
 ): PackagePut {
   return readFields(() => {
     const fields = asObject(body, "Object expected in field 'binding'");
     const parameters = optionalField(fields.parameters, readParameters);
     const annotations = optionalField(fields.annotations, readParameters);
-    if (parameters !== undefined) checkFieldSize('parameters', parametersBytes(parameters), maxParametersBytes);
-    if (annotations !== undefined) checkFieldSize('annotations', parametersBytes(annotations), maxParametersBytes);
+    if (parameters !== undefined) checkFieldSize('parameters', parametersBytes(parameters), maxParameters);
+    if (annotations !== undefined) checkFieldSize('annotations', parametersBytes(annotations), maxParameters);
     const binding = fields.binding === undefined ? undefined : readBinding(fields.binding);
     return withoutAbsent<PackagePut>({
       binding: binding?.namespace === '_' ? { ...binding, namespace } : binding,

@@ -189,6 +189,7 @@ const adminSchemas = {
   UserLimits: object(userLimits),
   NamespaceLimits: object({
     ...userLimits,
+    maxActionCodeBytes: whole('Largest code of an action: the bytes of its file, not of its base64'),
     storedBytes: whole('What is stored of the namespace, bytes; absent until it is known'),
   }),
   Retirement: object({

@@ -4,6 +4,7 @@ import type { RecordLevels } from '@gpuwhisk/common/activations/record-policy';
 import type { RecordWriter } from '@gpuwhisk/common/activations/record-writer';
 import { ActivationStatus, activationDocument } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation, ActivationStatusCode } from '@gpuwhisk/common/entities/activation';
+import type { ByteBound } from '@gpuwhisk/common/entities/limits';
 import type { EntityReference } from '@gpuwhisk/common/entities/names';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import type { RuleLink, WhiskTrigger } from '@gpuwhisk/common/entities/trigger';
@@ -35,7 +36,7 @@ interface Fire {
   /** Whether the caller sent X-OW-EXTRA-LOGGING. */
   extraLogging: boolean;
   /** Most bytes of one action's arguments. */
-  maxPayloadBytes: number;
+  maxPayload: ByteBound;
   /** The span of the request; absent: it is not traced. */
   trace?: TraceContext | undefined;
 }
@@ -99,8 +100,8 @@ export class TriggerFires {
 
   /** Resolves with the lines of the trigger's logs, in the order of its rules. */
   private async runRules(fire: Fire, rules: readonly [string, RuleLink][]): Promise<string[]> {
-    const { trigger, headers, payload, identity, maxPayloadBytes } = fire;
-    const argumentsOf = ruleArguments(trigger, headers, payload, identity, maxPayloadBytes);
+    const { trigger, headers, payload, identity, maxPayload } = fire;
+    const argumentsOf = ruleArguments(trigger, headers, payload, identity, maxPayload);
     const lines: string[] = [];
     for (let first = 0; first < rules.length; first += maxRulesAtOnce) {
       if (first > 0) await othersFirst(this.dependencies.clock);
@@ -181,7 +182,7 @@ function ruleArguments(
   headers: JsonObject,
   payload: JsonObject,
   identity: Identity,
-  maxBytes: number,
+  most: ByteBound,
 ): ArgumentsOf {
   const make = (shown: JsonObject): (() => JsonObject) => {
     let made: { args: JsonObject; bytes: number } | undefined;
@@ -191,7 +192,7 @@ function ruleArguments(
         const args = { ...parameters, __ow_headers: shown, ...payload };
         made = { args, bytes: Buffer.byteLength(JSON.stringify(args)) };
       }
-      if (made.bytes > maxBytes) throw tooLarge('Request', made.bytes, maxBytes);
+      if (made.bytes > most.bytes) throw tooLarge('Request', made.bytes, most.bytes, most.setBy);
       return made.args;
     };
   };

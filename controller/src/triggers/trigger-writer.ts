@@ -15,7 +15,7 @@ import { readTrigger, triggerDocument } from '@gpuwhisk/common/entities/trigger'
 import { DocumentConflictError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import { KeyQueue } from '@gpuwhisk/common/store/key-queue';
-import type { LimitBounds } from '@gpuwhisk/common/entities/limits';
+import type { ByteBound, LimitBounds } from '@gpuwhisk/common/entities/limits';
 import type { EntityReference } from '@gpuwhisk/common/entities/names';
 import { asBoolean, asObject } from '@gpuwhisk/common/entities/malformed';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
@@ -136,15 +136,15 @@ export interface RulePut extends Omit<TriggerPut, 'parameters'> {
   action?: EntityReference;
 }
 
-type PutBounds = Pick<LimitBounds, 'maxParametersBytes'>;
+type PutBounds = Pick<LimitBounds, 'maxParameters'>;
 
 /** Reads the body of a trigger's PUT; unknown fields are ignored. Throws ApiError (400, 413). */
-export function readTriggerPut(body: JsonValue, { maxParametersBytes }: PutBounds): TriggerPut {
+export function readTriggerPut(body: JsonValue, { maxParameters }: PutBounds): TriggerPut {
   return readFields(() => {
     const fields = asObject(body);
     const parameters = optionalField(fields.parameters, readParameters);
-    if (parameters !== undefined) checkFieldSize('parameters', parametersBytes(parameters), maxParametersBytes);
-    return withoutAbsent<TriggerPut>({ parameters, ...readCommonFields(fields, maxParametersBytes) });
+    if (parameters !== undefined) checkFieldSize('parameters', parametersBytes(parameters), maxParameters);
+    return withoutAbsent<TriggerPut>({ parameters, ...readCommonFields(fields, maxParameters) });
   });
 }
 
@@ -152,11 +152,11 @@ export function readTriggerPut(body: JsonValue, { maxParametersBytes }: PutBound
  * Reads the body of a rule's PUT. Namespace `_` of a target becomes `namespace`; unknown fields are ignored. Throws ApiError
  * (400, 413).
  */
-export function readRulePut(body: JsonValue, namespace: string, { maxParametersBytes }: PutBounds): RulePut {
+export function readRulePut(body: JsonValue, namespace: string, { maxParameters }: PutBounds): RulePut {
   const readTarget = (value: JsonValue): EntityReference => resolveReference(readReference(value), namespace);
   return readFields(() => {
     const fields = asObject(body);
-    const common = readCommonFields(fields, maxParametersBytes);
+    const common = readCommonFields(fields, maxParameters);
     return withoutAbsent<RulePut>({
       trigger: optionalField(fields.trigger, readTarget),
       action: optionalField(fields.action, readTarget),
@@ -166,9 +166,9 @@ export function readRulePut(body: JsonValue, namespace: string, { maxParametersB
 }
 
 /** Reads the fields that triggers and rules share. Large fields are read and measured before the others. */
-function readCommonFields(fields: JsonObject, maxParametersBytes: number) {
+function readCommonFields(fields: JsonObject, maxParameters: ByteBound) {
   const annotations = optionalField(fields.annotations, readParameters);
-  if (annotations !== undefined) checkFieldSize('annotations', parametersBytes(annotations), maxParametersBytes);
+  if (annotations !== undefined) checkFieldSize('annotations', parametersBytes(annotations), maxParameters);
   return {
     annotations,
     version: optionalField(fields.version, readVersion),

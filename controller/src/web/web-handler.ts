@@ -10,7 +10,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import type { ResolvedAction, ActionResolver } from '../actions/action-resolver.js';
-import { maxPayloadBytesOf } from '../entitlement/limits.js';
+import { maxPayloadOf } from '../entitlement/limits.js';
 import type { Throttles } from '../entitlement/throttles.js';
 import type { InvokeService } from '../invoke/invoke-service.js';
 import { checkInvocable } from '../http/invocation.js';
@@ -147,15 +147,15 @@ async function answerWebAction(
   { request, method, headers, url, transactionId }: WebCall,
   { owner, resolved, annotations }: WebAction,
 ): Promise<Answer> {
-  const maxPayloadBytes = maxPayloadBytesOf(context, owner);
-  checkDeclaredLength(request, maxPayloadBytes);
+  const maxPayload = maxPayloadOf(context, owner);
+  checkDeclaredLength(request, maxPayload);
   const isOptions = method === 'OPTIONS';
   if (isOptions && !annotations.customOptions) return { status: 200, body: '', contentType: null };
   const { authorization } = headers;
   const caller = authorization === undefined ? undefined : await context.identities.find(authorization);
   // An action that answers OPTIONS itself is called even without the right to call it.
   if (!isOptions && !mayCall(resolved.action, headers, caller !== undefined)) throw authenticationRequired();
-  const body = await readBody(request, maxPayloadBytes, context.clock);
+  const body = await readBody(request, maxPayload, context.clock);
   const { path, query } = url;
   const user = caller?.namespace.name;
   const readArguments = annotations.raw ? rawArguments : plainArguments;

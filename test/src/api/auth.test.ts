@@ -207,6 +207,7 @@ describe('namespaces', () => {
       maxActionConcurrency: 1,
       maxParameterSize: '1 MB',
       maxActionInstances: 30,
+      maxActionCodeBytes: 48 * 1024 * 1024,
     });
     const carol = { subject: 'carol', namespace: 'carol', uuid: 'carol-uuid', key: 'd'.repeat(64) };
     await putIdentity(api.store, carol);

@@ -122,22 +122,42 @@ describe('what an action may be', () => {
   });
 
   test.each([
-    ['memory 127', { memory: 127 }, 'memory size 127 MB below allowed threshold of 128 MB'],
-    ['memory 513', { memory: 513 }, 'memory size 513 MB exceeds allowed threshold of 512 MB'],
-    ['timeout 99', { timeout: 99 }, 'duration 99 milliseconds below allowed threshold of 100 milliseconds'],
+    [
+      'memory 127',
+      { memory: 127 },
+      'memory size 127 MB below allowed threshold of 128 MB (setting: limits.minMemoryMiB)',
+    ],
+    [
+      'memory 513',
+      { memory: 513 },
+      'memory size 513 MB exceeds allowed threshold of 512 MB (setting: limits.maxMemoryMiB)',
+    ],
+    [
+      'timeout 99',
+      { timeout: 99 },
+      'duration 99 milliseconds below allowed threshold of 100 milliseconds (setting: limits.minTimeoutMs)',
+    ],
     [
       'timeout 300001',
       { timeout: 300001 },
-      'duration 300001 milliseconds exceeds allowed threshold of 300000 milliseconds',
+      'duration 300001 milliseconds exceeds allowed threshold of 300000 milliseconds (setting: limits.maxTimeoutMs)',
     ],
-    ['logs -1', { logs: -1 }, 'log size -1 MB below allowed threshold of 0 MB'],
-    ['logs 11', { logs: 11 }, 'log size 11 MB exceeds allowed threshold of 10 MB'],
-    ['concurrency 0', { concurrency: 0 }, 'concurrency 0 below allowed threshold of 1'],
-    ['concurrency 2', { concurrency: 2 }, 'concurrency 2 exceeds allowed threshold of 1'],
+    ['logs -1', { logs: -1 }, 'log size -1 MB below allowed threshold of 0 MB (setting: limits.minLogsMiB)'],
+    ['logs 11', { logs: 11 }, 'log size 11 MB exceeds allowed threshold of 10 MB (setting: limits.maxLogsMiB)'],
+    [
+      'concurrency 0',
+      { concurrency: 0 },
+      'concurrency 0 below allowed threshold of 1 (setting: limits.minConcurrency)',
+    ],
+    [
+      'concurrency 2',
+      { concurrency: 2 },
+      'concurrency 2 exceeds allowed threshold of 1 (setting: limits.maxConcurrency)',
+    ],
     [
       'instances 31',
       { instances: 31 },
-      'Max action instance concurrency must not exceed your namespace concurrency of 30.',
+      'Max action instance concurrency must not exceed your namespace concurrency of 30. (setting: limits.concurrentInvocations)',
     ],
   ])('%s', async (_, given, text) => {
     const reply = await api.request('PUT', actionPath('bad'), { body: limits(given) });
@@ -251,18 +271,26 @@ describe('bodies', () => {
   });
 
   test.each([
-    ['exec', exec({ kind: 'nodejs:20', code: padding(50_001) }), 'exec larger than allowed: 50001 > 50000 bytes.'],
+    [
+      'exec',
+      exec({ kind: 'nodejs:20', code: padding(50_001) }),
+      'exec larger than allowed: 50001 > 50000 bytes. (setting: limits.maxCodeBytes)',
+    ],
     [
       'parameters',
       { exec: node, parameters: [{ key: 'k', value: padding(5_000) }] },
-      'parameters larger than allowed: 5003 > 5000 bytes.',
+      'parameters larger than allowed: 5003 > 5000 bytes. (setting: limits.maxParametersBytes)',
     ],
     [
       'annotations',
       { exec: node, annotations: [{ key: 'k', value: padding(5_000) }] },
-      'annotations larger than allowed: 5003 > 5000 bytes.',
+      'annotations larger than allowed: 5003 > 5000 bytes. (setting: limits.maxParametersBytes)',
     ],
-    ['body', exec({ kind: 'nodejs:20', code: padding(60_000) }), 'Request larger than allowed: 60039 > 60000 bytes.'],
+    [
+      'body',
+      exec({ kind: 'nodejs:20', code: padding(1_200_000) }),
+      'Request larger than allowed: 1200039 > 1125244 bytes. (code of 50000 bytes at most, in base64; setting: limits.maxCodeBytes)',
+    ],
   ])('%s over the limit', async (_, body, text) => {
     const reply = await api.request('PUT', actionPath('large'), { body });
     expect([reply.status, errorOf(reply)]).toEqual([413, text]);
@@ -272,7 +300,10 @@ describe('bodies', () => {
   test('arguments over the limit, by their declared length', async () => {
     const body = JSON.stringify({ text: padding(4_990) });
     const reply = await api.request('POST', actionPath('there'), { body });
-    expect([reply.status, errorOf(reply)]).toEqual([413, 'Request larger than allowed: 5001 > 5000 bytes.']);
+    expect([reply.status, errorOf(reply)]).toEqual([
+      413,
+      'Request larger than allowed: 5001 > 5000 bytes. (setting: limits.maxPayloadBytes)',
+    ]);
     const fits = await api.request('POST', actionPath('there'), { body: { text: padding(4_989) } });
     expect(fits.status).toBe(202);
   });
@@ -281,7 +312,9 @@ describe('bodies', () => {
     const chunks = ['{"text":"', ...Array.from({ length: 200 }, () => padding(1000)), '"}'];
     const reply = await api.request('POST', actionPath('there'), { chunks });
     expect(reply.status).toBe(413);
-    const [, bytes = '0'] = /^Request larger than allowed: (\d+) > 5000 bytes\.$/.exec(errorOf(reply)) ?? [];
+    const [, bytes = '0'] =
+      /^Request larger than allowed: (\d+) > 5000 bytes\. \(setting: limits.maxPayloadBytes\)$/.exec(errorOf(reply)) ??
+      [];
     expect(Number(bytes)).toBeGreaterThan(5000);
     expect((await api.request('POST', actionPath('there'), { chunks: ['{"a"', ':1}'] })).status).toBe(202);
   });

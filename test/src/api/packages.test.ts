@@ -178,7 +178,10 @@ describe('a package', () => {
 
   test.each(['parameters', 'annotations'])('with %s that are too large', async (field) => {
     const body = { [field]: [{ key: 'k', value: 'x'.repeat(1024 * 1024) }] };
-    expect(outcome(await put('large', body))).toEqual([413, `${field} larger than allowed: 1048579 > 1048576 bytes.`]);
+    expect(outcome(await put('large', body))).toEqual([
+      413,
+      `${field} larger than allowed: 1048579 > 1048576 bytes. (setting: limits.maxParametersBytes)`,
+    ]);
   });
 
   test('that cannot be understood', async () => {

@@ -234,7 +234,7 @@ describe('what a PUT is refused for', () => {
       'large annotations',
       { ...targets, annotations: [{ key: 'key', value: 'x'.repeat(1024 * 1024) }] },
       413,
-      'annotations larger than allowed: 1048581 > 1048576 bytes.',
+      'annotations larger than allowed: 1048581 > 1048576 bytes. (setting: limits.maxParametersBytes)',
     ],
   ])('%s', async (_, body, status, text) => {
     expect(refusal(await calls.rule('PUT', 'refused', body))).toEqual([status, text]);

@@ -69,7 +69,7 @@ test('code becomes a sequence and a sequence code', async () => {
 test('more actions than allowed, also by way of other sequences', async () => {
   await putAll(name('a'));
   const times = (count: number, action: string): string[] => Array.from({ length: count }, () => `/_/${action}`);
-  const tooLong = [400, 'Too many actions in the sequence.'];
+  const tooLong = [400, 'Too many actions in the sequence. (setting: limits.maxSequenceLength)'];
   expect(await refusal(put(name('s'), sequence(...times(51, name('a')))))).toEqual(tooLong);
   expect((await put(name('half'), sequence(...times(25, name('a'))))).status).toBe(200);
   expect((await put(name('s'), sequence(...times(2, name('half'))))).status).toBe(200);

@@ -6,13 +6,17 @@ import { actionPath, alice, bob, errorOf, hello, startApi } from './harness.js';
 import type { Account, Api, Reply } from './harness.js';
 
 const limits = { invocationsPerMinute: 3, concurrentInvocations: 2, firesPerMinute: 2 };
-const tooMany = (count: number, allowed: number): [number, string] => [
+const tooMany = (count: number, allowed: number, setBy = 'setting: limits.invocationsPerMinute'): [number, string] => [
   429,
-  `Too many requests in the last minute (count: ${count}, allowed: ${allowed}).`,
+  `Too many requests in the last minute (count: ${count}, allowed: ${allowed}). (${setBy})`,
 ];
-const tooManyAtOnce = (count: number, allowed: number): [number, string] => [
+const tooManyAtOnce = (
+  count: number,
+  allowed: number,
+  setBy = 'setting: limits.concurrentInvocations',
+): [number, string] => [
   429,
-  `Too many concurrent requests in flight (count: ${count}, allowed: ${allowed}).`,
+  `Too many concurrent requests in flight (count: ${count}, allowed: ${allowed}). (${setBy})`,
 ];
 
 let api: Api;
@@ -146,15 +150,21 @@ describe('invocations in flight', () => {
 describe("a namespace's own limits", () => {
   test('of 0 let nothing in', async () => {
     const zero = await withLimits('zero', { invocationsPerMinute: 0, firesPerMinute: 0, concurrentInvocations: 0 });
-    expect(seen(await invoke(actionPath('hello'), zero))).toEqual(tooMany(1, 0));
+    expect(seen(await invoke(actionPath('hello'), zero))).toEqual(
+      tooMany(1, 0, 'limit of the namespace: invocationsPerMinute'),
+    );
     const still = await withLimits('still', { concurrentInvocations: 0 });
-    expect(seen(await invoke(actionPath('hello'), still))).toEqual(tooManyAtOnce(0, 0));
+    expect(seen(await invoke(actionPath('hello'), still))).toEqual(
+      tooManyAtOnce(0, 0, 'limit of the namespace: concurrentInvocations'),
+    );
   });
 
   test('of 1 let one in', async () => {
     const one = await withLimits('one', { invocationsPerMinute: 1 });
     expect((await invoke(actionPath('hello'), one)).status).toBe(202);
-    expect(seen(await invoke(actionPath('hello'), one))).toEqual(tooMany(2, 1));
+    expect(seen(await invoke(actionPath('hello'), one))).toEqual(
+      tooMany(2, 1, 'limit of the namespace: invocationsPerMinute'),
+    );
   });
 
   test("may lie above the system's", async () => {

@@ -118,7 +118,10 @@ describe('what a PUT is refused for', () => {
   test.each(['parameters', 'annotations'])('%s beyond the limit', async (field) => {
     const value = 'x'.repeat(1024 * 1024);
     const reply = await calls.trigger('PUT', 'large', { [field]: [{ key: 'key', value }] });
-    expect([reply.status, errorOf(reply)]).toEqual([413, `${field} larger than allowed: 1048581 > 1048576 bytes.`]);
+    expect([reply.status, errorOf(reply)]).toEqual([
+      413,
+      `${field} larger than allowed: 1048581 > 1048576 bytes. (setting: limits.maxParametersBytes)`,
+    ]);
   });
 
   test.each([
@@ -273,7 +276,9 @@ describe('a fire', () => {
           parameters: [{ key: 'p', value: 'x'.repeat(1024 * 1024 - 100) }],
         }),
       1,
-      expect.stringMatching(/^Request larger than allowed: \d+ > 1048576 bytes\.$/) as unknown as string,
+      expect.stringMatching(
+        /^Request larger than allowed: \d+ > 1048576 bytes\. \(setting: limits\.maxPayloadBytes\)$/,
+      ) as unknown as string,
     ],
   ])('%s is a failure of its rule alone', async (_, prepare, statusCode, error) => {
     await calls.link('r-fail', 't-fail', 'a-fail');
@@ -358,7 +363,7 @@ describe('throttles', () => {
       const reply = await own.trigger('POST', 'nowhere', {});
       expect([reply.status, errorOf(reply)]).toEqual([
         429,
-        'Too many requests in the last minute (count: 1, allowed: 0).',
+        'Too many requests in the last minute (count: 1, allowed: 0). (setting: limits.firesPerMinute)',
       ]);
     } finally {
       await throttled.close();
@@ -373,7 +378,7 @@ describe('throttles', () => {
       expect(JSON.parse(line)).toEqual({
         statusCode: 1,
         success: false,
-        error: 'Too many requests in the last minute (count: 1, allowed: 0).',
+        error: 'Too many requests in the last minute (count: 1, allowed: 0). (setting: limits.invocationsPerMinute)',
         rule: 'alice/r',
         action: 'alice/a',
       });

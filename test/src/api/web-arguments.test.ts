@@ -242,7 +242,7 @@ describe('bodies that are refused', () => {
     const declared = await web.call('POST', 'default/plain.json', typed('text/plain', text));
     expect([declared.status, errorOf(declared)]).toEqual([
       413,
-      'Request larger than allowed: 1048577 > 1048576 bytes.',
+      'Request larger than allowed: 1048577 > 1048576 bytes. (setting: limits.maxPayloadBytes)',
     ]);
     const pieces = await web.call('POST', 'default/raw.http', { chunks: [text] });
     expect([pieces.status, errorOf(pieces)]).toEqual([413, expect.stringContaining('larger than allowed')]);
@@ -254,7 +254,10 @@ describe('bodies that are refused', () => {
     await small.api.store.put('subjects', { _id: 'alice/limits', maxPayloadSize: '1 KB' });
     await small.put('plain');
     const reply = await small.call('POST', 'default/plain.json', typed('text/plain', 'a'.repeat(1025)));
-    expect([reply.status, errorOf(reply)]).toEqual([413, 'Request larger than allowed: 1025 > 1024 bytes.']);
+    expect([reply.status, errorOf(reply)]).toEqual([
+      413,
+      'Request larger than allowed: 1025 > 1024 bytes. (limit of the namespace: maxPayloadSize)',
+    ]);
     await small.api.close();
   });
 });

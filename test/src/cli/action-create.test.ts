@@ -129,12 +129,13 @@ describeCases('action create', [
   {
     wsk: 'action create hello a.js',
     files: js,
-    answers: [[413, { error: 'Request larger than allowed: 53333405 > 52428800 bytes.', code: 'tid2' }]],
+    answers: [
+      [413, { error: 'exec larger than allowed: 51 > 50 bytes. (setting: limits.maxCodeBytes)', code: 'tid2' }],
+    ],
     requests: [put(exec)],
     code: 157,
     stderr: errorWithHint(
-      "Unable to create action 'hello': Request larger than allowed: 53333405 > 52428800 bytes. (code tid2) " +
-        'Code that is no text counts in base64, a third more than its file. Operators set limits.maxCodeBytes.',
+      "Unable to create action 'hello': exec larger than allowed: 51 > 50 bytes. (setting: limits.maxCodeBytes) (code tid2)",
     ),
   },
   {

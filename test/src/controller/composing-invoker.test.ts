@@ -116,7 +116,7 @@ test('beyond the bound they are refused, and nothing of them is kept', async () 
   await world.untilHanging(3);
   await expect(world.submit(composing, 's')).rejects.toMatchObject({
     status: 429,
-    message: 'Too many concurrent requests in flight (count: 3, allowed: 3).',
+    message: 'Too many concurrent requests in flight (count: 3, allowed: 3). (setting: maxCompositions)',
   });
   // The limit does not apply to primitive actions.
   expect((await composing.invoke(world.request('a', { blocking: true }))).type).toBe('completed');

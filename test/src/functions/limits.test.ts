@@ -26,7 +26,9 @@ test('activations count as in flight until they have completed, however many com
   const refused = answers.filter(({ status }) => status === 429);
   expect([accepted.length, refused.length]).toEqual([3, 7]);
   for (const { body } of refused) {
-    expect(body.error).toMatch(/^Too many concurrent requests in flight \(count: \d, allowed: 3\)\.$/);
+    expect(body.error).toMatch(
+      /^Too many concurrent requests in flight \(count: \d, allowed: 3\)\. \(.*: (limits\.)?concurrentInvocations\)$/,
+    );
   }
   for (const { body } of accepted) expect((await api.record(body.activationId)).response.success).toBe(true);
   await until('there is room again', async () => (await api.invoke('slow')).status === 200);

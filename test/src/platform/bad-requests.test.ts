@@ -102,7 +102,7 @@ test.each<[string, string, string, unknown, number, unknown]>([
     '_/actions/x',
     actionBody(hello, { limits: { timeout: 300_001 } }),
     400,
-    'duration 300001 milliseconds exceeds allowed threshold of 300000 milliseconds',
+    'duration 300001 milliseconds exceeds allowed threshold of 300000 milliseconds (setting: limits.maxTimeoutMs)',
   ],
   ['JSON that breaks off', 'POST', '_/actions/hello', '{"a":', 400, expect.stringMatching(/^The request content was/)],
   ['JSON that is a list', 'POST', '_/actions/hello', [1], 400, expect.stringMatching(/^The request content was/)],
@@ -120,7 +120,7 @@ test.each<[string, string, string, unknown, number, unknown]>([
     '_/actions/hello?blocking=true',
     `{"text":"${'x'.repeat(1_048_576)}"}`,
     413,
-    'Request larger than allowed: 1048587 > 1048576 bytes.',
+    'Request larger than allowed: 1048587 > 1048576 bytes. (setting: limits.maxPayloadBytes)',
   ],
 ])('%s', async (_, method, path, body, status, error) => {
   expect(await platform.api.request(method, path, body)).toMatchObject(refusal(status, error));

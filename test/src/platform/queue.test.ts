@@ -35,7 +35,9 @@ test('a flood is refused beyond the bound, and all that was accepted is recorded
       status: 429,
       body: {
         error: expect.stringMatching(
-          new RegExp(`^Too many concurrent requests in flight \\(count: ${allowed}, allowed: ${allowed}\\)\\.$`),
+          new RegExp(
+            `^Too many concurrent requests in flight \\(count: ${allowed}, allowed: ${allowed}\\)\\. \\(settings: maxQueuedActivations, `,
+          ),
         ),
         code: expect.any(String),
       },

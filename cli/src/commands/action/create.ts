@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import type { Flags, FlagSpec } from '../../args/flags.js';
 import { keyValue, valueOf, mergeObjects, toKeyValues } from '../../args/parameters.js';
 import { usageError, exitCodes, messageOf, wrapError, WskError } from '../../errors.js';
-import { asList, asMap, asText, NumberLiteral, type Json, type JsonMap } from '../../json/json.js';
+import { asList, asMap, asNumber, asText, NumberLiteral, type Json, type JsonMap } from '../../json/json.js';
 import { fullyQualified, parseQualifiedName } from '../../args/qualified-name.js';
 import { encodePath } from '../../client/transport.js';
 import { extensionForFamily, familyForExtension, isBinaryExtension } from '../../project/runtimes.js';
 import { annotationFlags, checkArgs, parameterFlags, type Command, type CommandContext } from '../../command.js';
-import { readUserFile } from '../../files.js';
+import { readUserFile, sizeOf } from '../../files.js';
 import { actionShape, conform } from '../../shapes.js';
 import { stdout } from '../../terminal.js';
 
@@ -105,10 +105,9 @@ function invalidMode(mode: string): Error {
 }
 
 const notFound = 404 - 256;
-/** The server's words for an action whose code is too large. */
-const tooLarge = /: (exec|Request) larger than allowed: /;
-const sizeHint =
-  'Code that is no text counts in base64, a third more than its file. Operators set limits.maxCodeBytes.';
+const tooLarge = 413 - 256;
+/** Files of fewer bytes are sent without asking for the limit first. */
+const askedFromBytes = 4 * 1024 * 1024;
 
 async function create(context: CommandContext): Promise<void> {
   checkArgs(context.args, 1, 2, 'An action name and code artifact are required.');
@@ -128,6 +127,7 @@ function nameOf({ args }: CommandContext): string {
 
 async function put(context: CommandContext, overwrite: boolean): Promise<void> {
   const { namespace, path } = await asArgument(async () => parseQualifiedName(context.args[0] ?? ''));
+  await checkSize(context, namespace, path);
   const action = await asArgument(async () => {
     const parsed = await definitionFrom(context, overwrite);
     const existing = overwrite ? await existingAction(context, namespace, path) : undefined;
@@ -141,9 +141,32 @@ async function put(context: CommandContext, overwrite: boolean): Promise<void> {
       conform(body, actionShape),
     );
   } catch (error) {
-    const wrapped = wrapError(error, `Unable to create action '${path}'`, { showUsage: true });
-    if (!tooLarge.test(wrapped.message)) throw wrapped;
-    throw new WskError(`${wrapped.message} ${sizeHint}`, { exitCode: wrapped.exitCode, showUsage: true });
+    throw wrapError(error, `Unable to create action '${path}'`, { showUsage: true });
+  }
+}
+
+/** Refuses a file that the platform would refuse for its size, before the file is read and sent. */
+async function checkSize({ args, flags, client }: CommandContext, namespace: string, action: string): Promise<void> {
+  const [, file] = args;
+  if (file === undefined || flags.bool('copy') || flags.bool('sequence')) return;
+  const bytes = sizeOf(file);
+  if (bytes === undefined || bytes < askedFromBytes) return;
+  const most = await mostCodeBytes(client, namespace);
+  if (most === undefined || bytes <= most) return;
+  throw new WskError(
+    `Unable to create action '${action}': exec larger than allowed: ${bytes} > ${most} bytes. (setting: limits.maxCodeBytes)`,
+    { exitCode: tooLarge, showUsage: true },
+  );
+}
+
+/** The largest code that the platform takes, bytes; undefined if it does not say: the answer to the action itself will. */
+async function mostCodeBytes(client: CommandContext['client'], namespace: string): Promise<number | undefined> {
+  try {
+    const most = asMap(await client.get(namespace, 'limits')).get('maxActionCodeBytes');
+    return most === undefined ? undefined : asNumber(most);
+  } catch (error) {
+    if (error instanceof WskError) return undefined;
+    throw error;
   }
 }
 

@@ -75,43 +75,43 @@ const thresholds: Row[] = [
   refusal(
     'too little memory',
     { exec, limits: { memory: 1 } },
-    /^The request content was malformed:\nrequirement failed: memory 1 MB below allowed threshold of 128 MB$|memory size 1 MB below allowed threshold of 128 MB$/,
+    /^The request content was malformed:\nrequirement failed: memory 1 MB below allowed threshold of 128 MB|memory size 1 MB below allowed threshold of 128 MB/,
     limitsSource,
   ),
   refusal(
     'too much memory',
     { exec, limits: { memory: 1_000_000 } },
-    /memory size 1000000 MB exceeds allowed threshold of \d+ MB$/,
+    /memory size 1000000 MB exceeds allowed threshold of \d+ MB/,
     limitsSource,
   ),
   refusal(
     'too large a log',
     { exec, limits: { logs: 11 } },
-    /log size 11 MB exceeds allowed threshold of 10 MB$/,
+    /log size 11 MB exceeds allowed threshold of 10 MB/,
     limitsSource,
   ),
   refusal(
     'too little time',
     { exec, limits: { timeout: 99 } },
-    /duration 99 milliseconds below allowed threshold of 100 milliseconds$/,
+    /duration 99 milliseconds below allowed threshold of 100 milliseconds/,
     limitsSource,
   ),
   refusal(
     'too much time',
     { exec, limits: { timeout: 300_001 } },
-    /duration 300001 milliseconds exceeds allowed threshold of 300000 milliseconds$/,
+    /duration 300001 milliseconds exceeds allowed threshold of 300000 milliseconds/,
     limitsSource,
   ),
   refusal(
     'too many at once in a container',
     { exec, limits: { concurrency: 2_147_483_647 } },
-    /concurrency 2147483647 exceeds allowed threshold of \d+$/,
+    /concurrency 2147483647 exceeds allowed threshold of \d+/,
     limitsSource,
   ),
   refusal(
     'none at once in a container',
     { exec, limits: { concurrency: 0 } },
-    /concurrency 0 below allowed threshold of 1$/,
+    /concurrency 0 below allowed threshold of 1\b/,
     limitsSource,
   ),
   {
@@ -120,7 +120,7 @@ const thresholds: Row[] = [
     run: async (t) => {
       const parameters = [{ key: 'a', value: 'x'.repeat(1_048_576) }];
       const reply = await t.put(`actions/${t.name('action')}`, { exec, parameters });
-      refused(reply, 413, /^parameters larger than allowed: \d+ > 1048576 bytes\.$/);
+      refused(reply, 413, /^parameters larger than allowed: \d+ > 1048576 bytes\./);
     },
   },
   {
@@ -129,7 +129,7 @@ const thresholds: Row[] = [
     run: async (t) => {
       const annotations = [{ key: 'a', value: 'x'.repeat(1_048_576) }];
       const reply = await t.put(`actions/${t.name('action')}`, { exec, annotations });
-      refused(reply, 413, /^annotations larger than allowed: \d+ > 1048576 bytes\.$/);
+      refused(reply, 413, /^annotations larger than allowed: \d+ > 1048576 bytes\./);
     },
   },
   {
@@ -138,7 +138,7 @@ const thresholds: Row[] = [
     source: execSource,
     run: async (t) => {
       const reply = await t.put(`actions/${t.name('action')}`, { exec: { ...exec, code: 'a'.repeat(50_331_649) } });
-      refused(reply, 413, /^exec larger than allowed: \d+ > 50331648 bytes\.$/);
+      refused(reply, 413, /^exec larger than allowed: \d+ > 50331648 bytes\./);
     },
   },
 ];

@@ -113,7 +113,7 @@ const answers: Row[] = [
     source: 'core/controller/.../core/entitlement/Entitlement.scala',
     run: async (t) => {
       const reply = await t.invoke(await t.action(echo), { a: 'x'.repeat(1_048_576) });
-      refused(reply, 413, /^Request larger than allowed: \d+ > 1048576 bytes\.$/);
+      refused(reply, 413, /^Request larger than allowed: \d+ > 1048576 bytes\./);
     },
   },
   {
