@@ -25,7 +25,7 @@ export interface TrainingRun {
 export interface TrainingProgress {
   /** Members that have met the others. */
   joined?: number;
-  /** Steps of member 0 in this run, its steps per second, and whether its present step takes longer than the last ones. */
+  /** Steps of member 0 in this run, its steps per second, and whether it makes none for far longer than before. */
   steps?: number;
   rate?: number;
   stalled?: boolean;

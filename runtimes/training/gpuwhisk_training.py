@@ -24,6 +24,8 @@ _REPORT_EVERY = 1.0
 _REPORT_TIMEOUT = 5.0
 # Shortest step that can stall the training, seconds: pauses between short steps, as for a checkpoint, are usual.
 _STALLS_AFTER = 1.0
+# Shortest time without a step after which a job is told to stall, seconds, and so many usual steps, and longest pauses until then.
+_HANGS_AFTER, _HANGS_STEPS, _HANGS_PAUSES = 60.0, 10, 2
 
 
 class _Meter:
@@ -39,6 +41,7 @@ class _Meter:
         self._read_count = 0
         self._read_at = None
         self._rate = None
+        self._longest_pause = 0.0
 
     @property
     def count(self):
@@ -49,6 +52,8 @@ class _Meter:
         now = time.monotonic()
         with self._lock:
             self._count += count
+            if self._last_at is not None:
+                self._longest_pause = max(self._longest_pause, now - self._last_at)
             self._last_at = now
             self._last_count = count
             if self._read_at is None:
@@ -76,6 +81,19 @@ class _Meter:
             if silent > _STALLS_AFTER and silent * self._rate > 2 * self._last_count:
                 return self._last_count / silent, True
             return self._rate, False
+
+
+    def hangs(self):
+        """Whether the training may hang: it makes no step for far longer than its steps, and its pauses between them, have taken.
+
+        A job that is looked at now and then must not look ill while it evaluates or writes a checkpoint.
+        """
+        with self._lock:
+            if self._last_at is None or self._rate is None:
+                return False
+            usual = self._last_count / self._rate
+            silent = time.monotonic() - self._last_at
+            return silent > max(_HANGS_AFTER, _HANGS_STEPS * usual, _HANGS_PAUSES * self._longest_pause)
 
 
 class _Reporter:
@@ -139,8 +157,9 @@ class _MemberReporter(_Reporter):
             self._send(self._meter.count, self._meter.rate())
 
     def _send(self, count, measured):
-        rate = b"" if measured is None else b',"rate":%.17g,"stalled":%s' % (measured[0], (b"false", b"true")[measured[1]])
-        self._write(b'{"joined":true,"steps":%.17g%s}\n' % (count, rate))
+        rate = b"" if measured is None else b',"rate":%.17g' % measured[0]
+        stalled = b',"stalled":true' if self._meter.hangs() else b""
+        self._write(b'{"joined":true,"steps":%.17g%s%s}\n' % (count, rate, stalled))
         return True
 
     def _write(self, line):

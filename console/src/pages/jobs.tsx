@@ -113,7 +113,7 @@ export function JobsPage() {
 function progressOf({ steps, rate, stalled, joined, members, state }: Job): string {
   if (steps !== undefined && steps > 0) {
     const speed = rate === undefined ? '' : `, ${rate.toFixed(2)} a second`;
-    return `${Math.round(steps)} steps${speed}${stalled === true && state === 'running' ? ', stalled' : ''}`;
+    return `${Math.round(steps)} steps${speed}${stalled === true ? ', stalled' : ''}`;
   }
   return state === 'running' && members > 1 ? `${joined ?? 0} of ${members} members have met` : '';
 }

@@ -98,7 +98,9 @@ function annotatedGpus(annotations: Parameters<typeof parameterValue>[0]): numbe
 function jobView(job: TrainingJob, status: TrainingStatus | undefined): JsonObject {
   const attempt = lastAttempt(job);
   const isNow = !isOver(job) && status !== undefined && status.activationId === attempt?.activationId;
-  const { rate, stalled, joined, devices, checkpointUsedMiB } = isNow ? status : ({} as Partial<TrainingStatus>);
+  const { rate, joined, devices, checkpointUsedMiB, ...told } = isNow ? status : ({} as Partial<TrainingStatus>);
+  // One that is stopping makes no steps while it writes its last checkpoint.
+  const stalled = job.state === 'running' ? told.stalled : undefined;
   const progress = { steps: isNow ? status.steps : attempt?.steps, rate, stalled, joined, devices, checkpointUsedMiB };
   const hidden = ['parameters', 'interruptedInRow', 'graceMs'];
   const shown = Object.entries({ ...job, ...progress }).filter(
