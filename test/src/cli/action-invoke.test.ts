@@ -16,7 +16,8 @@ const failed = {
 };
 
 const tooLong = 'The action produced a response that exceeded the allowed length: 2000008 > 1048576 bytes.';
-const cutShort = { error: `${tooLong} wsk activation result shows its beginning.` };
+const setBy = '(setting: limits.maxResultBytes; limit of the namespace: maxPayloadSize)';
+const cutShort = { error: `${tooLong} ${setBy} wsk activation result shows its beginning.` };
 const oversize = { error: `${tooLong} The truncated response was: {"x":"aaa` };
 const unprovided = { error: 'Failed to provision resources to run the action.' };
 

@@ -132,6 +132,8 @@ export function printUnsuccessful(error: InvocationError, name: QualifiedName, r
 const oversize =
   /^(The action produced a response that exceeded the allowed length: .*? bytes\.) The truncated response was: /;
 
+const resultSetting = '(setting: limits.maxResultBytes; limit of the namespace: maxPayloadSize)';
+
 /** A failed answer without the beginning of a result that was too long. */
 function withoutHead(answer: Json): Json {
   if (!(answer instanceof Map)) return answer;
@@ -141,7 +143,7 @@ function withoutHead(answer: Json): Json {
     if (inner instanceof Map) copy.set(key, withoutHead(inner));
   }
   const [, text] = oversize.exec(asText(copy.get('error'))) ?? [];
-  if (text !== undefined) copy.set('error', `${text} wsk activation result shows its beginning.`);
+  if (text !== undefined) copy.set('error', `${text} ${resultSetting} wsk activation result shows its beginning.`);
   return copy;
 }
 
