@@ -27,6 +27,11 @@ export function nodeRow(devices: Device[], residents: Resident[] = [], changes: 
 
 let told = 0;
 
+/** Has the versions of rows count from 1 again, so that placements do not depend on runs before. */
+export function restartVersions(): void {
+  told = 0;
+}
+
 /** Sets a node's row; keeps the row's version if it is above 1. */
 export async function setNode(state: ClusterState, row: NodeStatus): Promise<void> {
   told += 1;

@@ -9,6 +9,7 @@ import { decideAgain, readPass } from '@gpuwhisk/gpu/policies/saved-pass';
 import { plainDecision } from '@gpuwhisk/gpu/testing/fixtures';
 import type { Decision } from '@gpuwhisk/gpu/view/decision';
 import { toPlain } from '@gpuwhisk/gpu/view/saved-view';
+import { restartVersions } from '../api/gpu-nodes.js';
 import { GpuCluster } from './gpu-cluster.js';
 import { SimulatedNode } from './simulated-node.js';
 
@@ -29,6 +30,7 @@ function digestsOf(cluster: GpuCluster): string {
  * same from its file. Resolves with digests of what was sent and told.
  */
 export async function repeatedLiveRun(policy: Config['gpu']['policy'], folder: string): Promise<string> {
+  restartVersions();
   const decisions: JsonValue[] = [];
   let starts = 0;
   const fileOf = (at: number): string => join(folder, `${at}.json`);
