@@ -240,7 +240,7 @@ const cases: (Omit<RuntimeCase, 'code' | 'name'> & { main: string })[] = [
   ])('%s', async (_, type, text, status, stderr) => {
     const runtime = new RuntimeProcess(launch);
     const hello = await runtime.frame((frame) => frame.type === 1);
-    expect(JSON.parse(hello.text)).toEqual({ version: 1, kind, pid: runtime.pid, batch: true });
+    expect(JSON.parse(hello.text)).toEqual({ version: 1, kind, pid: runtime.pid, batch: true, codeFrames: true });
     runtime.send(type, 0, text);
     expect(await runtime.exited).toBe(status);
     expect(runtime.stderr).toBe(stderr);
