@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installAnsible } from './engines/ansible.mjs';
 import { hasKafka, installKafka } from './engines/kafka.mjs';
+import { installNode } from './engines/node.mjs';
 import { succeeds } from './engines/quiet.mjs';
 import { installSchemathesis } from './engines/schemathesis.mjs';
 import { root } from './fresh.mjs';
@@ -82,6 +83,7 @@ export async function installFromRegistries() {
     Kafka: installKafka(),
     Ansible: installAnsible(),
     Schemathesis: installSchemathesis(),
+    'Node.js 24': installNode(),
   };
   for (const [name, installation] of Object.entries(asked)) {
     const reason = await installation;

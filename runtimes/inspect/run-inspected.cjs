@@ -22,13 +22,13 @@ async function load(source, isFolder, name) {
       delete require.cache[file];
   }
   const own = isFolder ? entryOf(folder) : source;
-  const found = own.endsWith('.mjs') ? await imported(own, name) : await required(own, name);
+  const found = /\.m[jt]s$/.test(own) ? await imported(own, name) : await required(own, name);
   if (typeof found !== 'function') throw new Error(`Action entrypoint '${name}' is not a function.`);
   return found;
 }
 
 function entryOf(folder) {
-  const others = ['index.mjs', 'index.cjs'].map((name) => path.join(folder, name));
+  const others = ['mjs', 'cjs', 'ts', 'mts', 'cts'].map((ending) => path.join(folder, `index.${ending}`));
   try {
     return require.resolve(folder);
   } catch (error) {
@@ -45,12 +45,22 @@ async function required(file, name) {
   try {
     // Behind the code, so that its lines keep their numbers: the function need not be exported.
     const look = `\n;module.inScope = (() => { try { return ${name} } catch (error) { if (!(error instanceof ReferenceError)) throw error } })();`;
-    module._compile(fs.readFileSync(file, 'utf8') + look, file);
+    module._compile(javaScriptOf(file) + look, file);
   } catch (error) {
     if (error instanceof SyntaxError && needsModule.test(error.message)) return imported(file, name);
     throw error;
   }
   return typeof module.inScope === 'function' ? module.inScope : lookUp(module.exports, name);
+}
+
+/** The text of a file, without the types of TypeScript, on the same lines. */
+function javaScriptOf(file) {
+  const text = fs.readFileSync(file, 'utf8');
+  if (!/\.c?ts$/.test(file)) return text;
+  if (Module.stripTypeScriptTypes === undefined) {
+    throw new Error(`TypeScript is run by Node.js 22.18 or newer; this is ${process.version}.`);
+  }
+  return Module.stripTypeScriptTypes(text);
 }
 
 async function imported(file, name) {

@@ -6,6 +6,9 @@ const vm = require('vm');
 const Module = require('module');
 const { mayImport } = require('./may-import.cjs');
 
+/** Whether this release of Node.js runs TypeScript, by removing its types. */
+const hasTypeScript = Boolean(process.features.typescript);
+
 /** Monotonic time, ms; before any action could replace it. */
 const { hrtime } = process;
 function now() {
@@ -27,6 +30,9 @@ const builtInImport = new RegExp(
   `\\bimport\\s*\\(\\s*(['"])(?:node:)?(${Module.builtinModules.join('|')})\\1\\s*\\)`,
   'g',
 );
+/** Behind a name that `require` does not find by itself. */
+const endings = ['.mjs', '.cjs', '.ts', '.mts', '.cts'];
+const indexFiles = ['.js', ...endings].map((ending) => `index${ending}`);
 const needsModule = /import statement outside a module|Unexpected token 'export'|'import\.meta'|await is only valid/;
 
 /**
@@ -93,15 +99,29 @@ function inScope(name) {
   return `(() => { try { return ${name} } catch (error) { if (!(error instanceof ReferenceError)) throw error } })()`;
 }
 
+/** Source that is no JavaScript is tried as TypeScript, so that JavaScript waits for nothing of it. */
 async function loadSource(code, names, token) {
-  const filename = path.resolve('index.js');
+  try {
+    return await loadScript('index.js', code, names, token);
+  } catch (error) {
+    const typed =
+      error instanceof SyntaxError && hasTypeScript ? require('./types.cjs').withoutTypes(code, error) : undefined;
+    if (typed === undefined) throw error;
+    token.stays = true;
+    return loadScript('index.ts', typed, names, token, code);
+  }
+}
+
+/** `written` is the source as the developer wrote it, for the loader of ES modules, which removes types itself. */
+async function loadScript(name, code, names, token, written = code) {
+  const filename = path.resolve(name);
   const module = new Module(filename);
   module.filename = filename;
   module.paths = Module._nodeModulePaths(path.dirname(filename));
   if (mayImport(code)) {
     token.imports = builtInsImported(code);
     // Of what else, if it is in no comment or text.
-    token.stays = mayImport(code.replace(builtInImport, ''));
+    token.stays ||= mayImport(code.replace(builtInImport, ''));
   }
   const compile = (text) =>
     vm.compileFunction(text, ['exports', 'require', 'module', '__filename', '__dirname', '__token'], {
@@ -113,7 +133,9 @@ async function loadSource(code, names, token) {
     // Every function of the code refers to the scope, and with the last of these the scope to the token.
     evaluate = compile(`${code}\n;return [${names.map(inScope).join(', ')}, () => __token]`);
   } catch (error) {
-    if (error instanceof SyntaxError && needsModule.test(error.message)) return loadModuleSource(code, names, token);
+    if (error instanceof SyntaxError && needsModule.test(error.message)) {
+      return loadModuleSource(name.replace('.', '.m'), written, names, token);
+    }
     compile(code); // What is wrong with the code alone is told without what was put behind it.
     throw error;
   }
@@ -124,9 +146,9 @@ async function loadSource(code, names, token) {
     .map((value, at) => (typeof value === 'function' ? value : (lookUp(module.exports, names[at]) ?? value)));
 }
 
-async function loadModuleSource(code, names, token) {
+async function loadModuleSource(name, code, names, token) {
   token.stays = true;
-  const file = path.resolve('index.mjs');
+  const file = path.resolve(name);
   fs.writeFileSync(file, code);
   const namespace = await importFile(file);
   return names.map((name) => lookUpExport(namespace, name));
@@ -151,10 +173,7 @@ async function loadArchive(message, others, zipLibrary) {
   const parts = /^(?:([^.]+)\.)?(.+)$/.exec(message.main);
   if (!parts) throw 'Name of main function is not valid.';
   const [, file, main] = parts;
-  if (
-    file === undefined &&
-    !['package.json', 'index.js', 'index.mjs', 'index.cjs'].some((name) => fs.existsSync(name))
-  ) {
+  if (file === undefined && !['package.json', ...indexFiles].some((name) => fs.existsSync(name))) {
     throw 'Zipped actions must contain either package.json or index.js at the root.';
   }
   return loadFile(resolveFile(folder, file), [main, ...others]);
@@ -163,23 +182,30 @@ async function loadArchive(message, others, zipLibrary) {
 function resolveFile(folder, file) {
   const require = Module.createRequire(path.join(folder, 'index.js'));
   const wanted = file === undefined ? folder : path.join(folder, file);
-  const others = ['index.mjs', 'index.cjs'].map((name) => path.join(folder, name));
-  const candidates = file === undefined ? [folder, ...others] : [wanted, `${wanted}.mjs`, `${wanted}.cjs`];
+  const candidates =
+    file === undefined
+      ? [folder, ...indexFiles.map((name) => path.join(folder, name))]
+      : ['', ...endings].map((ending) => `${wanted}${ending}`);
+  let missing;
   for (const candidate of candidates) {
     try {
       return require.resolve(candidate);
     } catch (error) {
-      if (error.code !== 'MODULE_NOT_FOUND' || candidate === candidates.at(-1)) throw error;
+      if (error.code !== 'MODULE_NOT_FOUND') throw error;
+      missing ??= error;
     }
   }
-  return undefined;
+  throw missing;
 }
 
 async function loadFile(file, names) {
+  if (/\.[mc]?ts$/.test(file) && !hasTypeScript) throw noTypeScript(path.basename(file));
   if (!isModule(file)) {
     try {
       const exported = Module.createRequire(file)(file);
-      return names.map((name) => lookUp(exported, name));
+      // Newer releases of Node.js load ES modules by `require`, too.
+      const look = require('util').types.isModuleNamespaceObject(exported) ? lookUpExport : lookUp;
+      return names.map((name) => look(exported, name));
     } catch (error) {
       if (error.code !== 'ERR_REQUIRE_ESM' && error.code !== 'ERR_REQUIRE_ASYNC_MODULE') {
         if (!(error instanceof SyntaxError && needsModule.test(error.message))) throw error;
@@ -190,10 +216,15 @@ async function loadFile(file, names) {
   return names.map((name) => lookUpExport(namespace, name));
 }
 
+function noTypeScript(file) {
+  const kind = `nodejs:${process.versions.node.split('.')[0]}`;
+  return `'${file}' is TypeScript, which ${kind} cannot run: create the action with --kind nodejs:24, or from JavaScript.`;
+}
+
 /** Whether Node.js takes the file for an ES module: by its extension, or by the package.json above it. */
 function isModule(file) {
   const extension = path.extname(file);
-  if (extension !== '.js') return extension === '.mjs';
+  if (extension !== '.js' && extension !== '.ts') return extension === '.mjs' || extension === '.mts';
   for (let folder = path.dirname(file); ; folder = path.dirname(folder)) {
     const description = path.join(folder, 'package.json');
     if (fs.existsSync(description)) return JSON.parse(fs.readFileSync(description, 'utf8')).type === 'module';

@@ -8,7 +8,7 @@ export interface Place {
 }
 
 /** Paths that runtimes give the code of a single file: Node.js and Python, and Python's of archives. */
-const single = /(?:[\w./-]*\/)?(?:index\.m?js|main__\.py|exec__\.py)/;
+const single = /(?:[\w./-]*\/)?(?:index\.m?[jt]s|main__\.py|exec__\.py)/;
 /** `path:3`, `path:3:7`, `File "path", line 3`. */
 const places = /(?:File "([^"]+)", line (\d+)|(?:file:\/\/)?((?:\/[\w.@-]+)+\.\w+):(\d+))/g;
 

@@ -23,13 +23,13 @@ export interface ReadTarget {
   name: string;
 }
 
-const kindOfFile: Readonly<Record<string, string>> = { '.mjs': 'nodejs:default', '.cjs': 'nodejs:default' };
 /** Files of a folder that tell its kind. */
 const kindByFile: readonly [file: string, kind: string][] = [
   ['package.json', 'nodejs:default'],
-  ['index.js', 'nodejs:default'],
-  ['index.mjs', 'nodejs:default'],
-  ['index.cjs', 'nodejs:default'],
+  ...['index.js', 'index.mjs', 'index.cjs', 'index.ts', 'index.mts', 'index.cts'].map((file): [string, string] => [
+    file,
+    'nodejs:default',
+  ]),
   ['__main__.py', 'python:default'],
 ];
 
@@ -86,9 +86,8 @@ const members = ['actions', 'triggers', 'feeds', 'rules', 'sequences', 'apis', '
 /** What a manifest would say of an action with all defaults. */
 function bareManifest({ path, isFolder }: Target): Manifest {
   const name = basename(path, isFolder ? '' : extname(path));
-  const kind = isFolder ? kindOfFolder(path) : kindOfFile[extname(path)];
   const declared = new Map<string, Json>([['function', path]]);
-  if (kind !== undefined) declared.set('runtime', kind);
+  if (isFolder) declared.set('runtime', kindOfFolder(path));
   const actions: JsonMap = new Map([[name, declared]]);
   const packages = new Map([['default', new Map<string, Json>([['actions', actions]])]]);
   return { file: join(dirname(path), 'manifest.yaml'), project: new Map(), packages, inProject: false };

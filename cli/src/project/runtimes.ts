@@ -17,6 +17,8 @@ interface CodeExtension {
 
 const codeExtensions: readonly CodeExtension[] = [
   { extension: 'js', family: 'nodejs' },
+  // Beyond OpenWhisk's tools, which know `js` alone.
+  ...['mjs', 'cjs', 'ts', 'mts', 'cts'].map((extension) => ({ extension, family: 'nodejs' })),
   { extension: 'py', family: 'python' },
   { extension: 'swift', family: 'swift' },
   { extension: 'php', family: 'php' },

@@ -63,6 +63,11 @@ describeCases('action create', [
   creates('a.jar --main M', '"exec":{"kind":"java:default","code":"AP8=","main":"M"}', {
     'a.jar': Buffer.from([0, 255]),
   }),
+  ...['mjs', 'cjs', 'ts', 'mts', 'cts'].map((extension) =>
+    creates(`a.${extension}`, '"exec":{"kind":"nodejs:default","code":"export default 1"}', {
+      [`a.${extension}`]: 'export default 1',
+    }),
+  ),
   creates('a.zip --kind python:3', '"exec":{"kind":"python:3","code":"UEsD"}', { 'a.zip': 'PK\u0003' }),
   creates('--docker me/image', '"exec":{"kind":"blackbox","image":"me/image"}'),
   creates('a.js --docker me/image', '"exec":{"kind":"blackbox","code":"function main() {}\\n","image":"me/image"}'),
