@@ -40,15 +40,15 @@ const needsModule = /import statement outside a module|Unexpected token 'export'
  * if any, has been called, and with the times of both parts (`timesUs`); rejects with an error, or with a text where OpenWhisk's runtime gives only a text. Archives
  * are extracted into the current folder. All functions of source text refer to `token`. `token.stays` is set where
  * Node.js keeps things for good: ES modules, and the package.json of an archive; `token.imports` are the built-in modules
- * that the source has an `import()` of. `observer` is started and stopped for the load, without `message.entry`.
+ * that the source has an `import()` of. `places` has the path of the adm-zip package, and the folder node_modules for an archive without one, or why there is none. `observer` is started and stopped for the load, without `message.entry`.
  */
-async function loadAction(message, zipLibrary, token = {}, observer = undefined) {
+async function loadAction(message, places, token = {}, observer = undefined) {
   const others = message.entry === undefined ? [] : [message.entry];
   const startedMs = now();
   token.stays = message.binary;
   const [main, entry] = await observed(observer, () =>
     message.binary
-      ? loadArchive(message, others, zipLibrary)
+      ? loadArchive(message, others, places)
       : loadSource(message.code, checkedNames([message.main, ...others]), token),
   );
   requireFunction(main, message.main);
@@ -166,9 +166,12 @@ function extract(message, folder, zipLibrary) {
   require('./extract-archive.cjs').extractArchive(archive, folder, zipLibrary);
 }
 
-async function loadArchive(message, others, zipLibrary) {
+async function loadArchive(message, others, { zipLibrary, installed, notInstalled }) {
   const folder = process.cwd();
   extract(message, folder, zipLibrary);
+  // The packages find each other by their own paths.
+  if (installed !== undefined && !fs.existsSync('node_modules')) fs.symlinkSync(installed, 'node_modules');
+  if (notInstalled !== undefined) console.error(`The dependencies of package.json were not installed: ${notInstalled}`);
   // `main` is a function, or a file without its extension and a path in what it exports.
   const parts = /^(?:([^.]+)\.)?(.+)$/.exec(message.main);
   if (!parts) throw 'Name of main function is not valid.';

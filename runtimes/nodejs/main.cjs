@@ -1,6 +1,6 @@
 'use strict';
 // The Node.js runtime: speaks the framed protocol on file descriptor 3 and runs one action.
-// Start: node main.cjs [path of the adm-zip package [path of the addon of native/channel]].
+// Start: node main.cjs [path of the adm-zip package [path of the addon of native/channel, or '' [folder node_modules for an archive]]].
 
 // What has learned modules serves one function, as it could not be unloaded: it need not be ready for more.
 const isPrewarmer = process.env.GPUWHISK_PREWARM === 'true' && process.env.GPUWHISK_LEARNED === undefined;
@@ -13,7 +13,9 @@ if (greetsFirst) writeHello();
 const { openChannel, frameType, maxPayloadBytes } = require('./channel.cjs');
 const { setEnvironment } = require('./run-environment.cjs');
 
-const [, , zipLibrary, channelAddon] = process.argv;
+const [, , zipLibrary, channelAddon, installed] = process.argv;
+const places = { zipLibrary, installed, notInstalled: process.env.GPUWHISK_NOT_INSTALLED };
+delete process.env.GPUWHISK_NOT_INSTALLED;
 process.argv.length = 1;
 // As in OpenWhisk's image, also for what an action forks; what this process was started with is no action's business.
 process.execArgv.splice(0, Infinity, '--expose-gc');
@@ -64,7 +66,11 @@ function onViolation(message) {
   process.exit(70);
 }
 
-const channel = openChannel(channelFd, { onFrame, onEnd: () => process.exit(0), onViolation }, channelAddon);
+const channel = openChannel(
+  channelFd,
+  { onFrame, onEnd: () => process.exit(0), onViolation },
+  channelAddon || undefined,
+);
 const { answerRun, takeBody, compileSooner } = channel;
 /** In place of the time since when a run has run: the channel knows it. */
 const inChannel = -1;
@@ -179,7 +185,7 @@ function init(id, message) {
   Object.assign(process.env, message.env);
   token = {};
   loadAction ??= require('./load-action.cjs').loadAction;
-  loadAction(message, zipLibrary, token, observer).then(
+  loadAction(message, places, token, observer).then(
     ({ main, timesUs }) => {
       handler = main;
       status = 'ready';

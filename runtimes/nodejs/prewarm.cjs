@@ -192,7 +192,7 @@ async function prewarm(folders, collect) {
   forgetUses();
   for (let turn = 0; turn < samples; turn += 1) {
     const token = {};
-    const { main } = await loadAction(sample, undefined, token);
+    const { main } = await loadAction(sample, {}, token);
     main({});
     const { left } = await unload(token, false);
     if (left.length > 0) throw new Error(`The sample left behind: ${left.join(', ')}.`);

@@ -14,8 +14,10 @@ import { sleep } from '@gpuwhisk/common/system/clock';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { fair } from '@gpuwhisk/common/concurrency';
 import { kindOfImage } from '../runtimes/proxy-runtime.js';
+import type { NpmFiles, NpmPackages } from '../containers/container-factory.js';
 import { leadingImports } from './leading-imports.js';
 import { leadingRequires } from './leading-requires.js';
+import { npmFilesIn, npmKey } from './npm-packages.js';
 
 /** An action's code. */
 export interface ActionCode {
@@ -42,8 +44,10 @@ export interface RunnableAction {
   main: string;
   limits: ActionLimits;
   annotations: readonly Parameter[];
-  /** Annotation `requirements`, sorted; empty for none. */
+  /** As ContainerSpec.requirements. */
   requirements: readonly string[];
+  /** As ContainerSpec.npm. */
+  npm?: NpmPackages;
   /** Annotation `warm`. */
   warm: Warm;
   /** As leadingImports and leadingRequires tell; absent also where that is not looked at. */
@@ -82,6 +86,8 @@ const importReaders: Readonly<Record<string, (source: string) => string[] | unde
 const cacheSize = 2000;
 /** Largest source whose imports are looked at, bytes. */
 const maxReadBytes = 64 * 1024;
+/** Largest archive that is looked at for npm packages, bytes. */
+const maxArchiveBytes = 8 * 1024 * 1024;
 /** How long reads of an action from a failing store are retried, ms. */
 const patienceMs = 60_000;
 const firstRetryMs = 100;
@@ -102,6 +108,8 @@ export class ActionLoader {
     private readonly defaultKind: (kind: string) => string | undefined,
     /** Whether leading imports of source are looked at. */
     private readonly readsImports = false,
+    /** Whether containers get the npm packages that archives name. */
+    private readonly installsNpm = false,
   ) {}
 
   /** The revision that a message names, or undefined if that revision has not been read yet. */
@@ -121,7 +129,13 @@ export class ActionLoader {
         };
       }
       const read = readAction(document);
-      const action = { ...this.runnable(id, read), leadingImports: await this.leadingImports(document, read) };
+      const runnable = this.runnable(id, read);
+      const npm = await this.npmPackages(document, runnable, read);
+      const action = {
+        ...runnable,
+        ...(npm !== undefined && { npm, requirements: [npm.key] }),
+        leadingImports: await this.leadingImports(document, read),
+      };
       if (this.cache.size >= cacheSize) {
         const oldest = this.cache.keys().next();
         if (!oldest.done) this.cache.delete(oldest.value);
@@ -160,6 +174,31 @@ export class ActionLoader {
     if (isReference(exec.code) && (exec.code.length ?? Infinity) > maxReadBytes) return undefined;
     const { code } = await this.patiently(() => readActionCode(this.store, document));
     return typeof code === 'string' && code.length <= maxReadBytes ? read(code) : undefined;
+  }
+
+  /** The packages that an archive of at most 8 MiB names in its package.json and does not bring. */
+  private async npmPackages(
+    document: StoredDocument,
+    runnable: RunnableAction,
+    { exec, namespace }: ReturnType<typeof readAction>,
+  ): Promise<NpmPackages | undefined> {
+    const isArchive = 'binary' in exec && exec.binary && runnable.kind.startsWith('nodejs:');
+    if (!this.installsNpm || !isArchive || !('code' in exec)) return undefined;
+    if (isReference(exec.code) && (exec.code.length ?? Infinity) > maxArchiveBytes) return undefined;
+    const { code } = await this.patiently(() => readActionCode(this.store, document));
+    const found = npmFilesIn(typeof code === 'string' ? Buffer.from(code, 'base64') : code);
+    if (found === undefined) return undefined;
+    // Not kept: a lock file may be large.
+    const files = async (): Promise<NpmFiles> => {
+      const { code: again = '', large } = await runnable.code(namespace);
+      try {
+        const bytes = large?.bytes ?? Buffer.from(again, 'base64');
+        return npmFilesIn(bytes) ?? { problem: 'the action was changed meanwhile' };
+      } finally {
+        large?.passed();
+      }
+    };
+    return { key: npmKey(found), files };
   }
 
   /** Reads code, and has the next wait until it has been passed on. */

@@ -80,6 +80,7 @@ function wantedBy(message: ActivationMessage, action: RunnableAction, learned: L
       memoryMiB: action.limits.memory,
       concurrency: action.limits.concurrency,
       requirements: action.requirements,
+      ...(action.npm && { npm: action.npm }),
       imports: action.warm.imports,
       ...wish,
       cuda: action.warm.cuda,

@@ -22,8 +22,13 @@ export interface ContainerSpec {
   memoryMiB: number;
   /** Runs that the container takes at once; above 1 the runtime gets `__OW_ALLOW_CONCURRENT=true`. */
   concurrency: number;
-  /** Python packages that must be importable (annotation `requirements`), sorted; empty for none. */
+  /**
+   * Packages that must be importable: of Python those of annotation `requirements`, sorted; of Node.js the key of `npm`. Empty for
+   * none.
+   */
   requirements: readonly string[];
+  /** The npm packages of an archive; absent without any. */
+  npm?: NpmPackages;
   /** Modules that are loaded before the action's code, by annotation `warm` or learned; empty for none. */
   imports: readonly string[];
   /** Set if `imports` are learned ones: containers that a function waits for do not import them. */
@@ -36,6 +41,17 @@ export interface ContainerSpec {
   installsFor?: string;
   /** The only run that the container is for; absent unless that is a training job's. */
   training?: TrainingSpec;
+}
+
+/** The files that npm installs packages from, or why it cannot. */
+export type NpmFiles = { manifest: string; lock?: string } | { problem: string };
+
+/** The npm packages that an action's archive names and does not bring. */
+export interface NpmPackages {
+  /** The same for equal packages. */
+  key: string;
+  /** Reads the texts of package.json and package-lock.json from the action's code. Rejects if the store cannot read it. */
+  files(): Promise<NpmFiles>;
 }
 
 /** The spec without learned imports: a function that waits for its container loads by itself just what it imports. */
@@ -292,6 +308,8 @@ export interface ContainerFactory {
   /** As create with `ahead`, for a container that is not yet bound to an action (a stem cell). */
   prewarm(spec: ContainerSpec): Promise<Container>;
   match(prewarmed: ContainerSpec, wanted: ContainerSpec): Match;
+  /** Whether containers get the npm packages of their spec; absent: archives must bring theirs. */
+  readonly installsNpm?: boolean;
   /**
    * Loads a function in a sandbox of its own, and keeps its state. Rejects with an Error that says why there is no such state, or
    * why copies would not be the same. Absent: the factory cannot do so.

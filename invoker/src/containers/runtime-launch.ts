@@ -2,7 +2,7 @@
 import { sep } from 'node:path';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
-import type { InitRequest, SharedModules } from './container-factory.js';
+import type { ContainerSpec, InitRequest, NpmPackages, SharedModules } from './container-factory.js';
 
 /** A folder or file of the host that is mounted into a sandbox. */
 export interface Bind {
@@ -148,9 +148,21 @@ export interface RuntimeCatalog {
   useSandboxes?(run: RunJob): void;
   /**
    * The launch of a kind with packages in a sandbox of `memoryMiB` (default 256). The first use fetches a Node.js release
-   * and installs packages, fairly between namespaces; concurrent calls share this work. Rejects with ProvisioningError.
+   * and installs packages, fairly between namespaces; concurrent calls share this work. Rejects with ProvisioningError. npm
+   * packages that cannot be installed are told of in the function's log instead: its archive may not need them.
    */
-  launch(kind: string, requirements: readonly string[], memoryMiB?: number, namespace?: string): Promise<RuntimeLaunch>;
+  launch(
+    kind: string,
+    requirements: readonly string[],
+    memoryMiB?: number,
+    namespace?: string,
+    npm?: NpmPackages,
+  ): Promise<RuntimeLaunch>;
+}
+
+/** What a container's spec asks of a launch. */
+export function launchWanted(spec: ContainerSpec): Parameters<RuntimeCatalog['launch']> {
+  return [spec.kind, spec.requirements, spec.memoryMiB, spec.installsFor, spec.npm];
 }
 
 /** Environment, mounts and user by which a container uses its GPU. */

@@ -6,6 +6,7 @@ import { parseManifest } from '@gpuwhisk/common/runtimes';
 import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
+import type { NpmPackages } from '../containers/container-factory.js';
 import type { RuntimeCatalog, RuntimeLaunch, RunJob } from '../containers/runtime-launch.js';
 import { SharedWork } from '@gpuwhisk/common/concurrency';
 import { removeAbandoned } from '../host/partial-folders.js';
@@ -20,6 +21,7 @@ import { canHaveGson, javaLaunch, prepareJava, withJavaPair } from './java-runti
 import { hasNative, nativeLaunch, nativeVersion } from './native-runtime.js';
 import type { NativeCompilers } from './native-runtime.js';
 import { nodeLaunch, withNodePair, fetchNodeRelease } from './node-runtime.js';
+import type { InstalledPackages } from './node-runtime.js';
 import {
   commandLaunch,
   executableKind,
@@ -175,6 +177,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const packageSets = new RequirementsCache({
     compilations,
     dataDir,
+    runtimesDir,
     run: (job) => runJob(job),
     root: requirementsDir,
     maxBytes: (options.requirementsMiB ?? Infinity) * MiB,
@@ -221,9 +224,20 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     return nodeReleases.do(String(major), fetch);
   }
 
-  async function launchNode(major: number): Promise<RuntimeLaunch> {
+  async function launchNode(major: number, installed: InstalledPackages = {}): Promise<RuntimeLaunch> {
     const [program, packages] = await Promise.all([nodeProgram(major), nodePackages(runtimesDir).then(imagePackages)]);
-    return withNodePair(nodeLaunch(runtimesDir, program, { packages }));
+    return withNodePair(nodeLaunch(runtimesDir, program, { packages, ...installed }));
+  }
+
+  /** The npm packages of an archive, or why they cannot be installed. */
+  async function npmPackages(npm: NpmPackages, namespace: string | undefined): Promise<InstalledPackages> {
+    try {
+      return { installed: join(await packageSets.npmFolder(npm, namespace), 'node_modules') };
+    } catch (error) {
+      if (!(error instanceof ProvisioningError)) throw error;
+      info(`The dependencies of an archive were not installed. ${error.message}`);
+      return { notInstalled: error.message };
+    }
   }
 
   /** The interpreter with the packages of OpenWhisk's image after its own. */
@@ -289,10 +303,14 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     requirements: readonly string[],
     memoryMiB: number,
     namespace?: string,
+    npm?: NpmPackages,
   ): Promise<RuntimeLaunch> {
     const { kind } = entry;
     if (entry.command) return launches.do(kind, () => commandLaunch(entry));
     const [family, version] = kind.split(':');
+    if (family === 'nodejs' && npm !== undefined) {
+      return npmPackages(npm, namespace).then((installed) => launchNode(Number(version), installed));
+    }
     if (family === 'nodejs') return launches.do(kind, () => launchNode(Number(version)));
     if (family === 'python' && python) return launchPython(python, requirements, namespace);
     if (family === 'java' && jdk) return launches.do(`${kind} ${memoryMiB}`, () => launchJava(jdk, memoryMiB));
@@ -323,12 +341,12 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
       runJob = run;
     },
     supports: (kind) => isExecutableKind(kind) || entries.has(kind),
-    launch(kind, requirements, memoryMiB = defaultMemoryMiB, namespace) {
+    launch(kind, requirements, memoryMiB = defaultMemoryMiB, namespace, npm) {
       if (isExecutableKind(kind)) {
         return launches.do(executableKind, async () => executableLaunch(runtimesDir, await realpath(process.execPath)));
       }
       const entry = entries.get(kind);
-      if (entry) return launchOf(entry, requirements, memoryMiB, namespace);
+      if (entry) return launchOf(entry, requirements, memoryMiB, namespace, npm);
       const image = imageOfKind(kind);
       if (image !== undefined) return Promise.reject(noImage(image));
       return Promise.reject(new ProvisioningError(`The runtime '${kind}' is not available here.`));

@@ -13,15 +13,22 @@ import { isThere, partialPrefix } from '../host/partial-folders.js';
 /** Folder of the package by which guest code unpacks archives. */
 export const zipLibrary = dirname(createRequire(import.meta.url).resolve('adm-zip/package.json'));
 
-/** The addon by which the runtime reads and writes its socket, from native/build.mjs; absent without a compiler. */
 /** The addon with the Node.js runtime's end of its socket. */
 export const channelAddon = builtPath('channel.node');
 
 /** Path in a sandbox of packages that belong to no action; Node.js searches it last, for `require` and `import`. */
 const packagesTarget = '/node_modules';
 
+/** The npm packages of an archive that does not bring them. */
+export interface InstalledPackages {
+  /** Their folder node_modules. */
+  installed?: string;
+  /** Why they could not be installed. */
+  notInstalled?: string;
+}
+
 /** Options of a Node.js runtime. */
-interface NodeLaunchOptions {
+interface NodeLaunchOptions extends InstalledPackages {
   /** The addon by which the runtime reads and writes its socket; without the file, it uses Node's streams. */
   addon?: string;
   /** A folder whose `node_modules` every action finds after its own packages. */
@@ -32,17 +39,22 @@ interface NodeLaunchOptions {
 export function nodeLaunch(
   runtimesDir: string,
   program: string,
-  { addon = channelAddon, packages }: NodeLaunchOptions = {},
+  { addon = channelAddon, packages, installed, notInstalled }: NodeLaunchOptions = {},
 ): RuntimeLaunch {
   const guest = join(runtimesDir, 'nodejs');
   const addons = existsSync(addon) ? [addon] : [];
   const folder = packages && join(packages, 'node_modules');
   const shared = folder === undefined ? [] : [{ source: folder, target: packagesTarget }];
+  // Named in the command, so that the folder is seen to be in use also where it is no mount.
+  const own = installed === undefined ? [] : [installed];
   return {
-    command: [program, join(guest, 'main.cjs'), zipLibrary, ...addons],
-    binds: [...bindsFor([program, guest, zipLibrary, ...addons]), ...shared],
-    // In a sandbox without a private root, this becomes the folder of the host.
-    env: folder === undefined ? {} : { NODE_PATH: packagesTarget },
+    command: [program, join(guest, 'main.cjs'), zipLibrary, addons[0] ?? '', ...own],
+    binds: [...bindsFor([program, guest, zipLibrary, ...addons, ...own.map((each) => dirname(each))]), ...shared],
+    env: {
+      // In a sandbox without a private root, this becomes the folder of the host.
+      ...(folder !== undefined && { NODE_PATH: packagesTarget }),
+      ...(notInstalled !== undefined && { GPUWHISK_NOT_INSTALLED: notInstalled }),
+    },
     protocol: 'framed',
     ...(folder !== undefined && { sharedModules: { language: 'nodejs', folders: [folder] } }),
   };

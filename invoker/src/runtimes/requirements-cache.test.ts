@@ -60,6 +60,7 @@ function cacheOf(maxBytes = 100 * KiB): RequirementsCache {
     clock: shifted,
     compilations: new Compilations(),
     dataDir: folder,
+    runtimesDir: folder,
     maxSetBytes: Infinity,
     run: hostJobs(systemClock),
   });

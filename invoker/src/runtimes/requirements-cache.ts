@@ -3,6 +3,7 @@ import { lstat, mkdir, readFile, readdir, rename, rm, utimes, writeFile } from '
 import { join, dirname, isAbsolute } from 'node:path';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
+import type { NpmPackages } from '../containers/container-factory.js';
 import { bindsFor, JobLimitError } from '../containers/runtime-launch.js';
 import type { RunJob, Bind } from '../containers/runtime-launch.js';
 import { SharedWork, TooMuchWaits, bounded, fair } from '@gpuwhisk/common/concurrency';
@@ -11,6 +12,7 @@ import { namedByProcesses, partialPrefix, fillFolder, isThere } from '../host/pa
 import { ProgramError, runProgram } from '../host/programs.js';
 import { measureTree, removeTree } from '../host/trees.js';
 import { pythonBinds } from './find-toolchains.js';
+import { installNpm, npmFolderName } from './npm-installation.js';
 import type { Python } from './find-toolchains.js';
 import { compileCommand, compileReport, compilerPath, isCompiled } from './python-compiler.js';
 import type { Compilations, CompileReport } from './python-compiler.js';
@@ -18,6 +20,8 @@ import type { Compilations, CompileReport } from './python-compiler.js';
 /** Folder beside the sets with a file for each: the namespace that it was installed for. */
 const ownersFolder = '.owners';
 const failureKeptMs = 30_000;
+const npmFailureKeptMs = 300_000;
+const maxKeptFailures = 1000;
 /** Installations that run at once, and those of a namespace that wait. */
 const [maxInstalling, maxWaiting] = [2, 8];
 /** Sets of an earlier version that wait to be compiled; further ones are after the next start of the platform. */
@@ -37,6 +41,8 @@ interface RequirementsCacheOptions {
   dataDir: string;
   /** Runs the jobs that install packages. */
   run: RunJob;
+  /** Folder `runtimes` of the repository. */
+  runtimesDir: string;
   clock: Clock;
   /** Counts the modules of the packages. */
   compilations: Compilations;
@@ -44,7 +50,7 @@ interface RequirementsCacheOptions {
 }
 
 /**
- * Folders of Python packages, installed at their first use, for all namespaces. A folder counts for the namespace that it was
+ * Folders of Python or npm packages, installed at their first use, for all namespaces. A folder counts for the namespace that it was
  * installed for. After an installation the namespace with the most bytes loses folders, the least recently used first, until
  * the rest is within the bound. Folders that a process uses, or that were just returned to a caller, stay.
  */
@@ -58,6 +64,8 @@ export class RequirementsCache {
   /** Names of folders that are being compiled, or will be. */
   private readonly uncompiled = new Set<string>();
   private readonly compileInTurn = bounded(1, maxUncompiled);
+  /** By folder, the oldest first. */
+  private readonly npmFailures = new Map<string, { error: ProvisioningError; untilMs: number }>();
   /** By installer. */
   private readonly settings = new Map<string, { untilMs: number; found: Promise<PipSettings> }>();
 
@@ -70,37 +78,74 @@ export class RequirementsCache {
    * for. Rejects with ProvisioningError.
    */
   async folder(python: Python, requirements: readonly string[], namespace = ''): Promise<string> {
-    const { root, clock, logger, compilations } = this.options;
+    const { root, logger, compilations } = this.options;
     const key = requirementsKey(python, requirements);
-    await this.removing.get(key);
-    this.handedOutMs.set(key, clock.monotonicMs());
-    const install = (): Promise<string> =>
-      this.installs.do(key, async () => {
-        const installation = this.installation();
-        const { folder, report } = await this.inTurn(namespace, () =>
-          installRequirements(root, python, requirements, installation),
-        ).catch(tooManyInstallations);
-        const name = requirements.join(' ');
-        if (report) {
+    const name = requirements.join(' ');
+    return this.obtain(key, async () => {
+      const { folder, report } = await this.inTurn(namespace, () =>
+        installRequirements(root, python, requirements, this.installation()),
+      ).catch(tooManyInstallations);
+      if (report) {
+        await this.noteOwner(key, namespace);
+        logger?.info(`Python packages were installed for actions: ${name}`);
+        compilations.add(name, report);
+        this.trim();
+      } else if (!(await isCompiled(folder))) {
+        void this.compile(python, key, name);
+      }
+      return folder;
+    });
+  }
+
+  /**
+   * The folder whose `node_modules` has the npm packages; `namespace` is the one that they are installed for. Rejects with
+   * ProvisioningError; a failure is kept for five minutes, since functions that bring their packages otherwise do not need the folder.
+   */
+  async npmFolder(npm: NpmPackages, namespace = ''): Promise<string> {
+    const { root, clock, logger } = this.options;
+    const key = npmFolderName(npm);
+    const failure = this.npmFailures.get(key);
+    if (failure !== undefined && clock.monotonicMs() < failure.untilMs) throw failure.error;
+    this.npmFailures.delete(key);
+    return this.obtain(key, async () => {
+      try {
+        const { folder, isNew } = await this.inTurn(namespace, () => installNpm(root, npm, this.installation()));
+        if (isNew) {
           await this.noteOwner(key, namespace);
-          logger?.info(`Python packages were installed for actions: ${name}`);
-          compilations.add(name, report);
+          logger?.info('npm packages were installed for an action.');
           this.trim();
-        } else if (!(await isCompiled(folder))) {
-          void this.compile(python, key, name);
         }
         return folder;
-      });
-    const installed = install();
+      } catch (error) {
+        if (error instanceof TooMuchWaits) return tooManyInstallations(error);
+        if (error instanceof ProvisioningError) this.keepFailure(key, error);
+        throw error;
+      }
+    });
+  }
+
+  private keepFailure(key: string, error: ProvisioningError): void {
+    for (const oldest of this.npmFailures.keys()) {
+      if (this.npmFailures.size < maxKeptFailures) break;
+      this.npmFailures.delete(oldest);
+    }
+    this.npmFailures.set(key, { error, untilMs: this.options.clock.monotonicMs() + npmFailureKeptMs });
+  }
+
+  /** The folder of a name, which `install` makes if it is missing; concurrent calls share that. */
+  private async obtain(key: string, install: () => Promise<string>): Promise<string> {
+    await this.removing.get(key);
+    this.handedOutMs.set(key, this.options.clock.monotonicMs());
+    const installed = this.installs.do(key, install);
     const folder = await installed;
     if (await this.touch(folder)) return folder;
     this.installs.forget(key, installed); // Another platform has removed the folder.
-    return install();
+    return this.installs.do(key, install);
   }
 
-  private installation(): Installation {
-    const { run, dataDir, maxSetBytes } = this.options;
-    return { run, dataDir, maxBytes: maxSetBytes, pip: (python) => this.pipSettings(python) };
+  private installation(): Installation & { runtimesDir: string } {
+    const { run, dataDir, runtimesDir, maxSetBytes } = this.options;
+    return { run, dataDir, runtimesDir, maxBytes: maxSetBytes, pip: (python) => this.pipSettings(python) };
   }
 
   /** The operator's settings, asked for once a minute at most: the answer takes as long as a small installation. */
@@ -134,7 +179,7 @@ export class RequirementsCache {
   private trim(): void {
     this.trimming = this.trimming
       .then(() => this.removeUnused())
-      .catch((error: unknown) => this.options.logger?.warn(`Python packages could not be removed: ${String(error)}`));
+      .catch((error: unknown) => this.options.logger?.warn(`Packages could not be removed: ${String(error)}`));
   }
 
   private async removeUnused(): Promise<void> {
@@ -160,7 +205,7 @@ export class RequirementsCache {
       // It may have been handed out since.
       if (this.isHandedOut(name, used !== undefined)) continue;
       await this.remove(name);
-      logger?.info(`A set of Python packages was removed, ${Math.ceil(bytes / 1024 / 1024)} MiB unused longest.`);
+      logger?.info(`A set of packages was removed, ${Math.ceil(bytes / 1024 / 1024)} MiB unused longest.`);
     }
   }
 

@@ -162,6 +162,7 @@ ${script}
           maxBytes: Infinity,
           maxSetBytes: 64 * MiB,
           dataDir: harness.dataDir,
+          runtimesDir: harness.dataDir,
           run: harness.runJob,
           clock: systemClock,
           compilations,

@@ -3,6 +3,7 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import { ProvisioningError } from '../container-factory.js';
 import type { Container, ContainerFactory, ContainerSpec, SnapshotWanted } from '../container-factory.js';
 import type { ProcessContainerFactory } from '../process/process-factory.js';
+import { launchWanted } from '../runtime-launch.js';
 import type { RuntimeCatalog, RuntimeLaunch } from '../runtime-launch.js';
 import type { Holder, SharedNamespace } from '../sandbox/launcher.js';
 import type { FunctionSnapshots } from './function-snapshots.js';
@@ -33,7 +34,7 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
   let sharing = false;
 
   const launchOf = (spec: ContainerSpec): Promise<RuntimeLaunch> =>
-    catalog.launch(spec.kind, spec.requirements, spec.memoryMiB, spec.installsFor);
+    catalog.launch(...launchWanted(spec));
 
   const startPair = (spec: ContainerSpec, launch: RuntimeLaunch, ahead: boolean): Promise<Container> =>
     sharing && spec.gpu === undefined // Containers with a GPU may all run as one user and could signal each other.
@@ -58,6 +59,7 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
       return report;
     },
     supports: (kind) => processes.supports(kind),
+    installsNpm: true,
     async create(spec, ahead = false) {
       const launch = await launchOf(spec);
       if (launch.traces) return startPair(spec, launch, ahead);

@@ -26,7 +26,7 @@ import { IsolationError, ProvisioningError, bareSpec, matchSpecs } from '../cont
 import { processBounds } from '../framework-needs.js';
 import type { ConnectedContainer } from '../protocol/connected-container.js';
 import { LogCollector } from '../protocol/log-collector.js';
-import { launchWithGpu } from '../runtime-launch.js';
+import { launchWanted, launchWithGpu } from '../runtime-launch.js';
 import { checkpointsFolder, launchForTraining } from '../training-launch.js';
 import { adoptCheckpoints, closeCheckpoints, openCheckpoints, refused } from '../sandbox/checkpoints.js';
 import { detectCgroups } from '../sandbox/cgroups.js';
@@ -191,6 +191,8 @@ class ProcessFactory implements ProcessContainerFactory {
     };
   }
 
+  readonly installsNpm = true;
+
   get sandboxService(): string | undefined {
     return this.isolation.network?.service;
   }
@@ -205,7 +207,7 @@ class ProcessFactory implements ProcessContainerFactory {
 
   async create(spec: ContainerSpec, ahead = false): Promise<Container> {
     this.openedLaunchers();
-    const launch = await this.options.catalog.launch(spec.kind, spec.requirements, spec.memoryMiB, spec.installsFor);
+    const launch = await this.options.catalog.launch(...launchWanted(spec));
     return this.launchContainer(spec, launch, { ahead });
   }
 
