@@ -120,6 +120,16 @@ export const configSchema = z.strictObject({
     .optional(),
   /** Runtimes manifest in OpenWhisk's shape; absent: runtimes/runtimes.json of the installation. */
   runtimesManifest: z.string().optional(),
+  /**
+   * Where versions of a language are that are not on the PATH, by kind: of nodejs and python the program, of java the JDK's
+   * folder.
+   */
+  runtimePaths: z
+    .record(
+      z.string().regex(/^(nodejs|python|java):[\d.]+$/, 'must be a kind such as python:3.12'),
+      z.string().startsWith('/'),
+    )
+    .default({}),
   /** pino level: trace, debug, info, warn, error, silent. */
   logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('warn'),
   /**

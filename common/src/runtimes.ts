@@ -15,6 +15,8 @@ export interface RuntimeEntry {
   image: { prefix: string; name: string; tag: string };
   default: boolean;
   deprecated: boolean;
+  /** Beyond OpenWhisk: the date from which the version gets no more fixes, such as `2026-04-30`; actions of it go on. */
+  ended?: string;
   attached?: { attachmentName: string; attachmentType: string };
   requireMain: boolean;
   sentinelledLogs: boolean;
@@ -55,6 +57,7 @@ const entrySchema = z
     kind: z.string().regex(/^[a-z][\w-]*:[\w.-]+$/, 'must be such as family:1'),
     default: z.boolean().optional(),
     deprecated: z.boolean().default(false),
+    ended: z.iso.date().optional(),
     image: image.optional(),
     attached: z.object({ attachmentName: z.string(), attachmentType: z.string() }).optional(),
     requireMain: z.boolean().default(false),
@@ -146,6 +149,32 @@ const placeIn = (order: readonly string[], kind: string): number => {
   const at = order.indexOf(kind);
   return at < 0 ? order.length : at;
 };
+
+/**
+ * A manifest whose default of a family is a version that is there: the default itself, or else the newest of `versions`, with the
+ * default's stem cells. Without any of them the manifest is returned as it is.
+ */
+export function withDefaultThere(
+  manifest: RuntimeManifest,
+  family: string,
+  versions: readonly string[],
+): RuntimeManifest {
+  const entries = manifest.runtimes[family] ?? [];
+  const there = entries.filter((entry) => versions.some((version) => entry.kind === `${family}:${version}`));
+  const listed = entries.find((entry) => entry.default);
+  const [newest] = there.filter((entry) => !entry.deprecated).sort((a, b) => compareKinds(b.kind, a.kind));
+  if (listed === undefined || there.includes(listed) || newest === undefined) return manifest;
+  const moved = entries.map((entry) => {
+    if (entry === newest) return { ...entry, default: true, stemCells: listed.stemCells };
+    return entry === listed ? { ...entry, default: false, stemCells: [] } : entry;
+  });
+  return { ...manifest, runtimes: { ...manifest.runtimes, [family]: moved } };
+}
+
+/** Compares the versions of two kinds of a family, number by number. */
+export function compareKinds(a: string, b: string): number {
+  return a.localeCompare(b, 'en', { numeric: true });
+}
 
 /** All kinds of a manifest, in its order. */
 export function kindsOf(manifest: RuntimeManifest): string[] {

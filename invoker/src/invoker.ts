@@ -141,7 +141,14 @@ export class Invoker {
     if (learned !== undefined)
       this.context.learned = new LearnedStarts(learned, metrics.registry, (spec) => this.pool.foresee(spec));
     const defaultKind = (kind: string): string | undefined => dependencies.defaultKind?.(kind);
-    this.loader = new ActionLoader(store, clock, () => this.closing, defaultKind, learned !== undefined, factory.installsNpm);
+    this.loader = new ActionLoader(
+      store,
+      clock,
+      () => this.closing,
+      defaultKind,
+      learned !== undefined,
+      factory.installsNpm,
+    );
     const { gpu } = dependencies;
     const failedAhead = (spec: ContainerSpec, error: unknown): void => this.context.learned?.failedAhead(spec, error);
     this.pool = new ContainerPool(

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { kindsOf, resolveKind } from '@gpuwhisk/common/runtimes';
+import { kindsOf, parseManifest, resolveKind, withDefaultThere } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { until } from '@gpuwhisk/common/testing/until';
@@ -42,16 +42,39 @@ describe('the manifest on a machine', () => {
         .map((entry) => [entry.kind, entry.stemCells[0]?.initialCount ?? 0]),
     );
 
-  test("the default Node.js is OpenWhisk's, as for a controller, which reads the manifest as it is", () => {
-    const fitted = fitManifest(manifest, { versions: { python: '3.11' } });
-    expect(kindsOf(fitted)).toEqual(['nodejs:20', 'nodejs:22', 'nodejs:24', 'python:3.11']);
-    expect(resolveKind(manifest, 'nodejs:default')?.kind).toBe('nodejs:20');
-    expect(resolveKind(fitted, 'nodejs:default')?.kind).toBe('nodejs:20');
-    expect(stemCellsOf(fitted)).toEqual({ 'nodejs:20': 2, 'nodejs:22': 0, 'nodejs:24': 0, 'python:3.11': 1 });
+  test('lists every Node.js, which can be fetched, and the versions of other languages that are there', () => {
+    const fitted = fitManifest(manifest, { versions: { python: ['3.11', '3.13'], java: ['25'], ruby: ['4.0'] } });
+    const node = ['nodejs:20', 'nodejs:22', 'nodejs:24'];
+    expect(kindsOf(fitted)).toEqual([...node, 'python:3.11', 'python:3.13', 'java:25', 'ruby:4.0']);
+    expect(stemCellsOf(fitted)).toMatchObject({ 'nodejs:24': 2, 'nodejs:20': 0, 'python:3.11': 1, 'python:3.13': 0 });
+    expect(stemCellsOf(fitted)).toMatchObject({ 'java:25': 1 });
+    expect(['python', 'java', 'ruby'].map((family) => resolveKind(fitted, `${family}:default`)?.kind)).toEqual([
+      'python:3.11',
+      'java:25',
+      'ruby:4.0',
+    ]);
+  });
+
+  test.each([
+    [['24', '20'], 'nodejs:24'],
+    [['20', '22'], 'nodejs:22'],
+    [['20'], 'nodejs:20'],
+    // None is there: the default is fetched.
+    [['26'], 'nodejs:24'],
+  ])('with Node.js %j the default is %s, which has the stem cells', (versions, wanted) => {
+    const fitted = withDefaultThere(manifest, 'nodejs', versions);
+    expect(resolveKind(fitted, 'nodejs:default')?.kind).toBe(wanted);
+    const cells = Object.entries(stemCellsOf(fitted)).filter(([kind, count]) => kind.startsWith('nodejs') && count > 0);
+    expect(cells).toEqual([[wanted, 2]]);
+  });
+
+  test('Node.js 20 is marked as ended, and may be used', () => {
+    const parsed = parseManifest(JSON.stringify(manifest), 'runtimes.json');
+    expect(resolveKind(parsed, 'nodejs:20')).toMatchObject({ ended: '2026-04-30', deprecated: false });
   });
 
   test('Python is named by its minor version', () => {
-    const fitted = fitManifest(manifest, { versions: { python: '3.12' } });
+    const fitted = fitManifest(manifest, { versions: { python: ['3.12'] } });
     for (const given of ['python:3', 'Python:default', 'python:3.12']) {
       expect(resolveKind(fitted, given)?.kind).toBe('python:3.12');
     }
@@ -148,7 +171,7 @@ ${installs}
 
   test('without Python it says so and refuses the kind', async () => {
     const catalog = await create(join(folder, 'nothing'));
-    expect(catalog.notes).toEqual([
+    expect(catalog.notes.filter((note) => !note.includes('a default kind'))).toEqual([
       expect.stringMatching(/^Actions in these languages .* python \(no Python 3.8 or newer\), java \(no JDK/),
     ]);
     expect(catalog.supports('python:3.11')).toBe(false);
@@ -167,6 +190,69 @@ ${installs}
     expect(readFileSync(join(folder, 'asked'), 'utf8')).toBe('asked\n');
     standIn('3.13.10', 'exit 1');
     expect((await create(path)).supports('python:3.13')).toBe(true);
+  });
+
+  /** A program that prints a version when it is asked. */
+  function versioned(name: string, version: string): string {
+    const program = join(folder, 'bin', name);
+    mkdirSync(join(folder, 'bin'), { recursive: true });
+    writeFileSync(program, `#!/bin/sh\necho ${version}\n`);
+    chmodSync(program, 0o755);
+    return program;
+  }
+
+  test('other versions are found by their names, and one that is another version than its name says is none', async () => {
+    const path = standIn('3.11.7', 'exit 1');
+    const answers = (name: string, version: string): void => {
+      const text = readFileSync(join(path, 'python3'), 'utf8').replaceAll('"3.11.7"', `"${version}"`);
+      writeFileSync(join(path, name), text.replaceAll(join(path, 'python3'), join(path, name)), { mode: 0o755 });
+    };
+    answers('python3.12', '3.12.1');
+    answers('python3.13', '3.9.9');
+    const newer = process.version.startsWith('v22.') ? 24 : 22;
+    const node = versioned(`node${newer}`, `v${newer}.1.0`);
+    const catalog = await create(path);
+    const pythons = kindsOf(catalog.manifest).filter((kind) => kind.startsWith('python:'));
+    expect(pythons).toEqual(['python:3.11', 'python:3.12']);
+    expect(resolveKind(catalog.manifest, 'python:default')?.kind).toBe('python:3.11');
+    expect((await catalog.launch('python:3.12', [])).command[0]).toBe(join(path, 'python3.12'));
+    expect((await catalog.launch(`nodejs:${newer}`, [])).command[0]).toBe(node);
+    // A second start asks none of them again, nor the one that was of another version.
+    const asked = readFileSync(join(folder, 'asked'), 'utf8');
+    await create(path);
+    expect(readFileSync(join(folder, 'asked'), 'utf8')).toBe(asked);
+  });
+
+  test('setting runtimePaths names versions that are not on the PATH', async () => {
+    const python = join(standIn('3.12.1', 'exit 1'), 'python3');
+    const node = versioned('other-node', 'v24.1.0');
+    const home = join(folder, 'jdk');
+    mkdirSync(join(home, 'bin'), { recursive: true });
+    writeFileSync(join(home, 'bin', 'javac'), '');
+    writeFileSync(join(home, 'release'), 'JAVA_VERSION="21.0.3"\n');
+    const createWith = (runtimePaths: Record<string, string>) =>
+      createRuntimeCatalog({
+        runtimesDir,
+        dataDir: join(folder, 'data'),
+        clock: systemClock,
+        env: { PATH: '' },
+        runtimePaths,
+      });
+    const catalog = await createWith({ 'python:3.12': python, 'nodejs:24': node });
+    expect(catalog.supports('python:3.12')).toBe(true);
+    expect(resolveKind(catalog.manifest, 'nodejs:default')?.kind).toBe('nodejs:24');
+    expect((await catalog.launch('nodejs:24', [])).command[0]).toBe(node);
+    for (const [kind, path, what] of [
+      ['python:3.13', python, 'Python 3.12.1'],
+      ['python:3.13', join(folder, 'none'), 'no Python that answers'],
+      ['nodejs:22', node, 'Node.js v24.1.0'],
+      ['java:25', home, 'JDK 21.0.3'],
+      ['java:25', folder, 'no JDK of 17 or newer'],
+    ] as const) {
+      await expect(createWith({ [kind]: path })).rejects.toThrow(
+        `'runtimePaths' has '${path}' for '${kind}', which is ${what}.`,
+      );
+    }
   });
 
   /** Notes all calls but the one that compiles the runtime, which is repeated as the stand-in compiles nothing. */

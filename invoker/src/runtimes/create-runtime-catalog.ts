@@ -2,7 +2,7 @@ import { readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Registry } from 'prom-client';
 import { ConfigError } from '@gpuwhisk/common/config';
-import { parseManifest } from '@gpuwhisk/common/runtimes';
+import { compareKinds, parseManifest, withDefaultThere } from '@gpuwhisk/common/runtimes';
 import type { RuntimeEntry, RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { ProvisioningError } from '../containers/container-factory.js';
@@ -11,7 +11,7 @@ import type { RuntimeCatalog, RuntimeLaunch, RunJob } from '../containers/runtim
 import { SharedWork } from '@gpuwhisk/common/concurrency';
 import { removeAbandoned } from '../host/partial-folders.js';
 import { findOnPath, ProgramError } from '../host/programs.js';
-import { findPython, minorOf, findGo, findJdk } from './find-toolchains.js';
+import { findPythons, minorOf, findGo, findJdks } from './find-toolchains.js';
 import type { Python, Go, Jdk } from './find-toolchains.js';
 import { GoPackages, goMinor, goLaunch } from './go-runtime.js';
 import { builtPackages, compilePackages, findPackages } from './image-packages.js';
@@ -20,7 +20,7 @@ import type { PackageSet } from './image-packages.js';
 import { canHaveGson, javaLaunch, prepareJava, withJavaPair } from './java-runtime.js';
 import { hasNative, nativeLaunch, nativeVersion } from './native-runtime.js';
 import type { NativeCompilers } from './native-runtime.js';
-import { nodeLaunch, withNodePair, fetchNodeRelease } from './node-runtime.js';
+import { nodeLaunch, withNodePair, fetchNodeRelease, findNodes, ownMajor } from './node-runtime.js';
 import type { InstalledPackages } from './node-runtime.js';
 import {
   commandLaunch,
@@ -48,6 +48,8 @@ interface RuntimeCatalogOptions {
   runtimesDir: string;
   /** Manifest to use instead of the repository's. */
   manifestFile?: string;
+  /** Programs of nodejs and python, and JDKs' folders, by kind: in place of those that would be found. */
+  runtimePaths?: Readonly<Record<string, string>>;
   /** Folder of fetched releases and packages, in its folders `runtimes/` and `requirements/`. */
   dataDir: string;
   /** Bound on the disk space of Python actions' packages, MiB; absent: none. */
@@ -64,8 +66,11 @@ interface RuntimeCatalogOptions {
 
 /** The toolchains of a machine. */
 interface Toolchains {
-  python: Python | undefined;
-  jdk: Jdk | undefined;
+  /** Programs by major version, without this server's own. */
+  nodes: ReadonlyMap<number, string>;
+  /** The first is the machine's `python3`. */
+  pythons: readonly Python[];
+  jdks: readonly Jdk[];
   go: Go | undefined;
   interpreters: Interpreter[];
   /** Compilers of native functions; undefined if source cannot be compiled. */
@@ -74,27 +79,43 @@ interface Toolchains {
   missing: string[];
 }
 
-async function findToolchains(releasesDir: string, env: NodeJS.ProcessEnv): Promise<Toolchains> {
+async function findToolchains(
+  releasesDir: string,
+  { runtimes }: RuntimeManifest,
+  runtimePaths: Readonly<Record<string, string>>,
+  env: NodeJS.ProcessEnv,
+): Promise<Toolchains> {
   const path = env.PATH ?? '';
-  const [python, foundJdk, go, found, [c], [cpp]] = await Promise.all([
-    findPython(join(releasesDir, 'python.json'), env),
-    findJdk(path),
+  const versionsOf = (family: string): string[] =>
+    (runtimes[family] ?? []).map(({ kind }) => kind.slice(family.length + 1));
+  const pathsOf = (family: string): Record<string, string> =>
+    Object.fromEntries(
+      Object.entries(runtimePaths).flatMap(([kind, value]) =>
+        kind.startsWith(`${family}:`) ? [[kind.slice(family.length + 1), value]] : [],
+      ),
+    );
+  const minors = versionsOf('python').filter((version) => version.includes('.'));
+  const [nodes, pythons, foundJdks, go, found, [c], [cpp]] = await Promise.all([
+    findNodes(versionsOf('nodejs').map(Number), pathsOf('nodejs'), path),
+    findPythons(releasesDir, minors, pathsOf('python'), env),
+    findJdks(path, pathsOf('java')),
     findGo(path),
     Promise.all(interpreterFamilies.map((family) => findInterpreter(family, path))),
     findOnPath('cc', path),
     findOnPath('c++', path),
   ]);
-  const jdk = foundJdk && (await canHaveGson(path)) ? foundJdk : undefined;
+  const hasJdk = foundJdks.length > 0;
+  const jdks = hasJdk && (await canHaveGson(path)) ? foundJdks : [];
   const missing = [
-    ...(python ? [] : ['python (no Python 3.8 or newer)']),
-    ...(foundJdk ? [] : ['java (no JDK 17 or newer)']),
-    ...(foundJdk && !jdk ? ['java (neither gson, package libgoogle-gson-java, nor Maven)'] : []),
+    ...(pythons.length > 0 ? [] : ['python (no Python 3.8 or newer)']),
+    ...(hasJdk ? [] : ['java (no JDK 17 or newer)']),
+    ...(hasJdk && jdks.length === 0 ? ['java (neither gson, package libgoogle-gson-java, nor Maven)'] : []),
     ...(go ? [] : ['go']),
     ...interpreterFamilies.filter((_, at) => found[at] === undefined),
     ...(hasNative() ? [] : ['native (the proxy was not built)']),
   ];
   const compilers = c === undefined ? undefined : { c, ...(cpp !== undefined && { cpp }) };
-  return { python, jdk, go, interpreters: found.filter((each) => each !== undefined), compilers, missing };
+  return { nodes, pythons, jdks, go, interpreters: found.filter((each) => each !== undefined), compilers, missing };
 }
 
 async function readManifest(file: string): Promise<RuntimeManifest> {
@@ -113,8 +134,15 @@ function notesOn(missing: readonly string[], listed: RuntimeManifest, offered: R
   const strange = Object.keys(listed.runtimes).filter((family) => !knownFamilies.includes(family));
   const dropped = strange.filter((family) => !(family in offered.runtimes));
   const kinds = dropped.flatMap((family) => (listed.runtimes[family] ?? []).map((entry) => entry.kind));
+  const ended = Object.values(offered.runtimes).flatMap((entries) =>
+    entries.filter((entry) => entry.default && entry.ended !== undefined),
+  );
   return [
     ...(missing.length > 0 ? [`Actions in these languages are not available: ${missing.join(', ')}.`] : []),
+    ...ended.map(
+      (entry) =>
+        `${entry.kind}, a default kind, has got no fixes since ${entry.ended}: start the server with a newer release, or name the path of one in setting 'runtimePaths'.`,
+    ),
     ...('python' in offered.runtimes && !hasPythonPairs()
       ? ['Python functions are not injected, and start in plain processes: the proxy was not built.']
       : []),
@@ -149,27 +177,29 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   const releasesDir = join(dataDir, 'runtimes');
   const requirementsDir = join(dataDir, 'requirements');
   const manifestFile = options.manifestFile ?? join(runtimesDir, 'runtimes.json');
-  const [listed, { python, jdk, go, interpreters, compilers, missing }] = await Promise.all([
-    readManifest(manifestFile),
-    findToolchains(releasesDir, options.env ?? process.env),
+  const listed = await readManifest(manifestFile);
+  const [{ nodes, pythons, jdks, go, interpreters, compilers, missing }] = await Promise.all([
+    findToolchains(releasesDir, listed, options.runtimePaths ?? {}, options.env ?? process.env),
     removeAbandoned(releasesDir, options.clock),
     removeAbandoned(requirementsDir, options.clock),
   ]);
-  const ownMajor = Number(process.versions.node.split('.')[0]);
-  const manifest = fitManifest(listed, {
+  const fitted = fitManifest(listed, {
     versions: {
-      ...(python && { python: `3.${minorOf(python)}` }),
-      ...(jdk && { java: String(jdk.major) }),
-      ...(go && { go: goMinor(go) }),
-      ...(hasNative() && { native: nativeVersion }),
-      ...Object.fromEntries(interpreters.map((each) => [each.family, each.version])),
+      python: pythons.map((python) => `3.${minorOf(python)}`),
+      java: jdks.map((jdk) => String(jdk.major)),
+      go: go ? [goMinor(go)] : [],
+      native: hasNative() ? [nativeVersion] : [],
+      ...Object.fromEntries(interpreters.map((each) => [each.family, [each.version]])),
     },
   });
+  const majors = [ownMajor, ...nodes.keys()].map(String);
+  // The operator's own defaults stand: they are fetched.
+  const manifest = options.manifestFile === undefined ? withDefaultThere(fitted, 'nodejs', majors) : fitted;
   const entries = new Map(Object.values(manifest.runtimes).flatMap((each) => each.map((entry) => [entry.kind, entry])));
   const launches = new SharedWork<RuntimeLaunch>(options.clock, failureKeptMs);
   const nodeReleases = new SharedWork<string>(options.clock, failureKeptMs);
   const packageFolders = new SharedWork<string | undefined>(options.clock, failureKeptMs);
-  const pythons = new SharedWork<Python>(options.clock, failureKeptMs);
+  const pythonsReady = new SharedWork<Python>(options.clock, failureKeptMs);
   const stop = new AbortController();
   let runJob: RunJob = () =>
     Promise.reject(new ProvisioningError('There are no sandboxes yet to install packages in.'));
@@ -216,6 +246,8 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   }
 
   async function nodeProgram(major: number): Promise<string> {
+    const named = nodes.get(major);
+    if (named !== undefined) return named;
     if (major === ownMajor) return realpath(process.execPath);
     info(`Node.js ${major} is fetched for actions, once, if it is not there.`);
     const { npm } = options;
@@ -242,7 +274,7 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
 
   /** The interpreter with the packages of OpenWhisk's image after its own. */
   const withImagePackages = (interpreter: Python): Promise<Python> =>
-    pythons.do(interpreter.executable, async () => {
+    pythonsReady.do(interpreter.executable, async () => {
       await compilePythonRuntime(runtimesDir, interpreter, stop.signal).catch((error: unknown) => {
         if (!(error instanceof ProgramError)) throw error;
         info(`Python functions start more slowly, since their runtime cannot be compiled: ${error.lastLine}`);
@@ -312,8 +344,10 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
       return npmPackages(npm, namespace).then((installed) => launchNode(Number(version), installed));
     }
     if (family === 'nodejs') return launches.do(kind, () => launchNode(Number(version)));
-    if (family === 'python' && python) return launchPython(python, requirements, namespace);
-    if (family === 'java' && jdk) return launches.do(`${kind} ${memoryMiB}`, () => launchJava(jdk, memoryMiB));
+    const python = family === 'python' && pythons.find((each) => `3.${minorOf(each)}` === version);
+    if (python) return launchPython(python, requirements, namespace);
+    const jdk = family === 'java' && jdks.find((each) => String(each.major) === version);
+    if (jdk) return launches.do(`${kind} ${memoryMiB}`, () => launchJava(jdk, memoryMiB));
     if (family === 'native') {
       return launches.do(kind, async () => nativeLaunch(runtimesDir, await realpath(process.execPath), compilers));
     }
@@ -334,7 +368,12 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     prepare,
     async close() {
       stop.abort();
-      await Promise.all([goPackages?.close(), nodeReleases.settled(), packageFolders.settled(), pythons.settled()]);
+      await Promise.all([
+        goPackages?.close(),
+        nodeReleases.settled(),
+        packageFolders.settled(),
+        pythonsReady.settled(),
+      ]);
     },
     showMetrics: (registry) => compilations.show(registry),
     useSandboxes(run) {
@@ -349,7 +388,10 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
       if (entry) return launchOf(entry, requirements, memoryMiB, namespace, npm);
       const image = imageOfKind(kind);
       if (image !== undefined) return Promise.reject(noImage(image));
-      return Promise.reject(new ProvisioningError(`The runtime '${kind}' is not available here.`));
+      const remedy = /^(nodejs|python|java):/.test(kind)
+        ? " Install it, or name its path in setting 'runtimePaths'."
+        : '';
+      return Promise.reject(new ProvisioningError(`The runtime '${kind}' is not available here.${remedy}`));
     },
   };
 }
@@ -361,14 +403,14 @@ function noImage(image: string): ProvisioningError {
 
 /** The runtimes that were found on the machine. */
 interface MachineRuntimes {
-  /** Versions of the other families that the machine has, such as `{python: '3.11', java: '17'}`. */
-  versions: Readonly<Record<string, string>>;
+  /** Versions of the other families that the machine has, such as `{python: ['3.11', '3.13'], java: ['17']}`. */
+  versions: Readonly<Record<string, readonly string[]>>;
 }
 
 /**
  * The manifest for this machine. Node.js entries are unchanged, since any release can be fetched. An entry such as
- * `python:3` becomes the machine's minor version. Entries of missing versions and families are left out, unless they have
- * their own command.
+ * `python:3` becomes the machine's first minor version. Entries of missing versions and families are left out, unless they have
+ * their own command. A default that is left out is followed by the newest that is there, which gets its stem cells.
  */
 export function fitManifest(manifest: RuntimeManifest, machine: MachineRuntimes): RuntimeManifest {
   const families = Object.entries(manifest.runtimes)
@@ -379,16 +421,21 @@ export function fitManifest(manifest: RuntimeManifest, machine: MachineRuntimes)
 
 function fitFamily(family: string, entries: RuntimeEntry[], machine: MachineRuntimes): RuntimeEntry[] {
   if (family === 'nodejs') return entries;
-  const version = machine.versions[family];
+  const versions = machine.versions[family] ?? [];
   const fitted = entries.flatMap((entry) => {
     if (entry.command) return [entry];
     const listed = entry.kind.slice(family.length + 1);
-    if (version === listed) return [entry];
-    return version?.startsWith(`${listed}.`) ? [withVersion(entry, family, listed, version)] : [];
+    if (versions.includes(listed)) return [entry];
+    const version = versions.find((each) => each.startsWith(`${listed}.`));
+    return version === undefined ? [] : [withVersion(entry, family, listed, version)];
   });
   const kept = fitted.filter((entry, at) => fitted.findIndex((other) => other.kind === entry.kind) === at);
   if (kept.some((entry) => entry.default)) return kept;
-  return kept.map((entry, at) => ({ ...entry, default: at === 0 }));
+  const stemCells = entries.find((entry) => entry.default)?.stemCells ?? [];
+  const newest = kept.toSorted((a, b) => compareKinds(a.kind, b.kind)).at(-1);
+  return kept.map((entry) =>
+    entry === newest ? { ...entry, default: true, stemCells } : { ...entry, default: false },
+  );
 }
 
 function withVersion(entry: RuntimeEntry, family: string, listed: string, version: string): RuntimeEntry {

@@ -43,7 +43,7 @@ export async function prepareJava(root: string, guest: string, jdk: Jdk): Promis
     const partial = join(folder, `${partialPrefix}${process.pid}.jsa`);
     await runProgram(
       join(jdk.home, 'bin', 'java'),
-      [...flags(folder), `-XX:ArchiveClassesAtExit=${partial}`, 'gpuwhisk.Runtime', '--warm'],
+      [...flags(folder, jdk), `-XX:ArchiveClassesAtExit=${partial}`, 'gpuwhisk.Runtime', '--warm'],
       { timeoutMs: compileTimeoutMs },
     );
     await rename(partial, archive);
@@ -54,11 +54,16 @@ export async function prepareJava(root: string, guest: string, jdk: Jdk): Promis
   return folder;
 }
 
+/** The version that the runtime's sources are written for. */
+const sourcesJdk = 17;
+
 async function compile(folder: string, jdk: Jdk, sources: string[]): Promise<void> {
   const library = join(folder, 'gson.jar');
   await provideGson(folder, library);
   const classes = join(folder, 'classes');
-  const javac = ['-d', classes, '-cp', library, '-Xlint:all', '-Werror', '-encoding', 'UTF-8', ...sources];
+  // Later compilers warn of more.
+  const checks = jdk.major === sourcesJdk ? ['-Xlint:all', '-Werror'] : [];
+  const javac = ['-d', classes, '-cp', library, ...checks, '-encoding', 'UTF-8', ...sources];
   await runProgram(join(jdk.home, 'bin', 'javac'), javac, { timeoutMs: compileTimeoutMs });
   // Archived classes come from JARs only.
   const jar = ['--create', '--file', join(folder, 'runtime.jar'), '-C', classes, '.'];
@@ -74,7 +79,7 @@ async function provideGson(folder: string, target: string): Promise<void> {
   await runProgram('mvn', ['-q', '-B', goal, ...options], { timeoutMs: fetchTimeoutMs });
 }
 
-function flags(folder: string): string[] {
+function flags(folder: string, { major }: Jdk): string[] {
   return [
     '-Xshare:auto',
     '-XX:-UsePerfData',
@@ -83,6 +88,9 @@ function flags(folder: string): string[] {
     '-Dstdout.encoding=UTF-8',
     '-Dstderr.encoding=UTF-8',
     ...opened,
+    // Later JVMs print notes on the archive of classes, and on native libraries, where functions print.
+    ...(major > sourcesJdk ? ['-Xlog:disable'] : []),
+    ...(major >= 22 ? ['--enable-native-access=ALL-UNNAMED'] : []),
     '-cp',
     classPath(folder),
   ];
@@ -99,7 +107,7 @@ export function javaLaunch(folder: string, jdk: Jdk, memoryMiB: number): Runtime
   const sizes = [`-Xms${Math.min(heapMiB, firstHeapMiB)}m`, `-Xmx${heapMiB}m`];
   const heap = [...sizes, `-XX:SharedArchiveFile=${join(folder, 'classes.jsa')}`];
   return {
-    command: [join(jdk.home, 'bin', 'java'), ...heap, ...flags(folder), 'gpuwhisk.Runtime'],
+    command: [join(jdk.home, 'bin', 'java'), ...heap, ...flags(folder, jdk), 'gpuwhisk.Runtime'],
     binds: bindsFor([jdk.home, folder]),
     env: {},
     protocol: 'framed',

@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, rename } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, realpath, rename } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { ConfigError } from '@gpuwhisk/common/config';
 import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, withOwnPair } from '../containers/runtime-launch.js';
 import type { RuntimeLaunch } from '../containers/runtime-launch.js';
 import { builtPath } from '../host/native-programs.js';
-import { ProgramError, runProgram } from '../host/programs.js';
+import { findOnPath, ProgramError, runProgram } from '../host/programs.js';
 import { removeTree } from '../host/trees.js';
 import { isThere, partialPrefix } from '../host/partial-folders.js';
 
@@ -66,6 +67,49 @@ export function nodeLaunch(
  */
 export function withNodePair(launch: RuntimeLaunch): RuntimeLaunch {
   return withOwnPair(launch, '--no-memory-reducer');
+}
+
+/** The major version of this Node.js. */
+export const ownMajor = Number.parseInt(process.versions.node, 10);
+
+/**
+ * Programs of these major versions of Node.js: those of `paths`, and those on the PATH but of this version that are named by their version, such as
+ * `node24` or `node-24`. Rejects with ConfigError for a path that is no Node.js of its version.
+ */
+export async function findNodes(
+  majors: readonly number[],
+  paths: Readonly<Record<string, string>>,
+  path: string,
+): Promise<Map<number, string>> {
+  const found = new Map<number, string>();
+  await Promise.all(
+    majors.map(async (major) => {
+      const given = paths[String(major)];
+      if (given === undefined && major === ownMajor) return;
+      const names = [`node${major}`, `node-${major}`];
+      const [program] =
+        given === undefined ? (await Promise.all(names.map((name) => findOnPath(name, path)))).flat() : [given];
+      if (program === undefined) return;
+      const version = await versionOf(program);
+      if (version?.startsWith(`v${major}.`) === true) found.set(major, await realpath(program));
+      else if (given !== undefined) {
+        const what = version === undefined ? 'no Node.js that answers' : `Node.js ${version}`;
+        throw new ConfigError(`'runtimePaths' has '${program}' for 'nodejs:${major}', which is ${what}.`);
+      }
+    }),
+  );
+  return found;
+}
+
+/** The version that a program of Node.js tells, such as `v24.1.0`; undefined if it is none. */
+async function versionOf(program: string): Promise<string | undefined> {
+  try {
+    const told = await runProgram(program, ['--version'], { timeoutMs: versionTimeoutMs });
+    return /^v\d+\.\d+\.\d+\S*/.exec(told)?.[0];
+  } catch (error) {
+    if (error instanceof ProgramError) return undefined;
+    throw error;
+  }
 }
 
 const fetchTimeoutMs = 300_000;

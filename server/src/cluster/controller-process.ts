@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseManifest } from '@gpuwhisk/common/runtimes';
+import { parseManifest, withDefaultThere } from '@gpuwhisk/common/runtimes';
 import type { RuntimeManifest } from '@gpuwhisk/common/runtimes';
 import { ClusterRuntimes } from '@gpuwhisk/common/state/cluster-runtimes';
 import { Membership } from '@gpuwhisk/common/state/membership';
@@ -98,7 +98,10 @@ async function start(config: ClusterConfig, opened: Opened): Promise<ClusterProc
   };
 }
 
+/** The operator's manifest as it is; the platform's with this process's release of Node.js as the default, as invokers have theirs. */
 async function readManifest({ runtimesManifest }: ClusterConfig): Promise<RuntimeManifest> {
   const file = runtimesManifest === undefined ? manifestFile : resolve(runtimesManifest);
-  return parseManifest(await readFile(file, 'utf8'), file);
+  const manifest = parseManifest(await readFile(file, 'utf8'), file);
+  const [major = ''] = process.versions.node.split('.');
+  return runtimesManifest === undefined ? withDefaultThere(manifest, 'nodejs', [major]) : manifest;
 }

@@ -119,6 +119,7 @@ async function machineCatalog(config: Config, logger: Logger): Promise<NodeCatal
     fetchesAll: config.fetchRuntimes,
     runtimesDir: join(root, 'runtimes'),
     ...(config.runtimesManifest !== undefined && { manifestFile: resolve(config.runtimesManifest) }),
+    runtimePaths: config.runtimePaths,
     dataDir,
     requirementsMiB: config.requirementsMiB,
     clock,

@@ -1,13 +1,12 @@
 // Runtimes of the operator, given by --runtimes: a server of /init and /run given as a command, and flags of kinds.
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { JsonObject } from '@gpuwhisk/common/json';
 import { annotation, logTexts } from '../support/api-client.js';
 import { networkLack } from '../support/machine.js';
 import { newDataDir, removeDataDir, startAndFail, startPlatform } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
+import { ownManifest } from '../support/stem-cells.js';
 
 /** A runtime of an operator: the code is a template, the result is the text with the name filled in. */
 const server = `const { readFileSync } = require('fs');
@@ -33,7 +32,6 @@ require('http').createServer((request, response) => {
   });
 }).listen(8080);`;
 
-const own = fileURLToPath(new URL('../../../runtimes/runtimes.json', import.meta.url));
 const dataDir = newDataDir();
 const folder = join(dataDir, '..', 'own');
 
@@ -43,7 +41,7 @@ function writeManifest(): string {
   chmodSync(join(dataDir, '..'), 0o755);
   writeFileSync(join(folder, 'server.cjs'), server);
   writeFileSync(join(folder, 'extra.txt'), 'more');
-  const manifest = JSON.parse(readFileSync(own, 'utf8')) as { runtimes: Record<string, JsonObject[]> };
+  const manifest = ownManifest();
   manifest.runtimes.template = [
     {
       kind: 'template:1',
@@ -53,7 +51,7 @@ function writeManifest(): string {
     },
   ];
   manifest.runtimes.nodejs = (manifest.runtimes.nodejs ?? []).map((entry) =>
-    entry.kind === 'nodejs:24' ? { ...entry, deprecated: true } : entry,
+    entry.kind === 'nodejs:22' ? { ...entry, deprecated: true } : entry,
   );
   manifest.runtimes.swift = [
     { kind: 'swift:5.3', image: { prefix: 'openwhisk', name: 'action-swift-v5.3', tag: 'nightly' } },
@@ -97,12 +95,12 @@ afterAll(async () => {
 });
 
 test('a deprecated kind takes no new actions', async () => {
-  const exec = { kind: 'nodejs:24', code: 'function main() {}' };
+  const exec = { kind: 'nodejs:22', code: 'function main() {}' };
   const { status, body } = await platform.api.request('PUT', '_/actions/old', { exec });
   expect({ status, error: body.error }).toEqual({
     status: 400,
     error:
-      "The 'nodejs:24' runtime is no longer supported. You may read and delete but not update or invoke this action.",
+      "The 'nodejs:22' runtime is no longer supported. You may read and delete but not update or invoke this action.",
   });
 });
 

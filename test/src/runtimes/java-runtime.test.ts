@@ -228,7 +228,9 @@ const cases: (Omit<RuntimeCase, 'code' | 'name'> & { main: string })[] = [
   test('the classes come from the archive', () => {
     const archive = launch.command.find((word) => word.startsWith('-XX:SharedArchiveFile='));
     const [program = '', ...flags] = launch.command;
-    const printed = execFileSync(program, ['-Xlog:class+load', ...flags, '--warm'], { encoding: 'latin1' });
+    const printed = execFileSync(program, [...flags.slice(0, -1), '-Xlog:class+load', ...flags.slice(-1), '--warm'], {
+      encoding: 'latin1',
+    });
     expect(archive).toBeDefined();
     expect(printed).toMatch(/gpuwhisk\.Runtime source: shared objects file \(top\)/);
     expect(printed).toMatch(/com\.google\.gson\.JsonObject source: shared objects file \(top\)/);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Prewarmer } from '@gpuwhisk/common/prewarmer';
+import { parseManifest, withDefaultThere } from '@gpuwhisk/common/runtimes';
 import type { ApiActivation } from './api-client.js';
 import { until } from './running-platform.js';
 import type { RunningPlatform } from './running-platform.js';
@@ -22,12 +23,19 @@ export async function prewarmersOf({ api, operatorAuth }: RunningPlatform): Prom
   return body;
 }
 
+/** The repository's manifest with this Node.js as the default: as an operator's file, its default would be fetched. */
+export function ownManifest(): { runtimes: Record<string, JsonObject[]> } {
+  const [major = ''] = process.versions.node.split('.');
+  const manifest = withDefaultThere(parseManifest(readFileSync(own, 'utf8'), own), 'nodejs', [major]);
+  return JSON.parse(JSON.stringify(manifest)) as { runtimes: Record<string, JsonObject[]> };
+}
+
 /**
  * Writes the repository's manifest with a stem cell for each of these families' default kinds, and none for other
  * kinds.
  */
 export function manifestWithStemCells(folder: string, families: readonly string[]): string {
-  const manifest = JSON.parse(readFileSync(own, 'utf8')) as { runtimes: Record<string, JsonObject[]> };
+  const manifest = ownManifest();
   for (const [family, entries] of Object.entries(manifest.runtimes)) {
     const stemCells = families.includes(family) ? [{ initialCount: 1, memory: '256 MB' }] : [];
     manifest.runtimes[family] = entries.map((entry) => ({

@@ -33,8 +33,7 @@ export function createMsContainerFactory(options: MsContainerFactoryOptions): Co
   const msContainers = new MsContainers(() => processes.hold(), random);
   let sharing = false;
 
-  const launchOf = (spec: ContainerSpec): Promise<RuntimeLaunch> =>
-    catalog.launch(...launchWanted(spec));
+  const launchOf = (spec: ContainerSpec): Promise<RuntimeLaunch> => catalog.launch(...launchWanted(spec));
 
   const startPair = (spec: ContainerSpec, launch: RuntimeLaunch, ahead: boolean): Promise<Container> =>
     sharing && spec.gpu === undefined // Containers with a GPU may all run as one user and could signal each other.
