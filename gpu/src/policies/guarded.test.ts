@@ -211,6 +211,13 @@ test.each<[string, Partial<Task>[], string]>([
   expect(faults).toEqual([`task '${last}' is started on 'g0', which cannot take it: ${fault}`]);
 });
 
+test('a task of unknown need is not started beside memory of others, which it could never get', () => {
+  const view = viewWith({ gpus: [gpuOf('g0', { workloads: [500] })], waiting: [taskOf('t', { memoryMiB: 0 })] });
+  const [, , faults] = decidedOn(view, (seen) => ({ ...nothing, starts: boundStarts(seen, [start], []) }));
+  const fault = 'too little free memory (availableMiB 9500, needMiB 10000)';
+  expect(faults).toEqual([`task 't' is started on 'g0', which cannot take it: ${fault}`]);
+});
+
 test('a policy that fails outside of a decision stops nothing', () => {
   const faults: string[] = [];
   const fail = (): never => {

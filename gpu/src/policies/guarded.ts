@@ -7,12 +7,11 @@ import type { SchedulingEvent, View, Task } from '../view/view.js';
 import type { GeometryReport } from '../stages/geometry/geometry.js';
 import type { Policy } from './policy.js';
 import { endsInTime, mostClients, refusalOf } from '../stages/place/fact-filters.js';
+import { alikeGroups } from '../stages/place/gangs.js';
 import { requestOfTask } from '../view/requests.js';
-import { tasksMiB } from '../ledger/account.js';
 import type { PlaceAccount } from '../ledger/account.js';
 import type { Ledger } from '../ledger/ledger.js';
 import { placeIdsOf } from '../ledger/occupancy.js';
-import { gangKey } from '../ledger/places.js';
 
 /** A view and the event on which a policy failed; absent: it failed outside of a decision. */
 export interface FaultyPass {
@@ -280,8 +279,8 @@ function overfull(starts: readonly Start[], tasks: ReadonlyMap<string, Task>, le
   return undefined;
 }
 
-function unlikeFault([first, ...others]: readonly PlaceAccount[]): string | undefined {
-  const isAlike = first === undefined || others.every(({ place }) => gangKey(place) === gangKey(first.place));
+function unlikeFault(places: readonly PlaceAccount[]): string | undefined {
+  const isAlike = alikeGroups(places, ({ place }) => place).length <= 1;
   return isAlike ? undefined : 'on GPUs that are not alike on one node';
 }
 
@@ -299,13 +298,7 @@ function unplacedFault(task: Task, places: readonly PlaceAccount[]): string | un
     const { id, health } = account;
     // A place that leaves is allowed only where an instance is there for the task.
     const isJoined = task.allowed?.has(id) === true && endsInTime(health, work);
-    // As plans see a place: memory of others is none of its capacity.
-    const seen = {
-      ...account,
-      capacityMiB: tasksMiB(account),
-      ...(isJoined && { health: healthy }),
-    };
-    const refusal = refusalOf(seen, work);
+    const refusal = refusalOf(isJoined ? { ...account, health: healthy } : account, work);
     if (refusal !== undefined)
       return `on '${id}', which cannot take it: ${refusal.reason}${numbersOf(refusal.numbers)}`;
   }

@@ -5,11 +5,11 @@ import { stayingSums } from '../../ledger/account.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../../ledger/account.js';
 import type { Ledger } from '../../ledger/ledger.js';
 import type { Occupant } from '../../ledger/occupancy.js';
-import { gangKey } from '../../ledger/places.js';
 import { thousandths } from '../../ledger/occupancy.js';
 import { classAtOrAbove } from '../../view/shares.js';
 import { accountsFor, candidateAt, placementOf, reclaimedAt } from '../../stages/place/candidate.js';
 import type { Candidate, PlacementLimits, PlacementStamp } from '../../stages/place/candidate.js';
+import { alikeGroups } from '../../stages/place/gangs.js';
 import { fitsShares } from './oversubscription.js';
 import type { Oversubscription } from './oversubscription.js';
 
@@ -44,16 +44,12 @@ export function spanFor(
   const { spans = 1, memoryMiB } = request;
   let best: Fewest | undefined;
   const look = (accounts: readonly PlaceAccount[]): void => {
-    const byKind = new Map<string, Fragment[]>();
+    const fragments: Fragment[] = [];
     for (const account of accounts) {
       const fragment = fragmentAt(account, request, limits, bounds, room);
-      if (fragment === undefined) continue;
-      const key = gangKey(account.place);
-      const there = byKind.get(key);
-      if (there === undefined) byKind.set(key, [fragment]);
-      else there.push(fragment);
+      if (fragment !== undefined) fragments.push(fragment);
     }
-    for (const there of byKind.values()) {
+    for (const there of alikeGroups(fragments, ({ candidate }) => candidate.account.place)) {
       const found = fewest(there, memoryMiB, spans);
       if (found !== undefined && (best === undefined || isBetter(found, best))) best = found;
     }

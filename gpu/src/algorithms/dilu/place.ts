@@ -4,7 +4,6 @@ import { neededMiB, stayingSums } from '../../ledger/account.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest, ShareSums } from '../../ledger/account.js';
 import type { Ledger } from '../../ledger/ledger.js';
 import { functionKey } from '../../ledger/occupancy.js';
-import { gangKey } from '../../ledger/places.js';
 import { thousandths } from '../../ledger/occupancy.js';
 import { isAffine, partnersOf, placesOfPartners } from './affinity.js';
 import type { Partners } from './affinity.js';
@@ -21,6 +20,7 @@ import {
 } from '../../stages/place/candidate.js';
 import type { Alternative, Candidate, PlacementLimits, PlacementStamp, Ranked } from '../../stages/place/candidate.js';
 import type { Refusal } from '../../stages/place/fact-filters.js';
+import { alikeGroups } from '../../stages/place/gangs.js';
 import type { LedgerPlace } from '../../stages/place/place.js';
 import { spanFor, spanPlacement, warmSpanFor } from './fragments.js';
 import type { Span, SpanRoom } from './fragments.js';
@@ -303,15 +303,8 @@ function fitsAmong(search: Search, accounts: readonly PlaceAccount[]): Fit[] {
 
 /** The best candidates of each node and kind of device, and of these the gang that removes and opens least. */
 function bestGang(fits: readonly Fit[], gpus: number): Fit[] | undefined {
-  const byKind = new Map<string, Fit[]>();
-  for (const one of fits) {
-    const key = gangKey(one.account.place);
-    const alike = byKind.get(key);
-    if (alike === undefined) byKind.set(key, [one]);
-    else alike.push(one);
-  }
   let best: Fit[] | undefined;
-  for (const alike of byKind.values()) {
+  for (const alike of alikeGroups(fits, ({ account }) => account.place)) {
     if (alike.length < gpus) continue;
     const gang = alike.sort((one, other) => compare(one.rank, other.rank)).slice(0, gpus);
     if (best === undefined || compareGangs(gang, best) < 0) best = gang;

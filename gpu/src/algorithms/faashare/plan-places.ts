@@ -2,12 +2,12 @@
 import { neededMiB, tasksMiB } from '../../ledger/account.js';
 import type { Work } from '../../ledger/account.js';
 import type { PlaceFork } from '../../ledger/fork.js';
-import { gangKey } from '../../ledger/places.js';
 import { holdsToShares } from '../../view/shares.js';
 import type { Task } from '../../view/view.js';
 import { idleInstances } from '../../stages/place/candidate.js';
 import { refusalOf } from '../../stages/place/fact-filters.js';
 import type { Refusal } from '../../stages/place/fact-filters.js';
+import { gangOf } from '../../stages/place/gangs.js';
 
 const works = new WeakMap<Task, Work>();
 
@@ -38,15 +38,9 @@ interface Forked {
   fork: PlaceFork;
 }
 
-/** The first places that are alike and on one node, as many as the task needs; undefined if there are not as many. */
+/** The places that a task gets together; undefined if there are none. */
 export function gangFor<One extends Forked>(places: readonly One[], { gpus }: Task): One[] | undefined {
-  if (gpus === 1) return places[0] === undefined ? undefined : [places[0]];
-  const keyOf = ({ fork }: One): string => gangKey(fork.account.place);
-  for (const place of places) {
-    const alike = places.filter((other) => keyOf(other) === keyOf(place));
-    if (alike.length >= gpus) return alike.slice(0, gpus);
-  }
-  return undefined;
+  return gangOf(places, gpus, ({ fork }) => fork.account.place);
 }
 
 /**

@@ -1,8 +1,9 @@
 // Functions that no device of the cluster can serve.
 import type { GpuNeed, NodeStatus } from '@gpuwhisk/common/gpu';
-import { gangKey, placesOf, usableMiB } from '../../ledger/places.js';
+import { placesOf, usableMiB } from '../../ledger/places.js';
 import type { Place } from '../../ledger/places.js';
 import { holdsToShares } from '../../view/shares.js';
+import { alikeGroups } from '../place/gangs.js';
 import { profilesOf } from './mig-profiles.js';
 
 /**
@@ -31,12 +32,8 @@ export function capacityProblem(
     return `'memoryMiB' is ${memoryMiB}, and the largest device, ${name}, can give ${largest.capacityMiB}${together}`;
   }
   if (gpus === 1) return undefined;
-  const gangs = new Map<string, number>();
-  for (const place of places) {
-    if (place.device.mode === 'mig' || place.capacityMiB < memoryMiB) continue;
-    gangs.set(gangKey(place), (gangs.get(gangKey(place)) ?? 0) + 1);
-  }
-  const most = Math.max(0, ...gangs.values());
+  const could = places.filter(({ device, capacityMiB }) => device.mode !== 'mig' && !(capacityMiB < memoryMiB));
+  const most = Math.max(0, ...alikeGroups(could, itself).map(({ length }) => length));
   return most >= gpus
     ? undefined
     : `'gpus' is ${gpus}, and no node has more than ${most} alike with so much memory that are not cut into slices`;
@@ -44,17 +41,18 @@ export function capacityProblem(
 
 /** The most memory that at most `spans` devices of one node which are alike and not cut can give together, MiB. */
 function mostTogether(places: readonly Place[], spans: number): number {
-  const gangs = new Map<string, number[]>();
-  for (const place of places) {
-    if (place.device.mode === 'mig') continue;
-    gangs.set(gangKey(place), [...(gangs.get(gangKey(place)) ?? []), place.capacityMiB]);
-  }
-  const sumOf = (capacitiesMiB: readonly number[]): number =>
-    capacitiesMiB
-      .toSorted((one, other) => other - one)
+  const uncut = places.filter(({ device }) => device.mode !== 'mig');
+  const sumOf = (group: readonly Place[]): number =>
+    group
+      .map(({ capacityMiB }) => capacityMiB)
+      .sort((one, other) => other - one)
       .slice(0, spans)
       .reduce((sum, capacityMiB) => sum + capacityMiB, 0);
-  return Math.max(0, ...Array.from(gangs.values(), sumOf));
+  return Math.max(0, ...alikeGroups(uncut, itself).map(sumOf));
+}
+
+function itself(place: Place): Place {
+  return place;
 }
 
 /** The places that devices will have which are being cut now, by the table of profiles; a whole device for one that is not in it. */

@@ -6,7 +6,7 @@ import { isPlaced } from '../../ledger/account.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../../ledger/account.js';
 import { keptForAnother, mostRejections } from '../../view/decision.js';
 import type { Occupant } from '../../ledger/occupancy.js';
-import { gangKey, kindOf } from '../../ledger/places.js';
+import { kindOf } from '../../ledger/places.js';
 import { requestOfTask } from '../../view/requests.js';
 import { tasksOn } from '../../view/running.js';
 import type { KnownRuns, RunningTask, Task } from '../../view/view.js';
@@ -14,6 +14,7 @@ import { accountsFor, idleInstances, shareInInstance } from '../place/candidate.
 import type { PlacementLimits, PlacementStamp } from '../place/candidate.js';
 import { refusalOf, refusing } from '../place/fact-filters.js';
 import type { Refusal } from '../place/fact-filters.js';
+import { gangOf } from '../place/gangs.js';
 import { bindTo } from '../place/least-loaded.js';
 import type { CandidatePlace, Grant, PassView, Placing, Score, Scores, Waiting } from '../place/place.js';
 
@@ -68,7 +69,7 @@ class ScoredSearch {
     offers.sort((one, other) => (isNew ? 0 : rankOf(one) - rankOf(other)) || one.score - other.score);
     const unbound: Rejection[] = [];
     for (let left: readonly Offer[] = offers; ;) {
-      const chosen = gangFor(left, request);
+      const chosen = gangOf(left, request.gpus, ({ candidate }) => candidate.account.place);
       const others = outscored(left, chosen, request, this.rule.name);
       const rejected = [...others, ...unbound, ...refused].slice(0, mostRejections);
       const [first] = chosen ?? [];
@@ -153,17 +154,6 @@ function joinedOn({ health, occupants }: PlaceAccount, task: Task, { isNew }: Pl
 
 function rankOf({ isWarm }: Offer): number {
   return isWarm ? 0 : 1;
-}
-
-/** The first offers that are alike and on one node, as many as the request needs; undefined if there are not as many. */
-function gangFor(offers: readonly Offer[], { gpus }: PlacementRequest): Offer[] | undefined {
-  const keyOf = ({ candidate }: Offer): string => gangKey(candidate.account.place);
-  for (const offer of offers) {
-    if (gpus === 1) return [offer];
-    const gang = offers.filter((other) => keyOf(other) === keyOf(offer));
-    if (gang.length >= gpus) return gang.slice(0, gpus);
-  }
-  return undefined;
 }
 
 /** The places that would do and were not chosen, by score, with the score that decided. */

@@ -257,7 +257,7 @@ function gang(ledger: Ledger, request: PlacementRequest, limits: PlacementLimits
     .map((account) => scored(account, look, undefined))
     .filter((one) => one !== undefined);
   all.sort((one, other) => compare(one, other, judge.search));
-  return alike(all, request.gpus) as Scored[] | undefined;
+  return alike(all, request.gpus);
 }
 
 /** A place that will do; undefined if it will not, or is no better than `best`. */

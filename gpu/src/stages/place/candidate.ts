@@ -3,9 +3,9 @@ import type { Placement, Share, NodeStatus, Rejection } from '@gpuwhisk/common/g
 import { neededMiB, PastAccount } from '../../ledger/account.js';
 import type { Account, PlaceAccount, PlacementRequest, PlacementChoice } from '../../ledger/account.js';
 import type { Ledger } from '../../ledger/ledger.js';
-import { gangKey } from '../../ledger/places.js';
 import type { Occupant } from '../../ledger/occupancy.js';
 import { refusing, mayShare, refusalOf } from './fact-filters.js';
+import { gangOf } from './gangs.js';
 import type { Start } from '../../view/decision.js';
 import { classAtOrAbove } from '../../view/shares.js';
 import type { Task } from '../../view/view.js';
@@ -101,13 +101,9 @@ export function compare(a: Candidate<Ranked>, b: Candidate<Ranked>): number {
   );
 }
 
-/** The first candidates that are alike and on one node, as many as are needed. */
-export function alike(candidates: readonly Candidate[], gpus: number): Candidate[] | undefined {
-  for (const { account } of candidates) {
-    const gang = candidates.filter((other) => gangKey(other.account.place) === gangKey(account.place));
-    if (gang.length >= gpus) return gang.slice(0, gpus);
-  }
-  return undefined;
+/** The gang among candidates; undefined if there is none. */
+export function alike<One extends Candidate>(candidates: readonly One[], gpus: number): One[] | undefined {
+  return gangOf(candidates, gpus, ({ account }) => account.place);
 }
 
 /** The candidates that are all devices of one instance. */
@@ -241,7 +237,8 @@ export function shareInInstance(
   return {
     ...asked,
     shareClass: classAtOrAbove(fraction),
-    smRequest: Math.min(request ?? limit, decided),
+    // Without tokens, an instance of a larger class holds all of its class.
+    smRequest: request === undefined ? fraction : Math.min(request, decided),
     smLimit: request === undefined ? fraction : decided,
   };
 }

@@ -3,7 +3,6 @@ import type { AccountColumns } from '../../ledger/account-index.js';
 import type { Ledger } from '../../ledger/ledger.js';
 import { leftByRunsMiB, PastAccount } from '../../ledger/account.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../../ledger/account.js';
-import { gangKey } from '../../ledger/places.js';
 import { holdsToShares } from '../../view/shares.js';
 import {
   alternativesOf,
@@ -20,6 +19,7 @@ import {
 } from './candidate.js';
 import type { Alternative, Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
 import type { Refusal } from './fact-filters.js';
+import { alikeGroups, gangOf } from './gangs.js';
 
 export type { PlacementLimits, PlacementStamp } from './candidate.js';
 
@@ -225,11 +225,7 @@ export function placesToKeep(ledger: Ledger, request: PlacementRequest, { kept, 
   could.sort((one, other) => other.leftMiB - one.leftMiB);
   const whole = could.filter(({ account }) => !(account.capacityMiB < request.memoryMiB));
   if (whole.length === 0) return partsToKeep(could, request);
-  for (const { account } of whole) {
-    const gang = whole.filter((other) => gangKey(other.account.place) === gangKey(account.place));
-    if (gang.length >= request.gpus) return gang.slice(0, request.gpus).map((other) => other.account.id);
-  }
-  return [];
+  return (gangOf(whole, request.gpus, ({ account }) => account.place) ?? []).map(({ account }) => account.id);
 }
 
 /** The same of devices that a request may span, where none holds it alone. `could`: those with most to give first. */
@@ -239,12 +235,9 @@ function partsToKeep(
 ): string[] {
   if (spans < 2 || gpus > 1) return [];
   const uncut = could.flatMap(({ account }) => (account.place.slice === undefined ? [account] : []));
-  for (const { place } of uncut) {
-    const alikeThere = uncut.filter((other) => gangKey(other.place) === gangKey(place)).slice(0, spans);
-    if (alikeThere.reduce((sum, { capacityMiB }) => sum + capacityMiB, 0) >= memoryMiB)
-      return alikeThere.map(({ id }) => id);
-  }
-  return [];
+  const groups = alikeGroups(uncut, ({ place }) => place).map((group) => group.slice(0, spans));
+  const enough = groups.find((group) => group.reduce((sum, { capacityMiB }) => sum + capacityMiB, 0) >= memoryMiB);
+  return (enough ?? []).map(({ id }) => id);
 }
 
 /**

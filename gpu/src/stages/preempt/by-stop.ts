@@ -1,4 +1,4 @@
-import { neededMiB, tasksMiB } from '../../ledger/account.js';
+import { neededMiB } from '../../ledger/account.js';
 import type { PlaceAccount } from '../../ledger/account.js';
 import { usedPlaces } from '../../ledger/used-places.js';
 import type { InstanceState, Task, View } from '../../view/view.js';
@@ -48,14 +48,13 @@ interface Victim {
 function victimsOn(place: PlaceAccount, task: Task, { instances = [], runs }: View): Victim[] {
   const { id, availableMiB, mode, busy } = place;
   if (task.allowed?.has(id) === false) return [];
-  const whole = { capacityMiB: tasksMiB(place) };
-  const lackingMiB = neededMiB(task, whole) - availableMiB;
+  const lackingMiB = neededMiB(task, place) - availableMiB;
   const isInTheWay = lackingMiB > 0 || (mode === 'exclusive' && busy > 0);
   if (!isInTheWay) return [];
   return instances.flatMap((instance) => {
     const [only, ...others] = instance.tasks;
     const run = only === undefined || others.length > 0 || !isOn(instance, place) ? undefined : runs(only);
-    if (run === undefined || instance.gpus.length > 1 || neededMiB(instance, whole) < lackingMiB) return [];
+    if (run === undefined || instance.gpus.length > 1 || neededMiB(instance, place) < lackingMiB) return [];
     if (run.task.sloMs !== undefined || run.task.mustNotStop === true) return [];
     return [{ place, instance, startedAt: run.startedAt, lackingMiB }];
   });
