@@ -195,9 +195,11 @@ export function gpuDriverContract(name: string, makeHome: () => Promise<DriverHo
         expect(made.sort()).toEqual([...wanted].sort());
       });
 
-      test('turning it off takes the slices', async () => {
+      test('turning it off takes the slices, turning it on again does not', async () => {
         await driver.setMig(first.uuid, true);
-        await driver.createSlice(first.uuid, '2g.10gb');
+        const made = await driver.createSlice(first.uuid, '2g.10gb');
+        await driver.setMig(first.uuid, true);
+        expect((await device(first.uuid)).slices).toEqual([made]);
         await driver.setMig(first.uuid, false);
         expect(await device(first.uuid)).toMatchObject({ mode: 'timeslice', slices: [] });
       });

@@ -1,3 +1,4 @@
+import { expect, test } from '@jest/globals';
 import { createSimulatedDriver } from '@gpuwhisk/invoker/gpu-agent/drivers/simulated-driver';
 import { contractGpus, gpuDriverContract } from './gpu-driver.js';
 
@@ -23,4 +24,24 @@ gpuDriverContract('simulated driver', async () => {
     },
     close: () => driver.close(),
   };
+});
+
+test('a process of the simulated driver is on a slice that is there, or on a device that is not cut', async () => {
+  const driver = createSimulatedDriver(contractGpus);
+  const [first] = await driver.devices();
+  const { uuid = '' } = first ?? {};
+  const process = { pid: 1, memoryMiB: 400 };
+  const addTo = (slice?: string) => (): void => driver.addProcess(uuid, { ...process, ...(slice && { slice }) });
+  expect(addTo('MIG-gone')).toThrow('There is no MIG-gone.');
+  await driver.setMig(uuid, true);
+  // It would outlast every cut, since it keeps no slice in use.
+  expect(addTo()).toThrow('There is no device that is not cut.');
+  const { uuid: slice } = await driver.createSlice(uuid, '2g.10gb');
+  addTo(slice)();
+  await expect(driver.destroySlice(uuid, slice)).rejects.toMatchObject({ code: 19 });
+  await expect(driver.setMig(uuid, false)).rejects.toMatchObject({ code: 19 });
+  driver.removeProcess(1);
+  await driver.destroySlice(uuid, slice);
+  expect(addTo(slice)).toThrow(`There is no ${slice}.`);
+  await driver.close();
 });

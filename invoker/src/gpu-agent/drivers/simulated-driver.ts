@@ -7,6 +7,7 @@ import { nvmlCodes } from './nvml.js';
 
 /** A GpuDriver in memory, with methods by which tests and simulations change its devices. Devices are named by UUID. */
 export interface SimulatedDriver extends GpuDriver {
+  /** Throws GpuDriverError for a slice that is not there, and for a whole device that is cut. */
   addProcess(device: string, process: Pick<GpuProcess, 'pid' | 'memoryMiB' | 'slice' | 'utilisation'>): void;
   removeProcess(pid: number): void;
   /** Sets the figures of later samples. Samples leave out figures that the chip or its mode lacks. */
@@ -73,7 +74,7 @@ export function createSimulatedDriver(types: readonly SimulatedType[]): Simulate
     async close() {
       closed = true;
     },
-    addProcess: (device, process) => void find(device).processes.push({ ...process }),
+    addProcess: (device, process) => find(device).addProcess(process),
     removeProcess(pid) {
       for (const { processes } of all) {
         const kept = processes.filter((process) => process.pid !== pid);
@@ -164,12 +165,20 @@ class SimulatedDevice {
     }));
   }
 
+  addProcess(process: Process): void {
+    const { slice } = process;
+    const isThere = this.mig ? this.slices.some(({ uuid }) => uuid === slice) : slice === undefined;
+    if (!isThere) throw new GpuDriverError(`There is no ${slice ?? 'device that is not cut'}.`, nvmlCodes.notFound);
+    this.processes.push({ ...process });
+  }
+
   setExclusive(exclusive: boolean): void {
     this.exclusive = exclusive;
   }
 
   setMig(enabled: boolean): void {
     if (this.model.profiles.length === 0) throw new GpuDriverError(`${this.model.name} cannot be cut.`);
+    if (enabled === this.mig) return;
     if (this.processes.length > 0) throw new GpuDriverError('Processes use the device.', nvmlCodes.inUse);
     this.mig = enabled;
     this.slices = [];
