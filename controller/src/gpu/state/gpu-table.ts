@@ -25,7 +25,8 @@ interface Stamp extends Pick<NodeStatus, 'version' | 'at'> {
 
 /** The last row of every node with GPUs. The rows are kept in memory, so that reads do not wait for the cluster's state. */
 export class GpuTable {
-  private readonly rows = new Map<string, Row>();
+  /** By the names of nodes, in their order: each invocation reads all of them. */
+  private rows = new Map<string, Row>();
   /** The newest row of each node, also of nodes whose row has been removed. */
   private readonly newest = new Map<string, Stamp>();
   /** Why the last row of a node could not be read, by the node. */
@@ -85,7 +86,7 @@ export class GpuTable {
     for (const [invoker, { node, seenMs }] of this.rows) {
       if (seenMs >= silentMs && seenMs >= sinceMs(invoker)) live.push(node);
     }
-    return live.sort((one, other) => (one.invoker < other.invoker ? -1 : 1));
+    return live;
   }
 
   private look(): void {
@@ -106,7 +107,9 @@ export class GpuTable {
     const seenMs = this.clock.monotonicMs();
     if (this.isOld(invoker, node, seenMs)) return;
     this.newest.set(invoker, { version: node.version, at: node.at, seenMs });
+    const isNew = !this.rows.has(invoker);
     this.rows.set(invoker, { node, seenMs });
+    if (isNew) this.rows = new Map([...this.rows].sort(([one], [other]) => (one < other ? -1 : 1)));
     for (const listener of this.listeners) listener(node);
   }
 
