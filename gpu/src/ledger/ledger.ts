@@ -8,6 +8,7 @@ import { NodeIndex } from './node-index.js';
 import {
   areSame,
   functionKey,
+  isOfOthers,
   isShownAs,
   occupantsOf,
   othersMiB,
@@ -352,7 +353,7 @@ export class Ledger {
     account.clientLimit = clientLimitOf(place);
     account.health = status?.health;
     account.workloads = 0;
-    for (const { container } of status?.processes ?? []) if (container === undefined) account.workloads += 1;
+    for (const one of status?.processes ?? []) if (isOfOthers(one, slice)) account.workloads += 1;
     // The indexes tell places apart by these.
     if (account.capacityMiB !== capacityMiB) this.fullest = undefined;
     if (account.capacityMiB !== capacityMiB || !isSameMode) this.byNode = undefined;

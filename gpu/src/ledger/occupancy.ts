@@ -1,4 +1,4 @@
-import type { GpuIsolation, NodeStatus, Placement, Resident } from '@gpuwhisk/common/gpu';
+import type { GpuIsolation, GpuProcess, NodeStatus, Placement, Resident } from '@gpuwhisk/common/gpu';
 import type { Place } from './places.js';
 
 /** A placement that was given out, for as long as the node's agent may not show it. */
@@ -270,11 +270,14 @@ function describe(resident: Resident): Occupant {
   };
 }
 
+/** Whether a process of a device is on its slice, or on the device if that is not cut, and not the platform's. */
+export function isOfOthers(process: GpuProcess, slice: Place['slice']): boolean {
+  return process.container === undefined && process.slice === slice?.uuid;
+}
+
 /** Memory of processes on a place that are not the platform's, MiB. */
 export function othersMiB({ status, slice }: Pick<Place, 'status' | 'slice'>): number {
   let others = 0;
-  for (const one of status?.processes ?? []) {
-    if (one.container === undefined && one.slice === slice?.uuid) others += one.memoryMiB;
-  }
+  for (const one of status?.processes ?? []) if (isOfOthers(one, slice)) others += one.memoryMiB;
   return others;
 }

@@ -6,6 +6,7 @@ import { memoryGiving } from '../ledger/places.js';
 import { requestOfTask, shareAt } from '../view/requests.js';
 import type { GpuKind } from '../ledger/places.js';
 import type { RunningTask } from '../view/view.js';
+import { processesAmong, tasksIn } from './simulated-batches.js';
 
 /** The SMs of a simulated device are not told; its compute slices stand for them. */
 const computeSlices = 7;
@@ -29,10 +30,10 @@ export interface ReportedPlace extends GpuKind {
   movesShares?: boolean;
   /** The row says that it is a stand-in; absent: it does not. */
   simulated?: true;
-  /** Memory for tasks in all, MiB, without what processes of others hold. */
+  /** Memory that may be given away in all, MiB. */
   memoryMiB: number;
-  /** Processes of others; absent: none. */
-  workloads?: number;
+  /** Memory that each process of others holds, MiB; absent: there are none. */
+  workloads?: readonly number[];
   /** `id`: of an instance that loads, and runs no task yet. */
   running: readonly (RunningTask & { id?: string })[];
   idle?: readonly (IdleInstance & { id?: string })[];
@@ -48,12 +49,14 @@ export function nodeRow(invoker: string, places: readonly ReportedPlace[], at: n
   for (const place of places) {
     const uuid = deviceOf(place);
     const known = devices.get(uuid);
-    if (known !== undefined) known.device.slices.push(...slicesOf(place));
-    else
-      devices.set(uuid, {
-        device: reportedDevice(uuid, place),
-        status: { uuid, at, usedMemoryMiB: 0, ...told(place) },
-      });
+    const { health, processes } = told(place);
+    if (known === undefined) {
+      const status = { uuid, at, usedMemoryMiB: 0, health, processes };
+      devices.set(uuid, { device: reportedDevice(uuid, place), status });
+    } else {
+      known.device.slices.push(...slicesOf(place));
+      known.status.processes.push(...processes);
+    }
   }
   const gangs = gangsOf(places);
   const shown = [...devices.values()];
@@ -84,15 +87,14 @@ function slicesOf({ id, mode, type, memoryMiB }: ReportedPlace): Slice[] {
   return [{ uuid: id, profile, startSlot: -1, slots: 1, memoryMiB: memoryGiving(memoryMiB), smCount }];
 }
 
-/** Their memory is not in that of the place. */
 function told({
   id,
   mode,
-  workloads: others = 0,
+  workloads: others = [],
   isClosed = false,
 }: ReportedPlace): Pick<DeviceStatus, 'health' | 'processes'> {
   const slice = mode === 'mig' ? { slice: id } : {};
-  const workloads = Array.from({ length: others }, (_, at) => ({ pid: at + 1, memoryMiB: 0, ...slice }));
+  const workloads = others.map((memoryMiB, at) => ({ pid: at + 1, memoryMiB, ...slice }));
   const closed: DeviceHealth = { state: 'draining', reasons: ['it is being cut, or its node given back'] };
   return { health: isClosed ? closed : { state: 'healthy', reasons: [] }, processes: workloads };
 }
@@ -110,13 +112,13 @@ function residentsOf(place: ReportedPlace, gangs: ReadonlyMap<string, string[]>)
   const { id, mode, memoryMiB: capacityMiB, running, idle = [] } = place;
   const there = { device: deviceOf(place), ...(mode === 'mig' && { slice: id }) };
   return [
-    ...running.map(({ task, share, request, instance, class: own = share, id: loading }): Resident => {
+    ...processesAmong(running).map(({ task, share, request, instance, class: own = share, id: loading }): Resident => {
       const { action, namespace, isolation } = requestOfTask(task);
       const gang = loading === undefined ? gangs.get(task.id) : undefined;
       const memoryMiB = neededMiB(task, { capacityMiB });
       return {
         ...{ container: loading ?? instance ?? task.id, action, namespace, isolation, memoryMiB },
-        activations: [loading === undefined ? task.id : `launch ${loading}`],
+        activations: loading === undefined ? tasksIn(running, instance, task) : loadingWith(running, loading),
         share: shareWithin(own, share, request, memoryMiB),
         ...(gang !== undefined && { gang }),
         ...there,
@@ -128,6 +130,12 @@ function residentsOf(place: ReportedPlace, gangs: ReadonlyMap<string, string[]>)
       ...there,
     })),
   ];
+}
+
+/** The activations of an instance that loads: its launch, and the requests that wait for it. */
+function loadingWith(running: readonly RunningTask[], loading: string): string[] {
+  const waiting = running.flatMap(({ task, instance }) => (instance === loading ? [task.id] : []));
+  return [`launch ${loading}`, ...waiting];
 }
 
 function shareWithin(own: number, limit: number, request = limit, memoryMiB: number): Share {

@@ -1,4 +1,5 @@
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
+import { profiledRates } from '../algorithms/dilu/served.js';
 import type { FunctionForecasts } from '../forecast/function-forecasts.js';
 import type { Policy } from '../policies/policy.js';
 import { countSharing, newShareCounts } from '../share/share-counts.js';
@@ -7,10 +8,11 @@ import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
 import { FunctionLog } from '../view/function-log.js';
 import { functionKey } from '../ledger/occupancy.js';
+import { kindsOf } from '../ledger/places.js';
 import type { GpuKind } from '../ledger/places.js';
 import type { SchedulingEvent, Task, View, WorkloadState } from '../view/view.js';
 import { SimulatedActuator } from './simulated-actuator.js';
-import type { EndedRun } from './simulated-actuator.js';
+import type { EndedRun } from './simulated-parts.js';
 import type { KeptInstances, SimulatedPlace } from './simulated-gpu.js';
 import type { RentedMachine, SimulatedProvider } from './simulated-provider.js';
 import { actionTimes } from './simulated-times.js';
@@ -299,12 +301,16 @@ export function replay(
         return actuator.instances;
       },
       get functions() {
-        return Array.from(functions.all(), ({ last, counts, runMs }) => ({
-          task: last.task,
-          arrivals: counts,
-          ...(runMs !== undefined && { runMs }),
-          ...(forecasts && { forecast: forecasts.of(keyOf(last.task), counts, now) }),
-        }));
+        return Array.from(functions.all(), ({ last, counts, runMs }) => {
+          const served = last.task.profiledShares && profiledRates(last.task, kindsOf(ledger.ledger.accounts()));
+          return {
+            task: last.task,
+            arrivals: counts,
+            ...(runMs !== undefined && { runMs }),
+            ...(served !== undefined && { served }),
+            ...(forecasts && { forecast: forecasts.of(keyOf(last.task), counts, now) }),
+          };
+        });
       },
       get nodes() {
         return actuator.nodes;
@@ -380,6 +386,8 @@ export function normal(random: Random): number {
 export interface TruthClient {
   workload: string;
   share: number;
+  /** Requests that it runs together; absent: one. */
+  requests?: number;
 }
 
 /** What really happens on a GPU. Policies never see it. */

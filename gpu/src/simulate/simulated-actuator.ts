@@ -4,6 +4,7 @@ import type { Action, Actuator, Start } from '../view/decision.js';
 import { classAtOrAbove } from '../view/shares.js';
 import type { OpenLedger } from '../ledger/used-places.js';
 import type { DeviceState, InstanceState, NodeState, Task } from '../view/view.js';
+import { beginBatch, hostOf, processesAmong } from './simulated-batches.js';
 import {
   instanceOf,
   startAmong,
@@ -15,52 +16,13 @@ import {
   slicePlace,
   slicesOf,
 } from './simulated-gpu.js';
-import type { ReplayJob, RunTotals, GpuTruth } from './replay.js';
+import type { ReplayJob, RunTotals } from './replay.js';
 import { SimulatedLedger } from './simulated-ledger.js';
 import { SimulatedMachines } from './simulated-provider.js';
-import type { SimulatedProvider } from './simulated-provider.js';
 import { Timers } from './simulated-times.js';
-import type { ActionTimes } from './simulated-times.js';
-import type { SimulatedWorkload, Training } from './simulated-workload.js';
+import type { EndedRun, SimulatedParts, Whole } from './simulated-parts.js';
+import type { Training } from './simulated-workload.js';
 import type { Loading, Run, SimulatedGpu, SimulatedInstance, SimulatedPlace } from './simulated-gpu.js';
-
-/** What a SimulatedActuator is made with. */
-interface SimulatedParts {
-  places: readonly SimulatedPlace[];
-  /** Instances stay after their runs. */
-  keepsInstances: boolean;
-  /** GPUs of a node that can be taken; absent: none can. */
-  more?: readonly Omit<SimulatedPlace, 'id' | 'node' | 'idle'>[];
-  /** Who rents them out; absent: each that is asked for comes, and stays. */
-  provider?: SimulatedProvider;
-  /** Training jobs on them; absent: none. */
-  workloads?: readonly SimulatedWorkload[];
-  /** Why the driver refuses to cut an empty device so; undefined, and absent: it does not. */
-  cutFails?(device: string, profiles: readonly string[]): string | undefined;
-  truth: GpuTruth;
-  times: ActionTimes;
-  /** The last request of a function; undefined: none has come. */
-  known(work: { action: string; namespace: string }): ReplayJob | undefined;
-}
-
-/** A run that is over. */
-export interface EndedRun {
-  run: Run;
-  gpu: SimulatedGpu;
-  /** It was stopped before its end. */
-  isStopped: boolean;
-}
-
-/** A device as it is without slices. */
-interface Whole {
-  place: SimulatedPlace;
-  /** Profiles that it is to be cut into, once nothing is on the slices that go; absent: it stays as it is. */
-  wanted?: readonly string[];
-  /** Profiles that it is being cut into. */
-  cutting?: readonly string[];
-  /** The last cut that failed, after which it has its former slices. */
-  refused?: { profiles: readonly string[]; refused: string };
-}
 
 /** Carries actions out on simulated GPUs, in virtual time. */
 export class SimulatedActuator implements Actuator {
@@ -142,15 +104,24 @@ export class SimulatedActuator implements Actuator {
     });
   }
 
-  /** Starts a job on a GPU with a share; `leftMs`: its time alone. Throws Error where that cannot be. */
+  /**
+   * Starts a job on a GPU with a share; `leftMs`: its time alone. One that joins an instance is in the next batch there.
+   * Throws Error where that cannot be.
+   */
   start(
     { job, task }: { job: ReplayJob; task: Task },
-    { gpu: id, share, request }: Pick<Start, 'gpu' | 'share' | 'request'>,
+    { gpu: id, share, request, choice }: Pick<Start, 'gpu' | 'share' | 'request' | 'choice'>,
     leftMs: number,
     warmMs: number | undefined,
   ): void {
     const gpu = this.open.find((one) => one.id === id);
     if (gpu === undefined) throw new Error(`starts ${task.id} on ${id}: there is no such GPU`);
+    const host = choice?.placement?.joins === true ? hostOf(gpu, task, choice.reuses) : undefined;
+    if (host !== undefined) {
+      const batched = { startMs: 0, startLeftMs: 0, slowdown: 1, besideMs: new Map(), waits: true };
+      gpu.runs = [...gpu.runs, { job, task: job.task, ...host, startedAt: this.now, leftMs, ...batched }];
+      return;
+    }
     const taken = heldMiB(gpu);
     if (taken + task.memoryMiB > gpu.memoryMiB) throw new Error(`puts ${task.id} on ${id}, which lacks the memory`);
     if (gpu.mode === 'exclusive' && gpu.running.length > 0) {
@@ -171,7 +142,7 @@ export class SimulatedActuator implements Actuator {
       instance,
       class: given,
       share: limit,
-      request: Math.min(moved?.request ?? request ?? share, limit),
+      request: Math.min(moved?.request ?? request ?? limit, limit),
       startedAt: this.now,
       startMs,
       startLeftMs: startMs,
@@ -179,6 +150,7 @@ export class SimulatedActuator implements Actuator {
       slowdown: 1,
       besideMs: new Map(),
       isLast: false,
+      waits: false,
     };
     gpu.runs = [...gpu.runs, run];
     rateAll(gpu, this.parts.truth);
@@ -210,7 +182,9 @@ export class SimulatedActuator implements Actuator {
   nextInstant(): number {
     let next = this.timers.next(false);
     for (const { runs } of this.gpus) {
-      for (const one of runs) next = Math.min(next, this.now + one.startLeftMs + one.leftMs * one.slowdown);
+      for (const one of runs) {
+        if (!one.waits) next = Math.min(next, this.now + one.startLeftMs + one.leftMs * one.slowdown);
+      }
     }
     for (const { runs } of this.gpus) {
       for (const one of runs) if (one.startLeftMs > 0) next = Math.min(next, this.now + one.startLeftMs);
@@ -237,13 +211,14 @@ export class SimulatedActuator implements Actuator {
   }
 
   private finish(gpu: SimulatedGpu): void {
-    const done = gpu.runs.filter((one) => one.startLeftMs <= 0 && one.leftMs <= 1e-6);
+    const done = gpu.runs.filter((one) => one.startLeftMs <= 0 && one.leftMs <= 1e-6 && !one.waits);
     if (done.length > 0) {
       gpu.runs = gpu.runs.filter((one) => !done.includes(one));
       for (const { instance } of done) if (this.moved.get(instance)?.whileBusy) this.moved.delete(instance);
+      const left = processesAmong(done).filter(({ instance }) => !beginBatch(gpu, instance, this.now));
       if (gpu.idle) {
-        const left = done.filter(({ isLast }) => !isLast);
-        gpu.idle = [...gpu.idle, ...left.map((one) => this.idling(one.instance, one.task, one.class, one.request))];
+        const idle = left.filter(({ isLast }) => !isLast);
+        gpu.idle = [...gpu.idle, ...idle.map((one) => this.idling(one.instance, one.task, one.class, one.request))];
       }
     }
     rateAll(gpu, this.parts.truth);
@@ -282,17 +257,21 @@ export class SimulatedActuator implements Actuator {
     this.later(startMs, () => {
       if (!gpu.loading.includes(one)) return;
       gpu.loading = gpu.loading.filter((other) => other !== one);
-      gpu.idle = [...(gpu.idle ?? []), this.idling(one.id, task, one.share, one.request)];
+      if (!beginBatch(gpu, one.id, this.now)) {
+        gpu.idle = [...(gpu.idle ?? []), this.idling(one.id, task, one.share, one.request)];
+      }
     });
     return undefined;
   }
 
   private retire({ instance, graceMs }: Action & { kind: 'retire' }): string | undefined {
     for (const gpu of this.gpus) {
-      const run = gpu.runs.find((one) => one.instance === instance);
-      if (run !== undefined) {
-        run.isLast = true;
-        if (graceMs !== undefined) this.later(graceMs, () => this.stop(gpu, run));
+      const runs = gpu.runs.filter((one) => one.instance === instance);
+      if (runs.length > 0) {
+        for (const run of runs) {
+          run.isLast = true;
+          if (graceMs !== undefined) this.later(graceMs, () => this.stop(gpu, run));
+        }
         return undefined;
       }
       const isOther = (one: { id: string }): boolean => one.id !== instance;

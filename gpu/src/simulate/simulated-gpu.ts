@@ -2,8 +2,9 @@
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import { profilesOf } from '../stages/geometry/mig-profiles.js';
 import type { InstanceState, Task } from '../view/view.js';
+import { isBatched, processesAmong, tasksIn } from './simulated-batches.js';
 import type { IdleInstance, ReportedPlace } from './node-rows.js';
-import type { RunTotals, ReplayJob, GpuTruth } from './replay.js';
+import type { RunTotals, ReplayJob, GpuTruth, TruthClient } from './replay.js';
 import { trainingOf } from './simulated-workload.js';
 import type { SimulatedWorkload, Training } from './simulated-workload.js';
 import { classAtOrAbove } from '../view/shares.js';
@@ -31,6 +32,8 @@ export interface Run {
   besideMs: Map<string, { task: Task; share: number; ms: number }>;
   /** Its instance goes with it. */
   isLast: boolean;
+  /** It is in the next batch of its instance, which loads or runs the one before. */
+  waits: boolean;
 }
 
 /** An instance that was launched ahead of requests and loads its code. */
@@ -53,7 +56,7 @@ export interface SimulatedGpu extends ReportedPlace {
   profile?: string;
   runs: readonly Run[];
   loading: readonly Loading[];
-  /** Its workloads; their memory is not in `memoryMiB`. */
+  /** Its workloads. */
   trainings: readonly Training[];
   /** Absent: every task starts in a new process. */
   idle?: readonly SimulatedInstance[];
@@ -101,12 +104,11 @@ export function simulatedGpu(
 ): SimulatedGpu {
   return {
     ...place,
-    memoryMiB: workloads.reduce((left, { memoryMiB }) => left - memoryMiB, place.memoryMiB),
     device: place.device ?? place.id,
     runs: [],
     loading: [],
     trainings: workloads.map(trainingOf),
-    workloads: workloads.length,
+    workloads: workloads.map(({ memoryMiB }) => memoryMiB),
     ...(idle && { idle }),
     used: 0,
     isClosed: false,
@@ -116,9 +118,10 @@ export function simulatedGpu(
   } as SimulatedGpu;
 }
 
-/** Memory that runs and instances which load hold, MiB. */
-export function heldMiB({ running }: SimulatedGpu): number {
-  return running.reduce((sum, { task }) => sum + task.memoryMiB, 0);
+/** Memory that instances with runs, instances which load, and workloads hold, MiB. */
+export function heldMiB({ running, trainings }: SimulatedGpu): number {
+  const workloadsMiB = trainings.reduce((sum, { workload }) => sum + workload.memoryMiB, 0);
+  return processesAmong(running).reduce((sum, { task }) => sum + task.memoryMiB, workloadsMiB);
 }
 
 function shareOf({ share: limit, request = limit }: Pick<IdleInstance, 'share' | 'request'>): {
@@ -143,11 +146,14 @@ export function instancesOn(gpu: SimulatedGpu): InstanceState[] {
     share: { ...given, class: share },
     ...rest,
   });
+  const loading = new Set(gpu.loading.map(({ id }) => id));
   return [
-    ...gpu.runs.map(({ instance: id, task, class: share, share: limit, request, isLast }) => {
+    ...processesAmong(gpu.runs).flatMap(({ instance: id, task, class: share, share: limit, request, isLast }) => {
+      if (loading.has(id)) return [];
       const { function: name, namespace, memoryMiB } = task;
       const state = isLast ? 'draining' : 'running';
-      return one({ id, function: name, namespace, memoryMiB, share }, { request, limit }, { state, tasks: [task.id] });
+      const tasks = tasksIn(gpu.runs, id, task);
+      return one({ id, function: name, namespace, memoryMiB, share }, { request, limit }, { state, tasks });
     }),
     ...gpu.loading.map((it) => one(it, shareOf(it), { state: 'loading', tasks: [] })),
     ...(gpu.idle ?? []).map((it) => one(it, shareOf(it), { state: 'idle', tasks: [], idleSince: it.idleSince })),
@@ -156,13 +162,20 @@ export function instancesOn(gpu: SimulatedGpu): InstanceState[] {
 
 /** Computes how fast each run and each workload on the GPU goes on from now. */
 export function rateAll(gpu: SimulatedGpu, truth: GpuTruth): void {
-  const computing = gpu.runs.filter(({ startLeftMs }) => startLeftMs <= 0);
+  const computing = gpu.runs.filter(({ startLeftMs, waits }) => startLeftMs <= 0 && !waits);
+  const processes = processesAmong(computing);
   const { trainings } = gpu;
-  const clients = computing.map(({ job, share }) => ({ workload: job.workload, share }));
+  const clients = processes.map(({ job, share, task, instance }): TruthClient => {
+    const requests = tasksIn(computing, instance, task).length;
+    return { workload: job.workload, share, ...(requests > 1 && { requests }) };
+  });
   for (const { workload } of trainings) clients.push({ workload: workload.workload, share: workload.share ?? 1 });
   const slowdowns = truth.slowdowns(clients, gpu);
-  for (const [i, one] of computing.entries()) one.slowdown = slowdowns[i] as number;
-  for (const [i, one] of trainings.entries()) one.slowdown = slowdowns[computing.length + i] as number;
+  for (const [i, one] of processes.entries()) {
+    const batch = isBatched(one.task) ? computing.filter(({ instance }) => instance === one.instance) : [one];
+    for (const run of batch) run.slowdown = slowdowns[i] as number;
+  }
+  for (const [i, one] of trainings.entries()) one.slowdown = slowdowns[processes.length + i] as number;
   gpu.used = clients.length === 0 ? 0 : truth.used(clients, gpu);
 }
 
@@ -170,13 +183,14 @@ export function rateAll(gpu: SimulatedGpu, truth: GpuTruth): void {
 export function advance(gpu: SimulatedGpu, elapsedMs: number, waiting: readonly Task[], totals: RunTotals): void {
   if (elapsedMs <= 0) return;
   for (const one of gpu.runs) {
+    if (one.waits) continue;
     if (one.startLeftMs > 0) one.startLeftMs = one.startLeftMs - elapsedMs < 1e-6 ? 0 : one.startLeftMs - elapsedMs;
     else {
       const progressMs = elapsedMs / one.slowdown;
       one.leftMs -= progressMs;
       totals.progressMs += progressMs;
       for (const other of gpu.runs) {
-        if (other === one || other.startLeftMs > 0) continue;
+        if (other.instance === one.instance || other.startLeftMs > 0 || other.waits) continue;
         const seen = one.besideMs.get(other.task.id);
         if (seen) seen.ms += elapsedMs;
         else one.besideMs.set(other.task.id, { task: other.task, share: other.share, ms: elapsedMs });
@@ -191,7 +205,7 @@ export function advance(gpu: SimulatedGpu, elapsedMs: number, waiting: readonly 
   totals.usedMs += gpu.used * elapsedMs;
   if (gpu.running.length > 0) totals.occupiedMs += elapsedMs;
   if (waiting.length > 0) {
-    const freeMiB = gpu.running.reduce((left, { task }) => left - task.memoryMiB, gpu.memoryMiB);
+    const freeMiB = gpu.memoryMiB - heldMiB(gpu);
     totals.freeMiBMs += freeMiB * elapsedMs;
     if (!waiting.some(({ memoryMiB }) => memoryMiB <= freeMiB)) totals.strandedMiBMs += freeMiB * elapsedMs;
   }
