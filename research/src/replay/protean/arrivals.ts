@@ -176,7 +176,7 @@ function poisson(mean: number, random: Random): number {
 }
 
 /** Gamma with scale 1 (Marsaglia and Tsang, 2000; below shape 1 by a power of a uniform number). */
-function gamma(shape: number, random: Random): number {
+export function gamma(shape: number, random: Random): number {
   if (shape < 1) return gamma(shape + 1, random) * (1 - randomFraction(random)) ** (1 / shape);
   const d = shape - 1 / 3;
   const c = 1 / Math.sqrt(9 * d);
