@@ -76,22 +76,6 @@ class IdleStatistics {
     for (let at = Math.max(0, bin - around); at <= last; at += 1) sum += of[at]!;
     return sum;
   }
-
-  saved(): SavedIdleStatistics {
-    return { minutes: [...this.minutes], requested: [...this.requested], weight: this.weight };
-  }
-
-  restore({ minutes, requested, weight }: SavedIdleStatistics): void {
-    this.minutes.set(minutes);
-    this.requested.set(requested);
-    this.weight = weight;
-  }
-}
-
-interface SavedIdleStatistics {
-  minutes: readonly number[];
-  requested: readonly number[];
-  weight: number;
 }
 
 /** Sums over the last minutes of a window whose requests are known. */
@@ -104,16 +88,6 @@ export interface WindowSums {
 
 /** Half-lives of the idle times' statistics, minutes. */
 const halfLives = { short: 240, long: 3 * dayMinutes };
-
-/** A history as plain data. */
-export interface SavedHistory {
-  minute: number | null;
-  idle: number;
-  isGapKnown: boolean;
-  gaps: readonly [number, number];
-  day: readonly (number | null)[];
-  idleTimes: Record<keyof typeof halfLives, SavedIdleStatistics>;
-}
 
 /** The history of one function. A call a minute; minutes that were left out count as not known. */
 export class ArrivalHistory {
@@ -191,34 +165,6 @@ export class ArrivalHistory {
     }
     const spread = (n * xx - sumX * sumX) * (n * yy - sumY * sumY);
     return n < hourMinutes / 2 || spread <= 0 ? undefined : (n * xy - sumX * sumY) / Math.sqrt(spread);
-  }
-
-  saved(): SavedHistory {
-    const { minute = null, idle, isGapKnown, gaps, idleTimes } = this;
-    const day = Array.from({ length: keptMinutes }, (_, ago) => this.at(ago)).map((one) =>
-      Number.isNaN(one) ? null : one,
-    );
-    return {
-      ...{ minute, idle, isGapKnown, gaps: [...gaps], day },
-      idleTimes: { short: idleTimes.short.saved(), long: idleTimes.long.saved() },
-    };
-  }
-
-  /** The history that was saved. */
-  static restored({ minute, idle, isGapKnown, gaps, day, idleTimes }: SavedHistory): ArrivalHistory {
-    const history = new ArrivalHistory();
-    history.minute = minute ?? undefined;
-    history.idle = idle;
-    history.isGapKnown = isGapKnown;
-    history.gaps = [...gaps];
-    for (const [ago, value] of day.entries()) {
-      history.day[slot((minute ?? 0) - ago)] = value ?? NaN;
-      if (ago < dayMinutes) count(history.wholeDay, value ?? NaN, 1);
-      if (ago < hourMinutes) count(history.hour, value ?? NaN, 1);
-    }
-    history.idleTimes.short.restore(idleTimes.short);
-    history.idleTimes.long.restore(idleTimes.long);
-    return history;
   }
 }
 

@@ -25,15 +25,9 @@ export class FunctionForecasts {
 
   /** `mostFunctions`: beyond so many the one that was asked for least recently is removed. */
   constructor(
-    private model: LsLstmModel,
+    private readonly model: LsLstmModel,
     private readonly mostFunctions = 10_000,
   ) {}
-
-  /** Takes another model over; each function is read again at its next forecast. */
-  replaceModel(model: LsLstmModel): void {
-    this.model = model;
-    this.functions.clear();
-  }
 
   /**
    * The forecast of the minute of `at` (ms) for the function `key`: a step for each minute that has ended since the

@@ -45,12 +45,9 @@ describe('an LS-LSTM', () => {
   });
 
   test('forecasts the same after it was stored and restored', () => {
-    const one = new FunctionForecaster(model);
-    forecasts(one, periodic.slice(0, 200));
-    const stored = JSON.parse(JSON.stringify([storedForecast(model), one.saved()])) as [unknown, never];
-    const other = new FunctionForecaster(restoredForecast(stored[0]), stored[1]);
-    const rest = periodic.slice(200, 260);
-    expect(forecasts(other, rest, 200)).toEqual(forecasts(one, rest, 200));
+    const restored = restoredForecast(JSON.parse(JSON.stringify(storedForecast(model))));
+    const [one, other] = [new FunctionForecaster(model), new FunctionForecaster(restored)];
+    expect(forecasts(other, periodic.slice(0, 260))).toEqual(forecasts(one, periodic.slice(0, 260)));
   });
 
   test.each([
@@ -73,12 +70,10 @@ describe('an LS-LSTM', () => {
     expect(restore).toThrow(reason);
   });
 
-  test('refuses the state of a larger model, and a minute that has been', () => {
+  test('refuses a minute that has been', () => {
     const forecaster = new FunctionForecaster(model);
     forecaster.step(5, 1);
     expect(() => forecaster.step(5, 1)).toThrow('Minute 5 does not follow minute 5.');
-    const saved = { ...forecaster.saved(), short: [1, 2] };
-    expect(() => new FunctionForecaster(model, saved)).toThrow('A state of 2 numbers is of another model: it has 16.');
   });
 
   test.each([

@@ -1,6 +1,6 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- outputs are as many as the shape says */
 // Long-short LSTM forecasts of requests a minute (SMORE, section VI; thesis, section 3.4).
-import { ArrivalHistory, hourMinutes, meanAndDeviation, type SavedHistory } from './arrival-history.js';
+import { ArrivalHistory, hourMinutes, meanAndDeviation } from './arrival-history.js';
 import { inputCounts, writeInputs, type InputKind } from './forecast-inputs.js';
 import { kept, newLstm, newState, sigmoid, stepLstm, type Lstm, type LstmState } from './lstm.js';
 import { trainLstm, type LstmSeries, type StepLoss, type TrainingOptions } from './lstm-training.js';
@@ -45,27 +45,15 @@ export function longWeight(history: ArrivalHistory): number {
   return (history.dayCorrelation() ?? 0) < erratic.correlation ? longWeights.erratic : longWeights.usual;
 }
 
-/** A function's forecaster as plain data. */
-export interface SavedForecaster {
-  history: SavedHistory;
-  short: readonly number[];
-  long?: readonly number[];
-}
-
 /** Forecasts the requests of one function from minute to minute. */
 export class FunctionForecaster {
-  private readonly history: ArrivalHistory;
+  private readonly history = new ArrivalHistory();
   private readonly short: LstmState;
   private readonly long: LstmState | undefined;
 
-  /** Throws RangeError for a saved state of models of another shape. */
-  constructor(
-    private readonly model: LsLstmModel,
-    saved?: SavedForecaster,
-  ) {
-    this.history = saved === undefined ? new ArrivalHistory() : ArrivalHistory.restored(saved.history);
-    this.short = stateOf(model.short, saved?.short);
-    this.long = model.long && stateOf(model.long, saved?.long);
+  constructor(private readonly model: LsLstmModel) {
+    this.short = newState(model.short);
+    this.long = model.long && newState(model.long);
   }
 
   /**
@@ -89,24 +77,6 @@ export class FunctionForecaster {
   recall(minute: number, requests: number): void {
     this.history.add(minute, requests);
   }
-
-  saved(): SavedForecaster {
-    return {
-      history: this.history.saved(),
-      short: [...this.short],
-      ...(this.long && { long: [...this.long] }),
-    };
-  }
-}
-
-function stateOf(lstm: Lstm, saved: readonly number[] | undefined): LstmState {
-  const state = newState(lstm);
-  if (saved === undefined) return state;
-  if (saved.length !== state.length) {
-    throw new RangeError(`A state of ${saved.length} numbers is of another model: it has ${state.length}.`);
-  }
-  state.set(saved);
-  return state;
 }
 
 type Window = 'short' | 'long';

@@ -1,7 +1,5 @@
-// Rules that say each minute how many instances of a function should be loaded in the next: the forecast, and baselines.
+// Rules that say each minute how many instances of a function should be loaded in the next: baselines.
 import { dayMinutes, hourMinutes, knownRequests } from './arrival-history.js';
-import { FunctionForecaster, type LsLstmModel } from './ls-lstm.js';
-import { CoolDown, instanceTarget, type TargetSettings } from './prewarm-target.js';
 
 /** The rule of one function. */
 export interface Prewarmer {
@@ -19,9 +17,6 @@ export function stepRule(rule: Prewarmer, minute: number, requests: number): num
   rule.add(minute, requests);
   return rule.target();
 }
-
-/** Loads nothing ahead of requests. */
-export const noPrewarm = (): Prewarmer => ({ add: () => undefined, target: () => 0 });
 
 /** Counts the minutes since the last request. */
 class IdleTime {
@@ -76,17 +71,13 @@ interface KeptBetween {
 
 /** Idle times by minute. */
 class IdleHistogram {
-  private readonly bins: Float64Array;
+  private readonly bins = new Float64Array(histogramDefaults.rangeMinutes);
   private total = 0;
   private beyond = 0;
   /** Minute and idle time of what is counted, the oldest first; absent: nothing is forgotten. */
   private readonly newest: { minute: number; idle: number; times: number }[] | undefined;
 
-  constructor(
-    private readonly settings: typeof histogramDefaults,
-    private readonly windowMinutes = Infinity,
-  ) {
-    this.bins = new Float64Array(settings.rangeMinutes);
+  constructor(private readonly windowMinutes = Infinity) {
     this.newest = windowMinutes === Infinity ? undefined : [];
   }
 
@@ -114,7 +105,7 @@ class IdleHistogram {
 
   /** When to load and unload by these idle times; undefined if they are too few or say nothing. */
   window(): KeptBetween | undefined {
-    const { leastIdleTimes, mostBeyond, leastVariation, head, tail, margin } = this.settings;
+    const { leastIdleTimes, mostBeyond, leastVariation, head, tail, margin } = histogramDefaults;
     const inside = this.total - this.beyond;
     if (inside < leastIdleTimes || this.beyond > mostBeyond * this.total) return undefined;
     const mean = inside / this.bins.length;
@@ -137,11 +128,7 @@ class IdleHistogram {
 }
 
 /** Takes idle times and returns the rule of their histograms; `between` combines these. */
-function byHistograms(
-  histograms: readonly IdleHistogram[],
-  rangeMinutes: number,
-  between: () => KeptBetween | undefined,
-): Prewarmer {
+function byHistograms(histograms: readonly IdleHistogram[], between: () => KeptBetween | undefined): Prewarmer {
   const idle = new IdleTime();
   return {
     add(minute, requests) {
@@ -155,7 +142,7 @@ function byHistograms(
     },
     target() {
       if (idle.minutes === undefined) return 0;
-      const { from, until } = between() ?? { from: 0, until: rangeMinutes };
+      const { from, until } = between() ?? { from: 0, until: histogramDefaults.rangeMinutes };
       return idle.minutes >= from && idle.minutes < until ? 1 : 0;
     },
   };
@@ -166,22 +153,22 @@ function byHistograms(
  * 10 %. A function whose idle times are few, flat or mostly beyond the range is kept for the range; the original
  * forecasts the last kind with ARIMA.
  */
-export function hhpPrewarm(settings = histogramDefaults): Prewarmer {
-  const histogram = new IdleHistogram(settings);
-  return byHistograms([histogram], settings.rangeMinutes, () => histogram.window());
+export function hhpPrewarm(): Prewarmer {
+  const histogram = new IdleHistogram();
+  return byHistograms([histogram], () => histogram.window());
 }
 
 /** Windows of LSTH and the weight of the long one (INFless, ASPLOS 2022, section 3.5). */
-export const lsthDefaults = { shortMinutes: hourMinutes, longMinutes: dayMinutes, longWeight: 0.5 };
+const lsth = { shortMinutes: hourMinutes, longMinutes: dayMinutes, longWeight: 0.5 };
 
 /**
  * Long-short-term histogram: the weighted mean of the windows by the idle times of the last hour and of the last day.
  * The long one counts alone where the short one says nothing; without both an instance is kept for the range.
  */
-export function lsthPrewarm(settings = histogramDefaults, lsth = lsthDefaults): Prewarmer {
-  const short = new IdleHistogram(settings, lsth.shortMinutes);
-  const long = new IdleHistogram(settings, lsth.longMinutes);
-  return byHistograms([short, long], settings.rangeMinutes, () => {
+export function lsthPrewarm(): Prewarmer {
+  const short = new IdleHistogram(lsth.shortMinutes);
+  const long = new IdleHistogram(lsth.longMinutes);
+  return byHistograms([short, long], () => {
     const [ofShort, ofLong] = [short.window(), long.window()];
     if (ofShort === undefined || ofLong === undefined) return ofLong ?? ofShort;
     const mixed = (one: number, other: number): number => lsth.longWeight * one + (1 - lsth.longWeight) * other;
@@ -190,21 +177,4 @@ export function lsthPrewarm(settings = histogramDefaults, lsth = lsthDefaults): 
       until: Math.ceil(mixed(ofLong.until, ofShort.until)),
     };
   });
-}
-
-/** SMORE's rule: instances for the LS-LSTM's forecast, with a cool-down. `runS`: time of a run, s. */
-export function lsLstmPrewarm(
-  model: LsLstmModel,
-  { quantile, coolDownMinutes }: TargetSettings,
-  runS: number,
-): Prewarmer {
-  const forecaster = new FunctionForecaster(model);
-  const coolDown = new CoolDown(coolDownMinutes);
-  let target = 0;
-  return {
-    add(minute, requests) {
-      target = coolDown.step(instanceTarget(forecaster.step(minute, requests), runS, quantile));
-    },
-    target: () => target,
-  };
 }

@@ -44,7 +44,8 @@ function lnFactorial(n: number): number {
 /**
  * Instances for a minute: none if there are requests with a probability of at most 1 − quantile; else the smallest
  * c ≥ 1 with P(concurrent requests ≤ c) ≥ quantile, where a minute with requests has Poisson(r̂/P(any) × runS/60)
- * at a time. `runS`: time of a run, s. Unlike `literalTarget` it loads functions whose runs are short against a minute.
+ * at a time. `runS`: time of a run, s. Unlike C of the policies document (section 4),
+ * P(Poisson(r̂ × runS / 60) ≤ c), it loads functions whose runs are short against a minute.
  */
 export function instanceTarget({ requests, active }: Forecast, runS: number, quantile: number): number {
   if (active <= 1 - quantile) return 0;
@@ -52,11 +53,6 @@ export function instanceTarget({ requests, active }: Forecast, runS: number, qua
   // P(≤ c) = 1 − active + active × P(Poisson ≤ c).
   const inside = Math.min(1 - 1e-12, Math.max(1e-12, 1 - (1 - quantile) / active));
   return Math.max(1, poissonQuantile(concurrent, inside));
-}
-
-/** C of the policies document, section 4: the smallest c with P(Poisson(r̂ × runS / 60) ≤ c) ≥ quantile. */
-export function literalTarget({ requests }: Forecast, runS: number, quantile: number): number {
-  return poissonQuantile((requests * runS) / 60, quantile);
 }
 
 /** Keeps a target up for some minutes after it fell. */
@@ -71,13 +67,5 @@ export class CoolDown {
     this.last.push(target);
     if (this.last.length > this.minutes + 1) this.last.shift();
     return Math.max(...this.last);
-  }
-
-  saved(): number[] {
-    return [...this.last];
-  }
-
-  restore(saved: readonly number[]): void {
-    this.last.splice(0, this.last.length, ...saved);
   }
 }

@@ -3,14 +3,11 @@ import {
   hhpPrewarm,
   histogramDefaults,
   keepAlivePrewarm,
-  lsLstmPrewarm,
   lsthPrewarm,
-  noPrewarm,
   stepRule,
   type Prewarmer,
 } from './prewarm-rules.js';
-import { CoolDown, instanceTarget, literalTarget, poissonQuantile, targetDefaults } from './prewarm-target.js';
-import { lsLstmDefaults, trainLsLstm } from './ls-lstm.js';
+import { CoolDown, instanceTarget, poissonQuantile } from './prewarm-target.js';
 
 /** Whether the function is loaded ahead in each minute. */
 function loaded(rule: Prewarmer, requests: readonly number[]): number[] {
@@ -27,10 +24,6 @@ const every = (minutes: number, length: number): number[] =>
 
 describe('fixed rules', () => {
   const requests = [0, 3, 0, 0, 0, 1, 1, 0];
-
-  test('none loads nothing ahead', () => {
-    expect(loaded(noPrewarm(), requests)).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
-  });
 
   test('keep-alive holds an instance for so many minutes after the last with requests', () => {
     expect(loaded(keepAlivePrewarm(1), requests)).toEqual([0, 0, 1, 0, 0, 0, 1, 1]);
@@ -97,32 +90,24 @@ describe('Poisson quantile', () => {
 });
 
 describe('pre-warm target', () => {
-  test('loads a function of short runs whose requests are likely, where the literal one loads none', () => {
+  /** C of the policies document, section 4. */
+  const atOnce = ({ requests }: { requests: number }, runS: number): number =>
+    poissonQuantile((requests * runS) / 60, 0.99);
+
+  test('loads a function of short runs whose requests are likely, where requests a minute alone would load none', () => {
     const likely = { requests: 5, active: 0.9 };
-    expect([instanceTarget(likely, 0.05, 0.99), literalTarget(likely, 0.05, 0.99)]).toEqual([1, 0]);
+    expect([instanceTarget(likely, 0.05, 0.99), atOnce(likely, 0.05)]).toEqual([1, 0]);
     expect(instanceTarget({ requests: 0.005, active: 0.005 }, 60, 0.99)).toBe(0);
   });
 
   test('loads for the requests that run at a time', () => {
     const sure = { requests: 60, active: 1 };
-    expect(instanceTarget(sure, 10, 0.99)).toBe(literalTarget(sure, 10, 0.99));
-    expect(instanceTarget({ requests: 60, active: 0.5 }, 10, 0.99)).toBeGreaterThan(literalTarget(sure, 10, 0.99));
+    expect(instanceTarget(sure, 10, 0.99)).toBe(atOnce(sure, 10));
+    expect(instanceTarget({ requests: 60, active: 0.5 }, 10, 0.99)).toBeGreaterThan(atOnce(sure, 10));
   });
 
   test('stays for its cool-down', () => {
     const coolDown = new CoolDown(2);
     expect([3, 1, 1, 1, 0, 0, 0, 0].map((target) => coolDown.step(target))).toEqual([3, 3, 3, 1, 1, 1, 0, 0]);
-    const other = new CoolDown(2);
-    coolDown.step(5);
-    other.restore(coolDown.saved());
-    expect([other.step(0), other.step(0), other.step(0)]).toEqual([5, 5, 0]);
   });
-});
-
-test('the forecast loads a periodic function only for its requests', () => {
-  const requests = every(5, 800);
-  const options = { ...lsLstmDefaults, hidden: 8, updates: 150, lanes: 8, seed: 1, isLong: false };
-  const model = trainLsLstm([{ minute: 0, requests: requests.slice(0, 600) }], options);
-  const made = loaded(lsLstmPrewarm(model, { ...targetDefaults, quantile: 0.9, coolDownMinutes: 0 }, 1), requests);
-  expect(made.slice(100)).toEqual(requests.slice(100));
 });

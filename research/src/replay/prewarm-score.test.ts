@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { keepAlivePrewarm, noPrewarm } from '@gpuwhisk/gpu/forecast/prewarm-rules';
+import { keepAlivePrewarm } from '@gpuwhisk/gpu/forecast/prewarm-rules';
 import {
   bestOf,
   coldRate,
@@ -21,7 +21,7 @@ function forecast(requests: number): { requests: number; active: number } {
 
 describe('scores', () => {
   test('of a rule count the part alone, with the minutes before it seen', () => {
-    expect(ruleScore(part, noPrewarm)).toEqual({ active: 4, cold: 4, idle: 0, requests: 4 });
+    expect(ruleScore(part, () => keepAlivePrewarm(0))).toEqual({ active: 4, cold: 4, idle: 0, requests: 4 });
     // Loaded ahead in minutes 4, 5, 7 of the part's 3, 4, 6 and 9.
     expect(ruleScore(part, () => keepAlivePrewarm(1))).toEqual({ active: 4, cold: 3, idle: 2, requests: 4 });
     expect(ruleScore(part, () => keepAlivePrewarm(3))).toEqual({ active: 4, cold: 0, idle: 4, requests: 4 });
