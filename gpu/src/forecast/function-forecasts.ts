@@ -1,4 +1,5 @@
 // Forecasts of all functions of a scheduler, from their arrivals by minute.
+import { keepNewest } from '@gpuwhisk/common/collections';
 import { hourMinutes } from './arrival-history.js';
 import { FunctionForecaster, noRequests, type Forecast, type LsLstmModel } from './ls-lstm.js';
 
@@ -38,10 +39,7 @@ export class FunctionForecasts {
     let known = this.functions.get(key);
     if (known === undefined || ended - known.minute > hourMinutes) known = this.read(arrivals, at, ended);
     else if (ended > known.minute) this.step(known, arrivals, at, ended);
-    this.functions.delete(key);
-    this.functions.set(key, known);
-    const [oldest] = this.functions.keys();
-    if (this.functions.size > this.mostFunctions && oldest !== undefined) this.functions.delete(oldest);
+    keepNewest(this.functions, key, known, this.mostFunctions);
     return known.forecast;
   }
 

@@ -1,5 +1,6 @@
 // Indexes of the accounts that the ledger keeps up to date: sums by column, places by function, places by fullness.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are indices of the accounts, and ranks of the places of a group */
+import { groupedBy } from '@gpuwhisk/common/collections';
 import type { PlaceAccount } from './account.js';
 
 /** Sums of all places by their `order`, as arrays of numbers: a scan of them reads no object. */
@@ -107,14 +108,10 @@ export class FullestFirst {
   /** `accounts` by their `order`. Their capacities must stay as they are. */
   constructor(private readonly accounts: readonly PlaceAccount[]) {
     this.keys = Float64Array.from(accounts, keyOf);
-    const orders = new Map<number, number[]>();
-    for (const { order, capacityMiB } of accounts) {
-      const alike = orders.get(capacityMiB);
-      if (alike === undefined) orders.set(capacityMiB, [order]);
-      else alike.push(order);
-    }
-    for (const [capacityMiB, alike] of orders) {
-      const ranked = Int32Array.from(alike).sort((one, other) => (this.isBefore(one, other) ? -1 : 1));
+    for (const [capacityMiB, alike] of groupedBy(accounts, (account) => account.capacityMiB)) {
+      const ranked = Int32Array.from(alike, ({ order }) => order).sort((one, other) =>
+        this.isBefore(one, other) ? -1 : 1,
+      );
       this.groups.set(capacityMiB, { capacityMiB, ranked });
     }
   }

@@ -1,3 +1,4 @@
+import { groupedBy } from '@gpuwhisk/common/collections';
 import type { GpuIsolation, GpuProcess, NodeStatus, Placement, Resident } from '@gpuwhisk/common/gpu';
 import type { Place } from './places.js';
 
@@ -78,14 +79,7 @@ export function memoryOn({ share, devices, partsMiB }: Placement, id: string): n
 
 /** The residents of a node by the place that they are on. */
 export function residentsByPlace({ residents }: Pick<NodeStatus, 'residents'>): ReadonlyMap<string, Resident[]> {
-  const places = new Map<string, Resident[]>();
-  for (const resident of residents) {
-    const id = resident.slice ?? resident.device;
-    const there = places.get(id);
-    if (there === undefined) places.set(id, [resident]);
-    else there.push(resident);
-  }
-  return places;
+  return groupedBy(residents, ({ device, slice = device }) => slice);
 }
 
 /** Residents of one place as occupants. */

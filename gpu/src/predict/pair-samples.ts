@@ -1,4 +1,5 @@
 // Measured pairs of one kind of victim and neighbour on one kind of GPU, of bounded number: what pair models are learned from.
+import { keepNewest } from '@gpuwhisk/common/collections';
 import { believedFeatures, commonSets, featureSetNames, type FeatureSet } from './degradation-features.js';
 import { degradationFault, type PairSample } from './pair-degradation.js';
 import type { FeatureRecord } from './slowdown-predictor.js';
@@ -162,10 +163,7 @@ export class PairSamples {
     const known = this.pairs.get(name);
     if (known === undefined) this.freshPairs += 1;
     const measured = [...(known?.measured ?? []), one].slice(-mostMeasurements);
-    this.pairs.delete(name);
-    this.pairs.set(name, { victim: kept(victim), neighbour: kept(neighbour), measured });
-    const [oldest] = this.pairs.keys();
-    if (this.pairs.size > mostPairs && oldest !== undefined) this.pairs.delete(oldest);
+    keepNewest(this.pairs, name, { victim: kept(victim), neighbour: kept(neighbour), measured }, mostPairs);
     this.freshPairs = Math.min(this.freshPairs, this.pairs.size);
   }
 }

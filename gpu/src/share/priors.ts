@@ -1,5 +1,6 @@
 // Expected slowdowns of functions before their set has run together: from profiles, predictors, or nothing.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- curves and inputs are not empty, and arrays have an element for each share of a curve */
+import { keepNewest } from '@gpuwhisk/common/collections';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
@@ -149,13 +150,7 @@ export class ShareProfiles {
     const key = placeKey(gpuType, mode);
     const pool = this.pools.get(key) ?? { curves: new Map<string, readonly number[]>() };
     this.pools.set(key, pool);
-    const id = jobId(job);
-    pool.curves.delete(id);
-    pool.curves.set(id, [...slowdowns]);
-    for (const oldest of pool.curves.keys()) {
-      if (pool.curves.size <= maxCurves) break;
-      pool.curves.delete(oldest);
-    }
+    keepNewest(pool.curves, jobId(job), [...slowdowns], maxCurves);
     delete pool.learned;
     return undefined;
   }

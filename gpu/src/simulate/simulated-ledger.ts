@@ -1,3 +1,4 @@
+import { groupedBy } from '@gpuwhisk/common/collections';
 import { Ledger } from '../ledger/ledger.js';
 import type { OpenLedger } from '../ledger/used-places.js';
 import { nodeRow } from './node-rows.js';
@@ -15,12 +16,7 @@ export class SimulatedLedger {
   /** The ledger at `at`, ms. What decisions have held before is released, as all that began is in the rows. */
   open(places: readonly ReportedPlace[], at: number): OpenLedger {
     for (const { activationId } of this.ledger.reservations()) this.ledger.release(activationId);
-    const byNode = new Map<string, ReportedPlace[]>();
-    for (const place of places) {
-      const there = byNode.get(place.node);
-      if (there === undefined) byNode.set(place.node, [place]);
-      else there.push(place);
-    }
+    const byNode = groupedBy(places, ({ node }) => node);
     for (const [node, there] of byNode) {
       if (isTold(this.told.get(node), there)) continue;
       this.ledger.heard(nodeRow(node, there, at), at);

@@ -1,4 +1,5 @@
 // The last request of each function, and its arrivals by second and by minute.
+import { keepNewest } from '@gpuwhisk/common/collections';
 import { functionKey } from '../ledger/occupancy.js';
 
 /** Functions that are kept at most; beyond that the one with the oldest last request is removed. */
@@ -26,10 +27,7 @@ export class FunctionLog<Request> {
     const known = this.functions.get(key) ?? { last: request, counts: new ArrivalCounts() };
     known.last = request;
     known.counts.add(at);
-    this.functions.delete(key);
-    this.functions.set(key, known);
-    const [oldest] = this.functions.keys();
-    if (this.functions.size > mostFunctions && oldest !== undefined) this.functions.delete(oldest);
+    keepNewest(this.functions, key, known, mostFunctions);
   }
 
   /** A run has ended, which took `ms` without its start. */

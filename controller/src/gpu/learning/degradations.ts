@@ -1,4 +1,5 @@
 // Degradations beside workloads, learned from runs of functions and from reports of workloads (SMORE).
+import { keepNewest } from '@gpuwhisk/common/collections';
 import { asMember, ofTime } from '@gpuwhisk/gpu/predict/degradation';
 import type { DegradationModel, SetMember } from '@gpuwhisk/gpu/predict/degradation';
 import type { Member, PairDrift } from '@gpuwhisk/gpu/predict/degradation-predictor';
@@ -63,17 +64,15 @@ const mostMembers = 1024;
 /** Workloads and functions whose pairs are computed ahead: those asked for last. Their 2,304 pairs take about 20 ms. */
 const mostInTable: Readonly<Record<MemberKind, number>> = { workload: 16, function: 32 };
 
-/** A kind of GPU, and the members that were predicted on it, by kind, name and share. */
-interface Place {
-  key: ModelKey;
-  members: Map<string, Member>;
-}
+/** The members that were predicted on a kind of GPU, by kind, name and share. */
+type Members = Map<string, Member>;
 
 /** The predictor of degradations, and what feeds it. */
 export class Degradations {
   private predictor = new SmoreDegradation(predictorOptions);
   private looks = new Map<string, Look>();
-  private readonly places = new Map<string, Place>();
+  /** By kind of GPU. */
+  private readonly members = new Map<string, Members>();
   private known: KnownFunctions = { all: () => [], ofKey: () => undefined };
 
   constructor(private readonly parts: DegradationsParts) {}
@@ -190,7 +189,7 @@ export class Degradations {
   }
 
   private precomputeOf({ gpuType, mode }: ModelKey): void {
-    const { members } = this.places.get(modelName({ gpuType, mode })) ?? { members: new Map<string, Member>() };
+    const members = this.members.get(modelName({ gpuType, mode })) ?? (new Map() as Members);
     const last = (wanted: MemberKind): Member[] =>
       [...members.values()].filter(({ kind }) => kind === wanted).slice(-mostInTable[wanted]);
     this.predictor.precompute({ gpuType, mode }, last('workload'), last('function'));
@@ -198,27 +197,17 @@ export class Degradations {
 
   /** A member with all that is known of it. */
   private memberOf(key: ModelKey, member: SetMember): Member {
-    const place = this.placeOf(key);
+    const name = modelName(key);
+    const members = this.members.get(name) ?? (new Map() as Members);
+    this.members.set(name, members);
     const id = `${member.kind} ${member.share} ${member.name}`;
     const features = this.featuresOf(key, member);
-    const found = place.members.get(id);
+    const found = members.get(id);
     const now: Member = asMember({ ...member, ...(features && { record: features }) }, 0);
     // Predictions are remembered by the object.
     const known = found !== undefined && haveSameFeatures(found, now) ? found : now;
-    place.members.delete(id);
-    place.members.set(id, known);
-    const [oldest] = place.members.keys();
-    if (place.members.size > mostMembers && oldest !== undefined) place.members.delete(oldest);
+    keepNewest(members, id, known, mostMembers);
     return known;
-  }
-
-  private placeOf(key: ModelKey): Place {
-    const name = modelName(key);
-    const found = this.places.get(name);
-    if (found !== undefined) return found;
-    const made = { key, members: new Map<string, Member>() };
-    this.places.set(name, made);
-    return made;
   }
 
   /** The figures that pair models read of a member; undefined if nothing is known of it. */

@@ -1,4 +1,5 @@
 // Forecasts of functions' requests by SMORE's LS-LSTM, and the training of its model in background jobs.
+import { keepNewest } from '@gpuwhisk/common/collections';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { JobHandler, Jobs } from '@gpuwhisk/common/jobs/jobs';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
@@ -130,10 +131,7 @@ export class RequestForecasts {
       made.expected.push(made.minute === minute - 1 ? requests : null);
       made.expected.shift();
     }
-    this.made.delete(key);
-    this.made.set(key, made);
-    const [oldest] = this.made.keys();
-    if (this.made.size > mostShown && oldest !== undefined) this.made.delete(oldest);
+    keepNewest(this.made, key, made, mostShown);
   }
 
   private use(learned: LearnedForecast): void {

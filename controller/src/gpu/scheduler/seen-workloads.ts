@@ -1,4 +1,5 @@
 // Workloads in the form that policies see.
+import { groupedBy } from '@gpuwhisk/common/collections';
 import type { Workload } from '@gpuwhisk/common/gpu';
 import type { WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
@@ -20,12 +21,7 @@ export class SeenWorkloads {
     if (Math.abs(at - this.madeAt) >= freshMs) {
       this.list = this.shown().map((one) => seenWorkload(one, at));
       this.madeAt = at;
-      this.byDevice.clear();
-      for (const one of this.list) {
-        const there = this.byDevice.get(one.device);
-        if (there === undefined) this.byDevice.set(one.device, [one]);
-        else there.push(one);
-      }
+      this.byDevice = groupedBy(this.list, ({ device }) => device);
     }
     return this.list;
   }

@@ -1,3 +1,4 @@
+import { keepNewest } from '@gpuwhisk/common/collections';
 import type { NodeStatus, Resident } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuTable } from './gpu-table.js';
@@ -84,9 +85,7 @@ export class DeviceHistory {
     const known = this.devices.get(device);
     if (known !== undefined) return known;
     const kept: Kept = { samples: [], instances: new Map() };
-    this.devices.set(device, kept);
-    const [oldest] = this.devices.keys();
-    if (this.devices.size > maxDevices && oldest !== undefined) this.devices.delete(oldest);
+    keepNewest(this.devices, device, kept, maxDevices);
     return kept;
   }
 

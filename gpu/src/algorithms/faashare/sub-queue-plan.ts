@@ -1,4 +1,5 @@
 // Planning by sub-queues, and the horizon until which the GPUs are busy.
+import { groupedBy } from '@gpuwhisk/common/collections';
 import { defaultBestEffortMs } from '../../stages/order/earliest-deadline.js';
 import { finalShares } from './final-shares.js';
 import type { ShareOptions } from './final-shares.js';
@@ -255,14 +256,8 @@ function turnCost({ task }: Turn): number {
 
 function byNamespace(turns: readonly Turn[], namespaces: ReadonlySet<string>): NamespaceQueue<Turn>[] {
   if (namespaces.size === 1) return Array.from(namespaces, (namespace) => ({ namespace, waiting: turns }));
-  const found = new Map<string, Turn[]>();
-  for (const turn of turns) {
-    const { namespace } = turn.task;
-    const known = found.get(namespace);
-    if (known === undefined) found.set(namespace, [turn]);
-    else known.push(turn);
-  }
-  return [...found].map(([namespace, waiting]) => ({ namespace, waiting }));
+  const found = groupedBy(turns, ({ task }) => task.namespace);
+  return Array.from(found, ([namespace, waiting]) => ({ namespace, waiting }));
 }
 
 /** Turns in which tasks of which nothing is measured, unless they are overdue, come after the last one with an SLO. */

@@ -1,4 +1,5 @@
 // Queue order by the use of the GPU for each unit of interference (SMORE, thesis equation 3.8).
+import { keepNewest } from '@gpuwhisk/common/collections';
 import type { ObservedRun } from '../../view/decision.js';
 import type { Task, WorkloadState } from '../../view/view.js';
 import { isOverdue } from '../../stages/order/earliest-deadline.js';
@@ -30,10 +31,7 @@ export class InterferencePriority {
     if (!Number.isFinite(degradation)) return;
     const now = Math.max(0, degradation);
     const known = this.means.get(name);
-    this.means.delete(name);
-    this.means.set(name, known === undefined ? now : known + newest * (now - known));
-    const [oldest] = this.means.keys();
-    if (this.means.size > maxFunctions && oldest !== undefined) this.means.delete(oldest);
+    keepNewest(this.means, name, known === undefined ? now : known + newest * (now - known), maxFunctions);
   }
 
   /** Overdue tasks by arrival, then the others by priority. */

@@ -1,5 +1,6 @@
 // What a newcomer would cost on a place by prediction: sums of terms, each computed once a minute.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- numbers of members are indices of `members`; a place has a bound and a sum for each of its workloads */
+import { groupedBy } from '@gpuwhisk/common/collections';
 import { ofTime } from '../../predict/degradation.js';
 import type { DegradationModel, SetMember } from '../../predict/degradation.js';
 import { workloadOf } from '../../predict/slowdown-predictor.js';
@@ -152,12 +153,7 @@ export class SetEffects {
 
   /** Takes a list of workloads; those of a device stay the same list where they stand as they did. */
   private take(workloads: readonly WorkloadState[] = none): void {
-    const lists = new Map<string, WorkloadState[]>();
-    for (const one of workloads) {
-      const there = lists.get(one.device);
-      if (there === undefined) lists.set(one.device, [one]);
-      else there.push(one);
-    }
+    const lists = groupedBy(workloads, ({ device }) => device);
     let isSame = lists.size === this.lists.size;
     for (const [device, list] of lists) {
       const known = this.lists.get(device);

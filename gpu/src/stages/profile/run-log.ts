@@ -1,4 +1,5 @@
 // Runs under way on each GPU, and the neighbours that a run had.
+import { keepNewest } from '@gpuwhisk/common/collections';
 import type { ShareClass } from '@gpuwhisk/common/gpu';
 import type { Task, WorkloadState } from '../../view/view.js';
 import type { ObservedRun } from '../../view/decision.js';
@@ -52,14 +53,12 @@ export class RunLog {
   began(id: string, run: LoggedRun): void {
     this.dropped(id);
     const entry = { run: { ...run }, besideMs: new Map() };
-    this.running.set(id, entry);
     for (const place of placesOf(run)) {
       const there = this.byPlace.get(place);
       if (there === undefined) this.byPlace.set(place, new Set([entry]));
       else there.add(entry);
     }
-    const [oldest] = this.running.keys();
-    if (this.running.size > maxRunning && oldest !== undefined) this.lost(oldest);
+    keepNewest(this.running, id, entry, maxRunning, (oldest) => this.lost(oldest));
   }
 
   get(id: string): LoggedRun | undefined {

@@ -1,4 +1,5 @@
 // Tasks of functions that scale lazily: they wait for the instances that their functions have.
+import { groupedBy } from '@gpuwhisk/common/collections';
 import type { TaskRejection } from '../../view/decision.js';
 import { functionKey } from '../../ledger/occupancy.js';
 import type { Task, View } from '../../view/view.js';
@@ -27,7 +28,7 @@ interface Divided {
 export function onInstances(view: View, tasks: readonly Task[]): Divided {
   const left = new Map<string, Task>();
   const held: TaskRejection[] = [];
-  for (const own of tasksByFunction(tasks)) {
+  for (const own of groupedBy(tasks, keyOf).values()) {
     const bound = own.filter(({ gpus, arrivedAt }) => gpus === 1 && view.at - arrivedAt < patienceMs);
     const [first] = bound;
     const isBound = new Set(bound);
@@ -48,16 +49,6 @@ export function onInstances(view: View, tasks: readonly Task[]): Divided {
   }
   // In the order in which they were given.
   return { tasks: tasks.flatMap(({ id }) => left.get(id) ?? []), held };
-}
-
-function tasksByFunction(tasks: readonly Task[]): Iterable<Task[]> {
-  const byFunction = new Map<string, Task[]>();
-  for (const task of tasks) {
-    const own = byFunction.get(keyOf(task));
-    if (own === undefined) byFunction.set(keyOf(task), [task]);
-    else own.push(task);
-  }
-  return byFunction.values();
 }
 
 function freePlace({ places }: Taking, { allowed }: Task): { room: number; gpus: readonly string[] } | undefined {

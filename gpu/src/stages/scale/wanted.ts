@@ -1,4 +1,5 @@
 // Launches and retirements that bring functions to the instances that are wanted.
+import { groupedBy } from '@gpuwhisk/common/collections';
 import { functionKey } from '../../ledger/occupancy.js';
 import type { FunctionState, InstanceState } from '../../view/view.js';
 import { idleMs } from './scale.js';
@@ -44,12 +45,6 @@ export function keyOf({ function: action, namespace }: Pick<InstanceState, 'func
 
 /** The instances of each function, by its key, that are not to end. */
 export function stayingInstances({ instances = [] }: Pick<ScaledView, 'instances'>): Map<string, InstanceState[]> {
-  const byFunction = new Map<string, InstanceState[]>();
-  for (const one of instances) {
-    if (one.state === 'draining') continue;
-    const known = byFunction.get(keyOf(one));
-    if (known === undefined) byFunction.set(keyOf(one), [one]);
-    else known.push(one);
-  }
-  return byFunction;
+  const staying = instances.filter(({ state }) => state !== 'draining');
+  return groupedBy(staying, keyOf);
 }
