@@ -1,5 +1,6 @@
 // Rows of the quota table: their keys, measurements and stored form, and the row that is most like a set.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- arrays have an element for each job of a row or set, matrices one for each pair */
+import { z } from 'zod';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { QuotaJob } from './quotas.js';
@@ -218,35 +219,24 @@ function isBefore(ids: readonly string[], rank: readonly number[], one: number, 
   return id < otherId || (id === otherId && rank[one]! < rank[other]!);
 }
 
-/** Thrown for what is no row of a quota table. */
-export class QuotaRowError extends Error {
-  override name = 'QuotaRowError';
-}
+const text = z.string();
+const numbers = z.array(z.number().positive());
+const rowSchema = z
+  .object({
+    ...{ gpuType: text, mode: text, driverMajor: z.int() },
+    jobs: z.array(z.object({ id: text, function: text })).min(1),
+    points: z.array(z.object({ shares: numbers, slowdowns: numbers, samples: z.array(numbers).min(1) })),
+  })
+  .refine(({ jobs, points }) =>
+    points.every(({ shares, slowdowns, samples }) =>
+      [shares, slowdowns, ...samples].every(({ length }) => length === jobs.length),
+    ),
+  );
 
-/** A stored row: numbers that would spread are looked at. Throws QuotaRowError. */
+/** A stored row: numbers that would spread are looked at. Throws RangeError. */
 export function readQuotaRow(value: unknown): QuotaRow {
-  const row = value as QuotaRow | null;
-  if (typeof row !== 'object' || row === null) throw new QuotaRowError('this is no row of a quota table');
-  const jobs = Array.isArray(row.jobs) ? row.jobs.length : 0;
-  const areNumbers = (values: unknown): boolean =>
-    Array.isArray(values) && values.length === jobs && values.every((one) => typeof one === 'number' && one > 0);
-  const isSound =
-    jobs > 0 &&
-    typeof row.gpuType === 'string' &&
-    typeof row.mode === 'string' &&
-    Number.isInteger(row.driverMajor) &&
-    row.jobs.every(({ id, function: name }) => typeof id === 'string' && typeof name === 'string') &&
-    Array.isArray(row.points) &&
-    row.points.every(
-      (point) =>
-        areNumbers(point.shares) &&
-        areNumbers(point.slowdowns) &&
-        Array.isArray(point.samples) &&
-        point.samples.length > 0 &&
-        point.samples.every(areNumbers),
-    );
-  if (!isSound) throw new QuotaRowError('this is no row of a quota table');
-  return row;
+  if (!rowSchema.safeParse(value).success) throw new RangeError('this is no row of a quota table');
+  return value as QuotaRow;
 }
 
 /** A row further away than this, as the mean distance of matched jobs in standard deviations, stands for no other set. */

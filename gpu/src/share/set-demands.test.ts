@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { SetDemands, WantedSetError, decodeWantedSet, encodeWantedSet } from './set-demands.js';
+import { SetDemands, decodeWantedSet, encodeWantedSet } from './set-demands.js';
 import type { WantedSet } from './set-demands.js';
 import type { QuotaJob } from './quotas.js';
 
@@ -51,7 +51,7 @@ test('tells what is to be stored: sets formed twice, their counts, and what was 
 test.each(['null', '{}', '{"key":"k","gpuType":"v100","mode":"mps","asked":-1,"set":[],"maxSlowdowns":[]}'])(
   'no wanted set: %s is refused',
   (text) => {
-    expect(() => decodeWantedSet(text)).toThrow(WantedSetError);
+    expect(() => decodeWantedSet(text)).toThrow('this is no set that a search is wanted for');
   },
 );
 

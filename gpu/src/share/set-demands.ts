@@ -1,4 +1,5 @@
 // Sets that the quota table was asked for, and their stored form.
+import { z } from 'zod';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { ordered } from './quota-row.js';
 import type { QuotaJob } from './quotas.js';
@@ -80,30 +81,23 @@ export class SetDemands {
   }
 }
 
-/** Thrown for what is no wanted set. */
-export class WantedSetError extends Error {
-  override name = 'WantedSetError';
-}
-
 /** A wanted set as JSON: no budget is null. */
 export function encodeWantedSet({ maxSlowdowns, ...wanted }: WantedSet): string {
   return JSON.stringify({ ...wanted, maxSlowdowns: maxSlowdowns.map((bound) => (bound === Infinity ? null : bound)) });
 }
 
-/** Reads what `encodeWantedSet` gave: numbers that would spread are looked at. Throws WantedSetError. */
-export function decodeWantedSet(text: string): WantedSet {
-  const wanted = JSON.parse(text) as (WantedSet & { maxSlowdowns: (number | null)[] }) | null;
-  const isSound =
-    typeof wanted === 'object' &&
-    wanted !== null &&
-    [wanted.key, wanted.gpuType, wanted.mode].every((one) => typeof one === 'string') &&
-    Number.isSafeInteger(wanted.asked) &&
-    wanted.asked >= 0 &&
-    Array.isArray(wanted.set) &&
-    wanted.set.every((job) => typeof job.function === 'string' && typeof job.version === 'string' && job.batch >= 1) &&
-    Array.isArray(wanted.maxSlowdowns) &&
-    wanted.maxSlowdowns.length === wanted.set.length &&
-    wanted.maxSlowdowns.every((bound) => bound === null || bound >= 1);
-  if (!isSound) throw new WantedSetError('this is no set that a search is wanted for');
-  return { ...wanted, maxSlowdowns: wanted.maxSlowdowns.map((bound) => bound ?? Infinity) };
+const text = z.string();
+const wantedSchema = z
+  .looseObject({
+    ...{ key: text, gpuType: text, mode: text, asked: z.int().nonnegative() },
+    set: z.array(z.looseObject({ function: text, version: text, batch: z.number().min(1) })),
+    maxSlowdowns: z.array(z.number().min(1).nullable()),
+  })
+  .refine(({ set, maxSlowdowns }) => set.length === maxSlowdowns.length);
+
+/** Reads what `encodeWantedSet` gave: numbers that would spread are looked at. Throws RangeError. */
+export function decodeWantedSet(stored: string): WantedSet {
+  const { data } = wantedSchema.safeParse(JSON.parse(stored));
+  if (data === undefined) throw new RangeError('this is no set that a search is wanted for');
+  return { ...(data as unknown as WantedSet), maxSlowdowns: data.maxSlowdowns.map((bound) => bound ?? Infinity) };
 }

@@ -1,7 +1,7 @@
+import { z } from 'zod';
 import { RecentIds } from '@gpuwhisk/common/short-lived-map';
 import type { Delivery, MessageBus, Receipt, Subscription, TopicOptions } from '@gpuwhisk/common/bus/message-bus';
 import { ApiError } from '@gpuwhisk/common/errors';
-import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ActivationMessage, UnplacedMessage } from '@gpuwhisk/common/messages';
@@ -47,6 +47,10 @@ const endedChannel = 'gpu-ended';
 const refusedChannel = 'gpu-refused';
 const rememberedIds = 10_000;
 
+const [text, number] = [z.string(), z.number()];
+const endSchema = z.object({ activationId: text, succeeded: z.boolean() });
+const refusalSchema = z.object({ controller: text, activationId: text, status: number, error: text });
+
 /**
  * Connects controllers with the leader, the one with the lease that decides about GPUs. The others send it activations that
  * need a GPU, and report ended ones. The leader tells them about refusals. Results reach each controller by themselves.
@@ -75,12 +79,13 @@ export class GpuHandover {
     const { bus, state, lease, instance, topicOptions } = this.dependencies;
     await bus.ensureTopic(topic, topicOptions);
     await state.subscribe(endedChannel, (message) => {
-      if (!this.isElsewhere && isEnd(message)) listener.ended(message.activationId, message.succeeded);
+      const { data } = endSchema.safeParse(message);
+      if (!this.isElsewhere && data !== undefined) listener.ended(data.activationId, data.succeeded);
     });
     await state.subscribe(refusedChannel, (message) => {
-      if (isRefusal(message) && message.controller === String(instance)) {
-        listener.refused(message.activationId, new ApiError(message.status, message.error));
-      }
+      const { data } = refusalSchema.safeParse(message);
+      if (data?.controller !== String(instance)) return;
+      listener.refused(data.activationId, new ApiError(data.status, data.error));
     });
     lease.onChange(() => this.follow(listener));
     this.follow(listener);
@@ -156,32 +161,6 @@ export class GpuHandover {
       );
     });
   }
-}
-
-interface End {
-  activationId: string;
-  succeeded: boolean;
-}
-
-function isEnd(message: JsonValue): message is JsonObject & End {
-  return isJsonObject(message) && typeof message.activationId === 'string' && typeof message.succeeded === 'boolean';
-}
-
-interface Refusal {
-  controller: string;
-  activationId: string;
-  status: number;
-  error: string;
-}
-
-function isRefusal(message: JsonValue): message is JsonObject & Refusal {
-  return (
-    isJsonObject(message) &&
-    typeof message.controller === 'string' &&
-    typeof message.activationId === 'string' &&
-    typeof message.status === 'number' &&
-    typeof message.error === 'string'
-  );
 }
 
 /** Dependencies of GpuFence. */

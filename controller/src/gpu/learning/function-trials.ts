@@ -1,24 +1,20 @@
 // Trials of functions alone, by batch and share class, by which their request and limit are found (Dilu, section 3.2).
+import { keepNewest } from '@gpuwhisk/common/collections';
 import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
 import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { maxBatch, readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import type { DeviceMode, GpuAnnotation } from '@gpuwhisk/common/gpu';
-import { isJsonObject } from '@gpuwhisk/common/json';
+import type { GpuAnnotation } from '@gpuwhisk/common/gpu';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { diluProfiler, mostDiluTrials } from '@gpuwhisk/gpu/algorithms/dilu/profile';
+import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { timeOf, trialAt } from '@gpuwhisk/gpu/stages/profile/trials';
 import type { ProfileGoal, ProfileStep, ShareProfile, Trial, TrialSpace } from '@gpuwhisk/gpu/stages/profile/trials';
 
-/** A kind of GPU. */
-export interface GpuKind {
-  gpuType: string;
-  mode: DeviceMode;
-}
-
 /** Trials of a function on a kind of GPU, of one major version of the driver. */
-export interface KindTrials extends GpuKind {
+export interface KindTrials extends ModelKey {
   driverMajor: number;
   trials: Trial[];
 }
@@ -57,12 +53,7 @@ interface FunctionTrialsParts {
   /** A version was deployed at `at`, epoch ms. */
   deployed(wanted: WantedFunction, at: number): void;
   /** A search has ended on a kind of GPU, or (undefined) its result is void. */
-  found(wanted: WantedFunction, kind: GpuKind, shares: ShareProfile | undefined): void;
-}
-
-/** Thrown for invalid stored trials. */
-class FunctionTrialsError extends Error {
-  override name = 'FunctionTrialsError';
+  found(wanted: WantedFunction, kind: ModelKey, shares: ShareProfile | undefined): void;
 }
 
 /** Most functions; beyond this bound the one that was wanted first is removed. */
@@ -150,7 +141,7 @@ export class FunctionTrials {
   }
 
   /** Adds a trial. Trials before an update of the driver to another major version are dropped. */
-  add({ function: name, version }: WantedFunction, kind: GpuKind, driverMajor: number, trial: Trial): void {
+  add({ function: name, version }: WantedFunction, kind: ModelKey, driverMajor: number, trial: Trial): void {
     const { gpuType, mode } = kind;
     const known = this.of(name)?.kinds.find(isOf(kind));
     const trials = [...trialsWith(known, driverMajor), trial];
@@ -168,20 +159,13 @@ export class FunctionTrials {
 
   /** A change from another controller. */
   changedElsewhere(change: JsonValue): void {
-    if (isChange(change)) this.apply(change);
+    if (changeSchema.safeParse(change).success) this.apply(change as unknown as TrialChange);
   }
 
-  /** Takes stored trials. Throws FunctionTrialsError. */
+  /** Takes stored trials. Throws RangeError. */
   restore(text: string): void {
-    const stored = JSON.parse(text) as ProfiledFunction | null;
-    const isSound =
-      stored !== null &&
-      [stored.function, stored.version].every((one) => typeof one === 'string') &&
-      isGoal(stored.goal) &&
-      isBatch(stored.batch) &&
-      Array.isArray(stored.kinds) &&
-      stored.kinds.every(isKind);
-    if (!isSound) throw new FunctionTrialsError('invalid trials of a function');
+    const stored = JSON.parse(text) as ProfiledFunction;
+    if (!storedSchema.safeParse(stored).success) throw new RangeError('invalid trials of a function');
     const kinds = stored.kinds.map(readKind);
     this.insert({ ...stored, kinds });
     for (const kind of kinds) this.tellResult(stored, kind);
@@ -226,10 +210,7 @@ export class FunctionTrials {
   }
 
   private insert(one: ProfiledFunction): void {
-    this.functions.delete(one.function);
-    this.functions.set(one.function, one);
-    const [oldest] = this.functions.keys();
-    if (this.functions.size > maxFunctions && oldest !== undefined) this.remove(oldest);
+    keepNewest(this.functions, one.function, one, maxFunctions, (oldest) => this.remove(oldest));
   }
 
   private remove(name: string): void {
@@ -252,7 +233,7 @@ export class FunctionTrials {
 }
 
 /** The next trial of a function on a kind of GPU with a driver, or its result. */
-export function nextStep(one: ProfiledFunction, kind: GpuKind, driverMajor: number): ProfileStep {
+export function nextStep(one: ProfiledFunction, kind: ModelKey, driverMajor: number): ProfileStep {
   return stepOf(one, trialsWith(one.kinds.find(isOf(kind)), driverMajor));
 }
 
@@ -290,46 +271,27 @@ function withLimit({ sloMs }: ProfileGoal, step: ProfileStep, trials: readonly T
 const steps = new WeakMap<readonly Trial[], ProfileStep>();
 
 const isOf =
-  ({ gpuType, mode }: GpuKind) =>
-  (one: GpuKind): boolean =>
+  ({ gpuType, mode }: ModelKey) =>
+  (one: ModelKey): boolean =>
     one.gpuType === gpuType && one.mode === mode;
 
-function isChange(change: JsonValue): change is JsonObject & TrialChange {
-  if (!isJsonObject(change)) return false;
-  const { what, wanted, version, kind, problem } = change;
-  if (what === 'want') {
-    if (!isJsonObject(wanted) || typeof change.at !== 'number') return false;
-    const { function: name, version: wantedVersion, goal, batch } = wanted;
-    return typeof name === 'string' && typeof wantedVersion === 'string' && isGoal(goal) && isBatch(batch);
-  }
-  if (typeof change.function !== 'string') return false;
-  if (what === 'cancel' || what === 'drop') return true;
-  if (typeof version !== 'string') return false;
-  if (what === 'problem') return problem === null || typeof problem === 'string';
-  return what === 'trials' && isKind(kind);
-}
-
-function isGoal(goal: unknown): goal is ProfileGoal {
-  const sloMs = (goal as ProfileGoal | null | undefined)?.sloMs;
-  return typeof goal === 'object' && goal !== null && (sloMs === undefined || (Number.isFinite(sloMs) && sloMs > 0));
-}
-
-function isBatch(batch: unknown): boolean {
-  return (
-    batch === undefined || (Number.isSafeInteger(batch) && (batch as number) >= 1 && (batch as number) <= maxBatch)
-  );
-}
-
-function isKind(kind: unknown): kind is KindTrials {
-  const { gpuType, mode, driverMajor, trials } = (kind ?? {}) as Partial<KindTrials>;
-  return (
-    typeof gpuType === 'string' &&
-    typeof mode === 'string' &&
-    Number.isSafeInteger(driverMajor) &&
-    Array.isArray(trials) &&
-    trials.every((trial) => Number.isSafeInteger(trial.batch) && Number.isFinite(trial.share))
-  );
-}
+const text = z.string();
+const kindSchema = z.object({
+  ...{ gpuType: text, mode: text, driverMajor: z.int() },
+  trials: z.array(z.object({ batch: z.int(), share: z.number() })),
+});
+const wantedSchema = z.object({
+  ...{ function: text, version: text, batch: z.int().min(1).max(maxBatch).optional() },
+  goal: z.object({ sloMs: z.number().positive().optional() }),
+});
+const storedSchema = wantedSchema.extend({ kinds: z.array(kindSchema) });
+const ofVersion = { function: text, version: text };
+const changeSchema = z.discriminatedUnion('what', [
+  z.object({ what: z.literal('want'), wanted: wantedSchema, at: z.number() }),
+  z.object({ what: z.enum(['cancel', 'drop']), function: text }),
+  z.object({ what: z.literal('problem'), ...ofVersion, problem: text.nullable() }),
+  z.object({ what: z.literal('trials'), ...ofVersion, kind: kindSchema }),
+]);
 
 /** A kind as JSON has it: the time of an overlong trial, Infinity, is null there. */
 function readKind({ gpuType, mode, driverMajor, trials }: KindTrials): KindTrials {

@@ -1,4 +1,5 @@
 // Curves of samples alone, and the table of shares that requests them.
+import { keepNewest } from '@gpuwhisk/common/collections';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaJob, Quotas } from '@gpuwhisk/gpu/share/quotas';
@@ -14,11 +15,6 @@ export interface SampleCurve {
   driverMajor: number;
   /** Time at each share class, divided by the time at 100 %. */
   slowdowns: readonly number[];
-}
-
-/** Thrown for an invalid stored curve. */
-class SampleCurveError extends Error {
-  override name = 'SampleCurveError';
 }
 
 /** Most curves; beyond this bound the oldest measurement is removed. */
@@ -44,7 +40,7 @@ export class SampleCurves {
     return refused;
   }
 
-  /** Adds a stored curve. Throws SampleCurveError. */
+  /** Adds a stored curve. Throws RangeError. */
   restore(value: unknown): void {
     const curve = value as SampleCurve | null;
     const { job } = curve ?? {};
@@ -54,7 +50,7 @@ export class SampleCurves {
       [job?.batch, curve.driverMajor].every(Number.isInteger) &&
       Array.isArray(curve.slowdowns);
     const refused = isSound ? this.take(curve) : 'fields are missing';
-    if (refused !== undefined) throw new SampleCurveError(`invalid curve of a sample: ${refused}`);
+    if (refused !== undefined) throw new RangeError(`invalid curve of a sample: ${refused}`);
   }
 
   /** Notes a function's present version (undefined: deleted). Curves of its other versions are deleted. */
@@ -68,11 +64,7 @@ export class SampleCurves {
     const { job, gpuType, mode, slowdowns } = curve;
     const refused = this.profiles.add(job, gpuType, mode, slowdowns);
     if (refused !== undefined) return refused;
-    const name = nameOf(curve);
-    this.curves.delete(name);
-    this.curves.set(name, curve);
-    const [oldest] = this.curves.keys();
-    if (this.curves.size > maxCurves && oldest !== undefined) this.drop(oldest);
+    keepNewest(this.curves, nameOf(curve), curve, maxCurves, (oldest) => this.drop(oldest));
     return undefined;
   }
 

@@ -9,7 +9,8 @@ import { placeKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { SampledPlace } from '../scheduler/running-places.js';
 import { BoundedCache } from '../../entities/bounded-cache.js';
 import { nextStep } from '../learning/function-trials.js';
-import type { GpuKind, ProfiledFunction, WantedFunction } from '../learning/function-trials.js';
+import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
+import type { ProfiledFunction, WantedFunction } from '../learning/function-trials.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import type { GpuTable } from '../state/gpu-table.js';
 import type { MeasurementTarget, Sample, SampleMeasurements, SampleSource } from './sample-runner.js';
@@ -50,7 +51,7 @@ const problemBounds = { maxAgeMs: 60_000, maxEntries: 1000 };
 const mostLookups = 4;
 
 /** The key of the job for a function on a kind of GPU. */
-export function profilingKey(wanted: WantedFunction, { gpuType, mode }: GpuKind): string {
+export function profilingKey(wanted: WantedFunction, { gpuType, mode }: ModelKey): string {
   return `profile ${placeKey(gpuType, mode)} ${idOf(wanted)}`;
 }
 

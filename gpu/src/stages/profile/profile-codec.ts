@@ -1,68 +1,42 @@
 // Stored profiles: reading, and merging with measurements since.
+import { z } from 'zod';
 import { fillSources, betterFill, keptOfBoth, fillOf } from './fill.js';
 import type { FeatureRecord } from '../../predict/slowdown-predictor.js';
-import type { ShareProfile } from './trials.js';
-import type { BatchProfile, ComparedRun, FiguresAtShare, FunctionProfile } from './function-profiles.js';
-
-/** Thrown for what is no profile. */
-export class ProfileFormatError extends Error {
-  override name = 'ProfileFormatError';
-}
-
-const isTime = (value: unknown): boolean => typeof value === 'number' && value >= 0 && Number.isFinite(value);
-const isPart = (value: unknown): boolean => isTime(value) && (value as number) <= 1;
-const areTimes = (values: unknown): boolean => Array.isArray(values) && values.every(isTime);
-const areCompared = (runs: unknown): boolean =>
-  Array.isArray(runs) && runs.every((run: ComparedRun | null) => areTimes([run?.predicted, run?.measured]));
-const areAtShares = (figures: unknown): boolean =>
-  Array.isArray(figures) &&
-  figures.every(
-    (one: FiguresAtShare | null) =>
-      isTime(one?.share) && Array.isArray(one?.values) && one.values.length > 0 && areTimes(one.values),
-  );
-const isBatch = ({ batch, soloMs, isAlone, startMs, ...figures }: BatchProfile): boolean =>
-  Number.isInteger(batch) &&
-  areTimes(soloMs) &&
-  typeof isAlone === 'boolean' &&
-  areTimes(startMs) &&
-  areCompared(figures.beside ?? []) &&
-  areAtShares(figures.timesAlone ?? []) &&
-  areAtShares(figures.launchRates ?? []);
-
-const isShares = (shares: ShareProfile | null): boolean =>
-  shares !== null &&
-  [shares.request, shares.limit, shares.batch].every((one) => Number.isSafeInteger(one) && one > 0) &&
-  shares.request <= shares.limit &&
-  shares.limit <= 1000 &&
-  isTime(shares.ms) &&
-  isTime(shares.limitMs ?? 0) &&
-  typeof shares.keepsGoal === 'boolean' &&
-  typeof shares.reason === 'string';
-
-/** A stored profile: numbers that would spread are looked at. Throws ProfileFormatError. */
-export function readProfile(value: unknown): FunctionProfile {
-  const profile = value as FunctionProfile | null;
-  const isSound =
-    typeof profile === 'object' &&
-    profile !== null &&
-    [profile.function, profile.gpuType, profile.mode, profile.version].every((text) => typeof text === 'string') &&
-    Array.isArray(profile.batches) &&
-    profile.batches.every(isBatch) &&
-    (profile.shares === undefined || isShares(profile.shares)) &&
-    areFeatures(profile.features);
-  if (!isSound) throw new ProfileFormatError('this is no profile');
-  return withToldFeatures(profile);
-}
+import type { BatchProfile, FiguresAtShare, FunctionProfile } from './function-profiles.js';
 
 /** Figures that are parts of a GPU. */
 const parts: readonly string[] = ['smUtil', 'dramUtil', 'l2Util'];
 
-function areFeatures(features: unknown): boolean {
-  if (features === undefined) return true;
-  if (typeof features !== 'object' || features === null) return false;
-  return Object.entries(features).every(([name, figure]) =>
-    parts.includes(name) ? isPart(figure) : Number.isFinite(figure),
-  );
+const text = z.string();
+const time = z.number().nonnegative();
+const times = z.array(time);
+const atShares = z.array(z.object({ share: time, values: times.min(1) })).nullish();
+const sharesSchema = z
+  .object({
+    ...{ request: z.int().positive(), limit: z.int().max(1000), batch: z.int().positive() },
+    ...{ ms: time, limitMs: time.nullish(), keepsGoal: z.boolean(), reason: text },
+  })
+  .refine(({ request, limit }) => request <= limit);
+const profileSchema = z.object({
+  ...{ function: text, gpuType: text, mode: text, version: text },
+  batches: z.array(
+    z.object({
+      ...{ batch: z.int(), soloMs: times, isAlone: z.boolean(), startMs: times },
+      beside: z.array(z.object({ predicted: time, measured: time })).nullish(),
+      ...{ timesAlone: atShares, launchRates: atShares },
+    }),
+  ),
+  shares: sharesSchema.optional(),
+  features: z
+    .record(text, z.number())
+    .refine((features) => parts.every((name) => time.max(1).optional().safeParse(features[name]).success))
+    .optional(),
+});
+
+/** A stored profile: numbers that would spread are looked at. Throws RangeError. */
+export function readProfile(value: unknown): FunctionProfile {
+  if (!profileSchema.safeParse(value).success) throw new RangeError('this is no profile');
+  return withToldFeatures(value as FunctionProfile);
 }
 
 /**
