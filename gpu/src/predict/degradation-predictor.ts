@@ -1,4 +1,4 @@
-// The interface of degradation predictors: how much slower the members of a place become together.
+// What degradations are predicted for and learned from: how much slower the members of a place become together.
 import type { MemberKind, PairBasis } from './pair-degradation.js';
 import type { ModelKey } from './slowdown-model.js';
 import type { FeatureRecord } from './slowdown-predictor.js';
@@ -100,23 +100,4 @@ export interface PairDrift extends ModelKey {
   meanPredicted: number;
   meanMeasured: number;
   meanExcess: number;
-}
-
-/**
- * Predicts and learns degradations. Pure: no clock, no I/O; equal calls in equal order give equal answers.
- */
-export interface DegradationPredictor {
-  /**
-   * Predicted D of every member of `place` with `newcomer` beside them, members first, in their order. Without
-   * `newcomer`, of the place as it is. With m members it takes m·(m − 1) pairs: at most 1 µs each where the pair is in the
-   * table, else 10 µs. Equal ids count as different members.
-   */
-  predict(place: SharedPlace, newcomer?: Member): MemberDegradation[];
-  /**
-   * Learns from degradations that were measured while exactly `place.members` shared the place. NaN, infinite, below −0.5
-   * and above 1000 are refused, and counted; from −0.5 to 0 counts as 0.
-   */
-  observe(place: SharedPlace, measured: readonly MeasuredDegradation[]): ObservedDegradation[];
-  /** Pairs that drift, the largest mean excess first. */
-  drifts(): PairDrift[];
 }

@@ -1,6 +1,5 @@
 // Weights of SMORE's multi-way predictor (equations 3.4 and 3.5) and their online update (3.7).
-import type { MemberKind } from './pair-degradation.js';
-import type { ModelKey } from './slowdown-model.js';
+import type { MemberKind, PairModelKey } from './pair-degradation.js';
 
 /** Neighbours from this number on share one weight. */
 export const mostNeighbours = 8;
@@ -11,10 +10,7 @@ const mostWeight = 4;
 const mostResidual = 1;
 
 /** A weight's place and roles: γ for workloads, α for functions beside a workload, β beside a function. */
-export interface WeightGroup extends ModelKey {
-  victim: MemberKind;
-  neighbour: MemberKind;
-}
+export type WeightGroup = PairModelKey;
 
 /** A term to weigh. */
 export interface WeightTerm {

@@ -26,15 +26,6 @@ export interface DegradationModel {
   term(victim: SetMember, neighbour: SetMember, neighbours: number): number;
 }
 
-/** The degradations (D) of `members` together, in their order. */
-export function degradationsOf(model: DegradationModel, members: readonly SetMember[]): number[] {
-  return members.map((victim) =>
-    members.reduce((sum, neighbour) => {
-      return neighbour === victim ? sum : sum + model.term(victim, neighbour, members.length - 1);
-    }, 0),
-  );
-}
-
 /** Assumed of what nothing is known of: it uses all of the GPU, so that nothing is put beside a workload by guess. */
 const unknown: WorkloadFeatures = { smUtil: 1 };
 

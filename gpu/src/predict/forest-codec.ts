@@ -53,3 +53,17 @@ export const base64 = (array: Int16Array | Int32Array | Float64Array): string =>
 export function bytesOf(text: string): ArrayBuffer {
   return Uint8Array.from(Buffer.from(text, 'base64')).buffer;
 }
+
+type Numbers = Int32Array | Float64Array;
+
+/** Arrays by their names, each in base64. */
+export function encodeArrays<Name extends string>(arrays: Readonly<Record<Name, Numbers>>): Record<Name, string> {
+  const texts = Object.entries<Numbers>(arrays).map(([name, array]) => [name, base64(array)]);
+  return Object.fromEntries(texts) as Record<Name, string>;
+}
+
+/** Arrays of numbers that `encodeArrays` wrote. */
+export function decodeNumbers<Name extends string>(texts: Readonly<Record<Name, string>>): Record<Name, Float64Array> {
+  const arrays = Object.entries<string>(texts).map(([name, text]) => [name, new Float64Array(bytesOf(text))]);
+  return Object.fromEntries(arrays) as Record<Name, Float64Array>;
+}

@@ -1,9 +1,8 @@
 // Pair models as plain JSON.
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
-import { featureSets, type FeatureSet } from './degradation-features.js';
-import { base64, bytesOf, decodeForest, encodeForest, type ForestDocument } from './forest-codec.js';
+import { featureSets } from './degradation-features.js';
+import { base64, bytesOf, decodeForest, encodeArrays, encodeForest, type ForestDocument } from './forest-codec.js';
 import type { Forest } from './forest.js';
-import type { MemberKind, PairCounts, PairModel, PairPart } from './pair-degradation.js';
+import type { PairModel, PairPart } from './pair-degradation.js';
 import { mostCentres, type PairKernel } from './pair-kernel.js';
 import { forestWidth, type PairRegression, type Plane, type RegressionKind } from './pair-regression.js';
 import { ModelFormatError } from './slowdown-model.js';
@@ -12,28 +11,16 @@ const format = 'gpuwhisk pair degradation model';
 const formatVersion = 1;
 
 /** A pair model as plain JSON; arrays of numbers are in base64. */
-export interface PairModelDocument {
+export interface PairModelDocument extends Omit<PairModel, 'parts'> {
   format: string;
   formatVersion: number;
-  gpuType: string;
-  mode: DeviceMode;
-  victim: MemberKind;
-  neighbour: MemberKind;
-  version: number;
-  seed: number;
-  counts: PairCounts;
-  mean: number;
   parts: PartDocument[];
 }
 
-interface PartDocument {
-  set: FeatureSet;
+interface PartDocument extends Omit<PairPart, 'typical' | 'regression'> {
   /** Names of the set's features when the model was learned. */
   features: readonly string[];
-  sampleCount: number;
   typical: string;
-  most: number;
-  errors: PairPart['errors'];
   kind: RegressionKind;
   forest?: ForestDocument;
   plane?: { means: string; factors: string; slopes: string; mean: number };
@@ -140,20 +127,14 @@ function planeOf(document: PartDocument['plane'], width: number): Plane {
   return { scaling: { means: read('means'), factors: read('factors') }, mean: document.mean, slopes: read('slopes') };
 }
 
-function kernelDocument(kernel: PairKernel): NonNullable<PartDocument['kernel']> {
-  const { scaling, mean, product, shrink } = kernel;
-  return {
-    mean,
-    product,
-    shrink,
-    means: base64(scaling.means),
-    factors: base64(scaling.factors),
-    own: base64(kernel.own),
-    other: base64(kernel.other),
-    ownOf: base64(kernel.ownOf),
-    otherOf: base64(kernel.otherOf),
-    heights: base64(kernel.heights),
-  };
+function kernelDocument({
+  scaling,
+  mean,
+  product,
+  shrink,
+  ...arrays
+}: PairKernel): NonNullable<PartDocument['kernel']> {
+  return { mean, product, shrink, ...encodeArrays({ ...scaling, ...arrays }) };
 }
 
 function kernelOf(document: PartDocument['kernel'], width: number): PairKernel {

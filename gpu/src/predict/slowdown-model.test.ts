@@ -6,6 +6,7 @@ import {
   encodeModel,
   ModelFormatError,
   leastSamples,
+  modelName,
   modelPredictor,
   PredictorTable,
   trainModel,
@@ -152,7 +153,7 @@ describe('the table', () => {
     expect(table.predictor({ ...key, mode: 'exclusive' })).toBe(capacityModel);
     const { one, others } = unseen[0]!;
     expect(table.predictor(key).slowdown(one, others)).toBe(modelPredictor(trained).slowdown(one, others));
-    expect(table.delete(key)).toBe(true);
+    expect(table.deleteNamed(modelName(key))).toBe(true);
     expect(table.predictor(key)).toBe(capacityModel);
   });
 

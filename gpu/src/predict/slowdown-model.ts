@@ -18,7 +18,7 @@ import {
   type SmoothRegression,
 } from './slowdown-regression.js';
 import type { Forest } from './forest.js';
-import { base64, bytesOf, decodeForest, encodeForest, type ForestDocument } from './forest-codec.js';
+import { decodeForest, decodeNumbers, encodeArrays, encodeForest, type ForestDocument } from './forest-codec.js';
 
 /** What a model holds for: what was learned on one GPU type in one mode says nothing of another. */
 export interface ModelKey {
@@ -116,12 +116,7 @@ export class PredictorTable {
     return this.models.get(modelName(key))?.model;
   }
 
-  /** Forgets what was learned; returns whether there was anything. */
-  delete(key: ModelKey): boolean {
-    return this.deleteNamed(modelName(key));
-  }
-
-  /** The same by `gpuType/mode`. */
+  /** Forgets what was learned of a kind of GPU, `gpuType/mode`; returns whether there was anything. */
   deleteNamed(name: string): boolean {
     return this.models.delete(name);
   }
@@ -150,13 +145,7 @@ export class ModelFormatError extends Error {
   }
 }
 
-interface Body {
-  gpuType: string;
-  mode: DeviceMode;
-  version: number;
-  sampleCount: number;
-  learnedAt?: number;
-  seed: number;
+interface Body extends Omit<SlowdownModel, 'typical' | 'regression'> {
   features: readonly string[];
   /** Absent in stored models of earlier versions, which counted an absent figure as 0. */
   typical?: TypicalFeatures;
@@ -170,6 +159,7 @@ interface Body {
 /** A model as text: a line with format, version and digest, and a line of JSON with numbers in base64. */
 export function encodeModel(model: SlowdownModel): string {
   const { forest, smooth } = model.regression;
+  const { scaling, mean, shrink, ...arrays } = smooth;
   const body: Body = {
     gpuType: model.gpuType,
     mode: model.mode,
@@ -180,16 +170,7 @@ export function encodeModel(model: SlowdownModel): string {
     features: faashareFeatureNames,
     typical: model.typical,
     forest: encodeForest(forest),
-    smooth: {
-      mean: smooth.mean,
-      shrink: smooth.shrink,
-      means: base64(smooth.scaling.means),
-      factors: base64(smooth.scaling.factors),
-      slopes: base64(smooth.slopes),
-      centres: base64(smooth.centres),
-      norms: base64(smooth.norms),
-      heights: base64(smooth.heights),
-    },
+    smooth: { mean, shrink, ...encodeArrays({ ...scaling, ...arrays }) },
   };
   const line = JSON.stringify(body);
   return `${JSON.stringify({ format, formatVersion, sha256: digest(line) })}\n${line}\n`;
@@ -225,23 +206,13 @@ function forestOf(document: Body['forest']): Forest {
 
 function smoothOf({ mean, shrink, ...arrays }: Body['smooth']): SmoothRegression {
   const width = faashareFeatureNames.length;
-  const read = (name: keyof typeof arrays): Float64Array => new Float64Array(bytesOf(arrays[name]));
-  const smooth = {
-    scaling: { means: read('means'), factors: read('factors') },
-    mean,
-    slopes: read('slopes'),
-    shrink,
-    centres: read('centres'),
-    norms: read('norms'),
-    heights: read('heights'),
-  };
-  const { scaling, slopes, centres, norms, heights } = smooth;
-  const wide = [scaling.means, scaling.factors, slopes].every((array) => array.length === width);
+  const { means, factors, slopes, centres, norms, heights } = decodeNumbers(arrays);
+  const wide = [means, factors, slopes].every((array) => array.length === width);
   const centred = centres.length === width * heights.length && norms.length === heights.length;
   if (!wide || !centred || !(shrink > 0) || !Number.isFinite(mean)) {
     throw new ModelFormatError('its regression is not whole');
   }
-  return smooth;
+  return { scaling: { means, factors }, mean, slopes, shrink, centres, norms, heights };
 }
 
 function parsed(line: string): unknown {

@@ -3,7 +3,6 @@ import { PairDrifts, type DriftsState } from './degradation-drift.js';
 import {
   degradationBases,
   type DegradationBasis,
-  type DegradationPredictor,
   type DegradationTerm,
   type MeasuredDegradation,
   type Member,
@@ -33,10 +32,6 @@ export interface SmoreDegradationOptions {
   unknownDegradation?: number;
   /** D of a pair with a side that has no features, where there is a model: by default the mean of its samples. */
   featureless?: 'mean' | 'figures';
-  /** Weights that are kept: 20 000. */
-  mostWeights?: number;
-  /** Pairs that are watched for drift: 5 000. */
-  mostDrifts?: number;
   /** Pairs of a GPU type and mode that the table holds: 250 000, 9 bytes each. */
   mostPairs?: number;
 }
@@ -61,6 +56,8 @@ export interface PrecomputedPairs {
 
 const format = 'gpuwhisk smore degradation';
 const formatVersion = 1;
+/** Weights that are kept, and pairs that are watched for drift. */
+const [mostWeights, mostDrifts] = [20_000, 5_000];
 
 /** What holds for one GPU type and mode. */
 interface Kind {
@@ -75,8 +72,11 @@ interface WeighedTerm extends DegradationTerm {
   neighbour: string;
 }
 
-/** Predicts by equations 3.4 and 3.5 of the thesis; k is the number of neighbours. */
-export class SmoreDegradation implements DegradationPredictor {
+/**
+ * Predicts and learns degradations by equations 3.4 and 3.5 of the thesis; k is the number of neighbours. Pure: no clock, no I/O;
+ * equal calls in equal order give equal answers.
+ */
+export class SmoreDegradation {
   private readonly kinds = new Map<string, Map<string, Kind>>();
   private readonly weights: DegradationWeights;
   private readonly watched: PairDrifts;
@@ -90,7 +90,7 @@ export class SmoreDegradation implements DegradationPredictor {
    * ModelFormatError for a model that cannot be read.
    */
   constructor(options: SmoreDegradationOptions = {}, state?: SmoreDegradationState) {
-    const { mostWeights = 20_000, mostDrifts = 5_000, mostPairs = 250_000 } = options;
+    const { mostPairs = 250_000 } = options;
     if (state !== undefined && (state.format !== format || state.formatVersion !== formatVersion)) {
       throw new RangeError(
         `A state of format '${state.format}', version ${state.formatVersion}, cannot be read: '${format}', version ` +
@@ -186,6 +186,11 @@ export class SmoreDegradation implements DegradationPredictor {
     return degradation * this.weights.weight(group, victim.model, neighbour.model, neighbours);
   }
 
+  /**
+   * Predicted D of every member of `place` with `newcomer` beside them, members first, in their order. Without
+   * `newcomer`, of the place as it is. With m members it takes m·(m − 1) pairs: at most 1 µs each where the pair is in the
+   * table, else 10 µs. Equal ids count as different members.
+   */
   predict(place: SharedPlace, newcomer?: Member): MemberDegradation[] {
     const members = newcomer === undefined ? place.members : [...place.members, newcomer];
     return members.map((member, at) => {
@@ -199,6 +204,10 @@ export class SmoreDegradation implements DegradationPredictor {
     });
   }
 
+  /**
+   * Learns from degradations that were measured while exactly `place.members` shared the place. NaN, infinite, below −0.5
+   * and above 1000 are refused, and counted; from −0.5 to 0 counts as 0.
+   */
   observe(place: SharedPlace, measured: readonly MeasuredDegradation[]): ObservedDegradation[] {
     return measured.map(({ id, degradation }) => {
       const at = place.members.findIndex((one) => one.id === id);
@@ -223,6 +232,7 @@ export class SmoreDegradation implements DegradationPredictor {
     });
   }
 
+  /** Pairs that drift, the largest mean excess first. */
   drifts(): PairDrift[] {
     return this.watched.list();
   }

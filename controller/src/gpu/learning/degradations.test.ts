@@ -4,7 +4,6 @@ import { viewOf } from '@gpuwhisk/gpu/testing/views';
 import type { ReportedPlace } from '@gpuwhisk/gpu/simulate/node-rows';
 import type { Task, WorkloadState } from '@gpuwhisk/gpu/view/view';
 import { workloadMember } from '@gpuwhisk/gpu/stages/place/set-effects';
-import { degradationsOf } from '@gpuwhisk/gpu/predict/degradation';
 import type { SetMember } from '@gpuwhisk/gpu/predict/degradation';
 import type { PairModelKey } from '@gpuwhisk/gpu/predict/pair-degradation';
 import type { MeasuredPair } from '@gpuwhisk/gpu/predict/pair-samples';
@@ -37,8 +36,10 @@ const open = (): Degradations =>
   });
 
 /** Degradations (D) of the workload and of the function, as they are predicted now. */
-const predicted = (learned: Degradations): number[] =>
-  degradationsOf(learned.modelOf(gpuOf('g0')), [workloadMember(training), member]);
+const predicted = (learned: Degradations): number[] => {
+  const [model, workload] = [learned.modelOf(gpuOf('g0')), workloadMember(training)];
+  return [model.term(workload, member, 1), model.term(member, workload, 1)];
+};
 
 test('runs beside workloads correct what is predicted of the function, and reports what is predicted of the workload', () => {
   const learned = open();
