@@ -8,24 +8,36 @@ import type { PerformanceData } from './performance-data.js';
 /** Whether a measurement was accepted. */
 export type Taken = 'taken' | 'refused';
 
+/** Counters of measurements and models, by whether they were accepted: name and help text. */
+const ofTaken = {
+  runOffered: ['gpuwhisk_gpu_samples_total', 'Measured runs beside others that were offered to the predictors'],
+  setMeasured: ['gpuwhisk_gpu_measured_sets_total', 'Measured sets that were offered to the table of shares'],
+  trained: ['gpuwhisk_gpu_models_total', 'Retrained predictors: taken, or refused as they predict worse'],
+  pairOffered: [
+    'gpuwhisk_gpu_pair_samples_total',
+    'Measured degradations of pairs that were offered to the models of pairs',
+  ],
+  pairsTrained: [
+    'gpuwhisk_gpu_pair_models_total',
+    'Trained models of pairs: taken, or refused as they err no less than figures alone',
+  ],
+} as const;
+
+/** Counters of attempts of jobs on idle GPUs, by outcome: name, and what was attempted. */
+const ofAttempts = {
+  searched: ['gpuwhisk_gpu_quota_searches_total', 'search for the shares of a set'],
+  pairRun: ['gpuwhisk_gpu_pair_measurements_total', 'measure a pair of functions'],
+  profiled: ['gpuwhisk_gpu_profilings_total', 'find request and limit of a function'],
+} as const;
+
+/** How an attempt of a job ended. */
+export type Outcome = 'done' | 'interrupted' | 'failed';
+
 /** Counters of learning. */
-export interface LearningMetrics {
-  /** Counts a measured run offered to the predictors. */
-  runOffered(outcome: Taken): void;
-  /** Counts a measured set offered to the table of shares. */
-  setMeasured(outcome: Taken): void;
-  /** Counts a retrained predictor; it is refused if it predicts worse than the one before. */
-  trained(outcome: Taken): void;
-  /** Counts an attempt to search for the shares of a set. */
-  searched(outcome: 'done' | 'interrupted' | 'failed'): void;
-  /** Counts a measured degradation of a pair offered to the models of pairs. */
-  pairOffered(outcome: Taken): void;
-  /** Counts a trained model of pairs; it is refused if it errs no less than figures alone. */
-  pairsTrained(outcome: Taken): void;
-  /** Counts an attempt to measure a pair of functions. */
-  pairRun(outcome: 'done' | 'interrupted' | 'failed'): void;
-  /** Counts an attempt to run the trials of a function. */
-  profiled(outcome: 'done' | 'interrupted' | 'failed'): void;
+export interface LearningMetrics
+  extends
+    Readonly<Record<keyof typeof ofTaken, (outcome: Taken) => void>>,
+    Readonly<Record<keyof typeof ofAttempts, (outcome: Outcome) => void>> {
   /** Counts a query of the table for the shares of a set. */
   asked(source: QuotaChoice['source']): void;
   /** Counts a choice of shares for tasks that are put together, and what the table's answer saved. */
@@ -35,72 +47,35 @@ export interface LearningMetrics {
 /** The metrics of performance data, in `registry`. */
 export function learningMetrics(registry: Registry, performanceData: PerformanceData): LearningMetrics {
   const registers = [registry];
-  const samples = new Counter({
-    name: 'gpuwhisk_gpu_samples_total',
-    help: 'Measured runs beside others that were offered to the predictors',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const sets = new Counter({
-    name: 'gpuwhisk_gpu_measured_sets_total',
-    help: 'Measured sets that were offered to the table of shares',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const models = new Counter({
-    name: 'gpuwhisk_gpu_models_total',
-    help: 'Retrained predictors: taken, or refused as they predict worse',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const choices = new Counter({
-    name: 'gpuwhisk_gpu_quota_choices_total',
-    help: 'Sets whose shares were asked for, by where they came from',
-    labelNames: ['source'],
-    registers,
-  });
-  const sharings = new Counter({
-    name: 'gpuwhisk_gpu_sharings_total',
-    help: 'Choices of shares for activations that are put together on a GPU, by answer of the table (hit, near, miss) and by the shares given (table or filling)',
-    labelNames: ['answer', 'shares'],
-    registers,
-  });
-  const sharingSeconds = new Counter({
-    name: 'gpuwhisk_gpu_sharing_run_seconds_total',
-    help: 'Sum of the times to the ends of activations that are put together, with the shares given (chosen) and with those that they fill (filling): measured on a hit, else predicted',
-    labelNames: ['answer', 'shares'],
-    registers,
-  });
-  const searches = new Counter({
-    name: 'gpuwhisk_gpu_quota_searches_total',
-    help: 'Attempts to search for the shares of a set on an idle GPU: done, interrupted by work, or failed',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const pairs = new Counter({
-    name: 'gpuwhisk_gpu_pair_samples_total',
-    help: 'Measured degradations of pairs that were offered to the models of pairs',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const pairModels = new Counter({
-    name: 'gpuwhisk_gpu_pair_models_total',
-    help: 'Trained models of pairs: taken, or refused as they err no less than figures alone',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const pairRuns = new Counter({
-    name: 'gpuwhisk_gpu_pair_measurements_total',
-    help: 'Attempts to measure a pair of functions on an idle GPU: done, interrupted by work, or failed',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const profilings = new Counter({
-    name: 'gpuwhisk_gpu_profilings_total',
-    help: 'Attempts to find request and limit of a function on an idle GPU: done, interrupted by work, or failed',
-    labelNames: ['outcome'],
-    registers,
-  });
+  const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label> =>
+    new Counter({ name, help, labelNames, registers });
+  const outcomes = <Name extends string>(
+    counters: Record<Name, readonly [string, string]>,
+    helpOf = (what: string): string => what,
+  ) =>
+    Object.fromEntries(
+      Object.entries<readonly [string, string]>(counters).map(([method, [name, what]]) => {
+        const counted = counter(name, helpOf(what), 'outcome');
+        return [method, (outcome: string) => counted.inc({ outcome })];
+      }),
+    ) as Record<Name, (outcome: string) => void>;
+  const choices = counter(
+    'gpuwhisk_gpu_quota_choices_total',
+    'Sets whose shares were asked for, by where they came from',
+    'source',
+  );
+  const sharings = counter(
+    'gpuwhisk_gpu_sharings_total',
+    'Choices of shares for activations that are put together on a GPU, by answer of the table (hit, near, miss) and by the shares given (table or filling)',
+    'answer',
+    'shares',
+  );
+  const sharingSeconds = counter(
+    'gpuwhisk_gpu_sharing_run_seconds_total',
+    'Sum of the times to the ends of activations that are put together, with the shares given (chosen) and with those that they fill (filling): measured on a hit, else predicted',
+    'answer',
+    'shares',
+  );
   new Gauge({
     name: 'gpuwhisk_gpu_drifting_pairs',
     help: 'Pairs whose measured degradations depart from the predicted ones',
@@ -137,14 +112,8 @@ export function learningMetrics(registry: Registry, performanceData: Performance
     },
   });
   return {
-    runOffered: (outcome) => samples.inc({ outcome }),
-    setMeasured: (outcome) => sets.inc({ outcome }),
-    trained: (outcome) => models.inc({ outcome }),
-    searched: (outcome) => searches.inc({ outcome }),
-    pairOffered: (outcome) => pairs.inc({ outcome }),
-    pairsTrained: (outcome) => pairModels.inc({ outcome }),
-    pairRun: (outcome) => pairRuns.inc({ outcome }),
-    profiled: (outcome) => profilings.inc({ outcome }),
+    ...outcomes(ofTaken),
+    ...outcomes(ofAttempts, (what) => `Attempts to ${what} on an idle GPU: done, interrupted by work, or failed`),
     asked: (source) => choices.inc({ source }),
     shared: (sharing) => {
       const answer = answerOf(sharing);

@@ -113,16 +113,18 @@ export class PerformanceData {
       // Each controller writes its own decisions.
       mayWrite: (kind) => kind === 'decisions' || parts.lease === undefined || parts.lease.epoch !== undefined,
     }));
+    /** Keeps what `text` gives when it is written; undefined: deleted. `of`: what it holds for, if that is a kind of GPU. */
+    const keepText = (kind: DocumentKind, name: string, text: (() => string) | undefined, of?: ModelKey): void => {
+      const key = of && { gpuType: of.gpuType, mode: of.mode };
+      if (text === undefined) documents.remove({ kind, name });
+      else documents.save({ kind, name }, () => ({ ...key, text: text() }));
+    };
     const keep = <Value extends ModelKey>(
       kind: DocumentKind,
       name: string,
       value: Value | undefined,
       encode: (value: Value) => string = JSON.stringify,
-    ): void => {
-      if (value === undefined) return documents.remove({ kind, name });
-      const { gpuType, mode } = value;
-      documents.save({ kind, name }, () => ({ gpuType, mode, text: encode(value) }));
-    };
+    ): void => keepText(kind, name, value && (() => encode(value)), value);
     this.profiles = new FunctionProfiles({
       onChange: ({ function: name, gpuType, mode }, profile) => {
         keep('profile', `${gpuType}/${mode} ${name}`, profile);
@@ -133,46 +135,31 @@ export class PerformanceData {
       },
     });
     this.activity = new ActivityProfiler(this.profiles);
-    this.runs = new SlowdownSamples(parts.random, ({ gpuType, mode }, text) =>
-      documents.save({ kind: 'samples', name: modelName({ gpuType, mode }) }, () => ({ gpuType, mode, text: text() })),
-    );
+    this.runs = new SlowdownSamples(parts.random, (key, text) => keepText('samples', modelName(key), text, key));
     this.curves = new SampleCurves((name, curve) => {
       keep('curve', name, curve);
       if (curve !== undefined) this.profiles.sampled(curve.job, gpuOf(curve), timesOf(curve));
     });
     this.trials = new FunctionTrials({
-      keep: (name, text) => {
-        if (text === undefined) documents.remove({ kind: 'trials', name });
-        else documents.save({ kind: 'trials', name }, () => ({ text: text() }));
-      },
+      keep: (name, text) => keepText('trials', name, text),
       tell: (change) => this.tell(trialsChannel, change),
       deployed: ({ function: name, version }, at) => this.profiles.deployed(name, version, at),
       found: (wanted, gpu, shares) => this.profiles.profiled(wanted, gpuOf(gpu), shares),
     });
-    const keepPairs = (kind: DocumentKind, key: PairModelKey, text: (() => string) | undefined): void => {
-      const { gpuType, mode } = key;
-      if (text === undefined) documents.remove({ kind, name: pairModelName(key) });
-      else documents.save({ kind, name: pairModelName(key) }, () => ({ gpuType, mode, text: text() }));
-    };
     this.pairs = new PairModels({
       clock: parts.clock,
-      keepSamples: (key, text) => keepPairs('pair-samples', key, text),
-      keepModel: (key, text) => keepPairs('pair-model', key, text),
+      keepSamples: (key, text) => keepText('pair-samples', pairModelName(key), text, key),
+      keepModel: (key, text) => keepText('pair-model', pairModelName(key), text, key),
       use: (model, isFirst) => this.degradations.use(model, isFirst),
       withdraw: (key) => this.degradations.withdraw(key),
     });
     this.degradations = new Degradations({
-      onChange: () =>
-        documents.save({ kind: 'degradations', name: 'smore' }, () => ({ text: this.degradations.text() })),
+      onChange: () => keepText('degradations', 'smore', () => this.degradations.text()),
       aloneMs: (task, gpu) => this.profiles.aloneMs(task, gpu),
       measured: (key, pair) => this.pairMeasured(key, pair),
     });
-    this.slices = new SliceSlowdowns(() =>
-      documents.save({ kind: 'slices', name: 'protean' }, () => ({ text: JSON.stringify(this.slices.state()) })),
-    );
-    this.forecasts = new RequestForecasts(() =>
-      documents.save({ kind: 'forecast', name: 'ls-lstm' }, () => ({ text: this.forecasts.text() })),
-    );
+    this.slices = new SliceSlowdowns(() => keepText('slices', 'protean', () => JSON.stringify(this.slices.state())));
+    this.forecasts = new RequestForecasts(() => keepText('forecast', 'ls-lstm', () => this.forecasts.text()));
     this.demands = new SetDemands((name, wanted) => keep('demand', name, wanted, encodeWantedSet));
     this.table = new QuotaTable({
       predictorOf: ({ type, mode }) => this.predictors.predictor({ gpuType: type, mode }),
@@ -181,9 +168,7 @@ export class PerformanceData {
     this.metrics = learningMetrics(parts.metrics.registry, this);
     const { instance } = parts;
     this.decisions = new DecisionRing(decisionBounds, segmentSize, (segment) =>
-      documents.save({ kind: 'decisions', name: `${instance}/${segment}` }, () => ({
-        text: JSON.stringify(this.decisions.segment(segment)),
-      })),
+      keepText('decisions', `${instance}/${segment}`, () => JSON.stringify(this.decisions.segment(segment))),
     );
   }
 
@@ -385,6 +370,11 @@ export class PerformanceData {
   /** Functions that take the stored documents and merge them with newer data in memory. */
   private takers(): Record<Exclude<DocumentKind, 'decisions'>, TakeDocument> {
     const { profiles, table } = this;
+    const unlessChanged =
+      (take: (text: string) => void): TakeDocument =>
+      (text, _, isChanged) => {
+        if (!isChanged) take(text);
+      };
     return {
       profile: (text, _, isChanged) => {
         const profile = readProfile(JSON.parse(text));
@@ -392,24 +382,14 @@ export class PerformanceData {
         else profiles.restore(profile);
       },
       samples: (text, _, isChanged) => this.runs.restore(text, isChanged),
-      degradations: (text, _, isChanged) => {
-        if (!isChanged) this.degradations.restore(text);
-      },
+      degradations: unlessChanged((text) => this.degradations.restore(text)),
       'pair-samples': (text, _, isChanged) => this.pairs.restoreSamples(text, isChanged),
-      'pair-model': (text, _, isChanged) => {
-        if (!isChanged) this.pairs.restoreModel(text);
-      },
-      slices: (text, _, isChanged) => {
-        if (!isChanged) this.slices.restore(JSON.parse(text) as SliceSlowdownsState);
-      },
-      forecast: (text, _, isChanged) => {
-        if (!isChanged) this.forecasts.restore(text);
-      },
+      'pair-model': unlessChanged((text) => this.pairs.restoreModel(text)),
+      slices: unlessChanged((text) => this.slices.restore(JSON.parse(text) as SliceSlowdownsState)),
+      forecast: unlessChanged((text) => this.forecasts.restore(text)),
       demand: (text) => this.demands.restore(decodeWantedSet(text)),
       curve: (text) => this.curves.restore(JSON.parse(text)),
-      trials: (text, _, isChanged) => {
-        if (!isChanged) this.trials.restore(text);
-      },
+      trials: unlessChanged((text) => this.trials.restore(text)),
       model: (text) => void this.predictors.put(decodeModel(text)),
       quota: (text, _, isChanged) => {
         const row = readQuotaRow(JSON.parse(text));

@@ -4,6 +4,7 @@ import type { StoredDocument, ArtifactStore } from '@gpuwhisk/common/store/artif
 import type { Logger } from '@gpuwhisk/common/logging';
 import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
+import { gpuDocument } from '../state/gpu-documents.js';
 
 /**
  * Kinds of documents: profiles of functions, curves of samples alone, trials of functions, slowdown samples, predictors, degradations beside
@@ -45,11 +46,6 @@ const documentPrefix = 'learned/';
 /** Format of the texts. Documents of other formats are ignored. */
 const format = 1;
 
-/** Thrown for a document that is damaged or of another format. */
-class PerformanceDocumentError extends Error {
-  override name = 'LearnedDocumentError';
-}
-
 /** The id of a key's document. Long names are cut and distinguished by their digest. */
 export function documentId({ kind, name }: DocumentKey): string {
   const short = name.length <= 400 ? name : `${name.slice(0, 300)}~${digest(name)}`;
@@ -71,16 +67,16 @@ export function encodeDocument(key: DocumentKey, { gpuType, mode, text }: Docume
   };
 }
 
-/** Reads a document of `encodeDocument`. Throws PerformanceDocumentError. */
+/** Reads a document of `encodeDocument`. Throws RangeError. */
 function decodeDocument(document: StoredDocument): { key: DocumentKey; text: string } {
   const { kind, name, text, sha256 } = document;
   if (document.format !== format) {
-    throw new PerformanceDocumentError(`its format is ${JSON.stringify(document.format)} instead of ${format}`);
+    throw new RangeError(`its format is ${JSON.stringify(document.format)} instead of ${format}`);
   }
   if (typeof kind !== 'string' || typeof name !== 'string' || typeof text !== 'string') {
-    throw new PerformanceDocumentError('it lacks fields');
+    throw new RangeError('it lacks fields');
   }
-  if (sha256 !== digest(text)) throw new PerformanceDocumentError('it is damaged: its SHA-256 is another');
+  if (sha256 !== digest(text)) throw new RangeError('it is damaged: its SHA-256 is another');
   return { key: { kind: kind as DocumentKind, name }, text };
 }
 
@@ -141,11 +137,6 @@ export class PerformanceStore {
 
   constructor(private readonly parts: PerformanceStoreParts) {}
 
-  /** Number of unsaved changes. */
-  get unsaved(): number {
-    return this.waiting.size;
-  }
-
   /**
    * Reads the stored documents. Unusable ones are logged and ignored. If the store fails, the read is repeated after at most
    * a minute. Nothing is written before that; newer data is merged with what is read.
@@ -188,7 +179,7 @@ export class PerformanceStore {
     try {
       const { key, text } = decodeDocument(document);
       const take: TakeDocument | undefined = takers[key.kind];
-      if (take === undefined) throw new PerformanceDocumentError(`its kind is '${key.kind}'`);
+      if (take === undefined) throw new RangeError(`its kind is '${key.kind}'`);
       take(text, key.name, change !== undefined);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -323,11 +314,8 @@ export class PerformanceStore {
   }
 
   private async readRevision(id: string): Promise<void> {
-    try {
-      this.revisions.set(id, String((await this.parts.store.get('gpu', id))._rev));
-    } catch (error) {
-      if (!(error instanceof NoDocumentError)) throw error;
-      this.revisions.delete(id);
-    }
+    const document = await gpuDocument(this.parts.store, id);
+    if (document === undefined) this.revisions.delete(id);
+    else this.revisions.set(id, String(document._rev));
   }
 }

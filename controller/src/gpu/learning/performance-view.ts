@@ -4,28 +4,12 @@ import type { FunctionProfile } from '@gpuwhisk/gpu/stages/profile/function-prof
 import { median } from '@gpuwhisk/gpu/stages/profile/fill';
 import type { PairDrift } from '@gpuwhisk/gpu/predict/degradation-predictor';
 import type { MemberKind } from '@gpuwhisk/gpu/predict/pair-degradation';
-import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import type { FillSource } from '@gpuwhisk/gpu/stages/profile/fill';
-import type { ShareProfile } from '@gpuwhisk/gpu/stages/profile/trials';
 import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaRow } from '@gpuwhisk/gpu/share/quota-row';
 import type { PairModelView } from './pair-models.js';
 
 /** The performance of a function on one kind of GPU, for operators and the function's owner. Times in ms. */
-export interface FunctionPerformance {
-  /** `/namespace/action`. */
-  function: string;
-  version: string;
-  gpuType: string;
-  mode: DeviceMode;
-  /**
-   * Measured figures by name: `smUtil`, `dramUtil`, fractions of the whole GPU. Figures that were not measured are absent.
-   */
-  features?: FeatureRecord;
-  /** Source of `smUtil`. */
-  fillSource?: FillSource;
-  /** Request and limit from trials, thousandths of the SMs; absent: no search for them has ended. */
-  shares?: ShareProfile;
+export interface FunctionPerformance extends Omit<FunctionProfile, 'batches'> {
   /** `measured`: from runs alone; otherwise estimated from runs beside others. */
   batches: BatchPerformance[];
 }
@@ -162,15 +146,9 @@ export interface DegradationsView {
 }
 
 /** A pair whose degradation departs from the predicted one: D, means of the last 20 observations. */
-export interface DriftView {
-  gpuType: string;
-  mode: DeviceMode;
+export interface DriftView extends Pick<PairDrift, 'gpuType' | 'mode' | 'direction' | 'departed' | 'observed'> {
   victim: DriftSide;
   neighbour: DriftSide;
-  direction: PairDrift['direction'];
-  /** Observations that depart in this direction, of how many. */
-  departed: number;
-  observed: number;
   predicted: number;
   measured: number;
 }

@@ -5,12 +5,12 @@ import type { NodeStatus, Workload } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { ProcureOptions } from '@gpuwhisk/common/procure-schema';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
-import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
-import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { Market } from '@gpuwhisk/gpu/view/decision';
 import type { MachineState, ProcurementState } from '@gpuwhisk/gpu/view/view';
+import { gpuDocument } from '../state/gpu-documents.js';
 import type { GpuTable } from '../state/gpu-table.js';
 import type { LeaseKeeper } from '../../cluster/lease.js';
 import { MachineDocuments, storedMachines } from './machines.js';
@@ -123,14 +123,14 @@ export class Procurement {
 
   /** How many rented nodes there are to be. */
   async wantedNodes(): Promise<number> {
-    const stored = await this.storedWanted();
+    const stored = await gpuDocument(this.parts.store, wantedId);
     return typeof stored?.nodes === 'number' ? stored.nodes : this.parts.options.nodes;
   }
 
   /** Stores how many rented nodes there are to be; the leader reads the number at its next look. */
   async setWanted(nodes: number): Promise<void> {
     const { store } = this.parts;
-    const known = await this.storedWanted();
+    const known = await gpuDocument(store, wantedId);
     await store.put('gpu', { ...known, _id: wantedId, nodes });
     this.wanted = nodes;
     this.onChange();
@@ -257,15 +257,6 @@ export class Procurement {
     if (nowMs - this.toldMs < minuteMs) return;
     this.toldMs = nowMs;
     this.onChange();
-  }
-
-  private async storedWanted(): Promise<StoredDocument | undefined> {
-    try {
-      return await this.parts.store.get('gpu', wantedId);
-    } catch (error) {
-      if (error instanceof NoDocumentError) return undefined;
-      throw error;
-    }
   }
 
   private async readPrices(): Promise<void> {

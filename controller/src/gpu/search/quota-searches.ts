@@ -1,3 +1,4 @@
+import { keepNewest } from '@gpuwhisk/common/collections';
 import type { Config } from '@gpuwhisk/common/config';
 import { isApiError } from '@gpuwhisk/common/errors';
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
@@ -21,6 +22,7 @@ import { rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { SampledPlace } from '../scheduler/running-places.js';
 import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
 import type { PerformanceData } from '../learning/performance-data.js';
+import type { Outcome } from '../learning/learning-metrics.js';
 import { wantsSamples } from '../learning/sample-curves.js';
 import { unlessAborted } from './sample-runner.js';
 import type { MeasurementTarget, Sample, SampleMeasurements, SampleSource } from './sample-runner.js';
@@ -142,8 +144,10 @@ export class QuotaSearches {
     if (this.closed || isLeader === this.handlers.length > 0) return;
     if (isLeader) {
       const search: JobBody = (payload, attempt) => this.search(payload, attempt);
-      const measure: JobBody = (payload, attempt) => this.measurePair(payload, attempt);
-      const profile: JobBody = (payload, attempt) => this.profile(payload, attempt);
+      const { pairs, profilings, performanceData } = this.parts;
+      const { pairRun, profiled } = performanceData.metrics;
+      const measure = this.whileIdle<PairRequest>(pairRun, (request, on) => pairs.measure(request, on));
+      const profile = this.whileIdle<ProfilingRequest>(profiled, (request, on) => profilings.run(request, on));
       this.handlers = [
         jobs.handle(quotaSearchKind, { concurrency, timeoutMs }, search),
         jobs.handle(pairMeasurementKind, { concurrency: 1, timeoutMs }, measure),
@@ -272,42 +276,28 @@ export class QuotaSearches {
     });
   }
 
-  /** The body of a job that measures a pair. */
-  private measurePair(payload: JsonValue, { signal }: JobAttempt): Promise<void> {
-    const request = payload as unknown as PairRequest;
-    const { performanceData, pairs } = this.parts;
-    const count = (outcome: Outcome): void => performanceData.metrics.pairRun(outcome);
-    return this.whileIdle(request, signal, count, (on) => pairs.measure(request, on));
-  }
-
-  /** The body of a job that runs a function's trials. */
-  private profile(payload: JsonValue, { signal }: JobAttempt): Promise<void> {
-    const request = payload as unknown as ProfilingRequest;
-    const { performanceData, profilings } = this.parts;
-    const count = (outcome: Outcome): void => performanceData.metrics.profiled(outcome);
-    return this.whileIdle(request, signal, count, (on) => profilings.run(request, on));
-  }
-
   /**
-   * Does the work of a job, which returns whether it has a result. The job ends where other work comes for its
-   * GPU: the next look chooses a GPU again.
+   * The body of a job whose work returns whether it has a result. The job ends where other work comes for its GPU: the next
+   * look chooses a GPU again.
    */
-  private async whileIdle(
-    { key, gpu, gpuType, mode }: PairRequest | ProfilingRequest,
-    signal: AbortSignal,
+  private whileIdle<Request extends PairRequest | ProfilingRequest>(
     count: (outcome: Outcome) => void,
-    work: (on: MeasurementTarget) => Promise<boolean>,
-  ): Promise<void> {
-    try {
-      await this.onGpu(key, { gpu, gpuType, mode, signal }, count, async (on, whenIdle) => {
-        await whenIdle();
-        if (!(await work(on))) return;
-        await this.parts.performanceData.saved();
-        count('done');
-      });
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    }
+    work: (request: Request, on: MeasurementTarget) => Promise<boolean>,
+  ): JobBody {
+    return async (payload, { signal }) => {
+      const request = payload as unknown as Request;
+      const { key, gpu, gpuType, mode } = request;
+      try {
+        await this.onGpu(key, { gpu, gpuType, mode, signal }, count, async (on, whenIdle) => {
+          await whenIdle();
+          if (!(await work(request, on))) return;
+          await this.parts.performanceData.saved();
+          count('done');
+        });
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      }
+    };
   }
 
   /** Does the work of a job on its GPU, and counts an attempt that did not end well. `whenIdle` waits for the GPU. */
@@ -349,9 +339,6 @@ export class QuotaSearches {
     }
   }
 }
-
-/** Outcome of an attempt. */
-type Outcome = 'done' | 'interrupted' | 'failed';
 
 const resourceOf = (gpu: string): string => `gpu/${gpu}`;
 const isFor = (wanted: WantedSet, gpu: { type: string; mode: DeviceMode }): boolean =>
@@ -412,9 +399,7 @@ class SearchTracker {
       byJob.push(typeof found === 'string' ? found : undefined);
     }
     if (samples.length === set.length) return samples;
-    this.problems.set(key, { until: now + problemMs, byJob });
-    const [oldest] = this.problems.keys();
-    if (this.problems.size > maxProblems && oldest !== undefined) this.problems.delete(oldest);
+    keepNewest(this.problems, key, { until: now + problemMs, byJob }, maxProblems);
     return undefined;
   }
 

@@ -6,9 +6,10 @@ import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState } from '@gpuwhisk/common/state/cluster-state';
 import { concurrentModification } from '@gpuwhisk/common/errors';
 import type { Clock } from '@gpuwhisk/common/system/clock';
-import { DocumentConflictError, NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
+import { DocumentConflictError } from '@gpuwhisk/common/store/artifact-store';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
 import type { LeaseKeeper } from '../../cluster/lease.js';
+import { gpuDocument, gpuDocuments } from './gpu-documents.js';
 
 /** Dependencies of DesiredState. */
 interface DesiredStateDependencies {
@@ -157,8 +158,6 @@ export class DesiredState {
 
 /** Prefix of the documents' ids. */
 const documentPrefix = 'wish/';
-/** Most requests that are read; no cluster has as many devices. */
-const maxRequests = 10_000;
 
 /**
  * Operators' requests to cordon, drain or uncordon devices. They are kept in the store and published to the nodes in a table
@@ -173,33 +172,23 @@ export class DeviceCordons {
 
   /** Publishes the stored requests to the nodes. */
   async open(): Promise<void> {
-    const documents = await this.store.list('gpu', { after: documentPrefix, limit: maxRequests });
-    for (const { _id: id, wish, at } of documents) {
-      if (id.startsWith(documentPrefix))
-        await this.show(id.slice(documentPrefix.length), { wish, at } as unknown as CordonRequest);
+    for (const { _id: id, wish, at } of await gpuDocuments(this.store, documentPrefix)) {
+      await this.show(id.slice(documentPrefix.length), { wish, at } as unknown as CordonRequest);
     }
   }
 
   /** Stores and publishes a request. Throws ApiError (409) if another operator was faster. */
   async set(device: string, wanted: CordonRequest['wish']): Promise<CordonRequest> {
     const wish: CordonRequest = { wish: wanted, at: this.clock.now() };
+    const _id = documentPrefix + device;
     try {
-      await this.store.put('gpu', { ...(await this.stored(device)), _id: documentPrefix + device, ...wish });
+      await this.store.put('gpu', { ...(await gpuDocument(this.store, _id)), _id, ...wish });
     } catch (error) {
       if (error instanceof DocumentConflictError) throw concurrentModification();
       throw error;
     }
     await this.show(device, wish);
     return wish;
-  }
-
-  private async stored(device: string): Promise<object> {
-    try {
-      return await this.store.get('gpu', documentPrefix + device);
-    } catch (error) {
-      if (error instanceof NoDocumentError) return {};
-      throw error;
-    }
   }
 
   private show(device: string, wish: CordonRequest): Promise<void> {

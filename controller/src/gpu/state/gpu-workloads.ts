@@ -10,7 +10,7 @@ import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { workloadTokenHash } from '@gpuwhisk/common/workload-guard';
 import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
-import { gpuDocuments } from './gpu-documents.js';
+import { gpuDocument, gpuDocuments } from './gpu-documents.js';
 import type { GpuTable } from './gpu-table.js';
 import { WorkloadEstimates } from './workload-estimates.js';
 import { aloneRateOf, FunctionUse, revisedBaseline, sinceOf, withReport } from './workload-reports.js';
@@ -203,12 +203,9 @@ export class GpuWorkloads {
   }
 
   private async document(id: string): Promise<StoredDocument> {
-    try {
-      return await this.parts.store.get('gpu', prefix + id);
-    } catch (error) {
-      if (error instanceof NoDocumentError) throw noSuchEntity();
-      throw error;
-    }
+    const document = await gpuDocument(this.parts.store, prefix + id);
+    if (document === undefined) throw noSuchEntity();
+    return document;
   }
 
   private async write(document: StoredDocument, workload: Workload): Promise<Workload> {

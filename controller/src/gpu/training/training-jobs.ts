@@ -25,7 +25,7 @@ import { parseActionName } from '../../entities/action-name.js';
 import type { InvokeService } from '../../invoke/invoke-service.js';
 import type { GpuScheduler } from '../scheduler/gpu-scheduler.js';
 import type { DesiredState } from '../state/desired-state.js';
-import { gpuDocuments } from '../state/gpu-documents.js';
+import { gpuDocument, gpuDocuments } from '../state/gpu-documents.js';
 import type { GpuTable } from '../state/gpu-table.js';
 import { documentOf, jobDocumentId, jobIn, jobPrefix, keptOf, namespacePrefix, payloadOf } from './job-documents.js';
 import type { Kept } from './job-documents.js';
@@ -136,12 +136,9 @@ export class TrainingJobs {
       if (found === undefined) throw noSuchTrainingJob(id);
       return found;
     }
-    try {
-      return jobIn(await this.parts.store.get('gpu', jobDocumentId({ namespace, id })));
-    } catch (error) {
-      if (error instanceof NoDocumentError) throw noSuchTrainingJob(id);
-      throw error;
-    }
+    const document = await gpuDocument(this.parts.store, jobDocumentId({ namespace, id }));
+    if (document === undefined) throw noSuchTrainingJob(id);
+    return jobIn(document);
   }
 
   /** The reports of runs under way, by job. */
