@@ -46,12 +46,12 @@ export function readRented(answer: JsonValue): RentedMachine {
 }
 
 /** `{"spot": 9.8, "on-demand": 32.8}`. Throws ProviderAnswerError. */
-export function readPrices(answer: JsonValue, most = Infinity): MarketPrices {
+export function readPrices(answer: JsonValue): MarketPrices {
   if (!isJsonObject(answer)) throw new ProviderAnswerError('the answer is no JSON object');
   const prices: MarketPrices = {};
   for (const market of ['spot', 'on-demand'] as const) {
     const value = answer[market];
-    if (value !== undefined && value !== null) prices[market] = readPrice(value, market, most);
+    if (value !== undefined && value !== null) prices[market] = readPrice(value, market);
   }
   return prices;
 }

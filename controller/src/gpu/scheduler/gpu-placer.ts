@@ -78,11 +78,6 @@ export class GpuPlacer {
     return this.ledger.unended();
   }
 
-  /** The last decisions, latest first. */
-  decisions(): DecisionRecord[] {
-    return this.dependencies.performanceData.decisions.latest();
-  }
-
   /** The ledger for the leader. Throws an Error on any other controller. */
   open(): OpenLedger {
     const { epoch } = this.dependencies.lease;

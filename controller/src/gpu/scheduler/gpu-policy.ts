@@ -46,7 +46,7 @@ import { unmeasuredPairs } from './unmeasured-pairs.js';
 import type { UnmeasuredPairs } from './unmeasured-pairs.js';
 import { SeenWorkloads } from './seen-workloads.js';
 import type { KnownInstances } from './cluster-view.js';
-import { idOf, taskOf } from './waiting-task.js';
+import { askedOf, taskOf } from './waiting-task.js';
 import type { Asked } from './waiting-task.js';
 import { liveQuotas } from '../learning/sample-curves.js';
 import type { SampleRun } from '../../invoke/invoke-service.js';
@@ -212,8 +212,9 @@ export class GpuPolicy {
     const tasks = waiting.map((one): Task => {
       const arrivedAt = this.arrivals.of(one, at, nowMs);
       const allowed = placer.allowedFor(one);
-      const task = this.taskOf({ ...one, ...idOf(one) }, arrivedAt);
-      return { ...task, request: one.request, ...(allowed && { allowed }) };
+      const { message, need, request, sloMs } = one;
+      const task = this.taskOf({ ...askedOf(message, need, request), sloMs }, arrivedAt);
+      return { ...task, request, ...(allowed && { allowed }) };
     });
     return this.viewAt(at, tasks);
   }
@@ -279,11 +280,8 @@ export class GpuPolicy {
     const kinds = this.givesProfiled ? kindsOf(this.parts.placer.accounts()) : [];
     return Array.from(this.parts.functions.all(), (logged) => {
       const { last, counts, runMs } = logged;
-      const { message, need } = last;
-      const { activationId, action } = message;
-      const request = requestOf(message, need);
-      const asked = { activationId, version: action.version ?? '', need, request, sloMs: need.sloMs };
-      const task = { ...this.taskOf(asked, at), request };
+      const asked = askedOf(last.message, last.need);
+      const task = { ...this.taskOf(asked, at), request: asked.request };
       const forecast = this.parts.performanceData.forecasts.of(calledFunction(logged), at);
       const served = profiledRates(task, kinds);
       return {
@@ -297,13 +295,13 @@ export class GpuPolicy {
 
   /** Where the policy would have a new instance of a function, as `placesForInstance`. */
   placesForInstance(
-    { activationId, action }: ActivationMessage,
+    message: ActivationMessage,
     need: GpuNeed,
     request: PlacementRequest,
   ): readonly string[] | undefined {
     const view = this.viewOf([]);
-    const asked = { activationId, version: action.version ?? '', need, request, sloMs: need.sloMs };
-    return this.policy.placesForInstance?.(view, { ...this.taskOf(asked, view.at), request });
+    const task = this.taskOf(askedOf(message, need, request), view.at);
+    return this.policy.placesForInstance?.(view, { ...task, request });
   }
 
   /** Puts a sample on its GPU. Nothing is chosen if the GPU has no room. */

@@ -40,6 +40,7 @@ import { LiveActuator, type LiveActuatorParts, type Procurer } from './live-actu
 import type { GpuHandover, OnRefused } from '../handover/gpu-handover.js';
 import { GpuIntake } from '../handover/gpu-intake.js';
 import { seenInstances } from './cluster-view.js';
+import type { KnownInstances } from './cluster-view.js';
 import type { SampledPlace } from './running-places.js';
 import { GpuPass, GpuRefuser } from './gpu-pass.js';
 import { GpuPlacer } from './gpu-placer.js';
@@ -96,6 +97,11 @@ export class GpuScheduler {
   private readonly functions = new FunctionLog<LastRequest>();
   /** Launches that have not ended. */
   private readonly launching = new Set<string>();
+  private readonly known: KnownInstances = {
+    heldOn: (id) => this.placer.heldOn(id),
+    isLaunch: (activationId) => this.launching.has(activationId),
+    isRetiring: (invoker, container) => this.dependencies.desired.isRetiring(invoker, container),
+  };
   /** Carries out the policy's actions. */
   readonly actuator: Actuator;
   private readonly placer: GpuPlacer;
@@ -128,7 +134,7 @@ export class GpuScheduler {
       epoch: () => dependencies.lease.epoch,
       geometry: () => this.policy.geometryFigures,
     });
-    const { desired, workloads, lease } = dependencies;
+    const { workloads, lease } = dependencies;
     this.metrics.leased(lease.epoch);
     lease.onChange?.(() => this.metrics.leased(lease.epoch));
     this.policy = new GpuPolicy({
@@ -136,10 +142,7 @@ export class GpuScheduler {
       placer,
       metrics: this.metrics,
       functions: this.functions,
-      instances: {
-        isLaunch: (activationId) => this.launching.has(activationId),
-        isRetiring: (invoker, container) => desired.isRetiring(invoker, container),
-      },
+      instances: this.known,
       workloads: () => workloads.shown,
     });
     const parts = { ...dependencies, queue: this.queue, placer: this.placer, metrics: this.metrics };
@@ -234,7 +237,7 @@ export class GpuScheduler {
 
   /** The last decisions, latest first. */
   decisions(): DecisionRecord[] {
-    return this.placer.decisions();
+    return this.dependencies.performanceData.decisions.latest();
   }
 
   /**
@@ -242,13 +245,7 @@ export class GpuScheduler {
    * and launched ones count as running while they load.
    */
   instances(): InstanceState[] {
-    const { placer, launching } = this;
-    const { desired } = this.dependencies;
-    return seenInstances(placer.accounts(), {
-      heldOn: (id) => placer.heldOn(id),
-      isLaunch: (activationId) => launching.has(activationId),
-      isRetiring: (invoker, container) => desired.isRetiring(invoker, container),
-    });
+    return seenInstances(this.placer.accounts(), this.known);
   }
 
   /** The view that a policy sees now. Throws an Error if another controller is the leader. */

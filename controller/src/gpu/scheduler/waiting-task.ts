@@ -1,8 +1,11 @@
 // The task that a policy sees of an activation.
+import type { GpuNeed } from '@gpuwhisk/common/gpu';
+import type { ActivationMessage } from '@gpuwhisk/common/messages';
 import { shareOf } from '@gpuwhisk/gpu/view/shares';
 import type { FunctionProfiles } from '@gpuwhisk/gpu/stages/profile/function-profiles';
 import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { Task } from '@gpuwhisk/gpu/view/view';
+import { requestOf } from './gpu-queue.js';
 import type { WaitingActivation } from './gpu-queue.js';
 
 /** An activation from which a task is made. */
@@ -11,11 +14,10 @@ export interface Asked extends Pick<WaitingActivation, 'need' | 'request' | 'slo
   version: string;
 }
 
-/** The id of an activation, and the version of its action. */
-export function idOf({
-  message: { activationId, action },
-}: WaitingActivation): Pick<Asked, 'activationId' | 'version'> {
-  return { activationId, version: action.version ?? '' };
+/** What a message asks for. */
+export function askedOf(message: ActivationMessage, need: GpuNeed, request = requestOf(message, need)): Asked {
+  const { activationId, action } = message;
+  return { activationId, version: action.version ?? '', need, request, sloMs: need.sloMs };
 }
 
 /**

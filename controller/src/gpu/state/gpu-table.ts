@@ -77,15 +77,11 @@ export class GpuTable {
     return this.looksMs.length < looksOfRow ? -Infinity : oldestMs;
   }
 
-  /**
-   * The nodes that are not silent, by name. With `sinceMs` (monotonic) the row must also be newer than that.
-   */
-  nodes(sinceMs: (invoker: string) => number = () => -Infinity): NodeStatus[] {
+  /** The nodes that are not silent, by name. */
+  nodes(): NodeStatus[] {
     const silentMs = this.silentSinceMs();
     const live: NodeStatus[] = [];
-    for (const [invoker, { node, seenMs }] of this.rows) {
-      if (seenMs >= silentMs && seenMs >= sinceMs(invoker)) live.push(node);
-    }
+    for (const { node, seenMs } of this.rows.values()) if (seenMs >= silentMs) live.push(node);
     return live;
   }
 

@@ -1,5 +1,4 @@
 // The stage `place` by fragments (Dilu, section 3.3, algorithm 1).
-import { groupedBy } from '@gpuwhisk/common/collections';
 import { fullness, isInUse, usedMiB } from '../../ledger/account-index.js';
 import { neededMiB, stayingSums } from '../../ledger/account.js';
 import type { PlaceAccount, PlacementChoice, PlacementRequest, ShareSums } from '../../ledger/account.js';

@@ -1,6 +1,6 @@
 // Requests that functions are expected to have in the next window, by an exponentially weighted moving average.
 import { countedSeconds } from '../../view/function-log.js';
-import { functionKey } from '../../ledger/occupancy.js';
+import { keyOf } from '../../stages/scale/wanted.js';
 import type { FunctionState, Task } from '../../view/view.js';
 
 /** Fewer requests in a window than this are none. */
@@ -69,8 +69,4 @@ export class ExpectedLoad {
 function runS({ runMs, task }: FunctionState): number {
   const ms = runMs ?? task.soloMs ?? NaN;
   return ms > 0 ? ms / 1000 : 1;
-}
-
-function keyOf({ function: action, namespace }: Task): string {
-  return functionKey({ action, namespace });
 }

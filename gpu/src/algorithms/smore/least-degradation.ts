@@ -1,7 +1,6 @@
 // The stage `place` by predicted degradation (SMORE, thesis section 3.3), beside any order and share.
 import type { FeatureRecord } from '../../predict/slowdown-predictor.js';
 import { neededMiB } from '../../ledger/account.js';
-import { functionKey } from '../../ledger/occupancy.js';
 import { thousandths } from '../../ledger/occupancy.js';
 import type { Task } from '../../view/view.js';
 import { deadlineAt } from '../../view/view.js';
@@ -10,6 +9,7 @@ import { idleInstances } from '../../stages/place/candidate.js';
 import { degradationRefusal, mostMemory, neededMs } from '../../stages/place/degradation-refusals.js';
 import type { Scores } from '../../stages/place/place.js';
 import { costOf } from '../../stages/place/place-costs.js';
+import { keyOf } from '../../stages/scale/wanted.js';
 import { effectOf, SetEffects } from '../../stages/place/set-effects.js';
 import type { ModelOf } from '../../stages/place/set-effects.js';
 
@@ -45,8 +45,4 @@ export function leastDegradation(modelOf: ModelOf, settings: typeof degradationS
       return refusal ?? costOf(effect, account.busy, settings);
     };
   };
-}
-
-function keyOf({ function: action, namespace }: Task): string {
-  return functionKey({ action, namespace });
 }

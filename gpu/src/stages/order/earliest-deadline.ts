@@ -15,23 +15,18 @@ interface Waiting {
 export const defaultBestEffortMs = 30_000;
 
 /** When an activation is due, epoch ms. */
-export function dueMs({ arrivedMs, sloMs }: Waiting, bestEffortMs = defaultBestEffortMs): number {
-  return arrivedMs + (sloMs ?? bestEffortMs);
+export function dueMs({ arrivedMs, sloMs = defaultBestEffortMs }: Waiting): number {
+  return arrivedMs + sloMs;
 }
 
-/** Whether it has waited for max(2 × SLO, `bestEffortMs`), so that no other may overtake it. */
-export function isOverdue({ arrivedMs, sloMs }: Waiting, nowMs: number, bestEffortMs = defaultBestEffortMs): boolean {
-  return nowMs - arrivedMs >= Math.max(2 * (sloMs ?? 0), bestEffortMs);
+/** Whether it has waited for max(2 × SLO, 30 s), so that no other may overtake it. */
+export function isOverdue({ arrivedMs, sloMs }: Waiting, nowMs: number): boolean {
+  return nowMs - arrivedMs >= Math.max(2 * (sloMs ?? 0), defaultBestEffortMs);
 }
 
 /** The waiting activations in queue order: overdue ones by arrival, then the others by deadline. */
-export function inTurn<One extends Waiting>(
-  waiting: readonly One[],
-  nowMs: number,
-  bestEffortMs = defaultBestEffortMs,
-): One[] {
-  const turn = (one: One): [number, number] =>
-    isOverdue(one, nowMs, bestEffortMs) ? [0, one.arrivedMs] : [1, dueMs(one, bestEffortMs)];
+export function inTurn<One extends Waiting>(waiting: readonly One[], nowMs: number): One[] {
+  const turn = (one: One): [number, number] => (isOverdue(one, nowMs) ? [0, one.arrivedMs] : [1, dueMs(one)]);
   return waiting
     .map((one) => ({ one, turn: turn(one) }))
     .sort((a, b) => a.turn[0] - b.turn[0] || a.turn[1] - b.turn[1] || a.one.arrivedMs - b.one.arrivedMs)

@@ -1,16 +1,11 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- kinds are indices of `kinds`, and a set has a slowdown for each of its kinds */
 import type { DeviceMode } from '@gpuwhisk/common/gpu';
-import type { SlowdownPredictor, WorkloadFeatures } from '../../predict/slowdown-predictor.js';
+import type { CoLocated, SlowdownPredictor, WorkloadFeatures } from '../../predict/slowdown-predictor.js';
 
 /** Assumed of functions that were not profiled: they use all of the GPU. */
 const unprofiled: WorkloadFeatures = { smUtil: 1, dramUtil: 1, l2Util: 1 };
 /** Sets and kinds that are remembered; then all are forgotten. They take a few MiB. */
 const maxSets = 10_000;
-
-interface Kind {
-  features: WorkloadFeatures;
-  share: number;
-}
 
 /** A path of kinds in rising order; at its end is what was predicted of them. */
 interface SetNode {
@@ -25,7 +20,7 @@ const emptySet = (): SetNode => ({ next: undefined, slowdowns: undefined });
  * features and its share; the sets are kept in a tree, since a key of text costs as much as a small prediction.
  */
 export class SetPredictions {
-  private readonly kinds: Kind[] = [];
+  private readonly kinds: CoLocated[] = [];
   /** Profiles are the same objects from one decision to the next, as a rule. */
   private byObject = new WeakMap<WorkloadFeatures, Map<number, number>>();
   private readonly byValue = new Map<string, number>();
@@ -105,7 +100,7 @@ export class SetPredictions {
     return slowdowns;
   }
 
-  private predictOne(one: Kind, others: readonly Kind[]): number {
+  private predictOne(one: CoLocated, others: readonly CoLocated[]): number {
     const predicted = this.predictor.slowdown(one, others);
     if (Number.isFinite(predicted)) return Math.max(1, predicted);
     this.distrusted += 1;

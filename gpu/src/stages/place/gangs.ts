@@ -1,4 +1,5 @@
 // The rule for work of several devices: all of them of one node and alike, or none.
+import { groupedBy } from '@gpuwhisk/common/collections';
 import { gangKey } from '../../ledger/places.js';
 import type { Place } from '../../ledger/places.js';
 
@@ -15,12 +16,5 @@ export function gangOf<One>(some: readonly One[], gpus: number, placeOf: (one: O
 
 /** Places by node and kind of device, each group in the order of `some`, the group of the first one first. */
 export function alikeGroups<One>(some: readonly One[], placeOf: (one: One) => Place): One[][] {
-  const groups = new Map<string, One[]>();
-  for (const one of some) {
-    const key = gangKey(placeOf(one));
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [one]);
-    else group.push(one);
-  }
-  return [...groups.values()];
+  return [...groupedBy(some, (one) => gangKey(placeOf(one))).values()];
 }
