@@ -26,6 +26,23 @@ export function sleep(clock: Clock, delayMs: number): Promise<void> {
   });
 }
 
+/** Calls `work` every `ms` milliseconds, without keeping the process alive, until it is cancelled. */
+export function every(clock: Pick<Clock, 'setBackgroundTimer'>, ms: number, work: () => void): Timer {
+  let isOver = false;
+  const next = (): Timer =>
+    clock.setBackgroundTimer(ms, () => {
+      work();
+      if (!isOver) timer = next();
+    });
+  let timer = next();
+  return {
+    cancel() {
+      isOver = true;
+      timer.cancel();
+    },
+  };
+}
+
 /** Resolves after the input and output that is ready now has been handled. */
 export function othersFirst(clock: Pick<Clock, 'defer'>): Promise<void> {
   return new Promise((resolve) => clock.defer(resolve));

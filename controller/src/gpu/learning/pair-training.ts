@@ -3,6 +3,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import type { JobHandler, Jobs } from '@gpuwhisk/common/jobs/jobs';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
 import type { Logger } from '@gpuwhisk/common/logging';
+import { every } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import { pairModelName } from '@gpuwhisk/gpu/predict/pair-degradation';
 import type { PairModelKey } from '@gpuwhisk/gpu/predict/pair-degradation';
@@ -44,7 +45,8 @@ export class PairTraining {
       this.train(payload as unknown as PairModelKey, signal),
     );
     this.check();
-    this.checkLater();
+    this.timer?.cancel();
+    this.timer = every(this.parts.clock, checkMs, () => this.check());
   }
 
   /** Ends the jobs here. */
@@ -53,14 +55,6 @@ export class PairTraining {
     const { handler } = this;
     this.handler = undefined;
     await handler?.close();
-  }
-
-  private checkLater(): void {
-    this.timer?.cancel();
-    this.timer = this.parts.clock.setBackgroundTimer(checkMs, () => {
-      this.check();
-      this.checkLater();
-    });
   }
 
   private check(): void {

@@ -4,6 +4,7 @@ import type { JsonValue } from '@gpuwhisk/common/json';
 import type { JobHandler, Jobs } from '@gpuwhisk/common/jobs/jobs';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
 import type { Logger } from '@gpuwhisk/common/logging';
+import { every } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import { restoredForecast } from '@gpuwhisk/gpu/forecast/forecast-codec';
 import { FunctionForecasts } from '@gpuwhisk/gpu/forecast/function-forecasts';
@@ -171,7 +172,8 @@ export class ForecastTraining {
     this.handler ??= this.parts.jobs.handle(trainingKind, { concurrency: 1, timeoutMs }, (_, { signal }) =>
       this.train(signal),
     );
-    this.checkSoon();
+    this.timer?.cancel();
+    this.timer = every(this.parts.clock, checkMs, () => this.check());
   }
 
   /** Ends the jobs here. */
@@ -180,14 +182,6 @@ export class ForecastTraining {
     const { handler } = this;
     this.handler = undefined;
     await handler?.close();
-  }
-
-  private checkSoon(): void {
-    this.timer?.cancel();
-    this.timer = this.parts.clock.setBackgroundTimer(checkMs, () => {
-      this.check();
-      this.checkSoon();
-    });
   }
 
   private check(): void {

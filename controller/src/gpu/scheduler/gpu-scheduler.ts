@@ -19,6 +19,7 @@ import type { JsonObject } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Metrics } from '@gpuwhisk/common/metrics';
 import { unplacedTopic, type ActivationMessage, type UnplacedMessage } from '@gpuwhisk/common/messages';
+import { every } from '@gpuwhisk/common/system/clock';
 import type { Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { ArtifactStore } from '@gpuwhisk/common/store/artifact-store';
@@ -111,6 +112,7 @@ export class GpuScheduler {
   readonly unmeasuredPairs = (): ReturnType<GpuPolicy['unmeasuredPairs']> => this.policy.unmeasuredPairs();
   private readonly topic: string;
   private wake: Timer | undefined;
+  private ticks: Timer | undefined;
   private readonly metrics: GpuMetrics;
   /** Activations that have ended; no copy may run. */
   private readonly over = new RecentIds(rememberedIds);
@@ -186,13 +188,14 @@ export class GpuScheduler {
       refused: onRefused,
     });
     if (!this.policy.scales) return;
-    this.tickSoon();
+    this.ticks = every(this.dependencies.clock, tickMs, () => this.act('tick'));
     this.dependencies.workloads.whenSuffering?.(() => this.answerSoon());
   }
 
   /** Stops; queued activations stay in the topic for the next process start. */
   async close(): Promise<void> {
     this.closed = true;
+    this.ticks?.cancel();
     this.passes.close();
     this.sweep.close();
     await this.dependencies.handover?.close();
@@ -438,14 +441,6 @@ export class GpuScheduler {
     const { action, user, transid } = message;
     const work = { action: `/${action.path}/${action.name}`, namespace: user.namespace.name };
     this.functions.arrived(work, lastRequestOf(message, need), transid[1]);
-  }
-
-  private tickSoon(): void {
-    this.dependencies.clock.setBackgroundTimer(tickMs, () => {
-      if (this.closed) return;
-      this.act('tick');
-      this.tickSoon();
-    });
   }
 
   private act(kind: Parameters<GpuPolicy['actionsOn']>[0]): void {

@@ -2,6 +2,7 @@ import { servesSeveral, waitsForNamespaces } from '@gpuwhisk/gpu/stages/place/na
 import type { WaitingRequest } from '@gpuwhisk/gpu/stages/place/namespace-turns';
 import type { Task, View } from '@gpuwhisk/gpu/view/view';
 import type { Logger } from '@gpuwhisk/common/logging';
+import { every } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { DesiredState } from '../state/desired-state.js';
 
@@ -42,10 +43,7 @@ export class NamespaceTurns {
   constructor(private readonly parts: NamespaceTurnsParts) {}
 
   open(): void {
-    this.timer = this.parts.clock.setBackgroundTimer(lookMs, () => {
-      this.look();
-      this.open();
-    });
+    this.timer = every(this.parts.clock, lookMs, () => this.look());
   }
 
   close(): void {

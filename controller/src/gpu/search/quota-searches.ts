@@ -13,6 +13,7 @@ import type {
   PendingJob,
 } from '@gpuwhisk/common/jobs/jobs';
 import type { Logger } from '@gpuwhisk/common/logging';
+import { every } from '@gpuwhisk/common/system/clock';
 import type { Clock, Timer } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { quotaSearchBody, quotaSearchJob, quotaSearchKind } from '@gpuwhisk/gpu/share/quota-search';
@@ -94,7 +95,7 @@ export class QuotaSearches {
       stateOf: (wanted, kind) => this.tracker.stateOf(profilingKey(wanted, kind), this.searched, this.here),
     });
     performanceData.trials.whenStopped((name) => this.stopProfiling(name));
-    this.lookLater();
+    this.timer = every(this.parts.clock, lookMs, () => this.look());
   }
 
   /** Stops looking for idle GPUs; running jobs go on until the job system is closed. */
@@ -116,13 +117,6 @@ export class QuotaSearches {
     for (const [gpu, key] of this.searched) {
       if (isProfilingOf(key, name)) this.parts.jobs.interrupt(resourceOf(gpu));
     }
-  }
-
-  private lookLater(): void {
-    this.timer = this.parts.clock.setBackgroundTimer(lookMs, () => {
-      this.look();
-      this.lookLater();
-    });
   }
 
   private look(): void {
