@@ -1,10 +1,13 @@
 // Bundles programs into one file each: Node.js takes a second to load its hundreds of modules.
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { build } from 'esbuild';
-import { root } from './fresh.mjs';
+import { digestOf, readRecord, root, writeRecord, writeWhole } from './fresh.mjs';
 import programs from './program.cjs';
+
+/** What the bundles were made from. */
+const keyFile = join(root, 'build', 'bundled.json');
 
 /** Libraries with addons, clients of engines and the tracer, which few processes use; they are loaded from node_modules. */
 const external = [
@@ -30,37 +33,50 @@ const addresses = {
   },
 };
 
-/** Writes the bundles of compiled programs for program.cjs, and removes the compiled code of earlier ones. */
-export async function bundlePrograms() {
-  rmSync(programs.folder, { recursive: true, force: true });
+/** Removes the bundles: their modules are about to change. */
+export const removeBundles = () => rmSync(programs.folder, { recursive: true, force: true });
+
+/**
+ * Writes the bundles of compiled programs for program.cjs, unless they are made from these modules: `digests` are those of
+ * their sources. Removes the compiled code of earlier bundles.
+ */
+export async function bundlePrograms(digests) {
+  const settings = ['package-lock.json', 'scripts/bundle.mjs', 'scripts/program.cjs'];
+  const key = digestOf(JSON.stringify(digests), ...settings.map((path) => readFileSync(join(root, path))));
+  const fileOf = (name) => join(programs.folder, `${name}.cjs`);
+  const names = Object.keys(programs.mains);
+  if (readRecord(keyFile).key === key && names.every((name) => existsSync(fileOf(name)))) return;
+  removeBundles();
   mkdirSync(programs.folder, { recursive: true });
-  for (const [name, main] of Object.entries(programs.mains)) {
-    const file = join(programs.folder, `${name}.cjs`);
-    const { outputFiles } = await build({
-      entryPoints: [join(root, main)],
-      outfile: file,
-      bundle: true,
-      write: false,
-      platform: 'node',
-      target: 'node20',
-      format: 'cjs',
-      // A script that vm compiles cannot import; it requires instead, as late.
-      supported: { 'dynamic-import': false },
-      external,
-      plugins: [addresses],
-      legalComments: 'none',
-      // For profiles.
-      sourcemap: 'external',
-      sourcesContent: false,
-      // Without comments; lines that stack traces can name.
-      minifyWhitespace: true,
-      lineLimit: 120,
-      logLevel: 'error',
-    });
-    const [{ text: map }, { text }] = outputFiles;
-    const hash = createHash('sha256').update(text).digest('hex').slice(0, programs.hashLetters);
-    writeFileSync(file, `/*${hash}*/(function (require, module, addressOf, importOf) {\n${text}\n})`);
-    // The code begins on the second line.
-    writeFileSync(`${file}.map`, map.replace('"mappings": "', '"mappings": ";'));
-  }
+  await Promise.all(names.map((name) => bundle(join(root, programs.mains[name]), fileOf(name))));
+  writeRecord(keyFile, { key });
+}
+
+async function bundle(main, file) {
+  const { outputFiles } = await build({
+    entryPoints: [main],
+    outfile: file,
+    bundle: true,
+    write: false,
+    platform: 'node',
+    target: 'node20',
+    format: 'cjs',
+    // A script that vm compiles cannot import; it requires instead, as late.
+    supported: { 'dynamic-import': false },
+    external,
+    plugins: [addresses],
+    legalComments: 'none',
+    // For profiles.
+    sourcemap: 'external',
+    sourcesContent: false,
+    // Without comments; lines that stack traces can name.
+    minifyWhitespace: true,
+    lineLimit: 120,
+    logLevel: 'error',
+  });
+  const [{ text: map }, { text }] = outputFiles;
+  const hash = createHash('sha256').update(text).digest('hex').slice(0, programs.hashLetters);
+  // The code begins on the second line.
+  writeWhole(`${file}.map`, map.replace('"mappings": "', '"mappings": ";'));
+  writeWhole(file, `/*${hash}*/(function (require, module, addressOf, importOf) {\n${text}\n})`);
 }

@@ -1,12 +1,13 @@
 // Whether the clone is installed and built: one stamp file stores the state of the sources at the last build.
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const stampFile = join(root, 'build', 'stamp.json');
-const sourceFolders = [
+/** Sources of what a server runs; `testFolders` are for tests and benches. */
+const serverFolders = [
   'common',
   'gpu',
   'engines',
@@ -16,17 +17,18 @@ const sourceFolders = [
   'standalone',
   'cli',
   'console',
-  'bench',
-  'test',
   'native',
   'runtimes/native',
   'runtimes/cuda',
 ];
+const testFolders = ['bench', 'test'];
 /** What the build goes by besides: its settings, how programs are bundled, and lists of packages that it installs for actions. */
 const settings = [
   'tsconfig.base.json',
+  'scripts/build.mjs',
   'scripts/bundle.mjs',
   'scripts/program.cjs',
+  'scripts/transpile.mjs',
   'runtimes/nodejs/packages/package-lock.json',
   'runtimes/python/packages.txt',
 ];
@@ -55,20 +57,18 @@ function fingerprint(files) {
 }
 
 /**
- * The present state of the sources: `install` covers the dependencies, `build` everything that is compiled, `site` the
- * documentation's texts.
+ * The present state of the sources: `install` covers the dependencies, `server` what a server runs, `build` everything that is
+ * compiled, `site` the documentation's texts.
  */
 export function currentState() {
-  const sources = sourceFolders
-    .filter((name) => existsSync(join(root, name)))
-    .flatMap((name) => listFiles(join(root, name), []));
-  const lock = createHash('sha256')
-    .update(readFileSync(join(root, 'package-lock.json')))
-    .digest('hex');
+  const sourcesOf = (folders) =>
+    folders.filter((name) => existsSync(join(root, name))).flatMap((name) => listFiles(join(root, name), []));
+  const ofServer = [...sourcesOf(serverFolders), ...settings.map((name) => join(root, name))];
   return {
     node: process.versions.modules,
-    install: lock,
-    build: fingerprint([...sources, ...settings.map((name) => join(root, name))]),
+    install: digestOf(readFileSync(join(root, 'package-lock.json'))),
+    server: fingerprint(ofServer),
+    build: fingerprint([...ofServer, ...sourcesOf(testFolders)]),
     site: fingerprint([
       ...siteFolders.flatMap((name) => listFiles(join(root, name), [], /\.(md|svg|mjs|css)$/)),
       ...siteFiles.map((name) => join(root, name)),
@@ -81,16 +81,42 @@ export function researchState() {
   return `${currentState().build} ${fingerprint(listFiles(join(root, 'research'), []))}`;
 }
 
-/** The state that the stamp stores; empty if there is no stamp. */
-export function stampedState() {
+/** A digest of texts and buffers, which stands for them as a list. */
+export function digestOf(...parts) {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part).update('\0');
+  return hash.digest('hex');
+}
+
+/** The content of a JSON file of the build; empty if it was never written, or is damaged. */
+export function readRecord(file) {
   try {
-    return JSON.parse(readFileSync(stampFile, 'utf8'));
+    return JSON.parse(readFileSync(file, 'utf8'));
   } catch {
     return {};
   }
 }
 
-export function writeStamp(state) {
-  mkdirSync(dirname(stampFile), { recursive: true });
-  writeFileSync(stampFile, JSON.stringify(state));
+export const writeRecord = (file, content) => writeWhole(file, JSON.stringify(content));
+
+/** Writes a file whole or not at all. */
+export function writeWhole(file, text) {
+  mkdirSync(dirname(file), { recursive: true });
+  const partial = `${file}.${process.pid}`;
+  try {
+    writeFileSync(partial, text);
+    renameSync(partial, file);
+  } catch (error) {
+    rmSync(partial, { force: true });
+    throw error;
+  }
 }
+
+/**
+ * What the stamp stores of the last build; empty if there is none. `installed` is `server` if dependencies of tests and
+ * tools are not installed; `server`, `behind`, `types` and `build` are states of the sources at the end of these parts.
+ */
+export const stampedState = () => readRecord(stampFile);
+
+/** Changes fields of the stamp. */
+export const stamp = (fields) => writeRecord(stampFile, { ...stampedState(), ...fields });

@@ -1,7 +1,9 @@
-// npm run lint: every check that reads the code and does not run it. All checks are run, also after one has failed.
+// npm run lint: every check that reads the code and does not run it: types first, which ESLint reads, then all others, also
+// after one has failed.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { ensureTypesChecked } from './build.mjs';
 import { root } from './fresh.mjs';
 
 /** What one after the other checks; the two rows run at the same time, as ESLint takes as long as the others together. */
@@ -20,6 +22,7 @@ async function passes([program, ...args]) {
   return status === 0;
 }
 
+await ensureTypesChecked();
 const checkRow = async (row) => {
   let passed = true;
   for (const check of row) passed = (await passes(check)) && passed;

@@ -1,5 +1,5 @@
 // Starts a program of a clone or a release: from its bundle, with the code that V8 compiled in an earlier run; or from its
-// modules where there is no bundle, or modules were compiled after it.
+// modules where there is no bundle.
 'use strict';
 
 const { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } = require('node:fs');
@@ -19,12 +19,13 @@ const mains = {
   wskadmin: 'cli/dist/wskadmin.js',
   gpuwhisk: 'cli/dist/gpuwhisk.js',
 };
+/** The packages that the programs consist of. */
 const packages = ['common', 'gpu', 'engines', 'controller', 'invoker', 'server', 'standalone', 'cli'];
 /** A bundle begins with a comment that holds this many hexadecimal digits of its SHA-256. */
 const hashLetters = 16;
 
 /** Whether the program has been compiled. */
-const isBuilt = (name) => timeOf(join(root, mains[name])) !== undefined;
+const isBuilt = (name) => isThere(join(root, mains[name]));
 
 /** Programs that serve until they are stopped. */
 const servers = ['standalone', 'controller', 'invoker'];
@@ -38,7 +39,8 @@ const servedS = 3;
 function runProgram(name, role = name) {
   const main = join(root, mains[name]);
   const file = join(folder, `${name}.cjs`);
-  if (!isFresh(file)) return void import(pathToFileURL(main).href);
+  // A build removes the bundles before it changes modules.
+  if (!isThere(file)) return void import(pathToFileURL(main).href);
   // Bundles are ASCII: V8 keeps a letter in one byte.
   const source = readFileSync(file, 'latin1');
   // The hash is in the name of the code's file, since V8 compares no more of the source than its length.
@@ -58,15 +60,7 @@ function runProgram(name, role = name) {
   script.runInThisContext()(createRequire(main), { exports: {} }, addressOf, importOf);
 }
 
-function isFresh(file) {
-  const bundledMs = timeOf(file);
-  const compiledMs = packages.map((name) => timeOf(join(root, name, 'tsconfig.tsbuildinfo')) ?? 0);
-  return bundledMs !== undefined && bundledMs >= Math.max(...compiledMs);
-}
-
-function timeOf(file) {
-  return statSync(file, { throwIfNoEntry: false })?.mtimeMs;
-}
+const isThere = (file) => statSync(file, { throwIfNoEntry: false }) !== undefined;
 
 function read(file) {
   try {
@@ -94,4 +88,4 @@ function write(file, data) {
   }
 }
 
-module.exports = { folder, hashLetters, isBuilt, mains, runProgram };
+module.exports = { folder, hashLetters, isBuilt, mains, packages, runProgram };

@@ -85,7 +85,8 @@ export async function layOutRelease(folder, { site = true } = {}) {
   }
   for (const path of ['bin', 'schemas']) copy(join('cli', path), folder);
   copyDependencies(folder);
-  const released = { ...manifest, workspaces: packages, devDependencies: undefined, scripts: undefined };
+  const tools = { dependencies: undefined, devDependencies: undefined, scripts: undefined };
+  const released = { ...manifest, workspaces: packages, ...tools };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(released, null, 2)}\n`);
 }
 

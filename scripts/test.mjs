@@ -54,7 +54,7 @@ async function runJest(args, report, env) {
 }
 
 const beganMs = performance.now();
-await ensureBuilt({ site: all, research: true });
+await ensureBuilt({ site: all, types: true, research: true });
 let linted = true;
 let sanitized = true;
 if (all) {

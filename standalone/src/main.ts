@@ -7,6 +7,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
+import { hasDocumentation } from '@gpuwhisk/server/node/sites';
 import { DataFolderError } from '@gpuwhisk/server/process/data-lock';
 import { raiseProcessorPriority } from '@gpuwhisk/server/process/service';
 import { parseCommand, usage } from './flags.js';
@@ -21,7 +22,10 @@ function greet(platform: Platform): void {
     `gpuwhisk is ready at ${platform.url}`,
     ...(platform.consoleUrl === undefined
       ? []
-      : [`Its console is at ${platform.consoleUrl}/console, its documentation at ${platform.consoleUrl}/docs`]),
+      : [
+          `Its console is at ${platform.consoleUrl}/console`,
+          ...(hasDocumentation() ? [`Its documentation is at ${platform.consoleUrl}/docs`] : []),
+        ]),
     ...(platform.gatewayUrl === undefined ? [] : [`APIs that it serves are at ${platform.gatewayUrl}/api/...`]),
     ...(platform.gpus === undefined ? [] : [platform.gpus]),
     ...platform.notes.map((note) => `  note: ${note}`),

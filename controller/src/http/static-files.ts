@@ -105,7 +105,7 @@ export function createSiteHandler(
         listed = undefined;
         kept.clear();
         logger.warn({ err: error }, `${site.root} cannot be read`);
-        refuse(response, security, 404, `${site.name} was not built.`);
+        refuse(response, security, 404, `${site.name} was not built: npm run build makes it.`);
       });
     }
     return true;

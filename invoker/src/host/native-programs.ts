@@ -1,5 +1,7 @@
 // Paths of what native/build.mjs builds.
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { isComing } from './behind.js';
 
 /** The path of a file that native/build.mjs builds. The file is absent without a compiler or on an unsupported processor. */
 export const builtPath = (name: string): string =>
@@ -13,6 +15,9 @@ export const residentLibrary = builtPath('resident.so');
 
 /** The program that becomes the copy of a pre-warmer, if it was built. */
 export const restorerPath = builtPath('restorer');
+
+/** Whether that program is built, or will be before the proxy is, without which it is not used. */
+export const hasRestorer = (): boolean => existsSync(restorerPath) || isComing('injection');
 
 /** The Python runtime's end of its socket. */
 export const pythonChannel = builtPath('python-channel.so');

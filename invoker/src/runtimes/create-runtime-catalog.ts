@@ -9,6 +9,7 @@ import { ProvisioningError } from '../containers/container-factory.js';
 import type { NpmPackages } from '../containers/container-factory.js';
 import type { RuntimeCatalog, RuntimeLaunch, RunJob } from '../containers/runtime-launch.js';
 import { SharedWork } from '@gpuwhisk/common/concurrency';
+import { isComing, whenReady } from '../host/behind.js';
 import { removeAbandoned } from '../host/partial-folders.js';
 import { findOnPath, ProgramError } from '../host/programs.js';
 import { findPythons, minorOf, findGo, findJdks } from './find-toolchains.js';
@@ -18,7 +19,7 @@ import { builtPackages, compilePackages, findPackages } from './image-packages.j
 import { installPackages, nodePackages, pythonPackages } from './image-packages.js';
 import type { PackageSet } from './image-packages.js';
 import { canHaveGson, javaLaunch, prepareJava, withJavaPair } from './java-runtime.js';
-import { hasNative, nativeLaunch, nativeVersion } from './native-runtime.js';
+import { hasNative, nativeBuilt, nativeLaunch, nativeVersion } from './native-runtime.js';
 import type { NativeCompilers } from './native-runtime.js';
 import { nodeLaunch, withNodePair, fetchNodeRelease, findNodes, ownMajor } from './node-runtime.js';
 import type { InstalledPackages } from './node-runtime.js';
@@ -143,7 +144,7 @@ function notesOn(missing: readonly string[], listed: RuntimeManifest, offered: R
       (entry) =>
         `${entry.kind}, a default kind, has got no fixes since ${entry.ended}: start the server with a newer release, or name the path of one in setting 'runtimePaths'.`,
     ),
-    ...('python' in offered.runtimes && !hasPythonPairs()
+    ...('python' in offered.runtimes && !hasPythonPairs() && !isComing('injection')
       ? ['Python functions are not injected, and start in plain processes: the proxy was not built.']
       : []),
     ...(kinds.length > 0 ? [`Kinds of the manifest that cannot be run here: ${kinds.join(', ')}.`] : []),
@@ -221,6 +222,8 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
   /** The folder with the packages of OpenWhisk's image; undefined if they cannot be installed, which is logged. */
   function imagePackages(set: PackageSet): Promise<string | undefined> {
     return packageFolders.do(set.name, async () => {
+      // After a failure, which was printed, they are installed here.
+      await whenReady(set.language).catch(() => undefined);
       const found = await findPackages([builtPackages(runtimesDir), releasesDir], set);
       if (found !== undefined) return compiled(found, set);
       info(`The packages ${set.name} are installed for actions, once.`);
@@ -349,7 +352,10 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     const jdk = family === 'java' && jdks.find((each) => String(each.major) === version);
     if (jdk) return launches.do(`${kind} ${memoryMiB}`, () => launchJava(jdk, memoryMiB));
     if (family === 'native') {
-      return launches.do(kind, async () => nativeLaunch(runtimesDir, await realpath(process.execPath), compilers));
+      return launches.do(kind, async () => {
+        await nativeBuilt();
+        return nativeLaunch(runtimesDir, await realpath(process.execPath), compilers);
+      });
     }
     const interpreter = interpreters.find((each) => each.family === family);
     if (interpreter) {

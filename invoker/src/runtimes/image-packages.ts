@@ -12,6 +12,7 @@ const installTimeoutMs = 300_000;
 
 /** A set of packages of OpenWhisk's image of a language, in pinned versions with their digests. */
 export interface PackageSet {
+  language: 'nodejs' | 'python';
   /** Name of the set's folder, which changes with the versions and all else that the packages depend on. */
   name: string;
   /** Fills an empty folder. Rejects with ProgramError. */
@@ -25,6 +26,7 @@ export async function nodePackages(runtimesDir: string): Promise<PackageSet> {
   const listed = join(runtimesDir, 'nodejs', 'packages');
   const lock = await readFile(join(listed, 'package-lock.json'));
   return {
+    language: 'nodejs',
     name: `nodejs-packages-${digestOf(lock)}`,
     async fill(folder, stop) {
       for (const name of ['package.json', 'package-lock.json']) await copyFile(join(listed, name), join(folder, name));
@@ -50,6 +52,7 @@ export async function pythonPackages(runtimesDir: string, python: Python): Promi
   const text = await readFile(listed);
   const version = python.version.replace(/\.\d+$/, '');
   return {
+    language: 'python',
     name: `python-${version}-${python.platform}-packages-${digestOf(text)}`,
     async fill(folder, stop) {
       const options = [
@@ -108,27 +111,17 @@ export async function compilePackages(
 export const builtPackages = (runtimesDir: string): string => join(dirname(runtimesDir), 'build', 'packages');
 
 /**
- * Installs the sets of the machine's languages below `root`. Returns a line for each failure, for example without a network;
- * the invoker retries at its start.
+ * Installs and compiles a set below `root`. Resolves with a line if that fails, for example without a network; the invoker
+ * retries at its start.
  */
-export async function installImagePackages(
-  runtimesDir: string,
-  root: string,
-  python: Python | undefined,
-): Promise<string[]> {
-  const sets = [await nodePackages(runtimesDir), ...(python ? [await pythonPackages(runtimesDir, python)] : [])];
-  const notes = await Promise.all(
-    sets.map(async (set) => {
-      try {
-        await compilePackages(await installPackages(root, set), set);
-        return [];
-      } catch (error) {
-        if (!(error instanceof ProgramError)) throw error;
-        return [`The packages ${set.name} could not be installed: ${error.lastLine}`];
-      }
-    }),
-  );
-  return notes.flat();
+export async function installImagePackages(root: string, set: PackageSet): Promise<string | undefined> {
+  try {
+    await compilePackages(await installPackages(root, set), set);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ProgramError)) throw error;
+    return `The packages ${set.name} could not be installed: ${error.lastLine}`;
+  }
 }
 
 function digestOf(lock: Buffer): string {

@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { ProvisioningError } from '../containers/container-factory.js';
 import { bindsFor, firstBytes } from '../containers/runtime-launch.js';
 import type { BuildStep, GivenCode, RuntimeLaunch } from '../containers/runtime-launch.js';
+import { isComing, whenReady } from '../host/behind.js';
 import { nativePrewarmerPath, proxyPath } from '../host/native-programs.js';
 import { buildLaunch } from './proxy-runtime.js';
 
@@ -19,8 +21,18 @@ export function isNativeSource(code: GivenCode): boolean {
   return Buffer.from(firstBytes(code, 4)).toString('hex') !== elfMagic;
 }
 
-/** Whether native functions can run on this machine, as the proxy and the pre-warmer were built. */
-export const hasNative = (): boolean => existsSync(proxyPath) && existsSync(nativePrewarmerPath);
+const isBuilt = (): boolean => existsSync(proxyPath) && existsSync(nativePrewarmerPath);
+
+/** Whether native functions can run on this machine, as the proxy and the pre-warmer are built, or are being built. */
+export const hasNative = (): boolean => isBuilt() || isComing('injection');
+
+/** Waits for the proxy and the pre-warmer. Rejects with ProvisioningError if they could not be built. */
+export async function nativeBuilt(): Promise<void> {
+  await whenReady('injection').catch((error: Error) => {
+    throw new ProvisioningError(`Native functions cannot run: ${error.message}`);
+  });
+  if (!isBuilt()) throw new ProvisioningError('Native functions cannot run: the proxy was not built.');
+}
 
 /** The compilers of native functions on a machine, as paths. */
 export interface NativeCompilers {

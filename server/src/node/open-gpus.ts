@@ -16,6 +16,7 @@ import { createMpsEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/mps-enf
 import { noEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/no-enforcer';
 import type { ShareEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/share-enforcer';
 import { createTokensEnforcer } from '@gpuwhisk/invoker/gpu-agent/enforcers/tokens-enforcer';
+import { whenReady } from '@gpuwhisk/invoker/host/behind';
 import { GpuAgent } from '@gpuwhisk/invoker/gpu-agent/gpu-agent';
 import { nvidiaAccess } from '@gpuwhisk/invoker/gpu-agent/host/device-files';
 import { systemProcesses } from '@gpuwhisk/invoker/gpu-agent/host/host-processes';
@@ -61,6 +62,9 @@ export async function openGpus(options: OpenGpusOptions): Promise<NodeGpus> {
 
 async function openSimulated(options: OpenGpusOptions, gpus: string): Promise<NodeGpus> {
   const { config, clock, logger } = options;
+  await Promise.all([whenReady('standIn'), whenReady('gpu')]).catch((error: Error) => {
+    throw new StandInError(error.message);
+  });
   const opened: { agent?: GpuAgent } = {};
   const standIn = await startStandIn({
     gpus,
@@ -89,13 +93,15 @@ async function openSimulated(options: OpenGpusOptions, gpus: string): Promise<No
 async function openReal(options: OpenGpusOptions): Promise<NodeGpus> {
   const nvml = loadNvml();
   if (nvml === undefined) return none;
-  const { clock, config } = options;
+  const { clock, config, logger } = options;
   try {
     const driver = await openNvidiaDriver({
       nvml,
       clock,
       manage: { mps: config.gpu.manage.mps === true, mig: config.gpu.manage.mig },
     });
+    // Only what shares a GPU is still to come: a failure, which was printed, leaves them without it.
+    await whenReady('gpu').catch((error: Error) => logger.warn(error.message));
     return await startAgent(options, driver, await nvidiaAccess());
   } catch (error) {
     if (!(error instanceof GpuDriverError)) throw error;

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +12,9 @@ export const sites: readonly Site[] = [
   { root: '/console', name: 'The console', list: () => filesIn(join(folder, 'console')) },
   { root: '/docs', name: 'The documentation', list: () => filesIn(join(folder, 'docs')), hasInlinePictures: true },
 ];
+
+/** Whether the documentation was built, which npm start leaves out. */
+export const hasDocumentation = (): boolean => existsSync(join(folder, 'docs', 'index.html'));
 
 async function filesIn(root: string): Promise<SiteFiles> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });

@@ -13,7 +13,7 @@ interface BuildInfo {
 const buildFile = fileURLToPath(new URL('../build.json', import.meta.url));
 const packageFile = fileURLToPath(new URL('../../package.json', import.meta.url));
 
-/** The running build. If scripts/build.mjs did not make it (`tsc -b`), the day is that of its compilation. */
+/** The running build. Where build.json is missing, the day is that of its compilation. */
 export function readBuildInfo(): BuildInfo {
   return { date: writtenDate() ?? compiledDate(), number: packageVersion() };
 }

@@ -127,6 +127,6 @@ test('a server without a built console says so, and tries again at the next requ
     (tries += 1) === 1 ? Promise.reject(new Error('no folder')) : Promise.resolve(consoleFiles),
   );
   const first = await fetch(`${url}/console/`);
-  expect([first.status, await first.text()]).toEqual([404, 'The console was not built.']);
+  expect([first.status, await first.text()]).toEqual([404, 'The console was not built: npm run build makes it.']);
   expect((await fetch(`${url}/console/`)).status).toBe(200);
 });

@@ -40,7 +40,13 @@ test('the example of a new policy compiles and decides', async () => {
     await cp(join(root, 'gpu/package.json'), join(copy, 'gpu/package.json'));
     await cp(join(root, 'tsconfig.base.json'), join(copy, 'tsconfig.base.json'));
     await symlink(join(root, 'node_modules'), join(copy, 'node_modules'));
-    const options = { rootDir: 'src', outDir: 'dist', composite: false, incremental: false };
+    const options = {
+      rootDir: 'src',
+      outDir: 'dist',
+      composite: false,
+      incremental: false,
+      emitDeclarationOnly: false,
+    };
     const config = { extends: '../tsconfig.base.json', compilerOptions: options, include: ['src'] };
     await writeFile(join(copy, 'gpu/tsconfig.json'), JSON.stringify(config));
     for (const [, block] of text.matchAll(/^```ts\n([^]*?)^```$/gm)) await apply(block!, copy);

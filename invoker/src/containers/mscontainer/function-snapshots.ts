@@ -14,7 +14,7 @@ import type { FunctionSnapshot, InitRequest, SnapshotWanted } from '../container
 import type { ProcessContainerFactory } from '../process/process-factory.js';
 import { bindsFor } from '../runtime-launch.js';
 import type { Bind, RuntimeLaunch } from '../runtime-launch.js';
-import { restorerPath } from '../../host/native-programs.js';
+import { hasRestorer, restorerPath } from '../../host/native-programs.js';
 import { removeTree } from '../../host/trees.js';
 
 const MiB = 1024 * 1024;
@@ -50,7 +50,7 @@ export class FunctionSnapshots {
     const folder = join(memoryFolder, `gpuwhisk-${name}`);
     await removeTree(folder);
     // Without a user, a root and processes of its own, one sandbox could change another's snapshot.
-    if (!existsSync(restorerPath) || weaknesses.length > 0 || !existsSync(memoryFolder)) return;
+    if (!hasRestorer() || weaknesses.length > 0 || !existsSync(memoryFolder)) return;
     if ((await statfs(memoryFolder)).type !== memoryType) {
       logger?.info(`There are no snapshots of functions, as ${memoryFolder} is no file system in memory.`);
       return;

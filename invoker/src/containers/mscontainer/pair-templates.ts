@@ -3,7 +3,6 @@
 // (native/inject/template.h). Without a template, and wherever a copy fails, the pair imports its modules.
 import { createHash } from 'node:crypto';
 import { chmod, copyFile, mkdir, realpath, rm, stat, statfs, writeFile } from 'node:fs/promises';
-import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Registry } from 'prom-client';
 import { showMetricsIn } from '@gpuwhisk/common/shown-metrics';
@@ -15,7 +14,7 @@ import type { ProcessContainerFactory } from '../process/process-factory.js';
 import { bindsFor } from '../runtime-launch.js';
 import { reserveBytes } from '../sandbox/sandbox-job.js';
 import type { Bind, RuntimeLaunch } from '../runtime-launch.js';
-import { restorerPath } from '../../host/native-programs.js';
+import { hasRestorer, restorerPath } from '../../host/native-programs.js';
 import { removeTree } from '../../host/trees.js';
 
 const MiB = 1024 * 1024;
@@ -76,7 +75,7 @@ export class PairTemplates {
     const { dataDir, logger } = this.options;
     const folder = join(await realpath(resolve(dataDir)), 'templates');
     await removeTree(folder);
-    if (!existsSync(restorerPath)) return;
+    if (!hasRestorer()) return;
     // Without a user, a root and processes of its own, one sandbox could change another's template.
     if (weaknesses.length > 0) {
       logger?.info('Pairs are not copied, as sandboxes are not isolated in full here.');
