@@ -8,6 +8,7 @@ import { decide } from './benches/decide.js';
 import { dev } from './benches/dev.js';
 import { floods } from './benches/floods.js';
 import { footprint } from './benches/footprint.js';
+import { fresh } from './benches/fresh.js';
 import { inference } from './benches/inference.js';
 import { inject } from './benches/inject.js';
 import { invoke } from './benches/invoke.js';
@@ -30,6 +31,7 @@ export const benches: Readonly<Record<string, Bench>> = {
   console: consoleBench,
   floods,
   footprint,
+  fresh,
   inference,
   inject,
   cudasim,
