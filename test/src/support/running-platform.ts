@@ -156,7 +156,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Runn
   };
   return {
     url,
-    consoleUrl: /console is at (\S+)\/console,/.exec(printed.stdout)?.[1] ?? '',
+    consoleUrl: /console is at (\S+)\/console\b/.exec(printed.stdout)?.[1] ?? '',
     auth,
     operatorAuth: readFileSync(join(dataDir, 'operator.key'), 'utf8').trim(),
     pid: child.pid ?? 0,
