@@ -202,7 +202,10 @@ function boundary(name, allowed, forTests = false) {
             ...(forTests || ['bench', 'test', 'research'].includes(name)
               ? []
               : [{ group: ['**/testing/*'], message: 'Only tests may import test helpers.' }]),
-            { group: ['../../*/src/*', '../../../*/src/*', '**/dist/**'], message: 'Import a package by its name.' },
+            {
+              group: ['../../*/src/*', '../../../*/src/*', '../**/dist/**', '@gpuwhisk/*/dist/**'],
+              message: 'Import a package by its name.',
+            },
           ],
         },
       ],
