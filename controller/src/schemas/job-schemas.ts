@@ -43,7 +43,9 @@ export const jobSchemas = {
       devices: list({ type: 'string' }, 'UUIDs of the GPUs of its run'),
       steps: { type: 'number', description: 'Steps in its last run' },
       rate: { type: 'number', description: 'Steps per second' },
-      stalled: yesNo('Whether it runs and no step has ended for a minute, ten usual steps and twice the longest pause between steps'),
+      stalled: yesNo(
+        'Whether it runs and no step has ended for a minute, ten usual steps and twice the longest pause between steps',
+      ),
       joined: whole('Members that have met the others'),
       checkpointUsedMiB: whole('Size of the checkpoint folder, MiB'),
       attempts: list(
