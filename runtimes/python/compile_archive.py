@@ -85,7 +85,7 @@ def owned_by_none(entry):
 class Compiler(runtime.Runtime):
     """Answers an init with whether the archive could be compiled, and runs with the result."""
 
-    def init(self, request, payload):
+    def init(self, request, message):
         report = {}
 
         def compile_folder():
@@ -93,7 +93,8 @@ class Compiler(runtime.Runtime):
 
         folder = os.path.join(os.getcwd(), "archive")
         os.mkdir(folder)
-        data = binascii.a2b_base64(runtime.parse(payload)["code"])
+        code = message["code"]
+        data = code if isinstance(code, bytes) else binascii.a2b_base64(code)
         try:
             whole = (add_to_zip if data[:2] == b"PK" else add_to_tar)(data, folder, compile_folder)
         except Exception as error:  # The modules that read archives raise many, also for damaged data.
