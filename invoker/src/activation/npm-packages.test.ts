@@ -31,7 +31,7 @@ describe('the npm packages of an archive', () => {
       lockfileVersion: 3,
       packages: { 'node_modules/b': { version: '1.2.3', ...resolved, integrity: 'sha512-x' } },
     });
-    const files = filesOf(manifest, { 'package-lock.json': lock({ resolved: 'https://registry.example/b.tgz' }) });
+    const files = filesOf(manifest, { 'package-lock.json': lock({ resolved: 'https://elsewhere.test/b.tgz' }) });
     expect(files).toMatchObject({ lock: JSON.stringify(lock({})) });
   });
 
