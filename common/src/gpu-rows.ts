@@ -79,6 +79,7 @@ const residentSchema = z.looseObject({
   ...{ action: text.optional(), version: text.optional(), device: text, slice: text.optional() },
   share: shareSchema,
   ...{ memoryMiB: number, heldMiB: number.optional(), loadMs: number.optional() },
+  isLoading: z.literal(true).optional(),
   launches: launchesSchema.optional(),
   ...{ namespace: text.optional(), subject: text.optional() },
   isolation: z.enum(['shared', 'namespace', 'exclusive']).optional(),

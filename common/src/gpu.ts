@@ -151,6 +151,8 @@ export interface Resident {
   heldMiB?: number;
   /** How long it took to start it and to load its function, ms: the cost of ending it for its next request. */
   loadMs?: number;
+  /** Its function is being loaded, so that what was given to it waits; absent: it is loaded. */
+  isLoading?: true;
   /** What its processes launched, where that is counted (kernel tokens) and they have launched anything. */
   launches?: LaunchFigures;
   /** The function that it serves, and its isolation; absent for a pre-warmer that has no action yet. */

@@ -38,6 +38,8 @@ export interface Occupant {
   memoryMiB: number;
   /** How long it took to start it and to load its function, ms. */
   loadMs?: number;
+  /** Its function is being loaded, so that what was given to it waits; absent: it is loaded. */
+  isLoading?: true;
   /** Activations that run in it or are on their way to it. */
   users: number;
   /** Key of the function's instances; absent for a pre-warmer that has no action yet. */
@@ -109,6 +111,7 @@ function isDescribedBy(occupant: Occupant, resident: Resident): boolean {
     occupant.subject === resident.subject &&
     occupant.isolation === resident.isolation &&
     occupant.loadMs === resident.loadMs &&
+    occupant.isLoading === resident.isLoading &&
     (occupant.gang === undefined ? gang === undefined : gang !== undefined && areSame(occupant.gang, gang))
   );
 }
@@ -238,13 +241,14 @@ function promised(
     limit: thousandths(share.smLimit),
     memoryMiB,
     loadMs: undefined,
+    isLoading: true,
     users: 0,
     functionKey: functionKey({ action, namespace }),
   };
 }
 
 function describe(resident: Resident): Occupant {
-  const { container, action, namespace, subject, isolation, gang, share, memoryMiB, loadMs } = resident;
+  const { container, action, namespace, subject, isolation, gang, share, memoryMiB, loadMs, isLoading } = resident;
   return {
     id: container,
     container,
@@ -259,6 +263,7 @@ function describe(resident: Resident): Occupant {
     limit: thousandths(share.smLimit),
     memoryMiB,
     loadMs,
+    isLoading,
     users: 0,
     functionKey: action === undefined || namespace === undefined ? undefined : functionKey({ action, namespace }),
   };

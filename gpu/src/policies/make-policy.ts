@@ -226,6 +226,8 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
   const isAsked = (stage: StageName): boolean => !stagesCan('idles', { [stage]: chosen[stage] });
   const preempts = isAsked('preempt');
   const refuses = admission === 'refuse';
+  // A lazy scale stage chooses among the instances itself.
+  const joinsBefore = planner.gathers !== true && scale.isLazy !== true;
   return {
     name,
     scales: (['scale', 'preempt', 'geometry'] as const).some(isAsked),
@@ -243,7 +245,7 @@ export function makePolicy(choice: PolicyChoice, { admission, ...given }: Policy
       }
       if (event.kind === 'procure') return { ...allWait(view), actions: procure(view) };
       if (event.kind === 'report') return { ...allWait(view), actions: preempt(view, [], event) };
-      const joined = planner.gathers === true ? [] : joinBatches(view);
+      const joined = joinsBefore ? joinBatches(view) : [];
       const left = joined.length === 0 ? view : without(view, joined);
       const { tasks, hopeless } = admit(left);
       const goOn = refuses && hopeless.size > 0 ? tasks.filter(({ id }) => !hopeless.has(id)) : tasks;

@@ -120,6 +120,7 @@ function residentsOf(place: ReportedPlace, gangs: ReadonlyMap<string, string[]>)
         ...{ container: loading ?? instance ?? task.id, action, namespace, isolation, memoryMiB },
         activations: loading === undefined ? tasksIn(running, instance, task) : loadingWith(running, loading),
         share: shareWithin(own, share, request, memoryMiB),
+        ...(loading !== undefined && { isLoading: true as const }),
         ...(gang !== undefined && { gang }),
         ...there,
       };

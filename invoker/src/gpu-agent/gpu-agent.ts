@@ -227,6 +227,7 @@ export class GpuAgent implements GpuRuns {
 
   loaded(container: string, ms: number): void {
     this.gpuContainers.loaded(container, ms);
+    this.row.writeSoon();
   }
 
   onRetire(container: string, listener: () => void): void {

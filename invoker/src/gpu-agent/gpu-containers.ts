@@ -181,6 +181,7 @@ function rowOf(one: GpuContainer, device: string): Resident {
     memoryMiB: chargeMiB(one, slice ?? device),
     ...(heldMiB !== undefined && { heldMiB: heldMiB.get(slice ?? device) ?? 0 }),
     loadMs: Math.round(startMs + (loadedMs ?? 0)),
+    ...(users.size > 0 && loadedMs === undefined && { isLoading: true as const }),
     ...(launches !== undefined && { launches }),
     ...(namespace !== undefined && { namespace }),
     ...(subject !== undefined && { subject }),

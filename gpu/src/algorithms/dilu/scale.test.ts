@@ -160,6 +160,20 @@ describe('a policy that scales lazily', () => {
     expect(startsOf(lazy, [busy], [at, at - 30_000])).toHaveLength(1);
   });
 
+  test('serves those first that can still meet their SLO', () => {
+    const arrived = [at - 950, at - 500, at - 2000];
+    const waiting = arrived.map((arrivedAt, i) => taskOf(`t${i}`, { share: 0.2, arrivedAt, sloMs: 1000, soloMs: 100 }));
+    const first = (tasks: typeof waiting): string | undefined =>
+      makePolicy(lazy, needs).decide(viewOf({ at, gpus: [busy, idle], waiting: tasks }), { kind: 'timer' }).starts[0]
+        ?.task;
+    // The first has 50 ms left for 100 ms of work, and the SLO of the third has passed.
+    expect(first(waiting)).toBe('t1');
+    expect(first(waiting.filter(({ id }) => id !== 't1'))).toBe('t2');
+    // A profiled batch at its limit takes longer than the second has left.
+    const profile = { gpuType: 't', mode: 'mps', request: 100, limit: 200, batch: 1, ms: 900, limitMs: 600 } as const;
+    expect(first(waiting.map((task) => ({ ...task, profiledShares: [profile] })))).toBe('t2');
+  });
+
   test('starts one instance of a function that has none, and says why others wait', () => {
     expect(startsOf(lazy, [gpuOf('g2')], [at, at, at])).toHaveLength(1);
     const waiting = [taskOf('t', { arrivedAt: at })];
@@ -176,6 +190,22 @@ describe('a policy that scales lazily', () => {
     const { starts, order } = makePolicy(lazy, needs).decide(viewOf({ at, gpus, waiting, ledger }), { kind: 'timer' });
     // One runs: three make two batches of it.
     expect([starts.map(({ gpu }) => gpu), order]).toEqual([Array(3).fill('g0'), ['t3', 't4']]);
+  });
+
+  test('has requests of a batch go to the instance that has the fewest, and to none that is yet to load beside others', () => {
+    const own = taskOf('r', { share: 0.2, batch: 2 });
+    const request = { ...requestOfTask(own), batch: 2 };
+    const placesOf = (gpus: readonly ReportedPlace[], requests: number): string[] => {
+      const waiting = Array.from({ length: requests }, (_, i) => ({ ...own, id: `t${i}`, arrivedAt: at, request }));
+      const view = viewOf({ at, gpus, waiting, ledger: ledgerWith(gpus) });
+      return makePolicy(lazy, needs)
+        .decide(view, { kind: 'timer' })
+        .starts.map(({ gpu }) => gpu);
+    };
+    const runs = gpuOf('g0', { running: [runningTask(own, 0.2)] });
+    expect(placesOf([runs, idle], 1)).toEqual(['g1']);
+    expect(placesOf([runs, idle], 3)).toEqual(['g1', 'g0', 'g1']);
+    expect(placesOf([runs, idle], 9)).toHaveLength(7);
   });
 
   const truth = {

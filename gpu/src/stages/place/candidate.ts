@@ -93,7 +93,7 @@ export function isBetter(candidate: Candidate, best: Candidate | undefined): boo
 export function compare(a: Candidate<Ranked>, b: Candidate<Ranked>): number {
   return (
     Number(a.isFull) - Number(b.isFull) ||
-    Number(a.joined === undefined) - Number(b.joined === undefined) ||
+    waitOf(a) - waitOf(b) ||
     Number(a.reclaims) - Number(b.reclaims) ||
     a.account.load - b.account.load ||
     b.account.freeMiB - a.account.freeMiB ||
@@ -104,6 +104,10 @@ export function compare(a: Candidate<Ranked>, b: Candidate<Ranked>): number {
 /** The gang among candidates; undefined if there is none. */
 export function alike<One extends Candidate>(candidates: readonly One[], gpus: number): One[] | undefined {
   return gangOf(candidates, gpus, ({ account }) => account.place);
+}
+
+function waitOf({ joined }: Candidate<Ranked>): number {
+  return joined === undefined ? 2 * notLoaded : waitIn(joined);
 }
 
 /** The candidates that are all devices of one instance. */
@@ -147,16 +151,32 @@ export function reclaimedAt({ account, joined, reclaims }: Candidate, request: P
   return gone.flatMap(({ container }) => container ?? []);
 }
 
-/** The instance that a request would run in: one that idles, or else one that runs a batch while the next one gathers. */
+/**
+ * The instance that a request would run in: one that idles, or else one that runs a batch while the next one gathers, with the
+ * fewest requests; one that is yet to load only if there is no other.
+ */
 export function instanceFor(occupants: readonly Occupant[], request: PlacementRequest): Occupant | undefined {
   const most = request.batch > 1 ? 2 * request.batch : 0;
   let joined: Occupant | undefined;
   for (const one of occupants) {
     if (one.action !== request.action || !isInstanceOf(one, request)) continue;
-    if (one.users === 0 && one.container !== undefined) return one;
-    if (joined === undefined && one.users < most) joined = one;
+    if (isIdle(one)) return one;
+    if (one.users < most && (joined === undefined || waitIn(one) < waitIn(joined))) joined = one;
   }
   return joined;
+}
+
+/** Whether an instance is there and has nothing to do. */
+export function isIdle({ users, container }: Pick<Occupant, 'users' | 'container'>): boolean {
+  return users === 0 && container !== undefined;
+}
+
+/** More than any instance has requests. */
+const notLoaded = 1e6;
+
+/** Orders the instances that a request may join: those with the fewest requests first, those that are yet to load last. */
+export function waitIn({ users, isLoading }: Pick<Occupant, 'users' | 'isLoading'>): number {
+  return isLoading === true ? notLoaded + users : users;
 }
 
 function isInstanceOf(occupant: Occupant, { namespace, subject, share, gpus }: PlacementRequest): boolean {
@@ -193,7 +213,7 @@ function reclaimable(occupants: readonly Occupant[], unwanted: readonly Occupant
   const gone = [...unwanted];
   let lacking = unwanted.reduce((left, { memoryMiB }) => left - memoryMiB, lackingMiB);
   if (lacking <= 0) return gone;
-  const idle = occupants.filter((one) => one.users === 0 && one.container !== undefined && !gone.includes(one));
+  const idle = occupants.filter((one) => isIdle(one) && !gone.includes(one));
   // Least saved loading time per MiB first; where that is not known, those without an action, then the largest.
   const savedPerMiB = ({ loadMs = 0, memoryMiB }: Occupant): number => loadMs / memoryMiB;
   idle.sort(

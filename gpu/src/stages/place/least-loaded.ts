@@ -13,9 +13,11 @@ import {
   candidateAt,
   compare,
   idleGang,
+  isIdle,
   isBetter,
   placementOf,
   instanceFor,
+  waitIn,
 } from './candidate.js';
 import type { Alternative, Candidate, PlacementLimits, PlacementStamp, Ranked } from './candidate.js';
 import type { Refusal } from './fact-filters.js';
@@ -49,7 +51,10 @@ export function placeLeastLoaded(
   );
 }
 
-/** An instance that runs a batch of the function while the next one gathers; nothing is chosen where there is none. */
+/**
+ * An instance that runs a batch of the function while the next one gathers; nothing is chosen where there is none, or where
+ * another one idles.
+ */
 export function joinBatch(
   ledger: Ledger,
   request: PlacementRequest,
@@ -59,11 +64,11 @@ export function joinBatch(
   let best: Candidate | undefined;
   for (const account of request.batch > 1 ? ledger.withInstances(request, false) : []) {
     const joined = instanceFor(account.occupants, request);
-    if (joined === undefined || joined.users === 0 || limits.allowed?.has(account.id) === false) continue;
+    if (joined === undefined || limits.allowed?.has(account.id) === false) continue;
     const candidate = candidateAt(account, request, limits, joined);
     if (candidate !== undefined && isBetter(candidate, best)) best = candidate;
   }
-  if (best?.joined === undefined) return { rejected: [] };
+  if (best?.joined === undefined || isIdle(best.joined)) return { rejected: [] };
   return { placement: placementOf([best], request, stamp), reuses: best.joined.id, rejected: [] };
 }
 
@@ -89,7 +94,8 @@ function bestOf(ledger: Ledger, request: PlacementRequest, limits: PlacementLimi
     if (limits.allowed?.has(account.id) === false) continue;
     const joined = instanceFor(account.occupants, request);
     if (joined === undefined) continue;
-    if (best !== undefined && isWorse(account, request, best)) continue;
+    // Of instances that gather a batch the one with the fewest requests is best, and numbers of places do not tell it.
+    if (best !== undefined && request.batch === 1 && isWorse(account, request, best)) continue;
     const candidate = candidateAt(account, request, limits, joined);
     if (candidate !== undefined && isBetter(candidate, best)) best = candidate;
   }
@@ -254,6 +260,13 @@ export function outrankedBy(chosen: Candidate<Ranked>, other: Candidate<Ranked>,
   }
   if ((other.joined === undefined) !== (chosen.joined === undefined)) {
     return { reason: 'no instance of the function idles there, as on the chosen one', numbers: { load, chosenLoad } };
+  }
+  if (other.joined !== undefined && chosen.joined !== undefined && waitIn(other.joined) !== waitIn(chosen.joined)) {
+    const [users, chosenUsers] = [other.joined.users, chosen.joined.users];
+    return {
+      reason: 'its instance has more requests than the chosen one, or is yet to load',
+      numbers: { users, chosenUsers },
+    };
   }
   if (other.reclaims !== chosen.reclaims) {
     return { reason: 'idle instances would have to go, unlike on the chosen one', numbers: { freeMiB, chosenFreeMiB } };

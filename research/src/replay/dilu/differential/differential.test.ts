@@ -53,12 +53,11 @@ const cases: Record<string, Case> = {
       { perS: 60, lengthS: 30 },
       { perS: 10, lengthS: 50 },
     ]),
-    svr: { former: 0.0496, simulated: 0.2247 },
+    svr: { former: 0.0496, simulated: 0.0496 },
     launches: 2,
     retirements: 2,
     firstEvents: {
-      arrival: ['request 14 starts', 2481, 281],
-      tick: ['request 300 starts', 6000, 6001],
+      tick: ['request 405 starts', 6000, 6001],
     },
   },
   'batches of four': {
@@ -67,12 +66,12 @@ const cases: Record<string, Case> = {
       { perS: 100, lengthS: 25 },
       { perS: 20, lengthS: 50 },
     ]),
-    svr: { former: 0.1181, simulated: 0.3573 },
+    svr: { former: 0.1181, simulated: 0.1906 },
     launches: 2,
     retirements: 2,
     firstEvents: {
-      arrival: ['request 21 starts', 220, 270],
       bind: ['request 1 starts', 0, 20],
+      tick: ['request 766 starts', 6000, 6005],
     },
   },
 };

@@ -7,12 +7,9 @@ import { ratePerS, violationsOf, type Played, type Trace, type TracedFunction } 
 
 /** The rules by which the simulator under `dilu` differs. The former engine takes over those that it is given. */
 export const rules = {
-  arrival:
-    'Requests get instances in the order of arrival, those that are late by then included. The former engine served those ' +
-    'first that could meet their SLO.',
   bind:
-    'A request of a function with batches joins an instance that loads or runs, up to two batches, and begins alone in an ' +
-    'idle one if there is no such instance. In the former engine a free instance took up to a batch of what waited.',
+    'A request of a function with batches begins alone in an instance that idles, or else joins the one with the fewest, up to ' +
+    'two batches. In the former engine a free instance took up to a batch of what waited.',
   tick:
     'The queue is looked at when requests come or end and when their SLO passes, and not at ticks: an instance that is ready ' +
     'at a tick is used from the next of these events on.',
@@ -122,7 +119,7 @@ export function playFormer(
         else one.isLast = true;
       }
     }
-    const isLate = (id: number): boolean => !taken.has('arrival') && dueOf(id) < at + fullMs;
+    const isLate = (id: number): boolean => dueOf(id) < at + fullMs;
     while (inTime.length > 0 && isLate(inTime[0] as number)) late.push(inTime.shift() as number);
     const waits = (): number => inTime.length + late.length;
     const take = (): number => {
@@ -136,13 +133,14 @@ export function playFormer(
     }
     if (taken.has('tick') && isOnlyTick) continue;
     if (taken.has('bind') && batch > 1) {
-      const users = (one: Instance): number => one.gathered.length + one.running + Number(one.readyAt > at);
+      const users = (one: Instance): number => one.gathered.length + one.running;
+      const ready = instances.filter(({ readyAt }) => readyAt <= at);
       while (waits() > 0) {
-        const joined = instances.find((one) => users(one) > 0 && users(one) < 2 * batch);
-        const idle = joined ?? instances.find((one) => users(one) === 0);
-        if (joined !== undefined) joined.gathered.push(take());
-        else if (idle !== undefined) begin(idle, [take()], at);
-        else break;
+        const open = ready.filter((one) => users(one) < 2 * batch);
+        const [first] = open.toSorted((one, other) => users(one) - users(other));
+        if (first === undefined) break;
+        if (users(first) > 0) first.gathered.push(take());
+        else begin(first, [take()], at);
       }
       continue;
     }
