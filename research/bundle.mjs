@@ -12,7 +12,7 @@ export async function bundleBaselines() {
     outfile: join(dist, 'baselines.mjs'),
     bundle: true,
     platform: 'node',
-    target: 'node20',
+    target: 'node22',
     format: 'esm',
     legalComments: 'none',
     logLevel: 'error',

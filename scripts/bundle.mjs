@@ -59,7 +59,7 @@ async function bundle(main, file) {
     bundle: true,
     write: false,
     platform: 'node',
-    target: 'node20',
+    target: 'node22',
     format: 'cjs',
     // A script that vm compiles cannot import; it requires instead, as late.
     supported: { 'dynamic-import': false },

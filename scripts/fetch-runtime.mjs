@@ -1,4 +1,4 @@
-// Fetches a runtime ahead of its first use: node scripts/fetch-runtime.mjs nodejs:22 [--data DIR]
+// Fetches a runtime ahead of its first use: scripts/node scripts/fetch-runtime.mjs nodejs:22 [--data DIR]
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -11,7 +11,7 @@ const built = new URL('../invoker/dist/runtimes/create-runtime-catalog.js', impo
 if (positionals.length === 0 || !existsSync(built)) {
   console.error(
     positionals.length === 0
-      ? 'Usage: node scripts/fetch-runtime.mjs KIND... [--data DIR]'
+      ? 'Usage: scripts/node scripts/fetch-runtime.mjs KIND... [--data DIR]'
       : 'The clone is not built yet: run `npm run build` first.',
   );
   process.exit(2);

@@ -1,10 +1,10 @@
-// Written so that every Node release can parse it: its one purpose is a clear line on those that are too old. The scripts of
-// package.json have it loaded first (-r), since what is old enough does not even parse the program that would load it.
-// 20.19.4 is what the client of Kafka needs; 22 has crc32 in node:zlib from 22.2 on, 21 has none.
+// Ends the process with a clear line on a release of Node.js that gpuwhisk does not run on: one by which a file of scripts/ or
+// bin/ was run directly, and not by scripts/node. Written so that every release can parse it.
 var version = process.versions.node.split('.').map(Number);
-var isNewer20 = version[0] === 20 && (version[1] > 19 || (version[1] === 19 && version[2] >= 4));
-var isNewer22 = version[0] > 22 || (version[0] === 22 && version[1] >= 2);
-if (!isNewer20 && !isNewer22) {
-  console.error('gpuwhisk needs Node.js 20.19.4, 22.2 or newer; this is ' + process.version + '.');
+var isNewer22 = version[0] === 22 && version[1] >= 22;
+var isNewer24 = version[0] > 24 || (version[0] === 24 && version[1] >= 6);
+// As the client of Kafka.
+if (!isNewer22 && !isNewer24) {
+  console.error(require('./own-node.cjs').needs + ' Use scripts/node in place of node, which fetches Node.js 24.');
   process.exit(1);
 }

@@ -74,7 +74,8 @@ export async function layOutRelease(folder, { site = true } = {}) {
   if (!existsSync(join(root, set))) throw new Error(`The packages of Node.js actions (${set}) are not installed.`);
   mkdirSync(folder);
   for (const path of [...whole, set]) copy(path, folder);
-  for (const script of ['node-version.cjs', 'program.cjs', 'serve.cjs']) copy(join('scripts', script), folder);
+  for (const script of ['node', 'own-node.cjs', 'own-node.txt', 'node-version.cjs', 'program.cjs', 'serve.cjs'])
+    copy(join('scripts', script), folder);
   copy(join('build', 'programs'), folder);
   copy(join('build', 'console'), folder);
   if (site) copy(join('build', 'docs'), folder);

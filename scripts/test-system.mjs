@@ -5,7 +5,6 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installAnsible } from './engines/ansible.mjs';
 import { hasKafka, installKafka } from './engines/kafka.mjs';
-import { installNode } from './engines/node.mjs';
 import { succeeds } from './engines/quiet.mjs';
 import { installSchemathesis } from './engines/schemathesis.mjs';
 import { root } from './fresh.mjs';
@@ -89,6 +88,13 @@ export async function installFromRegistries() {
     const reason = await installation;
     if (reason !== undefined) console.log(`Not installed: ${name} (${reason}); tests that need it are skipped.`);
   }
+}
+
+/** Fetches Node.js 24 for tests of it, where they run by an older one. Resolves with the reason in words if that fails. */
+async function installNode() {
+  if (Number.parseInt(process.versions.node, 10) >= 24) return undefined;
+  const words = [join(root, 'scripts', 'own-node.cjs')];
+  return (await succeeds(process.execPath, words, { timeout: 900_000 })) ? undefined : 'npm could not fetch it';
 }
 
 /**

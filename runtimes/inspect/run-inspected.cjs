@@ -57,9 +57,6 @@ async function required(file, name) {
 function javaScriptOf(file) {
   const text = fs.readFileSync(file, 'utf8');
   if (!/\.c?ts$/.test(file)) return text;
-  if (Module.stripTypeScriptTypes === undefined) {
-    throw new Error(`TypeScript is run by Node.js 22.18 or newer; this is ${process.version}.`);
-  }
   return Module.stripTypeScriptTypes(text);
 }
 

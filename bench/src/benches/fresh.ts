@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { guest } from '@gpuwhisk/common/entities/identity';
@@ -46,6 +46,13 @@ export const fresh: Bench = {
   },
 };
 
+/** The PATH without the Node.js that this clone fetched for itself: the fresh clone fetches its own. */
+function pathOfMachine(): string {
+  const own = join(repositoryDir, 'build', 'node');
+  const folders = (process.env['PATH'] ?? '').split(delimiter);
+  return folders.filter((folder) => !folder.startsWith(own)).join(delimiter);
+}
+
 interface Start {
   /** Times of the lines that `npm start` prints, s after the command; 0 for a step that was not needed. */
   installedS: number;
@@ -65,7 +72,7 @@ async function start(clone: string, temporaryDir: string, cleanup: Cleanup): Pro
   const startedMs = performance.now();
   const child = spawn('npm', args, {
     cwd: clone,
-    env: { ...Object.fromEntries(inherited), GPUWHISK_PREPARE_RUNTIMES: 'false' },
+    env: { ...Object.fromEntries(inherited), PATH: pathOfMachine(), GPUWHISK_PREPARE_RUNTIMES: 'false' },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });

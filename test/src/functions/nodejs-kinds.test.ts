@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import AdmZip from 'adm-zip';
 import { runWsk } from '../cli/wsk-process.js';
-import { newerNode } from '../support/newer-node.js';
+import { newerNode } from '../support/node-releases.js';
 import { annotation } from '../support/api-client.js';
 import { startAndFail, startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';

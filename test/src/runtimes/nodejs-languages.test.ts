@@ -3,13 +3,12 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import AdmZip from 'adm-zip';
 import { nodeLaunch, withNodePair } from '@gpuwhisk/invoker/runtimes/node-runtime';
-import { newerNode } from '../support/newer-node.js';
+import { newerNode, olderNode } from '../support/node-releases.js';
 import { checkCase, InjectedCases } from './runtime-cases.js';
 import type { RuntimeCase } from './runtime-cases.js';
 import { RuntimeProcess } from './runtime-harness.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
-const ownHasTypes = Boolean((process.features as { typescript?: unknown }).typescript);
 
 function zip(files: Record<string, string>): string {
   const archive = new AdmZip();
@@ -158,6 +157,7 @@ const typed: RuntimeCase[] = [
 const releases = [
   { name: 'this Node.js', program: process.execPath },
   ...(newerNode === process.execPath ? [] : [{ name: 'Node.js 24', program: newerNode }]),
+  ...(olderNode === undefined ? [] : [{ name: 'Node.js 20', program: olderNode }]),
 ];
 
 describe.each(releases)('ES modules in $name', ({ program }) => {
@@ -199,10 +199,9 @@ describe('TypeScript in Node.js 24', () => {
   });
 });
 
-// Node.js 20.
-const withoutTypes = ownHasTypes ? undefined : describe;
+const withoutTypes = olderNode === undefined ? undefined : describe;
 withoutTypes?.('TypeScript in a Node.js without it', () => {
-  const launch = nodeLaunch(runtimesDir, process.execPath);
+  const launch = nodeLaunch(runtimesDir, olderNode ?? '');
   test('source fails with a line that says which kind runs it', () =>
     checkCase(launch, {
       name: '',

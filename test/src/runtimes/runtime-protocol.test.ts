@@ -8,6 +8,7 @@ import { createRuntimeCatalog } from '@gpuwhisk/invoker/runtimes/create-runtime-
 import { nodeLaunch } from '@gpuwhisk/invoker/runtimes/node-runtime';
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { RuntimeProcess, encodeFrame } from './runtime-harness.js';
+import { olderNode } from '../support/node-releases.js';
 
 const runtimesDir = fileURLToPath(new URL('../../../runtimes', import.meta.url));
 const dataDir = mkdtempSync(join(tmpdir(), 'gpuwhisk-catalog-'));
@@ -38,6 +39,9 @@ const inNode: Omit<Language, 'name' | 'launch'> = {
 const languages: Language[] = [
   { name: nodejs, launch: await catalog.launch(nodejs, []), ...inNode },
   { name: `${nodejs} without the addon`, launch: nodeLaunch(runtimesDir, process.execPath, { addon: '' }), ...inNode },
+  ...(olderNode === undefined
+    ? []
+    : [{ name: 'nodejs:20', launch: nodeLaunch(runtimesDir, olderNode), ...inNode, kind: 'nodejs:20' }]),
 ];
 if (python) {
   languages.push({
