@@ -104,8 +104,9 @@ async function loadSource(code, names, token) {
   try {
     return await loadScript('index.js', code, names, token);
   } catch (error) {
-    const typed =
-      error instanceof SyntaxError && hasTypeScript ? require('./types.cjs').withoutTypes(code, error) : undefined;
+    // At the end of the code, the parser of JavaScript has understood all of it.
+    const mayHaveTypes = error instanceof SyntaxError && error.message !== 'Unexpected end of input';
+    const typed = mayHaveTypes && hasTypeScript ? require('./types.cjs').withoutTypes(code, error) : undefined;
     if (typed === undefined) throw error;
     token.stays = true;
     return loadScript('index.ts', typed, names, token, code);
