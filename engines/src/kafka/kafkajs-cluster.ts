@@ -60,7 +60,21 @@ type ClusterConstructor = new (options: object) => Cluster;
  * requests are in its cluster and its brokers, which its types show and its main module does not make. Its version is
  * pinned for that reason.
  */
-const ClusterOfKafkajs = createRequire(import.meta.url)('kafkajs/src/cluster/index.js') as ClusterConstructor;
+const require = createRequire(import.meta.url);
+const ClusterOfKafkajs = require('kafkajs/src/cluster/index.js') as ClusterConstructor;
+
+/** Requests of kafkajs to a broker that wait, because too many are unanswered or the broker wants fewer. */
+interface RequestQueue {
+  pending: readonly unknown[];
+  scheduleCheckPendingRequests(): void;
+}
+
+// Where nothing waits, kafkajs starts a timer of a negative time, of which Node.js warns.
+const { prototype: queue } = require('kafkajs/src/network/requestQueue/index.js') as { prototype: RequestQueue };
+const { scheduleCheckPendingRequests: schedule } = queue;
+queue.scheduleCheckPendingRequests = function () {
+  if (this.pending.length > 0) schedule.call(this);
+};
 
 const quiet: Logger = {
   info: () => undefined,
