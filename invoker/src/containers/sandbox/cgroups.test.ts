@@ -58,7 +58,10 @@ if (!hasVersion2) console.info('No control groups of version 2 may be made here:
   });
   afterEach(async () => {
     busy.kill('SIGKILL');
+    // The folder of the groups is removed only once it is empty.
+    await groups.remove('one');
     await groups.close();
+    expect(existsSync(folder)).toBe(false);
   });
 
   const ticks = (): number => {
@@ -90,8 +93,6 @@ if (!hasVersion2) console.info('No control groups of version 2 may be made here:
     expect(await ended).toBe('SIGKILL');
     expect(await groups.list()).toEqual([]);
     await groups.remove('one');
-    await groups.close();
-    expect(existsSync(folder)).toBe(false);
   });
 });
 
