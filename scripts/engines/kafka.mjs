@@ -1,6 +1,16 @@
 // A Kafka broker of one process (KRaft) from its Java packages, for tests and local clusters. Needs Java 17 and, once, Maven.
 import { execFile, spawn, spawnSync } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { createConnection, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -17,6 +27,13 @@ const installTimeoutMs = 300_000;
 const formatTimeoutMs = 60_000;
 const startTimeoutMs = 60_000;
 const stopTimeoutMs = 20_000;
+/**
+ * Attempts at a start. Another program may take a port after it was chosen; Kafka's start then ends, mostly with a null
+ * pointer.
+ */
+const mostStarts = 3;
+/** Length of the output in the error of a failed start, characters. */
+const shownLength = 3000;
 
 const has = (command) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 
@@ -114,13 +131,28 @@ async function format(dir, config, clusterId) {
 
 /**
  * Starts a broker whose data lies in the folder `dir`, which is made where it is missing: what an earlier broker left there
- * is served again. It ends with this process.
+ * is served again. It ends with this process. A start that fails is repeated twice at most.
  * @param {{dir: string, host?: string, port?: number, heapMiB?: number, listener?: {protocol: string, lines: string[]}, env?: Record<string, string>, quorum?: {id: string, ports: number[]}, node?: number}} options
  *   `host`: where clients reach it, an address of this machine (default 127.0.0.1). `port` 0 or absent: a free one. `listener`: its protocol (default PLAINTEXT), and settings that this needs. `env`: variables of the broker's besides ours. `quorum` and `node`: of several, see startKafkas.
  * @returns {Promise<{brokers: string, port: number, pid: number, stop(): Promise<void>, kill(): Promise<void>}>}
  *   `brokers` as a client wants it; `stop` has it end in order, `kill` at once.
  */
-export async function startKafka({
+export function startKafka(options) {
+  return repeatedly(() => startOnce(options));
+}
+
+async function repeatedly(start) {
+  for (let left = mostStarts; ; left--) {
+    try {
+      return await start();
+    } catch (error) {
+      if (left <= 1) throw error;
+      console.error(`Kafka is started again: ${error.message}`);
+    }
+  }
+}
+
+async function startOnce({
   dir,
   host = localhost,
   port = 0,
@@ -138,6 +170,7 @@ export async function startKafka({
   if (!existsSync(join(dir, 'data', 'meta.properties'))) await format(dir, config, id);
 
   const logFile = join(dir, 'kafka.log');
+  const saidBefore = existsSync(logFile) ? statSync(logFile).size : 0;
   const log = openSync(logFile, 'a');
   const program = java([`-Xms${heapMiB}m`, `-Xmx${heapMiB}m`], ['kafka.Kafka', config]);
   // Where that is possible, the broker ends with us even if we are killed.
@@ -165,7 +198,9 @@ export async function startKafka({
     const ended = child.exitCode !== null || child.signalCode !== null || child.pid === undefined;
     if (ended || performance.now() > untilMs) {
       if (!ended) await end('SIGKILL');
-      throw new Error(`Kafka did not start:\n${readFileSync(logFile, 'utf8').slice(-2000)}`);
+      const said = readFileSync(logFile).subarray(saidBefore).toString();
+      // The cause comes first, and consequences follow.
+      throw new Error(`Kafka did not start:\n${said.slice(0, shownLength)}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
@@ -184,23 +219,35 @@ export async function startKafka({
  * @returns {Promise<{brokers: string, nodes: Awaited<ReturnType<typeof startKafka>>[], restart(...nodes: number[]): Promise<void>}>}
  *   `nodes[i]` is the broker with node.id i + 1; `restart` starts those that have ended, where they were.
  */
-export async function startKafkas({ dir, count, heapMiB = 192, env = () => ({}) }) {
+export function startKafkas(options) {
+  return repeatedly(() => startAllOnce(options));
+}
+
+async function startAllOnce({ dir, count, heapMiB = 192, env = () => ({}) }) {
   const quorum = { id: newClusterId(), ports: [] };
   const ports = [];
   for (let node = 0; node < count; node++) {
     quorum.ports.push(await freePort());
     ports.push(await freePort());
   }
-  const start = (node) =>
-    startKafka({ dir: join(dir, `broker${node}`), port: ports[node], heapMiB, env: env(node), quorum, node });
-  const nodes = await Promise.all(ports.map((_, node) => start(node)));
+  const folderOf = (node) => join(dir, `broker${node}`);
+  const start = (node) => startOnce({ dir: folderOf(node), port: ports[node], heapMiB, env: env(node), quorum, node });
+  const begun = await Promise.allSettled(ports.map((_, node) => start(node)));
+  const failed = begun.find(({ status }) => status === 'rejected');
+  const nodes = begun.flatMap(({ value }) => (value === undefined ? [] : [value]));
+  if (failed !== undefined) {
+    await Promise.all(nodes.map((node) => node.kill()));
+    // Those of the next attempt have other ports and another identity.
+    for (const node of ports.keys()) rmSync(folderOf(node), { recursive: true, force: true });
+    throw failed.reason;
+  }
   return {
     brokers: nodes.map(({ brokers }) => brokers).join(','),
     nodes,
     async restart(...ended) {
       await Promise.all(
         ended.map(async (node) => {
-          nodes[node] = await start(node);
+          nodes[node] = await repeatedly(() => start(node));
         }),
       );
     },
