@@ -48,7 +48,15 @@ export function platformCases(engine: () => DockerEngine): void {
       (await platform.api.run(name, parameters)).record;
     const printed = async (text: string): Promise<boolean> => {
       const ids = (await engine().docker(['ps', '-q'])).split('\n').filter((id) => id !== '');
-      const all = await Promise.all(ids.map((id) => engine().docker(['logs', id])));
+      // A container may have ended since: other actions' idle ones are removed.
+      const logsOf = (id: string): Promise<string> =>
+        engine()
+          .docker(['logs', id])
+          .catch((error: Error) => {
+            if (/no such container/i.test(error.message)) return '';
+            throw error;
+          });
+      const all = await Promise.all(ids.map(logsOf));
       return all.some((one) => one.includes(text));
     };
 
