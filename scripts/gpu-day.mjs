@@ -106,7 +106,7 @@ async function pack(out) {
     // The check of a cut-off archive comes first in it.
     const first = ['gpu-day', 'start.mjs', 'files.txt', 'bin', 'gpuwhisk'].map((name) => join('gpu-day', name));
     const unfinished = join(scratch, 'archive');
-    run('tar', ['-cJf', unfinished, '-C', scratch, ...first], { env: { ...process.env, XZ_OPT: '-T0 -6' } });
+    run('tar', ['-cJf', unfinished, '-C', scratch, ...first], { env: { XZ_OPT: '-T0 -6', ...process.env } });
     cpSync(unfinished, `${out}.new`);
     renameSync(`${out}.new`, out);
     for (const name of ['bin/node', 'gpuwhisk']) {

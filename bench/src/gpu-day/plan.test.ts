@@ -38,7 +38,7 @@ describe('stages of a run', () => {
     expect(limitOf({ name: 'a', limitS: 60 }, 100, false)).toBe(60);
     expect(limitOf({ name: 'a', limitS: 60 }, 20, false)).toBe(20);
     expect(limitOf({ name: 'a' }, 100, false)).toBe(100);
-    expect(limitOf({ name: 'a' }, 100, true)).toBe(30);
+    expect(limitOf({ name: 'a' }, 100, true)).toBe(15);
     expect(limitOf({ name: 'a' }, 5, false)).toBeUndefined();
   });
 

@@ -18,7 +18,7 @@ export const stageOrder: readonly StageSettings[] = [
 /** The stage that each later run continues, because its samples accumulate. */
 const continued = 'colocation';
 /** Time, s, for samples of the stand-in: they show that the stage works, and further ones show no more. */
-const simulatedS = 30;
+const simulatedS = 15;
 /** The shortest time, s, in which a stage can tell anything. */
 const shortestS = 8;
 

@@ -62,7 +62,9 @@ os.execv(sys.argv[1], sys.argv[1:])
     const python = execFileSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' });
     symlinkSync(python.trim(), join(programs, 'python3'));
     const archive = join(folder, 'kit.tar.xz');
-    execFileSync(process.execPath, [pack, '--pack', archive], { timeout: caseMs });
+    // An archive for a copy over a network is packed for a minute longer.
+    const quickly = { ...process.env, XZ_OPT: '-T0 -0' };
+    execFileSync(process.execPath, [pack, '--pack', archive], { timeout: caseMs, env: quickly });
     execFileSync('tar', ['-xJf', archive, '-C', folder], { timeout: caseMs });
     kit = join(folder, 'gpu-day');
   }, caseMs);
