@@ -10,6 +10,7 @@ import { startBehind } from './behind.mjs';
 import { currentState, digestOf, readRecord, researchState, root, stamp, stampedState } from './fresh.mjs';
 import { writeRecord, writeWhole } from './fresh.mjs';
 import { ensureInstalled } from './install.mjs';
+import { timed } from './parts.mjs';
 import programs from './program.cjs';
 
 const typesTimeoutMs = 900_000;
@@ -34,12 +35,12 @@ async function orExit(work) {
  */
 export function ensureBuilt({ site = false, types = false, research = false } = {}) {
   return orExit(async () => {
-    await ensureInstalled({ all: true });
-    await Promise.all([ensureCodeBuilt(), types && ensureTypes(research)]);
-    if (research) await ensureResearchBuilt();
+    await timed('dependencies', () => ensureInstalled({ all: true }));
+    await Promise.all([timed('build', ensureCodeBuilt), types && timed('types', () => ensureTypes(research))]);
+    if (research) await timed('build of research', ensureResearchBuilt);
     if (!site) return;
     const { ensureSite } = await import('./site/build.mjs');
-    await ensureSite();
+    await timed('documentation site', ensureSite);
   });
 }
 

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { ensureBuilt } from './build.mjs';
 import { researchState, root } from './fresh.mjs';
+import { endedParts, processorS, tableOf, timed } from './parts.mjs';
 import { reasonAgainstSanitizers } from './sanitized-tests.mjs';
 import { installFromRegistries, installSystemPackages } from './test-system.mjs';
 
@@ -14,7 +15,9 @@ import { installFromRegistries, installSystemPackages } from './test-system.mjs'
 const mostRepeated = 6;
 /** Suites at once in test:all, for two processors: those that start platforms wait half of their time. */
 const allWorkers = 3;
-/** The files that npm test passed last, and on which build. */
+/** Test files in the table of those that took longest. */
+const mostShown = 20;
+/** The files that npm test passed last, on which build, and its parts. */
 const passedFile = join(root, 'build', 'passed-tests.json');
 /**
  * Suites that only test:all runs: they start platforms, clusters or container engines, or simulate for minutes. npm
@@ -60,10 +63,10 @@ let sanitized = true;
 if (all) {
   const isWhole = patterns.length === 0;
   // Lint runs beside installations, which wait for disk and network, and beside the first suites, which have priority.
-  if (isWhole) linted = endsWell('nice', process.execPath, join(root, 'scripts', 'lint.mjs'));
-  installSystemPackages();
-  const installed = installFromRegistries();
-  if (isWhole) sanitized = await holdsWithSanitizers();
+  if (isWhole) linted = timed('lint', () => endsWell('nice', process.execPath, join(root, 'scripts', 'lint.mjs')));
+  await timed('system packages', installSystemPackages);
+  const installed = timed('packages of registries', installFromRegistries);
+  if (isWhole) sanitized = await timed('suites with sanitizers', holdsWithSanitizers);
   await installed;
 }
 
@@ -111,16 +114,39 @@ async function jest(args) {
   return { passed: status === 0, files };
 }
 
+const minutes = (seconds) => `${Math.floor(Math.round(seconds) / 60)} min ${Math.round(seconds) % 60} s`;
+
+/** A table of the parts of runs. Parts whose times overlap have run side by side. */
+function partLines(runs) {
+  const rows = runs.flatMap(({ name, parts }) => parts.map((part) => [name, part.name, part.fromS, part.seconds]));
+  const sums = runs.map(({ name, tookS, processorS: busyS }) => {
+    const busy = busyS === undefined ? '' : `, ${minutes(busyS)} of processor time`;
+    return `${name}: ${minutes(tookS)}${busy}`;
+  });
+  return ['', ...tableOf(['run', 'part', 'from, s', 'seconds'], rows), ...sums];
+}
+
+function slowestLines(files) {
+  const slowest = [...files].sort((one, other) => other.seconds - one.seconds).slice(0, mostShown);
+  return tableOf(
+    ['slowest test files', 'seconds'],
+    slowest.map(({ path, seconds }) => [path, seconds]),
+  );
+}
+
 const isSkipped = (status) => status === 'pending' || status === 'todo';
 
-function rememberPassed(files) {
+function rememberPassed(files, parts) {
   const whole = files.filter(({ tests }) => !tests.some(({ status }) => isSkipped(status))).map(({ path }) => path);
-  writeFileSync(passedFile, JSON.stringify({ build: researchState(), whole }));
+  const times = files.map(({ path, seconds }) => ({ path, seconds }));
+  writeFileSync(passedFile, JSON.stringify({ build: researchState(), whole, parts, times }));
 }
+
+const passedBefore = () => (existsSync(passedFile) ? JSON.parse(readFileSync(passedFile, 'utf8')) : {});
 
 /** All test files but those that npm test has passed on this build. */
 function notPassedYet() {
-  const { build, whole } = existsSync(passedFile) ? JSON.parse(readFileSync(passedFile, 'utf8')) : { whole: [] };
+  const { build, whole } = passedBefore();
   const passed = new Set(build === researchState() ? whole : []);
   const listed = spawnSync(process.execPath, [join(root, 'node_modules', 'jest', 'bin', 'jest.js'), '--listTests'], {
     cwd: root,
@@ -138,7 +164,9 @@ const count = (files, wanted) => files.flatMap(({ tests }) => tests).filter(({ s
 const asked = butPassed ? notPassedYet() : patterns;
 const but = all || patterns.length > 0 ? [] : leftToAll.flatMap((pattern) => ['--testPathIgnorePatterns', pattern]);
 const workers = all ? [`--maxWorkers=${allWorkers}`] : [];
-const first = await jest(butPassed ? [...workers, '--runTestsByPath', ...asked] : [...workers, ...asked, ...but]);
+const first = await timed('suites', () =>
+  jest(butPassed ? [...workers, '--runTestsByPath', ...asked] : [...workers, ...asked, ...but]),
+);
 let { files, passed } = first;
 linted = await linted;
 if (!linted) console.error('Lint has failed.');
@@ -147,7 +175,7 @@ if (!sanitized) console.error('The native suites fail on the build with sanitize
 const failed = files.filter((file) => file.failed).map(({ path }) => path);
 if (failed.length > 0 && failed.length <= mostRepeated && patterns.length === 0) {
   console.log(`Failed, and run once more with nothing beside: ${failed.join(', ')}`);
-  const second = await jest(['--runInBand', '--runTestsByPath', ...failed]);
+  const second = await timed('failed suites, once more', () => jest(['--runInBand', '--runTestsByPath', ...failed]));
   files = [...files.filter((file) => !file.failed), ...second.files];
   passed = second.passed;
   if (passed) console.log(`Passed the second time only: ${failed.join(', ')}`);
@@ -161,11 +189,14 @@ const skipped = files
 const unexpected = all ? skipped.filter((name) => !allowed.has(name)) : [];
 for (const name of unexpected) console.error(`skipped, and not on test/allowed-skips.json: ${name}`);
 const passes = count(files, 'passed');
-const slowest = [...files].sort((one, other) => other.seconds - one.seconds).slice(0, 10);
-console.log(`Longest: ${slowest.map(({ path, seconds }) => `${path} ${seconds} s`).join(', ')}`);
-const tookS = Math.round((performance.now() - beganMs) / 1000);
-console.log(`Took ${Math.floor(tookS / 60)} min ${tookS % 60} s, with the build.`);
+const tookS = (performance.now() - beganMs) / 1000;
+const own = { name: all ? 'npm run test:all' : 'npm test', tookS, processorS: processorS(), parts: endedParts() };
+const before = butPassed ? passedBefore() : {};
+const runs = [...(before.parts ? [before.parts] : []), own];
+const times = [...(before.times ?? []), ...files];
+for (const line of [...partLines(runs), '', ...slowestLines(times), '']) console.log(line);
+console.log(`Took ${minutes(tookS)}, with the build.`);
 console.log(`${passes} passed, ${count(files, 'failed')} failed, ${skipped.length} skipped`);
 const good = passed && linted && sanitized && passes > 0 && unexpected.length === 0;
-if (good && patterns.length === 0 && !all) rememberPassed(files);
+if (good && patterns.length === 0 && !all) rememberPassed(files, own);
 process.exit(good ? 0 : 1);
