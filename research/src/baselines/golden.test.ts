@@ -1,8 +1,26 @@
-// Decisions of every baseline on random worlds, kept as digests: a change that alters one shows here.
-import { readFileSync, writeFileSync } from 'node:fs';
-import { expect, test } from '@jest/globals';
+// Decisions of every baseline on random worlds, kept as digests: a change that alters one shows here. The baselines come from
+// the file that operators name in `gpu.policyModules`: the platform accepts it, and it decides as the code it is made of.
+import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from '@jest/globals';
+import { policies } from '@gpuwhisk/gpu/policies/registry';
 import { goldenDecisions, goldenPasses } from '@gpuwhisk/gpu/testing/golden-digests';
-import { baselines } from './register.js';
+import { loadPolicyModules } from '@gpuwhisk/server/process/policy-modules';
+import module from './module.js';
+
+const baselines = Object.keys(module.policies ?? {});
+// A clone may be writable for a group, and modules may not.
+const folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-baselines-'));
+const bundle = join(folder, 'baselines.mjs');
+copyFileSync(new URL('../baselines.mjs', import.meta.url), bundle);
+chmodSync(bundle, 0o644);
+await loadPolicyModules({ policyModules: [bundle], tokens: false });
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test('the file has every baseline', () => {
+  expect(Object.keys(policies).slice(-baselines.length).sort()).toEqual([...baselines].sort());
+});
 
 test.each([
   ['decides as it did', 'golden-decisions.json', goldenDecisions],

@@ -2,7 +2,7 @@
 import { registerModules } from '@gpuwhisk/gpu/policies/policy-modules';
 import module from './module.js';
 
-// The code as it is compiled, not the one file that research/build.mjs makes of it: bundle.test.ts compares their decisions.
+// The code as it is compiled, not the one file that research/build.mjs makes of it: golden.test.ts compares the decisions of that file.
 await registerModules([{ path: 'research/dist/baselines.mjs', sha256: 'compiled', text: '' }], () =>
   Promise.resolve({ default: module }),
 );

@@ -1,7 +1,7 @@
 import { boundMeasurements, boundsOf, boundsTable, partOfOracle } from '../replay/experiments/bounded.js';
 import { bestOther, runAll, type Figures } from '../replay/experiments/compare.js';
 import { figure, gainRows, scenarioText, sourcesTable, type Findings } from '../replay/experiments/report.js';
-import { allPolicies, closed, oursName, paperGpus, paperJobs } from '../replay/experiments/scenarios.js';
+import { allPolicies, closed, oursName, paperGpus } from '../replay/experiments/scenarios.js';
 import { markdownTable } from '@gpuwhisk/bench/documents/markdown';
 import { percent } from '../replay/experiments/tables.js';
 import { counting, type SetCounts } from '../replay/overfull.js';
@@ -14,8 +14,8 @@ const mostOverfull = 0.01;
 
 /** Pairs of workloads that leave SMs idle, all at the start. Baselines whose pairs want more than a GPU set no bar. */
 export function idleSms(prepared: Prepared): Findings {
-  const { setting, known, length, seeds, random, say } = prepared;
-  const scenario: Scenario = { ...closed(paperGpus, paperJobs, length), maxLoad: 1 };
+  const { setting, known, length, seeds, jobs, random, say } = prepared;
+  const scenario: Scenario = { ...closed(paperGpus, jobs, length), maxLoad: 1 };
   const figures = new Map<string, NonNullable<ReturnType<Figures['get']>>>();
   const overfull = new Map<string, number>();
   for (const [name, make] of allPolicies()) {
@@ -42,7 +42,7 @@ export function idleSms(prepared: Prepared): Findings {
       `The workloads use ${percent(saturation)} of the SMs in the median.`,
       sourcesTable(setting),
       ...scenarioText(
-        `${paperGpus} GPUs, pairs that leave SMs idle, all ${paperJobs} jobs at the start`,
+        `${paperGpus} GPUs, pairs that leave SMs idle, all ${jobs} jobs at the start`,
         figures,
         oursName,
         gainRows(measured, oursName, ['jctMs', 'makespanMs'], named, random),

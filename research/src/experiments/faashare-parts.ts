@@ -12,6 +12,7 @@ import {
 import {
   ablatedPolicies,
   allPolicies,
+  arriving,
   oursName,
   queueOrders,
   perturbed,
@@ -36,6 +37,8 @@ export interface Prepared {
   known: readonly Known[];
   length: number;
   seeds: number;
+  /** Jobs of a scenario, the paper's number but in tests. */
+  jobs: number;
   random: Random;
   say(line: string): void;
 }
@@ -44,11 +47,17 @@ export interface Prepared {
 export const rival = 'fast-gshare';
 
 /** Learns in a setting and computes the length of its jobs. */
-export function prepare(setting: Setting, seed: number, seeds: number, say: Prepared['say']): Prepared {
+export function prepare(
+  setting: Setting,
+  seed: number,
+  seeds: number,
+  say: Prepared['say'],
+  jobs = paperJobs,
+): Prepared {
   const known = learn(setting, seed);
-  const length = lengthFactor(setting, known);
+  const length = lengthFactor(setting, known, jobs);
   say(`  ${setting.name}: ${setting.catalogue.length} workloads, ${known.length} models, jobs of ${length} batches`);
-  return { setting, known, length, seeds, random: seededRandom(seed), say };
+  return { setting, known, length, seeds, jobs, random: seededRandom(seed), say };
 }
 
 /** A closed batch, and open arrivals at the three loads (FaaShare, figures 10 and 11). */
@@ -56,11 +65,12 @@ export function overall(
   prepared: Prepared,
   chosen: readonly (keyof typeof loads)[],
 ): Findings & { figures: Map<string, Figures> } {
-  const { setting, known, length, seeds, random, say } = prepared;
-  const rate = steadyRate(setting, known, closed(paperGpus, paperJobs, length));
+  const { setting, known, length, seeds, jobs, random, say } = prepared;
+  const batch = closed(paperGpus, jobs, length);
+  const rate = steadyRate(setting, known, batch);
   const scenarios = new Map([
-    ['closed', closed(paperGpus, paperJobs, length)],
-    ...chosen.map((load) => [load, open(paperGpus, length, loads[load], rate)] as const),
+    ['closed', batch],
+    ...chosen.map((load) => [load, arriving(batch, loads[load], rate)] as const),
   ]);
   const sources = ['**Where the figures of the workloads are from**', sourcesTable(setting)];
   const found: Findings & { figures: Map<string, Figures> } = { measurements: [], text: sources, figures: new Map() };
@@ -69,7 +79,7 @@ export function overall(
     const figures = runAll(setting, known, scenario, allPolicies(), seeds);
     found.figures.set(name, figures);
     found.measurements.push(...scenarioMeasurements(`${setting.name}.${name}`, figures, oursName, random));
-    const title = name === 'closed' ? `all ${paperJobs} jobs at the start` : `Poisson, ${name} load`;
+    const title = name === 'closed' ? `all ${jobs} jobs at the start` : `Poisson, ${name} load`;
     const metrics = name === 'closed' ? (['jctMs', 'makespanMs'] as const) : (['jctMs', 'p99Ms'] as const);
     found.text.push(
       ...scenarioText(
@@ -122,10 +132,10 @@ export function scaling({ setting, known, length, seeds, random, say }: Prepared
 }
 
 /** Orders of the queue at 20 to 100 tasks on four GPUs (FaaShare, figures 2, 18 and 19). */
-export function orders({ setting, known, length, seeds, random }: Prepared): Findings {
+export function orders({ setting, known, length, seeds, jobs, random }: Prepared): Findings {
   const found: Findings = { measurements: [], text: [] };
   const rows: string[][] = [];
-  for (const tasks of [20, 40, 60, 80, 100]) {
+  for (const tasks of [1, 2, 3, 4, 5].map((sixths) => Math.round((sixths * jobs) / 6))) {
     const figures = runAll(setting, known, closed(4, tasks, length), queueOrders(), seeds);
     for (const name of figures.keys()) {
       rows.push([
@@ -196,17 +206,18 @@ export async function traces({ setting, known, length, seeds, random }: Prepared
 }
 
 /** Time of the policy's decisions on this machine. */
-export function overheads({ setting, known: all, length, seeds }: Prepared): Findings {
+export function overheads({ setting, known: all, length, seeds, jobs }: Prepared): Findings {
   const known = all.map((one) => ({ ...one, predictor: one.forgetful }));
   const first: number[] = [];
   const arrival: number[] = [];
   const total: number[] = [];
-  const rate = steadyRate(setting, known, closed(paperGpus, paperJobs, length));
+  const batch = closed(paperGpus, jobs, length);
+  const rate = steadyRate(setting, known, batch);
   for (let seed = 1; seed <= seeds; seed += 1) {
-    const batch = runSeed(setting, known, closed(paperGpus, paperJobs, length), ours, seed).run.decideUs;
-    first.push(...batch.slice(0, 1));
-    total.push(batch.reduce((sum, us) => sum + us, 0));
-    arrival.push(...runSeed(setting, known, open(paperGpus, length, loads.high, rate), ours, seed).run.decideUs);
+    const decideUs = runSeed(setting, known, batch, ours, seed).run.decideUs;
+    first.push(...decideUs.slice(0, 1));
+    total.push(decideUs.reduce((sum, us) => sum + us, 0));
+    arrival.push(...runSeed(setting, known, arriving(batch, loads.high, rate), ours, seed).run.decideUs);
   }
   const order120Ms = median(first) / 1000;
   const arrivalUs = median(arrival);
@@ -218,7 +229,7 @@ export function overheads({ setting, known: all, length, seeds }: Prepared): Fin
       { name: 'decideTotalS', value: totalS },
     ],
     text: [
-      `Ordering and placing ${paperJobs} queued jobs on ${paperGpus} GPUs took ${order120Ms.toFixed(1)} ms, one event` +
+      `Ordering and placing ${jobs} queued jobs on ${paperGpus} GPUs took ${order120Ms.toFixed(1)} ms, one event` +
         ` of the open scenario ${arrivalUs.toFixed(0)} microseconds, all decisions of the closed batch together` +
         ` ${totalS.toFixed(2)} s (medians; the paper: 0.217 to 0.22 s for the scheduler, or 0.098 to 0.11 s, as it says elsewhere).`,
     ],

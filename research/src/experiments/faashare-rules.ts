@@ -43,13 +43,12 @@ function variants(): Map<string, PolicyMaker> {
 }
 
 /**
- * What each rule of ours gains, and how often it decides: in the closed batch, at high load and in overload, of `jobs` each;
- * default: as many as in the experiments.
+ * What each rule of ours gains, and how often it decides: in the closed batch, at high load and in overload.
  */
-export function rules(prepared: Prepared, jobs?: number): Findings {
-  const { setting, known, length, seeds, random, say } = prepared;
-  const batch = closed(paperGpus, jobs ?? paperJobs, length);
-  const over = { ...overloadBase(length), ...(jobs !== undefined && { jobs }) };
+export function rules(prepared: Prepared): Findings {
+  const { setting, known, length, seeds, jobs, random, say } = prepared;
+  const batch = closed(paperGpus, jobs, length);
+  const over = { ...overloadBase(length), ...(jobs < paperJobs && { jobs }) };
   const steady = steadyRate(setting, known, batch);
   const scenarios: readonly [string, Scenario][] = [
     ['closed', batch],

@@ -6,7 +6,7 @@ import {
   allPolicies,
   oursName,
   closed,
-  open,
+  arriving,
   paperGpus,
   paperJobs,
   steadyRate,
@@ -95,10 +95,10 @@ function endToEnd({ setting, known, length, seeds, random, say }: Prepared, seed
 }
 
 /** Overload by `load` times the GPUs' capacity, with the platform's bound on waiting of 30 s. */
-export function waits({ setting, known, length, seeds, say }: Prepared, load = 1.5): Findings {
+export function waits({ setting, known, length, seeds, jobs, say }: Prepared, load = 1.5): Findings {
   const gpus = 4;
-  const rate = steadyRate(setting, known, closed(gpus, paperJobs, length));
-  const scenario = { ...open(gpus, length, load, rate), bestEffortMs: 30_000 };
+  const batch = closed(gpus, jobs, length);
+  const scenario = { ...arriving(batch, load, steadyRate(setting, known, batch)), bestEffortMs: 30_000 };
   const figures = runAll(setting, known, scenario, allPolicies(), seeds);
   say('  waits done');
   return {

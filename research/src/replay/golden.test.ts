@@ -12,7 +12,8 @@ import { alike, replay } from '@gpuwhisk/gpu/simulate/replay';
 import type { AlikeGpus, ReplayJob, GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import '../baselines/register.js';
 
-const seeds = Array.from({ length: 10 }, (_, at) => at + 1);
+/** Closed and open arrivals, each with kept instances and without. */
+const seeds = Array.from({ length: 6 }, (_, at) => at + 1);
 const jobs = 60;
 const startMs = 20;
 const functions: readonly { name: string; soloMs: number; smUtil: number; memoryMiB: number }[] = [

@@ -64,7 +64,8 @@ const setting = synthetic(
 );
 
 describe('the experiments, on a synthetic world', () => {
-  const prepared = prepare(setting, 1, 1, () => undefined);
+  const jobs = 30;
+  const prepared = prepare(setting, 1, 1, () => undefined, jobs);
 
   test('all policies end all jobs, and ours has its figures', () => {
     const { measurements, figures, text } = overall(prepared, []);
@@ -85,14 +86,16 @@ describe('the experiments, on a synthetic world', () => {
   });
 
   test('no job waits for longer than the stated bound under overload', () => {
-    const found = new Map(waits(prepared, 4).measurements.map(({ name, value }) => [name, value]));
+    // Fewer jobs do not wait long enough.
+    const many = { ...prepared, jobs: 80 };
+    const found = new Map(waits(many, 4).measurements.map(({ name, value }) => [name, value]));
     expect(found.get('overload.overdue')).toBeGreaterThan(0);
     expect(found.get('overload.waitOverBound')).toBeLessThanOrEqual(1);
   });
 
   test('pairs that leave SMs idle: ours stays within a GPU, and baselines beyond are marked', () => {
     const pairs: Setting = { ...setting, memoryMiB: 8000, maxTotal: 100 };
-    const { measurements, text } = idleSms(prepare(pairs, 1, 1, () => undefined));
+    const { measurements, text } = idleSms(prepare(pairs, 1, 1, () => undefined, jobs));
     const found = new Map(measurements.map(({ name, value }) => [name, value]));
     expect(found.get('overfullIdle')).toBe(0);
     expect([...found.keys()]).toEqual(expect.arrayContaining(['makespanGainIdle', 'jctGainIdlePart']));
@@ -100,7 +103,7 @@ describe('the experiments, on a synthetic world', () => {
   });
 
   test('each rule is switched off, and the decisions of ours are counted', () => {
-    const { measurements, text } = rules(prepared, 20);
+    const { measurements, text } = rules(prepared);
     expect(measurements).toHaveLength(36);
     const gains = new Map(measurements.map(({ name, value }) => [name, value]));
     expect(gains.get('ruleJctGain.closed.alone')).not.toBe(0);

@@ -24,8 +24,11 @@ export const loads = { low: 0.25, medium: 0.6, high: 0.9, full: 1, over: 1.25 } 
 /** SLO over solo time: drawn for each job between these, independently of its length. */
 export const sloFactors = [2, 8] as const;
 
-/** Jobs of the run that gives the steady rate, and the part of their ends that it is taken from. */
-const steadyJobs = 600;
+/**
+ * Jobs of the run that gives the steady rate, for each job of a scenario of at most the paper's number, and the part of their
+ * ends that it is taken from.
+ */
+const steadyJobsEach = 5;
 const steadyPart = { from: 0.1, to: 0.6 } as const;
 const steadySeeds = 2;
 
@@ -59,8 +62,8 @@ export function open(
  * Jobs a ms that `mps-equal` ends between a tenth and six tenths of the ends of a long closed run: neither start nor drain
  * of the run counts. The loads of all policies refer to this rate.
  */
-export function steadyRate(setting: Setting, known: readonly Known[], scenario: Scenario, jobs = steadyJobs): number {
-  const base = { ...scenario, jobs };
+export function steadyRate(setting: Setting, known: readonly Known[], scenario: Scenario): number {
+  const base = { ...scenario, jobs: steadyJobsEach * Math.min(scenario.jobs, paperJobs) };
   delete base.open;
   const rates = Array.from({ length: steadySeeds }, (_, i) => {
     const { run } = runSeed(setting, known, base, named('mps-equal'), i + 1);
@@ -84,10 +87,10 @@ export function rateBetween(times: readonly number[], from: number, to: number):
 
 /**
  * The factor that stretches all jobs. With it, the paper's mean time between arrivals (30 s) is the medium load of its
- * 16 GPUs. Starts do not count, as they are not stretched.
+ * 16 GPUs. Starts do not count, as they are not stretched. `jobs`: of the scenarios.
  */
-export function lengthFactor(setting: Setting, known: readonly Known[]): number {
-  const perMs = steadyRate(setting, known, closed(paperGpus, steadyJobs, 1, 0));
+export function lengthFactor(setting: Setting, known: readonly Known[], jobs: number): number {
+  const perMs = steadyRate(setting, known, closed(paperGpus, jobs, 1, 0));
   return Math.max(1, Math.round(perMs * loads.medium * meanInterarrivalMs));
 }
 
