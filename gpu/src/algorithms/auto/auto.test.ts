@@ -326,7 +326,7 @@ describe('measurements of a pair', () => {
 
 test('on any cluster, none of which nothing is measured is beside an SLO or two others', () => {
   let [pairs, strictStarts] = [0, 0];
-  for (let seed = 1; seed <= 100; seed += 1) {
+  for (let seed = 1; seed <= 30; seed += 1) {
     walk(seededRandom(seed), make(), 40, (view, { starts, bestEffort }) => {
       const { waiting } = view;
       // One that cannot meet its SLO runs as best effort.
@@ -350,7 +350,7 @@ test('on any cluster, none of which nothing is measured is beside an SLO or two 
       }
     });
   }
-  expect(pairs).toBeGreaterThan(20);
+  expect(pairs).toBeGreaterThan(5);
   expect(strictStarts).toBeGreaterThan(20);
 });
 
