@@ -13,22 +13,30 @@ import { installFromRegistries, installSystemPackages } from './test-system.mjs'
 
 /** If more files than this fail, the cause is not a busy machine. */
 const mostRepeated = 6;
-/** Suites at once in test:all, for two processors: those that start platforms wait half of their time. */
-const allWorkers = 3;
+/** Suites at once, for two processors: those that start processes wait half of their time. */
+const workers = 3;
 /** Test files in the table of those that took longest. */
 const mostShown = 20;
 /** The files that npm test passed last, on which build, and its parts. */
 const passedFile = join(root, 'build', 'passed-tests.json');
 /**
- * Suites that only test:all runs: they start platforms, clusters or container engines, or simulate for minutes. npm
- * test starts one platform, too (cli/end-to-end).
+ * Suites that only test:all runs, unless a pattern names them: they start platforms, clusters or container engines, simulate
+ * for minutes, or wait in real time. npm test starts one platform, too (cli/end-to-end), with one suite of each folder that
+ * shows what the rest is built on: injection, the proxy, the stand-in GPU, Node.js and Python functions.
  */
 const leftToAll = [
   '/node_modules/',
   '/test/dist/(ansible|chaos|conformance|console|distributed|docker|functions|gpu-functions|hostile|platform|simulation)/',
   '/test/dist/contract/(bull|couchdb|kafka|mscontainer|process|redis)[^/]*$',
-  '/test/dist/native/fuzz.test.js$',
-  '/research/dist/baselines/platform.test.js$',
+  '/test/dist/contract/(lmdb-store|mps-enforcer|nvidia-driver|pair-templates|tokens-enforcer)[^/]*$',
+  '/test/dist/api/fuzz.test.js$',
+  '/test/dist/native/(?!(compile|inject|proxy).test.js$)',
+  '/test/dist/gpu/(?!(cudasim|mps).test.js$)',
+  '/test/dist/runtimes/(java-runtime|nodejs-languages|runtime-protocol|script-runtime).test.js$',
+  '/test/dist/cli/(backup|dev|gpu-workload-progress|migrate|migrate-couchdb|scripts).test.js$',
+  '/test/dist/invoker/learned-imports.test.js$',
+  '/bench/dist/(gpu-day|live)/',
+  '/research/dist/',
 ];
 
 /** How long Jest may take to end after its report, ms: what a test has left running would hold it for ever. */
@@ -57,7 +65,8 @@ async function runJest(args, report, env) {
 }
 
 const beganMs = performance.now();
-await ensureBuilt({ site: all, types: true, research: true });
+// The papers' experiments are no part of what a newcomer runs.
+await ensureBuilt({ site: all, types: true, research: all || patterns.length > 0 });
 let linted = true;
 let sanitized = true;
 if (all) {
@@ -163,9 +172,8 @@ const count = (files, wanted) => files.flatMap(({ tests }) => tests).filter(({ s
 
 const asked = butPassed ? notPassedYet() : patterns;
 const but = all || patterns.length > 0 ? [] : leftToAll.flatMap((pattern) => ['--testPathIgnorePatterns', pattern]);
-const workers = all ? [`--maxWorkers=${allWorkers}`] : [];
 const first = await timed('suites', () =>
-  jest(butPassed ? [...workers, '--runTestsByPath', ...asked] : [...workers, ...asked, ...but]),
+  jest([`--maxWorkers=${workers}`, ...(butPassed ? ['--runTestsByPath'] : []), ...asked, ...but]),
 );
 let { files, passed } = first;
 linted = await linted;
