@@ -77,7 +77,8 @@ async function useAll() {
 /** Readies this process; resolves with `unload`. An unload empties the working folder and `folders`. `collect` is the collector. */
 async function prewarm(folders, collect) {
   const { loadAction } = require('./load-action.cjs');
-  for (const file of ['extract-archive', 'serialize-error', 'observe-imports']) require(`./${file}.cjs`);
+  // Later they would count as modules that an action left behind.
+  for (const file of ['extract-archive', 'serialize-error', 'observe-imports', 'types']) require(`./${file}.cjs`);
   trackTimers();
   watchRequests();
   const rare = rareGlobals();
