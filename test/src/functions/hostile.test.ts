@@ -15,6 +15,8 @@ import type { RunningPlatform } from '../support/running-platform.js';
 
 const suite = networkLack === undefined ? describe : describe.skip;
 const repository = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
+/** Whether the clone has fetched the Node.js that functions run by. */
+const isOwnNode = process.execPath.startsWith(`${repository}/build/`);
 /** A clone below /tmp appears in the sandbox with the path to its runtimes only. */
 const seenInTmp = repository.startsWith('/tmp/') ? [repository.split('/')[2]] : [];
 const secret = 'the secret of the host';
@@ -82,7 +84,15 @@ suite(`a hostile function${networkLack ? ` (skipped: ${networkLack})` : ''}`, ()
     // The runtimes and the library and addon that they use are bound at their paths; no other path is.
     expect(
       await hostile(`return shell('ls ${repository} ${repository}/node_modules').stdout.split(/\\s+/).sort()`),
-    ).toEqual(['', `${repository}/node_modules:`, `${repository}:`, 'adm-zip', 'native', 'node_modules', 'runtimes']);
+    ).toEqual([
+      ...['', `${repository}/node_modules:`, `${repository}:`, 'adm-zip'],
+      ...[...(isOwnNode ? ['build'] : []), 'native', 'node_modules', 'runtimes'],
+    ]);
+    const programs = isOwnNode ? [process.execPath] : [];
+    expect(await hostile(`return shell('find ${repository}/build -type f').stdout.split(/\\s+/)`)).toEqual([
+      ...programs,
+      '',
+    ]);
     expect(await hostile(`return shell('find ${repository}/native').stdout.split(/\\s+/).sort()`)).toEqual([
       '',
       `${repository}/native`,
