@@ -5,7 +5,7 @@ import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
 import { dividedSms, gpuOf, profiledTask } from '@gpuwhisk/gpu/testing/fixtures';
 import { viewOf } from '@gpuwhisk/gpu/testing/views';
-import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
+import { predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
 import { faashareFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { CoLocated, SlowdownPredictor } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { ReportedPlace } from '@gpuwhisk/gpu/simulate/node-rows';
@@ -73,7 +73,9 @@ function forestPredictor(): SlowdownPredictor {
   const sets = Array.from({ length: samples }, () => Array.from({ length: 2 + (random.uint32() % 9) }, draw));
   const rows = sets.map(([one, ...others]) => faashareFeatures(one!, others));
   const targets = sets.map(([one, ...others]) => dividedSms.slowdown(one!, others) * between(random, 0.95, 1.05));
-  const forest = trainForest(rows, targets, { ...faashareForest, seed: 3 });
+  const forest = trainForest(rows, targets, {
+    ...{ trees: 100, maxDepth: 12, minLeaf: 1, featureFraction: 1, bootstrap: true, thresholds: 'best', seed: 3 },
+  });
   return { slowdown: (one, others) => predictForest(forest, faashareFeatures(one, others)) };
 }
 

@@ -1,11 +1,11 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- nodes are indices of the arrays of a forest, members of the rows and columns of a table */
 import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
 import {
-  newImpurity,
-  type Criterion,
-  type Impurity,
   bestSplits,
   randomSplits,
+  squared,
+  type Impurity,
+  type NewImpurity,
   type SampleTable,
   type Split,
   type SplitSearch,
@@ -18,7 +18,8 @@ export interface ForestOptions {
   maxDepth: number;
   /** Samples in a leaf, at least. */
   minLeaf: number;
-  criterion: Criterion;
+  /** What a tree minimises; absent: squared distances to the mean. */
+  impurity?: NewImpurity;
   /** Features that a node tries, fraction of those that vary in it (at least one). */
   featureFraction: number;
   /** Whether each tree draws as many samples as there are, with repetition; otherwise it sees each once. */
@@ -27,17 +28,6 @@ export interface ForestOptions {
   thresholds: 'best' | 'random';
   seed: number;
 }
-
-/** FaaShare, section V: 100 trees, depth 12, on bootstrap samples, split by mean absolute error. */
-export const faashareForest: Omit<ForestOptions, 'seed'> = {
-  trees: 100,
-  maxDepth: 12,
-  minLeaf: 1,
-  criterion: 'mae',
-  featureFraction: 1,
-  bootstrap: true,
-  thresholds: 'best',
-};
 
 /**
  * Trees in flat arrays. Node n asks whether `x[feature] > threshold`; no leads to its child, yes to the node after that:
@@ -153,7 +143,8 @@ function newGrower(table: SampleTable, options: ForestOptions): Grower {
   const threshold: number[] = [];
   const value: number[] = [];
   const gains = new Float64Array(table.columns.length);
-  const here = newImpurity(options.criterion, table.count);
+  const { impurity = squared, minLeaf } = options;
+  const here = impurity(table.count);
   let deepest = 0;
 
   const addLeaf = (): number => {
@@ -167,7 +158,7 @@ function newGrower(table: SampleTable, options: ForestOptions): Grower {
     const loss = summarise(here, members, table.targets);
     value[node] = here.centre();
     deepest = Math.max(deepest, depth);
-    if (depth >= options.maxDepth || members.length < 2 * options.minLeaf || loss <= 1e-12) return;
+    if (depth >= options.maxDepth || members.length < 2 * minLeaf || loss <= 1e-12) return;
     const split = chooseSplit(members, table.columns.length, options.featureFraction, search, random);
     if (!split || split.loss >= loss) return;
     gains[split.feature]! += loss - split.loss;
@@ -192,14 +183,14 @@ function newGrower(table: SampleTable, options: ForestOptions): Grower {
     );
   };
 
-  const exact = options.thresholds === 'best' ? bestSplits(table, options.criterion, options.minLeaf) : undefined;
+  const exact = options.thresholds === 'best' ? bestSplits(table, impurity, minLeaf) : undefined;
   return {
     grow(random) {
       const members = Int32Array.from({ length: table.count }, (_, i) =>
         options.bootstrap ? Math.floor(randomFraction(random) * table.count) : i,
       );
       const root = addLeaf();
-      divide(root, members, 0, exact ?? randomSplits(table, options.criterion, options.minLeaf, random), random);
+      divide(root, members, 0, exact ?? randomSplits(table, impurity, minLeaf, random), random);
       return root;
     },
     finish(roots) {

@@ -45,7 +45,6 @@ const mostTrees = 60;
 const forestOptions: Omit<ForestOptions, 'seed' | 'trees'> = {
   maxDepth: 12,
   minLeaf: 1,
-  criterion: 'mse',
   featureFraction: 0.5,
   bootstrap: false,
   thresholds: 'random',

@@ -57,7 +57,6 @@ const forestOptions: Omit<ForestOptions, 'seed'> = {
   trees: 100,
   maxDepth: 12,
   minLeaf: 1,
-  criterion: 'mse',
   featureFraction: 0.5,
   bootstrap: false,
   thresholds: 'random',

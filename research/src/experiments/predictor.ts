@@ -1,6 +1,6 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- invented samples have all utilisations, and indices are taken modulo the number of samples. */
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
+import { predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
 import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { modelPredictor, trainModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { faashareFeatures, type CoLocated } from '@gpuwhisk/gpu/predict/slowdown-predictor';
@@ -14,6 +14,7 @@ import { sampleErrors } from '../predictor/gpu-samples.js';
 import { learners, type Predict } from '../predictor/learners.js';
 import { choiceLosses, splits, splitSeeds, trainFraction, type Fold } from '../predictor/splits.js';
 import { median, percentile } from '@gpuwhisk/bench/statistics';
+import { faashareForest } from '../predictor/faashare-forest.js';
 
 /** All measured sets. Throws BenchDataError if BENCH_DATA or a file is missing. */
 async function measuredSets(): Promise<InterferenceSet[]> {

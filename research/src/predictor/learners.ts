@@ -8,9 +8,10 @@ import {
   fitSlowdowns,
   predictSlowdown,
 } from '@gpuwhisk/gpu/predict/slowdown-regression';
-import { faashareForest, predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
+import { predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
 import type { InterferenceRow } from '../data/interference.js';
 import { median } from '@gpuwhisk/bench/statistics';
+import { faashareForest } from './faashare-forest.js';
 
 /** Predicts the slowdown of a row. */
 export type Predict = (features: Float64Array) => number;

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { RunningMedian } from './split-search.js';
+import { RunningMedian } from './faashare-forest.js';
 
 test('median and deviation are those of the values so far, whatever their order', () => {
   const random = seededRandom(5);
