@@ -1,4 +1,4 @@
-// Rules that say each minute how many instances of a function should be loaded in the next: baselines.
+// Rules that say each minute how many instances of a function should be loaded in the next, by histograms of idle times.
 import { dayMinutes, hourMinutes, knownRequests } from './arrival-history.js';
 
 /** The rule of one function. */
@@ -12,14 +12,8 @@ export interface Prewarmer {
   target(): number;
 }
 
-/** Takes a minute as `add` does and returns the instances to be loaded ahead in the next. */
-export function stepRule(rule: Prewarmer, minute: number, requests: number): number {
-  rule.add(minute, requests);
-  return rule.target();
-}
-
 /** Counts the minutes since the last request. */
-class IdleTime {
+export class IdleTime {
   /** Minutes without a request since the last, 0 if the newest has some; undefined before the first. */
   minutes: number | undefined;
   private minute: number | undefined;
@@ -36,15 +30,6 @@ class IdleTime {
     if (this.minutes !== undefined) this.minutes += passed;
     return undefined;
   }
-}
-
-/** Keeps an instance for `minutes` whole minutes after the last one with requests. */
-export function keepAlivePrewarm(minutes: number): Prewarmer {
-  const idle = new IdleTime();
-  return {
-    add: (minute, requests) => void idle.step(minute, requests),
-    target: () => (idle.minutes !== undefined && idle.minutes < minutes ? 1 : 0),
-  };
 }
 
 /** Settings of the hybrid histogram policy (Shahrad et al., ATC 2020, section 4.2). */

@@ -1,16 +1,6 @@
 // How many instances to have loaded for a forecast: SMORE's controller (thesis, section 3.4.2).
 import type { Forecast } from './ls-lstm.js';
 
-/** Settings of a pre-warm target. */
-export interface TargetSettings {
-  /** The target holds with this probability, 0 to 1 exclusive: the knob between cold starts and waste. */
-  quantile: number;
-  /** Minutes for which a higher target stays. */
-  coolDownMinutes: number;
-}
-
-export const targetDefaults: TargetSettings = { quantile: 0.99, coolDownMinutes: 2 };
-
 /**
  * The smallest c with P(Poisson(mean) ≤ c) ≥ quantile; exact within rounding, O(√mean). 0 for a mean that is not
  * positive. Throws RangeError for a quantile outside 0 to 1 exclusive.
@@ -53,19 +43,4 @@ export function instanceTarget({ requests, active }: Forecast, runS: number, qua
   // P(≤ c) = 1 − active + active × P(Poisson ≤ c).
   const inside = Math.min(1 - 1e-12, Math.max(1e-12, 1 - (1 - quantile) / active));
   return Math.max(1, poissonQuantile(concurrent, inside));
-}
-
-/** Keeps a target up for some minutes after it fell. */
-export class CoolDown {
-  /** Targets of the last minutes, the oldest first. */
-  private readonly last: number[] = [];
-
-  constructor(private readonly minutes: number) {}
-
-  /** The highest of this minute's target and those of the `minutes` minutes before it. */
-  step(target: number): number {
-    this.last.push(target);
-    if (this.last.length > this.minutes + 1) this.last.shift();
-    return Math.max(...this.last);
-  }
 }

@@ -1,20 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
-import {
-  hhpPrewarm,
-  histogramDefaults,
-  keepAlivePrewarm,
-  lsthPrewarm,
-  stepRule,
-  type Prewarmer,
-} from './prewarm-rules.js';
-import { CoolDown, instanceTarget, poissonQuantile } from './prewarm-target.js';
+import { hhpPrewarm, histogramDefaults, IdleTime, lsthPrewarm, type Prewarmer } from './prewarm-rules.js';
+import { instanceTarget, poissonQuantile } from './prewarm-target.js';
 
 /** Whether the function is loaded ahead in each minute. */
 function loaded(rule: Prewarmer, requests: readonly number[]): number[] {
   let ahead = 0;
   return requests.map((one, minute) => {
     const now = ahead;
-    ahead = stepRule(rule, minute, one);
+    rule.add(minute, one);
+    ahead = rule.target();
     return now;
   });
 }
@@ -22,18 +16,10 @@ function loaded(rule: Prewarmer, requests: readonly number[]): number[] {
 const every = (minutes: number, length: number): number[] =>
   Array.from({ length }, (_, minute) => (minute % minutes === 0 ? 1 : 0));
 
-describe('fixed rules', () => {
-  const requests = [0, 3, 0, 0, 0, 1, 1, 0];
-
-  test('keep-alive holds an instance for so many minutes after the last with requests', () => {
-    expect(loaded(keepAlivePrewarm(1), requests)).toEqual([0, 0, 1, 0, 0, 0, 1, 1]);
-    expect(loaded(keepAlivePrewarm(2), requests)).toEqual([0, 0, 1, 1, 0, 0, 1, 1]);
-  });
-
-  test('keep-alive lets minutes pass that were left out', () => {
-    const rule = keepAlivePrewarm(5);
-    expect([stepRule(rule, 1, 1), stepRule(rule, 4, NaN), stepRule(rule, 6, 0)]).toEqual([1, 1, 0]);
-  });
+test('the idle time counts minutes that were left out, and is told when requests end it', () => {
+  const idle = new IdleTime();
+  expect([idle.step(1, 1), idle.step(4, NaN), idle.step(6, 0), idle.minutes]).toEqual([undefined, undefined, undefined, 5]);
+  expect([idle.step(8, 2), idle.minutes]).toEqual([6, 0]);
 });
 
 describe('hybrid histogram policy', () => {
@@ -104,10 +90,5 @@ describe('pre-warm target', () => {
     const sure = { requests: 60, active: 1 };
     expect(instanceTarget(sure, 10, 0.99)).toBe(atOnce(sure, 10));
     expect(instanceTarget({ requests: 60, active: 0.5 }, 10, 0.99)).toBeGreaterThan(atOnce(sure, 10));
-  });
-
-  test('stays for its cool-down', () => {
-    const coolDown = new CoolDown(2);
-    expect([3, 1, 1, 1, 0, 0, 0, 0].map((target) => coolDown.step(target))).toEqual([3, 3, 3, 1, 1, 1, 0, 0]);
   });
 });

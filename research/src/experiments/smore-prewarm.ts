@@ -1,7 +1,7 @@
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { FunctionForecaster, lsLstmDefaults, trainLsLstm, type LsLstmOptions } from '@gpuwhisk/gpu/forecast/ls-lstm';
-import { hhpPrewarm, keepAlivePrewarm, lsthPrewarm, type Prewarmer } from '@gpuwhisk/gpu/forecast/prewarm-rules';
-import { instanceTarget, targetDefaults } from '@gpuwhisk/gpu/forecast/prewarm-target';
+import { hhpPrewarm, lsthPrewarm, type Prewarmer } from '@gpuwhisk/gpu/forecast/prewarm-rules';
+import { instanceTarget } from '@gpuwhisk/gpu/forecast/prewarm-target';
 import { medianOf, type BenchContext, type Measurement } from '@gpuwhisk/bench/bench';
 import { benchDataDir } from '@gpuwhisk/bench/data/csv';
 import { emptyPart, readDayTraces, readWeekTraces } from '../data/request-traces.js';
@@ -18,9 +18,11 @@ import {
   bestOf,
   coldRate,
   coldRequests,
+  defaultKnob,
   forecastScore,
   idleTimeBound,
   isRegular,
+  keepAlivePrewarm,
   ruleScore,
   sumOf,
   tryAll,
@@ -134,7 +136,7 @@ function againstBaselines(group: string, splits: readonly Split[]): Measurement[
     ...found,
     { name: `wasteRatioMost.${group}`, value: worst.ratio },
     { name: `coldRateOverMost.${group}`, value: worst.over },
-    ...rates(`${group}.smoreDefault`, sumOf(tests.map((part) => forecastScore(part, targetDefaults)))),
+    ...rates(`${group}.smoreDefault`, sumOf(tests.map((part) => forecastScore(part, defaultKnob)))),
   ];
 }
 
@@ -158,7 +160,7 @@ function regularFunctions(group: string, splits: readonly Split[]): Measurement[
     // No baseline at 1 %: the ratio is 0, as any waste would do.
     { name: `wasteRatio.${group}`, value: reaching.length === 0 ? 0 : ours.idle / Math.min(...reaching) },
     { name: `wasteRatioBound.${group}`, value: idleTimeBound(tests, regularCold) / Math.min(...reaching) },
-    ...rates(`${group}.smoreDefault`, sumOf(tests.map((part) => forecastScore(part, targetDefaults)))),
+    ...rates(`${group}.smoreDefault`, sumOf(tests.map((part) => forecastScore(part, defaultKnob)))),
   ];
 }
 
@@ -189,7 +191,7 @@ function speed(seed: number): Measurement[] {
     const arrivals = forecasters.map(draw);
     const start = process.cpuUsage();
     for (const [at, one] of forecasters.entries()) {
-      loaded += instanceTarget(one.step(minute, arrivals[at] ?? 0), 1, targetDefaults.quantile);
+      loaded += instanceTarget(one.step(minute, arrivals[at] ?? 0), 1, defaultKnob.quantile);
     }
     const { user, system } = process.cpuUsage(start);
     // The engine compiles the code in the first rounds.

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { keepAlivePrewarm } from '@gpuwhisk/gpu/forecast/prewarm-rules';
 import {
   bestOf,
   coldRate,
   forecastScore,
   idleTimeBound,
   isRegular,
+  keepAlivePrewarm,
   ruleScore,
   sumOf,
   wasteRate,

@@ -1,7 +1,6 @@
 // Cold starts and waste of pre-warming rules on traces by minute.
 import type { Forecast } from '@gpuwhisk/gpu/forecast/ls-lstm';
-import { stepRule, type Prewarmer } from '@gpuwhisk/gpu/forecast/prewarm-rules';
-import { CoolDown } from '@gpuwhisk/gpu/forecast/prewarm-target';
+import { IdleTime, type Prewarmer } from '@gpuwhisk/gpu/forecast/prewarm-rules';
 import type { RequestTrace } from '../data/request-traces.js';
 
 /** Minutes `from` to `to` of a trace, with forecasts by a model that was trained without them, minute by minute. */
@@ -48,28 +47,58 @@ export function scoreOf({ trace, from, to }: TracePart, isLoaded: (at: number) =
   return score;
 }
 
+/** Keeps an instance for `minutes` whole minutes after the last one with requests. */
+export function keepAlivePrewarm(minutes: number): Prewarmer {
+  const idle = new IdleTime();
+  return {
+    add: (minute, requests) => void idle.step(minute, requests),
+    target: () => (idle.minutes !== undefined && idle.minutes < minutes ? 1 : 0),
+  };
+}
+
 /** Score of a rule that has seen the trace from its start. */
 export function ruleScore(part: TracePart, newRule: () => Prewarmer): PrewarmScore {
   const rule = newRule();
   let ahead = 0;
   const loaded = part.trace.minutes.slice(0, part.to).map((requests, minute) => {
     const now = ahead;
-    ahead = stepRule(rule, minute, requests);
+    rule.add(minute, requests);
+    ahead = rule.target();
     return now > 0;
   });
   return scoreOf(part, (at) => loaded[at] ?? false);
 }
 
-/** The forecast rule's settings, of which the quantile is its knob. */
+/** The forecast rule's settings. */
 export interface Knob {
+  /** The target holds with this probability, 0 to 1 exclusive: between cold starts and waste. */
   quantile: number;
+  /** Minutes for which a higher target stays. */
   coolDownMinutes: number;
 }
+
+/** Those of SMORE's controller (thesis, section 3.4.2). */
+export const defaultKnob: Knob = { quantile: 0.99, coolDownMinutes: 2 };
 
 /** Every setting that is tried: P(any request) from 0.95 down to 0.0005, with the cool-down and with shorter ones. */
 export const knobs: readonly Knob[] = [2, 1, 0].flatMap((coolDownMinutes) =>
   Array.from({ length: 106 }, (_, step) => ({ quantile: 1 - 0.95 * 0.931 ** step, coolDownMinutes })),
 );
+
+/** Keeps a target up for some minutes after it fell. */
+class CoolDown {
+  /** Targets of the last minutes, the oldest first. */
+  private readonly last: number[] = [];
+
+  constructor(private readonly minutes: number) {}
+
+  /** The highest of this minute's target and those of the `minutes` minutes before it. */
+  step(target: number): number {
+    this.last.push(target);
+    if (this.last.length > this.minutes + 1) this.last.shift();
+    return Math.max(...this.last);
+  }
+}
 
 /** Score of the forecast rule, loaded where the probability of requests is above 1 − quantile. */
 export function forecastScore(part: TracePart, { quantile, coolDownMinutes }: Knob): PrewarmScore {
