@@ -1,5 +1,5 @@
 import { subQueueDefaults } from '@gpuwhisk/gpu/algorithms/faashare/sub-queue-plan';
-import { partOf } from '@gpuwhisk/gpu/share/share-counts';
+import { shareAnswers, type ShareAnswer, type ShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import type { ReplayRun, FinishedJob } from '@gpuwhisk/gpu/simulate/replay';
 import { percentile } from '../statistics.js';
 
@@ -116,4 +116,10 @@ export function waitsOf(finished: readonly FinishedJob[], bestEffortMs: number, 
     waitOverBound = Math.max(waitOverBound, one.waitMs / (one.overdueMs + longestRunMs + aheadMs / lanes));
   }
   return { longestWaitMs, overdue: jobs.length === 0 ? 0 : overdue / jobs.length, waitOverBound };
+}
+
+/** The part of all choices with this answer, 0 to 1; 0 where there are none. */
+function partOf(counts: ShareCounts, answer: ShareAnswer): number {
+  const all = shareAnswers.reduce((sum, one) => sum + counts[one].choices, 0);
+  return all === 0 ? 0 : counts[answer].choices / all;
 }

@@ -45,9 +45,3 @@ export function countSharing(counts: ShareCounts, sharing: Sharing): void {
   count.chosenMs += sharing.chosenMs;
   count.fillingMs += sharing.fillingMs;
 }
-
-/** The part of all choices with this answer, 0 to 1; 0 where there are none. */
-export function partOf(counts: ShareCounts, answer: ShareAnswer): number {
-  const all = shareAnswers.reduce((sum, one) => sum + counts[one].choices, 0);
-  return all === 0 ? 0 : counts[answer].choices / all;
-}

@@ -1,5 +1,4 @@
 // Cost of rented machines, and the compliance that revocations cost (PROTEAN, section 6.1.3).
-import { providerPrices, revocationProbabilities } from '@gpuwhisk/gpu/stages/procure/spot-market';
 import type { BenchContext, Measurement } from '@gpuwhisk/bench/bench';
 import { clairvoyantCost, costOf, missingPart, providerOf, rent, type Cloud } from '../replay/protean/cost.js';
 import { compliance, sloFactor } from '../replay/protean/metrics.js';
@@ -7,6 +6,16 @@ import { schemes, serve, type Scheme } from '../replay/protean/run.js';
 import { draw, primary, type Inputs, type Setting } from '../replay/protean/setting.js';
 import { meanOf } from '@gpuwhisk/bench/statistics';
 import { seedsOf } from './protean-compliance.js';
+
+/** Probabilities of a revocation in an interval: high, moderate and low availability of spot machines (PROTEAN, section 5). */
+const revocationProbabilities = { high: 0, moderate: 0.354, low: 0.708 } as const;
+
+/** Prices per hour of a machine with 8 A100 GPUs, US dollars (table 3). */
+const providerPrices = {
+  aws: { onDemand: 32.7726, spot: 9.8318 },
+  azure: { onDemand: 32.77, spot: 18.0235 },
+  google: { onDemand: 30.0846, spot: 8.8147 },
+} as const;
 
 const intervalsS = [60, 300, 3600] as const;
 /** Notices of providers (paper, section 2.3), s. */

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { MachineState, NodeState, ProcurementState } from '../../view/view.js';
 import type { Procure } from '../../stages/procure/procure.js';
 import { proteanProcurement, proteanProcurementDefaults } from './procure.js';
-import { hasSpot, isRevoked, revocationProbabilities } from '../../stages/procure/spot-market.js';
+import { hasSpot, isRevoked } from '../../stages/procure/spot-market.js';
 
 const at = 1_000_000;
 const up = (id: string, market: MachineState['market'], changes: Partial<MachineState> = {}): MachineState => ({
@@ -101,7 +101,7 @@ test('a clock that was set back does not keep a market from being asked, and wit
 test('draws of the spot market have their probability, and depend on the seed only', () => {
   const draws = (revocation: number, seed: number): boolean[] =>
     Array.from({ length: 2000 }, (_, at) => isRevoked({ seed, revocation }, `m${at % 7}`, at));
-  for (const revocation of Object.values(revocationProbabilities)) {
+  for (const revocation of [0, 0.354, 0.708]) {
     const drawn = draws(revocation, 1);
     expect(Math.abs(drawn.filter(Boolean).length / 2000 - revocation)).toBeLessThan(0.04);
     const refused = Array.from({ length: 2000 }, (_, at) => !hasSpot({ seed: 1, revocation }, at));
