@@ -4,9 +4,10 @@ import { defaultBestEffortMs } from '@gpuwhisk/gpu/stages/order/earliest-deadlin
 import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import type { PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
 import { capacityModel } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import { alike, replay, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
+import { replay, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import type { IdleInstance } from '@gpuwhisk/gpu/simulate/node-rows';
+import { alike } from '../replay/alike.js';
 import { lanesOf, metricsOf, type ReplayMetrics } from '../replay/metrics.js';
 import { readStandInModel } from '../stand-in-model.js';
 import { meanOf, percentile } from '../statistics.js';

@@ -3,7 +3,7 @@ import { seededRandom } from '@gpuwhisk/common/system/random';
 import type { Policy } from '../policies/policy.js';
 import type { Task } from '../view/view.js';
 import { instanceOf, startAmong } from './simulated-gpu.js';
-import { alike, replay, type ReplayJob } from './replay.js';
+import { replay, type ReplayJob } from './replay.js';
 
 const task: Task = {
   ...{ id: 't', function: '/guest/f', version: '0.0.1', namespace: 'guest', batch: 1, gpus: 1 },
@@ -42,16 +42,12 @@ test('in a replay the second run of a function starts warm, in what the first ha
       ...{ refused: [], bestEffort: [], order: [], rejected: [] },
     }),
   };
-  const cluster = { gpus: 1, type: 'v100', mode: 'mps', memoryMiB: 1000, perNode: 1 } as const;
+  const places = [{ id: 'gpu0', node: 'node0', type: 'v100', mode: 'mps', memoryMiB: 1000 }] as const;
   const truth = { noise: 0, slowdowns: () => Float64Array.of(1), used: () => 1 };
-  const ends = (kept?: { warmMs: number; initial: [] }): number[] =>
-    replay(
-      [job('a', 0), job('b', 500)],
-      alike({ ...cluster, ...(kept && { kept }) }),
-      truth,
-      greedy,
-      seededRandom(1),
-    ).finished.map(({ finishedAt }) => finishedAt);
-  expect(ends({ warmMs: 5, initial: [] })).toEqual([150, 605]);
+  const ends = (kept?: { warmMs: number }): number[] =>
+    replay([job('a', 0), job('b', 500)], { places, ...kept }, truth, greedy, seededRandom(1)).finished.map(
+      ({ finishedAt }) => finishedAt,
+    );
+  expect(ends({ warmMs: 5 })).toEqual([150, 605]);
   expect(ends()).toEqual([150, 650]);
 });

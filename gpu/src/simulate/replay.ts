@@ -13,7 +13,7 @@ import type { GpuKind } from '../ledger/places.js';
 import type { SchedulingEvent, Task, View, WorkloadState } from '../view/view.js';
 import { SimulatedActuator } from './simulated-actuator.js';
 import type { EndedRun } from './simulated-parts.js';
-import type { KeptInstances, SimulatedPlace } from './simulated-gpu.js';
+import type { SimulatedPlace } from './simulated-gpu.js';
 import type { RentedMachine, SimulatedProvider } from './simulated-provider.js';
 import { actionTimes } from './simulated-times.js';
 import type { ActionTimes } from './simulated-times.js';
@@ -34,7 +34,7 @@ export interface ReplayJob {
 }
 
 /** The GPUs of a replay. */
-interface SimulatedCluster {
+export interface SimulatedCluster {
   places: readonly SimulatedPlace[];
   /** Start of a task in an instance that is there, ms; absent: every task starts a new one, at the share that was decided. */
   warmMs?: number;
@@ -53,44 +53,6 @@ interface SimulatedCluster {
   cutFails?(device: string, profiles: readonly string[]): string | undefined;
   /** Training jobs on the GPUs, which report their rates each second; absent: none. */
   workloads?: readonly SimulatedWorkload[];
-}
-
-/** GPUs that are alike. */
-export interface AlikeGpus {
-  gpus: number;
-  type: string;
-  mode: 'mps' | 'timeslice' | 'exclusive';
-  memoryMiB: number;
-  /** Whether the limit of what runs can be moved below its class; absent: it cannot. */
-  movesShares?: boolean;
-  /** GPUs of a node. */
-  perNode: number;
-  /** Absent: every task starts in a new process, at the share that was decided. */
-  kept?: KeptInstances;
-}
-
-/** A cluster of GPUs that are alike. */
-export function alike({
-  gpus,
-  type,
-  mode,
-  memoryMiB,
-  movesShares = false,
-  perNode,
-  kept,
-}: AlikeGpus): SimulatedCluster {
-  const places = Array.from({ length: gpus }, (_, index): SimulatedPlace => {
-    const place = {
-      id: `gpu${index}`,
-      node: `node${Math.floor(index / perNode)}`,
-      type,
-      mode,
-      memoryMiB,
-      ...(movesShares && { movesShares }),
-    };
-    return kept === undefined ? place : { ...place, idle: kept.initial[index] ?? [] };
-  });
-  return { places, ...(kept && { warmMs: kept.warmMs }) };
 }
 
 /** What a replay has shown. */

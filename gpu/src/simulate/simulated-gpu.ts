@@ -211,14 +211,6 @@ export function advance(gpu: SimulatedGpu, elapsedMs: number, waiting: readonly 
   }
 }
 
-/** That processes stay after their runs, as the platform's do, until their memory is needed. */
-export interface KeptInstances {
-  /** Start of a task in one, ms. */
-  warmMs: number;
-  /** By GPU, in order: what is there at the beginning. */
-  initial: readonly (readonly IdleInstance[])[];
-}
-
 /** A task in the process that it gets, and what idles on the GPU then. */
 interface StartedIn<Instance> {
   share: number;

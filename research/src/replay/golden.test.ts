@@ -8,8 +8,9 @@ import { makePolicy } from '@gpuwhisk/gpu/policies/make-policy';
 import { policies } from '@gpuwhisk/gpu/policies/registry';
 import { dividedSms, profiledTask } from '@gpuwhisk/gpu/testing/fixtures';
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import { alike, replay } from '@gpuwhisk/gpu/simulate/replay';
-import type { AlikeGpus, ReplayJob, GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
+import { alike, type AlikeGpus } from '@gpuwhisk/bench/replay/alike';
+import { replay } from '@gpuwhisk/gpu/simulate/replay';
+import type { ReplayJob, GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import '../baselines/register.js';
 
 /** Closed and open arrivals, each with kept instances and without. */

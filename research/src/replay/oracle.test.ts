@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
-import { alike, replay } from '@gpuwhisk/gpu/simulate/replay';
+import { alike } from '@gpuwhisk/bench/replay/alike';
+import { replay } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import { within } from '@gpuwhisk/bench/replay/jobs';
 import { saturationOf, stretchTable } from '@gpuwhisk/bench/replay/model/gpu-model';

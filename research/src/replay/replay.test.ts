@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import type { Policy } from '@gpuwhisk/gpu/policies/policy';
-import { alike, replay, type AlikeGpus, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
+import { alike, type AlikeGpus } from '@gpuwhisk/bench/replay/alike';
+import { replay, type ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import { own, pairedInterval, ratio, reduction } from '@gpuwhisk/bench/statistics';

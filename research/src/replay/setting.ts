@@ -6,7 +6,8 @@ import type { SlowdownPredictor, CoLocated } from '@gpuwhisk/gpu/predict/slowdow
 import type { Exploration } from '@gpuwhisk/gpu/share/gaussian-process';
 import type { Quotas } from '@gpuwhisk/gpu/share/quotas';
 import type { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
-import { alike, normal, replay, type AlikeGpus, type ReplayJob, type ReplayRun } from '@gpuwhisk/gpu/simulate/replay';
+import { alike, type AlikeGpus } from '@gpuwhisk/bench/replay/alike';
+import { normal, replay, type ReplayJob, type ReplayRun } from '@gpuwhisk/gpu/simulate/replay';
 import type { GpuTruth } from '@gpuwhisk/gpu/simulate/replay';
 import { drawJobs, type JobMix } from '@gpuwhisk/bench/replay/jobs';
 import type { Arrivals, Profile } from '@gpuwhisk/bench/replay/jobs';
