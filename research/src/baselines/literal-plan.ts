@@ -5,7 +5,7 @@ import {
   firstQueueOn,
   hasRoom,
   laterQueueOn,
-  smallestMemberOf,
+  memberOf,
   outlookOf,
   remove,
 } from '@gpuwhisk/gpu/algorithms/faashare/sub-queue';
@@ -13,7 +13,9 @@ import type { Member, SubQueue } from '@gpuwhisk/gpu/algorithms/faashare/sub-que
 import { mostRejections } from '@gpuwhisk/gpu/view/decision';
 import type { Start, TaskRejection } from '@gpuwhisk/gpu/view/decision';
 import type { Refusal } from '@gpuwhisk/gpu/stages/place/fact-filters';
+import { deadlineAt } from '@gpuwhisk/gpu/view/view';
 import type { Task, View } from '@gpuwhisk/gpu/view/view';
+import { classFractions, sufficientShare } from '@gpuwhisk/gpu/stages/share/share';
 import type { Planned, Planner } from '@gpuwhisk/gpu/stages/order/plan';
 import { gangFor, obstacle } from '@gpuwhisk/gpu/algorithms/faashare/plan-places';
 import { neededMiB, tasksMiB } from '@gpuwhisk/gpu/ledger/account';
@@ -88,7 +90,20 @@ function partition(tasks: readonly Task[], gpus: readonly SubQueue[], at: number
 /** A task whose SLO is held against its execution. */
 function executing(task: Task, queue: SubQueue): Member {
   const { sloMs = Infinity } = task;
-  return { ...smallestMemberOf({ ...task, arrivedAt: queue.startsAt }, queue), task, deadline: queue.startsAt + sloMs };
+  const executed = { ...task, arrivedAt: queue.startsAt };
+  const share = task.share ?? smallestShare(executed, queue);
+  return { ...memberOf(executed, queue, share), task, deadline: queue.startsAt + sloMs };
+}
+
+/** The smallest share with which a task meets its SLO in a sub-queue (line 4). */
+function smallestShare(task: Task, { predictions, startsAt }: SubQueue): number {
+  const { soloMs, startMs = 0, features, maxShare = 1 } = task;
+  if (task.sloMs === undefined || soloMs === undefined || features === undefined) return sufficientShare(task);
+  const budgetMs = deadlineAt(task) - startsAt - startMs;
+  return Math.min(
+    maxShare,
+    classFractions.find((share) => soloMs * predictions.alone(features, share) <= budgetMs) ?? 1,
+  );
 }
 
 /** Lines 9 to 13. */

@@ -162,25 +162,6 @@ export function copyOf(queue: SubQueue): SubQueue {
 
 /** A task as it would be in `queue`, at the share that it fills, or at a smaller one. */
 export function memberOf(task: Task, queue: SubQueue, share = task.share ?? sufficientShare(task)): Member {
-  return memberWith(task, queue, share);
-}
-
-/** The largest class that is at most `most`, or undefined. */
-export function shareWithin(most: number): number | undefined {
-  return classFractions.findLast((share) => share <= most + rounding);
-}
-
-/** The same at the smallest share that meets its SLO there (FaaShare, algorithm 1, line 4). */
-export function smallestMemberOf(task: Task, queue: SubQueue): Member {
-  return memberWith(task, queue, task.share ?? smallestShare(task, queue));
-}
-
-/** Whether an instance of its function idles there, in which it starts at once. */
-export function isWarmOn({ account }: SeenPlace, task: Task): boolean {
-  return idleInstances(account.occupants, task).length > 0;
-}
-
-function memberWith(task: Task, queue: SubQueue, share: number): Member {
   return {
     task,
     share,
@@ -195,14 +176,14 @@ function memberWith(task: Task, queue: SubQueue, share: number): Member {
 /** Shares are sums of tenths, which floating point does not hold exactly. */
 const rounding = 1e-9;
 
-function smallestShare(task: Task, { predictions, startsAt }: SubQueue): number {
-  const { soloMs, startMs = 0, features, maxShare = 1 } = task;
-  if (task.sloMs === undefined || soloMs === undefined || features === undefined) return sufficientShare(task);
-  const budgetMs = deadlineAt(task) - startsAt - startMs;
-  return Math.min(
-    maxShare,
-    classFractions.find((share) => soloMs * predictions.alone(features, share) <= budgetMs) ?? 1,
-  );
+/** The largest class that is at most `most`, or undefined. */
+export function shareWithin(most: number): number | undefined {
+  return classFractions.findLast((share) => share <= most + rounding);
+}
+
+/** Whether an instance of its function idles there, in which it starts at once. */
+export function isWarmOn({ account }: SeenPlace, task: Task): boolean {
+  return idleInstances(account.occupants, task).length > 0;
 }
 
 /** Whether there is room for a task, as far as memory, processes and the rule for unknown functions go. */
