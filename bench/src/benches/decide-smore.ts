@@ -3,11 +3,11 @@ import { degradationDefaults } from '@gpuwhisk/gpu/algorithms/smore/degradation-
 import { placeByDegradation } from '@gpuwhisk/gpu/stages/place/by-degradation';
 import { PlaceCosts } from '@gpuwhisk/gpu/stages/place/place-costs';
 import { SetEffects } from '@gpuwhisk/gpu/stages/place/set-effects';
-import { bySmore as degradationsBySmore } from '@gpuwhisk/gpu/predict/degradation';
 import { SmoreDegradation } from '@gpuwhisk/gpu/predict/smore-degradation';
 import type { Ledger } from '@gpuwhisk/gpu/ledger/ledger';
 import { functionKey } from '@gpuwhisk/gpu/ledger/occupancy';
 import type { Task, WorkloadState } from '@gpuwhisk/gpu/view/view';
+import { bySmore as degradationsBySmore } from '../replay/smore-degradations.js';
 import type { Placing } from './decide.js';
 
 /** Models of training jobs, which differ in the SMs that they fill. */

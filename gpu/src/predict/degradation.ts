@@ -1,7 +1,5 @@
 // Degradations of pairs on one type of GPU, as placement asks for them, and what answers.
 import type { Member } from './degradation-predictor.js';
-import type { SmoreDegradation } from './smore-degradation.js';
-import type { ModelKey } from './slowdown-model.js';
 import { capacityModel, workloadOf } from './slowdown-predictor.js';
 import type { CoLocated, FeatureRecord, SlowdownPredictor, WorkloadFeatures } from './slowdown-predictor.js';
 
@@ -44,14 +42,6 @@ export function bySlowdowns(predictor: SlowdownPredictor): DegradationModel {
       const one = located(victim);
       return Math.max(0, slowdownOf(one, [located(neighbour)]) / slowdownOf(one, []) - 1);
     },
-  };
-}
-
-/** Degradations as SMORE's predictor says them for one type of GPU in one mode. */
-export function bySmore(predictor: Pick<SmoreDegradation, 'term'>, key: ModelKey): DegradationModel {
-  return {
-    term: (victim, neighbour, neighbours) =>
-      predictor.term(key, asMember(victim, 0), asMember(neighbour, 1), neighbours),
   };
 }
 

@@ -1,7 +1,7 @@
 // One replay of functions beside training jobs, and what it shows.
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy, type PolicyChoice } from '@gpuwhisk/gpu/policies/make-policy';
-import { bySmore } from '@gpuwhisk/gpu/predict/degradation';
+import { bySmore } from '@gpuwhisk/bench/replay/smore-degradations';
 import { capacityModel } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { alike } from '@gpuwhisk/bench/replay/alike';
 import { normal, replay, type GpuTruth, type ReplayRun } from '@gpuwhisk/gpu/simulate/replay';
