@@ -7,14 +7,15 @@ import { predictorsOf, encodeModel, trainModel } from '../predict/slowdown-model
 import { inventedSamples, gpuOf, plainDecision, profiledTask, runningTask, taskOf } from '../testing/fixtures.js';
 import { QuotaTable } from '../share/quota-table.js';
 import { ArrivalCounts } from '../view/function-log.js';
-import { toPlain, decodeView, encodeView } from '../view/saved-view.js';
+import { toPlain, encodeView } from '../view/saved-view.js';
 import { seenPlaces } from '../view/running.js';
 import type { SchedulingEvent, View } from '../view/view.js';
 import { makePolicy } from './make-policy.js';
 import type { PolicyChoice } from './make-policy.js';
 import { walk } from '../testing/random-world.js';
 import { policies } from './registry.js';
-import { decideAgain, encodePass, encodeWithin, readPass } from './saved-pass.js';
+import { encodePass, encodeWithin } from './saved-pass.js';
+import { decideAgain, decodeView, readPass } from '../testing/saved-pass.js';
 import { gpusOf, ledgerWith, viewOf } from '../testing/views.js';
 
 const admission = 'best-effort';

@@ -1,20 +1,12 @@
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { seededRandom } from '@gpuwhisk/common/system/random';
-import { predictorsOf, encodeModel } from '../predict/slowdown-model.js';
+import { encodeModel } from '../predict/slowdown-model.js';
 import type { SlowdownModel } from '../predict/slowdown-model.js';
-import { readQuotaRow } from '../share/quota-row.js';
 import type { QuotaRow } from '../share/quota-row.js';
-import { QuotaTable } from '../share/quota-table.js';
-import type { Decision } from '../view/decision.js';
-import { fromPlain, toPlain, decodeView, encodeView, SavedViewError } from '../view/saved-view.js';
-import { savedFault } from '../view/saved-view-schema.js';
+import { toPlain, encodeView } from '../view/saved-view.js';
 import { kindsOf } from '../ledger/places.js';
 import type { GpuKind } from '../ledger/places.js';
 import type { SchedulingEvent, View } from '../view/view.js';
-import { makePolicy } from './make-policy.js';
 import type { LateTaskHandling, PolicyChoice } from './make-policy.js';
-import type { Policy } from './policy.js';
-import { trainingLast } from './training-last.js';
 
 /** What a decision depends on besides its view. */
 export interface PassInputs {
@@ -31,15 +23,8 @@ export interface PassInputs {
   quotas?: readonly QuotaRow[];
 }
 
-/** A view with all that a policy decides on. */
-export interface SavedPass {
-  policy: Policy;
-  view: View;
-  event: SchedulingEvent;
-}
-
 /**
- * A view and the inputs of a decision on it as JSON, for `readPass`. Models and shares of types and modes of GPU that the
+ * A view and the inputs of a decision on it as JSON. Models and shares of types and modes of GPU that the
  * view lacks are left out.
  */
 export function encodePass(view: View, { models, quotas, state, ...inputs }: PassInputs): JsonObject {
@@ -80,33 +65,6 @@ export function encodeWithin(maxBytes: number, view: View, { models, quotas = []
     if (JSON.stringify(saved).length <= maxBytes) return saved;
   }
   return Object.fromEntries(Object.entries(saved).filter(([name]) => headNames.includes(name)));
-}
-
-/** A saved view, and the policy that decided on it in the state that it had. Throws SavedViewError, or as the codecs do. */
-export function readPass(saved: JsonValue): SavedPass {
-  const view = decodeView(saved);
-  const read = fromPlain(saved) as Record<string, unknown>;
-  const fault = savedFault('pass', read);
-  if (fault !== undefined) throw new SavedViewError(fault);
-  const { policy: choice, admission, event, state, models, quotas } = read;
-  const predictorOf = predictorsOf(models as string[]);
-  const table = new QuotaTable({ predictorOf });
-  for (const row of (quotas ?? []) as unknown[]) table.restore(readQuotaRow(row));
-  const made = makePolicy(choice as PolicyChoice, {
-    predictorOf,
-    random: seededRandom(1),
-    admission: admission as LateTaskHandling,
-    ...(quotas !== undefined && { quotas: table }),
-  });
-  const policy = read.trainingLast === true ? trainingLast(made, predictorOf) : made;
-  if (state !== undefined) policy.restore?.(state);
-  return { policy, view, event: event as unknown as SchedulingEvent };
-}
-
-/** The decision of the policy of a saved view, on that view. Throws as `readPass` does. */
-export function decideAgain(saved: JsonValue): Decision {
-  const { policy, view, event } = readPass(saved);
-  return policy.decide(view, event);
 }
 
 function keyOf({ type, mode }: GpuKind): string {

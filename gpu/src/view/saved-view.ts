@@ -1,25 +1,12 @@
-// Views as JSON, for files and for decisions that are made again.
+// Views as JSON, for files and for decisions that are made again (`gpu/src/testing/saved-pass.ts`).
 import type { NodeStatus } from '@gpuwhisk/common/gpu';
-import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
-import { countedMinutes, countedSeconds } from './function-log.js';
-import { Ledger } from '../ledger/ledger.js';
 import type { Reservation } from '../ledger/occupancy.js';
 import type { OpenLedger } from '../ledger/used-places.js';
-import { savedFault } from './saved-view-schema.js';
 import type { FunctionState, KnownRuns, View } from './view.js';
 
-const format = 'gpuwhisk view';
-const formatVersion = 2;
-
-/** Thrown for JSON that is no saved view, or one of another version. */
-export class SavedViewError extends Error {
-  override name = 'SavedViewError';
-
-  constructor(reason: string) {
-    super(`This is no usable view: ${reason}.`);
-  }
-}
+/** Format and version of saved views. */
+export const [viewFormat, viewVersion] = ['gpuwhisk view', 2] as const;
 
 /** Bounds of a saved view; parts beyond them are left out. */
 interface ViewBounds {
@@ -27,7 +14,8 @@ interface ViewBounds {
   mostEach: number;
 }
 
-interface SavedLedger {
+/** The ledger of a saved view. */
+export interface SavedLedger {
   epoch: number;
   rows: readonly NodeStatus[];
   /** Nodes that may be chosen. */
@@ -38,24 +26,26 @@ interface SavedLedger {
 }
 
 /** Pairs of position and count: most seconds and minutes have no arrivals. */
-type Counts = (readonly [number, number])[];
+export type Counts = (readonly [number, number])[];
 
-interface SavedFunction extends Omit<FunctionState, 'arrivals'> {
+/** A function of a saved view. */
+export interface SavedFunction extends Omit<FunctionState, 'arrivals'> {
   bySecond: Counts;
   byMinute: Counts;
 }
 
 /** An activation, and what is known of its run. */
-type SavedRun = readonly [string, NonNullable<ReturnType<KnownRuns>>];
+export type SavedRun = readonly [string, NonNullable<ReturnType<KnownRuns>>];
 
-interface SavedBody extends Omit<View, 'ledger' | 'functions' | 'runs'> {
+/** A saved view without its format. */
+export interface SavedBody extends Omit<View, 'ledger' | 'functions' | 'runs'> {
   runs: readonly SavedRun[];
   ledger: SavedLedger;
   functions?: readonly SavedFunction[];
 }
 
 /**
- * A view as JSON, for `decodeView`. Kinds of parts of which some are beyond `bounds` are named in `leftOut`, with their
+ * A view as JSON. Kinds of parts of which some are beyond `bounds` are named in `leftOut`, with their
  * number; so is the time until which the ledger waits for lost runs, which no decision reads.
  */
 export function encodeView(view: View, { mostEach }: ViewBounds = { mostEach: Infinity }): JsonObject {
@@ -78,31 +68,7 @@ export function encodeView(view: View, { mostEach }: ViewBounds = { mostEach: In
     ...(workloads && { workloads: bounded('workloads', workloads) }),
     ...(procurement && { procurement: { ...procurement, machines: bounded('machines', procurement.machines) } }),
   };
-  return { format, version: formatVersion, leftOut, ...(toPlain(body) as JsonObject) };
-}
-
-/** The view that `encodeView` was given. Throws SavedViewError. */
-export function decodeView(saved: JsonValue): View {
-  if (!isJsonObject(saved) || saved['format'] !== format) throw new SavedViewError(`its format is not '${format}'`);
-  const { version } = saved;
-  if (version !== formatVersion) {
-    throw new SavedViewError(`its format has version ${JSON.stringify(version)} instead of ${formatVersion}`);
-  }
-  const body = fromPlain(saved) as SavedBody;
-  const fault = savedFault('view', body);
-  if (fault !== undefined) throw new SavedViewError(fault);
-  const { at, waiting, ledger, runs, functions, instances, nodes, devices, workloads, procurement } = body;
-  const known = new Map<string, SavedRun[1]>(runs);
-  return {
-    ...{ at, ledger: openLedger(ledger), runs: (activationId) => known.get(activationId) },
-    waiting,
-    ...(functions && { functions: functions.map(functionState) }),
-    ...(instances && { instances }),
-    ...(nodes && { nodes }),
-    ...(devices && { devices }),
-    ...(workloads && { workloads }),
-    ...(procurement && { procurement }),
-  };
+  return { format: viewFormat, version: viewVersion, leftOut, ...(toPlain(body) as JsonObject) };
 }
 
 function savedLedger(
@@ -124,34 +90,12 @@ function knownRuns({ ledger: { ledger }, runs }: View): SavedRun[] {
   });
 }
 
-function openLedger({ epoch, rows, open, held, byLoad }: SavedLedger): OpenLedger {
-  const nodes = new Set(open);
-  return { ledger: Ledger.of(rows, held, byLoad), isOpen: (invoker) => nodes.has(invoker), epoch };
-}
-
 function savedFunction({ arrivals, ...known }: FunctionState, at: number): SavedFunction {
   return { ...known, bySecond: countsOf(arrivals.bySecond(at)), byMinute: countsOf(arrivals.byMinute(at)) };
 }
 
-/** Its arrivals are those of the time of the view, whatever time they are asked for. */
-function functionState({ bySecond, byMinute, ...known }: SavedFunction): FunctionState {
-  return {
-    ...known,
-    arrivals: {
-      bySecond: () => arrayOf(bySecond, countedSeconds),
-      byMinute: () => arrayOf(byMinute, countedMinutes),
-    },
-  };
-}
-
 function countsOf(counts: Uint32Array): Counts {
   return Array.from(counts, (count, at) => [at, count] as const).filter(([, count]) => count > 0);
-}
-
-function arrayOf(counts: Counts, length: number): Uint32Array {
-  const array = new Uint32Array(length);
-  for (const [at, count] of counts) array[at] = count;
-  return array;
 }
 
 /**

@@ -10,7 +10,7 @@ import type { DecisionRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import { usedPlaces } from '@gpuwhisk/gpu/ledger/used-places';
 import { policies } from '@gpuwhisk/gpu/policies/registry';
-import { readPass } from '@gpuwhisk/gpu/policies/saved-pass';
+import { readPass } from '@gpuwhisk/gpu/testing/saved-pass';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { ApiClient } from '../support/api-client.js';
 import { startPlatform } from '../support/running-platform.js';

@@ -220,7 +220,7 @@ export class GpuPolicy {
   }
 
   /**
-   * The present view as JSON, with everything that the decision after `event` depends on (see `readPass`). Throws an Error
+   * The present view as JSON, with everything that the decision after `event` depends on (see `encodePass`). Throws an Error
    * if another controller is the leader.
    */
   saved(waiting: readonly WaitingActivation[], event: SchedulingEvent): JsonObject {
