@@ -3,9 +3,19 @@ import type { WorkloadGuard } from './workload-guard.js';
 
 /**
  * How a device is shared: by one process, in turns (`timeslice`, the driver's own way), by MPS clients side by side, or
- * cut into MIG instances. What is learned in one mode holds in no other.
+ * cut into MIG instances.
  */
 export type DeviceMode = 'exclusive' | 'timeslice' | 'mps' | 'mig';
+
+/** A kind of GPU: what is learned on one type in one mode holds for no other. */
+export interface GpuKind {
+  /** The short name of its model, of a MIG instance with the profile: `a100-40`, `a100-40:3g.20gb`. */
+  gpuType: string;
+  mode: DeviceMode;
+}
+
+/** The name of a kind of GPU in tables and documents: `a100-40/mps`. */
+export const kindName = ({ gpuType, mode }: GpuKind): string => `${gpuType}/${mode}`;
 
 /** Shares, in percent, that warm processes are kept in: an MPS percentage is fixed when a process connects. */
 export const shareClasses = [10, 20, 30, 50, 70, 100] as const;

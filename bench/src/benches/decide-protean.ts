@@ -47,7 +47,7 @@ function rowOf(): NodeStatus {
 function learned(random: Random): SliceSlowdowns {
   const slowdowns = new SliceSlowdowns();
   const needs = Array.from({ length: functionCount }, () => 0.2 + 0.6 * randomFraction(random));
-  const gpu = { type: typeOf(profile), mode: 'mig' };
+  const gpu = { gpuType: typeOf(profile), mode: 'mig' } as const;
   const taskOf = (number: number): Pick<Task, 'function' | 'version' | 'arrivedAt'> => {
     return { function: `/n/f${number}`, version: '1', arrivedAt: 0 };
   };

@@ -19,7 +19,7 @@ const models = 16;
  */
 export function bySmore(ledger: Ledger, fit: 'best' | 'first', random: Random): Placing {
   const predictor = new SmoreDegradation();
-  const effects = new SetEffects(({ type, mode }) => degradationsBySmore(predictor, { gpuType: type, mode }));
+  const effects = new SetEffects((gpu) => degradationsBySmore(predictor, gpu));
   const workloads = ledger
     .accounts()
     .filter((account) => account.workloads > 0)

@@ -1,15 +1,15 @@
 // Reads measured samples of a GPU as training data of predictors, and as a table of contention.
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import type { SharedPlace, MeasuredDegradation } from '@gpuwhisk/gpu/predict/degradation-predictor';
 import type { MemberKind, PairSample } from '@gpuwhisk/gpu/predict/pair-degradation';
 import { sampleFault, type SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
-import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { workloadOf, type FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { soloId, type Member } from './plan.js';
 import { deviceName, type MeasuredMember, type Sample } from './sample-file.js';
 import { isTraining } from './workloads.js';
 
 /** Whole samples of one device in one mode. */
-export interface SampleSet extends ModelKey {
+export interface SampleSet extends GpuKind {
   /** Whether the device is the stand-in's; its `gpuType` says so, too. */
   simulated: boolean;
   samples: readonly Sample[];

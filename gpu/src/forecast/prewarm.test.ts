@@ -18,7 +18,12 @@ const every = (minutes: number, length: number): number[] =>
 
 test('the idle time counts minutes that were left out, and is told when requests end it', () => {
   const idle = new IdleTime();
-  expect([idle.step(1, 1), idle.step(4, NaN), idle.step(6, 0), idle.minutes]).toEqual([undefined, undefined, undefined, 5]);
+  expect([idle.step(1, 1), idle.step(4, NaN), idle.step(6, 0), idle.minutes]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    5,
+  ]);
   expect([idle.step(8, 2), idle.minutes]).toEqual([6, 0]);
 });
 

@@ -1,5 +1,5 @@
-import { gpuMemoryBound, mpsClientLimit, sliceClientLimit } from '@gpuwhisk/common/gpu';
-import type { Device, DeviceMode, DeviceStatus, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
+import { gpuMemoryBound, kindName, mpsClientLimit, sliceClientLimit } from '@gpuwhisk/common/gpu';
+import type { Device, DeviceStatus, GpuKind, NodeStatus, Slice } from '@gpuwhisk/common/gpu';
 
 /** A device, or a slice of one: the unit that clients are placed on. */
 export interface Place {
@@ -27,16 +27,9 @@ export function gpuTypeOf(device: { type: string }, slice?: { profile: string })
   return slice === undefined || slice.profile === '' ? device.type : `${device.type}:${slice.profile}`;
 }
 
-/** What tells one kind of GPU from another: what is learned holds for one type in one mode. */
-export interface GpuKind {
-  /** As `gpuTypeOf` gives it. */
-  type: string;
-  mode: DeviceMode;
-}
-
 /** The kind of GPU that a place is. */
 export function kindOf({ device, slice }: Pick<Place, 'device' | 'slice'>): GpuKind {
-  return { type: gpuTypeOf(device, slice), mode: device.mode };
+  return { gpuType: gpuTypeOf(device, slice), mode: device.mode };
 }
 
 /** The kinds of GPU that places are of, each once. */
@@ -44,8 +37,8 @@ export function kindsOf(places: Iterable<{ place: Place }>): GpuKind[] {
   const kinds = new Map<string, GpuKind>();
   for (const { place } of places) {
     const kind = kindOf(place);
-    const key = `${kind.type} ${kind.mode}`;
-    if (!kinds.has(key)) kinds.set(key, kind);
+    const name = kindName(kind);
+    if (!kinds.has(name)) kinds.set(name, kind);
   }
   return [...kinds.values()];
 }

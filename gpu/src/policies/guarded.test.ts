@@ -229,7 +229,7 @@ test('a policy that fails outside of a decision stops nothing', () => {
     (fault) => faults.push(fault.split('\n')[0]!),
   );
   policy.returned?.('t');
-  policy.observe?.({ task: taskOf('t'), gpu: gpuOf('g0'), share: 1, ranMs: 1, beside: [] });
+  policy.observe?.({ task: taskOf('t'), gpu: { id: 'g0', gpuType: 't', mode: 'mps' }, share: 1, ranMs: 1, beside: [] });
   expect([policy.saved?.(), policy.geometry?.()]).toEqual([undefined, undefined]);
   expect(faults).toEqual(Array.from({ length: 4 }, () => 'Error: broken'));
 });

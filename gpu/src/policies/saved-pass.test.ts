@@ -23,7 +23,7 @@ const models = [trainModel({ gpuType: 't', mode: 'mps' }, inventedSamples(60, 1)
 const predictorOf = predictorsOf(models.map(encodeModel));
 const quotas = new QuotaTable({ predictorOf });
 const pair = [0, 1].map((at) => ({ function: `/a/f${at}`, version: '1', batch: 1 }));
-quotas.record(pair, 't', 'mps', { shares: [30, 70], slowdowns: [2, 1.2] }, 550);
+quotas.record(pair, { gpuType: 't', mode: 'mps' }, { shares: [30, 70], slowdowns: [2, 1.2] }, 550);
 
 const throughText = (value: JsonObject): JsonValue => JSON.parse(JSON.stringify(value)) as JsonValue;
 

@@ -1,10 +1,10 @@
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { encodeModel } from '../predict/slowdown-model.js';
 import type { SlowdownModel } from '../predict/slowdown-model.js';
 import type { QuotaRow } from '../share/quota-row.js';
 import { toPlain, encodeView } from '../view/saved-view.js';
 import { kindsOf } from '../ledger/places.js';
-import type { GpuKind } from '../ledger/places.js';
 import type { SchedulingEvent, View } from '../view/view.js';
 import type { LateTaskHandling, PolicyChoice } from './make-policy.js';
 
@@ -28,9 +28,8 @@ export interface PassInputs {
  * view lacks are left out.
  */
 export function encodePass(view: View, { models, quotas, state, ...inputs }: PassInputs): JsonObject {
-  const kinds = new Set(kindsOf(view.ledger.ledger.accounts()).map(keyOf));
-  const isThere = ({ gpuType, mode }: Pick<SlowdownModel, 'gpuType' | 'mode'>): boolean =>
-    kinds.has(keyOf({ type: gpuType, mode }));
+  const kinds = new Set(kindsOf(view.ledger.ledger.accounts()).map(kindName));
+  const isThere = (gpu: GpuKind): boolean => kinds.has(kindName(gpu));
   return {
     ...encodeView(view),
     ...(toPlain({ ...inputs, state, quotas: quotas?.filter(isThere) }) as JsonObject),
@@ -65,8 +64,4 @@ export function encodeWithin(maxBytes: number, view: View, { models, quotas = []
     if (JSON.stringify(saved).length <= maxBytes) return saved;
   }
   return Object.fromEntries(Object.entries(saved).filter(([name]) => headNames.includes(name)));
-}
-
-function keyOf({ type, mode }: GpuKind): string {
-  return `${type} ${mode}`;
 }

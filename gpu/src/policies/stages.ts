@@ -1,3 +1,4 @@
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import type { Random } from '@gpuwhisk/common/system/random';
 import type { Admit } from '../stages/admit/admit.js';
 import { beforeSlo, always } from '../stages/admit/admit.js';
@@ -52,7 +53,6 @@ import { byProfile } from '../algorithms/dilu/share.js';
 import { filling, unlimited, whole } from '../stages/share/share.js';
 import type { Quotas } from '../share/quotas.js';
 import type { ShareOut } from '../stages/share/share.js';
-import type { GpuKind } from '../ledger/places.js';
 import type { Settings } from '../stages/policy-record.js';
 
 /** Dependencies of stages. */

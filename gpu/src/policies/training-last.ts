@@ -1,9 +1,9 @@
 // Training beside work with an SLO, whatever the policy: it comes last, and makes nothing late by prediction.
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { firstQueueOn, memberOf, residentsOf, slowdownsOf } from '../algorithms/faashare/sub-queue.js';
 import { PredictionCache } from '../stages/order/set-predictions.js';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Decision, TaskRejection } from '../view/decision.js';
-import type { GpuKind } from '../ledger/places.js';
 import { seenPlaces } from '../view/running.js';
 import type { SeenPlace } from '../view/running.js';
 import { deadlineAt } from '../view/view.js';

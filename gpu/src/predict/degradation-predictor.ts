@@ -1,6 +1,6 @@
 // What degradations are predicted for and learned from: how much slower the members of a place become together.
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import type { MemberKind, PairBasis } from './pair-degradation.js';
-import type { ModelKey } from './slowdown-model.js';
 import type { FeatureRecord } from './slowdown-predictor.js';
 
 /** A process on a place: a workload (training that is not ours), or an instance of a function. */
@@ -18,7 +18,7 @@ export interface Member {
 }
 
 /** What shares a place: a device in a mode, or a slice of one. */
-export interface SharedPlace extends ModelKey {
+export interface SharedPlace extends GpuKind {
   members: readonly Member[];
 }
 
@@ -82,7 +82,7 @@ export interface ObservedDegradation {
 }
 
 /** A pair whose measurements depart from its predictions. */
-export interface PairDrift extends ModelKey {
+export interface PairDrift extends GpuKind {
   victimKind: MemberKind;
   neighbourKind: MemberKind;
   /** Names of their models. */

@@ -1,4 +1,5 @@
 // SMORE's pair-wise predictor: learning from measured pairs, and predictions (paper, section IV-B; thesis, 3.2.2).
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import {
   featureFaults,
@@ -20,14 +21,13 @@ import {
   type PairRows,
   type RegressionKind,
 } from './pair-regression.js';
-import type { ModelKey } from './slowdown-model.js';
 import { capacityModel, workloadOf, type FeatureRecord } from './slowdown-predictor.js';
 
 /** Kind of a member of a place: a process that is not ours (training), or an instance of a function. */
 export type MemberKind = 'workload' | 'function';
 
 /** What a pair model holds for: a GPU type and mode, and who suffers from which kind of neighbour. */
-export interface PairModelKey extends ModelKey {
+export interface PairModelKey extends GpuKind {
   victim: MemberKind;
   neighbour: MemberKind;
 }

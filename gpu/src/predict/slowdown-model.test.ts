@@ -1,3 +1,4 @@
+import { kindName } from '@gpuwhisk/common/gpu';
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { capacityModel } from './slowdown-predictor.js';
@@ -6,7 +7,6 @@ import {
   encodeModel,
   ModelFormatError,
   leastSamples,
-  modelName,
   modelPredictor,
   PredictorTable,
   trainModel,
@@ -153,7 +153,7 @@ describe('the table', () => {
     expect(table.predictor({ ...key, mode: 'exclusive' })).toBe(capacityModel);
     const { one, others } = unseen[0]!;
     expect(table.predictor(key).slowdown(one, others)).toBe(modelPredictor(trained).slowdown(one, others));
-    expect(table.deleteNamed(modelName(key))).toBe(true);
+    expect(table.deleteNamed(kindName(key))).toBe(true);
     expect(table.predictor(key)).toBe(capacityModel);
   });
 

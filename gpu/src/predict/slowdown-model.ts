@@ -1,6 +1,6 @@
 // Models of slowdown for a GPU type and mode: training, prediction, and their form as text.
 import { createHash } from 'node:crypto';
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import {
   capacityModel,
   capacitySlowdown,
@@ -20,18 +20,8 @@ import {
 import type { Forest } from './forest.js';
 import { decodeForest, decodeNumbers, encodeArrays, encodeForest, type ForestDocument } from './forest-codec.js';
 
-/** What a model holds for: what was learned on one GPU type in one mode says nothing of another. */
-export interface ModelKey {
-  /** Short name of the GPU's model: `a100-40`. */
-  gpuType: string;
-  mode: DeviceMode;
-}
-
-/** A key's name in tables and documents: `a100-40/mps`. */
-export const modelName = ({ gpuType, mode }: ModelKey): string => `${gpuType}/${mode}`;
-
 /** What was learned from measured runs. */
-export interface SlowdownModel extends ModelKey {
+export interface SlowdownModel extends GpuKind {
   /** Counts the models of this key. */
   version: number;
   /** Runs that it was learned from. */
@@ -56,7 +46,7 @@ const mostSlowdown = 1000;
  * Throws RangeError for fewer than `leastSamples` good samples.
  */
 export function trainModel(
-  key: ModelKey,
+  key: GpuKind,
   samples: readonly SlowdownSample[],
   { version, seed }: { version: number; seed: number },
 ): SlowdownModel {
@@ -102,18 +92,18 @@ export class PredictorTable {
 
   /** Takes a model over, unless it is older than the one there is. Returns whether it did. */
   put(model: SlowdownModel): boolean {
-    const name = modelName(model);
+    const name = kindName(model);
     if ((this.models.get(name)?.model.version ?? -Infinity) > model.version) return false;
     this.models.set(name, { model, predictor: modelPredictor(model) });
     return true;
   }
 
-  predictor(key: ModelKey): SlowdownPredictor {
-    return this.models.get(modelName(key))?.predictor ?? capacityModel;
+  predictor(key: GpuKind): SlowdownPredictor {
+    return this.models.get(kindName(key))?.predictor ?? capacityModel;
   }
 
-  model(key: ModelKey): SlowdownModel | undefined {
-    return this.models.get(modelName(key))?.model;
+  model(key: GpuKind): SlowdownModel | undefined {
+    return this.models.get(kindName(key))?.model;
   }
 
   /** Forgets what was learned of a kind of GPU, `gpuType/mode`; returns whether there was anything. */
@@ -229,13 +219,8 @@ const digest = (line: string): string => createHash('sha256').update(line).diges
  * The predictor of each type and mode of GPU from models as text; the capacity model for kinds that none of them is of. Throws
  * ModelFormatError.
  */
-export function predictorsOf(
-  models: readonly string[],
-): (gpu: { type: string; mode: DeviceMode }) => SlowdownPredictor {
-  const byKind = new Map<string, SlowdownPredictor>();
-  for (const text of models) {
-    const model = decodeModel(text);
-    byKind.set(`${model.gpuType} ${model.mode}`, modelPredictor(model));
-  }
-  return ({ type, mode }) => byKind.get(`${type} ${mode}`) ?? capacityModel;
+export function predictorsOf(models: readonly string[]): (gpu: GpuKind) => SlowdownPredictor {
+  const table = new PredictorTable();
+  for (const text of models) table.put(decodeModel(text));
+  return (gpu) => table.predictor(gpu);
 }

@@ -1,4 +1,5 @@
 // SMORE's degradation predictor: pair-wise models and their table, multi-way weights, and drift (paper, section IV).
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { PairDrifts, type DriftsState } from './degradation-drift.js';
 import {
   degradationBases,
@@ -24,7 +25,6 @@ import {
   type PairModelKey,
 } from './pair-degradation.js';
 import { decodePairModel, encodePairModel, type PairModelDocument } from './pair-model-codec.js';
-import type { ModelKey } from './slowdown-model.js';
 
 /** Settings; the defaults stand beside them. */
 export interface SmoreDegradationOptions {
@@ -154,7 +154,7 @@ export class SmoreDegradation {
    * prediction on the request path), both sides of each pair. Pairs of functions and of workloads come last and are left out where the
    * table would exceed its limit. Members of equal `model` count once.
    */
-  precompute(key: ModelKey, workloads: readonly Member[], functions: readonly Member[]): PrecomputedPairs {
+  precompute(key: GpuKind, workloads: readonly Member[], functions: readonly Member[]): PrecomputedPairs {
     const kind = this.kindOf(key, true);
     const of = { workload: distinct(workloads), function: distinct(functions) };
     const result = { pairs: 0, leftOut: 0 };
@@ -174,12 +174,12 @@ export class SmoreDegradation {
   }
 
   /** D of `victim` beside `neighbour` alone: from the table, else predicted. */
-  pair(key: ModelKey, victim: Member, neighbour: Member): { degradation: number; basis: DegradationBasis } {
+  pair(key: GpuKind, victim: Member, neighbour: Member): { degradation: number; basis: DegradationBasis } {
     return this.pairIn(this.kindOf(key, false), victim, neighbour);
   }
 
   /** The term of equation 3.4 or 3.5 that `neighbour` adds to a victim with so many neighbours: weight times D of the pair. */
-  term(key: ModelKey, victim: Member, neighbour: Member, neighbours: number): number {
+  term(key: GpuKind, victim: Member, neighbour: Member, neighbours: number): number {
     const kind = this.kindOf(key, false);
     const { degradation } = this.pairIn(kind, victim, neighbour);
     const group = kind?.groups[victim.kind][neighbour.kind] ?? groupOf(key, victim.kind, neighbour.kind);
@@ -250,7 +250,7 @@ export class SmoreDegradation {
   }
 
   /** Terms of equation 3.4 for a workload, of 3.5 for a function. */
-  private termsOf(key: ModelKey, members: readonly Member[], at: number): WeighedTerm[] {
+  private termsOf(key: GpuKind, members: readonly Member[], at: number): WeighedTerm[] {
     const victim = members[at];
     if (victim === undefined) return [];
     const kind = this.kindOf(key, false);
@@ -286,9 +286,9 @@ export class SmoreDegradation {
       : { degradation, basis: 'capacity' };
   }
 
-  private kindOf(key: ModelKey, make: true): Kind;
-  private kindOf(key: ModelKey, make: false): Kind | undefined;
-  private kindOf({ gpuType, mode }: ModelKey, make: boolean): Kind | undefined {
+  private kindOf(key: GpuKind, make: true): Kind;
+  private kindOf(key: GpuKind, make: false): Kind | undefined;
+  private kindOf({ gpuType, mode }: GpuKind, make: boolean): Kind | undefined {
     const found = this.kinds.get(gpuType)?.get(mode);
     if (found !== undefined || !make) return found;
     const groups = (victim: MemberKind): Record<MemberKind, WeightGroup> => ({
@@ -314,7 +314,7 @@ const roleOrder: readonly (readonly [MemberKind, MemberKind])[] = [
   ['function', 'function'],
 ];
 
-const groupOf = ({ gpuType, mode }: ModelKey, victim: MemberKind, neighbour: MemberKind): WeightGroup => ({
+const groupOf = ({ gpuType, mode }: GpuKind, victim: MemberKind, neighbour: MemberKind): WeightGroup => ({
   gpuType,
   mode,
   victim,

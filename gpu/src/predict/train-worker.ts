@@ -1,12 +1,12 @@
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { decodeModel, encodeModel, modelPredictor, trainModel } from './slowdown-model.js';
 import { capacityModel } from './slowdown-predictor.js';
 import type { SlowdownSample } from './samples.js';
-import type { ModelKey } from './slowdown-model.js';
 import type { SlowdownPredictor } from './slowdown-predictor.js';
 
 /** What a training gets. */
-export interface TrainingInput extends ModelKey {
+export interface TrainingInput extends GpuKind {
   /** Of the model to be. */
   version: number;
   seed: number;

@@ -1,13 +1,12 @@
 // Expected slowdowns of functions before their set has run together: from profiles, predictors, or nothing.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- curves and inputs are not empty, and arrays have an element for each share of a curve */
 import { keepNewest } from '@gpuwhisk/common/collections';
-import { shareClasses } from '@gpuwhisk/common/gpu';
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import { kindName, shareClasses, type GpuKind } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import { likeliest } from './gaussian-process.js';
 import type { Hyperparameters, Prior } from './gaussian-process.js';
 import { inputLength } from './surrogate.js';
-import { jobId, placeKey } from './quota-row.js';
+import { jobId } from './quota-row.js';
 import { defaultHyper } from './quota-search.js';
 import type { QuotaJob } from './quotas.js';
 
@@ -142,12 +141,12 @@ export class ShareProfiles {
   /**
    * Keeps a function's slowdowns at the share classes, over its time at 100 %. Gives why they are refused, or undefined.
    */
-  add(job: QuotaJob, gpuType: string, mode: DeviceMode, slowdowns: readonly number[]): string | undefined {
+  add(job: QuotaJob, gpu: GpuKind, slowdowns: readonly number[]): string | undefined {
     if (slowdowns.length !== shareClasses.length)
       return `${slowdowns.length} slowdowns for ${shareClasses.length} classes`;
     const bad = slowdowns.find((one) => !(one >= leastSlowdown && one <= greatestSlowdown));
     if (bad !== undefined) return `a slowdown of ${bad}`;
-    const key = placeKey(gpuType, mode);
+    const key = kindName(gpu);
     const pool = this.pools.get(key) ?? { curves: new Map<string, readonly number[]>() };
     this.pools.set(key, pool);
     keepNewest(pool.curves, jobId(job), [...slowdowns], maxCurves);
@@ -159,20 +158,20 @@ export class ShareProfiles {
    * What to expect of a job: its own profile; else what a trained predictor says of its features; else what functions
    * are like in general; else that it may be anything.
    */
-  priorOf(job: QuotaJob, gpuType: string, mode: DeviceMode, predictor?: SlowdownPredictor): Prior {
-    const own = this.pools.get(placeKey(gpuType, mode))?.curves.get(jobId(job));
+  priorOf(job: QuotaJob, gpu: GpuKind, predictor?: SlowdownPredictor): Prior {
+    const own = this.pools.get(kindName(gpu))?.curves.get(jobId(job));
     if (own !== undefined) return curvePrior({ shares: shareClasses, slowdowns: own });
     if (predictor !== undefined && job.features !== undefined) return predictedPrior(predictor, job.features);
-    return this.learned(gpuType, mode)?.prior ?? vaguePrior;
+    return this.learned(gpu)?.prior ?? vaguePrior;
   }
 
   /** How curves on this kind of GPU bend, and how much measurements differ. */
-  hyperOf(gpuType: string, mode: DeviceMode): Hyperparameters {
-    return this.learned(gpuType, mode)?.hyper ?? defaultHyper;
+  hyperOf(gpu: GpuKind): Hyperparameters {
+    return this.learned(gpu)?.hyper ?? defaultHyper;
   }
 
-  private learned(gpuType: string, mode: DeviceMode): Pool['learned'] {
-    const pool = this.pools.get(placeKey(gpuType, mode));
+  private learned(gpu: GpuKind): Pool['learned'] {
+    const pool = this.pools.get(kindName(gpu));
     if (pool === undefined || pool.curves.size < leastPool) return undefined;
     if (pool.learned === undefined) {
       const curves = Array.from(pool.curves.values(), (slowdowns) => ({ shares: shareClasses, slowdowns }));

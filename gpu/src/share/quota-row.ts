@@ -1,7 +1,7 @@
 // Rows of the quota table: their keys, measurements and stored form, and the row that is most like a set.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- arrays have an element for each job of a row or set, matrices one for each pair */
 import { z } from 'zod';
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures } from '../predict/slowdown-predictor.js';
 import type { QuotaJob } from './quotas.js';
 
@@ -25,9 +25,7 @@ export interface RowPoint {
 }
 
 /** What is known of a set on one kind of GPU. */
-export interface QuotaRow {
-  gpuType: string;
-  mode: DeviceMode;
+export interface QuotaRow extends GpuKind {
   /** Of the driver that it was measured with. */
   driverMajor: number;
   /** In the order of the key. */
@@ -164,22 +162,9 @@ export function jobId({ function: name, version, batch }: QuotaJob): string {
   return `${name}@${version}#${batchBucket(batch)}`;
 }
 
-/** The GPUs that a row may be used on. */
-export function placeKey(gpuType: string, mode: DeviceMode): string {
-  return `${gpuType}/${mode}`;
-}
-
 /** What a table calls a row. */
-export function rowKey({
-  gpuType,
-  mode,
-  jobs,
-}: {
-  gpuType: string;
-  mode: DeviceMode;
-  jobs: readonly { id: string }[];
-}): string {
-  return [placeKey(gpuType, mode), ...jobs.map(({ id }) => id)].join(' ');
+export function rowKey(row: GpuKind & { jobs: readonly { id: string }[] }): string {
+  return [kindName(row), ...row.jobs.map(({ id }) => id)].join(' ');
 }
 
 /** A set in a table's order. */
@@ -191,12 +176,7 @@ interface OrderedSet {
 }
 
 /** Brings a set into a table's order: by id, and jobs of one id by `rank`, the least first. */
-export function ordered(
-  set: readonly QuotaJob[],
-  gpuType: string,
-  mode: DeviceMode,
-  rank: readonly number[],
-): OrderedSet {
+export function ordered(set: readonly QuotaJob[], gpu: GpuKind, rank: readonly number[]): OrderedSet {
   const unsorted = set.map(jobId);
   const places: number[] = [];
   // Insertion: sets are small, and this is on the way of every decision.
@@ -209,7 +189,7 @@ export function ordered(
     places[at] = place;
   }
   const ids = places.map((place) => unsorted[place]!);
-  let key = placeKey(gpuType, mode);
+  let key = kindName(gpu);
   for (const id of ids) key += ` ${id}`;
   return { key, ids, places };
 }

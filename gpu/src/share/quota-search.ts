@@ -2,7 +2,7 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { randomFraction } from '@gpuwhisk/common/system/random';
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { JobBody, JobRequest } from '@gpuwhisk/common/jobs/jobs';
 import { expectedImprovement, explorationAt, probabilityAtMost } from './gaussian-process.js';
@@ -218,9 +218,7 @@ function draw(
 export const quotaSearchKind = 'quota-search';
 
 /** A set whose shares are to be found. */
-export interface QuotaSearchRequest {
-  gpuType: string;
-  mode: DeviceMode;
+export interface QuotaSearchRequest extends GpuKind {
   set: readonly QuotaJob[];
   /** By job, what its budget allows; Infinity where it has none. */
   maxSlowdowns: readonly number[];
@@ -231,8 +229,8 @@ export interface QuotaSearchRequest {
 /** What a search is made with. */
 export interface QuotaSearchNeeds {
   table: QuotaTable;
-  priorOf(job: QuotaJob, gpuType: string, mode: DeviceMode): Prior;
-  hyperOf(gpuType: string, mode: DeviceMode): Hyperparameters;
+  priorOf(job: QuotaJob, kind: GpuKind): Prior;
+  hyperOf(kind: GpuKind): Hyperparameters;
   /** The driver of a GPU: its major version. */
   driverMajorOf(gpu: string): number;
   /** Runs the set's samples together on the GPU and gives each job's slowdown. Rejects when `signal` is aborted. */
@@ -248,7 +246,7 @@ export interface QuotaSearchNeeds {
 export function quotaSearchJob(request: QuotaSearchRequest): JobRequest {
   const { gpuType, mode, set, maxSlowdowns, gpu } = request;
   const bounds = maxSlowdowns.map((bound) => (bound === Infinity ? null : bound));
-  const { key } = ordered(set, gpuType, mode, maxSlowdowns);
+  const { key } = ordered(set, request, maxSlowdowns);
   const payload = { gpuType, mode, set, maxSlowdowns: bounds, gpu } as unknown as JsonValue;
   return { kind: quotaSearchKind, key, payload, resource: `gpu/${gpu}` };
 }
@@ -259,28 +257,29 @@ export function quotaSearchJob(request: QuotaSearchRequest): JobRequest {
  */
 export function quotaSearchBody(needs: QuotaSearchNeeds): JobBody {
   return async (payload, { signal }) => {
-    const { gpuType, mode, set, maxSlowdowns, gpu } = requestOf(payload);
+    const request = requestOf(payload);
+    const { set, maxSlowdowns, gpu } = request;
     const problem = {
       jobs: set.map((job, at) => ({
-        prior: needs.priorOf(job, gpuType, mode),
+        prior: needs.priorOf(job, request),
         weight: 1,
         maxSlowdown: maxSlowdowns[at] ?? Infinity,
         ...(job.features !== undefined && { features: job.features }),
       })),
       space: needs.space ?? classSpace,
-      hyper: needs.hyperOf(gpuType, mode),
+      hyper: needs.hyperOf(request),
     };
     for (let evaluations = 0; ; evaluations += 1) {
-      const points = needs.table.pointsOf(set, gpuType, mode);
+      const points = needs.table.pointsOf(set, request);
       const proposal = propose(problem, points, evaluations, needs.random);
       if (proposal === undefined) break;
       const slowdowns = await needs.measure(set, proposal.shares, gpu, signal);
       const point = { shares: proposal.shares, slowdowns };
-      const refused = needs.table.record(set, gpuType, mode, point, needs.driverMajorOf(gpu));
+      const refused = needs.table.record(set, request, point, needs.driverMajorOf(gpu));
       if (refused !== undefined) throw new Error(`the measurement was refused: ${refused}`);
       await needs.saved();
     }
-    needs.table.markSearched(set, gpuType, mode);
+    needs.table.markSearched(set, request);
   };
 }
 

@@ -5,6 +5,7 @@ import { gpuTypeOf } from '../ledger/places.js';
 import type { QuotaJob } from './quotas.js';
 
 const type = 'a100-40';
+const gpu = { gpuType: type, mode: 'mps' } as const;
 const driver = 550;
 const none = [Infinity, Infinity];
 
@@ -30,8 +31,8 @@ beforeEach(() => {
   table = newTable();
 });
 const record = (set: QuotaJob[], shares: number[], slowdowns: number[], major = driver): string | undefined =>
-  table.record(set, type, 'mps', { shares, slowdowns }, major);
-const ask = (set: QuotaJob[], budgets = none) => table.shareFor(set, type, 'mps', budgets);
+  table.record(set, gpu, { shares, slowdowns }, major);
+const ask = (set: QuotaJob[], budgets = none) => table.shareFor(set, gpu, budgets);
 
 describe('a hit', () => {
   test('is the measured point with the least sum of slowdowns that keeps all budgets, in any order of the set', () => {
@@ -50,15 +51,15 @@ describe('a hit', () => {
     expect(ask([{ ...plain, batch: 3 }, b]).source).toBe('hit');
     expect(ask([{ ...plain, batch: 5 }, b]).source).toBe('guardrail');
     expect(ask([{ ...plain, version: '0.0.2' }, b]).source).toBe('guardrail');
-    expect(table.shareFor([plain, b], 'h100', 'mps', none).source).toBe('guardrail');
-    expect(table.shareFor([plain, b], type, 'mig', none).source).toBe('guardrail');
+    expect(table.shareFor([plain, b], { gpuType: 'h100', mode: 'mps' }, none).source).toBe('guardrail');
+    expect(table.shareFor([plain, b], { ...gpu, mode: 'mig' }, none).source).toBe('guardrail');
   });
 
   test('of an instance is of its profile only', () => {
-    const instance = gpuTypeOf({ type }, { profile: '3g.20gb' });
-    table.record([a, b], instance, 'mig', { shares: [70, 30], slowdowns: [1.2, 1.5] }, driver);
-    expect(table.shareFor([a, b], instance, 'mig', none).source).toBe('hit');
-    expect(table.shareFor([a, b], gpuTypeOf({ type }, { profile: '2g.10gb' }), 'mig', none).source).toBe('guardrail');
+    const instance = (profile: string) => ({ gpuType: gpuTypeOf({ type }, { profile }), mode: 'mig' as const });
+    table.record([a, b], instance('3g.20gb'), { shares: [70, 30], slowdowns: [1.2, 1.5] }, driver);
+    expect(table.shareFor([a, b], instance('3g.20gb'), none).source).toBe('hit');
+    expect(table.shareFor([a, b], instance('2g.10gb'), none).source).toBe('guardrail');
   });
 
   test('gives the tighter budget of two jobs that are alike the larger share', () => {
@@ -73,16 +74,16 @@ describe('a hit', () => {
     record([a, b], [70, 30], [9, 9]);
     record([a, b], [50, 50], [2, 2]);
     expect(ask([b, a])).toMatchObject({ shares: [0.3, 0.7], slowdowns: [1.5, 1.3] });
-    expect(table.slowdownsAt([b, a], type, 'mps', [0.3, 0.7])).toEqual([1.5, 1.3]);
-    expect(table.slowdownsAt([b, a], type, 'mps', [0.5, 0.5])).toEqual([2, 2]);
-    expect(table.slowdownsAt([b, a], type, 'mps', [0.7, 0.3])).toBeUndefined();
-    expect(table.slowdownsAt([b, b], type, 'mps', [0.3, 0.7])).toBeUndefined();
+    expect(table.slowdownsAt([b, a], gpu, [0.3, 0.7])).toEqual([1.5, 1.3]);
+    expect(table.slowdownsAt([b, a], gpu, [0.5, 0.5])).toEqual([2, 2]);
+    expect(table.slowdownsAt([b, a], gpu, [0.7, 0.3])).toBeUndefined();
+    expect(table.slowdownsAt([b, b], gpu, [0.3, 0.7])).toBeUndefined();
   });
 
   test('of jobs that are alike is found whichever of them has the fixed share', () => {
     record([a, a], [20, 70], [3, 1.1]);
     const find = (fixed: (number | undefined)[], budgets = none): unknown => {
-      const { shares, source, slowdowns } = table.shareFor([a, a], type, 'mps', budgets, fixed);
+      const { shares, source, slowdowns } = table.shareFor([a, a], gpu, budgets, fixed);
       return source === 'hit' ? [shares, slowdowns] : source;
     };
     for (const budgets of [none, [40, Infinity], [Infinity, 12]]) {
@@ -102,7 +103,7 @@ describe('a hit', () => {
   test('has the least sum of slowdowns weighted by the time that is left', () => {
     record([a, b], [70, 30], [1.2, 1.5]);
     record([a, b], [30, 70], [1.6, 1.2]);
-    const find = (leftMs?: number[]): number[] => table.shareFor([a, b], type, 'mps', none, [], leftMs).shares;
+    const find = (leftMs?: number[]): number[] => table.shareFor([a, b], gpu, none, [], leftMs).shares;
     expect(find()).toEqual([0.7, 0.3]);
     expect(find([10, 10])).toEqual([0.7, 0.3]);
     expect(find([10, 20])).toEqual([0.3, 0.7]);
@@ -193,7 +194,7 @@ describe('what is recorded', () => {
 
   test('of repeated measurements the median counts, so that one outlier changes nothing', () => {
     for (const slowdown of [1.2, 1.25, 900, 1.22]) expect(record([a, b], [70, 30], [slowdown, 1.5])).toBeUndefined();
-    expect(table.pointsOf([b, a], type, 'mps')).toEqual([{ shares: [30, 70], slowdowns: [1.5, 1.22] }]);
+    expect(table.pointsOf([b, a], gpu)).toEqual([{ shares: [30, 70], slowdowns: [1.5, 1.22] }]);
   });
 
   test('is bounded: points of a row, and rows, of which the one that was not used for longest goes', () => {
@@ -212,17 +213,17 @@ describe('what is recorded', () => {
   });
 
   test('of a search that has ended is noted', () => {
-    expect(table.wantsSearch([a, b], type, 'mps')).toBe(true);
+    expect(table.wantsSearch([a, b], gpu)).toBe(true);
     record([a, b], [70, 30], [1.2, 1.5]);
-    table.markSearched([b, a], type, 'mps');
-    expect(table.wantsSearch([a, b], type, 'mps')).toBe(false);
+    table.markSearched([b, a], gpu);
+    expect(table.wantsSearch([a, b], gpu)).toBe(false);
   });
 });
 
 describe('a row expires', () => {
   test("with the driver's major version, of its type of GPU only; old nodes' measurements are refused", () => {
     record([a, b], [70, 30], [1.2, 1.5]);
-    table.record([a, b], 'h100', 'mps', { shares: [70, 30], slowdowns: [1.2, 1.5] }, driver);
+    table.record([a, b], { gpuType: 'h100', mode: 'mps' }, { shares: [70, 30], slowdowns: [1.2, 1.5] }, driver);
     expect(table.sawDriver(type, 570)).toBe(true);
     expect(table.rows().map((row) => row.gpuType)).toEqual(['h100']);
     expect(record([a, b], [70, 30], [1.2, 1.5], 550)).toBe('measured with driver 550, which has been replaced');
@@ -243,7 +244,7 @@ describe('stored', () => {
   const stored = (): unknown[] => {
     record([a, b], [70, 30], [1.2, 1.5]);
     record([a, a], [50, 50], [1.9, 1.8]);
-    table.markSearched([a, a], type, 'mps');
+    table.markSearched([a, a], gpu);
     return table.rows().map((row) => JSON.parse(JSON.stringify(row)) as unknown);
   };
 
@@ -251,9 +252,9 @@ describe('stored', () => {
     const again = newTable();
     for (const row of stored()) again.restore(readQuotaRow(row));
     expect(again.rows()).toEqual(table.rows());
-    expect(again.shareFor([b, a], type, 'mps', none)).toEqual(ask([b, a]));
-    expect(again.shareFor([job('e', 0.12), job('f', 0.88)], type, 'mps', none).source).toBe('nearest');
-    expect(again.wantsSearch([a, a], type, 'mps')).toBe(false);
+    expect(again.shareFor([b, a], gpu, none)).toEqual(ask([b, a]));
+    expect(again.shareFor([job('e', 0.12), job('f', 0.88)], gpu, none).source).toBe('nearest');
+    expect(again.wantsSearch([a, a], gpu)).toBe(false);
   });
 
   test('rows of a driver that was replaced are not taken, and are to be forgotten', () => {
@@ -280,8 +281,8 @@ test('every change is told, with the key by which a row can be forgotten', () =>
   const changes: [string, boolean | undefined][] = [];
   const onChange = (key: string, row?: { searched: boolean }): void => void changes.push([key, row?.searched]);
   const told = new QuotaTable({ predictorOf: () => ({ slowdown: () => 1 }), onChange });
-  told.record([a, b], type, 'mps', { shares: [70, 30], slowdowns: [1.2, 1.5] }, driver);
-  told.markSearched([b, a], type, 'mps');
+  told.record([a, b], gpu, { shares: [70, 30], slowdowns: [1.2, 1.5] }, driver);
+  told.markSearched([b, a], gpu);
   const key = 'a100-40/mps /guest/a@0.0.1#4 /guest/b@0.0.1#4';
   expect([told.forget(key), told.forget(key)]).toEqual([true, false]);
   expect(changes).toEqual([
@@ -293,7 +294,7 @@ test('every change is told, with the key by which a row can be forgotten', () =>
 
 describe('a fixed share', () => {
   const keep = (set: QuotaJob[], fixed: (number | undefined)[], budgets = none) =>
-    table.shareFor(set, type, 'mps', budgets, fixed);
+    table.shareFor(set, gpu, budgets, fixed);
 
   test('leaves of what was measured the points with it', () => {
     record([a, b], [70, 30], [1.2, 1.5]);

@@ -1,8 +1,8 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- arrays have an element for each job of a set; places and matches are its indices */
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import type { SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import { guardrail } from './quotas.js';
-import { NearestRows, ordered, placeKey, rowKey, addMeasurement, bestOfOrders, bestWithin } from './quota-row.js';
+import { NearestRows, ordered, rowKey, addMeasurement, bestOfOrders, bestWithin } from './quota-row.js';
 import type { QuotaRow, RowPoint } from './quota-row.js';
 import type { FixedShares, QuotaChoice, QuotaJob, Quotas } from './quotas.js';
 import type { MeasuredPoint } from './surrogate.js';
@@ -13,7 +13,7 @@ const greatestSlowdown = 1000;
 
 export interface QuotaTableOptions {
   /** The model of a type of GPU in one mode. */
-  predictorOf(gpu: { type: string; mode: DeviceMode }): SlowdownPredictor;
+  predictorOf(gpu: GpuKind): SlowdownPredictor;
   /** Rows that are kept; then the one that was not used for longest makes way. Default 4096. */
   maxRows?: number;
   /** A row is another than before, or is forgotten. `key` names its set and kind of GPU. */
@@ -44,13 +44,12 @@ export class QuotaTable implements Quotas {
 
   shareFor(
     set: readonly QuotaJob[],
-    gpuType: string,
-    mode: DeviceMode,
+    gpu: GpuKind,
     budgetsMs: readonly number[],
     fixed: FixedShares = [],
     leftMs: readonly number[] = [],
   ): QuotaChoice {
-    const { key, ids, places } = ordered(set, gpuType, mode, budgetsMs);
+    const { key, ids, places } = ordered(set, gpu, budgetsMs);
     const entry = this.byKey.get(key);
     if (entry !== undefined) {
       entry.usedAt = this.uses += 1;
@@ -62,22 +61,14 @@ export class QuotaTable implements Quotas {
       }
     }
     return (
-      this.nearestFor(set, gpuType, mode, budgetsMs, fixed) ??
-      guardrail(set, budgetsMs, this.options.predictorOf({ type: gpuType, mode }), fixed)
+      this.nearestFor(set, gpu, budgetsMs, fixed) ?? guardrail(set, budgetsMs, this.options.predictorOf(gpu), fixed)
     );
   }
 
-  slowdownsAt(
-    set: readonly QuotaJob[],
-    gpuType: string,
-    mode: DeviceMode,
-    shares: readonly number[],
-    atLeast = 1,
-  ): number[] | undefined {
+  slowdownsAt(set: readonly QuotaJob[], gpu: GpuKind, shares: readonly number[], atLeast = 1): number[] | undefined {
     const { key, places } = ordered(
       set,
-      gpuType,
-      mode,
+      gpu,
       shares.map((share) => -share),
     );
     const row = this.byKey.get(key)?.row;
@@ -97,8 +88,7 @@ export class QuotaTable implements Quotas {
    */
   record(
     set: readonly QuotaJob[],
-    gpuType: string,
-    mode: DeviceMode,
+    gpu: GpuKind,
     { shares, slowdowns }: MeasuredPoint,
     driverMajor: number,
   ): string | undefined {
@@ -109,11 +99,11 @@ export class QuotaTable implements Quotas {
     if (share !== undefined) return `a share of ${share} %`;
     const slowdown = slowdowns.find((one) => !(one >= leastSlowdown && one <= greatestSlowdown));
     if (slowdown !== undefined) return `a slowdown of ${slowdown}`;
+    const { gpuType, mode } = gpu;
     if (!this.sawDriver(gpuType, driverMajor)) return `measured with driver ${driverMajor}, which has been replaced`;
     const { key, ids, places } = ordered(
       set,
-      gpuType,
-      mode,
+      gpu,
       shares.map((one) => -one),
     );
     let row = this.byKey.get(key)?.row;
@@ -132,14 +122,14 @@ export class QuotaTable implements Quotas {
   }
 
   /** What was measured of a set, in its order: what a search goes on from. */
-  pointsOf(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode): MeasuredPoint[] {
-    const { key, places } = ordered(set, gpuType, mode, new Array<number>(set.length).fill(0));
+  pointsOf(set: readonly QuotaJob[], gpu: GpuKind): MeasuredPoint[] {
+    const { key, places } = ordered(set, gpu, new Array<number>(set.length).fill(0));
     return (this.byKey.get(key)?.row.points ?? []).map((point) => given(point, places));
   }
 
   /** Notes that a search for the set has nothing more to gain; of a set that was not measured nothing is noted. */
-  markSearched(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode): void {
-    const key = this.keyOf(set, gpuType, mode);
+  markSearched(set: readonly QuotaJob[], gpu: GpuKind): void {
+    const key = this.keyOf(set, gpu);
     const row = this.byKey.get(key)?.row;
     if (row === undefined) return;
     row.searched = true;
@@ -147,8 +137,8 @@ export class QuotaTable implements Quotas {
   }
 
   /** Whether a search for the set is worth while: none has ended. */
-  wantsSearch(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode): boolean {
-    return this.byKey.get(this.keyOf(set, gpuType, mode))?.row.searched !== true;
+  wantsSearch(set: readonly QuotaJob[], gpu: GpuKind): boolean {
+    return this.byKey.get(this.keyOf(set, gpu))?.row.searched !== true;
   }
 
   /**
@@ -218,14 +208,13 @@ export class QuotaTable implements Quotas {
 
   private nearestFor(
     set: readonly QuotaJob[],
-    gpuType: string,
-    mode: DeviceMode,
+    gpu: GpuKind,
     budgetsMs: readonly number[],
     fixed: FixedShares,
   ): QuotaChoice | undefined {
     const bounds = set.map((job, at) => maxSlowdown(job, budgetsMs[at]!));
     let shares: number[] = [];
-    const near = this.nearest.get(placeKey(gpuType, mode))?.find(
+    const near = this.nearest.get(kindName(gpu))?.find(
       set.map(({ features }) => features),
       ({ row, matched }) => {
         const theirs = new Array<number>(set.length);
@@ -243,13 +232,13 @@ export class QuotaTable implements Quotas {
     return near === undefined ? undefined : { shares, source: 'nearest', unmet: [] };
   }
 
-  private keyOf(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode): string {
-    return ordered(set, gpuType, mode, new Array<number>(set.length).fill(0)).key;
+  private keyOf(set: readonly QuotaJob[], gpu: GpuKind): string {
+    return ordered(set, gpu, new Array<number>(set.length).fill(0)).key;
   }
 
   private insert(key: string, row: QuotaRow): void {
     this.byKey.set(key, { row, usedAt: (this.uses += 1) });
-    const place = placeKey(row.gpuType, row.mode);
+    const place = kindName(row);
     const index = this.nearest.get(place) ?? new NearestRows();
     this.nearest.set(place, index);
     index.add(row);
@@ -276,7 +265,7 @@ export class QuotaTable implements Quotas {
 
   private remove(key: string, row: QuotaRow): void {
     this.byKey.delete(key);
-    this.nearest.get(placeKey(row.gpuType, row.mode))?.delete(row);
+    this.nearest.get(kindName(row))?.delete(row);
   }
 }
 

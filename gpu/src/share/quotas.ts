@@ -1,6 +1,6 @@
 // The interface of share choices for sets, and the guardrail, which goes by predictions alone.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- arrays have an element for each job of a set, and classes are indices of `shareClasses` */
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { WorkloadFeatures, SlowdownPredictor } from '../predict/slowdown-predictor.js';
 import type { Task } from '../view/view.js';
@@ -48,15 +48,14 @@ export type FixedShares = readonly (number | undefined)[];
 /** Decides how jobs that run together share a GPU (FaaShare, section VII). */
 export interface Quotas {
   /**
-   * Shares for `set` on a GPU of type `gpuType` (for a MIG instance `gpuTypeOf` gives it). `budgetsMs` has, by job,
+   * Shares for `set` on a kind of GPU. `budgetsMs` has, by job,
    * the time from its start that its deadline leaves; Infinity where it has none. What is measured counts where those
    * with a fixed share had just that. Of measured shares the best have the least sum of slowdowns weighted by `leftMs`: by
    * job the time alone that is still ahead, ms; absent: all weigh the same.
    */
   shareFor(
     set: readonly QuotaJob[],
-    gpuType: string,
-    mode: DeviceMode,
+    gpu: GpuKind,
     budgetsMs: readonly number[],
     fixed?: FixedShares,
     leftMs?: readonly number[],
@@ -67,8 +66,7 @@ export interface Quotas {
    */
   slowdownsAt(
     set: readonly QuotaJob[],
-    gpuType: string,
-    mode: DeviceMode,
+    gpu: GpuKind,
     shares: readonly number[],
     atLeast?: number,
   ): number[] | undefined;

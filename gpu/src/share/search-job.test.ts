@@ -30,7 +30,7 @@ const bodyWith = (measure: QuotaSearchNeeds['measure']) =>
     hyperOf: () => defaultHyper,
     driverMajorOf: () => 550,
     measure,
-    saved: () => Promise.resolve(void (storedPoints = table.pointsOf(set, 'v100', 'mps').length)),
+    saved: () => Promise.resolve(void (storedPoints = table.pointsOf(set, { gpuType: 'v100', mode: 'mps' }).length)),
     random: seededRandom(1),
     space: { ...classSpace, maxTotal: 100 },
   });
@@ -49,9 +49,9 @@ test('a search fills the table, so that the set is hit with the best shares', as
   expect(job).toMatchObject({ kind: quotaSearchKind, resource: 'gpu/GPU-1' });
   await bodyWith(measure)(JSON.parse(JSON.stringify(job.payload)), never);
   expect(measured.length).toBeLessThanOrEqual(maxEvaluations);
-  expect(table.pointsOf(set, 'v100', 'mps')).toHaveLength(measured.length);
-  expect(table.wantsSearch(set, 'v100', 'mps')).toBe(false);
-  expect(table.shareFor(set, 'v100', 'mps', [Infinity, Infinity, 20])).toMatchObject({
+  expect(table.pointsOf(set, { gpuType: 'v100', mode: 'mps' })).toHaveLength(measured.length);
+  expect(table.wantsSearch(set, { gpuType: 'v100', mode: 'mps' })).toBe(false);
+  expect(table.shareFor(set, { gpuType: 'v100', mode: 'mps' }, [Infinity, Infinity, 20])).toMatchObject({
     source: 'hit',
     shares: [0.7, 0.1, 0.2],
   });
@@ -69,8 +69,8 @@ test('a search that was cut short goes on from what it measured', async () => {
     measured.length === 2 ? Promise.reject(new Error('the GPU is wanted')) : measure(jobs, shares, gpu, signal),
   );
   await expect(interrupted(payload, never)).rejects.toThrow('the GPU is wanted');
-  expect(table.pointsOf(set, 'v100', 'mps')).toHaveLength(2);
-  expect(table.wantsSearch(set, 'v100', 'mps')).toBe(true);
+  expect(table.pointsOf(set, { gpuType: 'v100', mode: 'mps' })).toHaveLength(2);
+  expect(table.wantsSearch(set, { gpuType: 'v100', mode: 'mps' })).toBe(true);
   const before = measured.splice(0);
   await bodyWith(measure)(payload, never);
   for (const shares of before) expect(measured).not.toContainEqual(shares);

@@ -10,10 +10,10 @@ const job = (name: string, soloMs?: number): QuotaJob => ({
 test('sets are counted in whatever order they are named, by kind of GPU; the one asked for most is first', () => {
   const demands = new SetDemands();
   const [a, b, c] = [job('a'), job('b'), job('c')];
-  demands.asked([a, c], 'v100', 'mps', [Infinity, Infinity]);
-  demands.asked([a, b], 'v100', 'mps', [Infinity, Infinity]);
-  demands.asked([b, a], 'v100', 'mps', [Infinity, Infinity]);
-  demands.asked([a, b], 'h100', 'mps', [Infinity, Infinity]);
+  demands.asked([a, c], { gpuType: 'v100', mode: 'mps' }, [Infinity, Infinity]);
+  demands.asked([a, b], { gpuType: 'v100', mode: 'mps' }, [Infinity, Infinity]);
+  demands.asked([b, a], { gpuType: 'v100', mode: 'mps' }, [Infinity, Infinity]);
+  demands.asked([a, b], { gpuType: 'h100', mode: 'mps' }, [Infinity, Infinity]);
   expect(demands.list().map(({ key, asked }) => [key, asked])).toEqual([
     ['v100/mps a@1#1 b@1#1', 2],
     ['v100/mps a@1#1 c@1#1', 1],
@@ -31,14 +31,15 @@ test('tells what is to be stored: sets formed twice, their counts, and what was 
     else told.set(key, encodeWantedSet(wanted));
   };
   const demands = new SetDemands(tell);
-  const ask = (name: string): void => demands.asked([job('a', 10), job(name)], 'v100', 'mps', [20, Infinity]);
+  const ask = (name: string): void =>
+    demands.asked([job('a', 10), job(name)], { gpuType: 'v100', mode: 'mps' }, [20, Infinity]);
   ask('once');
   for (let count = 0; count < 3; count += 1) ask('often');
   for (let count = 0; count < 3; count += 1) ask('searched');
   demands.forget('v100/mps a@1#1 searched@1#1');
   const next = new SetDemands();
   // Asked for before it was read.
-  next.asked([job('a', 10), job('often')], 'v100', 'mps', [20, Infinity]);
+  next.asked([job('a', 10), job('often')], { gpuType: 'v100', mode: 'mps' }, [20, Infinity]);
   for (const text of told.values()) next.restore(decodeWantedSet(text));
   expect(next.list()).toEqual([
     {
@@ -57,13 +58,19 @@ test.each(['null', '{}', '{"key":"k","gpuType":"v100","mode":"mps","asked":-1,"s
 
 test('a budget bounds the slowdown where the time alone is known and it can be kept at all', () => {
   const demands = new SetDemands();
-  demands.asked([job('a', 100), job('b', 100), job('c'), job('d', 10)], 'v100', 'mps', [200, 90, 50, Infinity]);
+  demands.asked([job('a', 100), job('b', 100), job('c'), job('d', 10)], { gpuType: 'v100', mode: 'mps' }, [
+    200,
+    90,
+    50,
+    Infinity,
+  ]);
   expect(demands.list()[0]?.maxSlowdowns).toEqual([2, Infinity, Infinity, Infinity]);
 });
 
 test('of very many sets the one goes that was not asked for for longest', () => {
   const demands = new SetDemands();
-  const ask = (at: number): void => demands.asked([job('a'), job(`f${at}`)], 'v100', 'mps', [Infinity, Infinity]);
+  const ask = (at: number): void =>
+    demands.asked([job('a'), job(`f${at}`)], { gpuType: 'v100', mode: 'mps' }, [Infinity, Infinity]);
   for (let at = 0; at < 1000; at += 1) ask(at);
   ask(0);
   ask(1000);

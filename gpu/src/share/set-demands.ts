@@ -1,15 +1,13 @@
 // Sets that the quota table was asked for, and their stored form.
 import { z } from 'zod';
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { ordered } from './quota-row.js';
 import type { QuotaJob } from './quotas.js';
 
 /** A set that was formed and whose shares have not been searched for. */
-export interface WantedSet {
+export interface WantedSet extends GpuKind {
   /** Its key in a table. */
   key: string;
-  gpuType: string;
-  mode: DeviceMode;
   set: readonly QuotaJob[];
   /** By job, what its budget allowed when it was asked for last; Infinity where it had none, or none that can be kept. */
   maxSlowdowns: readonly number[];
@@ -35,8 +33,8 @@ export class SetDemands {
   constructor(private readonly onChange: (key: string, wanted: WantedSet | undefined) => void = () => undefined) {}
 
   /** A set was formed; `budgetsMs` as Quotas.shareFor has them. */
-  asked(set: readonly QuotaJob[], gpuType: string, mode: DeviceMode, budgetsMs: readonly number[]): void {
-    const { key } = ordered(set, gpuType, mode, budgetsMs);
+  asked(set: readonly QuotaJob[], gpu: GpuKind, budgetsMs: readonly number[]): void {
+    const { key } = ordered(set, gpu, budgetsMs);
     const before = this.sets.get(key);
     // The last one asked for is the last to go.
     this.sets.delete(key);
@@ -45,6 +43,7 @@ export class SetDemands {
       return bound >= leastSlowdown ? bound : Infinity;
     });
     const asked = (before?.asked ?? 0) + 1;
+    const { gpuType, mode } = gpu;
     const wanted = { key, gpuType, mode, set: [...set], maxSlowdowns, asked };
     this.insert(wanted);
     if (asked >= leastTold && (asked <= mostTold || Number.isInteger(Math.log2(asked)))) this.onChange(key, wanted);

@@ -1,6 +1,6 @@
 // Measurements of sets: runs that overlap all the time, and slowdowns of members put together.
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
-import { jobId, placeKey } from './quota-row.js';
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
+import { jobId } from './quota-row.js';
 import type { QuotaJob } from './quotas.js';
 import type { MeasuredPoint } from './surrogate.js';
 
@@ -33,14 +33,14 @@ export class SetObservations {
    * The first of `members` ran with the others beside it and was so much slower than alone. Gives the measurement of the
    * whole set once each of it has been measured with these shares.
    */
-  add(gpuType: string, mode: DeviceMode, members: readonly SetMember[], slowdown: number): SetMeasurement | undefined {
+  add(gpu: GpuKind, members: readonly SetMember[], slowdown: number): SetMeasurement | undefined {
     const [measured] = members;
     if (measured === undefined) return undefined;
     const sorted = members
       .map((member) => ({ member, id: idOf(member) }))
       .sort((one, other) => (one.id < other.id ? -1 : Number(one.id > other.id)));
     const ids = sorted.map(({ id }) => id);
-    const key = `${placeKey(gpuType, mode)} ${ids.join(' ')}`;
+    const key = `${kindName(gpu)} ${ids.join(' ')}`;
     const set = this.pending.get(key) ?? { members: sorted.map(({ member }) => member), slowdowns: [] };
     this.pending.set(key, set);
     const own = idOf(measured);

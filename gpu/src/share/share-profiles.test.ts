@@ -10,25 +10,25 @@ const predictor = { slowdown: ({ share }: { share: number }): number => 2 / shar
 
 test('a function is expected to be as its profile was, with a little doubt', () => {
   const profiles = new ShareProfiles();
-  expect(profiles.add(job('a'), 'v100', 'mps', [8, 4, 3, 2, 1.5, 1])).toBeUndefined();
-  const prior = profiles.priorOf({ ...job('a'), features }, 'v100', 'mps', predictor);
+  expect(profiles.add(job('a'), { gpuType: 'v100', mode: 'mps' }, [8, 4, 3, 2, 1.5, 1])).toBeUndefined();
+  const prior = profiles.priorOf({ ...job('a'), features }, { gpuType: 'v100', mode: 'mps' }, predictor);
   expect(Math.exp(prior.mean(at(0.2)))).toBeCloseTo(4, 9);
   expect(prior.deviation(at(0.2))).toBeGreaterThan(0);
   // Another mode, another GPU: nothing is known.
-  expect(profiles.priorOf(job('a'), 'v100', 'mig').mean(at(0.2))).not.toBeCloseTo(Math.log(4), 3);
-  expect(profiles.priorOf(job('a'), 'h100', 'mps').mean(at(0.2))).not.toBeCloseTo(Math.log(4), 3);
+  expect(profiles.priorOf(job('a'), { gpuType: 'v100', mode: 'mig' }).mean(at(0.2))).not.toBeCloseTo(Math.log(4), 3);
+  expect(profiles.priorOf(job('a'), { gpuType: 'h100', mode: 'mps' }).mean(at(0.2))).not.toBeCloseTo(Math.log(4), 3);
 });
 
 test('one that was not profiled: a predictor where it has features, else functions in general once some are known', () => {
   const profiles = new ShareProfiles();
-  const vague = profiles.priorOf(job('new'), 'v100', 'mps').mean(at(0.1));
-  expect(profiles.hyperOf('v100', 'mps')).toEqual(defaultHyper);
+  const vague = profiles.priorOf(job('new'), { gpuType: 'v100', mode: 'mps' }).mean(at(0.1));
+  expect(profiles.hyperOf({ gpuType: 'v100', mode: 'mps' })).toEqual(defaultHyper);
   for (let other = 0; other < 5; other += 1) {
-    profiles.add(job(`f${other}`), 'v100', 'mps', [1.2, 1.1, 1.1, 1.05, 1, 1]);
+    profiles.add(job(`f${other}`), { gpuType: 'v100', mode: 'mps' }, [1.2, 1.1, 1.1, 1.05, 1, 1]);
   }
   expect(vague).toBeGreaterThan(1);
-  expect(Math.exp(profiles.priorOf(job('new'), 'v100', 'mps').mean(at(0.1)))).toBeCloseTo(1.2, 9);
-  const predicted = profiles.priorOf({ ...job('new'), features }, 'v100', 'mps', predictor);
+  expect(Math.exp(profiles.priorOf(job('new'), { gpuType: 'v100', mode: 'mps' }).mean(at(0.1)))).toBeCloseTo(1.2, 9);
+  const predicted = profiles.priorOf({ ...job('new'), features }, { gpuType: 'v100', mode: 'mps' }, predictor);
   expect(Math.exp(predicted.mean(at(0.5)))).toBeCloseTo(4, 9);
 });
 
@@ -37,5 +37,5 @@ test.each([
   [[8, 4, 3, 2, 0.1, 1], 'a slowdown of 0.1'],
   [[8, 4], '2 slowdowns for 6 classes'],
 ])('%j is refused', (slowdowns, reason) => {
-  expect(new ShareProfiles().add(job('a'), 'v100', 'mps', slowdowns)).toBe(reason);
+  expect(new ShareProfiles().add(job('a'), { gpuType: 'v100', mode: 'mps' }, slowdowns)).toBe(reason);
 });

@@ -1,10 +1,18 @@
 // Rows of simulated nodes, as agents report theirs.
-import type { Device, DeviceHealth, DeviceStatus, NodeStatus, Resident, Share, Slice } from '@gpuwhisk/common/gpu';
+import type {
+  Device,
+  DeviceHealth,
+  DeviceMode,
+  DeviceStatus,
+  NodeStatus,
+  Resident,
+  Share,
+  Slice,
+} from '@gpuwhisk/common/gpu';
 import { computePart } from '../algorithms/protean/slowdowns.js';
 import { neededMiB } from '../ledger/account.js';
 import { memoryGiving } from '../ledger/places.js';
 import { requestOfTask, shareAt } from '../view/requests.js';
-import type { GpuKind } from '../ledger/places.js';
 import type { RunningTask } from '../view/view.js';
 import { processesAmong, tasksIn } from './simulated-batches.js';
 
@@ -23,8 +31,11 @@ export interface IdleInstance {
 }
 
 /** A simulated GPU, or a slice of one, with what is on it: what its node's agent reports. */
-export interface ReportedPlace extends GpuKind {
+export interface ReportedPlace {
   id: string;
+  /** As `gpuTypeOf` gives it. */
+  type: string;
+  mode: DeviceMode;
   node: string;
   /** Whether the limit of what runs can be moved below its class without a restart (kernel tokens); absent: it cannot. */
   movesShares?: boolean;
@@ -83,7 +94,7 @@ function reportedDevice(uuid: string, place: ReportedPlace): Device {
 function slicesOf({ id, mode, type, memoryMiB }: ReportedPlace): Slice[] {
   if (mode !== 'mig') return [];
   const [, profile = ''] = type.split(':');
-  const smCount = Math.round(computeSlices * computePart({ type }));
+  const smCount = Math.round(computeSlices * computePart(type));
   return [{ uuid: id, profile, startSlot: -1, slots: 1, memoryMiB: memoryGiving(memoryMiB), smCount }];
 }
 

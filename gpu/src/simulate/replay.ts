@@ -1,3 +1,4 @@
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import { profiledRates } from '../algorithms/dilu/served.js';
 import type { FunctionForecasts } from '../forecast/function-forecasts.js';
@@ -9,7 +10,6 @@ import { allWait } from '../view/decision.js';
 import { FunctionLog } from '../view/function-log.js';
 import { functionKey } from '../ledger/occupancy.js';
 import { kindsOf } from '../ledger/places.js';
-import type { GpuKind } from '../ledger/places.js';
 import type { SchedulingEvent, Task, View, WorkloadState } from '../view/view.js';
 import { SimulatedActuator } from './simulated-actuator.js';
 import type { EndedRun } from './simulated-parts.js';
@@ -233,13 +233,13 @@ export function replay(
       if (one.job.isIdempotent === true) wait(one.job, one.task);
       else run.stopped.push(one.task.id);
     } else {
-      const { id, type } = gpu;
-      run.finished.push({ job: one.job, startedAt: one.startedAt, finishedAt: now, gpu: id, gpuType: type });
+      const { id, type: gpuType, mode } = gpu;
+      run.finished.push({ job: one.job, startedAt: one.startedAt, finishedAt: now, gpu: id, gpuType });
       const ranMs = now - one.startedAt - one.startMs;
       functions.ran({ action: one.task.function, namespace: one.task.namespace }, ranMs);
       policy.observe?.({
         task: one.task,
-        gpu: { id: gpu.id, type: gpu.type, mode: gpu.mode },
+        gpu: { id, gpuType, mode },
         share: one.share,
         ranMs,
         beside: [...one.besideMs.values()].map(({ task, share, ms }) => ({

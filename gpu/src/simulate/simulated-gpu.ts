@@ -170,13 +170,14 @@ export function rateAll(gpu: SimulatedGpu, truth: GpuTruth): void {
     return { workload: job.workload, share, ...(requests > 1 && { requests }) };
   });
   for (const { workload } of trainings) clients.push({ workload: workload.workload, share: workload.share ?? 1 });
-  const slowdowns = truth.slowdowns(clients, gpu);
+  const kind = { gpuType: gpu.type, mode: gpu.mode };
+  const slowdowns = truth.slowdowns(clients, kind);
   for (const [i, one] of processes.entries()) {
     const batch = isBatched(one.task) ? computing.filter(({ instance }) => instance === one.instance) : [one];
     for (const run of batch) run.slowdown = slowdowns[i] as number;
   }
   for (const [i, one] of trainings.entries()) one.slowdown = slowdowns[processes.length + i] as number;
-  gpu.used = clients.length === 0 ? 0 : truth.used(clients, gpu);
+  gpu.used = clients.length === 0 ? 0 : truth.used(clients, kind);
 }
 
 /** Lets `elapsedMs` pass on a GPU. */

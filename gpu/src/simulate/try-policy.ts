@@ -1,3 +1,4 @@
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { makePolicy } from '../policies/make-policy.js';
@@ -8,7 +9,6 @@ import type { LateTaskHandling, PolicyChoice } from '../policies/make-policy.js'
 import { capacityModel } from '../predict/slowdown-predictor.js';
 import { predictorsOf } from '../predict/slowdown-model.js';
 import type { SlowdownPredictor, WorkloadFeatures } from '../predict/slowdown-predictor.js';
-import type { GpuKind } from '../ledger/places.js';
 import type { Task } from '../view/view.js';
 import { replay } from './replay.js';
 import type { ReplayRun, GpuTruth } from './replay.js';

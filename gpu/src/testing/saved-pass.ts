@@ -29,7 +29,8 @@ class SavedViewError extends Error {
 
 /** The view that `encodeView` was given. Throws SavedViewError. */
 export function decodeView(saved: JsonValue): View {
-  if (!isJsonObject(saved) || saved['format'] !== viewFormat) throw new SavedViewError(`its format is not '${viewFormat}'`);
+  if (!isJsonObject(saved) || saved['format'] !== viewFormat)
+    throw new SavedViewError(`its format is not '${viewFormat}'`);
   const { version } = saved;
   if (version !== viewVersion) {
     throw new SavedViewError(`its format has version ${JSON.stringify(version)} instead of ${viewVersion}`);

@@ -1,7 +1,6 @@
 // The result of a pass: starts, refusals and actions; and the measured runs that policies learn from.
-import type { Rejection } from '@gpuwhisk/common/gpu';
+import type { GpuKind, Rejection } from '@gpuwhisk/common/gpu';
 import type { PlacementChoice } from '../ledger/account.js';
-import type { GpuKind } from '../ledger/places.js';
 import type { Task, View } from './view.js';
 
 /** A waiting task that starts now. */

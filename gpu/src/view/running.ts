@@ -1,9 +1,9 @@
 // What runs on a place, by its account and what is known of runs.
-import type { Resident, Share } from '@gpuwhisk/common/gpu';
+import type { GpuKind, Resident, Share } from '@gpuwhisk/common/gpu';
 import type { PlaceAccount } from '../ledger/account.js';
 import type { Occupant, Reservation } from '../ledger/occupancy.js';
 import { kindOf } from '../ledger/places.js';
-import type { GpuKind, Place } from '../ledger/places.js';
+import type { Place } from '../ledger/places.js';
 import { usedPlaces } from '../ledger/used-places.js';
 import type { KnownRuns, RunningTask, Task, View } from './view.js';
 
@@ -42,8 +42,15 @@ export interface SeenPlace extends GpuKind {
 export function seenPlaces(view: Pick<View, 'at' | 'ledger' | 'runs'>): SeenPlace[] {
   return usedPlaces(view.ledger).map((account) => {
     const { id, place } = account;
-    const { type, mode } = kindOf(place);
-    return { id, type, mode, account, movesShares: place.node.movesShares === true, running: tasksOn(view, account) };
+    const { gpuType, mode } = kindOf(place);
+    return {
+      id,
+      gpuType,
+      mode,
+      account,
+      movesShares: place.node.movesShares === true,
+      running: tasksOn(view, account),
+    };
   });
 }
 

@@ -1,6 +1,5 @@
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import type { DeviceMode, GpuNeed, Share, ShareClass } from '@gpuwhisk/common/gpu';
-import type { GpuKind } from '../ledger/places.js';
+import type { DeviceMode, GpuKind, GpuNeed, Share, ShareClass } from '@gpuwhisk/common/gpu';
 import type { ProfiledShares, Task } from './view.js';
 
 /** The smallest class with at least `fraction` of the SMs. */
@@ -29,9 +28,9 @@ export function shareOf({ memoryMiB, mpsPercent, sloMs, smLimit, smRequest, maxS
 /** The shares that a task's function was profiled with on a GPU of this type in this mode, or undefined. */
 export function profiledOn(
   { profiledShares }: Pick<Task, 'profiledShares'>,
-  { type, mode }: GpuKind,
+  { gpuType, mode }: GpuKind,
 ): ProfiledShares | undefined {
-  return profiledShares?.find((one) => one.gpuType === type && one.mode === mode);
+  return profiledShares?.find((one) => one.gpuType === gpuType && one.mode === mode);
 }
 
 /** Whether a process with a share of less than everything is held to it on a device in this mode. */

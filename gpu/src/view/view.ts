@@ -1,4 +1,4 @@
-import type { DeviceMode, GpuAnnotation, GpuIsolation } from '@gpuwhisk/common/gpu';
+import type { DeviceMode, GpuAnnotation, GpuIsolation, GpuKind } from '@gpuwhisk/common/gpu';
 import type { Forecast } from '../forecast/ls-lstm.js';
 import type { WorkloadFeatures, FeatureRecord } from '../predict/slowdown-predictor.js';
 import type { PlacementRequest } from '../ledger/account.js';
@@ -11,9 +11,7 @@ import type { WorkloadStanding } from './workload-standing.js';
  * Request and limit that a profile found for a function on a kind of GPU, thousandths of the SMs, and the batch that they
  * hold for.
  */
-export interface ProfiledShares {
-  gpuType: string;
-  mode: DeviceMode;
+export interface ProfiledShares extends GpuKind {
   request: number;
   limit: number;
   batch: number;

@@ -1,7 +1,7 @@
 // Implementations of the stage `share` that go by a task's SLO and its predicted times at each share.
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { hasShare } from '@gpuwhisk/gpu/stages/place/place';
 import type { CandidatePlace } from '@gpuwhisk/gpu/stages/place/place';
-import type { GpuKind } from '@gpuwhisk/gpu/ledger/places';
 import type { Task } from '@gpuwhisk/gpu/view/view';
 import { classFractions, fillingShare, granted, refused } from '@gpuwhisk/gpu/stages/share/share';
 import type { ShareOut } from '@gpuwhisk/gpu/stages/share/share';

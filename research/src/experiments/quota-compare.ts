@@ -161,20 +161,10 @@ async function search(
     random,
     space: { shares, maxTotal: 100 },
   });
-  const request = quotaSearchJob({
-    gpuType: 'v100',
-    mode: 'mps',
-    set: jobs,
-    maxSlowdowns: set.map(() => Infinity),
-    gpu: 'GPU-1',
-  });
+  const [gpu, budgets] = [{ gpuType: 'v100', mode: 'mps' } as const, set.map(() => Infinity)];
+  const request = quotaSearchJob({ ...gpu, set: jobs, maxSlowdowns: budgets, gpu: 'GPU-1' });
   await body(request.payload, { attempt: 1, isLast: true, signal: new AbortController().signal });
-  const choice = table.shareFor(
-    jobs,
-    'v100',
-    'mps',
-    set.map(() => Infinity),
-  );
+  const choice = table.shareFor(jobs, gpu, budgets);
   return { shares: choice.shares.map((share) => Math.round(100 * share)), evaluations };
 }
 

@@ -45,11 +45,11 @@ function measureTable(samples: number, random: Random): Measurement[] {
     for (let point = 0; point < pointsPerRow; point += 1) {
       const shares = set.map(() => randomItem([10, 20, 30], random));
       const slowdowns = set.map(() => 1 + randomFraction(random));
-      const refused = table.record(set, gpuType, 'mps', { shares, slowdowns }, 550);
+      const refused = table.record(set, { gpuType, mode: 'mps' }, { shares, slowdowns }, 550);
       if (refused !== undefined) throw new Error(`a measurement was refused: ${refused}`);
     }
   }
-  const known = sets.filter((set) => table.pointsOf(set, gpuType, 'mps').length > 0);
+  const known = sets.filter((set) => table.pointsOf(set, { gpuType, mode: 'mps' }).length > 0);
   const unseen = known.map((set) => set.map((one) => ({ ...one, version: '0.0.2', features: moved(one, random) })));
   return [
     medianOf('tableHitUs', time(table, known, 'hit', 20 * samples)),
@@ -74,7 +74,7 @@ function time(
       // The last job has a deadline that most points meet, but not all.
       const budgets = set.map((one, place) => (place === set.length - 1 ? 1.9 * (one.soloMs ?? Infinity) : Infinity));
       const leftMs = set.map((one, place) => (one.soloMs ?? 0) / (1 + place));
-      const choice = table.shareFor(set, gpuType, 'mps', budgets, [], leftMs);
+      const choice = table.shareFor(set, { gpuType, mode: 'mps' }, budgets, [], leftMs);
       if (choice.source !== source) {
         throw new Error(`a look-up was answered from '${choice.source}'`);
       }

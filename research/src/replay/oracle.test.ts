@@ -55,14 +55,14 @@ test('the oracle predicts the truth, also of entries with equal features', () =>
 test('the oracle gives the best shares, within its total and around those that are fixed', () => {
   const free = oracleOf(catalogue, truth).quotas;
   const set = [jobOf('a'), jobOf('b')];
-  expect(free.shareFor(set, 't', 'mps', [Infinity, Infinity]).shares).toEqual([0.7, 0.3]);
-  const fixed = free.shareFor(set, 't', 'mps', [Infinity, 100], [0.1, undefined]);
+  expect(free.shareFor(set, { gpuType: 't', mode: 'mps' }, [Infinity, Infinity]).shares).toEqual([0.7, 0.3]);
+  const fixed = free.shareFor(set, { gpuType: 't', mode: 'mps' }, [Infinity, 100], [0.1, undefined]);
   expect([fixed.shares[0], fixed.unmet]).toEqual([0.1, []]);
-  const narrow = oracleOf(catalogue, truth, 60).quotas.shareFor(set, 't', 'mps', [Infinity, 110]);
+  const narrow = oracleOf(catalogue, truth, 60).quotas.shareFor(set, { gpuType: 't', mode: 'mps' }, [Infinity, 110]);
   // 30 % for b meets its budget; a gets what the total leaves.
   expect(narrow).toMatchObject({ shares: [0.3, 0.3], source: 'hit', unmet: [] });
-  expect(free.slowdownsAt(set, 't', 'mps', [0.3, 0.3])).toEqual(narrow.slowdowns);
-  const four = free.shareFor([...set, ...set], 't', 'mps', [Infinity, Infinity, Infinity, Infinity]);
+  expect(free.slowdownsAt(set, { gpuType: 't', mode: 'mps' }, [0.3, 0.3])).toEqual(narrow.slowdowns);
+  const four = free.shareFor([...set, ...set], { gpuType: 't', mode: 'mps' }, [Infinity, Infinity, Infinity, Infinity]);
   expect(four.shares).toHaveLength(4);
 });
 

@@ -90,7 +90,7 @@ function trueQuotas(slowdownsOf: SlowdownsOf, maxTotal: number): Quotas {
   const namesOf = (set: readonly QuotaJob[]): string[] =>
     set.map(({ function: path }) => path.slice(path.lastIndexOf('/') + 1));
   return {
-    shareFor(set, _gpuType, _mode, budgetsMs, fixed = []) {
+    shareFor(set, _gpu, budgetsMs, fixed = []) {
       const names = namesOf(set);
       const cost = (one: Candidate): number => costOf(set, one, budgetsMs, maxTotal);
       const best =
@@ -102,7 +102,7 @@ function trueQuotas(slowdownsOf: SlowdownsOf, maxTotal: number): Quotas {
       const unmet = set.flatMap((job, at) => (isMet(job, best.slowdowns[at]!, budgetsMs[at]!) ? [] : [at]));
       return { shares: [...best.shares], slowdowns: [...best.slowdowns], source: 'hit', unmet };
     },
-    slowdownsAt: (set, _gpuType, _mode, shares) => [...measured(namesOf(set), shares).slowdowns],
+    slowdownsAt: (set, _gpu, shares) => [...measured(namesOf(set), shares).slowdowns],
   };
 }
 

@@ -133,7 +133,7 @@ export function offlineQuotas(
     }));
     const features = set.map((entry) => profiledFeatures(profiles, entry));
     const points = search(set, features, truth, random, { exploration, maxTotal: budget.maxTotal });
-    for (const point of points) table.record(known, gpuType, 'mps', point, driverMajor);
+    for (const point of points) table.record(known, { gpuType, mode: 'mps' }, point, driverMajor);
   }
   return table;
 }

@@ -55,16 +55,16 @@ describe('a table that learns', () => {
   const runOf = (name: string, other: string, ranMs: number, part: number): ObservedRun => {
     const task = (of: string) => profiledTask(of, 100, 0.6, { function: `/guest/${of}` });
     const beside = [{ task: task(other), share: 0.7, part }];
-    return { task: task(name), gpu: { id: 'g', type: 't', mode: 'mps' }, share: 0.7, ranMs, beside };
+    return { task: task(name), gpu: { id: 'g', gpuType: 't', mode: 'mps' }, share: 0.7, ranMs, beside };
   };
 
   test('knows a set once each of its members had the other beside it all the time', () => {
     const learned = (part: number): unknown => {
       const table = make();
       table.ran(runOf('a', 'b', 150, part));
-      expect(table.slowdownsAt(set, 't', 'mps', [0.7, 0.7])).toBeUndefined();
+      expect(table.slowdownsAt(set, { gpuType: 't', mode: 'mps' }, [0.7, 0.7])).toBeUndefined();
       table.ran(runOf('b', 'a', 120, part));
-      return table.slowdownsAt(set, 't', 'mps', [0.7, 0.7]);
+      return table.slowdownsAt(set, { gpuType: 't', mode: 'mps' }, [0.7, 0.7]);
     };
     expect(learned(0.95)).toEqual([1.5, 1.2]);
     expect(learned(0.6)).toBeUndefined();
@@ -72,7 +72,7 @@ describe('a table that learns', () => {
 
   test('searches a set that is met three times, and leaves the table that it was made from as it was', () => {
     const table = make();
-    const sources = [1, 2, 3, 4].map(() => table.shareFor(set, 't', 'mps', none).source);
+    const sources = [1, 2, 3, 4].map(() => table.shareFor(set, { gpuType: 't', mode: 'mps' }, none).source);
     expect(sources).toEqual(['guardrail', 'guardrail', 'guardrail', 'hit']);
     expect(quotas.size).toBe(0);
   });
@@ -81,12 +81,18 @@ describe('a table that learns', () => {
 test('the best shares by the truth end jobs soonest, keep budgets and fixed shares', () => {
   const oracle = soonestQuotas(truth);
   const find = (budgets: number[], fixed: (number | undefined)[] = []): unknown => {
-    const { shares, source, slowdowns } = oracle.shareFor(set, 't', 'mps', budgets, fixed, [100, 100]);
+    const { shares, source, slowdowns } = oracle.shareFor(
+      set,
+      { gpuType: 't', mode: 'mps' },
+      budgets,
+      fixed,
+      [100, 100],
+    );
     return [shares, source, slowdowns];
   };
   expect(find(none)).toEqual([[0.5, 0.5], 'hit', [1.5, 1.5]]);
   expect(find(none, [0.7])).toEqual([[0.7, 0.5], 'hit', [1.5, 1.7]]);
   expect(find([115, Infinity])).toEqual([[0.5, 0.1], 'hit', [1.1, 2.5]]);
   expect(find([90, Infinity])).toMatchObject([[1, 1], 'guardrail']);
-  expect(oracle.slowdownsAt(set, 't', 'mps', [0.5, 1])).toEqual([2, 1.5]);
+  expect(oracle.slowdownsAt(set, { gpuType: 't', mode: 'mps' }, [0.5, 1])).toEqual([2, 1.5]);
 });

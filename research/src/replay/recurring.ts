@@ -72,10 +72,10 @@ export class LearningTable implements Quotas {
 
   /** The answer that is known now; what a search finds serves the next time. */
   shareFor(...asked: Parameters<Quotas['shareFor']>): QuotaChoice {
-    const [set, gpuType, mode, budgetsMs] = asked;
+    const [set, gpu, budgetsMs] = asked;
     const choice = this.table.shareFor(...asked);
-    if (set.length > 1 && this.table.wantsSearch(set, gpuType, mode)) {
-      this.demands.asked(set, gpuType, mode, budgetsMs);
+    if (set.length > 1 && this.table.wantsSearch(set, gpu)) {
+      this.demands.asked(set, gpu, budgetsMs);
       for (const wanted of this.demands.list()) if (wanted.asked >= leastAsked) this.search(wanted);
     }
     return choice;
@@ -85,7 +85,8 @@ export class LearningTable implements Quotas {
     return this.table.slowdownsAt(...asked);
   }
 
-  private search({ key, set, gpuType, mode }: WantedSet): void {
+  private search(wanted: WantedSet): void {
+    const { key, set } = wanted;
     this.demands.forget(key);
     const entries: CatalogueEntry[] = [];
     const features: WorkloadFeatures[] = [];
@@ -96,9 +97,9 @@ export class LearningTable implements Quotas {
       features.push(profiled ?? featuresOf(entry));
     }
     for (const point of search(entries, features, this.parts.truth, this.parts.random)) {
-      this.table.record(set, gpuType, mode, point, driverMajor);
+      this.table.record(set, wanted, point, driverMajor);
     }
-    this.table.markSearched(set, gpuType, mode);
+    this.table.markSearched(set, wanted);
   }
 
   /** Records the set of a run once each of its members has been measured. */
@@ -107,8 +108,8 @@ export class LearningTable implements Quotas {
     const neighbours = steadyNeighbours(run);
     if (neighbours === undefined || neighbours.length === 0 || task.soloMs === undefined) return;
     const members = [run, ...neighbours].map((one): SetMember => ({ job: jobOf(one.task), share: one.share * 100 }));
-    const measured = this.sets.add(gpu.type, gpu.mode, members, ranMs / task.soloMs);
-    if (measured !== undefined) this.table.record(measured.set, gpu.type, gpu.mode, measured.point, driverMajor);
+    const measured = this.sets.add(gpu, members, ranMs / task.soloMs);
+    if (measured !== undefined) this.table.record(measured.set, gpu, measured.point, driverMajor);
   }
 }
 
@@ -121,7 +122,7 @@ export function soonestQuotas(truth: GpuTruth, mostOpen = 3): Quotas {
     ...truth.slowdowns(set.map(({ function: name }, at) => ({ workload: workloadOf(name), share: shares[at] ?? 1 }))),
   ];
   return {
-    shareFor(set, _type, _mode, budgetsMs, fixed = [], leftMs = []) {
+    shareFor(set, _gpu, budgetsMs, fixed = [], leftMs = []) {
       const open = [...set.keys()].filter((at) => fixed[at] === undefined);
       const none = { shares: set.map((_, at) => fixed[at] ?? 1), source: 'guardrail' as const, unmet: [] };
       if (open.length > mostOpen) return none;
@@ -135,7 +136,7 @@ export function soonestQuotas(truth: GpuTruth, mostOpen = 3): Quotas {
       }
       return best === undefined ? none : { ...best, source: 'hit', unmet: [] };
     },
-    slowdownsAt: (set, _type, _mode, shares) => slowdownsOf(set, shares),
+    slowdownsAt: (set, _gpu, shares) => slowdownsOf(set, shares),
   };
 }
 

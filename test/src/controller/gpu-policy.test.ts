@@ -141,7 +141,7 @@ describe('the GPU scheduler under policy faashare', () => {
     await cluster.accept('a', { ...half, features });
     cluster.performanceData.profiles.seen(
       '/alice/a',
-      { type: 'a100-40', mode: 'mps' },
+      { gpuType: 'a100-40', mode: 'mps' },
       { fill: { part: 0.2, source: 'gpm' }, dramUtil: 0.3 },
     );
     const [task] = cluster.scheduler.trialSince(0).tasks;

@@ -16,7 +16,6 @@ import type { SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
 import { SimulatedClock } from '../simulation/simulated-clock.js';
 
 const kind = { gpuType: 'a100-40', mode: 'mps' } as const;
-const gpu = { type: 'a100-40', mode: 'mps' } as const;
 const features = { smUtil: 0.5, dramUtil: 0.2, l2Util: 0.1 };
 const jobs = ['a', 'b'].map((name) => ({ function: `/guest/${name}`, version: '0.0.1', batch: 1, features }));
 const task = { ...jobs[0]!, arrivedAt: 1 };
@@ -54,8 +53,13 @@ function open(
 }
 
 function learnAll(performanceData: PerformanceData): void {
-  performanceData.profiles.ran({ task, gpu, tookMs: 100, slowdown: 1, isWarm: true, isAlone: true });
-  performanceData.table.record(jobs, 'a100-40', 'mps', { shares: [70, 30], slowdowns: [1.2, 1.5] }, 550);
+  performanceData.profiles.ran({ task, gpu: kind, tookMs: 100, slowdown: 1, isWarm: true, isAlone: true });
+  performanceData.table.record(
+    jobs,
+    { gpuType: 'a100-40', mode: 'mps' },
+    { shares: [70, 30], slowdowns: [1.2, 1.5] },
+    550,
+  );
   performanceData.runs.add(kind, sample(0.5));
   performanceData.put(model);
   performanceData.decisions.add(decision('first', 1));
@@ -170,9 +174,9 @@ describe('what was learned', () => {
       fails ? Promise.reject(new Error('the store fails')) : store.list(...all);
     const next = await open({ ...bound(store), list });
     expect([next.functions(), warnings.length]).toEqual([[], 1]);
-    next.profiles.ran({ task, gpu, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
+    next.profiles.ran({ task, gpu: kind, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
     next.runs.add(kind, sample(0.25));
-    next.table.record(jobs, 'a100-40', 'mps', { shares: [50, 50], slowdowns: [1.1, 1.1] }, 550);
+    next.table.record(jobs, { gpuType: 'a100-40', mode: 'mps' }, { shares: [50, 50], slowdowns: [1.1, 1.1] }, 550);
     await clock.runFor(30_000);
     expect([next.quotas()[0]?.points.length, warnings.length]).toEqual([1, 1]);
     fails = false;
@@ -196,7 +200,7 @@ describe('what was learned', () => {
     const list: ArtifactStore['list'] = (...all) =>
       fails ? Promise.reject(new Error('the store fails')) : store.list(...all);
     const next = await open({ ...bound(store), list });
-    next.profiles.ran({ task, gpu, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
+    next.profiles.ran({ task, gpu: kind, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
     next.forgetFunction('/guest/a');
     fails = false;
     await clock.runFor(60_000);
@@ -208,7 +212,7 @@ describe('what was learned', () => {
     const [one, other] = [await open(store, 0, { lease }), await open(store, 1, { lease: none })];
     learnAll(one);
     await clock.runFor(3000);
-    other.profiles.ran({ task, gpu, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
+    other.profiles.ran({ task, gpu: kind, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
     other.decisions.add(decision('its own', 2));
     await clock.runFor(3000);
     expect((await open()).functions()).toEqual(one.functions());

@@ -24,7 +24,7 @@ import { SimulatedClock } from '../simulation/simulated-clock.js';
 import { SimulatedDisk } from '../simulation/simulated-disk.js';
 
 const key = { gpuType: 'a100-40', mode: 'mps', victim: 'function', neighbour: 'function' } as const;
-const gpu = { type: 'a100-40', mode: 'mps' } as const;
+const gpu = { gpuType: 'a100-40', mode: 'mps' } as const;
 const logger = createLogger({ level: 'silent' });
 const dayMs = 24 * 3_600_000;
 

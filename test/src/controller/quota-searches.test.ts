@@ -96,7 +96,9 @@ describe('a set that runs together often', () => {
     expect(points[0]?.shares[1]).toBe(100);
     expect(points[0]?.slowdowns[1]).toBeLessThan(1.1);
     const set = jobs.map((job) => ({ ...job, batch: 1 }));
-    expect(cluster.performanceData.table.shareFor(set, 'a100-40', 'mps', [Infinity, Infinity])).toMatchObject({
+    expect(
+      cluster.performanceData.table.shareFor(set, { gpuType: 'a100-40', mode: 'mps' }, [Infinity, Infinity]),
+    ).toMatchObject({
       ...{ source: 'hit', shares: [expect.any(Number), 1] },
     });
     const count = node.runs.length;
@@ -169,7 +171,7 @@ describe('a function whose fill is unknown', () => {
 
 describe('a function whose request and limit are wanted', () => {
   const wanted = { function: '/alice/third', version: '0.0.1', goal: { sloMs: 500 } };
-  const kind = { type: 'a100-40', mode: 'mps' } as const;
+  const kind = { gpuType: 'a100-40', mode: 'mps' } as const;
   const want = (one: Parameters<typeof cluster.performanceData.trials.want>[0] = wanted): void =>
     cluster.performanceData.trials.want(one, cluster.clock.now());
   const view = (name = wanted.function): ReturnType<typeof cluster.performanceData.trialsOf> =>
@@ -195,7 +197,7 @@ describe('a function whose request and limit are wanted', () => {
       kinds: [{ gpuType: 'a100-40', mode: 'mps', profile: { request: 300, limit: 600, batch: 1, keepsGoal: true } }],
     });
     const shares = { request: 300, limit: 600, batch: 1, ms: 200, limitMs: 200 };
-    expect(told()).toEqual([{ gpuType: kind.type, mode: kind.mode, ...shares }]);
+    expect(told()).toEqual([{ ...kind, ...shares }]);
     const count = samples().length;
     await pass(30_000);
     expect(samples()).toHaveLength(count);

@@ -47,7 +47,7 @@ export class ActivityProfiler {
     const { action, share } = resident;
     const { smActivity, dramActivity } = look;
     if (action === undefined || smActivity === undefined) return;
-    const gpu = { type: typeOf(device, process), mode: device.mode };
+    const gpu = { gpuType: typeOf(device, process), mode: device.mode };
     const fill = fillOfActivity(smActivity, share.smLimit);
     // A share that holds a function back also lowers its memory bandwidth.
     const isFree = !isHeldBack(smActivity, share.smLimit);
@@ -73,7 +73,7 @@ export class ActivityProfiler {
     if (elapsedMs < leastMs) return before;
     if (action !== undefined && waits === before.waits && blocks > before.blocks) {
       const value = ((blocks - before.blocks) / elapsedMs) * periodMs;
-      const gpu = { type: typeOf(device), mode: device.mode };
+      const gpu = { gpuType: typeOf(device), mode: device.mode };
       this.profiles.launched(action, gpu, Math.max(1, cycleBatch), { share: share.shareClass, value });
     }
     return now;

@@ -28,6 +28,7 @@ beforeEach(() => {
   changes = 0;
   measured = [];
 });
+const kind = { gpuType: 't', mode: 'mps' } as const;
 const open = (): Degradations =>
   new Degradations({
     onChange: () => (changes += 1),
@@ -37,7 +38,7 @@ const open = (): Degradations =>
 
 /** Degradations (D) of the workload and of the function, as they are predicted now. */
 const predicted = (learned: Degradations): number[] => {
-  const [model, workload] = [learned.modelOf(gpuOf('g0')), workloadMember(training)];
+  const [model, workload] = [learned.modelOf(kind), workloadMember(training)];
   return [model.term(workload, member, 1), model.term(member, workload, 1)];
 };
 
@@ -45,7 +46,7 @@ test('runs beside workloads correct what is predicted of the function, and repor
   const learned = open();
   // Together they ask for 1.3 times the GPU.
   expect(predicted(learned)).toEqual([expect.closeTo(0.3), expect.closeTo(0.3)]);
-  const run = { task: call(), gpu: gpuOf('g0'), share: 0.5, ranMs: 110, beside: [] };
+  const run = { task: call(), gpu: { id: 'g0', ...kind }, share: 0.5, ranMs: 110, beside: [] };
   for (let runs = 0; runs < 100; runs += 1) learned.ran(run, [training], [], 100);
   expect(predicted(learned)).toEqual([expect.closeTo(0.3), expect.closeTo(0.1, 1)]);
   expect(changes).toBe(100);
@@ -78,9 +79,9 @@ test('a run and a report of two that were alone together are samples of their pa
   const learned = open();
   const known = { function: '/a/f', version: '0.0.1', batch: 4, memoryMiB: 700 };
   learned.showFunctions({ all: () => [known], ofKey: (name) => (name === member.name ? known : undefined) });
-  const run = { task: call(), gpu: gpuOf('g0'), share: 0.5, ranMs: 110, beside: [] };
+  const run = { task: call(), gpu: { id: 'g0', ...kind }, share: 0.5, ranMs: 110, beside: [] };
   learned.ran(run, [training], [], 100);
-  const key = { gpuType: gpuOf('g0').type, mode: 'mps' };
+  const key = kind;
   const sideOfJob = { name: workloadMember(training).name, share: 1, features: { smUtil: 0.8, share: 1 } };
   const sideOfFunction = {
     ...{ name: '/a/f', version: call().version, share: 0.5 },

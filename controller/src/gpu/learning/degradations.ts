@@ -1,4 +1,5 @@
 // Degradations beside workloads, learned from runs of functions and from reports of workloads (SMORE).
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import { keepNewest } from '@gpuwhisk/common/collections';
 import { asMember, ofTime } from '@gpuwhisk/gpu/predict/degradation';
 import type { DegradationModel, SetMember } from '@gpuwhisk/gpu/predict/degradation';
@@ -6,8 +7,6 @@ import type { Member, PairDrift } from '@gpuwhisk/gpu/predict/degradation-predic
 import { haveSameFeatures } from '@gpuwhisk/gpu/predict/degradation-table';
 import type { MemberKind, PairModel, PairModelKey } from '@gpuwhisk/gpu/predict/pair-degradation';
 import type { MeasuredPair, MeasuredSide } from '@gpuwhisk/gpu/predict/pair-samples';
-import { modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
-import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import { SmoreDegradation } from '@gpuwhisk/gpu/predict/smore-degradation';
 import type { SmoreDegradationState } from '@gpuwhisk/gpu/predict/smore-degradation';
@@ -16,7 +15,6 @@ import type { Neighbour } from '@gpuwhisk/gpu/stages/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
 import { functionKey } from '@gpuwhisk/gpu/ledger/occupancy';
 import { kindOf } from '@gpuwhisk/gpu/ledger/places';
-import type { GpuKind } from '@gpuwhisk/gpu/ledger/places';
 import { tasksOn } from '@gpuwhisk/gpu/view/running';
 import { takesWork } from '@gpuwhisk/gpu/ledger/used-places';
 import type { Task, View, WorkloadState } from '@gpuwhisk/gpu/view/view';
@@ -88,8 +86,7 @@ export class Degradations {
   }
 
   /** The model of a type of GPU in one mode, with all that is learned later. */
-  modelOf({ type: gpuType, mode }: GpuKind): DegradationModel {
-    const key = { gpuType, mode };
+  modelOf(key: GpuKind): DegradationModel {
     // Placement asks for all pairs of the same objects.
     const members = new WeakMap<SetMember, Member>();
     const knownTo = (member: SetMember): Member => {
@@ -167,7 +164,7 @@ export class Degradations {
 
   /** Computes the pairs of the members that were asked for last, for every kind of GPU with a model. */
   precompute(): void {
-    const keys = new Map(this.predictor.models().map((model) => [modelName(model), model]));
+    const keys = new Map(this.predictor.models().map((model) => [kindName(model), model]));
     for (const key of keys.values()) this.precomputeOf(key);
   }
 
@@ -188,16 +185,16 @@ export class Degradations {
     this.predictor = restored;
   }
 
-  private precomputeOf({ gpuType, mode }: ModelKey): void {
-    const members = this.members.get(modelName({ gpuType, mode })) ?? (new Map() as Members);
+  private precomputeOf(gpu: GpuKind): void {
+    const members = this.members.get(kindName(gpu)) ?? (new Map() as Members);
     const last = (wanted: MemberKind): Member[] =>
       [...members.values()].filter(({ kind }) => kind === wanted).slice(-mostInTable[wanted]);
-    this.predictor.precompute({ gpuType, mode }, last('workload'), last('function'));
+    this.predictor.precompute(gpu, last('workload'), last('function'));
   }
 
   /** A member with all that is known of it. */
-  private memberOf(key: ModelKey, member: SetMember): Member {
-    const name = modelName(key);
+  private memberOf(key: GpuKind, member: SetMember): Member {
+    const name = kindName(key);
     const members = this.members.get(name) ?? (new Map() as Members);
     this.members.set(name, members);
     const id = `${member.kind} ${member.share} ${member.name}`;
@@ -211,10 +208,10 @@ export class Degradations {
   }
 
   /** The figures that pair models read of a member; undefined if nothing is known of it. */
-  private featuresOf({ gpuType, mode }: ModelKey, { kind, name, record, share }: SetMember): FeatureRecord | undefined {
+  private featuresOf(gpu: GpuKind, { kind, name, record, share }: SetMember): FeatureRecord | undefined {
     const known = kind === 'function' ? this.known.ofKey(name) : undefined;
     if (known === undefined) return record && { ...record, share };
-    return pairFeatures(record, { ...known, soloMs: this.parts.aloneMs(known, { type: gpuType, mode }), share });
+    return pairFeatures(record, { ...known, soloMs: this.parts.aloneMs(known, gpu), share });
   }
 
   private workloadSide(gpu: GpuKind, workload: WorkloadState): Side {
@@ -227,13 +224,13 @@ export class Degradations {
     return { ...this.sideOf(gpu, functionMember(run), task.function), version: task.version };
   }
 
-  private sideOf({ type: gpuType, mode }: GpuKind, set: SetMember, name: string): Side {
-    return { name, share: set.share, member: this.memberOf({ gpuType, mode }, set) };
+  private sideOf(gpu: GpuKind, set: SetMember, name: string): Side {
+    return { name, share: set.share, member: this.memberOf(gpu, set) };
   }
 
   /** Learns the measured degradation of the side at `at`; of a pair it also becomes a sample for the model. */
   private observe(
-    { type: gpuType, mode }: GpuKind,
+    { gpuType, mode }: GpuKind,
     sides: readonly Side[],
     at: number,
     degradation: number,

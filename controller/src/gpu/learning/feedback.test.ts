@@ -9,7 +9,7 @@ import type { Task } from '@gpuwhisk/gpu/view/view';
 import { Feedback } from './feedback.js';
 import type { PerformanceData } from './performance-data.js';
 
-const gpu = { id: 'g', type: 't', mode: 'mps' } as const;
+const gpu = { id: 'g', gpuType: 't', mode: 'mps' } as const;
 const task = taskOf('one', { function: '/a/one' });
 const other = taskOf('other', { function: '/a/other' });
 const beside = (part: number, neighbour: Task = other): ObservedRun['beside'][number] => ({
@@ -71,10 +71,10 @@ describe('the time alone of a function of which nothing is measured', () => {
     const set = [task, other].map(({ function: name, version, batch }) => ({ function: name, version, batch }));
     const solo = (): number | undefined => soloMsOf([[beside(1)]], new FirstShare(1.35, table));
     for (let count = 0; count < 4; count += 1) {
-      table.record(set, 't', 'mps', { shares: [100, 100], slowdowns: [1.5, 1.1] }, 550);
+      table.record(set, { gpuType: 't', mode: 'mps' }, { shares: [100, 100], slowdowns: [1.5, 1.1] }, 550);
     }
     expect(solo()).toBeCloseTo(1000);
-    table.record(set, 't', 'mps', { shares: [100, 100], slowdowns: [1.5, 1.1] }, 550);
+    table.record(set, { gpuType: 't', mode: 'mps' }, { shares: [100, 100], slowdowns: [1.5, 1.1] }, 550);
     expect(solo()).toBeCloseTo(900);
   });
 });

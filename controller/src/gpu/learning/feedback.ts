@@ -33,7 +33,7 @@ export class Feedback {
     // The neighbours of a run on several GPUs differ between these.
     const isAside = workloads === undefined && run.alsoOn.length === 0;
     const neighbours = hasUnknownNeighbours || !isAside ? undefined : steadyNeighbours(run);
-    const predictor = this.performanceData.predictors.predictor({ gpuType: gpu.type, mode: gpu.mode });
+    const predictor = this.performanceData.predictors.predictor(gpu);
     const others = neighbours?.map(coLocated) ?? averageNeighbours(run, unseen);
     const isAlone = neighbours?.length === 0;
     const byRule = isAlone ? undefined : this.slowdownByRule(run);
@@ -77,22 +77,16 @@ export class Feedback {
     const slowdown = ranMs / soloMs;
     this.performanceData.profiles.compared(task, gpu, { predicted, measured: slowdown });
     const sample = sampleOf(run, neighbours, slowdown);
-    const refused = sample && this.performanceData.runs.add({ gpuType: gpu.type, mode: gpu.mode }, sample);
+    const refused = sample && this.performanceData.runs.add(gpu, sample);
     if (sample !== undefined) this.performanceData.metrics.runOffered(refused === undefined ? 'taken' : 'refused');
     const members = [run, ...neighbours].map(({ task: one, share }): SetMember => ({
       job: jobOf(one),
       share: share * 100,
     }));
-    const measurement = this.sets.add(gpu.type, gpu.mode, members, slowdown);
+    const measurement = this.sets.add(gpu, members, slowdown);
     if (measurement === undefined) return;
     const { set, point } = measurement;
-    const problem = this.performanceData.table.record(
-      set,
-      gpu.type,
-      gpu.mode,
-      point,
-      this.performanceData.driverOf(gpu.id),
-    );
+    const problem = this.performanceData.table.record(set, gpu, point, this.performanceData.driverOf(gpu.id));
     this.performanceData.metrics.setMeasured(problem === undefined ? 'taken' : 'refused');
   }
 }

@@ -6,15 +6,14 @@ import type { WhiskAction } from '@gpuwhisk/common/entities/action';
 import { maxBatch, readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import type { GpuAnnotation } from '@gpuwhisk/common/gpu';
+import type { GpuAnnotation, GpuKind } from '@gpuwhisk/common/gpu';
 import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
 import { diluProfiler, mostDiluTrials } from '@gpuwhisk/gpu/algorithms/dilu/profile';
-import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { timeOf, trialAt } from '@gpuwhisk/gpu/stages/profile/trials';
 import type { ProfileGoal, ProfileStep, ShareProfile, Trial, TrialSpace } from '@gpuwhisk/gpu/stages/profile/trials';
 
 /** Trials of a function on a kind of GPU, of one major version of the driver. */
-export interface KindTrials extends ModelKey {
+export interface KindTrials extends GpuKind {
   driverMajor: number;
   trials: Trial[];
 }
@@ -53,7 +52,7 @@ interface FunctionTrialsParts {
   /** A version was deployed at `at`, epoch ms. */
   deployed(wanted: WantedFunction, at: number): void;
   /** A search has ended on a kind of GPU, or (undefined) its result is void. */
-  found(wanted: WantedFunction, kind: ModelKey, shares: ShareProfile | undefined): void;
+  found(wanted: WantedFunction, kind: GpuKind, shares: ShareProfile | undefined): void;
 }
 
 /** Most functions; beyond this bound the one that was wanted first is removed. */
@@ -141,7 +140,7 @@ export class FunctionTrials {
   }
 
   /** Adds a trial. Trials before an update of the driver to another major version are dropped. */
-  add({ function: name, version }: WantedFunction, kind: ModelKey, driverMajor: number, trial: Trial): void {
+  add({ function: name, version }: WantedFunction, kind: GpuKind, driverMajor: number, trial: Trial): void {
     const { gpuType, mode } = kind;
     const known = this.of(name)?.kinds.find(isOf(kind));
     const trials = [...trialsWith(known, driverMajor), trial];
@@ -233,7 +232,7 @@ export class FunctionTrials {
 }
 
 /** The next trial of a function on a kind of GPU with a driver, or its result. */
-export function nextStep(one: ProfiledFunction, kind: ModelKey, driverMajor: number): ProfileStep {
+export function nextStep(one: ProfiledFunction, kind: GpuKind, driverMajor: number): ProfileStep {
   return stepOf(one, trialsWith(one.kinds.find(isOf(kind)), driverMajor));
 }
 
@@ -271,8 +270,8 @@ function withLimit({ sloMs }: ProfileGoal, step: ProfileStep, trials: readonly T
 const steps = new WeakMap<readonly Trial[], ProfileStep>();
 
 const isOf =
-  ({ gpuType, mode }: ModelKey) =>
-  (one: ModelKey): boolean =>
+  ({ gpuType, mode }: GpuKind) =>
+  (one: GpuKind): boolean =>
     one.gpuType === gpuType && one.mode === mode;
 
 const text = z.string();

@@ -1,3 +1,4 @@
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import type { Config } from '@gpuwhisk/common/config';
 import { shareClasses } from '@gpuwhisk/common/gpu';
 import type { DecisionRecord, DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
@@ -10,8 +11,8 @@ import type { Random } from '@gpuwhisk/common/system/random';
 import type { AtShare } from '@gpuwhisk/gpu/stages/profile/fill';
 import { FunctionProfiles } from '@gpuwhisk/gpu/stages/profile/function-profiles';
 import { readProfile } from '@gpuwhisk/gpu/stages/profile/profile-codec';
-import { decodeModel, encodeModel, PredictorTable, modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
-import type { ModelKey, SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
+import { decodeModel, encodeModel, PredictorTable } from '@gpuwhisk/gpu/predict/slowdown-model';
+import type { SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
 import { readQuotaRow, rowKey } from '@gpuwhisk/gpu/share/quota-row';
 import { SliceSlowdowns } from '@gpuwhisk/gpu/algorithms/protean/slowdowns';
@@ -114,37 +115,35 @@ export class PerformanceData {
       mayWrite: (kind) => kind === 'decisions' || parts.lease === undefined || parts.lease.epoch !== undefined,
     }));
     /** Keeps what `text` gives when it is written; undefined: deleted. `of`: what it holds for, if that is a kind of GPU. */
-    const keepText = (kind: DocumentKind, name: string, text: (() => string) | undefined, of?: ModelKey): void => {
+    const keepText = (kind: DocumentKind, name: string, text: (() => string) | undefined, of?: GpuKind): void => {
       const key = of && { gpuType: of.gpuType, mode: of.mode };
       if (text === undefined) documents.remove({ kind, name });
       else documents.save({ kind, name }, () => ({ ...key, text: text() }));
     };
-    const keep = <Value extends ModelKey>(
+    const keep = <Value extends GpuKind>(
       kind: DocumentKind,
       name: string,
       value: Value | undefined,
       encode: (value: Value) => string = JSON.stringify,
     ): void => keepText(kind, name, value && (() => encode(value)), value);
     this.profiles = new FunctionProfiles({
-      onChange: ({ function: name, gpuType, mode }, profile) => {
-        keep('profile', `${gpuType}/${mode} ${name}`, profile);
-      },
+      onChange: (key, profile) => keep('profile', `${kindName(key)} ${key.function}`, profile),
       onVersion: (name, version) => {
         this.table.sawVersion(name, version);
         this.curves.sawVersion(name, version);
       },
     });
     this.activity = new ActivityProfiler(this.profiles);
-    this.runs = new SlowdownSamples(parts.random, (key, text) => keepText('samples', modelName(key), text, key));
+    this.runs = new SlowdownSamples(parts.random, (key, text) => keepText('samples', kindName(key), text, key));
     this.curves = new SampleCurves((name, curve) => {
       keep('curve', name, curve);
-      if (curve !== undefined) this.profiles.sampled(curve.job, gpuOf(curve), timesOf(curve));
+      if (curve !== undefined) this.profiles.sampled(curve.job, curve, timesOf(curve));
     });
     this.trials = new FunctionTrials({
       keep: (name, text) => keepText('trials', name, text),
       tell: (change) => this.tell(trialsChannel, change),
       deployed: ({ function: name, version }, at) => this.profiles.deployed(name, version, at),
-      found: (wanted, gpu, shares) => this.profiles.profiled(wanted, gpuOf(gpu), shares),
+      found: (wanted, gpu, shares) => this.profiles.profiled(wanted, gpu, shares),
     });
     this.pairs = new PairModels({
       clock: parts.clock,
@@ -162,7 +161,7 @@ export class PerformanceData {
     this.forecasts = new RequestForecasts(() => keepText('forecast', 'ls-lstm', () => this.forecasts.text()));
     this.demands = new SetDemands((name, wanted) => keep('demand', name, wanted, encodeWantedSet));
     this.table = new QuotaTable({
-      predictorOf: ({ type, mode }) => this.predictors.predictor({ gpuType: type, mode }),
+      predictorOf: (gpu) => this.predictors.predictor(gpu),
       onChange: (name, row) => keep('quota', name, row),
     });
     this.metrics = learningMetrics(parts.metrics.registry, this);
@@ -223,7 +222,7 @@ export class PerformanceData {
     const model = { learnedAt: this.parts.clock.now(), ...given };
     const { gpuType, mode } = model;
     if (!this.predictors.put(model)) return false;
-    this.documents.save({ kind: 'model', name: modelName(model) }, () => ({ gpuType, mode, text: encodeModel(model) }));
+    this.documents.save({ kind: 'model', name: kindName(model) }, () => ({ gpuType, mode, text: encodeModel(model) }));
     return true;
   }
 
@@ -316,8 +315,8 @@ export class PerformanceData {
   }
 
   /** Deletes a predictor and its training runs, and the models of pairs and their measurements. Returns whether there were any. */
-  forgetModel(key: ModelKey): boolean {
-    return this.forgetEverywhere({ what: 'model', name: modelName(key) });
+  forgetModel(key: GpuKind): boolean {
+    return this.forgetEverywhere({ what: 'model', name: kindName(key) });
   }
 
   /** Deletes here and on the other controllers. The leader has the same data, and writes the documents. */
@@ -344,12 +343,12 @@ export class PerformanceData {
       this.slices.forget(name);
       return this.profiles.forget(name);
     }
-    const [type = '', mode = ''] = name.split('/');
+    const [gpuType = '', mode = ''] = name.split('/');
     const forgotten = [
       this.predictors.deleteNamed(name),
       this.runs.forget(name),
       this.pairs.forgetPlace(name),
-      this.slices.forgetFamily({ type, mode }),
+      this.slices.forgetFamily({ gpuType, mode: mode as DeviceMode }),
     ];
     this.documents.remove({ kind: 'model', name });
     this.documents.remove({ kind: 'samples', name });
@@ -399,11 +398,6 @@ export class PerformanceData {
     };
   }
 }
-
-const gpuOf = ({ gpuType: type, mode }: Pick<SampleCurve, 'gpuType' | 'mode'>): { type: string; mode: DeviceMode } => ({
-  type,
-  mode,
-});
 
 /** A curve as a list of shares and times. */
 const timesOf = ({ slowdowns }: SampleCurve): AtShare[] =>

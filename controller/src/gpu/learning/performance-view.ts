@@ -1,5 +1,5 @@
 // Performance data in the form of the API, with the states of searches for shares.
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import type { FunctionProfile } from '@gpuwhisk/gpu/stages/profile/function-profiles';
 import { median } from '@gpuwhisk/gpu/stages/profile/fill';
 import type { PairDrift } from '@gpuwhisk/gpu/predict/degradation-predictor';
@@ -26,11 +26,9 @@ interface BatchPerformance {
 }
 
 /** The measurements of a set on one kind of GPU. */
-export interface SetPerformance {
+export interface SetPerformance extends GpuKind {
   /** Id for the deletion of the set. */
   id: string;
-  gpuType: string;
-  mode: DeviceMode;
   /** Absent for a set without measurements. */
   driverMajor?: number;
   /** `problem`: why a search must not run the function. */
@@ -41,9 +39,7 @@ export interface SetPerformance {
 }
 
 /** A predictor in force. */
-export interface PredictorSummary {
-  gpuType: string;
-  mode: DeviceMode;
+export interface PredictorSummary extends GpuKind {
   version: number;
   /** Number of training runs. */
   sampleCount: number;
@@ -126,11 +122,9 @@ export interface SearchState {
 }
 
 /** A set with a pending, running or finished search. */
-export interface SearchedSet {
+export interface SearchedSet extends GpuKind {
   /** The set's key in the table of shares. */
   key: string;
-  gpuType: string;
-  mode: DeviceMode;
   /** `problem`: why a search must not run the function. */
   jobs: readonly { function: string; version: string; problem?: string }[];
   search: SearchState;

@@ -1,10 +1,10 @@
 // Slowdown samples, and training of predictors on them.
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { JobHandler, Jobs } from '@gpuwhisk/common/jobs/jobs';
 import { runInWorker } from '@gpuwhisk/common/jobs/worker-run';
 import type { Logger } from '@gpuwhisk/common/logging';
-import { decodeModel, encodeModel, leastSamples, modelName } from '@gpuwhisk/gpu/predict/slowdown-model';
-import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
+import { decodeModel, encodeModel, leastSamples } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { trainingModule } from '@gpuwhisk/gpu/predict/train-worker';
 import type { TrainingInput, TrainingOutput } from '@gpuwhisk/gpu/predict/train-worker';
 import type { TrainingSetState, SlowdownSample } from '@gpuwhisk/gpu/predict/samples';
@@ -45,7 +45,7 @@ export class Retraining {
   open(): void {
     const { jobs, performanceData } = this.parts;
     this.handler ??= jobs.handle(retrainingKind, { concurrency: 1, timeoutMs }, (payload, { signal }) =>
-      this.retrain(payload as unknown as ModelKey, signal),
+      this.retrain(payload as unknown as GpuKind, signal),
     );
     // Another controller may have measured enough already.
     for (const key of performanceData.runs.kinds()) this.sampled(key);
@@ -58,8 +58,8 @@ export class Retraining {
     await handler?.close();
   }
 
-  private sampled(key: ModelKey): void {
-    const name = modelName(key);
+  private sampled(key: GpuKind): void {
+    const name = kindName(key);
     if (this.asked.has(name) || !isDue(this.parts.performanceData.runs.of(key).state())) return;
     this.asked.add(name);
     const { gpuType, mode } = key;
@@ -73,7 +73,7 @@ export class Retraining {
   }
 
   /** The body of a job. The new model is dropped if it predicts held-out samples worse than the model in force. */
-  private async retrain({ gpuType, mode }: ModelKey, signal: AbortSignal): Promise<void> {
+  private async retrain({ gpuType, mode }: GpuKind, signal: AbortSignal): Promise<void> {
     const { performanceData, logger, run = runInWorker } = this.parts;
     const key = { gpuType, mode };
     const set = performanceData.runs.of(key);
@@ -111,17 +111,17 @@ function isDue({ training, heldOut, fresh }: TrainingSetState): boolean {
 
 /** Slowdown samples for the training of predictors, by kind of GPU. */
 export class SlowdownSamples {
-  private readonly byName = new Map<string, { key: ModelKey; set: TrainingSet }>();
-  private listener: (key: ModelKey) => void = () => undefined;
+  private readonly byName = new Map<string, { key: GpuKind; set: TrainingSet }>();
+  private listener: (key: GpuKind) => void = () => undefined;
 
   /** `keep` is called with a changed kind of GPU and the function that returns its text. */
   constructor(
     private readonly random: Random,
-    private readonly keep: (key: ModelKey, text: () => string) => void,
+    private readonly keep: (key: GpuKind, text: () => string) => void,
   ) {}
 
   /** Adds a run; returns the reason if it is refused. */
-  add(key: ModelKey, sample: SlowdownSample): string | undefined {
+  add(key: GpuKind, sample: SlowdownSample): string | undefined {
     const refused = this.of(key).add(sample);
     if (refused !== undefined) return refused;
     this.changed(key);
@@ -130,39 +130,39 @@ export class SlowdownSamples {
   }
 
   /** Calls `listener` for every added run. */
-  onAdded(listener: (key: ModelKey) => void): void {
+  onAdded(listener: (key: GpuKind) => void): void {
     this.listener = listener;
   }
 
   /** Kinds of GPUs with samples. */
-  kinds(): ModelKey[] {
+  kinds(): GpuKind[] {
     return Array.from(this.byName.values(), ({ key }) => key);
   }
 
   /** The samples of a kind of GPU. */
-  of({ gpuType, mode }: ModelKey): TrainingSet {
+  of({ gpuType, mode }: GpuKind): TrainingSet {
     const key = { gpuType, mode };
-    const known = this.byName.get(modelName(key));
+    const known = this.byName.get(kindName(key));
     if (known !== undefined) return known.set;
     const set = new TrainingSet(this.random);
-    this.byName.set(modelName(key), { key, set });
+    this.byName.set(kindName(key), { key, set });
     return set;
   }
 
   /** Notes a change of the samples of a kind of GPU. */
-  changed({ gpuType, mode }: ModelKey): void {
+  changed({ gpuType, mode }: GpuKind): void {
     const key = { gpuType, mode };
     this.keep(key, () => JSON.stringify({ ...key, state: this.of(key).state() }));
   }
 
   /** Restores stored samples and merges them with newer ones (`isChanged`). */
   restore(text: string, isChanged: boolean): void {
-    const { gpuType, mode, state } = JSON.parse(text) as ModelKey & { state: TrainingSetState };
+    const { gpuType, mode, state } = JSON.parse(text) as GpuKind & { state: TrainingSetState };
     const key = { gpuType, mode };
     const set = new TrainingSet(this.random, state);
-    const since = this.byName.get(modelName(key))?.set;
+    const since = this.byName.get(kindName(key))?.set;
     if (isChanged && since !== undefined) set.addAll(since.state());
-    this.byName.set(modelName(key), { key, set });
+    this.byName.set(kindName(key), { key, set });
   }
 
   /** Deletes the samples of a kind of GPU, `gpuType/mode`. Returns whether there were any. */

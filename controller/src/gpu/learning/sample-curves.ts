@@ -1,16 +1,14 @@
 // Curves of samples alone, and the table of shares that requests them.
 import { keepNewest } from '@gpuwhisk/common/collections';
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
-import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
+import { jobId } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaJob, Quotas } from '@gpuwhisk/gpu/share/quotas';
 import { ShareProfiles } from '@gpuwhisk/gpu/share/priors';
 import type { PerformanceData } from './performance-data.js';
 
 /** Times of a function's sample alone at each share class, on a kind of GPU. */
-export interface SampleCurve {
+export interface SampleCurve extends GpuKind {
   job: Pick<QuotaJob, 'function' | 'version' | 'batch'>;
-  gpuType: string;
-  mode: DeviceMode;
   /** Major version of the driver during the measurement. */
   driverMajor: number;
   /** Time at each share class, divided by the time at 100 %. */
@@ -29,7 +27,7 @@ export class SampleCurves {
   /** `onChange` is called with the name of a curve and the curve; undefined for a deleted one. */
   constructor(private readonly onChange: (name: string, curve: SampleCurve | undefined) => void) {}
 
-  of(job: QuotaJob, gpuType: string, mode: DeviceMode): SampleCurve | undefined {
+  of(job: QuotaJob, { gpuType, mode }: GpuKind): SampleCurve | undefined {
     return this.curves.get(nameOf({ job, gpuType, mode }));
   }
 
@@ -61,8 +59,7 @@ export class SampleCurves {
   }
 
   private take(curve: SampleCurve): string | undefined {
-    const { job, gpuType, mode, slowdowns } = curve;
-    const refused = this.profiles.add(job, gpuType, mode, slowdowns);
+    const refused = this.profiles.add(curve.job, curve, curve.slowdowns);
     if (refused !== undefined) return refused;
     keepNewest(this.curves, nameOf(curve), curve, maxCurves, (oldest) => this.drop(oldest));
     return undefined;
@@ -74,24 +71,19 @@ export class SampleCurves {
   }
 }
 
-function nameOf({ job, gpuType, mode }: Pick<SampleCurve, 'job' | 'gpuType' | 'mode'>): string {
-  return `${placeKey(gpuType, mode)} ${jobId(job)}`;
+function nameOf(curve: GpuKind & Pick<SampleCurve, 'job'>): string {
+  return `${kindName(curve)} ${jobId(curve.job)}`;
 }
 
 type Known = Pick<PerformanceData, 'table' | 'curves'>;
 
 /** Whether samples shall be run for a set: to find its shares, or the fill of a single function. */
-export function wantsSamples(
-  { table, curves }: Known,
-  set: readonly QuotaJob[],
-  gpuType: string,
-  mode: DeviceMode,
-): boolean {
+export function wantsSamples({ table, curves }: Known, set: readonly QuotaJob[], gpu: GpuKind): boolean {
   // Shares have an effect under MPS only.
-  if (mode !== 'mps') return false;
+  if (gpu.mode !== 'mps') return false;
   const [only, ...others] = set;
-  if (only === undefined || others.length > 0) return table.wantsSearch(set, gpuType, mode);
-  return only.features === undefined && curves.of(only, gpuType, mode) === undefined;
+  if (only === undefined || others.length > 0) return table.wantsSearch(set, gpu);
+  return only.features === undefined && curves.of(only, gpu) === undefined;
 }
 
 /**
@@ -101,10 +93,10 @@ export function wantsSamples(
 export function liveQuotas(performanceData: Known & Pick<PerformanceData, 'demands' | 'metrics'>): Quotas {
   const { table, demands, metrics } = performanceData;
   return {
-    shareFor(set, gpuType, mode, budgetsMs, fixed, leftMs) {
-      const choice = table.shareFor(set, gpuType, mode, budgetsMs, fixed, leftMs);
+    shareFor(set, gpu, budgetsMs, fixed, leftMs) {
+      const choice = table.shareFor(set, gpu, budgetsMs, fixed, leftMs);
       metrics.asked(choice.source);
-      if (wantsSamples(performanceData, set, gpuType, mode)) demands.asked(set, gpuType, mode, budgetsMs);
+      if (wantsSamples(performanceData, set, gpu)) demands.asked(set, gpu, budgetsMs);
       return choice;
     },
     slowdownsAt: (...asked) => table.slowdownsAt(...asked),

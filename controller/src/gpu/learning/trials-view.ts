@@ -1,7 +1,7 @@
 // Trials of a function in the form of the API, with the states of their jobs.
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import type { ProfileGoal, ShareProfile, Trial } from '@gpuwhisk/gpu/stages/profile/trials';
 import { mostTrialsOf, stepOf } from './function-trials.js';
-import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { KindTrials, ProfiledFunction, WantedFunction } from './function-trials.js';
 import type { SearchState } from './performance-view.js';
 
@@ -11,14 +11,14 @@ export interface ProfilingJobs {
   isPossible(): boolean;
   /** Whether trials of a function run here. */
   isRunning(name: string): boolean;
-  stateOf(wanted: WantedFunction, kind: ModelKey): SearchState | undefined;
+  stateOf(wanted: WantedFunction, kind: GpuKind): SearchState | undefined;
 }
 
 /** A trial; `isOverlong`: longer than samples may run. Times in ms. */
 type TrialView = Trial & { isOverlong?: true };
 
 /** Trials of a function on a kind of GPU. */
-interface KindTrialsView extends ModelKey {
+interface KindTrialsView extends GpuKind {
   trials: TrialView[];
   /** The most trials that the search takes. */
   mostTrials: number;

@@ -139,7 +139,7 @@ export class GpuPolicy {
     performanceData.forecasts.showFunctions(() => Array.from(parts.functions.all(), calledFunction));
     if (this.predictsDegradation) performanceData.degradations.showFunctions(knownFunctions(parts.functions));
     const needs: PolicyNeeds = {
-      predictorOf: ({ type, mode }) => performanceData.predictors.predictor({ gpuType: type, mode }),
+      predictorOf: (gpu) => performanceData.predictors.predictor(gpu),
       degradationsOf: (gpu) => performanceData.degradations.modelOf(gpu),
       quotas: liveQuotas(performanceData),
       sliceSlowdowns: performanceData.slices,
@@ -351,7 +351,8 @@ export class GpuPolicy {
       tasks: arrivals.map((one) => this.taskOf({ ...one, sloMs: one.need.sloMs }, one.at)),
       places: this.places.used().map((account) => {
         const { id, place } = account;
-        return { id, node: place.node.invoker, ...kindOf(place), memoryMiB: tasksMiB(account) };
+        const { gpuType: type, mode } = kindOf(place);
+        return { id, node: place.node.invoker, type, mode, memoryMiB: tasksMiB(account) };
       }),
       models: this.parts.performanceData.predictors.list().map(encodeModel),
     };

@@ -1,10 +1,10 @@
 // The places of the cluster with what runs on them.
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { RunLog } from '@gpuwhisk/gpu/stages/profile/run-log';
 import { tasksMiB } from '@gpuwhisk/gpu/ledger/account';
 import type { PlaceAccount } from '@gpuwhisk/gpu/ledger/account';
 import { kindOf } from '@gpuwhisk/gpu/ledger/places';
-import type { GpuKind } from '@gpuwhisk/gpu/ledger/places';
 import { runningOn } from '@gpuwhisk/gpu/view/running';
 import { takesWork } from '@gpuwhisk/gpu/ledger/used-places';
 import type { KnownRuns, RunningTask } from '@gpuwhisk/gpu/view/view';

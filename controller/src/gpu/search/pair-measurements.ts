@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Config } from '@gpuwhisk/common/config';
 import { isApiError } from '@gpuwhisk/common/errors';
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { mostPairs } from '@gpuwhisk/gpu/predict/pair-samples';
@@ -10,7 +10,7 @@ import type { MeasuredSide } from '@gpuwhisk/gpu/predict/pair-samples';
 import { leastTrainingPairs } from '@gpuwhisk/gpu/predict/pair-training';
 import { recordOf, workloadOf } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
-import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
+import { jobId } from '@gpuwhisk/gpu/share/quota-row';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import type { SampledPlace } from '../scheduler/running-places.js';
@@ -25,11 +25,9 @@ import type { MeasurementTarget, Sample, SampleMeasurements, SampleSource } from
 export const pairMeasurementKind = 'pair-measurement';
 
 /** A pair to measure on a GPU. */
-export interface PairRequest {
+export interface PairRequest extends GpuKind {
   key: string;
   gpu: string;
-  gpuType: string;
-  mode: DeviceMode;
   pair: readonly [KnownFunction, KnownFunction];
 }
 
@@ -91,19 +89,20 @@ export class PairMeasurements {
    */
   async next(places: readonly SampledPlace[], hasFailed: (key: string) => boolean): Promise<PairRequest | undefined> {
     const shared = places.filter(({ mode }) => mode === 'mps' || mode === 'timeslice');
-    const kinds = new Map(shared.map((gpu) => [placeKey(gpu.type, gpu.mode), gpu]));
+    const kinds = new Map(shared.map((gpu) => [kindName(gpu), gpu]));
     const { pairSecondsPerHour } = this.parts.options;
     if (kinds.size === 0 || pairSecondsPerHour === 0) return undefined;
     const allowed = await this.allowed();
     const isSpent = this.spentMs >= pairSecondsPerHour * secondMs;
     let next: PairRequest | undefined;
     const counts = { chosen: 0, measured: 0 };
-    for (const { type: gpuType, mode } of kinds.values()) {
-      const chosen = this.chosenOf(allowed, placeKey(gpuType, mode));
-      const missing = chosen.filter(({ pair }) => !this.isMeasured(pair, gpuType, mode));
+    for (const [name, kind] of kinds) {
+      const chosen = this.chosenOf(allowed, name);
+      const missing = chosen.filter(({ pair }) => !this.isMeasured(pair, kind));
       counts.chosen += chosen.length;
       counts.measured += chosen.length - missing.length;
-      if (!isSpent) next ??= this.firstOf(missing, shared.filter(isOf(gpuType, mode)), hasFailed);
+      const alike = shared.filter((gpu) => kindName(gpu) === name);
+      if (!isSpent) next ??= this.firstOf(missing, alike, hasFailed);
     }
     this.state = { ...this.state, ...counts };
     return next;
@@ -128,12 +127,12 @@ export class PairMeasurements {
         }
         samples.push(sample);
         const soloMs = await measures.soloMs(sample, on);
-        const side = this.sideOf(known, gpuType, mode);
-        const record = this.recordOf(known, gpuType, mode);
+        const side = this.sideOf(known, on);
+        const record = this.recordOf(known, on);
         sides.push({ ...side, features: pairFeatures(record, { ...known, soloMs, share: side.share }) });
       }
       const jobs = pair.map((known) => {
-        const own = workloadOf(this.recordOf(known, gpuType, mode));
+        const own = workloadOf(this.recordOf(known, on));
         return { ...jobOf(known), ...(own && { features: own }) };
       });
       const shares = sides.map(({ share }) => Math.round(share * 100));
@@ -145,7 +144,7 @@ export class PairMeasurements {
         performanceData.pairMeasured(key, { victim, neighbour, degradation: slowdown - 1, from: 'sample' });
       });
       // It would be measured again at once.
-      if (!this.isMeasured(pair, gpuType, mode)) throw new Error('the measured degradations were refused');
+      if (!this.isMeasured(pair, on)) throw new Error('the measured degradations were refused');
       return true;
     } catch (error) {
       const isUnavailable = on.signal.aborted || (isApiError(error) && error.status === 503);
@@ -203,8 +202,8 @@ export class PairMeasurements {
     for (const { pair, memoryMiB } of missing) {
       const gpu = gpus.find((one) => one.memoryMiB >= memoryMiB);
       if (gpu === undefined) continue;
-      const { id, type: gpuType, mode } = gpu;
-      const key = `${placeKey(gpuType, mode)} ${pair.map(jobOf).map(jobId).join(' ')}`;
+      const { id, gpuType, mode } = gpu;
+      const key = `${kindName(gpu)} ${pair.map(jobOf).map(jobId).join(' ')}`;
       const failed = this.failures.get(key) ?? 0;
       if (failed >= least || hasFailed(key)) continue;
       least = failed;
@@ -225,27 +224,24 @@ export class PairMeasurements {
     return pairs;
   }
 
-  private isMeasured([one, other]: PairRequest['pair'], gpuType: string, mode: DeviceMode): boolean {
+  private isMeasured([one, other]: PairRequest['pair'], gpu: GpuKind): boolean {
     const { pairs } = this.parts.performanceData;
+    const { gpuType, mode } = gpu;
     const key = { gpuType, mode, victim: 'function', neighbour: 'function' } as const;
-    const sides = [one, other].map((known) => this.sideOf(known, gpuType, mode)) as [Side, Side];
+    const sides = [one, other].map((known) => this.sideOf(known, gpu)) as [Side, Side];
     return pairs.has(key, ...sides) && pairs.has(key, sides[1], sides[0]);
   }
 
   /** A function at the share that the policy gives it, which is the class that it fills. */
-  private sideOf(known: KnownFunction, gpuType: string, mode: DeviceMode): Side {
+  private sideOf(known: KnownFunction, gpu: GpuKind): Side {
     const { function: name, version, maxShareClass = 100 } = known;
-    const { smUtil = 1 } = workloadOf(this.recordOf(known, gpuType, mode)) ?? {};
+    const { smUtil = 1 } = workloadOf(this.recordOf(known, gpu)) ?? {};
     return { name, version, share: Math.min(maxShareClass, classAtOrAbove(smUtil)) / 100 };
   }
 
-  private recordOf(
-    { function: name, version, declared }: KnownFunction,
-    gpuType: string,
-    mode: DeviceMode,
-  ): FeatureRecord | undefined {
+  private recordOf({ function: name, version, declared }: KnownFunction, gpu: GpuKind): FeatureRecord | undefined {
     const profiles = this.parts.performanceData.profiles.ofFunction(name);
-    const own = profiles.find((one) => one.gpuType === gpuType && one.mode === mode && one.version === version);
+    const own = profiles.find((one) => kindName(one) === kindName(gpu) && one.version === version);
     return recordOf(own?.features, declared);
   }
 }
@@ -278,10 +274,5 @@ export function chosenPairs(functions: readonly Allowed[], place: string, part: 
 }
 
 const byId = (one: KnownFunction, other: KnownFunction): number => (jobId(jobOf(one)) < jobId(jobOf(other)) ? -1 : 1);
-
-const isOf =
-  (gpuType: string, mode: DeviceMode) =>
-  (gpu: SampledPlace): boolean =>
-    gpu.type === gpuType && gpu.mode === mode;
 
 const jobOf = ({ function: name, version, batch }: KnownFunction): QuotaJob => ({ function: name, version, batch });

@@ -1,15 +1,13 @@
 // Trials of functions for their request and limit, on idle GPUs (Dilu, section 3.2).
 import { isApiError } from '@gpuwhisk/common/errors';
-import type { DeviceMode, ShareClass } from '@gpuwhisk/common/gpu';
+import { kindName, type GpuKind, type ShareClass } from '@gpuwhisk/common/gpu';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { executionMs } from '@gpuwhisk/gpu/stages/profile/trials';
 import type { Trial, TrialPoint } from '@gpuwhisk/gpu/stages/profile/trials';
-import { placeKey } from '@gpuwhisk/gpu/share/quota-row';
 import type { SampledPlace } from '../scheduler/running-places.js';
 import { BoundedCache } from '../../entities/bounded-cache.js';
 import { nextStep } from '../learning/function-trials.js';
-import type { ModelKey } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { ProfiledFunction, WantedFunction } from '../learning/function-trials.js';
 import type { PerformanceData } from '../learning/performance-data.js';
 import type { GpuTable } from '../state/gpu-table.js';
@@ -19,11 +17,9 @@ import type { MeasurementTarget, Sample, SampleMeasurements, SampleSource } from
 export const profilingKind = 'profiling';
 
 /** A function to run trials of on a GPU. */
-export interface ProfilingRequest {
+export interface ProfilingRequest extends GpuKind {
   key: string;
   gpu: string;
-  gpuType: string;
-  mode: DeviceMode;
   function: string;
   version: string;
 }
@@ -51,8 +47,8 @@ const problemBounds = { maxAgeMs: 60_000, maxEntries: 1000 };
 const mostLookups = 4;
 
 /** The key of the job for a function on a kind of GPU. */
-export function profilingKey(wanted: WantedFunction, { gpuType, mode }: ModelKey): string {
-  return `profile ${placeKey(gpuType, mode)} ${idOf(wanted)}`;
+export function profilingKey(wanted: WantedFunction, gpu: GpuKind): string {
+  return `profile ${kindName(gpu)} ${idOf(wanted)}`;
 }
 
 const idOf = ({ function: name, version }: WantedFunction): string => `${name}@${version}`;
@@ -62,8 +58,8 @@ function kindsOf(places: readonly SampledPlace[]): SampledPlace[] {
   const kinds = new Map<string, SampledPlace>();
   for (const place of places) {
     if (place.mode !== 'mps') continue;
-    const key = placeKey(place.type, place.mode);
-    if (place.memoryMiB > (kinds.get(key)?.memoryMiB ?? -1)) kinds.set(key, place);
+    const name = kindName(place);
+    if (place.memoryMiB > (kinds.get(name)?.memoryMiB ?? -1)) kinds.set(name, place);
   }
   return [...kinds.values()];
 }
@@ -88,9 +84,9 @@ export class Profilings {
     for (const one of [...performanceData.trials.list()]) {
       const { function: name, version } = one;
       if (one.isCancelled === true || this.problems.get(idOf(one)) !== undefined) continue;
-      const open = kinds.filter(({ id, type: gpuType, mode }) => {
-        const step = nextStep(one, { gpuType, mode }, performanceData.driverOf(id));
-        return 'next' in step && !isBusy(profilingKey(one, { gpuType, mode }));
+      const open = kinds.filter((kind) => {
+        const step = nextStep(one, kind, performanceData.driverOf(kind.id));
+        return 'next' in step && !isBusy(profilingKey(one, kind));
       });
       if (open.length === 0) continue;
       if ((lookups += 1) > mostLookups) return undefined;
@@ -98,8 +94,8 @@ export class Profilings {
       if (sample === undefined) continue;
       const place = open.find(({ memoryMiB }) => sample.memoryMiB <= memoryMiB);
       if (place !== undefined) {
-        const { id: gpu, type: gpuType, mode } = place;
-        return { key: profilingKey(one, { gpuType, mode }), gpu, gpuType, mode, function: name, version };
+        const { id: gpu, gpuType, mode } = place;
+        return { key: profilingKey(one, place), gpu, gpuType, mode, function: name, version };
       }
       this.problems.set(idOf(one), 'no idle GPU has its memory');
     }
@@ -111,22 +107,22 @@ export class Profilings {
    * meanwhile must not be run. Rejects as `SampleRunner.alone` does when aborted or when the GPU is not available; other
    * failures are failed trials.
    */
-  async run({ function: name, version, gpuType, mode }: ProfilingRequest, on: MeasurementTarget): Promise<boolean> {
+  async run({ function: name, version }: ProfilingRequest, on: MeasurementTarget): Promise<boolean> {
     const { performanceData, logger } = this.parts;
     const { trials } = performanceData;
     for (;;) {
       const one = trials.of(name);
       if (one?.version !== version || one.isCancelled === true) return false;
       const driverMajor = performanceData.driverOf(on.gpu);
-      const step = nextStep(one, { gpuType, mode }, driverMajor);
+      const step = nextStep(one, on, driverMajor);
       if (!('next' in step)) {
-        logger.info({ function: name, version, gpuType, ...step }, 'the profile of a function is finished');
+        logger.info({ function: name, version, gpuType: on.gpuType, ...step }, 'the profile of a function is finished');
         return true;
       }
       const sample = await this.sampleOf(one);
       if (sample === undefined) return false;
       const trial = await this.trial(sample, one, step.next, on);
-      trials.add(one, { gpuType, mode }, driverMajor, trial);
+      trials.add(one, on, driverMajor, trial);
       await performanceData.saved();
     }
   }

@@ -1,7 +1,7 @@
 import { keepNewest } from '@gpuwhisk/common/collections';
 import type { Config } from '@gpuwhisk/common/config';
 import { isApiError } from '@gpuwhisk/common/errors';
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import { kindName } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type {
   JobAttempt,
@@ -164,8 +164,7 @@ export class QuotaSearches {
     for (const wanted of performanceData.demands.list()) {
       if (wanted.asked < options.minAsked || this.closed) break;
       if (pending.has(wanted.key)) continue;
-      if (!wantsSamples(performanceData, wanted.set, wanted.gpuType, wanted.mode))
-        performanceData.demands.forget(wanted.key);
+      if (!wantsSamples(performanceData, wanted.set, wanted)) performanceData.demands.forget(wanted.key);
       else if (!this.tracker.hasFailedSince(wanted.key, now - afterFailureMs)) await this.submit(wanted, now);
     }
     await this.submitProfiling(pending, now);
@@ -220,7 +219,7 @@ export class QuotaSearches {
     const memoryMiB = samples.reduce((sum, sample) => sum + sample.memoryMiB, 0);
     const place = this.idle
       .since(options.idleMs, clock.monotonicMs())
-      .find((one) => isFor(wanted, one) && one.memoryMiB >= memoryMiB && !this.searched.has(one.id));
+      .find((one) => kindName(wanted) === kindName(one) && one.memoryMiB >= memoryMiB && !this.searched.has(one.id));
     if (place === undefined || this.closed) return;
     const gpu = place.id;
     // Noted before the job can run; the next look removes a set whose job was not accepted.
@@ -255,9 +254,8 @@ export class QuotaSearches {
         const { profiles } = performanceData.curves;
         await quotaSearchBody({
           table: performanceData.table,
-          priorOf: (job) =>
-            profiles.priorOf(job, gpuType, mode, performanceData.predictors.predictor({ gpuType, mode })),
-          hyperOf: () => profiles.hyperOf(gpuType, mode),
+          priorOf: (job, kind) => profiles.priorOf(job, kind, performanceData.predictors.predictor(kind)),
+          hyperOf: (kind) => profiles.hyperOf(kind),
           driverMajorOf: (one) => performanceData.driverOf(one),
           saved: () => performanceData.saved(),
           measure: (_, shares) => measures.together(set, samples, shares, on),
@@ -335,8 +333,6 @@ export class QuotaSearches {
 }
 
 const resourceOf = (gpu: string): string => `gpu/${gpu}`;
-const isFor = (wanted: WantedSet, gpu: { type: string; mode: DeviceMode }): boolean =>
-  wanted.gpuType === gpu.type && wanted.mode === gpu.mode;
 
 /** How long the reason against running a function is cached, ms; and for how many sets. */
 const problemMs = 60_000;

@@ -4,7 +4,7 @@ import { readGpuAnnotation } from '@gpuwhisk/common/entities/gpu-annotation';
 import type { Identity } from '@gpuwhisk/common/entities/identity';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
 import { isApiError } from '@gpuwhisk/common/errors';
-import type { GpuAnnotation, ShareClass, DeviceMode } from '@gpuwhisk/common/gpu';
+import type { GpuAnnotation, GpuKind, ShareClass } from '@gpuwhisk/common/gpu';
 import { isJsonObject } from '@gpuwhisk/common/json';
 import type { JsonObject } from '@gpuwhisk/common/json';
 import type { QuotaJob } from '@gpuwhisk/gpu/share/quotas';
@@ -13,9 +13,9 @@ import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { isTelling, steadyRuns, typicalMs } from '@gpuwhisk/gpu/share/set-observations';
 import type { RunInterval } from '@gpuwhisk/gpu/share/set-observations';
-import { shareClasses } from '@gpuwhisk/common/gpu';
+import { kindName, shareClasses } from '@gpuwhisk/common/gpu';
 import type { Allotment } from '@gpuwhisk/gpu/share/quota-search';
-import { jobId, placeKey } from '@gpuwhisk/gpu/share/quota-row';
+import { jobId } from '@gpuwhisk/gpu/share/quota-row';
 import type { ActionResolver } from '../../actions/action-resolver.js';
 import type { Identities } from '../../authentication/authentication.js';
 import { parseActionName } from '../../entities/action-name.js';
@@ -283,10 +283,8 @@ interface SampleMeasurementsParts {
 }
 
 /** A GPU to measure on, and the signal that ends the measurement. */
-export interface MeasurementTarget {
+export interface MeasurementTarget extends GpuKind {
   gpu: string;
-  gpuType: string;
-  mode: DeviceMode;
   signal: AbortSignal;
 }
 
@@ -308,7 +306,7 @@ export class SampleMeasurements {
     const { gpu, gpuType, mode } = on;
     const driverMajor = performanceData.driverOf(gpu);
     const { function: name, version, batch } = sample.job;
-    if (curves.of(sample.job, gpuType, mode)?.driverMajor === driverMajor) return;
+    if (curves.of(sample.job, on)?.driverMajor === driverMajor) return;
     const soloMs = await this.soloMs(sample, on);
     const slowdowns: number[] = [];
     for (const shareClass of shareClasses) {
@@ -330,16 +328,15 @@ export class SampleMeasurements {
     on: MeasurementTarget,
   ): Promise<number[]> {
     const { runner, performanceData } = this.parts;
-    const { gpu, gpuType, mode, signal } = on;
     const soloMs: number[] = [];
     for (const sample of samples) soloMs.push(await this.soloMs(sample, on));
     const members = samples.map((sample, at) => ({ sample, shareClass: shares[at] as ShareClass }));
-    const slowdowns = await runner.together(members, soloMs, gpu, signal);
+    const slowdowns = await runner.together(members, soloMs, on.gpu, on.signal);
     const terms = set.map(({ features }, at) => features && { features, share: ofMember(shares, at) / 100 });
     for (const [at, one] of terms.entries()) {
       const others = terms.filter((_, other) => other !== at).filter((other) => other !== undefined);
       if (one === undefined || others.length < set.length - 1) continue;
-      const refused = performanceData.runs.add({ gpuType, mode }, { one, others, slowdown: ofMember(slowdowns, at) });
+      const refused = performanceData.runs.add(on, { one, others, slowdown: ofMember(slowdowns, at) });
       performanceData.metrics.runOffered(refused === undefined ? 'taken' : 'refused');
     }
     return slowdowns;
@@ -353,15 +350,11 @@ export class SampleMeasurements {
   }
 
   /** A sample's time alone with a share, ms, as it was measured in the last hour or is now; Infinity if it is too long. */
-  async aloneMs(
-    sample: Sample,
-    shareClass: ShareClass,
-    { gpu, gpuType, mode, signal }: MeasurementTarget,
-  ): Promise<number> {
-    const name = `${placeKey(gpuType, mode)} ${jobId(sample.job)} ${shareClass}`;
+  async aloneMs(sample: Sample, shareClass: ShareClass, on: MeasurementTarget): Promise<number> {
+    const name = `${kindName(on)} ${jobId(sample.job)} ${shareClass}`;
     const known = this.known.get(name);
     if (known !== undefined) return known;
-    const ms = await this.parts.runner.alone({ sample, shareClass }, gpu, signal);
+    const ms = await this.parts.runner.alone({ sample, shareClass }, on.gpu, on.signal);
     this.known.set(name, ms);
     return ms;
   }

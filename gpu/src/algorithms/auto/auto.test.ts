@@ -277,7 +277,7 @@ describe('measurements of a pair', () => {
     const table = new QuotaTable({ predictorOf: () => dividedSms });
     const set = [f, g].map(({ function: name, version, batch }) => ({ function: name, version, batch }));
     for (let one = 0; one < times; one += 1) {
-      table.record(set, 't', 'mps', { shares: [100, 100], slowdowns: [slowdown, slowdown] }, 550);
+      table.record(set, { gpuType: 't', mode: 'mps' }, { shares: [100, 100], slowdowns: [slowdown, slowdown] }, 550);
     }
     return table;
   };
@@ -301,7 +301,7 @@ describe('measurements of a pair', () => {
   test('at other shares do not move the class of one that is not known', () => {
     const quotas: Quotas = {
       shareFor: (set) => ({ shares: set.map(() => 0.5), source: 'hit', slowdowns: set.map(() => 1), unmet: [] }),
-      slowdownsAt: (set, _type, _mode, shares, atLeast = 1) =>
+      slowdownsAt: (set, _gpu, shares, atLeast = 1) =>
         atLeast === 1 && set.length === 2 ? shares.map((share) => 1 / share) : undefined,
     };
     expect(where(decide({ waiting: timed }, make(quotas)))).toEqual([

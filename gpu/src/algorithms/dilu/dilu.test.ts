@@ -22,9 +22,9 @@ function startsOf(choice: PolicyChoice, waiting: readonly Task[], gpus: readonly
 
 /** A task of a function of its own. */
 const task = (id: string, changes: Partial<Task> = {}): Task => taskOf(id, { function: `/a/${id}`, ...changes });
-const { type: gpuType, mode } = gpuOf('g');
+const kind = { gpuType: 't', mode: 'mps' } as const;
 const demand = (request: number, limit: number): Partial<Task> => ({
-  profiledShares: [{ gpuType, mode, request, limit, batch: 1, ms: 10 }],
+  profiledShares: [{ ...kind, request, limit, batch: 1, ms: 10 }],
 });
 const two = [gpuOf('g0'), gpuOf('g1')];
 
@@ -38,7 +38,7 @@ test.each<[string, Partial<Task>, number, number]>([
   ['nothing known', {}, 1, 1],
   ['the share of its owner', { ...demand(250, 550), share: 0.4 }, 0.4, 0.4],
 ])('request and limit by %s', (_, changes, smRequest, smLimit) => {
-  expect(demandOf(taskOf('t', changes), gpuOf('g'))).toEqual({ smRequest, smLimit });
+  expect(demandOf(taskOf('t', changes), kind)).toEqual({ smRequest, smLimit });
 });
 
 describe('policy dilu', () => {

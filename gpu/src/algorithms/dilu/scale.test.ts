@@ -123,7 +123,7 @@ test('the profile of the slowest kind of GPU tells what an instance serves, unle
     ...(limitMs !== undefined && { limitMs }),
   });
   const profiledShares = [of('a', 100, 50), of('b', 200), of('c', 400, 300)];
-  const kinds = ['a', 'b', 'none'].map((type) => ({ type, mode: 'mps' as const }));
+  const kinds = ['a', 'b', 'none'].map((gpuType) => ({ gpuType, mode: 'mps' as const }));
   expect(profiledRates({ profiledShares }, kinds)).toEqual({ request: 20, limit: 20 });
   expect(profiledRates({ profiledShares }, kinds.slice(0, 1))).toEqual({ request: 40, limit: 80 });
   expect(profiledRates({ profiledShares }, [])).toBeUndefined();

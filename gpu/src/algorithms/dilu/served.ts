@@ -1,5 +1,5 @@
 // What an instance of a function serves, by profile or by the times of its runs.
-import type { GpuKind } from '../../ledger/places.js';
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { profiledOn } from '../../view/shares.js';
 import type { FunctionState, InstanceState, ServedRates, Task } from '../../view/view.js';
 

@@ -1,8 +1,8 @@
 // The stage `share` by request and limit (Dilu, section 3.2).
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { overSubscribed } from './oversubscription.js';
 import type { Demand, Oversubscription } from './oversubscription.js';
 import { stayingSums } from '../../ledger/account.js';
-import type { GpuKind } from '../../ledger/places.js';
 import { profiledOn } from '../../view/shares.js';
 import type { Task } from '../../view/view.js';
 import { fillingShare } from '../../stages/share/share.js';

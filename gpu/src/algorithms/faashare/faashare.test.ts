@@ -145,7 +145,13 @@ describe('order', () => {
     );
     const a0 = waiting[0]!;
     expect(decide({ gpus, waiting }, policy).starts[0]?.task).toBe('a0');
-    policy.observe?.({ task: a0, gpu: gpus[0]!, share: 1, ranMs: 250, beside: [] });
+    policy.observe?.({
+      task: a0,
+      gpu: { id: gpus[0]!.id, gpuType: 't', mode: 'mps' },
+      share: 1,
+      ranMs: 250,
+      beside: [],
+    });
     const order = decide({ gpus: [], waiting: waiting.slice(1) }, policy).order;
     expect(order.slice(0, 2)).toEqual(['b0', 'b1']);
   });
@@ -275,7 +281,7 @@ describe('shares', () => {
     measured: (shares: readonly number[]) => number[] | undefined = () => undefined,
   ): Quotas => ({
     shareFor: (set) => ({ shares: set.map((_, at) => (Array.isArray(given) ? given[at]! : given)), source, unmet: [] }),
-    slowdownsAt: (_set, _type, _mode, shares) => measured(shares),
+    slowdownsAt: (_set, _gpu, shares) => measured(shares),
   });
   const proposing = (shares: number[]): Quotas => answering('hit', shares);
   const waiting = [profiledTask('t', 100, 0.6, { sloMs: 1000 })];

@@ -18,7 +18,7 @@ const task = (id: string, soloMs = 100, changes: Partial<Task> = {}): Task => pr
 function queueOf(members: readonly Task[], running: readonly Task[] = [], at = 0): SubQueue {
   const gpu = gpuOf('g0', { running: running.map((one) => runningTask(one, filled)) });
   const [place] = seenPlaces(viewOf({ gpus: [gpu] }));
-  const queue = firstQueueOn(place!, new PredictionCache(() => dividedSms).of(gpu), at);
+  const queue = firstQueueOn(place!, new PredictionCache(() => dividedSms).of(place!), at);
   for (const one of members) add(queue, memberOf(one, queue));
   return queue;
 }
@@ -32,11 +32,11 @@ function answering(
   const asked: ReturnType<typeof answering>['asked'] = [];
   return {
     asked,
-    shareFor(set, _type, _mode, budgetsMs, _fixed, leftMs = []) {
+    shareFor(set, _gpu, budgetsMs, _fixed, leftMs = []) {
       asked.push({ set, budgetsMs, leftMs });
       return { shares, source, unmet: [] };
     },
-    slowdownsAt: (_set, _type, _mode, at) => measured[at.join(' ')],
+    slowdownsAt: (_set, _gpu, at) => measured[at.join(' ')],
   };
 }
 

@@ -82,17 +82,16 @@ function take(queue: SubQueue, shares: readonly number[], quotas: Quotas | undef
 
 /** The measured slowdowns of tasks that run together; undefined where they were not measured with their shares. */
 function measuredOf(
-  { place: { type, mode } }: SubQueue,
+  { place }: SubQueue,
   together: readonly Member[],
   quotas: Quotas | undefined,
 ): number[] | undefined {
   if (quotas === undefined || together.length < 2) return undefined;
-  const shares = together.map(({ share }) => share);
+  const jobs = together.map(({ task }) => jobOf(task));
   return quotas.slowdownsAt(
-    together.map(({ task }) => jobOf(task)),
-    type,
-    mode,
-    shares,
+    jobs,
+    place,
+    together.map(({ share }) => share),
   );
 }
 
@@ -102,8 +101,8 @@ function timeOf({ startsAt }: SubQueue, { sumAt, endsAt }: Outlook): number {
 }
 
 /** Asks for each unknown member alone, too, so that its fill is looked for as if it had the GPU to itself. */
-function askForFills({ place: { type, mode }, members }: SubQueue, quotas: Quotas): void {
-  for (const { task } of members) if (isUnknown(task)) quotas.shareFor([jobOf(task)], type, mode, [Infinity]);
+function askForFills({ place, members }: SubQueue, quotas: Quotas): void {
+  for (const { task } of members) if (isUnknown(task)) quotas.shareFor([jobOf(task)], place, [Infinity]);
 }
 
 /** The quota stage's answer for all that will be on the GPU: residents, then members. */
@@ -117,12 +116,6 @@ function ask(queue: SubQueue, quotas: Quotas): QuotaChoice {
   });
   const fixed = [...running.map(({ share }) => share), ...members.map(({ task }) => task.share)];
   const leftMs = all.map((member) => member.leftMs);
-  return quotas.shareFor(
-    all.map(({ task }) => jobOf(task)),
-    place.type,
-    place.mode,
-    budgetsMs,
-    fixed,
-    leftMs,
-  );
+  const jobs = all.map(({ task }) => jobOf(task));
+  return quotas.shareFor(jobs, place, budgetsMs, fixed, leftMs);
 }

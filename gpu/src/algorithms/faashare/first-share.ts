@@ -1,7 +1,7 @@
 // The rule by which functions of which nothing is measured share a GPU from their first call.
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { idleInstances } from '../../stages/place/candidate.js';
 import type { Refusal } from '../../stages/place/fact-filters.js';
-import type { GpuKind } from '../../ledger/places.js';
 import { holdsToShares } from '../../view/shares.js';
 import type { SeenPlace } from '../../view/running.js';
 import type { Task } from '../../view/view.js';
@@ -76,10 +76,10 @@ export class FirstShare {
     return mayStartSecond(place, task, waitMs());
   }
 
-  private measured({ type, mode }: GpuKind, together: readonly Sharer[]): readonly number[] | undefined {
+  private measured(gpu: GpuKind, together: readonly Sharer[]): readonly number[] | undefined {
     const jobs = together.map(({ task }) => jobOf(task));
     const shares = together.map(({ share }) => share);
-    return this.quotas?.slowdownsAt(jobs, type, mode, shares, enoughMeasurements);
+    return this.quotas?.slowdownsAt(jobs, gpu, shares, enoughMeasurements);
   }
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import type { DeviceMode } from '@gpuwhisk/common/gpu';
 import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
 import { taskOf } from '../../testing/fixtures.js';
 import { usableMiB } from '../../ledger/places.js';
@@ -62,8 +63,8 @@ test('deficiency is that of times alone, and of figures where no time is known',
   const kind = { type, slice: sets.small[0]![0]!, whole: sets.whole };
   const unseen = { ...task, soloMs: undefined } as unknown as Task;
   expect(model.deficiency(unseen, kind)).toBe(byFigures.deficiency(unseen, kind));
-  const ran = (gpuType: string, mode: string, ranMs: number): void =>
-    slowdowns.ran({ task, gpu: { type: gpuType, mode }, ranMs, beside: [] });
+  const ran = (gpuType: string, mode: DeviceMode, ranMs: number): void =>
+    slowdowns.ran({ task, gpu: { gpuType, mode }, ranMs, beside: [] });
   ran(type, 'mps', 10);
   ran(`${type}:${kind.slice.name}`, 'mig', 45);
   expect(model.deficiency(task, kind)).toBeCloseTo(4.5);

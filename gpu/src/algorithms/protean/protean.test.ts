@@ -40,11 +40,11 @@ function learned(needs: Readonly<Record<string, number>>): SliceSlowdowns {
   };
   for (const id of names) {
     for (const profile of Object.keys(sliceMiB)) {
-      const gpu = { type: `a100-40:${profile}`, mode: 'mig' };
+      const gpu = { gpuType: `a100-40:${profile}`, mode: 'mig' } as const;
       slowdowns.ran({ task: own(id), gpu, ranMs: 100, beside: [] });
     }
   }
-  const gpu = { type: 'a100-40:4g.20gb', mode: 'mig' };
+  const gpu = { gpuType: 'a100-40:4g.20gb', mode: 'mig' } as const;
   for (let run = 0; run < 300; run += 1) {
     const [one, other] = [names[random.uint32() % names.length]!, names[random.uint32() % names.length]!];
     const ranMs = 100 * Math.max(1, needs[one]! + needs[other]!);

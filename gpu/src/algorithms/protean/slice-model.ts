@@ -61,7 +61,7 @@ export function learnedSlices(slowdowns: SliceSlowdowns): SliceModel {
 }
 
 function knownOn(type: string, { name }: MigProfile): KnownKind {
-  return knownKind({ type: gpuTypeOf({ type }, { profile: name }), mode: 'mig' });
+  return knownKind({ gpuType: gpuTypeOf({ type }, { profile: name }), mode: 'mig' });
 }
 
 /** Functions with their weights: batches at once for best effort, requests in a window for strict ones. */

@@ -1,7 +1,8 @@
 // The slices of a ledger as PROTEAN's placement compares them: arrays by the `order` of their accounts.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- orders are those of the ledger's accounts, and kinds those of its places */
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { knownKind } from './slowdowns.js';
-import type { KnownKind, PlaceKind, SliceSlowdowns, TaskFigures } from './slowdowns.js';
+import type { KnownKind, SliceSlowdowns, TaskFigures } from './slowdowns.js';
 import type { AccountColumns } from '../../ledger/account-index.js';
 import type { PlaceAccount } from '../../ledger/account.js';
 import type { Ledger } from '../../ledger/ledger.js';
@@ -198,10 +199,10 @@ export class Slices {
   /** Whether a place is still of the kind that it was of; notes its present kind. */
   private isOfSameKind({ order, mode, place }: PlaceAccount): boolean {
     this.placeAt[order] = place;
-    const type = gpuTypeOf(place.device, place.slice);
+    const gpuType = gpuTypeOf(place.device, place.slice);
     const known = this.kinds[this.kindAt[order]!];
-    if (known?.type === type && known.mode === mode) return true;
-    this.kindAt[order] = this.kindIndex({ type, mode });
+    if (known?.gpuType === gpuType && known.mode === mode) return true;
+    this.kindAt[order] = this.kindIndex({ gpuType, mode });
     return false;
   }
 
@@ -215,8 +216,8 @@ export class Slices {
     });
   }
 
-  private kindIndex({ type, mode }: PlaceKind): number {
-    const found = this.kinds.findIndex((one) => one.type === type && one.mode === mode);
-    return found < 0 ? this.kinds.push(knownKind({ type, mode })) - 1 : found;
+  private kindIndex(kind: GpuKind): number {
+    const found = this.kinds.findIndex(({ gpuType, mode }) => gpuType === kind.gpuType && mode === kind.mode);
+    return found < 0 ? this.kinds.push(knownKind(kind)) - 1 : found;
   }
 }

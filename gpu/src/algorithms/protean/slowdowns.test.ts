@@ -4,9 +4,9 @@ import { knownKind, SliceSlowdowns } from './slowdowns.js';
 import type { SliceSlowdownsState, TimedRun } from './slowdowns.js';
 
 const [large, small] = [
-  { type: 'a100-40:4g.20gb', mode: 'mig' },
-  { type: 'a100-40:1g.5gb', mode: 'mig' },
-];
+  { gpuType: 'a100-40:4g.20gb', mode: 'mig' },
+  { gpuType: 'a100-40:1g.5gb', mode: 'mig' },
+] as const;
 const task = (name: string, version = '1', arrivedAt = 0): TimedRun['task'] => ({ function: name, version, arrivedAt });
 const beside = (...names: string[]): TimedRun['beside'] => names.map((name) => ({ task: task(name), part: 1 }));
 
@@ -32,7 +32,7 @@ describe('bandwidth requirements', () => {
     expect(family?.isProven).toBe(true);
     for (const [name, need] of Object.entries(needs))
       expect(Math.abs((family?.of(name) ?? NaN) - need)).toBeLessThan(0.12);
-    expect(slowdowns.bandwidthsOn({ type: 'a100-40', mode: 'mps' })).toBeUndefined();
+    expect(slowdowns.bandwidthsOn({ gpuType: 'a100-40', mode: 'mps' })).toBeUndefined();
   });
 
   test('are not used where a constant predicts as well, as of slowdowns that neighbours do not decide', () => {

@@ -1,12 +1,7 @@
 // PROTEAN's model of slowdown on GPUs and slices (paper, section 3, equations 1 and 2), learned from runs.
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { Bandwidths, keepLast, meanOf } from './bandwidths.js';
 import type { BandwidthState } from './bandwidths.js';
-
-/** A kind of place: the type of a GPU, of a slice with its profile (`a100-40:3g.20gb`), and its mode. */
-export interface PlaceKind {
-  type: string;
-  mode: string;
-}
 
 /** A run that has ended, as the model learns from it. Times in ms. */
 export interface TimedRun {
@@ -17,7 +12,7 @@ export interface TimedRun {
     /** When it was requested: runs of an earlier version may end later. */
     arrivedAt: number;
   };
-  gpu: PlaceKind;
+  gpu: GpuKind;
   /** Without a start. */
   ranMs: number;
   /** Its neighbours, each with the part of the run in which it was there. */
@@ -82,15 +77,16 @@ const leastBeside = 0.05;
 const mostMs = 7 * 24 * 3_600_000;
 
 /** Functions share bandwidth on all slices of one type of GPU: the type without the profile, and the mode. */
-function familyOf({ type, mode }: PlaceKind): string {
-  const at = type.indexOf(':');
-  return `${at < 0 ? type : type.slice(0, at)} ${mode}`;
+function familyOf({ gpuType, mode }: GpuKind): string {
+  const at = gpuType.indexOf(':');
+  return `${at < 0 ? gpuType : gpuType.slice(0, at)} ${mode}`;
 }
 
-const kindOf = ({ type, mode }: PlaceKind): string => `${type} ${mode}`;
+/** The name of a kind in stored states. */
+const keyOf = ({ gpuType, mode }: GpuKind): string => `${gpuType} ${mode}`;
 
 /** A kind of place with what is worked out of it once. */
-export interface KnownKind extends PlaceKind {
+export interface KnownKind extends GpuKind {
   key: string;
   /** As `familyOf`. */
   family: string;
@@ -99,13 +95,13 @@ export interface KnownKind extends PlaceKind {
 }
 
 /** A kind of place, for `aloneOn`. */
-export function knownKind({ type, mode }: PlaceKind): KnownKind {
-  return { type, mode, key: kindOf({ type, mode }), family: familyOf({ type, mode }), part: computePart({ type }) };
+export function knownKind(kind: GpuKind): KnownKind {
+  return { ...kind, key: keyOf(kind), family: familyOf(kind), part: computePart(kind.gpuType) };
 }
 
 /** The part of a GPU's compute that a kind of place has: n/7 of a slice whose profile begins with `ng`, else 1. */
-export function computePart({ type }: Pick<PlaceKind, 'type'>): number {
-  const [, slices] = /:([1-7])g\./.exec(type) ?? [];
+export function computePart(gpuType: string): number {
+  const [, slices] = /:([1-7])g\./.exec(gpuType) ?? [];
   return slices === undefined ? 1 : Number(slices) / 7;
 }
 
@@ -143,7 +139,7 @@ export class SliceSlowdowns {
     if (known === undefined) return;
     known.servedMs = known.servedMs > 0 ? known.servedMs + newest * (ranMs - known.servedMs) : ranMs;
     const parts = beside.reduce((sum, { part }) => sum + part, 0);
-    const kind = kindOf(gpu);
+    const kind = keyOf(gpu);
     const alone = known.alone.get(kind);
     if (parts < leastBeside) {
       if (alone === undefined) {
@@ -160,7 +156,7 @@ export class SliceSlowdowns {
   }
 
   /** The bandwidths on GPUs of this type and mode, whatever they are cut into; undefined: none was learned. */
-  bandwidthsOn(kind: PlaceKind): Bandwidths | undefined {
+  bandwidthsOn(kind: GpuKind): Bandwidths | undefined {
     return this.families.get(familyOf(kind));
   }
 
@@ -207,7 +203,7 @@ export class SliceSlowdowns {
   }
 
   /** Forgets all bandwidths on GPUs of a type in a mode. Returns whether there were any. */
-  forgetFamily(kind: PlaceKind): boolean {
+  forgetFamily(kind: GpuKind): boolean {
     this.learnedNow += 1;
     const isKnown = this.families.delete(familyOf(kind));
     if (isKnown) this.changed();
@@ -261,7 +257,7 @@ export class SliceSlowdowns {
     return now;
   }
 
-  private familyAt(kind: PlaceKind): Bandwidths | undefined {
+  private familyAt(kind: GpuKind): Bandwidths | undefined {
     const name = familyOf(kind);
     const found = this.families.get(name);
     if (found !== undefined || this.families.size >= mostFamilies) return found;
@@ -272,7 +268,7 @@ export class SliceSlowdowns {
 }
 
 function aloneOn(kind: string, times: number[]): AloneOn {
-  return { times, meanMs: meanOf(times), part: computePart({ type: kind }) };
+  return { times, meanMs: meanOf(times), part: computePart(kind) };
 }
 
 /** The deficiency factor of a part of the compute for a function that fills `fill` of a GPU, before it was measured. */

@@ -173,7 +173,7 @@ describe('places', () => {
 describe('the queue', () => {
   test('serves first what uses most of the GPU for each unit that it suffers', () => {
     const policy = policyOf({});
-    const gpu = { id: 'g0', type: 't', mode: 'mps' } as const;
+    const gpu = { id: 'g0', gpuType: 't', mode: 'mps' } as const;
     const ran = (name: string, ranMs: number): void => {
       const beside = [{ task: call('other'), share: 0.3, part: 1 }];
       policy.observe?.({ task: call(name), gpu, share: 0.3, ranMs, beside });
@@ -246,7 +246,13 @@ describe('single stages beside others', () => {
     const [full, workloads] = [gpuOf('g0', { memoryMiB: 1000 }), [training('g0')]];
     const waiting = [call('frail'), call('robust')];
     expect(on(policy.decide(view([full], workloads, waiting), timer), 'frail')).toBe('g0');
-    policy.observe?.({ task: call('frail'), gpu: full, share: 0.3, ranMs: 150, beside: [] });
+    policy.observe?.({
+      task: call('frail'),
+      gpu: { id: 'g0', gpuType: 't', mode: 'mps' },
+      share: 0.3,
+      ranMs: 150,
+      beside: [],
+    });
     expect(on(policy.decide(view([full], workloads, waiting), timer), 'robust')).toBe('g0');
     const restored = policyOf({}, { ...fillingInTurn, order: 'smore' });
     restored.restore?.(structuredClone(policy.saved?.()));
@@ -260,7 +266,13 @@ describe('marks', () => {
     const gpus = [gpuOf('g0'), gpuOf('g1')];
     const run = (ranMs: number): string | undefined => {
       const decided = policy.decide(view([gpus[0]!], [training('g0')], [call('f')]), timer);
-      policy.observe?.({ task: call('f'), gpu: { id: 'g0', type: 't', mode: 'mps' }, share: 0.3, ranMs, beside: [] });
+      policy.observe?.({
+        task: call('f'),
+        gpu: { id: 'g0', gpuType: 't', mode: 'mps' },
+        share: 0.3,
+        ranMs,
+        beside: [],
+      });
       return on(decided, 'f');
     };
     const best = (): string | undefined => on(policy.decide(view(gpus, [], [call('f')]), timer), 'f');

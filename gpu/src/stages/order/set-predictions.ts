@@ -1,5 +1,5 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- kinds are indices of `kinds`, and a set has a slowdown for each of its kinds */
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import type { CoLocated, SlowdownPredictor, WorkloadFeatures } from '../../predict/slowdown-predictor.js';
 
 /** Assumed of functions that were not profiled: they use all of the GPU. */
@@ -126,19 +126,19 @@ function inOrder(kinds: readonly number[]): readonly number[] {
 export class PredictionCache {
   private readonly byModel = new Map<string, SetPredictions>();
 
-  constructor(private readonly predictorOf: (gpu: { type: string; mode: DeviceMode }) => SlowdownPredictor) {}
+  constructor(private readonly predictorOf: (gpu: GpuKind) => SlowdownPredictor) {}
 
   /** What the model that is in force predicts for such a GPU; kinds are good for one decision. */
-  of(gpu: { type: string; mode: DeviceMode }): SetPredictions {
-    const key = `${gpu.type} ${gpu.mode}`;
+  of(gpu: GpuKind): SetPredictions {
+    const name = kindName(gpu);
     const predictor = this.predictorOf(gpu);
-    const known = this.byModel.get(key);
+    const known = this.byModel.get(name);
     if (known?.predictor === predictor) {
       known.trim();
       return known;
     }
     const fresh = new SetPredictions(predictor);
-    this.byModel.set(key, fresh);
+    this.byModel.set(name, fresh);
     return fresh;
   }
 }

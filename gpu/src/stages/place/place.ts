@@ -1,7 +1,7 @@
 // The stage `place`: its interface, and the scores that are one expression.
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import type { PlaceAccount, PlacementChoice, PlacementRequest } from '../../ledger/account.js';
 import type { Ledger } from '../../ledger/ledger.js';
-import type { GpuKind } from '../../ledger/places.js';
 import type { Task, View } from '../../view/view.js';
 import type { PlacementLimits, PlacementStamp } from './candidate.js';
 import type { Refusal } from './fact-filters.js';

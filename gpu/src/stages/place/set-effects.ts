@@ -1,12 +1,12 @@
 // What a newcomer would cost on a place by prediction: sums of terms, each computed once a minute.
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- numbers of members are indices of `members`; a place has a bound and a sum for each of its workloads */
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import { groupedBy } from '@gpuwhisk/common/collections';
 import { ofTime } from '../../predict/degradation.js';
 import type { DegradationModel, SetMember } from '../../predict/degradation.js';
 import { workloadOf } from '../../predict/slowdown-predictor.js';
 import type { FeatureRecord } from '../../predict/slowdown-predictor.js';
 import { kindOf } from '../../ledger/places.js';
-import type { GpuKind } from '../../ledger/places.js';
 import type { PlaceAccount } from '../../ledger/account.js';
 import type { Occupant } from '../../ledger/occupancy.js';
 import type { WorkloadState } from '../../view/view.js';
@@ -283,11 +283,11 @@ export class SetEffects {
     return number;
   }
 
-  private termsOf({ type, mode }: GpuKind): Terms {
-    const key = `${type} ${mode}`;
-    let terms = this.terms.get(key);
+  private termsOf(gpu: GpuKind): Terms {
+    const name = kindName(gpu);
+    let terms = this.terms.get(name);
     if (terms === undefined)
-      this.terms.set(key, (terms = new Terms(this.modelOf({ type, mode }), this.members, this.countsExcess)));
+      this.terms.set(name, (terms = new Terms(this.modelOf(gpu), this.members, this.countsExcess)));
     return terms;
   }
 }

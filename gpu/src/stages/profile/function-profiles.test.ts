@@ -3,7 +3,7 @@ import { FunctionProfiles } from './function-profiles.js';
 import type { FunctionProfile, ProfiledRun, SeenAlone } from './function-profiles.js';
 import { readProfile } from './profile-codec.js';
 
-const gpu = { type: 'a100-40', mode: 'mps' } as const;
+const gpu = { gpuType: 'a100-40', mode: 'mps' } as const;
 const task = { function: '/guest/a', version: '0.0.1', batch: 1, arrivedAt: 10 };
 const key = { function: '/guest/a', gpuType: 'a100-40', mode: 'mps' };
 
@@ -40,7 +40,7 @@ describe('time alone', () => {
 
   test('is of one kind of GPU; a task is told of the one with the most runs', () => {
     ran(100);
-    for (let count = 0; count < 2; count += 1) ran(50, { gpu: { type: 'h100', mode: 'mps' } });
+    for (let count = 0; count < 2; count += 1) ran(50, { gpu: { gpuType: 'h100', mode: 'mps' } });
     expect(profiles.of(task).soloMs).toBe(50);
     expect(profiles.aloneMs(task, gpu)).toBe(100);
     expect(profiles.aloneMs(task, { ...gpu, mode: 'timeslice' })).toBeUndefined();

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { DeviceMode } from '@gpuwhisk/common/gpu';
+import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
 import type { ProfiledShares, Task } from '../../view/view.js';
 import type { FeatureRecord } from '../../predict/slowdown-predictor.js';
 import { fillOfTimes, keep, median, fillByLaunches, fillByRuns, keepAt, takeFigure, takeFill } from './fill.js';
@@ -37,10 +37,8 @@ export interface ComparedRun {
 }
 
 /** What is known of a function on one type of GPU in one mode. */
-export interface FunctionProfile {
+export interface FunctionProfile extends GpuKind {
   function: string;
-  gpuType: string;
-  mode: DeviceMode;
   /** That it was seen in; another version starts an empty profile. Empty: only its processes were seen. */
   version: string;
   batches: BatchProfile[];
@@ -53,12 +51,12 @@ export interface FunctionProfile {
 }
 
 /** A function, or what is learned of it, on a kind of GPU. */
-export type ProfileKey = Pick<FunctionProfile, 'function' | 'gpuType' | 'mode'>;
+export type ProfileKey = GpuKind & Pick<FunctionProfile, 'function'>;
 
 /** A run that has ended. */
 export interface ProfiledRun {
   task: Pick<Task, 'function' | 'version' | 'batch'>;
-  gpu: { type: string; mode: DeviceMode };
+  gpu: GpuKind;
   tookMs: number;
   /** What its neighbours and its share are predicted to have cost. */
   slowdown: number;
@@ -144,8 +142,8 @@ export class FunctionProfiles {
   }
 
   /** Time alone at 100 % as it was measured on a kind of GPU; undefined where it never ran alone there. */
-  aloneMs({ function: name, version, batch }: ProfiledRun['task'], gpu: ProfiledRun['gpu']): number | undefined {
-    const profile = this.byFunction.get(name)?.get(kindOf(gpu));
+  aloneMs({ function: name, version, batch }: ProfiledRun['task'], gpu: GpuKind): number | undefined {
+    const profile = this.byFunction.get(name)?.get(kindName(gpu));
     const known = profile?.version === version ? profile.batches.find((own) => own.batch === batch) : undefined;
     return known?.isAlone === true ? this.timesOf(known).soloMs : undefined;
   }
@@ -177,15 +175,15 @@ export class FunctionProfiles {
   }
 
   /** Keeps what was predicted of a run that was learned from beside what was measured. */
-  compared({ function: name, version, batch }: ProfiledRun['task'], gpu: ProfiledRun['gpu'], run: ComparedRun): void {
+  compared({ function: name, version, batch }: ProfiledRun['task'], gpu: GpuKind, run: ComparedRun): void {
     const profile = this.profileOf(name, gpu, version);
     keep((batchOf(profile, batch).beside ??= []), run);
     this.changed(profile);
   }
 
   /** Takes figures of a look at which only this function computed; the greatest memory bandwidth counts. */
-  seen(name: string, gpu: ProfiledRun['gpu'], { fill, dramUtil }: SeenAlone): void {
-    const before = this.byFunction.get(name)?.get(kindOf(gpu));
+  seen(name: string, gpu: GpuKind, { fill, dramUtil }: SeenAlone): void {
+    const before = this.byFunction.get(name)?.get(kindName(gpu));
     const traffic = most(before?.features?.dramUtil, dramUtil);
     if (fill === undefined && traffic === before?.features?.dramUtil) return;
     const profile = this.profileOf(name, gpu, this.versions.get(name)?.version ?? '');
@@ -194,7 +192,7 @@ export class FunctionProfiles {
   }
 
   /** Takes the blocks that a function launched alone in 5 ms at `share` percent, on a device that was busy all the time. */
-  launched(name: string, gpu: ProfiledRun['gpu'], batch: number, { share, value }: AtShare): void {
+  launched(name: string, gpu: GpuKind, batch: number, { share, value }: AtShare): void {
     const version = this.versions.get(name)?.version;
     if (version === undefined || gpu.mode !== 'mps' || !(value > 0 && Number.isFinite(value))) return;
     const profile = this.profileOf(name, gpu, version);
@@ -204,11 +202,7 @@ export class FunctionProfiles {
   }
 
   /** Takes the times of a function's sample alone at share classes, relative to the time at 100 %. */
-  sampled(
-    { function: name, version }: Pick<Task, 'function' | 'version'>,
-    gpu: ProfiledRun['gpu'],
-    times: AtShare[],
-  ): void {
+  sampled({ function: name, version }: Pick<Task, 'function' | 'version'>, gpu: GpuKind, times: AtShare[]): void {
     const known = this.versions.get(name)?.version ?? version;
     if (known !== version || gpu.mode !== 'mps') return;
     const fill = fillOfTimes(times, 'sample');
@@ -220,11 +214,11 @@ export class FunctionProfiles {
   /** Takes request and limit that trials have found, or undefined where there are none any more. */
   profiled(
     { function: name, version }: Pick<Task, 'function' | 'version'>,
-    gpu: ProfiledRun['gpu'],
+    gpu: GpuKind,
     shares: ShareProfile | undefined,
   ): void {
     const known = this.versions.get(name)?.version ?? version;
-    const before = this.byFunction.get(name)?.get(kindOf(gpu))?.shares;
+    const before = this.byFunction.get(name)?.get(kindName(gpu))?.shares;
     if (known !== version || isDeepStrictEqual(before, shares)) return;
     const profile = this.profileOf(name, gpu, version);
     if (shares === undefined) delete profile.shares;
@@ -250,8 +244,7 @@ export class FunctionProfiles {
 
   /** Merges a stored profile of an earlier process with measurements since. */
   merge(earlier: FunctionProfile): void {
-    const kind = kindOf({ type: earlier.gpuType, mode: earlier.mode });
-    const since = this.byFunction.get(earlier.function)?.get(kind);
+    const since = this.byFunction.get(earlier.function)?.get(kindName(earlier));
     if (since === undefined) {
       this.restore(earlier);
       return;
@@ -306,8 +299,8 @@ export class FunctionProfiles {
     return this.options.maxProfiles ?? 10_000;
   }
 
-  private profileOf(name: string, { type: gpuType, mode }: ProfiledRun['gpu'], version: string): FunctionProfile {
-    const known = this.byFunction.get(name)?.get(kindOf({ type: gpuType, mode }));
+  private profileOf(name: string, { gpuType, mode }: GpuKind, version: string): FunctionProfile {
+    const known = this.byFunction.get(name)?.get(kindName({ gpuType, mode }));
     if (known?.version === version) return known;
     // Its processes were seen before a request was.
     const { features, fillSource } = known?.version === '' ? known : {};
@@ -326,7 +319,7 @@ export class FunctionProfiles {
 
   private insert(profile: FunctionProfile): void {
     const own = this.byFunction.get(profile.function) ?? new Map<string, FunctionProfile>();
-    const kind = kindOf({ type: profile.gpuType, mode: profile.mode });
+    const kind = kindName(profile);
     if (!own.has(kind)) this.count += 1;
     own.set(kind, profile);
     this.byFunction.set(profile.function, own);
@@ -350,7 +343,7 @@ export class FunctionProfiles {
 
   private drop(profile: FunctionProfile): void {
     const own = this.byFunction.get(profile.function);
-    if (own?.delete(kindOf({ type: profile.gpuType, mode: profile.mode })) !== true) return;
+    if (own?.delete(kindName(profile)) !== true) return;
     this.count -= 1;
     if (own.size === 0) this.byFunction.delete(profile.function);
     this.options.onChange?.(profile, undefined);
@@ -363,8 +356,6 @@ interface Times {
 }
 
 const noTimes: Times = { soloMs: undefined, startMs: undefined };
-
-const kindOf = ({ type, mode }: ProfiledRun['gpu']): string => `${type}/${mode}`;
 
 function batchOf(profile: FunctionProfile, batch: number): BatchProfile {
   const known = profile.batches.find((own) => own.batch === batch);

@@ -14,7 +14,7 @@ beforeEach(() => {
 
 const began = (id: string, startMs: number, gpu = 'GPU-0', alsoOn: string[] = []): void =>
   log.began(id, {
-    ...{ task: task(id), gpu: { id: gpu, type: 'a100-40', mode: 'mps' }, alsoOn, share: 0.5, startMs },
+    ...{ task: task(id), gpu: { id: gpu, gpuType: 'a100-40', mode: 'mps' }, alsoOn, share: 0.5, startMs },
     ...{ startedAt: startMs, isWarm: true, hasUnknownNeighbours: false },
   });
 const beside = (id: string, endMs: number): [string, number][] | undefined =>
@@ -73,7 +73,7 @@ test('one beside which too many different ones ran has unknown neighbours', () =
   began('a1', 0);
   for (let at = 0; at < 300; at += 1) {
     log.began(`b${at}`, {
-      ...{ task: { ...task('b'), version: `0.0.${at}` }, gpu: { id: 'GPU-0', type: 'a100-40', mode: 'mps' } },
+      ...{ task: { ...task('b'), version: `0.0.${at}` }, gpu: { id: 'GPU-0', gpuType: 'a100-40', mode: 'mps' } },
       ...{ alsoOn: [], share: 0.5, startMs: at, startedAt: at, isWarm: true, hasUnknownNeighbours: false },
     });
     log.end(`b${at}`, at + 1);

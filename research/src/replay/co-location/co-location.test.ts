@@ -159,11 +159,11 @@ describe('the truth of training beside inference', () => {
   test('a function on a slice alone takes as long as at its part of the SMs, and no slice is another GPU', () => {
     const ofSlices = sliceTruth(parameters, entries, 1);
     const alone = (workload: string): number | undefined =>
-      ofSlices.slowdowns([{ workload, share: 0.1 }], { type: 'a100-40:2g.10gb', mode: 'mig' })[0];
+      ofSlices.slowdowns([{ workload, share: 0.1 }], { gpuType: 'a100-40:2g.10gb', mode: 'mig' })[0];
     // f-8 uses half of the GPU's SMs, and the slice has two sevenths of them.
     expect(alone('f-8')).toBeCloseTo(0.5 / (2 / 7), 1);
     expect([alone('f-0'), alone('t-8')]).toEqual([1, 1]);
-    expect(() => ofSlices.used([], { type: 'a100-40', mode: 'mig' })).toThrow('no slice');
+    expect(() => ofSlices.used([], { gpuType: 'a100-40', mode: 'mig' })).toThrow('no slice');
   });
 
   test('the fit of training finds the coefficients of pairs that follow the model', () => {

@@ -1,4 +1,5 @@
 // What policies know in SMORE's experiments: noisy runs alone, a sample of pairs, and sets that ran together.
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
 import { asMember } from '@gpuwhisk/gpu/predict/degradation';
 import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
@@ -7,7 +8,6 @@ import { SmoreDegradation } from '@gpuwhisk/gpu/predict/smore-degradation';
 import { classAtOrAbove } from '@gpuwhisk/gpu/view/shares';
 import { workloadMember } from '@gpuwhisk/gpu/stages/place/set-effects';
 import { normal, type GpuTruth, type TruthClient } from '@gpuwhisk/gpu/simulate/replay';
-import type { GpuKind } from '@gpuwhisk/gpu/ledger/places';
 import { functionKey } from '@gpuwhisk/gpu/ledger/occupancy';
 import { randomItem } from '@gpuwhisk/bench/statistics';
 import { functionPrefix } from '@gpuwhisk/bench/replay/jobs';
@@ -41,7 +41,7 @@ const mostFunctions = 4;
 export const namespace = 'guest';
 
 /** The GPUs of the papers' server. */
-export const rtx3090: GpuKind = { type: 'rtx3090', mode: 'mps' };
+export const rtx3090: GpuKind = { gpuType: 'rtx3090', mode: 'mps' };
 
 /** Roles of the predictor: victim and neighbour. */
 const roles: readonly (readonly [MemberKind, MemberKind])[] = [
@@ -88,7 +88,7 @@ export function learn(
         }
       }
       pairs += samples.length;
-      const key = { ...keyOf(kind), victim, neighbour };
+      const key = { ...kind, victim, neighbour };
       ofPairs.put(
         trainPairModel(key, samples, { version: 1, seed: random.uint32(), kinds: ['blend'], sets: ['measured'] }),
       );
@@ -105,8 +105,6 @@ export function learn(
   }
   return { known, predictor, ofPairs, pairs };
 }
-
-const keyOf = ({ type: gpuType, mode }: GpuKind): { gpuType: string; mode: GpuKind['mode'] } => ({ gpuType, mode });
 
 /** Observes a training job and functions together, by the names that placement knows them by. */
 function observeSet(
@@ -134,7 +132,7 @@ function observeSet(
     const ratio = ((slowdowns[at] ?? 1) * Math.exp(truth.noise * normal(random))) / knownOf(entry, known).soloFactor;
     return { id: `${at}`, degradation: ratio - 1 };
   });
-  predictor.observe({ ...keyOf(kind), members }, degradations);
+  predictor.observe({ ...kind, members }, degradations);
 }
 
 function knownOf({ name }: CatalogueEntry, known: ReadonlyMap<string, Known>): Known {

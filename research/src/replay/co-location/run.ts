@@ -133,7 +133,7 @@ export function runCoLocation(
   const made = makePolicy(policy, {
     predictorOf: () => capacityModel,
     // A ledger that is made of a view names slices with a profile of no name.
-    degradationsOf: ({ type, mode }) => bySmore(predictor, { gpuType: type.replace(/:$/, ''), mode }),
+    degradationsOf: ({ gpuType, mode }) => bySmore(predictor, { gpuType: gpuType.replace(/:$/, ''), mode }),
     random: seededRandom(seed + 1),
     admission: 'refuse',
   });
@@ -159,7 +159,8 @@ function resultOf(
   // What is done after the last second of arrivals says nothing of the load.
   const all = workloads.map(({ workload, seconds: each }, at) => {
     const { place, weight } = places[at] as ExperimentPlace;
-    const alone = truth.used([{ workload: workload.workload, share: workload.share ?? 1 }], place);
+    const kind = { gpuType: place.type, mode: place.mode };
+    const alone = truth.used([{ workload: workload.workload, share: workload.share ?? 1 }], kind);
     return { each: each.slice(0, seconds), alone, weight };
   });
   const each = all.flatMap((one) => one.each);

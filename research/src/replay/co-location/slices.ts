@@ -1,8 +1,8 @@
 // MIG slices of an A100 in SMORE's experiments (thesis section 5.6.2): each a small GPU with its part of what was measured.
+import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { gpuMemoryBound } from '@gpuwhisk/common/gpu';
 import { computeSlices, computeSlicesOf, memorySlots, migProfiles } from '@gpuwhisk/gpu/stages/geometry/mig-profiles';
 import type { GpuTruth, TruthClient } from '@gpuwhisk/gpu/simulate/replay';
-import type { GpuKind } from '@gpuwhisk/gpu/ledger/places';
 import { stretchAt, stretchTable } from '@gpuwhisk/bench/replay/model/gpu-model';
 import type { CatalogueEntry } from '@gpuwhisk/bench/replay/workloads/catalogue';
 import type { ExperimentPlace } from './run.js';
@@ -32,7 +32,7 @@ const profiles = [...new Set(Object.values(geometries).flatMap((slices) => slice
 
 /** The slices as kinds of GPU. */
 export const sliceKinds: readonly GpuKind[] = profiles.map((profile) => ({
-  type: `${device}:${profile}`,
+  gpuType: `${device}:${profile}`,
   mode: 'mig',
 }));
 
@@ -97,8 +97,8 @@ export function sliceTruth(
     }),
   );
   const sliceOf = (gpu: GpuKind | undefined): { truth: GpuTruth; part: number } => {
-    const slice = bySlice.get(gpu?.type ?? '');
-    if (slice === undefined) throw new RangeError(`there is no slice '${gpu?.type}'`);
+    const slice = bySlice.get(gpu?.gpuType ?? '');
+    if (slice === undefined) throw new RangeError(`there is no slice '${gpu?.gpuType}'`);
     return slice;
   };
   const unbounded = (clients: readonly TruthClient[]): TruthClient[] =>

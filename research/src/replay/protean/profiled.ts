@@ -18,7 +18,7 @@ export function profiled({ models, noise, clientCost }: World, random: Random): 
     for (const isStrict of [true, false]) {
       slowdowns.ran({
         task: { function: functionOf({ model, isStrict }), version: '1', arrivedAt: 0 },
-        gpu: { type: `${deviceType}:${profiles[at] ?? ''}`, mode: 'mig' },
+        gpu: { gpuType: `${deviceType}:${profiles[at] ?? ''}`, mode: 'mig' },
         ranMs: model.soloMs * (model.deficiency[at] as number) * stretch * Math.exp(noise * normal(random)),
         beside: beside.map((one) => ({ task: { function: functionOf({ model: one, isStrict: false }) }, part: 1 })),
       });

@@ -90,7 +90,7 @@ function truthOf({ models, clientCost }: World): GpuTruth {
     noise: 0,
     used: () => 1,
     slowdowns(clients, gpu) {
-      const at = profileAt(profileOf(gpu?.type ?? deviceType));
+      const at = profileAt(profileOf(gpu?.gpuType ?? deviceType));
       const of = clients.map(({ workload }) => byName.get(workload));
       const demand = of.reduce((sum, model) => sum + (model?.bandwidth[at] ?? NaN), 0);
       const stretch = Math.max(1, demand) * (clients.length > 1 ? 1 + clientCost : 1);
