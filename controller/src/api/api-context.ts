@@ -28,6 +28,7 @@ import type { RuleWriter } from '../triggers/rule-writer.js';
 import type { TriggerWriter } from '../triggers/trigger-writer.js';
 import type { GpuScheduler } from '../gpu/scheduler/gpu-scheduler.js';
 import type { CostLedger } from '../gpu/cost/cost-ledger.js';
+import type { PerformanceViews } from './gpu-performance-views.js';
 import type { PerformanceData } from '../gpu/learning/performance-data.js';
 import type { Procurement } from '../gpu/procure/procurement.js';
 import type { DeviceHistory } from '../gpu/state/device-history.js';
@@ -114,21 +115,11 @@ export interface ControllerDependencies {
     | 'unmeasuredPairs'
   >;
   /** Performance data of functions on GPUs. */
-  performanceData: Pick<
-    PerformanceData,
-    | 'functions'
-    | 'quotas'
-    | 'models'
-    | 'degradationsView'
-    | 'shareCounts'
-    | 'forgetFunction'
-    | 'forgetQuota'
-    | 'forgetModel'
-    | 'trialsOf'
-  > & {
+  performanceData: Pick<PerformanceData, 'shareCounts' | 'forgetFunction' | 'forgetQuota' | 'forgetModel'> & {
     forecasts: Pick<PerformanceData['forecasts'], 'views'>;
     trials: Pick<PerformanceData['trials'], 'written' | 'deleted' | 'want' | 'cancel'>;
   };
+  performanceViews: Pick<PerformanceViews, 'functions' | 'quotas' | 'models' | 'degradations' | 'trialsOf'>;
   /** Costs of nodes by function. */
   costLedger: Pick<CostLedger, 'between'>;
   /** Rented machines; absent without a provider. */

@@ -1,10 +1,10 @@
 import type { DeviceMode, NodeStatus } from '@gpuwhisk/common/gpu';
 import { noSuchEntity } from '@gpuwhisk/common/errors';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { FunctionPerformance, SetPerformance } from '../gpu/learning/performance-view.js';
 import { jsonAnswer } from '../http/answer.js';
 import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';
+import type { FunctionPerformance, SetPerformance } from './gpu-performance-views.js';
 import { apiRoot, pathParameter } from '../http/route.js';
 import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 
@@ -12,8 +12,10 @@ import type { IdentifiedCall, Route, ViewerCall } from '../http/route.js';
 const ofOthers = { function: '(of others)', version: '' };
 
 /** Routes to performance data of functions and sets, and to the predictors trained on their runs. */
-export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'performanceData' | 'clock'>): Route[] {
-  const { performanceData, gpuTable, clock } = context;
+export function gpuPerformanceRoutes(
+  context: Pick<ApiContext, 'gpuTable' | 'performanceData' | 'performanceViews' | 'clock'>,
+): Route[] {
+  const { performanceData, performanceViews, gpuTable, clock } = context;
   const mayName = (call: ViewerCall, name: string): boolean =>
     call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);
   /** The filter of the functions that the caller may read; undefined: all functions. */
@@ -21,7 +23,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
     call.isOperator ? undefined : (name) => mayName(call, name);
   const functions = (call: ViewerCall): JsonObject[] => {
     const held = heldMemory(gpuTable.nodes());
-    return performanceData.functions(readable(call)).map((one) => withMemory(one, held.get(one.function)));
+    return performanceViews.functions(readable(call)).map((one) => withMemory(one, held.get(one.function)));
   };
   /** Functions that run for the caller's namespace, or of all for operators. */
   const forecasts = (call: ViewerCall): JsonObject[] =>
@@ -30,7 +32,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
       .filter(({ namespace }) => call.isOperator || namespace === call.identity.namespace.name)
       .map((one) => ({ ...one }) as unknown as JsonObject);
   const quotas = (call: ViewerCall): JsonObject[] =>
-    performanceData.quotas(readable(call)).map((row) => quotaFor(row, (name) => mayName(call, name), call.isOperator));
+    performanceViews.quotas(readable(call)).map((row) => quotaFor(row, (name) => mayName(call, name), call.isOperator));
   const forgets = (wasThere: boolean): ReturnType<typeof jsonAnswer> => {
     if (!wasThere) throw noSuchEntity();
     return jsonAnswer({ ok: true });
@@ -95,7 +97,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
       operationId: 'getGpuModels',
       summary: 'Slowdown predictors in force (operators)',
       responses: { ...listOf('By kind of GPU', 'GpuModel'), ...errorResponses(403) },
-      handle: () => Promise.resolve(jsonAnswer(performanceData.models().map((model) => ({ ...model })))),
+      handle: () => Promise.resolve(jsonAnswer(performanceViews.models().map((model) => ({ ...model })))),
     },
     {
       ...lists,
@@ -107,7 +109,7 @@ export function gpuPerformanceRoutes(context: Pick<ApiContext, 'gpuTable' | 'per
         200: { description: 'Models, drifts and measurements', schema: 'GpuDegradations' },
         ...errorResponses(401, 403, 500),
       },
-      handle: () => Promise.resolve(jsonAnswer(performanceData.degradationsView() as unknown as JsonObject)),
+      handle: () => Promise.resolve(jsonAnswer(performanceViews.degradations() as unknown as JsonObject)),
     },
     {
       ...deletes,

@@ -15,7 +15,7 @@ import { trialModule } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { PolicyTrial } from '@gpuwhisk/gpu/simulate/try-policy';
 import type { Task } from '@gpuwhisk/gpu/view/view';
 import type { Rejection } from '@gpuwhisk/common/gpu';
-import type { FunctionPerformance, PredictorSummary } from '../gpu/learning/performance-view.js';
+import type { FunctionPerformance, PredictorSummary } from './gpu-performance-views.js';
 import { jsonAnswer } from '../http/answer.js';
 import { readPutBody } from '../http/request.js';
 import type { ApiContext } from './api-context.js';
@@ -64,9 +64,9 @@ function geometryView(report: GeometryReport | undefined): JsonObject {
 
 /** Routes to the policy in force with its stages, settings and learned state. */
 export function gpuPolicyRoutes(
-  context: Pick<ApiContext, 'clock' | 'config' | 'gpuScheduler' | 'logger' | 'performanceData'>,
+  context: Pick<ApiContext, 'clock' | 'config' | 'gpuScheduler' | 'logger' | 'performanceData' | 'performanceViews'>,
 ): Route[] {
-  const { config, gpuScheduler, performanceData } = context;
+  const { config, gpuScheduler, performanceData, performanceViews } = context;
   const trials = new PolicyTrials(context);
   return [
     {
@@ -81,7 +81,7 @@ export function gpuPolicyRoutes(
         const readable = (name: string): boolean =>
           call.isOperator || name.startsWith(`/${call.identity.namespace.name}/`);
         const composition = compositionOf(config.gpu.policy);
-        const functions = performanceData.functions(readable);
+        const functions = performanceViews.functions(readable);
         return Promise.resolve(
           jsonAnswer({
             policy: composition.name,
@@ -92,9 +92,9 @@ export function gpuPolicyRoutes(
             settingNotes: settingNotes(config.gpu.policy),
             choices: policyChoices() as unknown as JsonObject,
             functions: functions.length,
-            sharedSets: performanceData.quotas(readable).filter(({ points }) => points.length > 0).length,
+            sharedSets: performanceViews.quotas(readable).filter(({ points }) => points.length > 0).length,
             shareChoices: shareChoicesOf(performanceData.shareCounts),
-            models: modelsView(functions, performanceData.models()),
+            models: modelsView(functions, performanceViews.models()),
             ...(call.isOperator && { modules: policyModules().map(({ path, sha256 }) => ({ path, sha256 })) }),
             ...geometryView(gpuScheduler.geometry()),
           }),

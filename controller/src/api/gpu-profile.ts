@@ -11,7 +11,7 @@ import type { ApiContext } from './api-context.js';
 import { errorResponses, pathParameters } from './descriptions.js';
 import { resolveGpuAction } from './gpu-instances.js';
 
-type Context = Pick<ApiContext, 'actionResolver' | 'clock' | 'performanceData'>;
+type Context = Pick<ApiContext, 'actionResolver' | 'clock' | 'performanceData' | 'performanceViews'>;
 
 /** The action that a request's path names, of the caller's namespace. Throws ApiError (400, 403, 404). */
 async function ownAction(context: Context, call: IdentifiedCall): Promise<WhiskAction> {
@@ -23,8 +23,8 @@ async function ownAction(context: Context, call: IdentifiedCall): Promise<WhiskA
 
 const nameOf = ({ namespace, name }: WhiskAction): string => `/${namespace}/${name}`;
 
-function answerOf({ performanceData }: Context, action: WhiskAction, status = 200): Answer {
-  const view = performanceData.trialsOf(nameOf(action));
+function answerOf({ performanceViews }: Context, action: WhiskAction, status = 200): Answer {
+  const view = performanceViews.trialsOf(nameOf(action));
   return jsonAnswer({ action: nameOf(action), ...(view as unknown as JsonObject) }, status);
 }
 

@@ -26,6 +26,7 @@ import type { DispatcherDependencies } from '@gpuwhisk/controller/dispatch/dispa
 import { GpuFence, GpuHandover } from '@gpuwhisk/controller/gpu/handover/gpu-handover';
 import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import { ForecastTraining } from '@gpuwhisk/controller/gpu/learning/request-forecasts';
+import { PerformanceViews } from '@gpuwhisk/controller/api/gpu-performance-views';
 import { PairTraining } from '@gpuwhisk/controller/gpu/learning/pair-training';
 import { Retraining } from '@gpuwhisk/controller/gpu/learning/retraining';
 import { checkPolicy } from '@gpuwhisk/controller/gpu/scheduler/check-policy';
@@ -207,6 +208,7 @@ interface GpuScheduling {
   gpuDesired: DesiredState;
   gpuScheduler: GpuScheduler;
   performanceData: PerformanceData;
+  performanceViews: PerformanceViews;
   costLedger: CostLedger;
   /** Absent without a provider. */
   procurement?: Procurement;
@@ -329,8 +331,9 @@ async function openGpuScheduling(
   const namespaceTurns = new NamespaceTurns({ scheduler: gpuScheduler, desired: gpuDesired, clock, logger });
   namespaceTurns.open();
   opened.onClose(() => namespaceTurns.close());
+  const performanceViews = new PerformanceViews(performanceData);
   const scheduling = { gpuTable, gpuWorkloads, gpuCordons, gpuDesired, gpuScheduler, performanceData };
-  return { ...scheduling, costLedger, retire, ...(procurement && { procurement }) };
+  return { ...scheduling, performanceViews, costLedger, retire, ...(procurement && { procurement }) };
 }
 
 /** Has only controllers lead whose policy modules are those that the others have. */
@@ -361,7 +364,7 @@ function openQuotaSearches(
   const runner = new SampleRunner({ invoker: dispatcher, clock, maxSampleMs });
   const measures = new SampleMeasurements({ performanceData, runner, clock, maxSampleMs });
   const pairs = new PairMeasurements({ performanceData, source, measures, clock, logger, options });
-  performanceData.showPairMeasurements(() => pairs.view());
+  performanceData.pairMeasurements = () => pairs.view();
   const profilings = new Profilings({ performanceData, source, measures, gpuTable, clock, logger, maxSampleMs });
   const searches = new QuotaSearches({
     performanceData,

@@ -3,7 +3,7 @@ import type {
   DegradationsView,
   FunctionPerformance,
   SetPerformance,
-} from '@gpuwhisk/controller/gpu/learning/performance-view';
+} from '@gpuwhisk/controller/api/gpu-performance-views';
 import { newShareCounts } from '@gpuwhisk/gpu/share/share-counts';
 import { a100, nodeRow, setNode } from './gpu-nodes.js';
 import { alice, bob, operator, startApi } from './harness.js';
@@ -75,12 +75,14 @@ const forget = (isKnown: boolean, what: unknown): boolean => {
 };
 beforeAll(async () => {
   api = await startApi({
-    performanceData: {
+    performanceViews: {
       functions: (wants = () => true) => functions.filter((one) => wants(one.function)),
       quotas: (wants = () => true) => quotas.filter(({ jobs }) => jobs.some((job) => wants(job.function))),
-      forecasts: { views: () => forecasts },
       models: () => models,
-      degradationsView: () => degradations,
+      degradations: () => degradations,
+    },
+    performanceData: {
+      forecasts: { views: () => forecasts },
       shareCounts: { ...newShareCounts(), hit: { choices: 2, taken: 1, chosenMs: 1500, fillingMs: 2000 } },
       forgetFunction: (name) => forget(name === '/alice/f', name),
       forgetQuota: (id) => forget(id === quotas[0]?.id, id),

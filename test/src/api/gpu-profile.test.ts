@@ -1,7 +1,7 @@
 // The profile of a function on GPUs: when its trials are wanted, cancelled and dropped.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { FunctionTrials } from '@gpuwhisk/controller/gpu/learning/function-trials';
-import { trialsView } from '@gpuwhisk/controller/gpu/learning/trials-view';
+import { trialsView } from '@gpuwhisk/controller/api/gpu-performance-views';
 import { actionPath, alice, bob, errorOf, hello, startApi } from './harness.js';
 import type { Account, Api, Reply } from './harness.js';
 
@@ -19,7 +19,8 @@ beforeEach(async () => {
     found: (wanted, _, shares) => found.push([wanted.version, shares?.request]),
   });
   const jobs = { isPossible: () => true, isRunning: () => false, stateOf: () => undefined };
-  api = await startApi({ performanceData: { trials, trialsOf: (name) => trialsView(trials.of(name), jobs) } });
+  const performanceViews = { trialsOf: (name: string) => trialsView(trials.of(name), jobs) };
+  api = await startApi({ performanceData: { trials }, performanceViews });
 });
 afterEach(() => api.close());
 

@@ -127,6 +127,7 @@ export interface ApiSettings {
   gpuScheduler?: ControllerDependencies['gpuScheduler'];
   /** The learned data of functions on GPUs; absent: none. */
   performanceData?: Partial<ControllerDependencies['performanceData']>;
+  performanceViews?: Partial<ControllerDependencies['performanceViews']>;
   /** The costs that the API shows; absent: none. */
   costLedger?: ControllerDependencies['costLedger'];
   /** Rented machines; absent: there is no provider. */
@@ -144,17 +145,17 @@ export interface ApiSettings {
 /** Default limits: so high that tests reach them only where they set others. */
 const roomy = { invocationsPerMinute: 1_000_000, firesPerMinute: 1_000_000 };
 
+const nothingShown: ControllerDependencies['performanceViews'] = {
+  ...{ functions: () => [], quotas: () => [], models: () => [], degradations: () => ({ models: [], drifts: [] }) },
+  trialsOf: () => ({ state: 'none', kinds: [] }),
+};
+
 const nothingLearned: ControllerDependencies['performanceData'] = {
-  functions: () => [],
   forecasts: { views: () => [] },
-  quotas: () => [],
-  models: () => [],
-  degradationsView: () => ({ models: [], drifts: [] }),
   shareCounts: newShareCounts(),
   forgetFunction: () => false,
   forgetQuota: () => false,
   forgetModel: () => false,
-  trialsOf: () => ({ state: 'none', kinds: [] }),
   trials: { written: () => undefined, deleted: () => undefined, want: () => undefined, cancel: () => false },
 };
 
@@ -236,6 +237,7 @@ export async function startApi(settings: ApiSettings = {}): Promise<Api> {
     gpuDesired: new DesiredState({ state, lease: { epoch: 1 }, logger }),
     gpuScheduler: settings.gpuScheduler ?? idleGpuScheduler,
     performanceData: { ...nothingLearned, ...settings.performanceData },
+    performanceViews: { ...nothingShown, ...settings.performanceViews },
     marks,
     instance: 0,
     invokersHealth: () => settings.health ?? { 'invoker0/0': 'up' },

@@ -188,7 +188,7 @@ export class GpuCluster {
     const runner = new SampleRunner({ invoker: this.dispatcher, clock, maxSampleMs });
     const measures = new SampleMeasurements({ performanceData, runner, clock, maxSampleMs });
     const pairs = new PairMeasurements({ performanceData, source, measures, clock, logger, options: search });
-    performanceData.showPairMeasurements(() => pairs.view());
+    performanceData.pairMeasurements = () => pairs.view();
     const profilings = new Profilings({
       ...{ performanceData, source, measures, gpuTable: table, clock, logger, maxSampleMs },
     });

@@ -1,3 +1,4 @@
+import { PerformanceViews } from '@gpuwhisk/controller/api/gpu-performance-views';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { ShareClass } from '@gpuwhisk/common/gpu';
 import { GpuCluster } from './gpu-cluster.js';
@@ -44,7 +45,7 @@ describe('the GPU scheduler under policy faashare', () => {
    * without a profile.
    */
   const knownOfA = (): unknown[] | undefined =>
-    cluster.performanceData
+    new PerformanceViews(cluster.performanceData)
       .functions()
       .find((one) => one.function === '/alice/a')
       ?.batches.map(({ runs, measured }) => [runs, measured]);
@@ -114,7 +115,7 @@ describe('the GPU scheduler under policy faashare', () => {
     await cluster.accept('a', half);
     await cluster.clock.runFor(900);
     await cluster.finish('a');
-    expect(cluster.performanceData.functions()[0]?.batches[0]?.startMs).toBeGreaterThan(500);
+    expect(new PerformanceViews(cluster.performanceData).functions()[0]?.batches[0]?.startMs).toBeGreaterThan(500);
     await idle('a');
     await cluster.accept('a', half);
     expect(cluster.arrivals[0]?.message.gpu?.predicted?.runMs).toBeGreaterThanOrEqual(200);
@@ -133,7 +134,9 @@ describe('the GPU scheduler under policy faashare', () => {
         await cluster.finish('a');
       }
     }
-    expect(cluster.performanceData.functions()).toMatchObject([{ features: { smUtil: 0.5 }, fillSource: 'runs' }]);
+    expect(new PerformanceViews(cluster.performanceData).functions()).toMatchObject([
+      { features: { smUtil: 0.5 }, fillSource: 'runs' },
+    ]);
   });
 
   test('is shown the whole record of a function: figures that were measured, and all others of its annotation', async () => {

@@ -8,6 +8,7 @@ import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artif
 import { simulatedStore } from '@gpuwhisk/common/testing/simulated-store';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';
+import { PerformanceViews } from '@gpuwhisk/controller/api/gpu-performance-views';
 import { nextStep } from '@gpuwhisk/controller/gpu/learning/function-trials';
 import { PerformanceData } from '@gpuwhisk/controller/gpu/learning/performance-data';
 import type { PerformanceDataParts } from '@gpuwhisk/controller/gpu/learning/performance-data';
@@ -65,6 +66,7 @@ function learnAll(performanceData: PerformanceData): void {
   performanceData.decisions.add(decision('first', 1));
 }
 
+const viewsOf = (of: PerformanceData): PerformanceViews => new PerformanceViews(of);
 const documents = (): Promise<StoredDocument[]> => clock.runUntil(store.list('gpu', { after: 'learned/', limit: 100 }));
 const put = async (document: StoredDocument): Promise<void> => void (await clock.runUntil(store.put('gpu', document)));
 
@@ -74,7 +76,7 @@ describe('what was learned', () => {
     learnAll(first);
     await clock.runUntil(first.close());
     const next = await open();
-    expect(next.functions()).toEqual([
+    expect(viewsOf(next).functions()).toEqual([
       {
         ...kind,
         function: '/guest/a',
@@ -82,7 +84,7 @@ describe('what was learned', () => {
         batches: [{ batch: 1, soloMs: 100, measured: true, runs: 1 }],
       },
     ]);
-    expect(next.quotas()).toEqual([
+    expect(viewsOf(next).quotas()).toEqual([
       {
         ...{
           id: 'a100-40/mps /guest/a@0.0.1#1 /guest/b@0.0.1#1',
@@ -95,7 +97,7 @@ describe('what was learned', () => {
       },
     ]);
     expect(next.runs.of(kind).state()).toMatchObject({ fresh: 1, training: { samples: [sample(0.5)] } });
-    expect(next.models()).toEqual([{ ...kind, version: 3, sampleCount: 20, learnedAt: expect.any(Number) }]);
+    expect(viewsOf(next).models()).toEqual([{ ...kind, version: 3, sampleCount: 20, learnedAt: expect.any(Number) }]);
     expect(next.predictors.model(kind)).toMatchObject(model);
     expect(next.decisions.latest()).toEqual([decision('first', 1)]);
     expect(warnings).toEqual([]);
@@ -173,19 +175,19 @@ describe('what was learned', () => {
     const list: ArtifactStore['list'] = (...all) =>
       fails ? Promise.reject(new Error('the store fails')) : store.list(...all);
     const next = await open({ ...bound(store), list });
-    expect([next.functions(), warnings.length]).toEqual([[], 1]);
+    expect([viewsOf(next).functions(), warnings.length]).toEqual([[], 1]);
     next.profiles.ran({ task, gpu: kind, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
     next.runs.add(kind, sample(0.25));
     next.table.record(jobs, { gpuType: 'a100-40', mode: 'mps' }, { shares: [50, 50], slowdowns: [1.1, 1.1] }, 550);
     await clock.runFor(30_000);
-    expect([next.quotas()[0]?.points.length, warnings.length]).toEqual([1, 1]);
+    expect([viewsOf(next).quotas()[0]?.points.length, warnings.length]).toEqual([1, 1]);
     fails = false;
     await clock.runFor(60_000);
     // Neither the stored data nor the data learned since the start is lost.
     for (const known of [next, await open()]) {
-      expect(known.functions()).toMatchObject([{ batches: [{ soloMs: 300, runs: 2 }] }]);
+      expect(viewsOf(known).functions()).toMatchObject([{ batches: [{ soloMs: 300, runs: 2 }] }]);
       expect(known.runs.of(kind).state().training.samples).toEqual([sample(0.5), sample(0.25)]);
-      expect(known.quotas()[0]?.points.map(({ shares }) => shares)).toEqual([
+      expect(viewsOf(known).quotas()[0]?.points.map(({ shares }) => shares)).toEqual([
         [50, 50],
         [70, 30],
       ]);
@@ -204,7 +206,7 @@ describe('what was learned', () => {
     next.forgetFunction('/guest/a');
     fails = false;
     await clock.runFor(60_000);
-    expect([next.functions(), (await open()).functions()]).toEqual([[], []]);
+    expect([viewsOf(next).functions(), viewsOf(await open()).functions()]).toEqual([[], []]);
   });
 
   test('is written by the controller that decides, whatever others have in memory', async () => {
@@ -215,7 +217,7 @@ describe('what was learned', () => {
     other.profiles.ran({ task, gpu: kind, tookMs: 300, slowdown: 1, isWarm: true, isAlone: true });
     other.decisions.add(decision('its own', 2));
     await clock.runFor(3000);
-    expect((await open()).functions()).toEqual(one.functions());
+    expect(viewsOf(await open()).functions()).toEqual(viewsOf(one).functions());
     expect((await documents()).filter(({ kind: of }) => of === 'decisions')).toHaveLength(2);
     // The lease goes to the other controller. Unwritten data of the first one must not overwrite the other's.
     one.runs.add(kind, sample(0.1));
@@ -235,7 +237,8 @@ describe('what was learned', () => {
     const other = await open(store, 1, { state, lease: { epoch: undefined } });
     expect([other.forgetFunction('/guest/a'), other.forgetModel(kind)]).toEqual([true, true]);
     await clock.runFor(3000);
-    expect([decides.functions(), decides.models(), decides.quotas()]).toEqual([[], [], []]);
+    const views = viewsOf(decides);
+    expect([views.functions(), views.models(), views.quotas()]).toEqual([[], [], []]);
     expect((await documents()).map((one) => one.kind)).toEqual(['decisions']);
   });
 });
@@ -261,7 +264,12 @@ describe('what cannot be used', () => {
       const next = await open();
       expect(warnings).toHaveLength(1);
       expect(warnings[0]).toContain(reason);
-      const known = [next.functions(), next.quotas(), next.models(), next.decisions.latest()];
+      const known = [
+        viewsOf(next).functions(),
+        viewsOf(next).quotas(),
+        viewsOf(next).models(),
+        next.decisions.latest(),
+      ];
       expect(known.filter((list) => list.length === 0)).toHaveLength(of === 'samples' ? 0 : 1);
       learnAll(next);
       await clock.runUntil(next.close());
@@ -280,7 +288,7 @@ describe('what cannot be used', () => {
     const text = String(found!.text).replace('"sampleCount":20', '"sampleCount":21');
     await put({ ...found!, text, sha256: createHash('sha256').update(text).digest('hex') });
     const next = await open();
-    expect([next.models(), warnings.length]).toEqual([[], 1]);
+    expect([viewsOf(next).models(), warnings.length]).toEqual([[], 1]);
     expect(warnings[0]).toContain('its SHA-256 is another');
   });
 });
@@ -290,7 +298,7 @@ describe('an operator', () => {
     const performanceData = await open();
     learnAll(performanceData);
     await clock.runFor(3000);
-    const [quota] = performanceData.quotas();
+    const [quota] = viewsOf(performanceData).quotas();
     expect(performanceData.forgetQuota(quota!.id)).toBe(true);
     expect(performanceData.forgetModel(kind)).toBe(true);
     expect(performanceData.forgetFunction('/guest/a')).toBe(true);
@@ -299,7 +307,11 @@ describe('an operator', () => {
       performanceData.forgetModel(kind),
       performanceData.forgetFunction('/guest/a'),
     ]).toEqual([...[false, false, false]]);
-    expect([performanceData.functions(), performanceData.quotas(), performanceData.models()]).toEqual([[], [], []]);
+    expect([
+      viewsOf(performanceData).functions(),
+      viewsOf(performanceData).quotas(),
+      viewsOf(performanceData).models(),
+    ]).toEqual([[], [], []]);
     await clock.runFor(3000);
     expect((await documents()).map((one) => one.kind)).toEqual(['decisions']);
   });
@@ -308,7 +320,10 @@ describe('an operator', () => {
     const performanceData = await open();
     learnAll(performanceData);
     performanceData.forgetFunction('/guest/b');
-    expect([performanceData.quotas(), performanceData.functions()]).toMatchObject([[], [{ function: '/guest/a' }]]);
+    expect([viewsOf(performanceData).quotas(), viewsOf(performanceData).functions()]).toMatchObject([
+      [],
+      [{ function: '/guest/a' }],
+    ]);
   });
 });
 

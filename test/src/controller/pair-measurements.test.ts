@@ -1,6 +1,7 @@
 // Measurement of pairs of functions on idle GPUs, on a simulated clock: their choice, its budget, arriving work, changed functions.
 import type { Config } from '@gpuwhisk/common/config';
 import { beforeEach, expect, test } from '@jest/globals';
+import { PerformanceViews } from '@gpuwhisk/controller/api/gpu-performance-views';
 import { chosenPairs } from '@gpuwhisk/controller/gpu/search/pair-measurements';
 import type { QuotaSearchesParts } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { GpuCluster, actionNamed, identity } from './gpu-cluster.js';
@@ -48,7 +49,7 @@ async function call(...called: string[]): Promise<void> {
   await pass(2500);
 }
 const samples = (): typeof node.runs => node.runs.filter(({ isSample }) => isSample);
-const state = () => cluster.performanceData.degradationsView();
+const state = () => new PerformanceViews(cluster.performanceData).degradations();
 
 test.each<[string, Config['gpu']['policy']]>([
   ['policy smore', 'smore'],
@@ -90,7 +91,7 @@ test('warm runs tell the times of functions alone, and the degradations of those
     await call('a');
     await call('b');
   }
-  expect(cluster.performanceData.functions()).toMatchObject([
+  expect(new PerformanceViews(cluster.performanceData).functions()).toMatchObject([
     { batches: [{ soloMs: expect.closeTo(200, -1), measured: true }] },
     { batches: [{ soloMs: expect.closeTo(200, -1), measured: true }] },
   ]);

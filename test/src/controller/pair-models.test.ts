@@ -99,7 +99,7 @@ const member = (at: number): SetMember => {
   return { kind: 'function', name: `a /a/f${at}`, share: 1, record: { smUtil: smUtil(at) } };
 };
 const predicted = (of = data): number => of.degradations.modelOf(gpu).term(member(3), member(2), 1);
-const view = (of = data) => of.degradationsView().models;
+const view = (of = data) => of.pairs.views();
 
 test('five functions are enough for a first model, which predicts as it errs less than their figures', async () => {
   train = trainAndJudgePairs;

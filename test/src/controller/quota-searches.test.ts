@@ -1,6 +1,7 @@
 // Searches for shares on idle GPUs, on a simulated clock: arriving work, crashes, and functions that must not run.
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { SetPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
+import { PerformanceViews } from '@gpuwhisk/controller/api/gpu-performance-views';
+import type { SetPerformance, TrialsView } from '@gpuwhisk/controller/api/gpu-performance-views';
 import type { QuotaSearchesParts } from '@gpuwhisk/controller/gpu/search/quota-searches';
 import { GpuCluster, actionNamed, identity } from './gpu-cluster.js';
 import { SimulatedNode } from './simulated-node.js';
@@ -27,7 +28,7 @@ const times: Record<string, (share: number, beside: number, batch: number) => nu
 const tookMs = (name: string, share: number, beside: number, batch: number): number =>
   times[name]?.(share, beside, batch) ?? 300;
 
-type KindView = ReturnType<GpuCluster['performanceData']['trialsOf']>['kinds'][number];
+type KindView = TrialsView['kinds'][number];
 
 let cluster: GpuCluster;
 let node: SimulatedNode;
@@ -66,7 +67,8 @@ async function runTogether(times = search.minAsked): Promise<void> {
   }
 }
 
-const quotas = (): SetPerformance[] => cluster.performanceData.quotas();
+const views = (): PerformanceViews => new PerformanceViews(cluster.performanceData);
+const quotas = (): SetPerformance[] => views().quotas();
 const samples = (): typeof node.runs => node.runs.filter(({ isSample }) => isSample);
 
 /** Advances the clock until a condition holds; throws after three minutes. */
@@ -113,10 +115,10 @@ describe('a set that runs together often', () => {
     const reasons = cluster.scheduler.decisions().map(({ reason }) => reason);
     expect(reasons[0]).toBe('placed: a sample');
     // Samples do not change the times that were learned from requests.
-    const [profile] = cluster.performanceData.functions();
+    const [profile] = views().functions();
     const before = profile?.batches[0]?.runs;
     await searchedUntil('done');
-    expect(cluster.performanceData.functions()[0]?.batches[0]?.runs).toBe(before);
+    expect(views().functions()[0]?.batches[0]?.runs).toBe(before);
   });
 
   test('is not measured while anything runs, nor before the GPU has idled for long enough', async () => {
@@ -146,12 +148,14 @@ describe('a function whose fill is unknown', () => {
     }
   };
   const known = (): unknown =>
-    cluster.performanceData.functions().map(({ features, fillSource }) => [features, fillSource]);
+    views()
+      .functions()
+      .map(({ features, fillSource }) => [features, fillSource]);
 
   test('has its sample measured alone at each share class, and fills what that says from then on', async () => {
     await runAlone();
     expect(known()).toEqual([[undefined, undefined]]);
-    await passUntil('a fill', () => cluster.performanceData.functions()[0]?.fillSource !== undefined);
+    await passUntil('a fill', () => views().functions()[0]?.fillSource !== undefined);
     expect(known()).toEqual([[{ smUtil: 0.1 }, 'sample']]);
     await passUntil('the end of the search', () => quotas().length === 0);
     const count = node.runs.length;
@@ -174,8 +178,7 @@ describe('a function whose request and limit are wanted', () => {
   const kind = { gpuType: 'a100-40', mode: 'mps' } as const;
   const want = (one: Parameters<typeof cluster.performanceData.trials.want>[0] = wanted): void =>
     cluster.performanceData.trials.want(one, cluster.clock.now());
-  const view = (name = wanted.function): ReturnType<typeof cluster.performanceData.trialsOf> =>
-    cluster.performanceData.trialsOf(name);
+  const view = (name = wanted.function): TrialsView => views().trialsOf(name);
   const trialsUntil = (count: number): Promise<void> =>
     passUntil(`${count} trials`, () => (view().kinds[0]?.trials.length ?? 0) >= count);
   const profileUntil = (state: string, name?: string): Promise<void> =>

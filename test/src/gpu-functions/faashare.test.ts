@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { DecisionRecord, GpuQueued, GpuRecord } from '@gpuwhisk/common/gpu';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { FunctionPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
+import type { FunctionPerformance } from '@gpuwhisk/controller/api/gpu-performance-views';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { runWsk } from '../cli/wsk-process.js';

@@ -1,6 +1,6 @@
 // Learned data about functions on a simulated GPU, over a restart.
 import { afterAll, expect, test } from '@jest/globals';
-import type { FunctionPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
+import type { FunctionPerformance } from '@gpuwhisk/controller/api/gpu-performance-views';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { runWsk } from '../cli/wsk-process.js';

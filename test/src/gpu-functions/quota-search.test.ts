@@ -2,8 +2,8 @@
 // work.
 import { afterAll, expect, test } from '@jest/globals';
 import type { GpuRecord } from '@gpuwhisk/common/gpu';
-import type { SetPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
-import type { TrialsView } from '@gpuwhisk/controller/gpu/learning/trials-view';
+import type { SetPerformance } from '@gpuwhisk/controller/api/gpu-performance-views';
+import type { TrialsView } from '@gpuwhisk/controller/api/gpu-performance-views';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { runWsk, withFolder } from '../cli/wsk-process.js';

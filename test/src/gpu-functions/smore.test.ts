@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import type { JsonObject } from '@gpuwhisk/common/json';
-import type { DegradationsView } from '@gpuwhisk/controller/gpu/learning/performance-view';
+import type { DegradationsView } from '@gpuwhisk/controller/api/gpu-performance-views';
 import { annotation } from '../support/api-client.js';
 import { startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';

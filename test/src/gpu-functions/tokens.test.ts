@@ -1,6 +1,6 @@
 // A function on a simulated GPU with kernel tokens: the interception library observes its driver calls.
 import { afterEach, describe, expect, test } from '@jest/globals';
-import type { FunctionPerformance } from '@gpuwhisk/controller/gpu/learning/performance-view';
+import type { FunctionPerformance } from '@gpuwhisk/controller/api/gpu-performance-views';
 import { hasStandIn } from '@gpuwhisk/invoker/gpu-agent/host/stand-in';
 import { hasNative } from '@gpuwhisk/invoker/runtimes/native-runtime';
 import { compileGpuFunction, devicesOf } from './gpu-functions.js';

@@ -14,7 +14,7 @@ import { readProfile } from '@gpuwhisk/gpu/stages/profile/profile-codec';
 import { decodeModel, encodeModel, PredictorTable } from '@gpuwhisk/gpu/predict/slowdown-model';
 import type { SlowdownModel } from '@gpuwhisk/gpu/predict/slowdown-model';
 import { QuotaTable } from '@gpuwhisk/gpu/share/quota-table';
-import { readQuotaRow, rowKey } from '@gpuwhisk/gpu/share/quota-row';
+import { readQuotaRow } from '@gpuwhisk/gpu/share/quota-row';
 import { SliceSlowdowns } from '@gpuwhisk/gpu/algorithms/protean/slowdowns';
 import type { SliceSlowdownsState } from '@gpuwhisk/gpu/algorithms/protean/slowdowns';
 import { pairModelName } from '@gpuwhisk/gpu/predict/pair-degradation';
@@ -37,19 +37,9 @@ import type { LearningMetrics } from './learning-metrics.js';
 import { SlowdownSamples } from './retraining.js';
 import { ActivityProfiler, typesOf } from './activity-profiler.js';
 import { FunctionTrials } from './function-trials.js';
-import { trialsView } from './trials-view.js';
-import type { ProfilingJobs, TrialsView } from './trials-view.js';
 import { SampleCurves } from './sample-curves.js';
 import type { SampleCurve } from './sample-curves.js';
-import { driftView, functionView, quotaView, unmeasuredView } from './performance-view.js';
-import type {
-  DegradationsView,
-  FunctionPerformance,
-  MeasurementState,
-  PredictorSummary,
-  SearchedSet,
-  SetPerformance,
-} from './performance-view.js';
+import type { MeasurementState, ProfilingJobs, SearchedSet } from './measurement-states.js';
 
 /** Dependencies of PerformanceData. */
 export interface PerformanceDataParts {
@@ -100,9 +90,12 @@ export class PerformanceData {
   readonly shareCounts = newShareCounts();
   /** Major versions of the driver, by device and slice. */
   private readonly drivers = new Map<string, number>();
-  private searches: () => readonly SearchedSet[] = () => [];
-  private profilingJobs: ProfilingJobs | undefined;
-  private pairMeasurements: () => MeasurementState | undefined = () => undefined;
+  /** The searches for shares; set by what runs them, as the next two. */
+  searches: () => readonly SearchedSet[] = () => [];
+  /** The jobs that run trials; undefined: none are run here. */
+  profilingJobs: ProfilingJobs | undefined;
+  /** The state of the measurement of pairs. */
+  pairMeasurements: () => MeasurementState | undefined = () => undefined;
   private readonly activity: ActivityProfiler;
   private readonly documents: PerformanceStore;
   private subscriptions: (StateSubscription | undefined)[] = [];
@@ -236,67 +229,6 @@ export class PerformanceData {
   counts(): Record<'functions' | 'quotas' | 'models' | 'pairs' | 'pairModels', number> {
     const { profiles, table, predictors } = this;
     return { functions: profiles.size, quotas: table.size, models: predictors.size, ...this.pairs.counts() };
-  }
-
-  /** Models of pairs, pairs that drift, and the state of their measurement. */
-  degradationsView(): DegradationsView {
-    const measurements = this.pairMeasurements();
-    return {
-      models: this.pairs.views(),
-      drifts: this.degradations.drifts().map(driftView),
-      ...(measurements && { measurements }),
-    };
-  }
-
-  /** Sets the function that returns the state of the measurement of pairs. */
-  showPairMeasurements(state: () => MeasurementState): void {
-    this.pairMeasurements = state;
-  }
-
-  /** The performance of the functions that `wants` selects by `/namespace/action`; of all if absent. */
-  functions(wants?: (name: string) => boolean): FunctionPerformance[] {
-    const all = this.profiles.all();
-    return (wants === undefined ? all : all.filter((one) => wants(one.function))).map(functionView);
-  }
-
-  /** The measured sets and those to be measured that have a function selected by `wants`; all if absent. */
-  quotas(wants?: (name: string) => boolean): SetPerformance[] {
-    const isWanted = ({ jobs }: { jobs: readonly { function: string }[] }): boolean =>
-      wants === undefined || jobs.some((job) => wants(job.function));
-    const searches = new Map(this.searches().map((one) => [one.key, one]));
-    const stored: SetPerformance[] = [];
-    for (const row of this.table.rows()) {
-      const key = rowKey(row);
-      if (isWanted(row)) stored.push(quotaView(row, searches.get(key)));
-      searches.delete(key);
-    }
-    return [...stored, ...[...searches.values()].filter(isWanted).map(unmeasuredView)];
-  }
-
-  /** Sets the states of the jobs that run trials. */
-  showProfilings(jobs: ProfilingJobs): void {
-    this.profilingJobs = jobs;
-  }
-
-  /** The trials of a function, `/namespace/action`. */
-  trialsOf(name: string): TrialsView {
-    return trialsView(this.trials.of(name), this.profilingJobs);
-  }
-
-  /** Sets the function that returns the searches for shares. */
-  showSearches(searches: () => readonly SearchedSet[]): void {
-    this.searches = searches;
-  }
-
-  /** The learned predictors in force. */
-  models(): PredictorSummary[] {
-    return this.predictors.list().map(({ gpuType, mode, version, sampleCount, learnedAt }) => ({
-      gpuType,
-      mode,
-      version,
-      sampleCount,
-      ...(learnedAt !== undefined && { learnedAt }),
-    }));
   }
 
   /** Counts of saved, failed and dropped documents. */

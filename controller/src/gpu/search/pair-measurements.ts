@@ -18,7 +18,7 @@ import { BoundedCache } from '../../entities/bounded-cache.js';
 import { pairFeatures } from '../learning/degradations.js';
 import type { KnownFunction } from '../learning/degradations.js';
 import type { PerformanceData } from '../learning/performance-data.js';
-import type { MeasurementState } from '../learning/performance-view.js';
+import type { MeasurementState } from '../learning/measurement-states.js';
 import type { MeasurementTarget, Sample, SampleMeasurements, SampleSource } from './sample-runner.js';
 
 /** The kind of job that measures a pair. */

@@ -32,7 +32,7 @@ import { pairMeasurementKind } from './pair-measurements.js';
 import type { PairMeasurements, PairRequest } from './pair-measurements.js';
 import { isProfilingOf, profilingKey, profilingKind } from './profilings.js';
 import type { Profilings, ProfilingRequest } from './profilings.js';
-import type { SearchedSet, SearchState } from '../learning/performance-view.js';
+import type { SearchedSet, SearchState } from '../learning/measurement-states.js';
 
 /** Dependencies of QuotaSearches. */
 export interface QuotaSearchesParts {
@@ -88,12 +88,12 @@ export class QuotaSearches {
   open(): void {
     const { scheduler, performanceData } = this.parts;
     scheduler.tellWanted((gpus) => this.wanted(gpus));
-    performanceData.showSearches(() => this.tracker.all(this.searched, this.here));
-    performanceData.showProfilings({
+    performanceData.searches = () => this.tracker.all(this.searched, this.here);
+    performanceData.profilingJobs = {
       isPossible: () => this.handlers.length > 0 && scheduler.sampledPlaces().some(({ mode }) => mode === 'mps'),
       isRunning: (name) => [...this.here].some((key) => isProfilingOf(key, name)),
       stateOf: (wanted, kind) => this.tracker.stateOf(profilingKey(wanted, kind), this.searched, this.here),
-    });
+    };
     performanceData.trials.whenStopped((name) => this.stopProfiling(name));
     this.timer = every(this.parts.clock, lookMs, () => this.look());
   }
