@@ -84,3 +84,15 @@ export function whiten(covariance: Float64Array, values: Float64Array): Whitened
   }
   return { lower, values: whitened, fit, logDeterminant };
 }
+
+/** `whiten` of measurements with this variance of their noise; `covariance` is that without it, and stays as it is. */
+export function whitenNoisy(covariance: Float64Array, values: Float64Array, noise: number): Whitened {
+  const noisy = covariance.slice();
+  for (let row = 0; row < values.length; row += 1) noisy[row * values.length + row]! += noise;
+  return whiten(noisy, values);
+}
+
+/** Minus twice the log likelihood of values with the scale that maximises it, less what is the same for all covariances. */
+export function unlikelihood({ values, fit, logDeterminant }: Whitened): number {
+  return values.length * Math.log(Math.max(fit, 1e-300) / values.length) + logDeterminant;
+}

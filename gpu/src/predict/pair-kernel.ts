@@ -2,7 +2,7 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- indices run below the numbers of rows, distinct sides and features of a side */
 import { choose } from '../numeric/choose.js';
 import type { Random } from '@gpuwhisk/common/system/random';
-import { solveUpper, whiten } from '../numeric/cholesky.js';
+import { solveUpper, unlikelihood, whitenNoisy } from '../numeric/cholesky.js';
 import { scaled, scalingOf, squaredDistance, type Scaling } from './slowdown-regression.js';
 
 /**
@@ -66,7 +66,7 @@ export function fitPairKernel(rows: readonly Float64Array[], targets: ArrayLike<
     off.slice(0, mostChoosing),
   );
   const covariance = covariances(distances(a), distances(b), length, product);
-  const { lower, values: heights } = conditioned(covariance, off, noise);
+  const { lower, values: heights } = whitenNoisy(covariance, off, noise);
   solveUpper(lower, heights);
   const shrink = 1 / (2 * length * Math.sqrt(width));
   const [own, other] = [distinct(a, shrink), distinct(b, shrink)];
@@ -170,12 +170,6 @@ function covariances(own: Float64Array, other: Float64Array, length: number, pro
   });
 }
 
-function conditioned(covariance: Float64Array, off: Float64Array, noise: number): ReturnType<typeof whiten> {
-  const noisy = covariance.slice();
-  for (let row = 0; row < off.length; row += 1) noisy[row * off.length + row]! += noise;
-  return whiten(noisy, off);
-}
-
 function likeliest(
   own: Float64Array,
   other: Float64Array,
@@ -187,9 +181,7 @@ function likeliest(
     for (const product of products) {
       const covariance = covariances(own, other, length, product);
       for (const noise of noises) {
-        const { fit, logDeterminant } = conditioned(covariance, off, noise);
-        // Minus twice the log likelihood with the scale that maximises it, less what is the same for all.
-        const unlikely = off.length * Math.log(Math.max(fit, 1e-300) / off.length) + logDeterminant;
+        const unlikely = unlikelihood(whitenNoisy(covariance, off, noise));
         if (unlikely < least) [best, least] = [{ length, product, noise }, unlikely];
       }
     }

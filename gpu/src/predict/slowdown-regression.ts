@@ -3,7 +3,7 @@
 import { choose } from '../numeric/choose.js';
 import { seededRandom, type Random } from '@gpuwhisk/common/system/random';
 import { predictForest, trainForest, type Forest, type ForestOptions } from './forest.js';
-import { solveUpper, whiten, type Whitened } from '../numeric/cholesky.js';
+import { solveUpper, unlikelihood, whitenNoisy, type Whitened } from '../numeric/cholesky.js';
 
 /** Brings features to one scale: mean 0 and standard deviation 1; a feature that does not vary becomes 0. */
 export interface Scaling {
@@ -238,7 +238,6 @@ export function predictSmooth(smooth: SmoothRegression, x: ArrayLike<number>): n
 
 /** What the covariances of rows under all hyper-parameters are made of, element by element. */
 interface Nearness {
-  size: number;
   /** Squares of the distances. */
   squared: Float64Array;
   products: Float64Array;
@@ -260,7 +259,7 @@ function nearnessOf(centres: readonly Float64Array[]): Nearness {
       products[there] = products[back] = product / width;
     }
   }
-  return { size, squared, products };
+  return { squared, products };
 }
 
 function likeliest(centres: readonly Float64Array[], off: Float64Array): Hyper {
@@ -271,9 +270,7 @@ function likeliest(centres: readonly Float64Array[], off: Float64Array): Hyper {
     const bumps = nearness.squared.map((squared) => bump(squared / length ** 2));
     for (const linear of linears) {
       for (const noise of noises) {
-        const { fit, logDeterminant } = conditioned(nearness, bumps, off, { linear, noise });
-        // Minus twice the log likelihood with the scale that maximises it, less what is the same for all.
-        const unlikely = off.length * Math.log(Math.max(fit, 1e-300) / off.length) + logDeterminant;
+        const unlikely = unlikelihood(conditioned(nearness, bumps, off, { linear, noise }));
         if (best === undefined || unlikely < least) [best, least] = [{ length, linear, noise }, unlikely];
       }
     }
@@ -283,12 +280,11 @@ function likeliest(centres: readonly Float64Array[], off: Float64Array): Hyper {
 
 /** The rows' targets under some hyper-parameters. */
 function conditioned(
-  { size, products }: Nearness,
+  { products }: Nearness,
   bumps: Float64Array,
   off: Float64Array,
   { linear, noise }: Pick<Hyper, 'linear' | 'noise'>,
 ): Whitened {
   const covariance = bumps.map((bump, at) => bump + linear * products[at]!);
-  for (let row = 0; row < size; row += 1) covariance[row * size + row]! += noise;
-  return whiten(covariance, off);
+  return whitenNoisy(covariance, off, noise);
 }

@@ -1,4 +1,5 @@
 // Placements that are held in the ledger: batches that are joined, starts, and launches ahead of requests.
+import { groupedBy } from '@gpuwhisk/common/collections';
 import type { Rejection } from '@gpuwhisk/common/gpu';
 import type { Start, Action, TaskRejection } from '../../view/decision.js';
 import type { Reservation } from '../../ledger/occupancy.js';
@@ -69,26 +70,17 @@ export function startOf(task: string, choice: PlacedChoice, reason: string): Sta
  */
 export function boundStarts(view: View, starts: readonly Start[], rejected: readonly TaskRejection[]): Start[] {
   const tasks = new Map(view.waiting.map((task) => [task.id, task]));
-  const alternatives = alternativesByTask(rejected);
+  const alternatives = groupedBy(rejected, ({ task }) => task);
   return starts.map((start) => {
     const task = tasks.get(start.task);
     if (start.choice !== undefined || task === undefined) return start;
     const { placement, reuses } = boundTo(view, task, start);
-    const told = { rejected: alternatives.get(start.task) ?? [] };
+    const told = { rejected: (alternatives.get(start.task) ?? []).map(rejectionOf) };
     return { ...start, choice: { ...(placement && { placement }), ...(reuses !== undefined && { reuses }), ...told } };
   });
 }
 
-/** Alternatives that a decision has rejected, by task. */
-function alternativesByTask(rejected: readonly TaskRejection[]): Map<string, Rejection[]> {
-  const byTask = new Map<string, Rejection[]>();
-  for (const { task, ...alternative } of rejected) {
-    const known = byTask.get(task);
-    if (known === undefined) byTask.set(task, [alternative]);
-    else known.push(alternative);
-  }
-  return byTask;
-}
+const rejectionOf = ({ what, reason, numbers }: TaskRejection): Rejection => ({ what, reason, numbers });
 
 function boundTo({ at, ledger: open }: View, task: Task, start: Start): PlacementChoice {
   const { ledger, isOpen, epoch } = open;
