@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { groupedBy, keepNewest } from './collections.js';
+import { groupedBy, keepNewest, withoutUndefined } from './collections.js';
 
 test('items are grouped by key, keys and items in their order', () => {
   const groups = groupedBy(['pear', 'fig', 'plum', 'date'], (name) => name.length);
@@ -19,4 +19,10 @@ test('the oldest is removed as the caller says', () => {
   const [map, dropped] = [new Map([['a', 1]]), [] as string[]];
   keepNewest(map, 'b', 2, 1, (oldest) => dropped.push(oldest));
   expect([dropped, map.size]).toEqual([['a'], 2]);
+});
+
+test('fields that are undefined are left out', () => {
+  expect(Object.entries(withoutUndefined({ a: 1, b: undefined, c: null, d: 0 }))).toEqual(
+    Object.entries({ a: 1, c: null, d: 0 }),
+  );
 });

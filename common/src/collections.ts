@@ -24,3 +24,8 @@ export function keepNewest<Key, Value>(
   const [oldest] = map.keys();
   if (oldest !== undefined) drop(oldest);
 }
+
+/** `fields` without those that are undefined, in their order. */
+export function withoutUndefined<Fields extends object>(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
+}

@@ -1,4 +1,5 @@
 // Training jobs of a replay: what slows them down, what they report, and what policies see of them.
+import { withoutUndefined } from '@gpuwhisk/common/collections';
 import type { FeatureRecord } from '../predict/slowdown-predictor.js';
 import type { WorkloadState } from '../view/view.js';
 import { standingOf } from '../view/workload-standing.js';
@@ -82,26 +83,11 @@ export function workloadState(training: Training, node: string, at: number): Wor
   const { id, gpu, tolerated, baseline, name, features } = training.workload;
   const { rate, at: reportedAt } = training.report ?? {};
   const standing = standingOf(
-    {
-      baselineRate: baseline,
-      maxDegradation: tolerated,
-      ...(rate !== undefined && { rate }),
-      ...(reportedAt !== undefined && { reportedAt }),
-    },
+    withoutUndefined({ baselineRate: baseline, maxDegradation: tolerated, rate, reportedAt }),
     at,
   );
-  return {
-    id,
-    node,
-    device: gpu,
-    tolerated,
-    baseline,
-    baselineFrom: 'declared',
-    ...(name !== undefined && { name }),
-    ...(features && { features }),
-    ...(rate !== undefined && { rate }),
-    ...(reportedAt !== undefined && { reportedAt }),
-    ...(standing && { state: standing.state }),
-    ...(standing?.degradation !== undefined && { measured: standing.degradation }),
-  };
+  return withoutUndefined({
+    ...{ id, node, device: gpu, tolerated, baseline, baselineFrom: 'declared' as const },
+    ...{ name, features, rate, reportedAt, state: standing?.state, measured: standing?.degradation },
+  });
 }

@@ -1,4 +1,5 @@
 // The machines that the platform has rented, each a document, so that no machine is forgotten while it is paid for.
+import { withoutUndefined } from '@gpuwhisk/common/collections';
 import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artifact-store';
 import { NoDocumentError } from '@gpuwhisk/common/store/artifact-store';
 import type { Market } from '@gpuwhisk/gpu/view/decision';
@@ -34,13 +35,7 @@ export async function storedMachines(store: ArtifactStore): Promise<Machine[]> {
 
 function machineOf(document: StoredDocument): Machine {
   const { id, market, askedAt, state, machine, pricePerHour, node, leavesAt } = document as unknown as Machine;
-  return {
-    ...{ id, market, askedAt, state },
-    ...(machine !== undefined && { machine }),
-    ...(pricePerHour !== undefined && { pricePerHour }),
-    ...(node !== undefined && { node }),
-    ...(leavesAt !== undefined && { leavesAt }),
-  };
+  return withoutUndefined({ id, market, askedAt, state, machine, pricePerHour, node, leavesAt });
 }
 
 /** Reads and writes the documents of machines. Every method rejects if the store fails. */

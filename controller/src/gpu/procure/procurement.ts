@@ -1,3 +1,4 @@
+import { withoutUndefined } from '@gpuwhisk/common/collections';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { gpuNoticeTable, gpuUseTable } from '@gpuwhisk/common/gpu-nodes';
 import type { NodeNotice } from '@gpuwhisk/common/gpu-nodes';
@@ -175,14 +176,14 @@ export class Procurement {
     const isLost = silentSinceMs !== undefined && this.parts.clock.monotonicMs() - silentSinceMs >= lostMs;
     const shown = { asked: 'asked', leaving: 'leaving', ending: 'leaving', ended: 'leaving' } as const;
     const ofRented = node === undefined ? 'booting' : isLost ? 'lost' : 'up';
-    return {
+    return withoutUndefined({
       id,
       market,
       state: state === 'rented' ? ofRented : shown[state],
-      ...(node !== undefined && { node }),
-      ...(leavesAt !== undefined && { leavesAt }),
-      ...(pricePerHour !== undefined && { pricePerHour }),
-    };
+      node,
+      leavesAt,
+      pricePerHour,
+    });
   }
 
   /** Asks the provider for a machine. Resolves with the reason if there is none. */

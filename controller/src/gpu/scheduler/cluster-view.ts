@@ -1,4 +1,5 @@
 // The cluster in the form that policies see: places, instances, nodes, devices.
+import { withoutUndefined } from '@gpuwhisk/common/collections';
 import { activationsIn, residentOf, shareNow, tasksOn } from '@gpuwhisk/gpu/view/running';
 import type { DeviceState, InstanceState, NodeState, RunningTask, View } from '@gpuwhisk/gpu/view/view';
 import { usedPlaces } from '@gpuwhisk/gpu/ledger/used-places';
@@ -83,13 +84,9 @@ function stateOf({ users, container }: Occupant, tasks: readonly string[], isEnd
 
 /** Nodes for policies. */
 export function seenNodes(rows: readonly NodeStatus[]): NodeState[] {
-  return rows.map(({ invoker, labels = {}, market, pricePerHour, leavesAt }) => ({
-    id: invoker,
-    labels,
-    ...(market !== undefined && { market }),
-    ...(pricePerHour !== undefined && { pricePerHour }),
-    ...(leavesAt !== undefined && { leavesAt }),
-  }));
+  return rows.map(({ invoker: id, labels = {}, market, pricePerHour, leavesAt }) =>
+    withoutUndefined({ id, labels, market, pricePerHour, leavesAt }),
+  );
 }
 
 /** The devices of nodes, for policies. */

@@ -1,4 +1,4 @@
-import { keepNewest } from '@gpuwhisk/common/collections';
+import { keepNewest, withoutUndefined } from '@gpuwhisk/common/collections';
 import type { NodeStatus, Resident } from '@gpuwhisk/common/gpu';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { GpuTable } from './gpu-table.js';
@@ -102,15 +102,11 @@ export class DeviceHistory {
       delete known.until;
       return;
     }
-    instances.set(container, {
+    const { smLimit } = share;
+    instances.set(
       container,
-      ...(action !== undefined && { action }),
-      ...(namespace !== undefined && { namespace }),
-      ...(slice !== undefined && { slice }),
-      memoryMiB,
-      smLimit: share.smLimit,
-      from: since,
-    });
+      withoutUndefined({ container, action, namespace, slice, memoryMiB, smLimit, from: since }),
+    );
     if (instances.size <= maxInstances) return;
     const ended = [...instances.values()].find(({ until }) => until !== undefined);
     const [oldest] = instances.keys();

@@ -1,4 +1,5 @@
 // A training job: its record, and what becomes of it when its runs begin and end. Functions of plain data.
+import { withoutUndefined } from '@gpuwhisk/common/collections';
 import { ActivationStatus } from '@gpuwhisk/common/entities/activation';
 import type { WhiskActivation } from '@gpuwhisk/common/entities/activation';
 import { parameterValue } from '@gpuwhisk/common/entities/parameters';
@@ -105,16 +106,8 @@ export function withAttempt(job: TrainingJob, activationId: string): TrainingJob
 /** The part of a job that rides with its last run. */
 export function runOf(job: TrainingJob): TrainingRun {
   const { id, gpus, members, timeLimitMs, ranMs, rendezvousMs, checkpointMiB, invoker } = job;
-  return {
-    job: id,
-    attempt: lastAttempt(job)?.number ?? 1,
-    gpus,
-    members,
-    limitMs: Math.max(1, timeLimitMs - ranMs),
-    rendezvousMs,
-    ...(checkpointMiB !== undefined && { checkpointMiB }),
-    ...(invoker !== undefined && { invoker }),
-  };
+  const [attempt, limitMs] = [lastAttempt(job)?.number ?? 1, Math.max(1, timeLimitMs - ranMs)];
+  return withoutUndefined({ job: id, attempt, gpus, members, limitMs, rendezvousMs, checkpointMiB, invoker });
 }
 
 /** The job whose run is seen to run on an invoker since `nowMs`. */
