@@ -59,17 +59,18 @@ export class LiveActuator implements Actuator {
     switch (action.kind) {
       case 'launch':
         return launch(action);
-      case 'retire': {
-        const node = this.nodeOf(({ residents }) => residents.some(({ container }) => container === action.instance));
-        if (node === undefined) return `there is no instance '${action.instance}'`;
-        await desired.retire(node, action.instance, action.graceMs);
-        return undefined;
-      }
+      case 'retire':
       case 'reshare': {
-        const node = this.nodeOf(({ residents }) => residents.some(({ container }) => container === action.instance));
-        if (node === undefined) return `there is no instance '${action.instance}'`;
-        const { request: smRequest, limit: smLimit, whileBusy } = action;
-        await desired.reshare(node, action.instance, { smRequest, smLimit, ...(whileBusy && { whileBusy }) });
+        const { instance } = action;
+        const node = this.parts.table
+          .nodes()
+          .find(({ residents }) => residents.some(({ container }) => container === instance))?.invoker;
+        if (node === undefined) return `there is no instance '${instance}'`;
+        if (action.kind === 'retire') await desired.retire(node, instance, action.graceMs);
+        else {
+          const { request: smRequest, limit: smLimit, whileBusy } = action;
+          await desired.reshare(node, instance, { smRequest, smLimit, ...(whileBusy && { whileBusy }) });
+        }
         return undefined;
       }
       case 'cut': {
@@ -86,9 +87,5 @@ export class LiveActuator implements Actuator {
       case 'give-back':
         return procurer === undefined ? noProcurer : procurer.giveBack(action.node);
     }
-  }
-
-  private nodeOf(has: (node: NodeStatus) => boolean): string | undefined {
-    return this.parts.table.nodes().find(has)?.invoker;
   }
 }

@@ -38,10 +38,8 @@ export class DesiredState {
    * Retires an instance as soon as it is idle. A run that takes longer than `graceMs` from now is stopped; without `graceMs`
    * it is not. Rejects with an Error if another controller is the leader.
    */
-  async retire(invoker: string, container: string, graceMs?: number): Promise<void> {
-    await this.takeOver();
-    const row = this.rowOf(invoker);
-    await this.set(invoker, { ...row, retire: { ...row.retire, [container]: graceMs ?? null } });
+  retire(invoker: string, container: string, graceMs?: number): Promise<void> {
+    return this.change(invoker, ({ retire }) => ({ retire: { ...retire, [container]: graceMs ?? null } }));
   }
 
   /** Whether an instance of a node is being retired. */
@@ -53,17 +51,13 @@ export class DesiredState {
    * Changes the request and limit of an instance, up to its class. Rejects with an Error if another controller is the
    * leader.
    */
-  async reshare(invoker: string, container: string, share: DesiredShare): Promise<void> {
-    await this.takeOver();
-    const row = this.rowOf(invoker);
-    await this.set(invoker, { ...row, shares: { ...row.shares, [container]: share } });
+  reshare(invoker: string, container: string, share: DesiredShare): Promise<void> {
+    return this.change(invoker, ({ shares }) => ({ shares: { ...shares, [container]: share } }));
   }
 
   /** Sets the geometry of a device, as MIG profiles; empty: the whole device. Rejects as `retire` does. */
-  async cut(invoker: string, device: string, profiles: readonly string[]): Promise<void> {
-    await this.takeOver();
-    const row = this.rowOf(invoker);
-    await this.set(invoker, { ...row, geometry: { ...row.geometry, [device]: [...profiles] } });
+  cut(invoker: string, device: string, profiles: readonly string[]): Promise<void> {
+    return this.change(invoker, ({ geometry }) => ({ geometry: { ...geometry, [device]: [...profiles] } }));
   }
 
   /** The devices that are to be in time slices. */
@@ -72,11 +66,17 @@ export class DesiredState {
   }
 
   /** Has a device that is shared by MPS go over to time slices, or back. Rejects as `retire` does. */
-  async setTimeSlices(invoker: string, device: string, are: boolean): Promise<void> {
+  setTimeSlices(invoker: string, device: string, are: boolean): Promise<void> {
+    return this.change(invoker, ({ timeSlices = [] }) => {
+      const others = timeSlices.filter((one) => one !== device);
+      return { timeSlices: are ? [...others, device] : others };
+    });
+  }
+
+  private async change(invoker: string, changed: (row: Wanted) => Partial<Wanted>): Promise<void> {
     await this.takeOver();
     const row = this.rowOf(invoker);
-    const others = (row.timeSlices ?? []).filter((one) => one !== device);
-    await this.set(invoker, { ...row, timeSlices: are ? [...others, device] : others });
+    await this.set(invoker, { ...row, ...changed(row) });
   }
 
   /**
