@@ -64,6 +64,11 @@ export function functionKey({ action, namespace }: { action: string; namespace: 
   return last.key;
 }
 
+/** The key of the instances of a task's function. */
+export function functionKeyOf({ function: action, namespace }: { function: string; namespace: string }): string {
+  return functionKey({ action, namespace });
+}
+
 /** An occupant of a place, as its agent reports it; `users` is counted again with every change. */
 export interface ShownOccupant {
   occupant: Occupant;

@@ -8,7 +8,7 @@ import type { ShareCounts } from '../share/share-counts.js';
 import type { Action, Start } from '../view/decision.js';
 import { allWait } from '../view/decision.js';
 import { FunctionLog } from '../view/function-log.js';
-import { functionKey } from '../ledger/occupancy.js';
+import { functionKeyOf } from '../ledger/occupancy.js';
 import { kindsOf } from '../ledger/places.js';
 import type { SchedulingEvent, Task, View, WorkloadState } from '../view/view.js';
 import { SimulatedActuator } from './simulated-actuator.js';
@@ -74,8 +74,6 @@ export interface ReplayRun {
   /** Machines of the provider, in the order in which they were asked for. */
   machines: readonly RentedMachine[];
 }
-
-const keyOf = (task: Task): string => functionKey({ action: task.function, namespace: task.namespace });
 
 const tickMs = 1000;
 /** A policy is asked about nodes so often. */
@@ -270,7 +268,7 @@ export function replay(
             arrivals: counts,
             ...(runMs !== undefined && { runMs }),
             ...(served !== undefined && { served }),
-            ...(forecasts && { forecast: forecasts.of(keyOf(last.task), counts, now) }),
+            ...(forecasts && { forecast: forecasts.of(functionKeyOf(last.task), counts, now) }),
           };
         });
       },

@@ -13,7 +13,7 @@ import type { SmoreDegradationState } from '@gpuwhisk/gpu/predict/smore-degradat
 import type { FunctionProfiles } from '@gpuwhisk/gpu/stages/profile/function-profiles';
 import type { Neighbour } from '@gpuwhisk/gpu/stages/profile/run-log';
 import type { ObservedRun } from '@gpuwhisk/gpu/view/decision';
-import { functionKey } from '@gpuwhisk/gpu/ledger/occupancy';
+import { functionKeyOf } from '@gpuwhisk/gpu/ledger/occupancy';
 import { kindOf } from '@gpuwhisk/gpu/ledger/places';
 import { tasksOn } from '@gpuwhisk/gpu/view/running';
 import { takesWork } from '@gpuwhisk/gpu/ledger/used-places';
@@ -270,6 +270,5 @@ export function pairFeatures(
 /** A running function as a member of a set, by the name that placement knows it by. */
 function functionMember({ task, share }: { task: Task; share: number }): SetMember {
   const record = task.featureRecord ?? (task.features as FeatureRecord | undefined);
-  const name = functionKey({ action: task.function, namespace: task.namespace });
-  return { kind: 'function', name, share, ...(record && { record }) };
+  return { kind: 'function', name: functionKeyOf(task), share, ...(record && { record }) };
 }

@@ -10,7 +10,7 @@ import { restoredForecast } from '@gpuwhisk/gpu/forecast/forecast-codec';
 import { FunctionForecasts } from '@gpuwhisk/gpu/forecast/function-forecasts';
 import type { MinuteCounts } from '@gpuwhisk/gpu/forecast/function-forecasts';
 import type { Forecast, RequestSeries } from '@gpuwhisk/gpu/forecast/ls-lstm';
-import { functionKey } from '@gpuwhisk/gpu/ledger/occupancy';
+import { functionKeyOf } from '@gpuwhisk/gpu/ledger/occupancy';
 import { forecastTrainingModule } from '@gpuwhisk/gpu/forecast/train-worker';
 import type { ForecastTrainingInput } from '@gpuwhisk/gpu/forecast/train-worker';
 
@@ -70,9 +70,9 @@ export class RequestForecasts {
   }
 
   /** The requests that are expected of a function in the minute of `at`, epoch ms; undefined: there is no model. */
-  of({ function: action, namespace, counts }: CalledFunction, at: number): Forecast | undefined {
-    const key = functionKey({ action, namespace });
-    const forecast = this.forecasts?.of(key, counts, at);
+  of(called: CalledFunction, at: number): Forecast | undefined {
+    const key = functionKeyOf(called);
+    const forecast = this.forecasts?.of(key, called.counts, at);
     if (forecast !== undefined) this.note(key, forecast, Math.floor(at / minuteMs));
     return forecast;
   }
@@ -86,7 +86,7 @@ export class RequestForecasts {
   views(at: number): ForecastView[] {
     return Array.from(this.functions(), (one): ForecastView => {
       const now = this.of(one, at);
-      const made = this.made.get(functionKey({ action: one.function, namespace: one.namespace }));
+      const made = this.made.get(functionKeyOf(one));
       return {
         function: one.function,
         namespace: one.namespace,

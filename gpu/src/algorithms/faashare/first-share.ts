@@ -2,6 +2,7 @@
 import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { idleInstances } from '../../stages/place/candidate.js';
 import type { Refusal } from '../../stages/place/fact-filters.js';
+import { functionKeyOf } from '../../ledger/occupancy.js';
 import { holdsToShares } from '../../view/shares.js';
 import type { SeenPlace } from '../../view/running.js';
 import type { Task } from '../../view/view.js';
@@ -33,11 +34,6 @@ function isUnbounded({ share = 1, maxShare = 1 }: Task): boolean {
 }
 
 const isStrict = ({ sloMs }: Task): boolean => sloMs !== undefined;
-
-/** Names a function and the namespace that it runs for. */
-export function functionKeyOf({ function: name, namespace }: Pick<Task, 'function' | 'namespace'>): string {
-  return `${namespace} ${name}`;
-}
 
 /**
  * Two best-effort tasks on a GPU that holds processes to their shares, at least one of them unknown, are taken to slow each

@@ -10,6 +10,7 @@ import { obstacle, workOf } from './plan-places.js';
 import type { SetPredictions } from '../../stages/order/set-predictions.js';
 import { classFractions, sufficientShare } from '../../stages/share/share.js';
 import type { Refusal } from '../../stages/place/fact-filters.js';
+import { rounding } from '../../stages/place/place.js';
 
 /** Time that a task is taken to need that has never been measured, ms. */
 export const unmeasuredMs = 1000;
@@ -172,9 +173,6 @@ export function memberOf(task: Task, queue: SubQueue, share = task.share ?? suff
     deadline: task.soloMs === undefined ? Infinity : deadlineAt(task),
   };
 }
-
-/** Shares are sums of tenths, which floating point does not hold exactly. */
-const rounding = 1e-9;
 
 /** The largest class that is at most `most`, or undefined. */
 export function shareWithin(most: number): number | undefined {

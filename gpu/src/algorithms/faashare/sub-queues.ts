@@ -7,7 +7,7 @@ import type { PlaceFork } from '../../ledger/fork.js';
 import type { Holdings } from './namespace-fairness.js';
 import { joined } from './sub-queue-moves.js';
 import type { Joined, Prospect } from './sub-queue-moves.js';
-import { functionKeyOf } from './first-share.js';
+import { functionKeyOf } from '../../ledger/occupancy.js';
 import {
   add,
   firstShareRefusal,

@@ -1,4 +1,5 @@
 // Fractional bandwidth requirements (FBR) of functions on one type of GPU, learned from co-located runs (PROTEAN, section 3).
+import { keepNewest } from '@gpuwhisk/common/collections';
 
 /** A neighbour of a run, with the part of the run in which it was there. */
 export interface BesidePart {
@@ -149,11 +150,8 @@ export class Bandwidths {
     const mean = meanOf(solutions);
     const isWorthwhile = own === undefined || Math.abs(mean - own.value) > worthwhile * Math.max(own.value, mean);
     if (isWorthwhile) this.revision += 1;
-    this.solved.delete(name);
-    this.solved.set(name, { solutions, value: isWorthwhile ? mean : own.value });
     if (isWorthwhile) this.mean = undefined;
-    const [oldest] = this.solved.keys();
-    if (this.solved.size > mostFunctions && oldest !== undefined) this.solved.delete(oldest);
+    keepNewest(this.solved, name, { solutions, value: isWorthwhile ? mean : own.value }, mostFunctions);
   }
 
   private meanValue(): number {

@@ -1,4 +1,5 @@
 // PROTEAN's model of slowdown on GPUs and slices (paper, section 3, equations 1 and 2), learned from runs.
+import { keepNewest } from '@gpuwhisk/common/collections';
 import type { GpuKind } from '@gpuwhisk/common/gpu';
 import { Bandwidths, keepLast, meanOf } from './bandwidths.js';
 import type { BandwidthState } from './bandwidths.js';
@@ -250,10 +251,7 @@ export class SliceSlowdowns {
     }
     const now = this.functions.get(name) ?? { version, arrivedAt, alone: new Map<string, AloneOn>(), servedMs: 0 };
     now.arrivedAt = Math.max(now.arrivedAt, arrivedAt);
-    this.functions.delete(name);
-    this.functions.set(name, now);
-    const [oldest] = this.functions.keys();
-    if (this.functions.size > mostFunctions && oldest !== undefined) this.forget(oldest);
+    keepNewest(this.functions, name, now, mostFunctions, (oldest) => this.forget(oldest));
     return now;
   }
 

@@ -1,4 +1,5 @@
 // Order and placement beside training jobs by predicted degradation (SMORE, thesis section 3.3).
+import { keepNewest } from '@gpuwhisk/common/collections';
 import { seededRandom } from '@gpuwhisk/common/system/random';
 import { hashOf } from '../../numeric/hash.js';
 import { isPlaced } from '../../ledger/account.js';
@@ -180,9 +181,7 @@ export function degradationPlan(modelOf: ModelOf, settings: typeof degradationDe
     const account = id === undefined ? undefined : ledger.account(id);
     if (account === undefined) return;
     const newcomer = effects.newcomer(functionKey(request), Math.round(request.share.smLimit * 1000));
-    expected.set(task, effects.effectOn(account, newcomer).own);
-    const [oldest] = expected.keys();
-    if (expected.size > maxExpected && oldest !== undefined) expected.delete(oldest);
+    keepNewest(expected, task, effects.effectOn(account, newcomer).own, maxExpected);
   }
 
   function learnFrom(task: Task, request: PlacementRequest): void {
