@@ -187,7 +187,11 @@ describe('what was learned', () => {
     for (const known of [next, await open()]) {
       expect(viewsOf(known).functions()).toMatchObject([{ batches: [{ soloMs: 300, runs: 2 }] }]);
       expect(known.runs.of(kind).state().training.samples).toEqual([sample(0.5), sample(0.25)]);
-      expect(viewsOf(known).quotas()[0]?.points.map(({ shares }) => shares)).toEqual([
+      expect(
+        viewsOf(known)
+          .quotas()[0]
+          ?.points.map(({ shares }) => shares),
+      ).toEqual([
         [50, 50],
         [70, 30],
       ]);
