@@ -1,6 +1,7 @@
 // Rates that workloads report: baselines, degradation, staleness.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { gpuTable, workloadReportTable } from '@gpuwhisk/common/gpu';
+import { gpuTable } from '@gpuwhisk/common/gpu';
+import { workloadReportTable } from '@gpuwhisk/common/workload-reports';
 import type { Resident, Workload } from '@gpuwhisk/common/gpu';
 import { createLogger } from '@gpuwhisk/common/logging';
 import { embeddedState } from '@gpuwhisk/common/state/embedded-state';

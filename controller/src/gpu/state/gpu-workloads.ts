@@ -1,6 +1,6 @@
 import { concurrentModification, noSuchEntity, tooManyWorkloads } from '@gpuwhisk/common/errors';
-import { workloadReportTable, workloadTable } from '@gpuwhisk/common/gpu';
-import type { Workload, WorkloadReports } from '@gpuwhisk/common/gpu';
+import { workloadTable } from '@gpuwhisk/common/gpu';
+import type { Workload } from '@gpuwhisk/common/gpu';
 import type { JsonValue } from '@gpuwhisk/common/json';
 import type { Logger } from '@gpuwhisk/common/logging';
 import type { ClusterState, StateSubscription } from '@gpuwhisk/common/state/cluster-state';
@@ -9,6 +9,8 @@ import type { ArtifactStore, StoredDocument } from '@gpuwhisk/common/store/artif
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { workloadTokenHash } from '@gpuwhisk/common/workload-guard';
+import { workloadReportTable } from '@gpuwhisk/common/workload-reports';
+import type { WorkloadReports } from '@gpuwhisk/common/workload-reports';
 import { standingOf } from '@gpuwhisk/gpu/view/workload-standing';
 import { gpuDocument, gpuDocuments } from './gpu-documents.js';
 import type { GpuTable } from './gpu-table.js';

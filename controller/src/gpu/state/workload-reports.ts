@@ -1,5 +1,6 @@
 // Baselines of workloads from the rates that they report.
-import type { NodeStatus, Workload, WorkloadReports } from '@gpuwhisk/common/gpu';
+import type { NodeStatus, Workload } from '@gpuwhisk/common/gpu';
+import type { WorkloadReports } from '@gpuwhisk/common/workload-reports';
 import type { Clock } from '@gpuwhisk/common/system/clock';
 import { median } from '@gpuwhisk/gpu/stages/profile/fill';
 import type { GpuTable } from './gpu-table.js';
