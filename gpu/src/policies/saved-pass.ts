@@ -1,5 +1,5 @@
 import { kindName, type GpuKind } from '@gpuwhisk/common/gpu';
-import type { JsonObject, JsonValue } from '@gpuwhisk/common/json';
+import type { JsonObject } from '@gpuwhisk/common/json';
 import { encodeModel } from '../predict/slowdown-model.js';
 import type { SlowdownModel } from '../predict/slowdown-model.js';
 import type { QuotaRow } from '../share/quota-row.js';

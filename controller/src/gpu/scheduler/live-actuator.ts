@@ -1,4 +1,3 @@
-import type { NodeStatus } from '@gpuwhisk/common/gpu';
 import type { GpuMetrics } from '@gpuwhisk/common/gpu-metrics';
 import type { Logger } from '@gpuwhisk/common/logging';
 import { geometryFault } from '@gpuwhisk/gpu/stages/geometry/mig-profiles';
