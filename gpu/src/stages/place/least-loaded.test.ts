@@ -219,30 +219,6 @@ describe('the least loaded place', () => {
     expect(placeLeastLoaded(running(1), request({ share: large })).placement).toBeUndefined();
   });
 
-  test('requests of a batch go to an instance that idles, else to the one that has the fewest, one to be made last', () => {
-    const own = shareOf(20, 1000);
-    const ask = request({ batch: 2, share: own });
-    const instance = (name: string, on: string, count: number): Resident =>
-      resident(name, on, {
-        action: '/alice/a',
-        share: own,
-        activations: Array.from({ length: count }, (_, i) => `${name}${i}`),
-      });
-    const gpus = ['G0', 'G1', 'G2'].map((uuid) => device(uuid));
-    const reusedOf = (residents: Resident[], reservations: Reservation[] = []): unknown => {
-      const seen = view([node(gpus, residents)], { reservations });
-      const joined = leastLoaded.joinBatch(ledgerOf(seen), ask, { kept: seen.kept, isOpen }, { epoch: 3, at: 99 });
-      return [placeLeastLoaded(seen, ask).reuses, joined.placement === undefined ? undefined : joined.reuses];
-    };
-    const [full, busy, idle] = [instance('full', 'G0', 3), instance('busy', 'G1', 2), instance('idle', 'G2', 0)];
-    expect(reusedOf([full, busy, idle])).toEqual(['idle', undefined]);
-    expect(reusedOf([full, busy])).toEqual(['busy', 'busy']);
-    const place = { invoker: 'invoker0', devices: ['G2'], share: own, at: 0, epoch: 1, version: 7 };
-    const coming = reservation('G2', { activationId: 'coming', placement: place });
-    expect(reusedOf([full, busy], [coming])).toEqual(['busy', 'busy']);
-    expect(reusedOf([], [coming])).toEqual(['coming', 'coming']);
-  });
-
   test('requests of another subject join no batch, and what idles of it goes for them', () => {
     const large = shareOf(20, 30_000);
     const instance = (activations: string[]): NodeStatus => {
