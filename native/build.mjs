@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { setPriority } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { build, CompileError, compileSources, findCompiler, isCurrent } from './compile.mjs';
+import { build, CompileError, compileFor, compileSources, findCompiler, isCurrent } from './compile.mjs';
 import { removeUnused, sourcesIn } from './compile.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -15,7 +15,15 @@ const isMain = process.argv[1] !== undefined && import.meta.url === pathToFileUR
  * have the former, whose shadow memory would be the function's, too: it has UBSan that ends in a trap.
  */
 const sanitized = isMain && process.argv.includes('--sanitized');
-const out = sanitized ? join(here, '..', 'build', 'native-sanitized') : join(here, 'build');
+/**
+ * `node native/build.mjs --target arm64`: into build/native-arm64, with a compiler for that processor, for releases. Tools of
+ * tests and measurements are left out.
+ */
+const machines = { arm64: 'aarch64-linux-gnu' };
+const other = isMain && process.argv.includes('--target') ? process.argv.at(-1) : undefined;
+if (other !== undefined) compileFor(machines[other]);
+const beside = sanitized ? 'sanitized' : other;
+const out = beside === undefined ? join(here, 'build') : join(here, '..', 'build', `native-${beside}`);
 /** What the system call filters share. */
 const systemCalls = join(here, 'system_calls.h');
 // Sanitizers take the compiler's warnings for code that it makes itself: the plain build has them.
@@ -40,7 +48,8 @@ const libraryFlags = [...clientFlags, '-fPIC', '-fvisibility=hidden'];
 const residentFlags = [...clientFlags, '-fPIC'];
 
 /** Injection is written for one processor so far. */
-const canInject = process.platform === 'linux' && process.arch === 'x64';
+const arch = other ?? process.arch;
+const canInject = process.platform === 'linux' && arch === 'x64';
 
 /** Headers of Node-API: two packages of npm, so that nothing is downloaded for the build. */
 function nodeApi() {
@@ -328,7 +337,7 @@ const groups = {
     ...(hasCpp && canInject ? [injectAddon()] : []),
   ],
 };
-const everyGroup = Object.keys(groups);
+const everyGroup = Object.keys(groups).filter((group) => other === undefined || group !== 'tools');
 
 /** Groups that a server starts without: they are built behind it, and those first that something waits for. */
 const groupsBehind = ['injection', 'gpu', 'standIn'];
@@ -355,7 +364,7 @@ async function missingParts() {
     return 'Functions run without isolation: no C compiler (cc, gcc, clang) to build the sandbox.';
   if (!(await findCompiler('cpp')))
     return 'No function is injected, and no GPU is found: no C++ compiler (c++, g++, clang++).';
-  return canInject ? undefined : `No function is injected: that is not made for ${process.arch}.`;
+  return canInject ? undefined : `No function is injected: that is not made for ${arch}.`;
 }
 
 /** Keeps all that the compiler said, and gives one line of it with what to do. */
@@ -394,6 +403,8 @@ export async function buildForStart() {
  * undefined. Rejects with a line that says what to do.
  */
 export async function buildNative() {
+  if (other !== undefined && !(await findCompiler('cpp')))
+    throw new Error(`There is no compiler for ${other}: install Debian's g++-${machines[other]}.`);
   try {
     // All sources first: a group's last ones would leave processors idle.
     const parts = (await Promise.all(everyGroup.map(partsOf))).flat();

@@ -9,7 +9,7 @@ const root = dirname(import.meta.dirname);
 const compileTimeoutMs = 180_000;
 /** Unfinished files of builds that were killed are removed after this time, ms: no compiler runs as long. */
 const partialKeptMs = 2 * compileTimeoutMs;
-const compilerNames = { c: ['cc', 'gcc', 'clang'], cpp: ['c++', 'g++', 'clang++'] };
+let compilerNames = { c: ['cc', 'gcc', 'clang'], cpp: ['c++', 'g++', 'clang++'] };
 
 /** A part does not compile; `message` is one line, `output` all that the compiler said. */
 export class CompileError extends Error {
@@ -47,6 +47,11 @@ function describe(name) {
     described.set(name, asked);
   }
   return described.get(name);
+}
+
+/** Has this process compile with GCC for another machine: `aarch64-linux-gnu`. */
+export function compileFor(machine) {
+  compilerNames = { c: [`${machine}-gcc`], cpp: [`${machine}-g++`] };
 }
 
 /** The name of the compiler of a language ('c' or 'cpp') on PATH, or undefined. */

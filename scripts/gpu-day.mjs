@@ -78,7 +78,7 @@ else {
 
 /** Lays out the kit: the release, the kit's own modules in it, and this Node.js without its symbols. */
 async function layOut(folder) {
-  const { layOutRelease } = await import('./release.mjs');
+  const { layOutRelease } = await import('./release/layout.mjs');
   mkdirSync(join(folder, 'bin'), { recursive: true });
   const release = join(folder, 'gpuwhisk');
   await layOutRelease(release, { site: false });

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from './fresh.mjs';
-import { layOutRelease } from './release.mjs';
+import { layOutRelease } from './release/layout.mjs';
 
 const names = {
   nodejs: 'gpuwhisk/action-nodejs-v22:latest',

@@ -11,6 +11,8 @@ const { Script } = require('node:vm');
 const root = dirname(__dirname);
 /** Bundles (`NAME.cjs`) and their compiled code. */
 const folder = join(root, 'build', 'programs');
+/** Where compiled code is kept: a service of systemd may not write to its program's folder, but has one for this. */
+const codeFolder = process.env.CACHE_DIRECTORY ?? folder;
 /** The first module of each program. */
 const mains = {
   standalone: 'standalone/dist/main.js',
@@ -45,7 +47,7 @@ function runProgram(name, role = name) {
   const source = readFileSync(file, 'latin1');
   // The hash is in the name of the code's file, since V8 compares no more of the source than its length.
   const hash = source.slice('/*'.length, '/*'.length + hashLetters);
-  const codeFile = join(folder, `${role}-${hash}.code`);
+  const codeFile = join(codeFolder, `${role}-${hash}.code`);
   const cachedData = read(codeFile);
   const script = new Script(source, { filename: pathToFileURL(file).href, cachedData });
   // V8 rejects code of another version, or of a process with other flags.

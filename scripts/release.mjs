@@ -1,105 +1,101 @@
-// npm run release -- [OUT.tgz]: packs a built server and client for machines of this platform that have only Node.js.
-// The archive has one folder `gpuwhisk-<version>` with bin/, the packages and their dependencies.
-import { spawnSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+// npm run release -- [--only KIND[,KIND]] [--arch ARCH[,ARCH]] [--version V] [--out DIR]: makes the files of a release from this clone.
+import { createHash } from 'node:crypto';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { ensureBuilt } from './build.mjs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { root } from './fresh.mjs';
+import { changesOf } from './release/changelog.mjs';
+import { layOutImage } from './release/image.mjs';
+import { layOutRelease, manifest } from './release/layout.mjs';
+import { packNpmPackages } from './release/npm-packages.mjs';
+import { nodeProgram } from './release/registry.mjs';
+import { run } from './release/run.mjs';
+import { billOfMaterials } from './release/sbom.mjs';
+import { packSystemPackages } from './release/system-packages.mjs';
 
-const timeoutMs = 300_000;
-const packages = ['common', 'gpu', 'engines', 'controller', 'invoker', 'server', 'standalone', 'cli'];
-const whole = ['bin', 'docker', 'runtimes', 'LICENSE', 'README.md'];
-/**
- * Leaves out compiled tests, types and maps, which a release does not use, code that V8 compiled for this machine, and
- * secrets of this clone's cluster, which must not leave it.
- */
-const isWanted = (path) =>
-  !/(\.d\.ts|\.map|\.tsbuildinfo|\.test\.js|\.code)$/.test(path) &&
-  !['objects', '__pycache__', '.env', 'secrets'].includes(basename(path));
+/** Node.js's names of processors, by Debian's. */
+const processors = { amd64: 'x64', arm64: 'arm64' };
+const kinds = ['tarball', 'packages', 'image', 'npm', 'sbom'];
 
-function run(command, args, cwd) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8', timeout: timeoutMs });
-  if (status !== 0) throw new Error(`${command} ${args[0]} failed: ${stderr || error?.message}`);
-  return stdout;
+/** Writes an archive of a folder under a name, the same for the same files: in order, of root, with the time of the release. */
+function tar(file, folder, name) {
+  const seconds = process.env.SOURCE_DATE_EPOCH ?? run('git', ['log', '-1', '--format=%ct'], { cwd: root }).trim();
+  const same = ['--sort=name', `--mtime=@${seconds}`, '--owner=0', '--group=0', '--numeric-owner', '--format=gnu'];
+  const from = ['-C', dirname(folder), `--transform=flags=rh;s,^${basename(folder)},${name},`, basename(folder)];
+  run('sh', ['-c', 'file=$1; shift; tar -c "$@" | gzip -n -6 > "$file"', 'sh', file, ...same, ...from]);
 }
 
-function copy(path, folder) {
-  cpSync(join(root, path), join(folder, path), { recursive: true, filter: isWanted });
+function chosen(given, known, what) {
+  const names = given?.split(',') ?? known;
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new Error(`There is no ${what} '${unknown}'; there are ${known.join(', ')}.`);
+  return names;
 }
 
-/**
- * Copies the dependencies as this clone has them, links to the packages included. npm lists them: an installation takes
- * the network and most of a minute.
- */
-function copyDependencies(folder) {
-  const workspaces = packages.map((name) => `--workspace=${name}`);
-  const listed = run('npm', ['ls', '--omit=dev', '--all', '--parseable', ...workspaces], root);
-  const nested = `${sep}node_modules${sep}`;
-  for (const path of listed.split('\n').filter((line) => line.includes(nested))) {
-    const target = join(folder, relative(root, path));
-    mkdirSync(dirname(target), { recursive: true });
-    // npm lists the dependencies of a dependency by themselves.
-    const isOwn = (inside) =>
-      !inside.slice(path.length).includes(`${sep}node_modules`) && !/\.(d\.[cm]?ts|map)$/.test(inside);
-    if (lstatSync(path).isSymbolicLink()) symlinkSync(readlinkSync(path), target);
-    else cpSync(path, target, { recursive: true, filter: isOwn });
+function options() {
+  const string = { type: 'string' };
+  const { values } = parseArgs({ options: { only: string, arch: string, version: string, out: string } });
+  const { version = manifest.version } = values;
+  if (!/^\d+\.\d+\.\d+$/.test(version)) throw new Error(`A version has three numbers, not '${version}'.`);
+  return {
+    version,
+    only: chosen(values.only, kinds, 'kind'),
+    archs: chosen(values.arch, Object.keys(processors), 'processor'),
+    out: resolve(values.out ?? join(root, 'build', 'release')),
+  };
+}
+
+/** Makes the files of one processor; returns their paths. */
+async function makeFor(arch, { version, only, out }, scratch) {
+  if (!['tarball', 'packages', 'image'].some((kind) => only.includes(kind))) return [];
+  const folder = join(scratch, 'release');
+  await layOutRelease(folder, { version, arch: processors[arch], node: nodeProgram(processors[arch]) });
+  const made = [];
+  if (only.includes('tarball')) {
+    made.push(join(out, `gpuwhisk-${version}-linux-${arch}.tar.gz`));
+    tar(made.at(-1), folder, `gpuwhisk-${version}`);
   }
-}
-
-const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-/** The name of a release's only folder. */
-export const name = `gpuwhisk-${manifest.version}`;
-
-/**
- * Makes the folder of a release, building the clone before if that is missing or out of date; on request without the site of
- * the documentation.
- */
-export async function layOutRelease(folder, { site = true } = {}) {
-  await ensureBuilt({ site });
-  const { nodePackages } = await import('../invoker/dist/runtimes/image-packages.js');
-  // Python's packages depend on the machine: its invoker installs them when it starts.
-  const set = join('build', 'packages', (await nodePackages(join(root, 'runtimes'))).name);
-  if (!existsSync(join(root, set))) throw new Error(`The packages of Node.js actions (${set}) are not installed.`);
-  mkdirSync(folder);
-  for (const path of [...whole, set]) copy(path, folder);
-  for (const script of ['node', 'own-node.cjs', 'own-node.txt', 'node-version.cjs', 'program.cjs', 'serve.cjs'])
-    copy(join('scripts', script), folder);
-  copy(join('build', 'programs'), folder);
-  copy(join('build', 'console'), folder);
-  if (site) copy(join('build', 'docs'), folder);
-  copy(join('native', 'build'), folder);
-  for (const path of packages) {
-    copy(join(path, 'dist'), folder);
-    copy(join(path, 'package.json'), folder);
+  if (only.includes('packages')) made.push(...packSystemPackages(folder, { version, arch, out, scratch }));
+  if (only.includes('image')) {
+    made.push(join(out, `gpuwhisk-${version}-${arch}.image.tar.gz`));
+    tar(made.at(-1), layOutImage(folder, { arch, scratch }), '.');
+    cpSync(join(root, 'docker', 'compose.single.yaml'), join(out, 'compose.single.yaml'));
   }
-  for (const path of ['bin', 'schemas']) copy(join('cli', path), folder);
-  copyDependencies(folder);
-  const tools = { dependencies: undefined, devDependencies: undefined, scripts: undefined };
-  const released = { ...manifest, workspaces: packages, ...tools };
-  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(released, null, 2)}\n`);
+  return made;
 }
 
-if (process.argv[1] === import.meta.filename) {
-  const out = resolve(process.argv[2] ?? join('build', `${name}.tgz`));
-  const parent = mkdtempSync(join(tmpdir(), 'gpuwhisk-release-'));
+async function withScratch(work) {
+  const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-release-'));
   try {
-    await layOutRelease(join(parent, name));
-    mkdirSync(dirname(out), { recursive: true });
-    run('tar', ['-czf', out, '-C', parent, name], parent);
+    return await work(scratch);
   } finally {
-    rmSync(parent, { recursive: true, force: true });
+    rmSync(scratch, { recursive: true, force: true });
   }
-  console.log(out);
+}
+
+async function makeAll(asked) {
+  const { version, only, archs, out } = asked;
+  const changes = changesOf(version);
+  mkdirSync(out, { recursive: true });
+  const made = [];
+  for (const arch of archs) made.push(...(await withScratch((scratch) => makeFor(arch, asked, scratch))));
+  if (only.includes('npm')) made.push(...(await withScratch((scratch) => packNpmPackages({ version, out, scratch, tar }))));
+  if (only.includes('sbom')) {
+    made.push(join(out, `gpuwhisk-${version}.cdx.json`));
+    writeFileSync(made.at(-1), billOfMaterials(version));
+  }
+  writeFileSync(join(out, 'CHANGES.md'), `# gpuwhisk ${version}\n\n${changes}\n`);
+  const sums = 'SHA256SUMS';
+  const digest = (name) => createHash('sha256').update(readFileSync(join(out, name))).digest('hex');
+  const names = readdirSync(out).filter((name) => name !== sums).sort();
+  writeFileSync(join(out, sums), names.map((name) => `${digest(name)}  ${name}\n`).join(''));
+  return made;
+}
+
+try {
+  for (const path of await makeAll(options())) console.log(path);
+} catch (error) {
+  console.error(error.message);
+  process.exit(1);
 }

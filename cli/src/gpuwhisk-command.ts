@@ -22,6 +22,7 @@ const usage = `usage: gpuwhisk COMMAND ...
   migrate       copy everything from an OpenWhisk into this platform
   backup        write what a CouchDB holds of this platform into a file
   restore       write a backup into a CouchDB
+  serve         run the platform on this machine
   controller    serve the API of a cluster
   invoker       run a cluster's actions on this machine
   databases     make what a cluster needs in CouchDB

@@ -13,6 +13,7 @@ const standaloneDefaults = {
 
 /** The text of --help. */
 export const usage = `Usage: npm start -- [flags]
+       gpuwhisk serve [flags]
 
   --port N               port of the API (default 3233; 0 takes a free one)
   --gateway-port N|off   port of the API gateway (default one above the API's; 0 takes a free one)
@@ -36,6 +37,8 @@ export const usage = `Usage: npm start -- [flags]
                          those that OpenWhisk gives everybody: 60 invocations a minute, 30 at once, 60 fires
   --log-level LEVEL      trace, debug, info, warn (default), error, silent
   --print-config         print the configuration as JSON and stop
+  --check-data           say whether this release can open the data folder, and stop; a server may be using it
+  --restore-backup       put back the data that an upgrade has kept when it changed the data's format, and stop
   --help                 this text
 `;
 
@@ -50,12 +53,14 @@ const standaloneFlags = {
   runtimes: { type: 'string' },
   limits: { type: 'string' },
   'log-level': { type: 'string' },
+  'check-data': { type: 'boolean' },
+  'restore-backup': { type: 'boolean' },
 } as const;
 
 /** The parsed command line. */
 type Command =
   | { type: 'help' }
-  | { type: 'print-config'; config: Config }
+  | { type: 'print-config' | 'check-data' | 'restore-backup'; config: Config }
   | { type: 'serve'; config: Config; accountLimits: AccountLimits };
 
 /** Parses the command line. Throws ConfigError for an unknown flag or an impossible value. */
@@ -73,7 +78,8 @@ export function parseCommand(args: string[], env: NodeJS.ProcessEnv): Command {
   if (values.runtimes !== undefined) flags.runtimesManifest = values.runtimes;
   if (values['log-level'] !== undefined) flags.logLevel = values['log-level'];
   const config = loadConfig({ base: standaloneDefaults, file: values.config, env, flags });
-  if (values['print-config']) return { type: 'print-config', config };
+  for (const type of ['print-config', 'check-data', 'restore-backup'] as const)
+    if (values[type]) return { type, config };
   return { type: 'serve', config, accountLimits: accountLimits(values.limits) };
 }
 

@@ -1,4 +1,5 @@
-import { resolve } from 'node:path';
+import { basename, delimiter, dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { ConfigError, withoutSecrets } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import { guest } from '@gpuwhisk/common/entities/identity';
@@ -8,16 +9,31 @@ import { KafkaUnavailableError } from '@gpuwhisk/engines/kafka/kafka-errors';
 import { IsolationError } from '@gpuwhisk/invoker/containers/container-factory';
 import { EngineError } from '@gpuwhisk/invoker/containers/docker/engine-client';
 import { hasDocumentation } from '@gpuwhisk/server/node/sites';
-import { DataFolderError } from '@gpuwhisk/server/process/data-lock';
-import { raiseProcessorPriority } from '@gpuwhisk/server/process/service';
+import { checkDataFormat, restoreBackup } from '@gpuwhisk/server/process/data-format';
+import { DataFolderError, lockDataFolder } from '@gpuwhisk/server/process/data-lock';
+import { notifyReady, raiseProcessorPriority } from '@gpuwhisk/server/process/service';
 import { parseCommand, usage } from './flags.js';
 import type { AccountLimits } from './identities.js';
 import { startPlatform } from './platform.js';
 import type { Platform } from './platform.js';
 
+const hello = 'examples/hello/hello.js';
+
+/** The prefix of our commands, and the path of an example, as the user of this server types them. */
+function commandPaths(): { bin: string; example: string } {
+  const [, program = ''] = process.argv;
+  // In a clone: npm start.
+  if (basename(program) !== 'gpuwhisk') return { bin: './bin/', example: hello };
+  const folder = dirname(program);
+  const isOnPath = (process.env.PATH ?? '').split(delimiter).includes(folder);
+  const example = fileURLToPath(new URL(`../../${hello}`, import.meta.url));
+  return { bin: isOnPath ? '' : `${folder}/`, example };
+}
+
 function greet(platform: Platform): void {
   const key = platform.wellKnownAccounts ? `${guest.uuid}:${guest.key}` : 'YOUR_KEY';
-  const wsk = `./bin/wsk --apihost ${platform.url} --auth ${key}`;
+  const { bin, example } = commandPaths();
+  const wsk = `${bin}wsk --apihost ${platform.url} --auth ${key}`;
   const lines = [
     `gpuwhisk is ready at ${platform.url}`,
     ...(platform.consoleUrl === undefined
@@ -33,10 +49,10 @@ function greet(platform: Platform): void {
     platform.wellKnownAccounts
       ? 'Create and invoke a function:'
       : 'Create and invoke a function, with a key from the database:',
-    `  ${wsk} action create hello examples/hello/hello.js`,
+    `  ${wsk} action create hello ${example}`,
     `  ${wsk} action invoke hello --result --param name you`,
     '',
-    `Administer it with ./bin/wskadmin; ./bin/gpuwhisk operator-key shows the operator's key.`,
+    `Administer it with ${bin}wskadmin; ${bin}gpuwhisk operator-key shows the operator's key.`,
     '',
     'Ctrl-C stops.',
   ];
@@ -83,7 +99,22 @@ async function serve(config: Config, accountLimits: AccountLimits): Promise<void
   );
   const isStopping = stopOnSignals(starting, config.drainMs);
   const platform = await starting;
-  if (!isStopping()) greet(platform);
+  if (isStopping()) return;
+  greet(platform);
+  // The process serves all the same: a unit that waits for the notice ends the start by itself.
+  await notifyReady(process.env).catch((error: unknown) =>
+    console.error(`systemd was not told that it serves: ${String(error)}`),
+  );
+}
+
+/** Puts back the data of before a change of format; returns a line about it. Throws DataFolderError. */
+function restore(folder: string): string {
+  const unlock = lockDataFolder(folder);
+  try {
+    return restoreBackup(folder);
+  } finally {
+    unlock();
+  }
 }
 
 function explain(error: unknown): string {
@@ -101,6 +132,8 @@ async function main(): Promise<void> {
     const command = parseCommand(process.argv.slice(2), process.env);
     if (command.type === 'help') console.log(usage);
     else if (command.type === 'print-config') console.log(JSON.stringify(withoutSecrets(command.config), null, 2));
+    else if (command.type === 'check-data') checkDataFormat(resolve(command.config.dataDir));
+    else if (command.type === 'restore-backup') console.log(restore(resolve(command.config.dataDir)));
     else await serve(command.config, command.accountLimits);
   } catch (error) {
     console.error(explain(error));

@@ -13,6 +13,7 @@ import { openControllerNode } from '@gpuwhisk/server/node/controller-node';
 import type { ControllerNode } from '@gpuwhisk/server/node/controller-node';
 import { openInvokerNode } from '@gpuwhisk/server/node/invoker-node';
 import { openCatalog } from '@gpuwhisk/server/node/node-containers';
+import { openDataFormat } from '@gpuwhisk/server/process/data-format';
 import { lockDataFolder } from '@gpuwhisk/server/process/data-lock';
 import { Opened } from '@gpuwhisk/server/process/opened';
 import { loadPolicyModules } from '@gpuwhisk/server/process/policy-modules';
@@ -61,6 +62,7 @@ export function startPlatform(config: Config, options: PlatformOptions): Promise
 async function start(given: Config, options: PlatformOptions, opened: Opened): Promise<Platform> {
   await loadPolicyModules(given.gpu);
   opened.onClose(lockDataFolder(given.dataDir));
+  await openDataFormat(given.dataDir);
   const clock = systemClock;
   const random = systemRandom;
   const config = { ...given, operatorKey: given.operatorKey ?? operatorKeyOf(given.dataDir, random) };

@@ -9,11 +9,16 @@ export type HttpHandler = (request: IncomingMessage, response: ServerResponse) =
 
 /** A server that listens. */
 export interface HttpServer {
+  /** The IP address in use. */
+  readonly address: string;
   /** The port in use (the one picked where 0 was asked for). */
   readonly port: number;
   /** Accepts nothing new, lets requests under way end for up to `graceMs`, then cuts what is left. */
   close(graceMs: number): Promise<void>;
 }
+
+/** Where a server listens: an address, or a socket that listens already, by its descriptor in this process. */
+export type ListenAddress = { host: string; port: number } | { descriptor: number };
 
 /** An HTTP request to another server. */
 export interface ClientRequest {
@@ -37,7 +42,7 @@ export interface ClientResponse {
 /** Sockets, as far as HTTP goes. */
 export interface Network {
   /** Rejects with the system's error (EADDRINUSE) if the address cannot be had. */
-  listen(handler: HttpHandler, address: { host: string; port: number }): Promise<HttpServer>;
+  listen(handler: HttpHandler, address: ListenAddress): Promise<HttpServer>;
   /** Rejects if there is no whole response in time. */
   request(request: ClientRequest): Promise<ClientResponse>;
 }
@@ -63,10 +68,10 @@ function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 }
 
-function listening(server: Server, address: { host: string; port: number }): Promise<void> {
+function listening(server: Server, address: ListenAddress): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(address.port, address.host, () => {
+    server.listen('descriptor' in address ? { fd: address.descriptor } : address, () => {
       server.off('error', reject);
       resolve();
     });
@@ -105,8 +110,10 @@ export const systemNetwork: Network = {
     );
     server.on('clientError', refuse);
     await listening(server, address);
+    const { address: ip, port } = server.address() as AddressInfo;
     return {
-      port: (server.address() as AddressInfo).port,
+      address: ip,
+      port,
       close: (graceMs) => closed(server, graceMs),
     };
   },

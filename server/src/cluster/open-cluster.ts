@@ -21,6 +21,7 @@ import type { Engines } from '../engines/engines.js';
 import { openBus, openCouchdb } from '../engines/open-engines.js';
 import { openTracing } from '../engines/open-tracing.js';
 import { addressesOfThisMachine } from '../node/platform-addresses.js';
+import { openDataFormat } from '../process/data-format.js';
 import { lockDataFolder } from '../process/data-lock.js';
 import type { Opened } from '../process/opened.js';
 import { showProcess } from '../process/process-metrics.js';
@@ -62,6 +63,7 @@ export async function openCluster(
   opened: Opened,
 ): Promise<ClusterEngines> {
   opened.onClose(lockDataFolder(config.dataDir));
+  await openDataFormat(config.dataDir);
   const clock = systemClock;
   const random = systemRandom;
   const logRing = new LogRing(process.stdout);

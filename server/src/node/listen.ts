@@ -2,9 +2,10 @@
 import { ConfigError } from '@gpuwhisk/common/config';
 import type { Config } from '@gpuwhisk/common/config';
 import { systemNetwork } from '@gpuwhisk/common/system/network';
-import type { HttpHandler, HttpServer } from '@gpuwhisk/common/system/network';
+import type { HttpHandler, HttpServer, ListenAddress } from '@gpuwhisk/common/system/network';
 import type { Controller } from '@gpuwhisk/controller/create-controller';
 import type { ConsoleAddress } from '@gpuwhisk/controller/http/moved-sites';
+import { passedSockets } from '../process/service.js';
 
 /** The listening servers of a controller. */
 export interface Servers {
@@ -25,29 +26,42 @@ type ListenConfig = Pick<
 >;
 
 /**
- * Listens for the API, the gateway and the console. Rejects with the system's error (EADDRINUSE) for the API's port,
- * with ConfigError for the others and for a console that would share the origin of tenants' pages, and then listens for
- * none.
+ * Listens for the API, the gateway and the console, in this order on the sockets of `passed` if there are any. Rejects with
+ * the system's error (EADDRINUSE) for the API's port, with ConfigError for the others, for passed sockets with other addresses
+ * than the configuration's, and for a console that would share the origin of tenants' pages; then listens for none.
  */
-export async function listen(config: ListenConfig, handlers: Handlers): Promise<Servers> {
+export async function listen(
+  config: ListenConfig,
+  handlers: Handlers,
+  passed: readonly number[] = passedSockets(process.env),
+): Promise<Servers> {
   checkConsoleOrigin(config);
   const { host } = config;
+  const sockets = [...passed];
   const urlOf = ({ port }: HttpServer): string => `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const api = await systemNetwork.listen(handlers.handle, { host, port: config.port });
-  const servers = [api];
+  const servers: HttpServer[] = [];
+  const serve = async (handler: HttpHandler, address: { host: string; port: number }): Promise<HttpServer> => {
+    const descriptor = sockets.shift();
+    const at: ListenAddress = descriptor === undefined ? address : { descriptor };
+    const server = await systemNetwork.listen(handler, at);
+    servers.push(server);
+    if (descriptor !== undefined) checkPassed(server, address);
+    return server;
+  };
+  let apiPort = config.port;
   const close = async (graceMs: number): Promise<void> => {
     await Promise.all(servers.map((server) => server.close(graceMs)));
   };
   const also = async (setting: OtherPort, handler: HttpHandler): Promise<HttpServer | undefined> => {
-    const port = portOf(config, setting, api.port);
+    const port = portOf(config, setting, apiPort);
     if (port === false) return undefined;
-    const server = await systemNetwork.listen(handler, { host, port }).catch((error: unknown) => {
+    return serve(handler, { host, port }).catch((error: unknown) => {
       throw portProblem(error, setting, port, host);
     });
-    servers.push(server);
-    return server;
   };
   try {
+    const api = await serve(handlers.handle, { host, port: config.port });
+    apiPort = api.port;
     const gateway = await also('gatewayPort', handlers.handleGateway);
     const site = await also('consolePort', handlers.handleConsole);
     const { consoleUrl, gatewayUrl } = config;
@@ -61,6 +75,18 @@ export async function listen(config: ListenConfig, handlers: Handlers): Promise<
     await close(0);
     throw error;
   }
+}
+
+/**
+ * Throws ConfigError if a passed socket listens elsewhere than the configuration says, which decides by its host whether weak
+ * isolation is accepted.
+ */
+function checkPassed({ address, port }: HttpServer, wanted: { host: string; port: number }): void {
+  const isHost = address === wanted.host || (wanted.host === 'localhost' && ['127.0.0.1', '::1'].includes(address));
+  if (isHost && (port === wanted.port || wanted.port === 0)) return;
+  throw new ConfigError(
+    `systemd listens on ${address}:${port}, but the configuration says ${wanted.host}:${wanted.port}; change one of them ('systemctl edit gpuwhisk.socket').`,
+  );
 }
 
 type OtherPort = 'gatewayPort' | 'consolePort';

@@ -1,4 +1,4 @@
-// A process as a service of the machine: its priority, and its notice to the service manager.
+// A process as a service of the machine: its priority, the sockets that the service manager opens for it, and its notice to that.
 import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
@@ -90,6 +90,19 @@ function removeUnusedGroups(hierarchy: string): void {
       continue; // Its server runs.
     }
   }
+}
+
+/** The first descriptor that systemd passes. */
+const firstPassed = 3;
+
+/**
+ * Descriptors of the listening sockets that systemd has opened for this process, in the order of its socket unit; empty if
+ * there are none. systemd holds them over a restart, so that connections wait in place of being refused.
+ */
+export function passedSockets({ LISTEN_PID: pid, LISTEN_FDS: count }: NodeJS.ProcessEnv): readonly number[] {
+  // A child inherits the variables, and not the sockets.
+  if (Number(pid) !== process.pid) return [];
+  return Array.from({ length: Number(count) }, (_, index) => firstPassed + index);
 }
 
 /** Time limit of the program, ms. */

@@ -1,6 +1,6 @@
 // Runs the playbooks on one machine with systemd that has every role.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -83,10 +83,11 @@ if (noDeployment !== undefined && process.env.TEST_DEPLOYMENT === '1') {
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'gpuwhisk-deployment-'));
-    const made = spawnSync(process.execPath, [join(root, 'scripts/release.mjs'), at('release.tgz')], {
-      encoding: 'utf8',
-    });
+    const asked = ['--only', 'tarball', '--arch', 'amd64', '--out', at('releases')];
+    const made = spawnSync(process.execPath, [join(root, 'scripts/release.mjs'), ...asked], { encoding: 'utf8' });
     if (made.status !== 0) throw new Error(`no release: ${made.stderr}`);
+    if (made.status !== 0) throw new Error(`no release: ${made.stderr}`);
+    renameSync(made.stdout.trim(), at('release.tgz'));
     tar('-cf', at('kafka.tar'), '--transform', 's,^,kafka/libs/,', '-C', kafkaPackages, ...readdirSync(kafkaPackages));
     machine = await startMachine();
     machine.run(`cp ${fileURLToPath(new URL('../../src/ansible/nvidia-smi.sh', import.meta.url))} /usr/bin/nvidia-smi`);
