@@ -74,15 +74,20 @@ test('an upgrade and the way back lose no call and no write, and none waits for 
   await api.invoke('called', {});
   const load = openLoop(origin(), auth, 'called', ratePerS);
   await new Promise((done) => setTimeout(done, 3000));
+  const steps: string[] = [];
   for (const version of [versions[1], versions[0]]) {
+    const beganMs = performance.now();
     await stop(pid);
+    const stoppedMs = performance.now();
     pid = await start(version);
     await until(`${version} serves`, async () => (await versionThatServes()) === version, 60_000);
+    const servesMs = performance.now();
+    steps.push(`${version}: stop ${Math.round(stoppedMs - beganMs)} ms, start ${Math.round(servesMs - stoppedMs)} ms`);
     await new Promise((done) => setTimeout(done, 3000));
   }
   const report = await load.stop();
   process.stderr.write(
-    `upgrade: ${report.sent} requests, ${report.failed.length} failed, ${report.repeated} sent again, longest ${Math.round(report.longestMs)} ms\n`,
+    `upgrade: ${report.sent} requests, ${report.failed.length} failed, ${report.repeated} sent again, longest ${Math.round(report.longestMs)} ms; ${steps.join('; ')}\n`,
   );
   expect(report.failed).toEqual([]);
   for (const id of report.accepted) expect((await api.record(id)).response.success).toBe(true);
