@@ -80,15 +80,21 @@ async function makeAll(asked) {
   mkdirSync(out, { recursive: true });
   const made = [];
   for (const arch of archs) made.push(...(await withScratch((scratch) => makeFor(arch, asked, scratch))));
-  if (only.includes('npm')) made.push(...(await withScratch((scratch) => packNpmPackages({ version, out, scratch, tar }))));
+  if (only.includes('npm'))
+    made.push(...(await withScratch((scratch) => packNpmPackages({ version, out, scratch, tar }))));
   if (only.includes('sbom')) {
     made.push(join(out, `gpuwhisk-${version}.cdx.json`));
     writeFileSync(made.at(-1), billOfMaterials(version));
   }
   writeFileSync(join(out, 'CHANGES.md'), `# gpuwhisk ${version}\n\n${changes}\n`);
   const sums = 'SHA256SUMS';
-  const digest = (name) => createHash('sha256').update(readFileSync(join(out, name))).digest('hex');
-  const names = readdirSync(out).filter((name) => name !== sums).sort();
+  const digest = (name) =>
+    createHash('sha256')
+      .update(readFileSync(join(out, name)))
+      .digest('hex');
+  const names = readdirSync(out)
+    .filter((name) => name !== sums)
+    .sort();
   writeFileSync(join(out, sums), names.map((name) => `${digest(name)}  ${name}\n`).join(''));
   return made;
 }

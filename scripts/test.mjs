@@ -26,7 +26,7 @@ const passedFile = join(root, 'build', 'passed-tests.json');
  */
 const leftToAll = [
   '/node_modules/',
-  '/test/dist/(ansible|chaos|conformance|console|distributed|docker|functions|gpu-functions|hostile|platform|simulation)/',
+  '/test/dist/(ansible|chaos|conformance|console|distributed|docker|functions|gpu-functions|hostile|platform|release|simulation)/',
   '/test/dist/contract/(bull|couchdb|kafka|mscontainer|process|redis)[^/]*$',
   '/test/dist/contract/(lmdb-store|mps-enforcer|nvidia-driver|pair-templates|tokens-enforcer)[^/]*$',
   '/test/dist/api/fuzz.test.js$',

@@ -9,7 +9,9 @@ import { root } from '../fresh.mjs';
  */
 export function changesOf(version) {
   const sections = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').split(/^## /m).slice(1);
-  const section = [version, 'Unreleased'].map((name) => sections.find((text) => text.split(/\s/, 1)[0] === name)).find(Boolean);
+  const section = [version, 'Unreleased']
+    .map((name) => sections.find((text) => text.split(/\s/, 1)[0] === name))
+    .find(Boolean);
   if (section === undefined) throw new Error(`CHANGELOG.md has no section '## ${version}', and none '## Unreleased'.`);
   return section.slice(section.indexOf('\n')).trim();
 }

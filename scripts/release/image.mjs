@@ -60,7 +60,8 @@ export function layOutImage(release, { arch, scratch }) {
   const authorities = join(folder, 'usr/share/ca-certificates/mozilla');
   const certificates = readdirSync(authorities).map((name) => readFileSync(join(authorities, name), 'utf8'));
   writeFileSync(join(folder, 'etc/ssl/certs/ca-certificates.crt'), certificates.join(''));
-  for (const name of ['doc', 'locale', 'man']) rmSync(join(folder, 'usr/share', name), { recursive: true, force: true });
+  for (const name of ['doc', 'locale', 'man'])
+    rmSync(join(folder, 'usr/share', name), { recursive: true, force: true });
   const [python] = readdirSync(join(folder, 'usr/bin')).filter((name) => /^python3\.\d+$/.test(name));
   if (!readdirSync(join(folder, 'usr/bin')).includes('python3')) symlinkSync(python, join(folder, 'usr/bin/python3'));
   mkdirSync(join(folder, 'opt'), { recursive: true });

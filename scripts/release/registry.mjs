@@ -18,7 +18,9 @@ export function fetchPackage(name, version, folder) {
     const [{ filename }] = JSON.parse(packed);
     const wanted = lock[`node_modules/${name}`];
     if (wanted?.version === version) {
-      const digest = createHash('sha512').update(readFileSync(join(scratch, filename))).digest('base64');
+      const digest = createHash('sha512')
+        .update(readFileSync(join(scratch, filename)))
+        .digest('base64');
       if (wanted.integrity !== `sha512-${digest}`)
         throw new Error(`${name}@${version} is not the package of package-lock.json: its digest is sha512-${digest}.`);
     }

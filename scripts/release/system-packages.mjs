@@ -45,7 +45,8 @@ function configOf(folder, { version, arch, notes }) {
     maintainer: 'The gpuwhisk maintainers <maintainers@gpuwhisk.invalid>',
     vendor: 'gpuwhisk',
     license: 'Apache-2.0',
-    description: "Serverless platform for GPU servers with OpenWhisk's API\nThe server of one machine, its client wsk, and Node.js for both.",
+    description:
+      "Serverless platform for GPU servers with OpenWhisk's API\nThe server of one machine, its client wsk, and Node.js for both.",
     contents: [
       { src: folder, dst: installed, type: 'tree' },
       { ...config, file_info: { mode: 0o640 } },
@@ -58,7 +59,10 @@ function configOf(folder, { version, arch, notes }) {
     ],
     scripts,
     overrides: Object.fromEntries(
-      Object.entries(libraries).map(([kind, depends]) => [kind, { depends, recommends: ['nftables', 'python3'], scripts }]),
+      Object.entries(libraries).map(([kind, depends]) => [
+        kind,
+        { depends, recommends: ['nftables', 'python3'], scripts },
+      ]),
     ),
   };
 }

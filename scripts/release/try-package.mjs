@@ -64,14 +64,24 @@ if (given === undefined || files.length === 0 || !existsSync(given)) {
 const scratch = mkdtempSync(join(tmpdir(), 'gpuwhisk-try-'));
 const at = (name) => join(scratch, name);
 for (const name of ['upper', 'work', 'root']) mkdirSync(at(name));
-run('mount', ['-t', 'overlay', 'overlay', '-o', `lowerdir=${resolve(given)},upperdir=${at('upper')},workdir=${at('work')}`, at('root')]);
+run('mount', [
+  '-t',
+  'overlay',
+  'overlay',
+  '-o',
+  `lowerdir=${resolve(given)},upperdir=${at('upper')},workdir=${at('work')}`,
+  at('root'),
+]);
 try {
   for (const file of files) {
     const name = basename(file);
     copyFileSync(file, join(at('root'), name));
     const { status, output } = await inCopy(at('root'), name);
-    const times = Object.fromEntries([...output.matchAll(/^TIME (\w+) ([\d.]+)$/gm)].map(([, what, s]) => [what, Number(s)]));
-    if (status === 0) console.log(JSON.stringify({ package: name, ...times, notes: output.match(/^ *note: .*$/gm) ?? [] }));
+    const times = Object.fromEntries(
+      [...output.matchAll(/^TIME (\w+) ([\d.]+)$/gm)].map(([, what, s]) => [what, Number(s)]),
+    );
+    if (status === 0)
+      console.log(JSON.stringify({ package: name, ...times, notes: output.match(/^ *note: .*$/gm) ?? [] }));
     else {
       console.error(`${name} failed with ${status}:\n${output.slice(-4000)}`);
       process.exitCode = 1;

@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ConfigError, withoutSecrets } from '@gpuwhisk/common/config';
@@ -19,15 +20,26 @@ import type { Platform } from './platform.js';
 
 const hello = 'examples/hello/hello.js';
 
+/** The path without links; undefined if nothing is there. */
+function realPathOf(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The prefix of our commands, and the path of an example, as the user of this server types them. */
 function commandPaths(): { bin: string; example: string } {
   const [, program = ''] = process.argv;
   // In a clone: npm start.
   if (basename(program) !== 'gpuwhisk') return { bin: './bin/', example: hello };
-  const folder = dirname(program);
-  const isOnPath = (process.env.PATH ?? '').split(delimiter).includes(folder);
+  const own = realPathOf(program);
+  // npx has a PATH of its own, which its user has not.
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((one) => !one.includes('node_modules'));
+  const isOnPath = folders.some((one) => realPathOf(join(one, 'gpuwhisk')) === own);
   const example = fileURLToPath(new URL(`../../${hello}`, import.meta.url));
-  return { bin: isOnPath ? '' : `${folder}/`, example };
+  return { bin: isOnPath ? '' : `${dirname(program)}/`, example };
 }
 
 function greet(platform: Platform): void {

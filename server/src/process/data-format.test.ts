@@ -63,7 +63,10 @@ test('an upgrade keeps the data of the format before; the older release refuses 
 
   expect(restoreBackup(folder, first)).toContain(at('backups', 'format-2'));
   await openDataFormat(folder, first);
-  expect([textOf('store', 'data'), textOf('backups', 'format-2', 'store', 'data')]).toEqual(['written', 'written changed']);
+  expect([textOf('store', 'data'), textOf('backups', 'format-2', 'store', 'data')]).toEqual([
+    'written',
+    'written changed',
+  ]);
   expect(existsSync(at('runtimes', 'cache'))).toBe(true);
   // Forward again: the present data counts, not the first copy.
   writeFileSync(at('store', 'data'), 'written again');
@@ -107,9 +110,12 @@ test('without a backup the refusal says so, and nothing is restored', async () =
   expect(() => restoreBackup(folder, later())).toThrow('nothing is restored');
 });
 
-test.each(['', '{"format":', '{"format":"one","release":"0"}', 'null'])('a damaged file (%j) is refused', async (text) => {
-  await fill();
-  writeFileSync(at('format.json'), text);
-  await expect(openDataFormat(folder, first)).rejects.toThrow(`${at('format.json')} is damaged`);
-  expect(textOf('format.json')).toBe(text);
-});
+test.each(['', '{"format":', '{"format":"one","release":"0"}', 'null'])(
+  'a damaged file (%j) is refused',
+  async (text) => {
+    await fill();
+    writeFileSync(at('format.json'), text);
+    await expect(openDataFormat(folder, first)).rejects.toThrow(`${at('format.json')} is damaged`);
+    expect(textOf('format.json')).toBe(text);
+  },
+);

@@ -176,7 +176,8 @@ function putBack(folder: string, format: number): void {
   const backup = backupOf(folder, format);
   // The file of the format comes last: until then an interrupted return is begun again.
   const names = readdirSync(backup).filter((name) => name !== formatFile);
-  for (const name of keptIn(folder)) if (name !== formatFile) rmSync(join(folder, name), { recursive: true, force: true });
+  for (const name of keptIn(folder))
+    if (name !== formatFile) rmSync(join(folder, name), { recursive: true, force: true });
   for (const name of names) copy(join(backup, name), join(folder, name));
   writeTold(folder, present(backup));
 }
@@ -188,7 +189,9 @@ function putBack(folder: string, format: number): void {
 export function restoreBackup(folder: string, { format }: Formats = ownFormats): string {
   const told = present(folder);
   if (told.format <= format && told.changing !== true)
-    throw new DataFolderError(`The data in ${folder} has format ${told.format}, which this release reads: nothing is restored.`);
+    throw new DataFolderError(
+      `The data in ${folder} has format ${told.format}, which this release reads: nothing is restored.`,
+    );
   const formats = Array.from({ length: format }, (_, index) => format - index);
   const found = formats.find((one) => existsSync(backupOf(folder, one)));
   if (found === undefined)

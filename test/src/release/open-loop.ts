@@ -30,7 +30,10 @@ const answerMs = 30_000;
  */
 export function openLoop(url: string, auth: string, action: string, ratePerS: number): Load {
   const agent = new Agent({ keepAlive: true });
-  const headers = { authorization: `Basic ${Buffer.from(auth).toString('base64')}`, 'content-type': 'application/json' };
+  const headers = {
+    authorization: `Basic ${Buffer.from(auth).toString('base64')}`,
+    'content-type': 'application/json',
+  };
   const report: LoadReport = { sent: 0, failed: [], repeated: 0, longestMs: 0, accepted: [], written: [] };
   const open = new Set<Promise<void>>();
 
@@ -53,7 +56,9 @@ export function openLoop(url: string, auth: string, action: string, ratePerS: nu
 
   const one = async (number: number): Promise<void> => {
     const name = `written${number}`;
-    const code = JSON.stringify({ exec: { kind: 'nodejs:default', code: `exports.main = () => ({ number: ${number} })` } });
+    const code = JSON.stringify({
+      exec: { kind: 'nodejs:default', code: `exports.main = () => ({ number: ${number} })` },
+    });
     const calls = [
       ['POST', `actions/${action}?blocking=true`, '{}', 200],
       ['POST', `actions/${action}`, '{}', 202],

@@ -23,7 +23,9 @@ const at = (...path: string[]): string => join(folder, ...path);
 
 /** Lays out both releases in a process of its own: the scripts are no part of the build. */
 function layOut(): void {
-  const each = versions.map((version) => `await layOutRelease('${at(version)}', { site: false, version: '${version}' });`);
+  const each = versions.map(
+    (version) => `await layOutRelease('${at(version)}', { site: false, version: '${version}' });`,
+  );
   const script = `import { layOutRelease } from '${layout}'; ${each.join(' ')}`;
   const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
     encoding: 'utf8',
@@ -91,7 +93,8 @@ test('an upgrade and the way back lose no call and no write, and none waits for 
   );
   expect(report.failed).toEqual([]);
   for (const id of report.accepted) expect((await api.record(id)).response.success).toBe(true);
-  for (const name of report.written) expect((await api.request('GET', `_/actions/${name}?code=false`)).status).toBe(200);
+  for (const name of report.written)
+    expect((await api.request('GET', `_/actions/${name}?code=false`)).status).toBe(200);
   expect(report.accepted.length + report.written.length).toBeGreaterThan(report.sent / 2);
   expect(report.longestMs).toBeLessThan(longestPauseMs);
   await stop(pid);
