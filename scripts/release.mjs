@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from './fresh.mjs';
+import own from './own-node.cjs';
 import { changesOf } from './release/changelog.mjs';
 import { layOutImage } from './release/image.mjs';
 import { layOutRelease, manifest } from './release/layout.mjs';
 import { packNpmPackages } from './release/npm-packages.mjs';
-import { nodeProgram } from './release/registry.mjs';
 import { run } from './release/run.mjs';
 import { billOfMaterials } from './release/sbom.mjs';
 import { packSystemPackages } from './release/system-packages.mjs';
@@ -50,7 +50,7 @@ function options() {
 async function makeFor(arch, { version, only, out }, scratch) {
   if (!['tarball', 'packages', 'image'].some((kind) => only.includes(kind))) return [];
   const folder = join(scratch, 'release');
-  await layOutRelease(folder, { version, arch: processors[arch], node: nodeProgram(processors[arch]) });
+  await layOutRelease(folder, { version, arch: processors[arch], node: own.ownNode('linux', processors[arch]) });
   const made = [];
   if (only.includes('tarball')) {
     made.push(join(out, `gpuwhisk-${version}-linux-${arch}.tar.gz`));

@@ -68,9 +68,9 @@ function replacePrograms(folder, arch) {
   }
 }
 
-/** Commands find the Node.js beside them before that of the PATH, under any name that a link gives them. */
+/** The head of commands that are run by the Node.js beside them, whatever the machine has. */
 const commandHead = `#!/bin/sh
-':' //; n="$(dirname "$(readlink -f "$0")")/../node/bin/node"; [ -x "$n" ] || n=node; exec "$n" "$0" "$@"
+':' //; exec "$(dirname "$(readlink -f "$0")")/../node/bin/node" "$0" "$@"
 `;
 
 function setVersion(file, version) {
@@ -112,7 +112,8 @@ export async function layOutRelease(
   if (!existsSync(join(root, set))) throw new Error(`The packages of Node.js actions (${set}) are not installed.`);
   mkdirSync(folder);
   for (const path of [...whole, set]) copy(path, folder);
-  for (const script of ['node-version.cjs', 'program.cjs', 'serve.cjs']) copy(join('scripts', script), folder);
+  for (const script of ['node', 'own-node.cjs', 'own-node.txt', 'node-version.cjs', 'program.cjs', 'serve.cjs'])
+    copy(join('scripts', script), folder);
   copy(join('build', 'programs'), folder);
   copy(join('build', 'console'), folder);
   if (site) copy(join('build', 'docs'), folder);
@@ -141,7 +142,7 @@ export async function layOutRelease(
     chmodSync(join(folder, 'node', 'bin', 'node'), 0o755);
     for (const name of ['gpuwhisk', 'wsk', 'wskadmin']) {
       const file = join(folder, 'bin', name);
-      writeFileSync(file, readFileSync(file, 'utf8').replace(/^#!.*\n/, commandHead));
+      writeFileSync(file, readFileSync(file, 'utf8').replace(/^#!.*\n':'.*\n/, commandHead));
     }
   }
   writeFileSync(join(folder, 'build-id'), `${version}-${digestOfFiles(folder)}\n`);

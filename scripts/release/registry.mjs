@@ -30,13 +30,3 @@ export function fetchPackage(name, version, folder) {
     rmSync(scratch, { recursive: true, force: true });
   }
 }
-
-/** The version of Node.js that releases bring. */
-export const nodeVersion = '24.11.1';
-
-/** The path of Node.js's program for a processor (x64, arm64), fetched once into build/. */
-export function nodeProgram(arch) {
-  const folder = join(root, 'build', 'release-node', `node-${nodeVersion}-linux-${arch}`);
-  if (!existsSync(folder)) fetchPackage(`node-linux-${arch}`, nodeVersion, folder);
-  return join(folder, 'bin', 'node');
-}
