@@ -6,7 +6,7 @@ import { run } from './run.mjs';
 const suite = 'bookworm';
 /** With what these depend on. By nft functions get their network; by certificates they trust servers. */
 const wanted = ['base-files', 'base-passwd', 'ca-certificates', 'coreutils', 'dash', 'libc-bin', 'libstdc++6'];
-const forFunctions = ['iproute2', 'nftables', 'python3-minimal'];
+const forFunctions = ['iproute2', 'nftables', 'python3'];
 const mirror = process.env.DEBIAN_MIRROR ?? 'http://deb.debian.org/debian';
 
 /** Downloads Debian packages of a processor with their dependencies into a folder; returns their paths. */
@@ -62,8 +62,6 @@ export function layOutImage(release, { arch, scratch }) {
   writeFileSync(join(folder, 'etc/ssl/certs/ca-certificates.crt'), certificates.join(''));
   for (const name of ['doc', 'locale', 'man'])
     rmSync(join(folder, 'usr/share', name), { recursive: true, force: true });
-  const [python] = readdirSync(join(folder, 'usr/bin')).filter((name) => /^python3\.\d+$/.test(name));
-  if (!readdirSync(join(folder, 'usr/bin')).includes('python3')) symlinkSync(python, join(folder, 'usr/bin/python3'));
   mkdirSync(join(folder, 'opt'), { recursive: true });
   cpSync(release, join(folder, 'opt', 'gpuwhisk'), { recursive: true, verbatimSymlinks: true });
   return folder;

@@ -56,6 +56,7 @@ test('data of every release is opened: entities, versions before, records and li
     const { api } = platform;
     const { body } = await api.invoke('greet', { name: basename(file) });
     expect(body.response.result).toEqual({ greeting: `Hello ${basename(file)}` });
+    await api.record(body.activationId);
     const records = await api.request<{ name: string }[]>('GET', '_/activations?limit=10&name=greet');
     expect(records.body).toHaveLength(2);
     const gets = ['actions/greet', 'packages/kept', 'triggers/often', 'rules/link'].map((path) =>
