@@ -31,9 +31,17 @@ export const sections = [
   {
     title: 'Operators',
     files: [
-      ...['operations', 'deployment', 'migration', 'console', 'metrics', 'runbook', 'failure-modes', 'security'].map(
-        (name) => `docs/${name}.md`,
-      ),
+      ...[
+        'operations',
+        'install',
+        'deployment',
+        'migration',
+        'console',
+        'metrics',
+        'runbook',
+        'failure-modes',
+        'security',
+      ].map((name) => `docs/${name}.md`),
       'GUARANTEES.md',
     ],
   },

@@ -96,27 +96,32 @@ test('compiled code that is cut off does not stop a start', async () => {
   expect(await second.end('SIGTERM')).toBe(0);
 });
 
-(canMount ? test : test.skip)('a disk that is full before a change of format costs no data: free space is all it takes', async () => {
-  const folder = newFolder();
-  const data = join(folder, 'small');
-  expect(mountSmall(data, 3)).toBe(true);
-  try {
-    await openDataFormat(data, { format: 1, migrations: {} });
-    mkdirSync(join(data, 'store'));
-    writeFileSync(join(data, 'store', 'data'), Buffer.alloc(2 ** 21, 'd'));
-    const next = {
-      format: 2,
-      migrations: { 1: (changed: string) => Promise.resolve(writeFileSync(join(changed, 'store', 'new'), '')) },
-    };
-    const before = readFileSync(join(data, 'format.json'), 'utf8');
-    await expect(openDataFormat(data, next)).rejects.toThrow(/has no space for the backup .* free \d+ MiB, and start again/);
-    expect(readFileSync(join(data, 'format.json'), 'utf8')).toBe(before);
-    expect([readdirSync(join(data, 'store')), readdirSync(join(data, 'backups'))]).toEqual([['data'], []]);
-    expect(spawnSync('mount', ['-o', 'remount,size=8m', data]).status).toBe(0);
-    await openDataFormat(data, next);
-    expect(readdirSync(join(data, 'store')).sort()).toEqual(['data', 'new']);
-  } finally {
-    unmountSmall(data);
-    rmSync(data, { recursive: true, force: true });
-  }
-});
+(canMount ? test : test.skip)(
+  'a disk that is full before a change of format costs no data: free space is all it takes',
+  async () => {
+    const folder = newFolder();
+    const data = join(folder, 'small');
+    expect(mountSmall(data, 3)).toBe(true);
+    try {
+      await openDataFormat(data, { format: 1, migrations: {} });
+      mkdirSync(join(data, 'store'));
+      writeFileSync(join(data, 'store', 'data'), Buffer.alloc(2 ** 21, 'd'));
+      const next = {
+        format: 2,
+        migrations: { 1: (changed: string) => Promise.resolve(writeFileSync(join(changed, 'store', 'new'), '')) },
+      };
+      const before = readFileSync(join(data, 'format.json'), 'utf8');
+      await expect(openDataFormat(data, next)).rejects.toThrow(
+        /has no space for the backup .* free \d+ MiB, and start again/,
+      );
+      expect(readFileSync(join(data, 'format.json'), 'utf8')).toBe(before);
+      expect([readdirSync(join(data, 'store')), readdirSync(join(data, 'backups'))]).toEqual([['data'], []]);
+      expect(spawnSync('mount', ['-o', 'remount,size=8m', data]).status).toBe(0);
+      await openDataFormat(data, next);
+      expect(readdirSync(join(data, 'store')).sort()).toEqual(['data', 'new']);
+    } finally {
+      unmountSmall(data);
+      rmSync(data, { recursive: true, force: true });
+    }
+  },
+);
