@@ -60,7 +60,9 @@ const standaloneFlags = {
 /** The parsed command line. */
 type Command =
   | { type: 'help' }
-  | { type: 'print-config' | 'check-data' | 'restore-backup'; config: Config }
+  | { type: 'print-config'; config: Config }
+  | { type: 'check-data'; config: Config }
+  | { type: 'restore-backup'; config: Config }
   | { type: 'serve'; config: Config; accountLimits: AccountLimits };
 
 /** Parses the command line. Throws ConfigError for an unknown flag or an impossible value. */
