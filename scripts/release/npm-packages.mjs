@@ -3,7 +3,6 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { dirname, join, relative } from 'node:path';
 import { root } from '../fresh.mjs';
 import { layOutRelease, manifest, packages } from './layout.mjs';
-import { run } from './run.mjs';
 
 /** The dependencies of our packages, in the versions that this clone has installed. */
 function dependenciesOfPackages() {

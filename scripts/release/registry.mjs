@@ -2,7 +2,6 @@
 // file's where that names them.
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root } from '../fresh.mjs';
 import { run } from './run.mjs';
