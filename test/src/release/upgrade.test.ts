@@ -69,7 +69,9 @@ async function stop(pid: number): Promise<void> {
 test('an upgrade and the way back lose no call and no write, and none waits for longer than the restart', async () => {
   let pid = await start(versions[0]);
   await until('it serves', async () => (await versionThatServes()) === versions[0], 60_000);
-  const [, auth = ''] = /--auth (\S+)/.exec(readFileSync(at(`${versions[0]}.log`), 'utf8')) ?? [];
+  const log = (): string => readFileSync(at(`${versions[0]}.log`), 'utf8');
+  await until('it has printed the key', () => log().includes('Ctrl-C stops'));
+  const [, auth = ''] = /--auth (\S+)/.exec(log()) ?? [];
   const api = new ApiClient(origin(), auth);
   await api.putAction('called', 'exports.main = () => ({ done: true })');
   await api.invoke('called', {});
