@@ -18,6 +18,8 @@ const ratePerS = 60;
 
 let folder: string;
 let sockets: PassedSockets;
+/** The server that runs; a test that has failed leaves it. */
+let running: number | undefined;
 const at = (...path: string[]): string => join(folder, ...path);
 
 /** Lays out both releases in a process of its own: the scripts are no part of the build. */
@@ -42,6 +44,7 @@ beforeAll(async () => {
   sockets = await openSockets();
 });
 afterAll(() => {
+  if (running !== undefined) process.kill(running, 'SIGKILL');
   sockets?.close();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -53,7 +56,8 @@ async function start(version: string): Promise<number> {
   const flags = ['--port', port, '--gateway-port', gateway, '--console-port', site, '--data', at('data')];
   const command = [process.execPath, at(version, 'bin', 'gpuwhisk'), 'serve', ...flags.map(String)];
   const environment = [`CACHE_DIRECTORY=${at('cache')}`, 'GPUWHISK_PREPARE_RUNTIMES=false', 'NODE_OPTIONS='];
-  return sockets.start(['env', ...environment, ...command], at(`${version}.log`));
+  running = await sockets.start(['env', ...environment, ...command], at(`${version}.log`));
+  return running;
 }
 
 async function versionThatServes(): Promise<string> {
@@ -64,6 +68,7 @@ async function versionThatServes(): Promise<string> {
 async function stop(pid: number): Promise<void> {
   process.kill(pid, 'SIGTERM');
   expect(await sockets.ended(pid)).toBe(0);
+  running = undefined;
 }
 
 test('an upgrade and the way back lose no call and no write, and none waits for longer than the restart', async () => {
