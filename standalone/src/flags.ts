@@ -30,7 +30,7 @@ export const usage = `Usage: npm start -- [flags]
   --containers mscontainer|process|docker   inject functions into warm processes (default), start each in one of its own,
                          or in a container of the Docker engine of this host
   --gpus auto|none|sim:MODELxN[,MODELxN]   the GPUs that are here (default auto), none, or simulated ones such as
-                         sim:a100-40x4 (models: rtx3090, a100-40, a100-80, h100, h200)
+                         sim:a100-40x4 (models: rtx3090, v100-32, a100-40, a100-80, h100, h200)
   --runtimes FILE        runtimes manifest in OpenWhisk's shape (default runtimes/runtimes.json)
   --allow-weak-isolation   start where the host forbids a measure of isolation, on other addresses than loopback, too
   --limits standalone|openwhisk   guest and whisk.system have limits of their own that leave room (default), or

@@ -147,6 +147,7 @@ test.each([
   ['NVIDIA GeForce RTX 3090', 'rtx3090'],
   ['NVIDIA GeForce RTX 4090', 'rtx-4090'],
   ['Tesla V100-SXM2-16GB', 'v100-sxm2-16gb'],
+  ['Tesla V100-SXM2-32GB (simulated)', 'v100-32'],
   ['NVIDIA L4', 'l4'],
 ])('%s is called %s', (name, type) => {
   expect(deviceType(name)).toBe(type);

@@ -115,6 +115,7 @@ function oneAtATime(clock: Clock, timeoutMs: number): <Result>(work: () => Promi
 
 /** Patterns of the vendor's names with the short names that keys and tables use. The first match counts. */
 const models: [RegExp, string][] = [
+  [/\bV100\b.*\b32 ?GB/i, 'v100-32'],
   [/\bA100\b.*\b40 ?GB/i, 'a100-40'],
   [/\bA100\b.*\b80 ?GB/i, 'a100-80'],
   [/\bH100\b/i, 'h100'],
