@@ -127,7 +127,7 @@ const folderOrder = {
     'console',
     'benches',
   ],
-  research: ['baselines', 'data', 'predictor', 'replay', 'documents', 'experiments'],
+  research: ['baselines', 'data', 'world', 'predictor', 'replay', 'documents', 'experiments'],
 };
 
 /** Forbids the files of a folder, and those of its folders without an entry, what follows in its package's order; algorithms each other, too. */

@@ -25,6 +25,13 @@ test('the command of a run gives the same options again', () => {
   expect(commandLine(options, 'research')).toMatch(/^npm run research -- /);
 });
 
+test('a quick run is asked for by its flag, and its command says so', () => {
+  expect(parseOptions(['world']).quick).toBe(undefined);
+  const options = parseOptions(['world', '--quick']);
+  expect(options.quick).toBe(true);
+  expect(commandLine(options, 'research')).toContain(' --quick');
+});
+
 test('the command of a run names the file of samples', () => {
   const options = parseOptions(['predictor', '--gpu-samples', 'some/samples.jsonl']);
   expect(options.gpuSamples).toBe('some/samples.jsonl');

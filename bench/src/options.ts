@@ -39,6 +39,8 @@ export interface Options {
   client: 'auto' | 'wrk' | 'autocannon';
   /** Platforms that `invoke` measures as well. */
   beside: readonly Peer[];
+  /** Takes the licensed data sets only (`world`); nothing is saved. */
+  quick?: boolean;
   /** File of samples of a GPU, by which `predictor` learns and is judged. */
   gpuSamples?: string;
 }
@@ -69,6 +71,7 @@ export function parseOptions(args: readonly string[]): Options {
         parts: { type: 'string' },
         client: { type: 'string', default: 'auto' },
         'gpu-samples': { type: 'string' },
+        quick: { type: 'boolean', default: false },
         beside: { type: 'string', multiple: true, default: [] },
         'beside-method': { type: 'string', multiple: true, default: [] },
         'beside-header': { type: 'string', multiple: true, default: [] },
@@ -108,6 +111,7 @@ export function parseOptions(args: readonly string[]): Options {
     parts: values.parts === undefined ? [] : values.parts.split(','),
     client,
     beside: peersOf(values),
+    ...(values.quick && { quick: true }),
     ...(values['gpu-samples'] !== undefined && { gpuSamples: values['gpu-samples'] }),
   };
 }
@@ -174,6 +178,7 @@ export function commandLine(options: Options, program = 'bench'): string {
     `--calls ${options.calls}`,
     `--client ${options.client}`,
     ...(options.parts.length > 0 ? [`--parts ${options.parts.join(',')}`] : []),
+    ...(options.quick === true ? ['--quick'] : []),
     ...(options.gpuSamples === undefined ? [] : [`--gpu-samples ${options.gpuSamples}`]),
     ...options.beside.flatMap(({ name, url, method, body }) => [
       `--beside ${name}=${url}`,

@@ -93,7 +93,7 @@ export async function runProgram(program: Program, args: readonly string[]): Pro
     program.check(options);
     const result = await runBench(program, options, cleanup);
     const line = JSON.stringify(result);
-    if (options.parts.length === 0 && options.gpuSamples === undefined) {
+    if (options.parts.length === 0 && options.gpuSamples === undefined && options.quick !== true) {
       await mkdir(program.results, { recursive: true });
       await writeFile(join(program.results, `${result.bench}.json`), `${line}\n`);
       await program.writeFigures();

@@ -6,8 +6,9 @@ import { writeResearchFigures } from './documents/figures.js';
 import { experiments } from './experiments.js';
 import { resultsDir } from './results.js';
 
-function check({ bench, beside, gpuSamples, parts }: Options): void {
+function check({ bench, beside, gpuSamples, parts, quick }: Options): void {
   if (beside.length > 0) throw new UsageError('--beside is for npm run bench -- invoke.');
+  if (quick === true && bench !== 'world') throw new UsageError('--quick is for world.');
   if (gpuSamples !== undefined && (bench !== 'predictor' || parts.length > 0)) {
     throw new UsageError('--gpu-samples is for predictor, without --parts.');
   }
@@ -15,7 +16,7 @@ function check({ bench, beside, gpuSamples, parts }: Options): void {
 
 const program: Program = {
   ...{ name: 'research', benches: experiments, bars, results: resultsDir, writeFigures: writeResearchFigures, check },
-  flags: ['         [--gpu-samples FILE]'],
+  flags: ['         [--gpu-samples FILE] [--quick]'],
   further: [
     '  figures    writes the figures of research/results into the documents; a full run of an experiment also does this',
   ],

@@ -78,6 +78,7 @@ export const sections = [
       ...[
         'benchmarks',
         'research',
+        'world',
         'faashare-measurements',
         'smore-measurements',
         'dilu-measurements',

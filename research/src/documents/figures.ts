@@ -13,6 +13,7 @@ import { proteanPlot, proteanPlots } from './protean-plots.js';
 import { proteanTable } from './protean-tables.js';
 import { smorePlot, smorePlots } from './smore-plots.js';
 import { smoreTable } from './smore-tables.js';
+import { worldTable } from './world-tables.js';
 
 /** The replay's tables, as Markdown. */
 export function replayTables(): string {
@@ -55,6 +56,7 @@ export const researchWriter: FigureWriter = {
       { table: proteanTable, plot: proteanPlot },
       '**Pending**: no run of this engine is saved.',
     ),
+    world: textOf('world', { table: worldTable, plot: worldTable }, 'Not measured yet.'),
     replay: replayTables,
     baselines: (_, names) => replayTable(replayTables(), names.join(' '), 'faashare'),
     runs: runsTable,

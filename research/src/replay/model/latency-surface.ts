@@ -1,3 +1,5 @@
+import { nonIncreasing } from '../../data/isotonic.js';
+
 /** One measured point: a batch alone on the GPU at an MPS share. */
 export interface SurfacePoint {
   batch: number;
@@ -81,22 +83,4 @@ function position(axis: readonly number[], value: number, what: string): [number
   const below = axis[knot] as number;
   if (below === value) return [knot, 0];
   return [knot, Math.log(value / below) / Math.log((axis[knot + 1] as number) / below)];
-}
-
-/**
- * The non-increasing sequence closest to `values` in least squares (pool adjacent violators). Neighbours that rise are
- * replaced by their mean.
- */
-export function nonIncreasing(values: readonly number[]): number[] {
-  const blocks: { mean: number; count: number }[] = [];
-  for (const value of values) {
-    let block = { mean: value, count: 1 };
-    for (let last = blocks.at(-1); last && last.mean < block.mean; last = blocks.at(-1)) {
-      blocks.pop();
-      const count = last.count + block.count;
-      block = { mean: (last.mean * last.count + block.mean * block.count) / count, count };
-    }
-    blocks.push(block);
-  }
-  return blocks.flatMap(({ mean, count }) => Array<number>(count).fill(mean));
 }

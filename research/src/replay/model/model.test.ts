@@ -11,7 +11,8 @@ import {
 } from '@gpuwhisk/bench/replay/model/gpu-model';
 import type { ModelParameters, ModelWorkload } from '@gpuwhisk/bench/replay/model/gpu-model';
 import type { IgniterData, PairSide } from './igniter.js';
-import { nonIncreasing, latencyAt, latencySurface, saturationShare } from './latency-surface.js';
+import { nonIncreasing } from '../../data/isotonic.js';
+import { latencyAt, latencySurface, saturationShare } from './latency-surface.js';
 
 test('neighbours that rise are pooled to their mean, over several steps', () => {
   expect(nonIncreasing([5, 3, 4, 1])).toEqual([5, 3.5, 3.5, 1]);
