@@ -38,6 +38,7 @@ const writerScript = (path: string): string => `
         return { _id: namespace + '/' + activationId, namespace, name: 'a', activationId, start, annotations: [], logs };
       });
       await store.createMany('activations', batch);
+      if (start === 1) console.log('both namespaces have records');
       if (start % 10 === 0) for await (const removed of store.expire(start - 5)) void removed;
     }
   };
@@ -50,8 +51,7 @@ const writerScript = (path: string): string => `
     }
   };
   void records();
-  void entities();
-  console.log('writes');`;
+  void entities();`;
 
 describe('the LMDB store', () => {
   let folder: string;
