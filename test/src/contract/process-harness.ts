@@ -42,14 +42,17 @@ export interface ProcessHarness {
   close(): Promise<void>;
 }
 
+/** Path of Node.js in a sandbox. Its own may be below /tmp, which a sandbox has of its own. */
+const nodeInside = '/opt/node';
+
 function catalogOf(folder: string): RuntimeCatalog {
   writeGuestProgram(join(folder, 'guest.mjs'));
   writeHttpGuestProgram(join(folder, 'http-guest.mjs'));
   const launchOf = (name: string, protocol: RuntimeLaunch['protocol'], pair?: RuntimeLaunch): RuntimeLaunch => ({
-    command: [process.execPath, `/opt/guest/${name}`],
+    command: [nodeInside, `/opt/guest/${name}`],
     binds: [
       { source: folder, target: '/opt/guest' },
-      { source: process.execPath, target: process.execPath },
+      { source: process.execPath, target: nodeInside },
     ],
     env: {},
     protocol,

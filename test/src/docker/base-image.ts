@@ -50,7 +50,10 @@ export function addPrograms(root: string, programs: readonly string[]): void {
   for (const path of [...programs, ...librariesOf(programs)]) place(path, root);
 }
 
-/** Makes a file system of this machine's programs in `folder`. */
+/** Path of Node.js in an image made here. Its own may be below /tmp, where a container has another file system. */
+export const nodeInside = '/usr/local/bin/node';
+
+/** Makes a file system of this machine's programs, and Node.js, in `folder`. */
 export function makeRoot(folder: string, programs: readonly string[]): string {
   const root = join(folder, 'root');
   for (const name of ['tmp', 'etc', 'proc', 'dev', 'run', 'usr/local/bin', 'opt/gpuwhisk']) {
@@ -58,6 +61,8 @@ export function makeRoot(folder: string, programs: readonly string[]): string {
   }
   chmodSync(join(root, 'tmp'), 0o1777);
   addPrograms(root, programs);
+  for (const library of librariesOf([process.execPath])) place(library, root);
+  place(process.execPath, root, nodeInside);
   execFileSync('cc', [
     '-O2',
     '-Wall',

@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { findPython } from '@gpuwhisk/invoker/runtimes/find-toolchains';
 import type { RuntimeLaunch } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { classPathOf, javaTools } from '../native/compile-jar.js';
-import { addCompiler, addJdk, addPython, importImage, makeRoot, place } from './base-image.js';
+import { addCompiler, addJdk, addPython, importImage, makeRoot, nodeInside, place } from './base-image.js';
 import type { DockerEngine } from './docker-engine.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
@@ -37,16 +37,14 @@ export async function buildImages(
   const version = python.version.replace(/\.\d+$/, '');
   const folder = join(engine.folder, 'base');
   mkdirSync(folder);
-  const files = makeRoot(folder, [process.execPath, '/bin/sh', '/bin/ln', '/bin/cp', '/bin/rm', '/usr/sbin/nft']);
-  const program = '/usr/local/bin/node';
-  if (process.execPath !== program) symlinkSync(process.execPath, join(files, program));
+  const files = makeRoot(folder, ['/bin/sh', '/bin/ln', '/bin/cp', '/bin/rm', '/usr/sbin/nft']);
   addCompiler(files);
   addPython(files, python.basePrefix, version);
   const told = [
     `PYTHON_HOME=${python.basePrefix}`,
     `PYTHON_VERSION=${version}`,
     'PYTHON_PACKAGES=none',
-    `NODE_PROGRAM=${process.execPath}`,
+    `NODE_PROGRAM=${nodeInside}`,
   ];
   if (java) {
     const home = dirname(javaTools(java));

@@ -7,7 +7,7 @@ import type { DockerContainerFactory, DockerFactoryOptions } from '@gpuwhisk/inv
 import { kind } from '../contract/container-calls.js';
 import { writeGuestProgram } from '../contract/guest-program.js';
 import { writeHttpGuestProgram } from '../contract/http-guest-program.js';
-import { entryInside, importImage, makeRoot } from './base-image.js';
+import { entryInside, importImage, makeRoot, nodeInside } from './base-image.js';
 import type { DockerEngine } from './docker-engine.js';
 
 /** The kind of the image that speaks HTTP. */
@@ -20,13 +20,12 @@ const images: Record<string, string> = { [kind]: 'gpuwhisk/test-framed:1', [http
  * names.
  */
 export async function makeGuestImages(engine: DockerEngine): Promise<void> {
-  const root = makeRoot(engine.folder, [process.execPath, '/bin/sh', '/bin/sleep', '/bin/true']);
+  const root = makeRoot(engine.folder, ['/bin/sh', '/bin/sleep', '/bin/true']);
   writeGuestProgram(join(root, 'opt/gpuwhisk/guest.mjs'));
   writeHttpGuestProgram(join(root, 'opt/gpuwhisk/http-guest.mjs'));
-  const node = process.execPath;
   await importImage(engine, 'gpuwhisk/test-framed:1', root, [
     `ENTRYPOINT ${JSON.stringify([entryInside])}`,
-    `CMD ${JSON.stringify([node, '/opt/gpuwhisk/guest.mjs'])}`,
+    `CMD ${JSON.stringify([nodeInside, '/opt/gpuwhisk/guest.mjs'])}`,
     'LABEL gpuwhisk.protocol=framed',
     'USER 1000:1000',
   ]);
@@ -37,7 +36,7 @@ export async function makeGuestImages(engine: DockerEngine): Promise<void> {
     await engine.docker(['build', '-q', '-t', name, folder], { DOCKER_BUILDKIT: '0' });
   };
   await derived('gpuwhisk/test-http:1', [
-    `ENTRYPOINT ${JSON.stringify([node, '/opt/gpuwhisk/http-guest.mjs'])}`,
+    `ENTRYPOINT ${JSON.stringify([nodeInside, '/opt/gpuwhisk/http-guest.mjs'])}`,
     'CMD []',
     'LABEL gpuwhisk.protocol=',
   ]);

@@ -24,7 +24,8 @@ const attempt = `return new Promise((resolve) => {
 /** Tries the connection as another user of this machine. */
 function attemptAs(uid: number, host: string, port: number): string {
   const text = `(async (host, port) => { ${attempt} })(${JSON.stringify(host)}, ${port}).then((how) => process.stdout.write(how));`;
-  const { stdout, stderr } = spawnSync(process.execPath, ['-e', text], { uid, gid: uid, cwd: '/', encoding: 'utf8' });
+  // By its path another user might not reach the program.
+  const { stdout, stderr } = spawnSync('/proc/self/exe', ['-e', text], { uid, gid: uid, cwd: '/', encoding: 'utf8' });
   return stdout || stderr;
 }
 
