@@ -123,7 +123,7 @@ def main(args):
       await open('functions');
       const rows = page.getByRole('table', { name: 'Functions' }).getByRole('row');
       await until('all are listed', async () => (await rows.count()) === 8, soonMs);
-      expect(await rows.filter({ hasText: 'zipped' }).getByRole('cell').nth(1).textContent()).toBe('nodejs:20');
+      expect(await rows.filter({ hasText: 'zipped' }).getByRole('cell').nth(1).textContent()).toBe('nodejs:24');
       await look('functions');
       await page.getByLabel('With a GPU only').check();
       expect(await rows.count()).toBe(2);
@@ -216,7 +216,7 @@ def main(args):
           .replaceAll(/\d{4}-\S+Z/g, 'TIME')
           .split('\n')
           .slice(0, 2),
-      ).toEqual(['0.0.5       TIME  nodejs:20  present', '0.0.4       TIME  nodejs:20']);
+      ).toEqual(['0.0.5       TIME  nodejs:24  present', '0.0.4       TIME  nodejs:24']);
       const back = await call('rollback', 'hello', '--version', '0.0.1');
       expect([back.stdout, back.stderr]).toEqual(['ok: rolled back action hello, which has version 0.0.6 now\n', '']);
       expect((await platform.api.invokeForResult('hello')).body).toEqual({ greeting: 'Hello you' });
