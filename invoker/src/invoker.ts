@@ -100,6 +100,8 @@ export class Invoker {
   private readonly pool: ContainerPool<ActivationRun>;
   private readonly feed: ActivationFeed;
   private closing = false;
+  /** Messages in hand that closing keeps from beginning. */
+  private notBegun = 0;
 
   constructor(private readonly dependencies: InvokerDependencies) {
     const { bus, store, factory, marks, clock, logger, metrics, pool, resultBounds, recordLevels, unlockArguments } =
@@ -208,16 +210,17 @@ export class Invoker {
   }
 
   /**
-   * Takes no more messages, waits up to `drainMs` for the present ones, then ends every container and stores pending
-   * records.
+   * Takes no more messages and begins nothing more, waits up to `drainMs` for what runs, then ends every container and stores
+   * pending records. What has not begun runs after the next start.
    */
   async close(drainMs: number): Promise<void> {
     this.closing = true;
     const { clock, trainings } = this.dependencies;
+    this.notBegun += this.pool.dropWaiting((run) => !run.isMarked);
     await this.feed.close();
     trainings?.stopAll();
     const untilMs = clock.monotonicMs() + drainMs;
-    while (this.feed.pending > 0 && clock.monotonicMs() < untilMs) await sleep(clock, 20);
+    while (this.feed.pending > this.notBegun && clock.monotonicMs() < untilMs) await sleep(clock, 20);
     await this.pool.close();
     await this.dependencies.learned?.close();
     await this.context.records.close();
@@ -247,7 +250,10 @@ export class Invoker {
   }
 
   private submit(message: ActivationMessage, action: RunnableAction, done: () => void): void {
-    if (this.closing) return;
+    if (this.closing) {
+      this.notBegun += 1;
+      return;
+    }
     const refusal = this.gpuRefusal(message);
     if (refusal !== undefined && message.launch === undefined) {
       void this.giveBack(message, action, refusal);

@@ -74,6 +74,8 @@ export class ActivationRun implements PoolJob<ActivationRun> {
   /** Absent: the activation is not traced. */
   private readonly trace: ActivationTrace | undefined;
   private tries = 0;
+  /** Its start was marked: if this process does not run it, no other one does. */
+  isMarked = false;
   /** A batch with it has failed as a whole. */
   runsAlone = false;
 
@@ -155,7 +157,7 @@ export class ActivationRun implements PoolJob<ActivationRun> {
   async run(member: PoolMember, onInitialized: () => void, others: readonly ActivationRun[]): Promise<Disposition> {
     const { records, mayBegin } = this.context;
     if (mayBegin?.() === false) {
-      await this.untilMayBegin(mayBegin);
+      while (!mayBegin() && !this.context.isClosing()) await sleep(this.context.clock, fenceLookMs);
       // The run has not begun: the next process of this invoker runs the activation, or a controller reassigns it.
       if (this.context.isClosing()) return 'discard';
     }
@@ -183,15 +185,12 @@ export class ActivationRun implements PoolJob<ActivationRun> {
     }
   }
 
-  private async untilMayBegin(mayBegin: () => boolean): Promise<void> {
-    while (!mayBegin() && !this.context.isClosing()) await sleep(this.context.clock, fenceLookMs);
-  }
-
   /**
    * Marks the activation as started and decrypts its arguments; undefined if either failed and ended the activation.
    * Synchronous for a blocking activation, whose caller has no promise of a durable mark.
    */
   private prepare(): Prepared | undefined | Promise<Prepared | undefined> {
+    this.isMarked = true;
     try {
       const markSynced = this.context.marks.mark(this.message.activationId);
       if (this.message.blocking) return this.unlocked();

@@ -138,6 +138,20 @@ export class ContainerPool<Job extends PoolJob<Job>> {
     this.allocator.end(container);
   }
 
+  /** Drops the jobs that wait and of which this is asked, and returns how many there were. What runs goes on. */
+  dropWaiting(drops: (job: Job) => boolean): number {
+    let dropped = 0;
+    for (const queue of this.queues.values()) {
+      for (let left = queue.waiting.length; left > 0; left -= 1) {
+        const one = queue.waiting.shift();
+        if (one === undefined || drops(one.job)) dropped += 1;
+        else queue.waiting.push(one);
+      }
+      if (queue.waiting.length === 0) this.allocator.settle(queue);
+    }
+    return dropped;
+  }
+
   /** Destroys every container, also busy ones. */
   async close(): Promise<void> {
     this.closing = true;

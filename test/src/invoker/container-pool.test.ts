@@ -123,6 +123,22 @@ describe('memory', () => {
 });
 
 describe('closing', () => {
+  test('drops what waits, and what runs goes on', async () => {
+    const harness = await PoolHarness.open({ memoryMiB: 256 });
+    let ended = 0;
+    for (let i = 0; i < 5; i++) void harness.submit('a', { ms: 1000 }).then(() => ended++);
+    void harness.submit('b', { ms: 1000 }).then(() => ended++);
+    await harness.clock.runFor(startMs + 100);
+    const { waitingJobs } = harness.pool.snapshot();
+    expect(waitingJobs).toBeGreaterThan(0);
+    expect(harness.pool.dropWaiting(() => true)).toBe(waitingJobs);
+    await harness.clock.runFor(60_000);
+    expect([ended, harness.pool.snapshot().waitingJobs]).toEqual([6 - waitingJobs, 0]);
+    // A run that could not begin in its container may still be submitted again.
+    await harness.run('a');
+    await harness.clock.runUntil(harness.pool.close());
+  });
+
   test('ends every container, idle, busy and prewarmed, and starts no waiting job', async () => {
     const harness = await PoolHarness.open({ memoryMiB: 512, stemCells: [stemCell] });
     await harness.clock.runUntil(harness.pool.prewarm());
