@@ -141,7 +141,7 @@ describe.each(languages)('the framed protocol of $name', ({ kind, launch, echo, 
 
   test('many frames in one write are answered in order', async () => {
     start();
-    await runtime.init({ code: kind === nodejs ? wait : echo });
+    await runtime.init({ code: kind.startsWith('nodejs:') ? wait : echo });
     const runs = Array.from({ length: 50 }, (_, i) => i + 100);
     if (kind.startsWith('python')) {
       runtime.socket.write(Buffer.concat(runs.map((id) => encodeFrame(3, id, JSON.stringify({ value: { id } })))));
