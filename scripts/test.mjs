@@ -12,7 +12,7 @@ import { reasonAgainstSanitizers } from './sanitized-tests.mjs';
 import { installFromRegistries, installSystemPackages } from './test-system.mjs';
 
 /** If more files than this fail, the cause is not a busy machine. */
-const mostRepeated = 6;
+const mostRepeated = 8;
 /** Suites at once, for two processors: those that start processes wait half of their time. */
 const workers = 3;
 /** Test files in the table of those that took longest. */
