@@ -7,7 +7,17 @@ const suite = 'bookworm';
 /** With what these depend on. By nft functions get their network; by certificates they trust servers. */
 const wanted = ['base-files', 'base-passwd', 'ca-certificates', 'coreutils', 'dash', 'libc-bin', 'libstdc++6'];
 const forFunctions = ['iproute2', 'nftables', 'python3'];
-const mirror = process.env.DEBIAN_MIRROR ?? 'http://deb.debian.org/debian';
+
+/**
+ * The address of a mirror: DEBIAN_MIRROR, or the one from which this machine gets the suite. Throws an Error that says what to set.
+ */
+function mirrorAddress() {
+  if (process.env.DEBIAN_MIRROR) return process.env.DEBIAN_MIRROR;
+  const words = ['indextargets', '--format', '$(REPO_URI)', `Codename: ${suite}`, 'Component: main'];
+  const [address] = run('apt-get', words).split('\n');
+  if (address) return address;
+  throw new Error(`apt has no mirror of Debian ${suite} here: set DEBIAN_MIRROR to the address of one.`);
+}
 
 /** Downloads Debian packages of a processor with their dependencies into a folder; returns their paths. */
 function download(arch, scratch) {
@@ -16,7 +26,7 @@ function download(arch, scratch) {
     mkdirSync(at(name), { recursive: true });
   writeFileSync(at('status'), '');
   const keys = '/usr/share/keyrings/debian-archive-keyring.gpg';
-  writeFileSync(at('etc/sources.list'), `deb [signed-by=${keys}] ${mirror} ${suite} main\n`);
+  writeFileSync(at('etc/sources.list'), `deb [signed-by=${keys}] ${mirrorAddress()} ${suite} main\n`);
   const options = {
     'APT::Architecture': arch,
     'APT::Architectures': arch,
