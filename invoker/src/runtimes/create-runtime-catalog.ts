@@ -315,7 +315,10 @@ export async function createRuntimeCatalog(options: RuntimeCatalogOptions): Prom
     const listed = (manifest.runtimes.nodejs ?? []).filter((entry) => entry.command === undefined && isWanted(entry));
     for (const entry of listed) {
       if (stop.signal.aborted) return;
-      await launchOf(entry, [], defaultMemoryMiB).catch((error: Error) => options.logger?.warn(error.message));
+      await launchOf(entry, [], defaultMemoryMiB).catch((error: Error) => {
+        // A fetch that the stop has ended goes on after the next start.
+        if (!stop.signal.aborted) options.logger?.warn(error.message);
+      });
     }
   }
 
