@@ -1,6 +1,6 @@
 // Which processes are measured beside each other, in which order.
 import { shareClasses } from '@gpuwhisk/common/gpu';
-import { seededRandom, randomFraction, type Random } from '@gpuwhisk/common/system/random';
+import { seededRandom, shuffled, type Random } from '@gpuwhisk/common/system/random';
 import type { ShareMode } from './machine.js';
 import type { Mix } from './workloads.js';
 
@@ -175,15 +175,6 @@ export function balanced(sizes: readonly number[], random: Random): number[][] {
     const [next] = left.splice(least, 1);
     for (const { number, weight } of next?.parts ?? []) used[number] = (used[number] ?? 0) + weight;
     order.push(next?.cell ?? []);
-  }
-  return order;
-}
-
-function shuffled<Item>(items: readonly Item[], random: Random): Item[] {
-  const order = [...items];
-  for (let i = order.length - 1; i > 0; i -= 1) {
-    const j = Math.floor(randomFraction(random) * (i + 1));
-    [order[i], order[j]] = [at(order, j), at(order, i)];
   }
   return order;
 }

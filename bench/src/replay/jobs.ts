@@ -1,4 +1,4 @@
-import { randomFraction, type Random } from '@gpuwhisk/common/system/random';
+import { randomFraction, shuffled, type Random } from '@gpuwhisk/common/system/random';
 import type { WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { ReplayJob } from '@gpuwhisk/gpu/simulate/replay';
 import { readTable } from '../data/csv.js';
@@ -42,8 +42,10 @@ export function drawJobs(
   profiles: ReadonlyMap<string, Profile>,
   random: Random,
 ): ReplayJob[] {
-  const isStrict = arrivedAt.map((_, i) => i % 2 === 0);
-  shuffle(isStrict, random);
+  const isStrict = shuffled(
+    arrivedAt.map((_, i) => i % 2 === 0),
+    random,
+  );
   return arrivedAt.map((at, i): ReplayJob => {
     const from = isStrict[i] ? mix.strict : mix.bestEffort;
     const entry = drawEntry(from, mix.popularity, random);
@@ -91,13 +93,6 @@ export function drawEntry(
 
 function between([least, greatest]: readonly [number, number], random: Random): number {
   return least + (greatest - least) * randomFraction(random);
-}
-
-function shuffle<T>(values: T[], random: Random): void {
-  for (let i = values.length - 1; i > 0; i -= 1) {
-    const j = Math.floor(randomFraction(random) * (i + 1));
-    [values[i], values[j]] = [values[j] as T, values[i] as T];
-  }
 }
 
 /** Draws `count` rising arrival times from 0 on, with a mean distance of 1. */

@@ -15,6 +15,16 @@ export function randomFraction(random: Random): number {
   return random.uint32() / 0x1_0000_0000;
 }
 
+/** A copy in random order. */
+export function shuffled<T>(items: readonly T[], random: Random): T[] {
+  const order = [...items];
+  for (let i = order.length - 1; i > 0; i -= 1) {
+    const j = Math.floor(randomFraction(random) * (i + 1));
+    [order[i], order[j]] = [order[j] as T, order[i] as T];
+  }
+  return order;
+}
+
 const pool = Buffer.alloc(4096);
 let used = pool.length;
 

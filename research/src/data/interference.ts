@@ -36,7 +36,8 @@ export interface Side {
   slowdown: number;
 }
 
-const gavelColumns = {
+/** Columns of Gavel's pairs. */
+export const gavelColumns = {
   gpu: 'text',
   job_a: 'text',
   batch_a: 'number',
@@ -47,6 +48,16 @@ const gavelColumns = {
   thr_b_solo: 'number',
   thr_b_co: 'number',
   feasible: 'number',
+} as const;
+
+/** Columns of iGniter's models alone. */
+export const igniterColumns = {
+  model: 'text',
+  batch: 'number',
+  partition_pct: 'number',
+  latency_ms: 'number',
+  l2_util_pct: 'optionalNumber',
+  dram_util_pct: 'optionalNumber',
 } as const;
 
 /** Gavel's pairs of training jobs that run together on one GPU of a type, in steps a second. */
@@ -153,18 +164,7 @@ export async function lucidSet(folder?: string): Promise<InterferenceSet> {
  * time at 80 %, the greatest share that was measured for all batches, which is what a scheduler needs.
  */
 export async function igniterSet(over: 'contention' | 'share', folder?: string): Promise<InterferenceSet> {
-  const alone = await readTable(
-    'surfaces/igniter_v100_gpulet_solo.csv',
-    {
-      model: 'text',
-      batch: 'number',
-      partition_pct: 'number',
-      latency_ms: 'number',
-      l2_util_pct: 'optionalNumber',
-      dram_util_pct: 'optionalNumber',
-    },
-    folder,
-  );
+  const alone = await readTable('surfaces/igniter_v100_gpulet_solo.csv', igniterColumns, folder);
   const aloneOf = new Map(alone.map((row) => [`${row.model}/${row.batch}/${row.partition_pct}`, row]));
   const soloOf = (model: string, batch: number, sharePct: number): (typeof alone)[number] => {
     const row = aloneOf.get(`${model}/${batch}/${sharePct}`);

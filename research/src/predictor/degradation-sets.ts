@@ -2,7 +2,7 @@
 import type { FeatureRecord } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 import type { PairSample, PairSide } from '@gpuwhisk/gpu/predict/pair-degradation';
 import { igniterPairColumns, lucidPairColumns, readTable } from '@gpuwhisk/bench/data/csv';
-import { readGavelPairs, readLucidAlone } from '../data/interference.js';
+import { igniterColumns, readGavelPairs, readLucidAlone } from '../data/interference.js';
 
 /** Measured pairs of one source on one GPU; both sides of a measurement follow each other. */
 export interface DegradationSet {
@@ -138,15 +138,7 @@ export async function lucidDegradations(folder?: string): Promise<DegradationSet
  * the same share. Utilisations are those alone at the share.
  */
 export async function igniterDegradations(folder?: string): Promise<DegradationSet> {
-  const columns = {
-    model: 'text',
-    batch: 'number',
-    partition_pct: 'number',
-    latency_ms: 'number',
-    l2_util_pct: 'optionalNumber',
-    dram_util_pct: 'optionalNumber',
-  } as const;
-  const alone = await readTable('surfaces/igniter_v100_gpulet_solo.csv', columns, folder);
+  const alone = await readTable('surfaces/igniter_v100_gpulet_solo.csv', igniterColumns, folder);
   const aloneOf = new Map(alone.map((row) => [`${row.model}/${row.batch}/${row.partition_pct}`, row]));
   const rows = await readTable('interference/igniter_v100_mps_pairs.csv', igniterPairColumns, folder);
   const side = (base: string, batch: number, sharePct: number, soloMs: number, togetherMs: number): Measured => {

@@ -1,5 +1,5 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- indices are below the number of items, jobs or sets of jobs. */
-import { randomFraction, seededRandom, type Random } from '@gpuwhisk/common/system/random';
+import { seededRandom, shuffled, type Random } from '@gpuwhisk/common/system/random';
 import type { InterferenceRow, InterferenceSet } from '../data/interference.js';
 import type { Predict } from './learners.js';
 
@@ -65,16 +65,6 @@ function drawPairs(rows: readonly InterferenceRow[], count: number, random: Rand
 
 function divide(rows: readonly InterferenceRow[], learned: (row: InterferenceRow) => boolean): Fold {
   return { train: rows.filter(learned), test: rows.filter((row) => !learned(row)) };
-}
-
-/** A copy in random order. */
-function shuffled<T>(items: readonly T[], random: Random): T[] {
-  const order = [...items];
-  for (let i = order.length - 1; i > 0; i -= 1) {
-    const j = Math.floor(randomFraction(random) * (i + 1));
-    [order[i], order[j]] = [order[j]!, order[i]!];
-  }
-  return order;
 }
 
 /** Jobs that are divided into pairs: few, so that the best division can be found by exhaustive search. */

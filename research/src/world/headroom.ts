@@ -1,6 +1,6 @@
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- indices are below the lengths of lists that were just counted */
 // What sharing a GPU gains in measured sets. The work of a set is Σ alone/together over its processes; taking turns does 1.
-import { randomFraction, seededRandom } from '@gpuwhisk/common/system/random';
+import { randomFraction, seededRandom, shuffled } from '@gpuwhisk/common/system/random';
 import type { Random } from '@gpuwhisk/common/system/random';
 import { meanOf, median, percentile } from '@gpuwhisk/bench/statistics';
 import { overlapOf, setKey } from './sets.js';
@@ -97,15 +97,6 @@ export function partnerGain(sets: readonly MeasuredSet[], seed: number): number 
     if (best !== undefined && randoms.length > 0) gains.push(best / meanOf(randoms) - 1);
   }
   return gains.length === 0 ? undefined : meanOf(gains);
-}
-
-function shuffled<T>(items: readonly T[], random: Random): T[] {
-  const order = [...items];
-  for (let i = order.length - 1; i > 0; i -= 1) {
-    const j = Math.floor(randomFraction(random) * (i + 1));
-    [order[i], order[j]] = [order[j]!, order[i]!];
-  }
-  return order;
 }
 
 type Works = readonly (readonly (number | undefined)[])[];

@@ -1,5 +1,6 @@
 // Inference: pairs with quotas on a V100 (iGniter), whole inferences together on an A100 (Abacus), alone by quota (Dilu).
 import { igniterPairColumns } from '@gpuwhisk/bench/data/csv';
+import { igniterColumns } from '../data/interference.js';
 import type { Contents, Folder } from './files.js';
 import { placed } from './files.js';
 import { add } from './read-kace.js';
@@ -12,14 +13,7 @@ export async function readIgniterSets(folder: Folder): Promise<Contents> {
   const gpu = 'v100';
   const key = (model: string, batch: number): string =>
     workloadKey({ source, model, variant: '', batch, task: 'inference' });
-  const solo = await folder.table('surfaces/igniter_v100_gpulet_solo.csv', {
-    model: 'text',
-    batch: 'number',
-    partition_pct: 'number',
-    latency_ms: 'number',
-    l2_util_pct: 'optionalNumber',
-    dram_util_pct: 'optionalNumber',
-  });
+  const solo = await folder.table('surfaces/igniter_v100_gpulet_solo.csv', igniterColumns);
   const at = (model: string, batch: number, percent: number): string => `${key(model, batch)} ${percent}`;
   const soloAt = new Map(solo.map((row) => [at(row.model, row.batch, row.partition_pct), row]));
   // Only batch 1 was measured at 100 %; the time at 80 % stands for the whole device at other batches.

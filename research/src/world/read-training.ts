@@ -1,5 +1,6 @@
 // Pairs of training jobs: Gavel (P100, V100, K80), Lucid (RTX 3090), Tally (a GPU that its authors do not name).
 import { lucidPairColumns } from '@gpuwhisk/bench/data/csv';
+import { gavelColumns } from '../data/interference.js';
 import type { Contents, Folder } from './files.js';
 import { add } from './read-kace.js';
 import { workloadKey } from './sets.js';
@@ -28,18 +29,7 @@ export async function readGavel(folder: Folder): Promise<Contents> {
     activation_elems: 'number',
   });
   const countsOf = new Map(counts.map((row) => [row.model, row]));
-  const rows = await folder.table('interference/gavel_pairs.csv', {
-    gpu: 'text',
-    job_a: 'text',
-    batch_a: 'number',
-    job_b: 'text',
-    batch_b: 'number',
-    thr_a_solo: 'number',
-    thr_a_co: 'number',
-    thr_b_solo: 'number',
-    thr_b_co: 'number',
-    feasible: 'number',
-  });
+  const rows = await folder.table('interference/gavel_pairs.csv', gavelColumns);
   const contents: Contents = { sets: [], alone: [], skipped: [] };
   const alone = new Map<string, Alone>();
   for (const row of rows) {
