@@ -17,10 +17,12 @@ test('keeps the bytes in their order, in few pieces', () => {
 
 test('takes no longer for pieces that are put together late', () => {
   // Each a little smaller than the one before, and a last one that takes them all in.
-  const beganMs = performance.now();
+  const began = process.cpuUsage();
   const pieces: Buffer[] = [];
   for (let size = 4000; size > 0; size--) gather(pieces, Buffer.alloc(size));
   gather(pieces, Buffer.alloc(1_000_000));
   expect(pieces.reduce((sum, { length }) => sum + length, 0)).toBe(9_002_000);
-  expect(performance.now() - beganMs).toBeLessThan(1000);
+  // Of the processor, as other suites run beside this one.
+  const { user, system } = process.cpuUsage(began);
+  expect((user + system) / 1000).toBeLessThan(1000);
 });
