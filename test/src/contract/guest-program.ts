@@ -1,5 +1,8 @@
 import { writeFileSync } from 'node:fs';
 
+/** Without it a guest that collects garbage while it starts has a timer for 8 s, so that no unload is confirmed. */
+export const noEngineTimers = '--no-memory-reducer';
+
 /**
  * A runtime for tests that speaks the framed protocol. `value.do` selects what a run does. With `script`, the run
  * executes a text as the body of an async function and answers with its result.

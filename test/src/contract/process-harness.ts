@@ -12,7 +12,7 @@ import type {
 } from '@gpuwhisk/invoker/containers/process/process-factory';
 import type { RuntimeCatalog, RuntimeLaunch, RunJob } from '@gpuwhisk/invoker/containers/runtime-launch';
 import { kind } from './container-calls.js';
-import { writeGuestProgram } from './guest-program.js';
+import { noEngineTimers, writeGuestProgram } from './guest-program.js';
 import { writeHttpGuestProgram } from './http-guest-program.js';
 
 /** The kind whose guest speaks HTTP. */
@@ -49,7 +49,7 @@ function catalogOf(folder: string): RuntimeCatalog {
   writeGuestProgram(join(folder, 'guest.mjs'));
   writeHttpGuestProgram(join(folder, 'http-guest.mjs'));
   const launchOf = (name: string, protocol: RuntimeLaunch['protocol'], pair?: RuntimeLaunch): RuntimeLaunch => ({
-    command: [nodeInside, `/opt/guest/${name}`],
+    command: [nodeInside, noEngineTimers, `/opt/guest/${name}`],
     binds: [
       { source: folder, target: '/opt/guest' },
       { source: process.execPath, target: nodeInside },

@@ -5,7 +5,7 @@ import { systemClock } from '@gpuwhisk/common/system/clock';
 import { createDockerFactory } from '@gpuwhisk/invoker/containers/docker/docker-factory';
 import type { DockerContainerFactory, DockerFactoryOptions } from '@gpuwhisk/invoker/containers/docker/docker-factory';
 import { kind } from '../contract/container-calls.js';
-import { writeGuestProgram } from '../contract/guest-program.js';
+import { noEngineTimers, writeGuestProgram } from '../contract/guest-program.js';
 import { writeHttpGuestProgram } from '../contract/http-guest-program.js';
 import { entryInside, importImage, makeRoot, nodeInside } from './base-image.js';
 import type { DockerEngine } from './docker-engine.js';
@@ -25,7 +25,7 @@ export async function makeGuestImages(engine: DockerEngine): Promise<void> {
   writeHttpGuestProgram(join(root, 'opt/gpuwhisk/http-guest.mjs'));
   await importImage(engine, 'gpuwhisk/test-framed:1', root, [
     `ENTRYPOINT ${JSON.stringify([entryInside])}`,
-    `CMD ${JSON.stringify([nodeInside, '/opt/gpuwhisk/guest.mjs'])}`,
+    `CMD ${JSON.stringify([nodeInside, noEngineTimers, '/opt/gpuwhisk/guest.mjs'])}`,
     'LABEL gpuwhisk.protocol=framed',
     'USER 1000:1000',
   ]);
