@@ -20,10 +20,31 @@ import { longestFirst as longestFirstPolicy } from './longest-first.js';
 import { memoryPriority } from './memory-priority.js';
 import { mpsEqual } from './mps-equal.js';
 import { leastMemoryFirst, leastRemainingFirst, longestFirst, meetableFirst } from './orders.js';
-import { atRandom, mostGiven } from './places.js';
+import {
+  elasticflow2x,
+  fastGshare2x,
+  fcfs2x,
+  fluidfaas2x,
+  longestFirst2x,
+  memoryPriority2x,
+  shortestRemaining2x,
+  tgs2x,
+  timePriority2x,
+  uncapped2x,
+} from './oversubscribing.js';
+import { atRandom, bestFitThenLeast, largestFree, mostGiven } from './places.js';
 import { random } from './random.js';
-import { fillingUncapped, leftOver } from './shares.js';
+import { fillingUncapped, fillingUpTo, leftOver, overcommitDefaults } from './shares.js';
 import { shortestRemaining } from './shortest-remaining.js';
+import {
+  mpsLimit,
+  shortestFirst2,
+  staticSlices,
+  strictFirst1,
+  strictFirst2,
+  strictFirst3,
+  strictFirst4,
+} from './simple-rivals.js';
 import { migSizes, mostEfficient } from './slo-shares.js';
 import { literalDegradation, smoreLiteral } from './smore-literal.js';
 import { tgs } from './tgs.js';
@@ -48,12 +69,15 @@ const module: PolicyModule = {
       'least-memory-first': { make: () => leastMemoryFirst },
     },
     share: {
-      'filling-uncapped': { make: () => fillingUncapped },
-      'left-over': { make: () => leftOver },
-      'mig-sizes': { make: ({ predictorOf }) => migSizes(predictorOf) },
-      'most-efficient': { make: ({ predictorOf }) => mostEfficient(predictorOf) },
+      'filling-up-to': settable(overcommitDefaults, (_, set) => fillingUpTo(set)),
+      'filling-uncapped': settable(overcommitDefaults, (_, set) => fillingUncapped(set)),
+      'left-over': settable(overcommitDefaults, (_, set) => leftOver(set)),
+      'mig-sizes': settable(overcommitDefaults, ({ predictorOf }, set) => migSizes(predictorOf, set)),
+      'most-efficient': settable(overcommitDefaults, ({ predictorOf }, set) => mostEfficient(predictorOf, set)),
     },
     place: {
+      'best-fit-then-least': { make: () => bestFitThenLeast },
+      'largest-free': { make: () => largestFree },
       'most-given': { make: () => mostGiven },
       random: { make: () => atRandom },
     },
@@ -92,6 +116,23 @@ const module: PolicyModule = {
     random,
     'edf-util': edfUtil,
     'edf-degradation': edfDegradation,
+    'strict-first-1': strictFirst1,
+    'strict-first-2': strictFirst2,
+    'strict-first-3': strictFirst3,
+    'strict-first-4': strictFirst4,
+    'static-4g3g': staticSlices,
+    'shortest-first-2': shortestFirst2,
+    'mps-limit': mpsLimit,
+    'elasticflow-2x': elasticflow2x,
+    'tgs-2x': tgs2x,
+    'fluidfaas-2x': fluidfaas2x,
+    'fast-gshare-2x': fastGshare2x,
+    'fcfs-2x': fcfs2x,
+    'time-priority-2x': timePriority2x,
+    'memory-priority-2x': memoryPriority2x,
+    'longest-first-2x': longestFirst2x,
+    'shortest-remaining-2x': shortestRemaining2x,
+    'uncapped-2x': uncapped2x,
   },
 };
 export default module;

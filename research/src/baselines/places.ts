@@ -1,5 +1,7 @@
 // Implementations of the stage `place` that only baselines name.
 import { hashOf } from '@gpuwhisk/gpu/numeric/hash';
+import { computeSlices, computeSlicesOf } from '@gpuwhisk/gpu/stages/geometry/mig-profiles';
+import { rounding } from '@gpuwhisk/gpu/stages/place/place';
 import type { Scores } from '@gpuwhisk/gpu/stages/place/place';
 
 /**
@@ -18,3 +20,28 @@ export const atRandom: Scores =
   () =>
   ({ id }, { account }) =>
     hashOf(`${id} ${account.id}`) / 2 ** 32;
+
+/** Where the fewest run; of these the largest part of a GPU, which is the fastest one of a type. */
+export const largestFree: Scores =
+  () =>
+  (_, { account: { busy, place } }) =>
+    busy - partOf(place.slice?.profile) / 2;
+
+/** Part of a GPU's compute slices that a MIG profile has; 1 for a GPU that is whole, 0 where the profile is not known. */
+function partOf(profile: string | undefined): number {
+  if (profile === undefined) return 1;
+  const slices = computeSlicesOf(profile);
+  return Number.isNaN(slices) ? 0 : slices / computeSlices;
+}
+
+/**
+ * As `best-fit` while the shares of a GPU sum to at most 1; a GPU that gives more away comes after all others, the one that gives
+ * the least first.
+ */
+export const bestFitThenLeast: Scores =
+  () =>
+  (_, { account: { load } }, { share, lacks }) => {
+    const given = load + share;
+    if (given > 1 + rounding) return 2 + given;
+    return lacks > 0 ? 1 + lacks : 1 - given;
+  };

@@ -1,10 +1,11 @@
 // Implementations of the stage `share` that go by a task's SLO and its predicted times at each share.
 import type { GpuKind } from '@gpuwhisk/common/gpu';
-import { hasShare } from '@gpuwhisk/gpu/stages/place/place';
 import type { CandidatePlace } from '@gpuwhisk/gpu/stages/place/place';
 import type { Task } from '@gpuwhisk/gpu/view/view';
 import { classFractions, fillingShare, granted, refused } from '@gpuwhisk/gpu/stages/share/share';
 import type { ShareOut } from '@gpuwhisk/gpu/stages/share/share';
+import { hasShare } from './shares.js';
+import type { overcommitDefaults } from './shares.js';
 import type { SlowdownPredictor, WorkloadFeatures } from '@gpuwhisk/gpu/predict/slowdown-predictor';
 
 /** Shares whose throughput per share is so close to the best, which predictors err by, are as good; the largest of them ends soonest. */
@@ -14,7 +15,10 @@ const tolerance = 0.15;
  * The share with the most throughput for what it takes among those that meet the SLO, by the throughput that a function's
  * profile gives at each (FaST-GShare, Gu and others, ICPP 2023).
  */
-export function mostEfficient(predictorOf: Parameters<typeof soloTimes>[0]): ShareOut {
+export function mostEfficient(
+  predictorOf: Parameters<typeof soloTimes>[0],
+  { maxLoad }: typeof overcommitDefaults,
+): ShareOut {
   const soloMsAt = soloTimes(predictorOf);
   const efficient = (task: Task, candidate: CandidatePlace, at: number): number => {
     const budget = budgetMs(task, at);
@@ -27,7 +31,7 @@ export function mostEfficient(predictorOf: Parameters<typeof soloTimes>[0]): Sha
   };
   return (task, candidate, at) => {
     const share = task.share ?? efficient(task, candidate, at);
-    return hasShare(candidate, share)
+    return hasShare(candidate, share, maxLoad)
       ? granted(share)
       : refused('no rectangle is left', { load: candidate.account.load, share });
   };
@@ -43,7 +47,10 @@ const slices = [1 / 7, 2 / 7, 3 / 7, 4 / 7, 1];
  * that none is spread over several GPUs. The slices are MPS shares on GPUs without MIG, which isolate SMs but not memory
  * traffic.
  */
-export function migSizes(predictorOf: Parameters<typeof soloTimes>[0]): ShareOut {
+export function migSizes(
+  predictorOf: Parameters<typeof soloTimes>[0],
+  { maxLoad }: typeof overcommitDefaults,
+): ShareOut {
   const soloMsAt = soloTimes(predictorOf);
   const meets = (task: Task, share: number, candidate: CandidatePlace, at: number): boolean =>
     soloMsAt(task, share, candidate.kind) <= budgetMs(task, at);
@@ -56,8 +63,8 @@ export function migSizes(predictorOf: Parameters<typeof soloTimes>[0]): ShareOut
   };
   return (task, candidate, at) => {
     const best = task.share ?? wanted(task, candidate, at);
-    if (hasShare(candidate, best)) return granted(best);
-    const fragment = slices.findLast((slice) => hasShare(candidate, slice));
+    if (hasShare(candidate, best, maxLoad)) return granted(best);
+    const fragment = slices.findLast((slice) => hasShare(candidate, slice, maxLoad));
     if (fragment === undefined || task.share !== undefined) {
       return refused('no slice is left', { load: candidate.account.load, share: best });
     }
