@@ -18,6 +18,7 @@ import { inflessDefaults, inflessScale } from './infless.js';
 import { literalPlan } from './literal-plan.js';
 import { longestFirst as longestFirstPolicy } from './longest-first.js';
 import { memoryPriority } from './memory-priority.js';
+import { mqfqDefaults, mqfqPlan, mqfqSticky } from './mqfq.js';
 import { mpsEqual } from './mps-equal.js';
 import { leastMemoryFirst, leastRemainingFirst, longestFirst, meetableFirst } from './orders.js';
 import {
@@ -93,6 +94,7 @@ const module: PolicyModule = {
         asksForDegradations: true,
       },
       'by-deadline-use': settable(deadlineUseDefaults, (_, set) => deadlineUsePlan(set)),
+      'mqfq-sticky': settable(mqfqDefaults, (_, set) => mqfqPlan(set)),
       'sub-queues-literal': { make: ({ predictions }) => literalPlan(predictions) },
     },
     scale: {
@@ -123,6 +125,7 @@ const module: PolicyModule = {
     'static-4g3g': staticSlices,
     'shortest-first-2': shortestFirst2,
     'mps-limit': mpsLimit,
+    'mqfq-sticky': mqfqSticky,
     'elasticflow-2x': elasticflow2x,
     'tgs-2x': tgs2x,
     'fluidfaas-2x': fluidfaas2x,

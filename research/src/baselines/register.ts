@@ -26,7 +26,7 @@ export const rivals = {
   /** Orders of the queue, with shares that sum to one GPU. */
   orders: ['fcfs', 'time-priority', 'memory-priority', 'longest-first', 'shortest-remaining'],
   /** Other systems, with the differences that docs/baselines.md lists. */
-  systems: ['elasticflow', 'tgs', 'fluidfaas', 'fast-gshare', 'edf-util', 'edf-degradation'],
+  systems: ['elasticflow', 'tgs', 'fluidfaas', 'fast-gshare', 'mqfq-sticky', 'edf-util', 'edf-degradation'],
   /** Baselines of the groups before with shares that may sum to two GPUs. */
   oversubscribing: [
     ...['fcfs-2x', 'time-priority-2x', 'memory-priority-2x', 'longest-first-2x', 'shortest-remaining-2x'],
