@@ -30,13 +30,21 @@ const tolerance = 0.02;
  * full; SLOs are held against the time of execution alone, what was waited does not count; groups are exchanged as a whole,
  * and a task that would violate its SLO goes to any other sub-queue that has the memory. The sub-queues are started in
  * their order, each together where a GPU has room for it, else one by one. Nothing bounds waiting or tells namespaces
- * apart, and shares stay the smallest.
+ * apart. Shares stay the smallest, unless `sharesOf` gives others for what starts.
  */
-export function literalPlan(predictions: PredictionCache): Planner {
-  return { plan: ({ view, tasks }) => planned(view, tasks, predictions) };
+export function literalPlan(predictions: PredictionCache, sharesOf?: SharesOf): Planner {
+  return { plan: ({ view, tasks }) => planned(view, tasks, predictions, sharesOf) };
 }
 
-function planned(view: View, waiting: readonly Task[], predictions: PredictionCache): Planned {
+/** The shares with which the members of a GPU's first sub-queue start, in their order. */
+type SharesOf = (queue: SubQueue) => readonly number[];
+
+function planned(
+  view: View,
+  waiting: readonly Task[],
+  predictions: PredictionCache,
+  sharesOf: SharesOf | undefined,
+): Planned {
   const places = seenPlaces(view);
   const gpus = places.map((place) => firstQueueOn(place, predictions.of(place), view.at));
   const tasks = bySlo(places, waiting);
@@ -49,7 +57,22 @@ function planned(view: View, waiting: readonly Task[], predictions: PredictionCa
   const inQueues = queues.flatMap(({ members }) => members.map(({ task }) => task));
   const order = [...new Set([...inQueues, ...tasks])].map(({ id }) => id);
   for (const task of tasks) if (!started.has(task.id)) rejected.push(...alternatives(task, gpus, undefined));
-  return { starts, order: order.filter((id) => !started.has(id)), rejected };
+  const shared = sharesOf === undefined ? starts : withShares(starts, gpus, sharesOf);
+  return { starts: shared, order: order.filter((id) => !started.has(id)), rejected };
+}
+
+/** The starts on one GPU with the shares that `sharesOf` gives. */
+function withShares(starts: readonly Start[], gpus: readonly SubQueue[], sharesOf: SharesOf): Start[] {
+  const shares = new Map<string, number>();
+  for (const queue of gpus) {
+    if (queue.members.length === 0) continue;
+    const given = sharesOf(queue);
+    for (const [at, { task }] of queue.members.entries()) {
+      const share = given[at];
+      if (task.gpus === 1 && share !== undefined) shares.set(task.id, share);
+    }
+  }
+  return starts.map((start) => ({ ...start, share: shares.get(start.task) ?? start.share }));
 }
 
 /** Line 1, each task once; best effort comes last. */

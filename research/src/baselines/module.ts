@@ -11,6 +11,7 @@ import { edfDegradation } from './edf-degradation.js';
 import { edfUtil } from './edf-util.js';
 import { elasticflow } from './elasticflow.js';
 import { faashareLiteral } from './faashare-literal.js';
+import { faasharePaper, paperPlan } from './faashare-paper.js';
 import { fastGshare } from './fast-gshare.js';
 import { fcfs } from './fcfs.js';
 import { fluidfaas } from './fluidfaas.js';
@@ -96,6 +97,7 @@ const module: PolicyModule = {
       'by-deadline-use': settable(deadlineUseDefaults, (_, set) => deadlineUsePlan(set)),
       'mqfq-sticky': settable(mqfqDefaults, (_, set) => mqfqPlan(set)),
       'sub-queues-literal': { make: ({ predictions }) => literalPlan(predictions) },
+      'sub-queues-paper': { make: (needs) => paperPlan(needs) },
     },
     scale: {
       infless: settable(inflessDefaults, (_, set) => inflessScale(set)),
@@ -125,6 +127,7 @@ const module: PolicyModule = {
     'static-4g3g': staticSlices,
     'shortest-first-2': shortestFirst2,
     'mps-limit': mpsLimit,
+    'faashare-paper': faasharePaper,
     'mqfq-sticky': mqfqSticky,
     'elasticflow-2x': elasticflow2x,
     'tgs-2x': tgs2x,

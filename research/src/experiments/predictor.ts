@@ -14,7 +14,7 @@ import { sampleErrors } from '../predictor/gpu-samples.js';
 import { learners, type Predict } from '../predictor/learners.js';
 import { choiceLosses, splits, splitSeeds, trainFraction, type Fold } from '../predictor/splits.js';
 import { median, percentile } from '@gpuwhisk/bench/statistics';
-import { faashareForest } from '../predictor/faashare-forest.js';
+import { faashareForest } from '../baselines/faashare-forest.js';
 
 /** All measured sets. Throws BenchDataError if BENCH_DATA or a file is missing. */
 async function measuredSets(): Promise<InterferenceSet[]> {

@@ -11,7 +11,7 @@ import {
 import { predictForest, trainForest } from '@gpuwhisk/gpu/predict/forest';
 import type { InterferenceRow } from '../data/interference.js';
 import { median } from '@gpuwhisk/bench/statistics';
-import { faashareForest } from './faashare-forest.js';
+import { faashareForest } from '../baselines/faashare-forest.js';
 
 /** Predicts the slowdown of a row. */
 export type Predict = (features: Float64Array) => number;
