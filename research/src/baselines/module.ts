@@ -1,5 +1,6 @@
 // The policy module of all baselines: research/build.mjs makes one file of it, research/dist/baselines.mjs.
 import { degradationPlan } from '@gpuwhisk/gpu/algorithms/smore/degradation-plan';
+import { learnedSlices } from '@gpuwhisk/gpu/algorithms/protean/slice-model';
 import type { ModuleStage, PolicyModule } from '@gpuwhisk/gpu/plugin';
 import {
   deadlineDegradationDefaults,
@@ -35,6 +36,8 @@ import {
   uncapped2x,
 } from './oversubscribing.js';
 import { atRandom, bestFitThenLeast, largestFree, mostGiven } from './places.js';
+import { literalGeometry, literalGeometryDefaults } from './protean-literal-geometry.js';
+import { byTagsLiteral, proteanLiteral } from './protean-literal.js';
 import { random } from './random.js';
 import { fillingUncapped, fillingUpTo, leftOver, overcommitDefaults } from './shares.js';
 import { shortestRemaining } from './shortest-remaining.js';
@@ -81,6 +84,7 @@ const module: PolicyModule = {
       'best-fit-then-least': { make: () => bestFitThenLeast },
       'largest-free': { make: () => largestFree },
       'most-given': { make: () => mostGiven },
+      'protean-literal': { make: ({ sliceSlowdowns }) => byTagsLiteral(sliceSlowdowns), learnsSlices: true },
       random: { make: () => atRandom },
     },
     plan: {
@@ -98,6 +102,14 @@ const module: PolicyModule = {
       'mqfq-sticky': settable(mqfqDefaults, (_, set) => mqfqPlan(set)),
       'sub-queues-literal': { make: ({ predictions }) => literalPlan(predictions) },
       'sub-queues-paper': { make: (needs) => paperPlan(needs) },
+    },
+    geometry: {
+      'protean-literal': {
+        ...settable(literalGeometryDefaults, ({ sliceSlowdowns }, set) =>
+          literalGeometry(set, learnedSlices(sliceSlowdowns)),
+        ),
+        learnsSlices: true,
+      },
     },
     scale: {
       infless: settable(inflessDefaults, (_, set) => inflessScale(set)),
@@ -127,6 +139,7 @@ const module: PolicyModule = {
     'static-4g3g': staticSlices,
     'shortest-first-2': shortestFirst2,
     'mps-limit': mpsLimit,
+    'protean-literal': proteanLiteral,
     'faashare-paper': faasharePaper,
     'mqfq-sticky': mqfqSticky,
     'elasticflow-2x': elasticflow2x,

@@ -33,5 +33,5 @@ export const rivals = {
     ...['elasticflow-2x', 'tgs-2x', 'fluidfaas-2x', 'fast-gshare-2x', 'uncapped-2x'],
   ],
   /** The papers' algorithms as printed. */
-  papers: ['faashare-literal', 'faashare-paper', 'smore-literal'],
+  papers: ['faashare-literal', 'faashare-paper', 'smore-literal', 'protean-literal'],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
