@@ -76,10 +76,13 @@ test('among functions within T, one with an instance that idles goes first', () 
 
 test('a function that had nothing to do has no credit for that time', () => {
   const policy = policyWith({ slots: 1, overrunMs: 100 });
-  servedBy(policy, tasksOf('a', 60, { soloMs: 100 }), 50);
-  const both = [...tasksOf('a', 40, { soloMs: 100 }), ...tasksOf('b', 40, { soloMs: 100, arrivedAt: 900 })];
-  const served = servedBy(policy, both, 20);
+  const tasks = (name: string, count: number): Task[] => tasksOf(name, count, { soloMs: 100 });
+  servedBy(policy, [...tasks('a', 5), ...tasks('b', 5)], 10);
+  // For five seconds there is work of the one alone.
+  servedBy(policy, tasks('a', 60), 50);
+  const served = servedBy(policy, [...tasks('a', 40), ...tasks('b', 40)], 20);
   expect(serviceOf(served, 'a')).toBeGreaterThanOrEqual(800);
+  expect(serviceOf(served, 'b')).toBeGreaterThanOrEqual(800);
 });
 
 test('has at most D tasks on a GPU, each with all of it, and tells why others wait', () => {

@@ -41,13 +41,21 @@ describe('algorithm 1', () => {
   });
 
   test('strict work avoids slices that waiting best effort fills (tag 1), unless it fills all', () => {
-    // 4500 and 9000 MiB of best effort: 1g and 2g are full, 4g is not.
-    const some = Array.from({ length: 8 }, (_, at) => rest(`be${at}`));
-    const small = strict('s', 0.1, { features: { smUtil: 0.1, dramUtil: 0 } });
-    expect(startsOf([...some, small])['s']).toBe('4g');
-    const many = Array.from({ length: 40 }, (_, at) => rest(`be${at}`));
-    expect(startsOf([...many, small])['s']).toBe('4g');
-    expect(startsOf([...many, { ...small, allowed: new Set(['1g']) }])['s']).toBe('1g');
+    const figures = (dramUtil: number): Partial<Task> => ({ features: { smUtil: 0.1, dramUtil } });
+    const busy = runningTask(profiledTask('r', 100, 0.1, { function: '/a/r', ...figures(0.9) }), 1);
+    const [large, ...others] = slices as [ReportedPlace, ...ReportedPlace[]];
+    const gpus = [{ ...large, running: [busy] }, ...others];
+    const small = strict('s', 0.1, figures(0.3));
+    const known = strict('known', 0.1, { function: '/a/r', ...figures(0.9), arrivedAt: 1, allowed: new Set(['none']) });
+    const waiting = (count: number): Task[] => [
+      ...[small, known],
+      ...Array.from({ length: count }, (_, at) => rest(`be${at}`, figures(0))),
+    ];
+    // Alone it is soonest on the smaller slices, where no other task asks for bandwidth.
+    expect(startsOf(waiting(0), gpus)['s']).toBe('2g');
+    // 16 GB of best effort fill 1g and 2g, 80 GB all.
+    expect(startsOf(waiting(8), gpus)['s']).toBe('4g');
+    expect(startsOf(waiting(40), gpus)['s']).toBe('2g');
   });
 
   test('best effort starts beside strict work and takes the last slice, too', () => {
