@@ -35,7 +35,7 @@ import {
   timePriority2x,
   uncapped2x,
 } from './oversubscribing.js';
-import { atRandom, bestFitThenLeast, largestFree, mostGiven } from './places.js';
+import { atRandom, largestFree, mostGiven } from './places.js';
 import { literalGeometry, literalGeometryDefaults } from './protean-literal-geometry.js';
 import { byTagsLiteral, proteanLiteral } from './protean-literal.js';
 import { random } from './random.js';
@@ -81,7 +81,6 @@ const module: PolicyModule = {
       'most-efficient': settable(overcommitDefaults, ({ predictorOf }, set) => mostEfficient(predictorOf, set)),
     },
     place: {
-      'best-fit-then-least': { make: () => bestFitThenLeast },
       'largest-free': { make: () => largestFree },
       'most-given': { make: () => mostGiven },
       'protean-literal': { make: ({ sliceSlowdowns }) => byTagsLiteral(sliceSlowdowns), learnsSlices: true },

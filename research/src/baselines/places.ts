@@ -1,7 +1,6 @@
 // Implementations of the stage `place` that only baselines name.
 import { hashOf } from '@gpuwhisk/gpu/numeric/hash';
 import { computeSlices, computeSlicesOf } from '@gpuwhisk/gpu/stages/geometry/mig-profiles';
-import { rounding } from '@gpuwhisk/gpu/stages/place/place';
 import type { Scores } from '@gpuwhisk/gpu/stages/place/place';
 
 /**
@@ -33,15 +32,3 @@ function partOf(profile: string | undefined): number {
   const slices = computeSlicesOf(profile);
   return Number.isNaN(slices) ? 0 : slices / computeSlices;
 }
-
-/**
- * As `best-fit` while the shares of a GPU sum to at most 1; a GPU that gives more away comes after all others, the one that gives
- * the least first.
- */
-export const bestFitThenLeast: Scores =
-  () =>
-  (_, { account: { load } }, { share, lacks }) => {
-    const given = load + share;
-    if (given > 1 + rounding) return 2 + given;
-    return lacks > 0 ? 1 + lacks : 1 - given;
-  };

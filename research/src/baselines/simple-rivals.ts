@@ -53,5 +53,5 @@ export const mpsLimit: PolicyRecord = {
   admit: 'latest-start',
   order: 'deadline-first',
   share: 'filling',
-  place: 'best-fit',
+  place: 'fewest-tasks',
 };
