@@ -15,3 +15,9 @@ afterEach(() => setPriority(before));
     expect((await runProgram('sh', ['-c', ask], { timeoutMs: 10_000 })).trim()).toBe('4');
   },
 );
+
+test('a program that is missing is named by the error', async () => {
+  await expect(runProgram('gpuwhisk-absent', [], { timeoutMs: 10_000 })).rejects.toMatchObject({
+    lastLine: expect.stringContaining('gpuwhisk-absent'),
+  });
+});

@@ -190,7 +190,7 @@ function pathOf(program: string, path: string): string {
       // Looked for in the next folder.
     }
   }
-  throw new Error('There is no such program.');
+  throw new Error(`There is no program ${program} on the PATH.`);
 }
 
 function startChild(
