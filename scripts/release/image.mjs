@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { run } from './run.mjs';
 
 const suite = 'bookworm';
-/** With what these depend on. By nft functions get their network; by certificates they trust servers. */
+/** With what these depend on. By nft functions get their network, by certificates they trust servers, by pip Python's get packages. */
 const wanted = ['base-files', 'base-passwd', 'ca-certificates', 'coreutils', 'dash', 'libc-bin', 'libstdc++6'];
-const forFunctions = ['iproute2', 'nftables', 'python3'];
+const forFunctions = ['iproute2', 'nftables', 'python3', 'python3-pip'];
 
 /**
  * The address of a mirror: DEBIAN_MIRROR, or the one from which this machine gets the suite. Throws an Error that says what to set.
@@ -74,5 +74,7 @@ export function layOutImage(release, { arch, scratch }) {
     rmSync(join(folder, 'usr/share', name), { recursive: true, force: true });
   mkdirSync(join(folder, 'opt'), { recursive: true });
   cpSync(release, join(folder, 'opt', 'gpuwhisk'), { recursive: true, verbatimSymlinks: true });
+  for (const name of ['gpuwhisk', 'wsk', 'wskadmin'])
+    symlinkSync(`/opt/gpuwhisk/bin/${name}`, join(folder, 'usr', 'bin', name));
   return folder;
 }
