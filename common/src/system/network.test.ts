@@ -1,4 +1,5 @@
-import { createServer } from 'node:net';
+import type { ServerResponse } from 'node:http';
+import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from '@jest/globals';
 import { systemNetwork } from './network.js';
@@ -13,6 +14,10 @@ const echo: HttpHandler = (request, response) => {
     response.end(Buffer.concat(chunks));
   });
 };
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
 
 async function serving<T>(handler: HttpHandler, use: (server: HttpServer, url: string) => Promise<T>): Promise<T> {
   const server = await systemNetwork.listen(handler, { host, port: 0 });
@@ -97,6 +102,27 @@ test('closing lets a request end, and cuts it after the grace', async () => {
   await new Promise((resolve) => setTimeout(resolve, 20));
   await server.close(200);
   expect(await answers).toEqual(['done', 'ECONNRESET']);
+});
+
+test('a closing server ends connections with their answers, also of requests that came before and after', async () => {
+  const answers: ServerResponse[] = [];
+  const server = await systemNetwork.listen((_, response) => void answers.push(response), { host, port: 0 });
+  const sockets = [1, 2].map(() => connect(server.port, host));
+  const told = sockets.map(async (socket) => {
+    let text = '';
+    for await (const part of socket) text += String(part);
+    return text;
+  });
+  const request = 'GET / HTTP/1.1\r\nhost: test\r\n';
+  sockets[0]?.write(`${request}\r\n`);
+  sockets[1]?.write(request);
+  await until(() => answers.length === 1);
+  const closed = server.close(5000);
+  sockets[1]?.write('\r\n');
+  await until(() => answers.length === 2);
+  for (const response of answers) response.end('done');
+  for (const text of await Promise.all(told)) expect(text).toMatch(/\r\nconnection: close\r\n[^]*done/i);
+  await closed;
 });
 
 test('header fields over the limit are refused', async () => {

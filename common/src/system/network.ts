@@ -78,7 +78,13 @@ function listening(server: Server, address: ListenAddress): Promise<void> {
   });
 }
 
-function closed(server: Server, graceMs: number): Promise<void> {
+/** Has a connection end with this answer: its client sends further requests on a new one. */
+function endWith(response: ServerResponse): void {
+  if (!response.headersSent) response.setHeader('connection', 'close');
+}
+
+function closed(server: Server, open: ReadonlySet<ServerResponse>, graceMs: number): Promise<void> {
+  for (const response of open) endWith(response);
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
     // A connection that is kept alive would be held open after its last answer, too.
@@ -95,6 +101,8 @@ function closed(server: Server, graceMs: number): Promise<void> {
 /** The machine's network. */
 export const systemNetwork: Network = {
   async listen(handler, address) {
+    const open = new Set<ServerResponse>();
+    let isClosing = false;
     const server = createServer(
       {
         requestTimeout: requestTimeoutMs,
@@ -104,6 +112,9 @@ export const systemNetwork: Network = {
         noDelay: true,
       },
       (request, response) => {
+        open.add(response);
+        response.once('close', () => open.delete(response));
+        if (isClosing) endWith(response);
         refuseSmallChunks(request, response);
         afterEarlier(request, response, handler);
       },
@@ -114,7 +125,10 @@ export const systemNetwork: Network = {
     return {
       address: ip,
       port,
-      close: (graceMs) => closed(server, graceMs),
+      close: (graceMs) => {
+        isClosing = true;
+        return closed(server, open, graceMs);
+      },
     };
   },
 

@@ -36,6 +36,7 @@ export interface BlockingWaitsDependencies {
 export class BlockingWaits {
   private readonly waits = new ShortLivedMap<string, Wait>();
   private isLooking = false;
+  private isClosed = false;
 
   constructor(private readonly dependencies: BlockingWaitsDependencies) {}
 
@@ -44,8 +45,12 @@ export class BlockingWaits {
     return this.waits.size;
   }
 
-  /** Resolves with the result, or with the id after `waitMs`. Rejects with the error if the activation is refused. */
+  /**
+   * Resolves with the result, or with the id after `waitMs` or once this is closed. Rejects with the error if the activation is
+   * refused.
+   */
   wait(namespace: string, activationId: string, waitMs: number): Promise<InvokeOutcome> {
+    if (this.isClosed) return Promise.resolve({ type: 'accepted', activationId });
     const { clock } = this.dependencies;
     return new Promise((settle, refuse) => {
       const end = clock.setTimer(waitMs, () => this.give(activationId));
@@ -81,8 +86,9 @@ export class BlockingWaits {
     this.take(activationId);
   }
 
-  /** Answers all waiting callers with their ids. */
+  /** Answers all waiting callers with their ids, and callers that come later: a closing server has connections for a while. */
   close(): void {
+    this.isClosed = true;
     for (const activationId of this.waits.keys()) this.give(activationId);
   }
 

@@ -118,6 +118,13 @@ test('of execution only is an action of another namespace, where shared packages
   expect(sent.map((message) => message.executeOnly)).toEqual([undefined, true, undefined]);
 });
 
+test('a caller that comes after the close waits for no result', async () => {
+  await dispatcher.close();
+  const outcome = await dispatcher.invoke({ ...request, blocking: true, waitMs: 60_000 });
+  expect(outcome).toEqual({ type: 'accepted', activationId: expect.any(String) });
+  expect(dispatcher.waiting).toBe(0);
+});
+
 test('an array of arguments leaves the parameters out', async () => {
   await dispatcher.invoke({ ...request, payload: [1, 2], cause: 'c' });
   expect(sent).toMatchObject([{ content: [1, 2], initArgs: [], lockedArgs: {}, cause: 'c' }]);

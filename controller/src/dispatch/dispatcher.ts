@@ -98,7 +98,7 @@ export class Dispatcher implements InvokeService {
     await this.dependencies.gpu?.open((activationId, error) => this.refuse(activationId, error));
   }
 
-  /** Answers all waiting callers; callers must not invoke afterwards. */
+  /** Answers all waiting callers with their ids, and later ones as soon as their activation is accepted. */
   async close(): Promise<void> {
     await this.subscription?.close();
     // Activations that still wait for a topic are refused soon.
