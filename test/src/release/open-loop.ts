@@ -4,7 +4,7 @@ import { Agent, request } from 'node:http';
 /** What became of the requests. */
 export interface LoadReport {
   sent: number;
-  /** Requests that were not answered with success, with the answer or the error. */
+  /** Requests that were not answered with success: when they were sent, for how long they waited, and the whole answer or the error. */
   failed: string[];
   /** Requests on a connection that the server had just closed, sent again as HTTP clients do. */
   repeated: number;
@@ -12,6 +12,8 @@ export interface LoadReport {
   longestMs: number;
   /** Activations that were accepted (202). */
   accepted: string[];
+  /** Blocking calls that a stopping server has answered with their ids (202); `accepted` has them, too. */
+  withIds: number;
   /** Entities whose write was acknowledged. */
   written: string[];
 }
@@ -34,7 +36,7 @@ export function openLoop(url: string, auth: string, action: string, ratePerS: nu
     authorization: `Basic ${Buffer.from(auth).toString('base64')}`,
     'content-type': 'application/json',
   };
-  const report: LoadReport = { sent: 0, failed: [], repeated: 0, longestMs: 0, accepted: [], written: [] };
+  const report: LoadReport = { sent: 0, failed: [], repeated: 0, longestMs: 0, accepted: [], withIds: 0, written: [] };
   const open = new Set<Promise<void>>();
 
   const send = (method: string, path: string, body: string): Promise<{ status: number; text: string }> =>
@@ -60,19 +62,23 @@ export function openLoop(url: string, auth: string, action: string, ratePerS: nu
       exec: { kind: 'nodejs:default', code: `exports.main = () => ({ number: ${number} })` },
     });
     const calls = [
-      ['POST', `actions/${action}?blocking=true`, '{}', 200],
-      ['POST', `actions/${action}`, '{}', 202],
-      ['PUT', `actions/${name}`, code, 200],
+      ['POST', `actions/${action}?blocking=true`, '{}', [200, 202]],
+      ['POST', `actions/${action}`, '{}', [202]],
+      ['PUT', `actions/${name}`, code, [200]],
     ] as const;
     const [method, path, body, expected] = calls[number % calls.length] ?? calls[0];
+    const sentAt = new Date().toISOString();
     const beganMs = performance.now();
+    const told = (): string => `${sentAt} ${method} ${path}, after ${Math.round(performance.now() - beganMs)} ms`;
     try {
       const { status, text } = await send(method, path, body);
-      if (status !== expected) report.failed.push(`${method} ${path}: ${status} ${text.slice(0, 200)}`);
-      else if (status === 202) report.accepted.push((JSON.parse(text) as { activationId: string }).activationId);
-      else if (method === 'PUT') report.written.push(name);
+      if (!expected.some((one) => one === status)) report.failed.push(`${told()}: ${status} ${text}`);
+      else if (status === 202) {
+        report.accepted.push((JSON.parse(text) as { activationId: string }).activationId);
+        if (expected.length > 1) report.withIds += 1;
+      } else if (method === 'PUT') report.written.push(name);
     } catch (error) {
-      report.failed.push(`${method} ${path}: ${String(error)}`);
+      report.failed.push(`${told()}: ${String(error)}`);
     }
     report.longestMs = Math.max(report.longestMs, performance.now() - beganMs);
   };

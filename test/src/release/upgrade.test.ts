@@ -60,6 +60,16 @@ async function start(version: string): Promise<number> {
   return running;
 }
 
+const logOf = (version: string): string => readFileSync(at(`${version}.log`), 'utf8');
+
+/** The record of the activation that an answer names, if the answer names one. */
+async function recordIn(api: ApiClient, answer: string): Promise<string> {
+  const [, id] = /"activationId":"(\w+)"/.exec(answer) ?? [];
+  if (id === undefined) return '';
+  const { body } = await api.request('GET', `_/activations/${id}`);
+  return `upgrade: the record of ${id}: ${JSON.stringify(body)}\n`;
+}
+
 async function versionThatServes(): Promise<string> {
   const answer = await fetch(`${origin()}/api/v1`, { signal: AbortSignal.timeout(30_000) });
   return ((await answer.json()) as { buildno?: string }).buildno ?? '';
@@ -74,9 +84,8 @@ async function stop(pid: number): Promise<void> {
 test('an upgrade and the way back lose no call and no write, and none waits for longer than the restart', async () => {
   let pid = await start(versions[0]);
   await until('it serves', async () => (await versionThatServes()) === versions[0], 60_000);
-  const log = (): string => readFileSync(at(`${versions[0]}.log`), 'utf8');
-  await until('it has printed the key', () => log().includes('Ctrl-C stops'));
-  const [, auth = ''] = /--auth (\S+)/.exec(log()) ?? [];
+  await until('it has printed the key', () => logOf(versions[0]).includes('Ctrl-C stops'));
+  const [, auth = ''] = /--auth (\S+)/.exec(logOf(versions[0])) ?? [];
   const api = new ApiClient(origin(), auth);
   await api.putAction('called', 'exports.main = () => ({ done: true })');
   await api.invoke('called', {});
@@ -95,13 +104,17 @@ test('an upgrade and the way back lose no call and no write, and none waits for 
   }
   const report = await load.stop();
   process.stderr.write(
-    `upgrade: ${report.sent} requests, ${report.failed.length} failed, ${report.repeated} sent again, longest ${Math.round(report.longestMs)} ms; ${steps.join('; ')}\n`,
+    `upgrade: ${report.sent} requests, ${report.failed.length} failed, ${report.withIds} blocking calls answered with their ids, ${report.repeated} sent again, longest ${Math.round(report.longestMs)} ms; ${steps.join('; ')}\n`,
   );
+  for (const told of report.failed) process.stderr.write(`upgrade: failed: ${told}\n${await recordIn(api, told)}`);
+  if (report.failed.length > 0) for (const version of versions) process.stderr.write(logOf(version));
   expect(report.failed).toEqual([]);
   for (const id of report.accepted) expect((await api.record(id)).response.success).toBe(true);
   for (const name of report.written)
     expect((await api.request('GET', `_/actions/${name}?code=false`)).status).toBe(200);
   expect(report.accepted.length + report.written.length).toBeGreaterThan(report.sent / 2);
+  // Those that came as a server stopped, a second's requests at most.
+  expect(report.withIds).toBeLessThan(ratePerS);
   expect(report.longestMs).toBeLessThan(longestPauseMs);
   await stop(pid);
 });
