@@ -61,7 +61,11 @@ function configOf(folder, { version, arch, notes }) {
     overrides: Object.fromEntries(
       Object.entries(libraries).map(([kind, depends]) => [
         kind,
-        { depends, recommends: ['nftables', 'python3'], scripts },
+        {
+          depends,
+          recommends: ['nftables', 'python3'],
+          scripts: kind === 'deb' ? { ...scripts, preinstall: join(files, 'before-install.sh') } : scripts,
+        },
       ]),
     ),
   };
