@@ -41,10 +41,12 @@ export function lockDataFolder(folder: string): () => void {
     return lock(folder);
   } catch (error) {
     if (error instanceof DataFolderError) throw error;
-    throw new DataFolderError(
-      `The data folder ${folder} cannot be used (${(error as Error).message}); choose another with --data.`,
-      { cause: error },
-    );
+    const { code, message } = error as NodeJS.ErrnoException;
+    const told =
+      code === 'ENOSPC'
+        ? `The disk of the data folder ${folder} is full: free 100 MB there, and start again.`
+        : `The data folder ${folder} cannot be used (${message}); choose another with --data.`;
+    throw new DataFolderError(told, { cause: error });
   }
 }
 

@@ -1,12 +1,13 @@
 // A platform on embedded engines, and an invoker's start marks, on a full disk.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LocalStartJournal } from '@gpuwhisk/common/bus/durable';
 import { systemClock } from '@gpuwhisk/common/system/clock';
 import { systemDisk } from '@gpuwhisk/common/system/disk';
 import { systemRandom } from '@gpuwhisk/common/system/random';
+import { lockDataFolder } from '@gpuwhisk/server/process/data-lock';
 import { newDataDir, removeDataDir, startPlatform, until } from '../support/running-platform.js';
 import type { RunningPlatform } from '../support/running-platform.js';
 import { canMount, canMountExt4, mountSmall, mountSmallExt4, unmountSmall } from '../support/small-disk.js';
@@ -159,6 +160,22 @@ function fill(folder: string): () => void {
       },
       testMs,
     );
+  });
+
+  test('of the data folder: a start tells to free space, and succeeds once there is some', () => {
+    const folder = newDataDir();
+    try {
+      mount(folder, 1);
+      chmodSync(folder, 0o700);
+      const giveBack = fill(folder);
+      const told = `The disk of the data folder ${folder} is full: free 100 MB there, and start again.`;
+      expect(() => lockDataFolder(folder)).toThrow(told);
+      giveBack();
+      lockDataFolder(folder)();
+    } finally {
+      unmountAll();
+      removeDataDir(folder);
+    }
   });
 
   test('of start marks: a run that cannot be marked is told so until there is room, and marks that were synced are there afterwards', async () => {
