@@ -1,4 +1,5 @@
 import type { Bench } from '@gpuwhisk/bench/bench';
+import { contention } from './experiments/contention.js';
 import { dilu } from './experiments/dilu.js';
 import { faashare } from './experiments/faashare.js';
 import { predictor } from './experiments/predictor.js';
@@ -10,5 +11,5 @@ import { world } from './experiments/world.js';
 /** Every experiment by its name. */
 export const experiments: Readonly<Record<string, Bench>> = {
   ...{ faashare, smore, dilu, protean, predictor, quota },
-  world,
+  ...{ world, contention },
 };

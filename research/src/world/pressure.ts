@@ -14,10 +14,42 @@ export interface PressureModel {
    * quotas, 0 to 1.
    */
   contention(own: Member, others: readonly Member[], pressures: readonly number[], overlap: number): number;
+  /** Parameters of the form; logarithms are bounded to ±`bound` by bound·tanh(value / bound). */
+  readonly parameters: PressureParameters;
+}
+
+/** The logarithm of a workload's demand, sensitivity or pressure, linear in its features. */
+export interface Linear {
+  intercept: number;
+  weights: readonly number[];
+}
+
+export interface PressureParameters {
+  /** The power p. */
+  sharpness: number;
+  bound: number;
+  demand: Linear;
+  sensitivity: Linear;
+  pressure: Linear;
+  /** By how much a fitted workload's logarithms differ from what its features say: of demand, sensitivity, pressure. */
+  deviationOf(workload: string): readonly number[];
+}
+
+/** A figure each of demand, sensitivity and pressure. */
+export type Kinds = readonly [demand: number, sensitivity: number, pressure: number];
+
+/** What a fit takes for likely beforehand. */
+export interface Prior {
+  /** Penalties on the deviations of a workload. */
+  stiffnessOf(workload: string): Kinds;
+  /** Weights of each feature, from which the fit starts and deviates at a penalty. */
+  weights: Kinds;
 }
 
 /** Strength of the penalties: on a workload's own deviation from what its features say, and on the weights of features. */
 const penalty = { own: 0.05, feature: 4 };
+const loose: Kinds = [penalty.own, penalty.own, penalty.own];
+const noPrior: Prior = { stiffnessOf: () => loose, weights: [0, 0, 0] };
 const steps = 200;
 /** Logarithms of demand, sensitivity and pressure stay within ±this. */
 const bound = 5;
@@ -140,7 +172,7 @@ function weightsOf(sides: readonly Side[], overlaps: readonly number[]): number[
  * contention, with penalties on deviations and weights. It is bounded, draws nothing, and takes sets of all sizes. Throws
  * RangeError for no sides.
  */
-export function fitPressure(sides: readonly Side[], mode: Mode, features: Features): PressureModel {
+export function fitPressure(sides: readonly Side[], mode: Mode, features: Features, prior = noPrior): PressureModel {
   const [first] = sides;
   if (first === undefined) throw new RangeError('a fit needs measured sets of two or more');
   const keys = [...new Set(sides.flatMap(({ set }) => set.members.map(({ workload }) => workload)))].sort();
@@ -149,6 +181,7 @@ export function fitPressure(sides: readonly Side[], mode: Mode, features: Featur
   const layout: Layout = { width, workloads: new Map(keys.map((key, i) => [key, start + kinds * i])) };
   const indexOf = new Map(keys.map((key, i) => [key, i]));
   const vectors = keys.map((key) => features.vectors.get(key));
+  const stiffness = keys.map((key) => prior.stiffnessOf(key));
   const rows = sides.map(({ set, own, others }) => ({
     own: indexOf.get(own.workload)!,
     others: others.map(({ workload }) => indexOf.get(workload)!),
@@ -195,6 +228,8 @@ export function fitPressure(sides: readonly Side[], mode: Mode, features: Featur
 
   const begin = new Float64Array(start + kinds * keys.length);
   begin.set(sharedStart);
+  for (let kind = 0; kind < kinds; kind += 1)
+    begin.fill(prior.weights[kind]!, weightsAt(kind, layout) + 1, weightsAt(kind, layout) + 1 + width);
   const fitted = minimise(begin, steps, (at, gradient) => {
     const raw = keys.map((key) => logsOf(key, at, layout, features));
     const slopes = new Float64Array(kinds * keys.length);
@@ -216,17 +251,29 @@ export function fitPressure(sides: readonly Side[], mode: Mode, features: Featur
         for (let j = 0; j < width; j += 1) gradient[from + 1 + j]! += slope * (vectors[i]?.[j] ?? 0);
         const own = start + kinds * i + kind;
         gradient[own]! += slope;
-        penalise(own, penalty.own);
+        penalise(own, stiffness[i]![kind]!);
       }
     }
     for (let kind = 0; kind < kinds; kind += 1)
-      for (let j = 1; j <= width; j += 1) penalise(weightsAt(kind, layout) + j, penalty.feature);
+      for (let j = 1; j <= width; j += 1) penalise(weightsAt(kind, layout) + j, penalty.feature, prior.weights[kind]);
     for (let j = 0; j < sharedCount; j += 1) penalise(j, penalty.feature, sharedStart[j]);
     return loss;
   });
 
   const boundedLogs = (key: string): number[] => logsOf(key, fitted, layout, features).map(bounded);
+  const linear = (kind: number): Linear => {
+    const from = weightsAt(kind, layout);
+    return { intercept: typical[kind]! + fitted[from]!, weights: [...fitted.subarray(from + 1, from + 1 + width)] };
+  };
   return {
+    parameters: {
+      ...{ sharpness: 1 + Math.exp(fitted[3]!), bound },
+      ...{ demand: linear(0), sensitivity: linear(1), pressure: linear(2) },
+      deviationOf(workload) {
+        const from = layout.workloads.get(workload);
+        return typical.map((_, kind) => (from === undefined ? 0 : fitted[from + kind]!));
+      },
+    },
     pressureOf: (workload) => Math.exp(boundedLogs(workload)[2]!),
     contention(own, others, pressures, overlap) {
       const [demandLog, sensitivityLog] = boundedLogs(own.workload) as [number, number];
