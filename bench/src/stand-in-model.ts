@@ -23,11 +23,25 @@ export interface StandInWorkload {
   dram: number;
 }
 
+/** A logarithm that is linear in that of the fill. */
+interface Line {
+  intercept: number;
+  byLogFill: number;
+}
+
+/** Contention that was fitted to measurements (`native/cudasim/contention/fitted.json`, docs/gpu.md). */
+interface FittedContention {
+  form: { sharpness: number; bound: number; demand: Line; sensitivity: Line; pressure: Line };
+  fullBatch: { workload: string; value: number }[];
+  training: { workload: string; sensitivity: number; pressure: number }[];
+}
+
 /** Parameters that the stand-in for a GPU and the simulator share. Speeds of devices relate to `reference`. */
 export interface StandInModel {
   reference: string;
   devices: StandInDevice[];
   workloads: StandInWorkload[];
+  contention: FittedContention;
 }
 
 /** A client of an MPS server that endlessly runs batches of a workload, with at most `percent` of the SMs. */
@@ -35,20 +49,31 @@ export interface StandInClient {
   workload: string;
   batch: number;
   percent: number;
+  isTraining?: boolean;
 }
 
 interface Demand {
+  /** SMs that it would fill. */
   sms: number;
   cap: number;
+  /** Factors on the sensitivity and the pressure that its fill gives it. */
+  sensitivity: number;
+  pressure: number;
   /** GB/s per SM-second of the reference. */
   traffic: number;
 }
 
 const folder = join(repositoryDir, 'native/cudasim');
 
-/** Reads the shared parameters. */
+const readJson = (file: string): unknown => JSON.parse(readFileSync(join(folder, file), 'utf8'));
+
+/** Reads the shared parameters. Batches that fill a device are the measured ones where there are any. */
 export function readStandInModel(): StandInModel {
-  return JSON.parse(readFileSync(join(folder, 'model.json'), 'utf8')) as StandInModel;
+  const model = readJson('model.json') as Omit<StandInModel, 'contention'>;
+  const contention = readJson('contention/fitted.json') as FittedContention;
+  const fullBatch = new Map(contention.fullBatch.map(({ workload, value }) => [workload, value]));
+  const workloads = model.workloads.map((row) => ({ ...row, fullBatch: fullBatch.get(row.name) ?? row.fullBatch }));
+  return { ...model, workloads, contention };
 }
 
 function named<T>(rows: readonly T[], name: string, key: (row: T) => string): T {
@@ -76,22 +101,40 @@ export function fairParts(caps: readonly number[], total: number): number[] {
 }
 
 /** Speed of each demand, as a multiple of its speed on the reference device with all SMs that it fills. */
-function ratesOf(demands: readonly Demand[], device: StandInDevice): number[] {
-  const sms = fairParts(
-    demands.map((demand) => Math.min(demand.cap, demand.sms)),
-    device.sms,
-  );
-  const rates = demands.map((demand, i) => ((sms[i] as number) * device.smSpeed) / demand.sms);
+function ratesOf(demands: readonly Demand[], device: StandInDevice, { form }: FittedContention): number[] {
+  const alone = demands.map(({ cap, sms }) => Math.min(cap, sms, device.sms));
+  const isOverlapping = demands.reduce((sum, { cap }) => sum + Math.min(cap, device.sms), 0) > device.sms;
+  const fills = demands.map(({ sms }, i) => ((sms / device.sms) * (alone[i] as number)) / Math.min(sms, device.sms));
+  const valueOf = (line: Line, fill: number, factor: number): number => {
+    const value = line.intercept + line.byLogFill * Math.log(fill) + Math.log(factor);
+    return Math.exp(form.bound * Math.tanh(value / form.bound));
+  };
+  const pressures = demands.map(({ pressure }, i) => valueOf(form.pressure, fills[i] as number, pressure));
+  const all = pressures.reduce((sum, pressure) => sum + pressure, 0);
+  const rates = demands.map((demand, i) => {
+    const rate = ((alone[i] as number) * device.smSpeed) / demand.sms;
+    if (!isOverlapping) return rate;
+    const fill = fills[i] as number;
+    const d = valueOf(form.demand, fill, 1);
+    const x = d + valueOf(form.sensitivity, fill, demand.sensitivity) * (all - (pressures[i] as number));
+    return rate / ((1 + x ** form.sharpness) / (1 + d ** form.sharpness)) ** (1 / form.sharpness);
+  });
   const asked = demands.reduce((sum, demand, i) => sum + (rates[i] as number) * demand.sms * demand.traffic, 0);
   return rates.map((rate) => rate * Math.min(1, device.bandwidthGBs / asked));
 }
 
-const demandOf = (model: StandInModel, device: StandInDevice, { workload, batch, percent }: StandInClient): Demand => {
+const demandOf = (
+  model: StandInModel,
+  device: StandInDevice,
+  { workload, batch, percent, isTraining = false }: StandInClient,
+): Demand => {
   const reference = named(model.devices, model.reference, (row) => row.type);
   const { fullBatch, dram } = named(model.workloads, workload, (row) => row.name);
   const sms = Math.max(1, Math.round(reference.sms * Math.min(1, batch / fullBatch)));
   const cap = Math.max(1, Math.floor((device.sms * percent) / 100));
-  return { sms, cap, traffic: (dram * reference.bandwidthGBs) / reference.sms };
+  const trained = isTraining ? model.contention.training.find((one) => one.workload === workload) : undefined;
+  const { sensitivity, pressure } = trained ?? { sensitivity: 1, pressure: 1 };
+  return { sms, cap, sensitivity, pressure, traffic: (dram * reference.bandwidthGBs) / reference.sms };
 };
 
 /** Behaviour of a client alone on a whole device. */
@@ -107,7 +150,7 @@ export interface AloneOnDevice {
 export function aloneOnDevice(model: StandInModel, type: string, workload: string, batch: number): AloneOnDevice {
   const device = named(model.devices, type, (row) => row.type);
   const demand = demandOf(model, device, { workload, batch, percent: 100 });
-  const [rate = 0] = ratesOf([demand], device);
+  const [rate = 0] = ratesOf([demand], device, model.contention);
   return {
     stretch: 1 / rate,
     smUtil: Math.min(1, demand.sms / device.sms),
@@ -117,15 +160,16 @@ export function aloneOnDevice(model: StandInModel, type: string, workload: strin
 
 /**
  * Slowdown of each client beside the others over its solo time on the whole device: the stand-in's model of contention
- * (native/cudasim/daemon/sharing.cpp) in its steady state. SMs are shared max-min fairly. If the clients demand more
- * bandwidth than the device has, all slow down equally (PROTEAN, section 3). Throws for unknown names.
+ * (native/cudasim/daemon/sharing.cpp) in its steady state. Where the clients' limits are more than the device has, contention is
+ * the fitted one. If they demand more bandwidth than the device has, all slow down equally (PROTEAN, section 3). Throws for
+ * unknown names.
  */
 export function standInSlowdowns(model: StandInModel, type: string, clients: readonly StandInClient[]): number[] {
   const device = named(model.devices, type, (row) => row.type);
   const demands = clients.map((client) => demandOf(model, device, client));
-  const together = ratesOf(demands, device);
+  const together = ratesOf(demands, device, model.contention);
   return demands.map((demand, i) => {
-    const [alone = 0] = ratesOf([{ ...demand, cap: device.sms }], device);
+    const [alone = 0] = ratesOf([{ ...demand, cap: device.sms }], device, model.contention);
     return alone / (together[i] as number);
   });
 }

@@ -32,7 +32,8 @@ struct gwsim_entry {
   union {
     struct {
       uint64_t blocks;
-      double ns_per_block, dram_bytes_per_block, l2_bytes;
+      double ns_per_block, dram_bytes_per_block;
+      double sensitivity, pressure; // Factors on those of a kernel that fills as much.
       uint32_t blocks_per_sm;
     } kernel;
     uint64_t bytes; // Of a copy.

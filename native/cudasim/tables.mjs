@@ -3,8 +3,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const model = JSON.parse(readFileSync(new URL('model.json', import.meta.url), 'utf8'));
-const note = '// Made by native/cudasim/tables.mjs from model.json: edit that.';
+const read = (file) => JSON.parse(readFileSync(new URL(file, import.meta.url), 'utf8'));
+const model = read('model.json');
+const fitted = read('contention/fitted.json');
+const note = '// Made by native/cudasim/tables.mjs from model.json and contention/fitted.json: edit those.';
 
 /** A number of C with a point, as the tables are of `double`s. */
 const real = (value) => (Number.isInteger(value) ? `${value}.0` : String(value));
@@ -21,10 +23,12 @@ function deviceRow(device) {
 }
 
 function devices() {
-  const { l2Loss, turnMs, launchUs } = model.contention;
+  const { turnMs, launchUs } = model.assumed;
+  const { sharpness, bound, demand, sensitivity, pressure } = fitted.form;
+  const lines = [demand, sensitivity, pressure].map(({ intercept, byLogFill }) => `{${intercept}, ${byLogFill}}`);
   return [
     note,
-    `#define GPUWHISK_L2_LOSS ${l2Loss}`,
+    `#define GPUWHISK_CONTENTION ${[sharpness, bound, ...lines].join(', ')}`,
     `#define GPUWHISK_TURN_MS ${turnMs}`,
     `#define GPUWHISK_LAUNCH_US ${launchUs}`,
     '#define GPUWHISK_DEVICES \\',
@@ -36,10 +40,13 @@ function devices() {
 const wrap = (text) => text.replace(/(.{1,116})(\s+|$)/g, '//   $1\n').trimEnd();
 
 function workloads() {
-  const rows = model.workloads.map(
-    ({ name, fixedMs, itemMs, weightsMiB, itemMiB, fullBatch, dram }) =>
-      `GPUWHISK_MODEL(${[name, ...[fixedMs, itemMs, weightsMiB, itemMiB, fullBatch, dram].map(real)].join(', ')})`,
-  );
+  const rows = model.workloads.map((workload) => {
+    const { name, fixedMs, itemMs, weightsMiB, itemMiB, dram } = workload;
+    const fullBatch = fitted.fullBatch.find((one) => one.workload === name)?.value ?? workload.fullBatch;
+    const { sensitivity = 1, pressure = 1 } = fitted.training.find((one) => one.workload === name) ?? {};
+    const figures = [fixedMs, itemMs, weightsMiB, itemMiB, fullBatch, dram, sensitivity, pressure];
+    return `GPUWHISK_MODEL(${[name, ...figures.map(real)].join(', ')})`;
+  });
   const papers = [...new Set(model.workloads.map(({ paper }) => paper))];
   const ofPaper = (paper) => rows.filter((_, i) => model.workloads[i].paper === paper).join('\n');
   const timesOf = (key) => model.workloads.filter(({ from }) => from.time === key).map(({ name }) => name);
@@ -52,10 +59,13 @@ function workloads() {
     '// Workloads of the papers, as the stand-in for a GPU runs them: a table for C (define GPUWHISK_MODEL) and for Python,',
     '// which reads these lines as text.',
     '//',
-    '// GPUWHISK_MODEL(name, fixedMs, itemMs, weightsMiB, itemMiB, fullBatch, dram)',
+    '// GPUWHISK_MODEL(name, fixedMs, itemMs, weightsMiB, itemMiB, fullBatch, dram, sensitivity, pressure)',
     '// A batch of b takes fixedMs + b * itemMs alone on a whole A100. It fills b / fullBatch of the SMs, and at that uses as',
     "// much of the part `dram` of the memory's bandwidth. Weights: four bytes a parameter, two for the large language models.",
-    '// itemMiB, fullBatch and dram are assumed, not measured. Times are from:',
+    '// Sensitivity and pressure are factors on those of its fill, in training steps.',
+    '// itemMiB and dram are assumed, not measured, and so are the fullBatch and factors of 1 that fitted.json does not have.',
+    `// fullBatch of ${fitted.fullBatch.map(({ workload }) => workload).join(', ')}:`,
+    '// fitted to ParvaGPU. Factors other than 1: fitted to Gavel. Times are from:',
     ...times,
     ...papers.map((paper) => `\n// ${paper}\n${ofPaper(paper)}`),
     '',

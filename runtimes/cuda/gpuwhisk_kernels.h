@@ -58,7 +58,7 @@
 "DONE:\n"
 "  ret;\n"
 "}\n"
-"// gpuwhisk threads=256 blocksPerSm=8 nsPerBlock=20 dramBytesPerBlock=64 l2Bytes=4194304 scaledBy=3 cpu=matmul\n"
+"// gpuwhisk threads=256 blocksPerSm=8 nsPerBlock=20 dramBytesPerBlock=64 scaledBy=3 cpu=matmul\n"
 ".visible .entry matmul(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n"
 "{\n"
 "  .reg .pred %p<3>;\n"

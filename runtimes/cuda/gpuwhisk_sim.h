@@ -37,8 +37,8 @@ typedef struct {
 
 typedef struct {
   gpuwhisk_driver driver;
-  void *layer;
-  double fixed_ms, item_ms, weights_mib, item_mib, full_batch, dram;
+  void *layer, *training_layer;
+  double fixed_ms, item_ms, weights_mib, item_mib, full_batch, dram, sensitivity, pressure;
   unsigned long long weights, room;
   size_t room_bytes;
 } gpuwhisk_model;
@@ -91,10 +91,11 @@ __attribute__((unused)) static int gpuwhisk_launch(gpuwhisk_driver *driver, cons
 }
 
 static inline int gpuwhisk_find_model(gpuwhisk_model *model, const char *name) {
-#define GPUWHISK_MODEL(row, fixed, item, weights_size, item_size, full, part)                                         \
+#define GPUWHISK_MODEL(row, fixed, item, weights_size, item_size, full, part, sensitive, presses)                     \
   if (strcmp(name, #row) == 0) {                                                                                      \
     model->fixed_ms = fixed, model->item_ms = item, model->weights_mib = weights_size;                                \
     model->item_mib = item_size, model->full_batch = full, model->dram = part;                                        \
+    model->sensitivity = sensitive, model->pressure = presses;                                                        \
     return 1;                                                                                                         \
   }
 #include "gpuwhisk_models.h"
@@ -102,20 +103,31 @@ static inline int gpuwhisk_find_model(gpuwhisk_model *model, const char *name) {
   return 0;
 }
 
+/** Puts the text of an entry that takes the time it is told into `into`, and returns its length. */
+static inline int gpuwhisk_layer_text(const gpuwhisk_model *model, const char *name, double sensitivity,
+                                      double pressure, char *into, size_t size) {
+  return snprintf(into, size,
+                  "// gpuwhisk threads=256 blocksPerSm=%d nsPerBlock=1 dramBytesPerBlock=%.6f sensitivity=%g "
+                  "pressure=%g scaledBy=0\n"
+                  ".visible .entry %s(.param .u64 ns)\n{\n  .reg .pred %%p1;\n  .reg .b64 %%rd<5>;\n"
+                  "  ld.param.u64 %%rd1, [ns];\n  mov.u64 %%rd2, %%globaltimer;\n  add.u64 %%rd3, %%rd2, %%rd1;\n"
+                  "WAIT:\n  mov.u64 %%rd4, %%globaltimer;\n  setp.lt.u64 %%p1, %%rd4, %%rd3;\n  @%%p1 bra WAIT;\n"
+                  "  ret;\n}\n",
+                  GPUWHISK_BLOCKS_PER_SM, model->dram * 1555 / (GPUWHISK_A100_SMS * GPUWHISK_BLOCKS_PER_SM),
+                  sensitivity, pressure, name);
+}
+
 /** Loads a model's weights. 500: there is no such model. 2: its memory does not fit. */
 __attribute__((unused)) static int gpuwhisk_model_open(gpuwhisk_model *model, const char *name) {
-  char ptx[1024];
+  char ptx[2048] = ".version 7.0\n.target sm_70\n.address_size 64\n";
   memset(model, 0, sizeof *model);
   if (!gpuwhisk_find_model(model, name)) return 500;
-  snprintf(ptx, sizeof ptx,
-           "// gpuwhisk threads=256 blocksPerSm=%d nsPerBlock=1 dramBytesPerBlock=%.6f scaledBy=0\n"
-           ".version 7.0\n.target sm_70\n.address_size 64\n"
-           ".visible .entry layer(.param .u64 ns)\n{\n  .reg .pred %%p1;\n  .reg .b64 %%rd<5>;\n"
-           "  ld.param.u64 %%rd1, [ns];\n  mov.u64 %%rd2, %%globaltimer;\n  add.u64 %%rd3, %%rd2, %%rd1;\n"
-           "WAIT:\n  mov.u64 %%rd4, %%globaltimer;\n  setp.lt.u64 %%p1, %%rd4, %%rd3;\n  @%%p1 bra WAIT;\n  ret;\n}\n",
-           GPUWHISK_BLOCKS_PER_SM, model->dram * 1555 / (GPUWHISK_A100_SMS * GPUWHISK_BLOCKS_PER_SM));
+  size_t length = strlen(ptx);
+  length += (size_t)gpuwhisk_layer_text(model, "layer", 1, 1, ptx + length, sizeof ptx - length);
+  gpuwhisk_layer_text(model, "training_layer", model->sensitivity, model->pressure, ptx + length, sizeof ptx - length);
   int result = gpuwhisk_driver_open(&model->driver, ptx);
   if (result == 0) result = model->driver.get_function(&model->layer, model->driver.module, "layer");
+  if (result == 0) result = model->driver.get_function(&model->training_layer, model->driver.module, "training_layer");
   if (result == 0) result = model->driver.alloc(&model->weights, (size_t)(model->weights_mib * 1048576));
   return result;
 }
@@ -129,7 +141,7 @@ static inline int gpuwhisk_make_room(gpuwhisk_model *model, size_t bytes) {
   return result;
 }
 
-static inline int gpuwhisk_model_run(gpuwhisk_model *model, int batch, int times) {
+static inline int gpuwhisk_model_run(gpuwhisk_model *model, void *layer, int batch, int times) {
   if (batch < 1) return 1;
   int result = gpuwhisk_make_room(model, (size_t)(batch * model->item_mib * times * 1048576));
   double part = batch / model->full_batch;
@@ -138,18 +150,18 @@ static inline int gpuwhisk_model_run(gpuwhisk_model *model, int batch, int times
   uint64_t layer_ns = (uint64_t)((model->fixed_ms + model->item_ms * batch) * 1e6 / GPUWHISK_LAYERS);
   void *arguments[] = {&layer_ns};
   for (int i = 0; i < GPUWHISK_LAYERS * times && result == 0; i++)
-    result = model->driver.launch(model->layer, blocks, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL);
+    result = model->driver.launch(layer, blocks, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL);
   return result != 0 ? result : model->driver.synchronize();
 }
 
 /** Runs an inference, to its end. */
 __attribute__((unused)) static int gpuwhisk_model_infer(gpuwhisk_model *model, int batch) {
-  return gpuwhisk_model_run(model, batch, 1);
+  return gpuwhisk_model_run(model, model->layer, batch, 1);
 }
 
 /** Runs a training step, forward and back: three times the time, and the memory, of an inference. */
 __attribute__((unused)) static int gpuwhisk_model_train_step(gpuwhisk_model *model, int batch) {
-  return gpuwhisk_model_run(model, batch, 3);
+  return gpuwhisk_model_run(model, model->training_layer, batch, 3);
 }
 
 /** Gives its memory back. */

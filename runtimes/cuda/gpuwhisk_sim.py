@@ -147,13 +147,11 @@ def models():
     return sorted(_read_models())
 
 
-def _layer(dram):
+def _layer(name, dram, sensitivity, pressure):
     per_block = dram * A100_BYTES_PER_NS / (A100_SMS * BLOCKS_PER_SM)
-    return f"""// gpuwhisk threads=256 blocksPerSm={BLOCKS_PER_SM} nsPerBlock=1 dramBytesPerBlock={per_block:.6f} scaledBy=0
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry layer(.param .u64 ns)
+    costs = f"nsPerBlock=1 dramBytesPerBlock={per_block:.6f} sensitivity={sensitivity} pressure={pressure} scaledBy=0"
+    return f"""// gpuwhisk threads=256 blocksPerSm={BLOCKS_PER_SM} {costs}
+.visible .entry {name}(.param .u64 ns)
 {{
   .reg .pred %p1;
   .reg .b64 %rd<5>;
@@ -169,6 +167,11 @@ WAIT:
 """
 
 
+def _layers(dram, sensitivity, pressure):
+    head = ".version 7.0\n.target sm_70\n.address_size 64\n"
+    return head + _layer("layer", dram, 1, 1) + _layer("training_layer", dram, sensitivity, pressure)
+
+
 class Model:
     """A model's weights on the device, and inferences and training steps that take its time.
 
@@ -176,11 +179,11 @@ class Model:
     """
 
     def __init__(self, name):
-        fixed, item, weights, item_mib, full_batch, dram = _read_models()[name]
+        fixed, item, weights, item_mib, full_batch, dram, sensitivity, pressure = _read_models()[name]
         self.name = name
         self._fixed_ms, self._item_ms = fixed, item
         self._item_mib, self._full_batch = item_mib, full_batch
-        self._module = Module(_layer(dram))
+        self._module = Module(_layers(dram, sensitivity, pressure))
         self._weights = Memory(int(weights * MIB))
         self._room = None
 
@@ -190,21 +193,21 @@ class Model:
 
     def infer(self, batch=1):
         """Runs an inference and returns how long it took, ms."""
-        return self._run(batch, 1, 1)
+        return self._run("layer", batch, 1)
 
     def train_step(self, batch=1):
         """Runs a training step, forward and back: three times the time, and the memory, of an inference."""
-        return self._run(batch, 3, 3)
+        return self._run("training_layer", batch, 3)
 
-    def _run(self, batch, times, memory):
+    def _run(self, layer, batch, times):
         if batch < 1:
             raise ValueError("batch must be at least 1")
         start = time.perf_counter()
-        self._make_room(int(batch * self._item_mib * memory * MIB))
+        self._make_room(int(batch * self._item_mib * times * MIB))
         blocks = BLOCKS_PER_SM * max(1, round(A100_SMS * min(1.0, batch / self._full_batch)))
         layer_ns = ctypes.c_uint64(int(self.solo_ms(batch) * 1e6 / LAYERS))
         for _ in range(LAYERS * times):
-            self._module.launch("layer", blocks, layer_ns)
+            self._module.launch(layer, blocks, layer_ns)
         synchronize()
         return (time.perf_counter() - start) * 1e3
 

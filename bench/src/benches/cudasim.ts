@@ -7,13 +7,16 @@ import { createInterface } from 'node:readline';
 import { medianOf } from '../bench.js';
 import type { Bench, BenchContext, Measurement } from '../bench.js';
 import { repositoryDir } from '../machine.js';
+import { readStandInModel, standInSlowdowns } from '../stand-in-model.js';
 
 /** Kernels of a run; each takes all SMs of an A100 for one millisecond. */
 const kernels = 500;
-const computeBound = '864 1000000 0 0';
+const computeBound = '864 1000000 0';
 /** A kernel that takes the whole bandwidth of an A100 for one millisecond: 864 blocks of 1.8 MB at 1555 GB/s. */
-const memoryBound = '864 100000 1799769 0';
+const memoryBound = '864 100000 1799769';
 const a100Sms = 108;
+/** A workload that fills an A100, as these kernels do. */
+const filling = { workload: 'resnet50', batch: 16, percent: 100 };
 const greatestAllocation = 64 * 1024 * 1024;
 const granule = 512;
 
@@ -68,6 +71,7 @@ async function pairError(
 
 async function measureShares({ options }: BenchContext, device: SimulatedDevice): Promise<Measurement[]> {
   const alone = await startReady(device, 100);
+  const [fitted = 0] = standInSlowdowns(readStandInModel(), 'a100-40', [filling, filling]);
   const solo: number[] = [];
   const errors: Record<string, number[]> = {};
   for (let round = 0; round < options.rounds; round += 1) {
@@ -75,6 +79,7 @@ async function measureShares({ options }: BenchContext, device: SimulatedDevice)
     const soloMemoryMs = await hostMs(alone, kernels, memoryBound);
     solo.push(soloMs);
     const equal = { slowdown: 2, count: kernels };
+    const whole = { slowdown: fitted, count: kernels };
     const cases = {
       share50Error: await pairError(
         device,
@@ -98,8 +103,8 @@ async function measureShares({ options }: BenchContext, device: SimulatedDevice)
         device,
         soloMs,
         [
-          { ...equal, share: 100 },
-          { ...equal, share: 100 },
+          { ...whole, share: 100 },
+          { ...whole, share: 100 },
         ],
         computeBound,
       ),

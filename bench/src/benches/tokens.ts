@@ -157,7 +157,7 @@ async function measureLoss(context: BenchContext): Promise<Measurement[]> {
   await compare(plain, under, 'launches 2000');
   // The program's own median of a launch, which other work on the machine does not affect.
   const launches = await compare(plain, under, 'launches 20000');
-  const computing = await compare(timed(plain), timed(under), 'run 100 864 5000000 0 0');
+  const computing = await compare(timed(plain), timed(under), 'run 100 864 5000000 0');
   const counted = server.all().map((client) => server.figuresOf(client).taken);
   if (counted.length !== 1 || counted.some((taken) => taken < rounds * 20_000))
     throw new Error(`The server has not counted all blocks: ${counted.join()}.`);

@@ -85,8 +85,8 @@ export function standInTruth(model: StandInModel, type: string, catalogue: reado
     return entry;
   };
   const clientOf = (client: TruthClient): StandInClient => {
-    const { workload, batch } = entryOf(client);
-    return { workload, batch, percent: 100 * client.share };
+    const { workload, batch, isTraining } = entryOf(client);
+    return { workload, batch, isTraining, percent: 100 * client.share };
   };
   return {
     noise: 0,

@@ -29,9 +29,12 @@ test('workloads take their time on the device, and training three times that of 
   expect(unitMs('resnet50-16-training')).toBeCloseTo(3 * unitMs('resnet50-16'), 6);
 });
 
-test('two that fill the device take turns; one that is held to a part is as much slower', () => {
+test('two that fill the device slow down alike, by what was measured; one that is held to a part is as much slower', () => {
   const client = { workload: 'resnet50-16', share: 1 };
-  expect([...truth.slowdowns([client, client])]).toEqual([2, 2]);
+  const [one = 0, other = 0] = truth.slowdowns([client, client]);
+  expect(one).toBe(other);
+  expect(one).toBeGreaterThan(1.6);
+  expect(one).toBeLessThan(2);
   expect(truth.slowdowns([{ ...client, share: 0.5 }])[0]).toBe(2);
   expect(() => truth.slowdowns([{ workload: 'none', share: 1 }])).toThrow('none');
 });

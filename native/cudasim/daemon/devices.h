@@ -1,5 +1,5 @@
-// Made by native/cudasim/tables.mjs from model.json: edit that.
-#define GPUWHISK_L2_LOSS 0.3
+// Made by native/cudasim/tables.mjs from model.json and contention/fitted.json: edit those.
+#define GPUWHISK_CONTENTION 4.03, 5, {-0.01441, 0.9119}, {-0.002501, -0.06162}, {0.005741, 0.8613}
 #define GPUWHISK_TURN_MS 2
 #define GPUWHISK_LAUNCH_US 4
 #define GPUWHISK_DEVICES \

@@ -54,8 +54,7 @@ void PartitionLoad::settle(double now_ns) {
     else member.stream->kernel.sms = member.stream->kernel.rate = 0;
   }
   double clock = gpu_.clock_event_reasons == 0 ? 1 : 0.5;
-  share(kernels, {static_cast<double>(partition_.sm_count), gpu_.model().sm_speed * clock, partition_.bandwidth,
-                  partition_.l2_bytes});
+  share(kernels, {static_cast<double>(partition_.sm_count), gpu_.model().sm_speed * clock, partition_.bandwidth});
   for (Member &member : members_) member.stream->rate = member.stream->kernel.rate;
   changed_ = false;
 }

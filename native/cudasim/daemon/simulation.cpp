@@ -23,7 +23,8 @@ bool is_sound(const gwsim_entry &entry) {
   switch (entry.type) {
   case GWSIM_KERNEL:
     return entry.kernel.blocks <= 1ULL << 50 && is_sound(entry.kernel.ns_per_block) &&
-           is_sound(entry.kernel.dram_bytes_per_block) && is_sound(entry.kernel.l2_bytes);
+           is_sound(entry.kernel.dram_bytes_per_block) && is_sound(entry.kernel.sensitivity) &&
+           is_sound(entry.kernel.pressure);
   case GWSIM_TO_DEVICE:
   case GWSIM_TO_HOST:
     return entry.bytes <= 1ULL << 50;
@@ -42,9 +43,11 @@ Running describe(const gwsim_entry &entry, const Context &context) {
   kernel.owner = &context;
   kernel.owner_cap = context.sm_limit;
   kernel.demand = std::min<double>(context.sm_limit, filled);
+  kernel.filled = filled;
   kernel.work = std::max(1.0, filled * entry.kernel.ns_per_block);
   kernel.dram_bytes = blocks * entry.kernel.dram_bytes_per_block;
-  kernel.l2_bytes = entry.kernel.l2_bytes;
+  kernel.sensitivity = entry.kernel.sensitivity;
+  kernel.pressure = entry.kernel.pressure;
   return kernel;
 }
 

@@ -4,7 +4,7 @@
 //   context                       makes a context on the first device; then its SMs
 //   alloc BYTES / free INDEX      an allocation, by its number / gives it back
 //   info                          free and total bytes
-//   run COUNT BLOCKS NS DRAM L2   launches COUNT kernels of blocks that take NS ns, back to back; then the ms that it
+//   run COUNT BLOCKS NS DRAM      launches COUNT kernels of blocks that take NS ns, back to back; then the ms that it
 //                                 took by the device's time, and by this process's
 //   launches COUNT                launches of one empty block each; then the median ns that one took of the caller
 //   vecadd N / saxpy N / matmul N / bad N   with true results, which are checked: "right" or "wrong"; bad: a wrong address
@@ -47,14 +47,14 @@ static void make_context(void) {
   printf("%d %d\n", result, sms);
 }
 
-static void run(int count, unsigned blocks, double ns, double dram, double l2) {
+static void run(int count, unsigned blocks, double ns, double dram) {
   char ptx[768];
   snprintf(ptx, sizeof ptx,
-           ".version 7.0\n// gpuwhisk threads=256 blocksPerSm=8 nsPerBlock=%f dramBytesPerBlock=%f l2Bytes=%f\n"
+           ".version 7.0\n// gpuwhisk threads=256 blocksPerSm=8 nsPerBlock=%f dramBytesPerBlock=%f\n"
            ".visible .entry work() { ret; }\n"
            "// gpuwhisk threads=256 blocksPerSm=8 nsPerBlock=20000000\n"
            ".visible .entry lead() { ret; }\n",
-           ns, dram, l2);
+           ns, dram);
   CUmodule own;
   CUfunction work, lead;
   CUevent start, end;
@@ -180,7 +180,7 @@ static void obey(const char *line) {
   else if (strcmp(word, "alloc") == 0) allocate((size_t)numbers[0]);
   else if (strcmp(word, "free") == 0) printf("%d\n", cuMemFree(allocations[first % MAX_ALLOCATIONS]));
   else if (strcmp(word, "info") == 0) tell_memory();
-  else if (strcmp(word, "run") == 0) run(first, (unsigned)numbers[1], numbers[2], numbers[3], numbers[4]);
+  else if (strcmp(word, "run") == 0) run(first, (unsigned)numbers[1], numbers[2], numbers[3]);
   else if (strcmp(word, "launches") == 0) count_launches(first);
   else if (strcmp(word, "vecadd") == 0) vecadd((unsigned)first, false);
   else if (strcmp(word, "bad") == 0) vecadd((unsigned)first, true);

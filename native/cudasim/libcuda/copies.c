@@ -21,6 +21,7 @@ static void set_pieces(struct gwsim_entry *entry, uint64_t bytes, int passes) {
   entry->kernel.blocks = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
   entry->kernel.blocks_per_sm = 8;
   entry->kernel.ns_per_block = 1000;
+  entry->kernel.sensitivity = entry->kernel.pressure = 1;
   entry->kernel.dram_bytes_per_block = (double)bytes * passes / (double)entry->kernel.blocks;
 }
 

@@ -57,7 +57,8 @@ static void set_costs(struct CUgraphNode_st *operation, uint64_t blocks, uint64_
   entry->kernel.blocks = blocks;
   entry->kernel.ns_per_block = function->ns_per_block * scale;
   entry->kernel.dram_bytes_per_block = function->dram_bytes_per_block * scale;
-  entry->kernel.l2_bytes = function->l2_bytes;
+  entry->kernel.sensitivity = function->sensitivity;
+  entry->kernel.pressure = function->pressure;
   uint32_t fit = (uint32_t)(function->blocks_per_sm / part);
   entry->kernel.blocks_per_sm = fit == 0 ? 1 : fit;
 }

@@ -19,6 +19,7 @@ struct CUfunc_st *make_function(struct CUmod_st *module, const char *name, size_
   function->threads = 256;
   function->blocks_per_sm = 8;
   function->ns_per_block = 5000;
+  function->sensitivity = function->pressure = 1;
   function->scaled_by = function->cpu = -1;
   function->next = module->functions;
   module->functions = function;
@@ -44,7 +45,8 @@ static void read_costs(const char *line, const char *end, struct CUfunc_st *func
     else if (has_word(line, "blocksPerSm=")) function->blocks_per_sm = number < 1 ? 1 : (uint32_t)number;
     else if (has_word(line, "nsPerBlock=")) function->ns_per_block = number;
     else if (has_word(line, "dramBytesPerBlock=")) function->dram_bytes_per_block = number;
-    else if (has_word(line, "l2Bytes=")) function->l2_bytes = number;
+    else if (has_word(line, "sensitivity=")) function->sensitivity = number;
+    else if (has_word(line, "pressure=")) function->pressure = number;
     else if (has_word(line, "scaledBy=")) function->scaled_by = (int)number;
     else if (has_word(line, "faults=")) function->faults = number != 0;
     line = value + length;

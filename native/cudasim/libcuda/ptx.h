@@ -1,7 +1,7 @@
 // What the stand-in reads of PTX text: names and parameters of entries, and what they cost. That stands in a comment
 // before an entry, so that NVIDIA's driver takes the same text:
 //
-//   // gpuwhisk threads=256 blocksPerSm=8 nsPerBlock=2000 dramBytesPerBlock=3072 l2Bytes=0 cpu=vecadd
+//   // gpuwhisk threads=256 blocksPerSm=8 nsPerBlock=2000 dramBytesPerBlock=3072 cpu=vecadd
 //
 // threads: of a block, that the costs are for; a block of others costs as many times more or less. blocksPerSm: blocks that
 // an SM holds at once. nsPerBlock: that a block takes on an A100. scaledBy=N: nsPerBlock and dramBytesPerBlock are

@@ -86,7 +86,7 @@ struct CUfunc_st {
   uint32_t param_bytes;
   // As declared (ptx.h).
   uint32_t threads, blocks_per_sm;
-  double ns_per_block, dram_bytes_per_block, l2_bytes;
+  double ns_per_block, dram_bytes_per_block, sensitivity, pressure;
   int scaled_by; // Index of the parameter that costs are multiplied by, or -1.
   int cpu;       // Of cpu_kernels.h, or -1.
   bool declared, launched, faults;

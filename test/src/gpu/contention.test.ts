@@ -12,7 +12,7 @@ const folder = fileURLToPath(new URL('../../../native/cudasim', import.meta.url)
 interface Case {
   name: string;
   device: string;
-  clients: { workload: string; batch: number; percent: number }[];
+  clients: { workload: string; batch: number; percent: number; isTraining?: boolean }[];
   slowdown: number[];
 }
 const { cases } = JSON.parse(readFileSync(join(folder, 'contention/cases.json'), 'utf8')) as { cases: Case[] };
@@ -26,7 +26,10 @@ const ask = (line: string): string =>
 
 onThisMachine("the stand-in's model of contention", () => {
   test.each(cases)('$name', ({ device, clients, slowdown }) => {
-    const words = clients.map(({ workload, batch, percent }) => `${workload}:${batch}:${percent}`);
+    const words = clients.map(
+      ({ workload, batch, percent, isTraining }) =>
+        `${workload}:${batch}:${percent}${isTraining === true ? ':train' : ''}`,
+    );
     const found = ask([device, ...words].join(' '))
       .split(' ')
       .map(Number);
@@ -40,6 +43,6 @@ onThisMachine("the stand-in's model of contention", () => {
   );
 });
 
-test('the tables in C are those of model.json', async () => {
+test('the tables in C are those of model.json and fitted.json', async () => {
   await runProgram(process.execPath, [join(folder, 'tables.mjs'), '--check'], { timeoutMs: 20_000 });
 });

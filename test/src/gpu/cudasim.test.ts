@@ -76,7 +76,7 @@ onThisMachine('the stand-in driver', () => {
   });
   /** Device milliseconds of `count` kernels that fill an A100, of a millisecond each. */
   const runMs = async (on: DriverClient, count: number): Promise<number> => {
-    const [result, ms] = await on.tell(`run ${count} 864 1000000 0 0`);
+    const [result, ms] = await on.tell(`run ${count} 864 1000000 0`);
     expect(result).toBe('0');
     return Number(ms);
   };
@@ -90,7 +90,7 @@ onThisMachine('the stand-in driver', () => {
   test('takes the time that kernels declare: of SMs, or of memory where that takes longer', async () => {
     const one = await ready();
     expect(await runMs(one, 20)).toBeCloseTo(20, 0);
-    const [, ms] = await one.tell('run 10 864 1000 3000000 0');
+    const [, ms] = await one.tell('run 10 864 1000 3000000');
     // 25.92 GB at 1555 GB/s
     expect(Number(ms)).toBeCloseTo(16.67, 0);
   });
@@ -158,7 +158,7 @@ onThisMachine('the stand-in driver', () => {
   test('gives back what a killed process had', async () => {
     const one = await ready();
     expect((await one.tell(`alloc ${1024 * MiB}`))[0]).toBe('0');
-    const running = one.tell('run 1000 864 10000000 0 0');
+    const running = one.tell('run 1000 864 10000000 0');
     process.kill(one.pid, 'SIGKILL');
     await expect(running).rejects.toThrow('ended');
     await one.end();
@@ -184,7 +184,7 @@ print(cuda.cuInit(0), cuda.cuGetExportTable(ctypes.byref(table), bytes(16)), tab
 
   test('has every call fail at once when its daemon is gone', async () => {
     const one = await ready();
-    const running = one.tell('run 1000 864 10000000 0 0');
+    const running = one.tell('run 1000 864 10000000 0');
     await sim.close();
     expect((await running)[0]).toBe('999');
     expect(await one.tell('sync')).toEqual(['999']);

@@ -124,7 +124,7 @@ describeOnStandIn('on the stand-in, a function that is busy all the time on a te
       let ended = false;
       // Kernels of 80 blocks fill ten of the 108 SMs, for 2 ms each.
       const running = (async () => {
-        while (!ended) await client.tell('run 50 80 2000000 0 0');
+        while (!ended) await client.tell('run 50 80 2000000 0');
       })();
       for (let one = 0; one < 9; one += 1) {
         await new Promise((done) => setTimeout(done, 600));

@@ -81,7 +81,7 @@ withCompiler('kernel tokens on the stand-in driver', () => {
     withClient(shareOf(0.1), async (client) => {
       const timed = async (): Promise<number> => {
         const start = performance.now();
-        expect((await client.tell('run 60 100 1000 0 0'))[0]).toBe('0');
+        expect((await client.tell('run 60 100 1000 0'))[0]).toBe('0');
         return performance.now() - start;
       };
       // 60 kernels of 100 blocks, one in each period.
